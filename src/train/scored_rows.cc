@@ -35,7 +35,7 @@ class Packed {
   void add(const T* values, size_t count) {
     const uint64_t size = count * sizeof(T);
     bytes_.append(reinterpret_cast<const char*>(&size), sizeof size);
-    bytes_.append(reinterpret_cast<const char*>(values), size);
+    if (size > 0) bytes_.append(reinterpret_cast<const char*>(values), size);
   }
   /// Appends the next list to `values`.
   template <class Values>
@@ -45,7 +45,7 @@ class Packed {
     at_ += sizeof size;
     const size_t before = values.size();
     values.resize(before + size / sizeof(values[0]));
-    std::memcpy(values.data() + before, bytes_.data() + at_, size);
+    if (size > 0) std::memcpy(values.data() + before, bytes_.data() + at_, size);
     at_ += size;
   }
   const std::string& bytes() const { return bytes_; }

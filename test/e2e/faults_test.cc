@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/platform.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "support/paths.h"
 #include "support/program.h"
@@ -147,6 +148,7 @@ TEST_F(Faults, UnderNohupAHangUpIsIgnored) {
 }
 
 TEST_F(Faults, ThreadsThatCannotStartAreASentence) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers need a thread of their own to find leaks";
   const std::string nobody = "setpriv --reuid=65534 --regid=65534 --clear-groups ";
   const Outcome allowed = in_shell(small_config(), "chown -R 65534:65534 . && exec " + nobody + "$PROGRAM --version");
   if (allowed.exit_code != 0) GTEST_SKIP() << "no other user can run the program: " << allowed.err;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <map>
 #include <sstream>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "data/parquet/parquet_file.h"
@@ -68,8 +69,8 @@ struct Table {
 
   size_t column(const std::string& name) const {
     const auto found = std::find(columns.begin(), columns.end(), name);
-    EXPECT_NE(found, columns.end()) << "no column " << name;
-    return static_cast<size_t>(found - columns.begin()) % columns.size();
+    if (found == columns.end()) throw std::out_of_range("no column " + name);
+    return static_cast<size_t>(found - columns.begin());
   }
   std::vector<std::string> texts(const std::string& name) const {
     std::vector<std::string> values;
