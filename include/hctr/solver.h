@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hctr {
@@ -17,12 +18,16 @@ enum class DeviceChoice { automatic, cpu, cuda };
 
 /// What every command that uses a model is given.
 struct JobOptions {
-  std::filesystem::path config;
+  std::filesystem::path config;      ///< "-": the standard input
+  std::vector<std::string> changes;  ///< fields of the config, "solver.batchsize=1024"; the last of a field counts
   DeviceChoice device = DeviceChoice::automatic;
-  bool strict = false;                     ///< warnings about the config become errors
-  bool sync_launches = false;              ///< wait after every GPU kernel, to find one that faults
-  std::optional<int> threads;              ///< CPU threads for operators; nothing: all usable cores
-  int comm_timeout = 25;                   ///< seconds that ranks wait for another rank in a step; 0: without limit
+  bool strict = false;         ///< warnings about the config become errors
+  bool sync_launches = false;  ///< wait after every GPU kernel, to find one that faults
+  std::optional<int> threads;  ///< CPU threads for operators; nothing: all usable cores
+  int comm_timeout = 25;       ///< seconds that ranks wait for another rank in a step; 0: without limit
+  // Without MPI, in seconds:
+  int join_timeout = 300;                  ///< for all processes of a job to be there
+  int peer_timeout = 20;                   ///< for a sign of life of another process, which each gives every second
   const std::atomic<int>* stop = nullptr;  ///< when not 0, a signal number: work ends after the current step
 };
 
@@ -30,9 +35,12 @@ struct TrainOptions : JobOptions {
   std::filesystem::path run_dir;  ///< empty: a new folder under runs/
   /// Where training goes on from: "latest", or the folder of a checkpoint or of several; empty: it starts anew.
   std::string resume;
-  std::optional<int64_t> seed;      ///< instead of the config's
-  std::optional<int64_t> max_iter;  ///< instead of the config's length
-  bool profile = false;             ///< measure some steps in parts, and write profile.json
+  std::optional<int64_t> seed;         ///< instead of the config's
+  std::optional<int64_t> max_iter;     ///< instead of the config's length
+  bool profile = false;                ///< measure some steps in parts, and write profile.json
+  bool json = false;                   ///< lines of metrics.jsonl on the standard output, in place of lines for people
+  std::filesystem::path metrics_file;  ///< for Prometheus, rewritten with every line of metrics; empty: none
+  std::vector<std::string> command;    ///< the command line, for run.json
 };
 
 /// The result of a run, as written to summary.json.
@@ -50,11 +58,17 @@ struct TrainSummary {
   std::map<std::string, std::map<std::string, int64_t>>
       tables;                   ///< counts of rows and keys of tables that have a row policy
   std::vector<int64_t> memory;  ///< by rank: bytes in use at the end of training, on its GPU or in its process
+  /// Bytes of weights, activations, rows of each table with their states. Empty on a run that had nothing to do.
+  std::vector<std::pair<std::string, int64_t>> memory_parts;
   std::filesystem::path run_dir;
   std::vector<std::filesystem::path> model_files;
-  bool interrupted = false;               ///< ended by TrainOptions::stop before it was complete
-  int stop_signal = 0;                    ///< the value of TrainOptions::stop that did
-  std::optional<std::string> stopped_at;  ///< the metric whose threshold ended training
+  bool interrupted = false;  ///< ended by TrainOptions::stop before it was complete
+  int stop_signal = 0;       ///< the value of TrainOptions::stop that did
+  /// What ended training early: the metric whose threshold was reached, or "early_stopping".
+  std::optional<std::string> stopped_at;
+  /// With early stopping: the iteration of the final model, and its metrics.
+  std::optional<int64_t> best_iteration;
+  std::map<std::string, double> best_metrics;
 };
 
 /// Trains as the config says, on as many ranks as it names. Writes the run folder and the snapshot files, and reports
@@ -65,6 +79,6 @@ TrainSummary train(const TrainOptions&);
 /// Checks a config: reads it, connects the layers, computes every shape. Needs no GPU and no data files. Returns the
 /// layer table. `note` is called with each warning and note, a line each.
 /// Errors: Error(config) with every problem found.
-std::string check(const std::filesystem::path& config, bool strict, const std::function<void(std::string_view)>& note);
+std::string check(const JobOptions&, const std::function<void(std::string_view)>& note);
 
 }  // namespace hctr

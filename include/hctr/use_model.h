@@ -1,4 +1,4 @@
-// Evaluating a saved model, and predicting with it.
+// Evaluating a saved model, predicting with it, and exporting it.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 
 namespace hctr {
 
+/// Without a config that of the saved model is used, where it is kept with it.
 struct ModelOptions : JobOptions {
   /// A run folder, a checkpoint, or a snapshot_prefix, with @<iteration> where it is not the newest.
   std::string model;
@@ -53,5 +54,25 @@ struct PredictionSummary : ModelUse {
 /// scores, and the columns to keep. The data need no labels. A file gets its name when it is complete. Errors: Error of
 /// any kind, the first of any rank.
 PredictionSummary predict(const PredictOptions&);
+
+enum class ExportFormat { onnx, npz, safetensors, parquet };
+
+struct ExportOptions : ModelOptions {
+  ExportFormat format = ExportFormat::onnx;
+  std::filesystem::path out;                      ///< a folder that is new, or empty
+  int64_t rows = 0;                               ///< samples that rows.npz gets with their scores; of ONNX
+  int64_t most_inline_bytes = int64_t{64} << 20;  ///< of an array in the ONNX file itself; larger ones get a file
+};
+
+struct ExportSummary : ModelUse {
+  std::vector<std::filesystem::path> files;
+  int64_t bytes = 0;  ///< of all files
+  int64_t rows = 0;   ///< in rows.npz
+};
+
+/// Writes the weights and tables of a saved model to files of other programs (docs/export.md). Runs on one rank, and on
+/// the CPU unless the options name a device. Files get their names when all are complete. Errors: Error of any kind;
+/// Error(usage) when the folder holds something.
+ExportSummary export_model(const ExportOptions&);
 
 }  // namespace hctr

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <map>
 #include <string>
@@ -10,15 +9,14 @@
 #include "base/printable.h"
 #include "base/progress.h"
 #include "config/json.h"
+#include "train/run_folder.h"
 
 namespace hctr {
 namespace {
 
 std::string rounded(double value) {
   if (std::isnan(value)) return "not a number";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6f", value);
-  return text;
+  return formatted("%.6f", value);
 }
 
 using Metrics = std::map<std::string, double>;
@@ -47,7 +45,14 @@ void warn_of_skipped(const ModelUse& use) {
 
 }  // namespace
 
-void print_summary(const TrainSummary& summary) {
+void print_summary(const TrainSummary& summary, bool as_json) {
+  if (as_json) {
+    Json line(Json::Object{{"kind", "summary"}, {"run_dir", summary.run_dir.string()}});
+    const Json fields = to_json(summary);
+    for (const auto& [name, value] : *fields.object()) line.set(name, value);
+    std::cout << line.text() << std::endl;
+    return;
+  }
   std::cout << "\n"
             << (summary.interrupted ? "Stopped on request" : "Done") << ": " << summary.iterations << " iterations, "
             << with_unit_prefix(static_cast<double>(summary.samples)) << " samples in "
@@ -55,6 +60,10 @@ void print_summary(const TrainSummary& summary) {
             << " samples/s) on " << summary.device << "\n"
             << "  loss of the last batch: " << rounded(summary.final_loss) << "\n";
   print_metrics(summary.metrics, summary.best_possible, "  ");
+  if (summary.best_iteration) {
+    std::cout << "  the best model is that of iteration " << *summary.best_iteration << ":\n";
+    print_metrics(summary.best_metrics, summary.best_possible, "    ");
+  }
   for (const auto& file : summary.model_files) std::cout << "  model: " << file.string() << "\n";
   std::cout << "  run folder: " << summary.run_dir.string() << std::endl;
 }
@@ -80,6 +89,17 @@ void print_evaluation(const EvaluationSummary& summary, bool as_json) {
             << readable_time(summary.seconds) << " on " << summary.device << ".\n";
   print_metrics(summary.metrics, summary.best_possible, "");
   std::cout << std::flush;
+}
+
+void print_export(const ExportSummary& summary, const std::string& folder) {
+  warn_of_skipped(summary);
+  for (const auto& file : summary.files) std::cout << file.string() << "\n";
+  std::cout << std::flush;
+  std::cerr << "Exported " << summary.model << " to '" << folder << "': " << summary.files.size()
+            << (summary.files.size() == 1 ? " file, " : " files, ")
+            << with_unit_prefix(static_cast<double>(summary.bytes)) << "B";
+  if (summary.rows > 0) std::cerr << ", with the scores of " << summary.rows << " rows";
+  std::cerr << " in " << readable_time(summary.seconds) << "\n";
 }
 
 void print_prediction(const PredictionSummary& summary, const std::string& out) {

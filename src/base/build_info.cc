@@ -7,10 +7,18 @@ namespace hctr {
 
 std::string_view version() { return HCTR_VERSION; }
 
+std::string build_name() { return cat(version(), " (", HCTR_COMMIT, ")"); }
+
+std::vector<std::pair<std::string, std::string>> build_facts() {
+  return {{"commit", HCTR_COMMIT},     {"build", HCTR_BUILD_TYPE}, {"CUDA", HCTR_CUDA_VERSION},
+          {"NCCL", HCTR_NCCL_VERSION}, {"MPI", HCTR_MPI_VERSION},  {"Parquet", HCTR_PARQUET_VERSION}};
+}
+
 std::string version_text(std::string_view program) {
-  return cat(program, " ", version(), "\n  commit:  ", HCTR_COMMIT, "\n  build:   ", HCTR_BUILD_TYPE,
-             "\n  CUDA:    ", HCTR_CUDA_VERSION, "\n  NCCL:    ", HCTR_NCCL_VERSION, "\n  MPI:     ", HCTR_MPI_VERSION,
-             "\n  Parquet: ", HCTR_PARQUET_VERSION);
+  std::string text = cat(program, " ", version());
+  for (const auto& [name, value] : build_facts())
+    text += cat("\n  ", name, ":", std::string(8 - name.size(), ' '), value);
+  return text;
 }
 
 }  // namespace hctr

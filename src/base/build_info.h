@@ -3,11 +3,19 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace hctr {
 
 /// The version of the project, as CMakeLists.txt states it: "0.1.0".
 std::string_view version();
+
+/// Version and commit: "0.1.0 (1a2b3c4)". Processes that train together must have one.
+std::string build_name();
+
+/// What this build is, by name: "commit", "build", "CUDA", "NCCL", "MPI", "Parquet".
+std::vector<std::pair<std::string, std::string>> build_facts();
 
 /// What --version prints: `program` and its version, then a line each for commit, build type, CUDA, NCCL, MPI, Parquet.
 std::string version_text(std::string_view program);

@@ -4,6 +4,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <string>
+
+#include "base/printable.h"
 
 namespace hctr {
 namespace {
@@ -11,6 +14,12 @@ namespace {
 std::atomic<bool> skip_exit_handlers = false;
 
 }  // namespace
+
+void print_error(const Error& error) {
+  std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(),
+               printable(error.what()).c_str());
+  std::fflush(stderr);
+}
 
 void threads_outlive_main() { skip_exit_handlers = true; }
 

@@ -1,7 +1,12 @@
 // Ending the process, with or without exit handlers.
 #pragma once
 
+#include "base/error.h"
+
 namespace hctr {
+
+/// Writes an error to the standard error stream, as all programs do: "error (data): ...".
+void print_error(const Error&);
 
 /// Ends the process as returning `exit_code` from main() does, but without exit handlers if threads_outlive_main() was
 /// called. Call it after the objects of main() are destroyed.

@@ -12,13 +12,13 @@ namespace {
 
 constexpr std::chrono::milliseconds kRedraw{200}, kNextLine{10000};
 
-std::string formatted(const char* format, double a, int b = 0) {
+}  // namespace
+
+std::string formatted(const char* format, double value) {
   char text[64];
-  std::snprintf(text, sizeof text, format, a, b);
+  std::snprintf(text, sizeof text, format, value);
   return text;
 }
-
-}  // namespace
 
 std::string with_unit_prefix(double value) {
   const struct {

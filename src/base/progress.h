@@ -34,6 +34,8 @@ class Progress {
   bool terminal_, visible_ = false, finished_ = false;
 };
 
+/// As printf writes one number: formatted("%.2f", 0.125) is "0.12".
+std::string formatted(const char* format, double value);
 /// 950 -> "950", 12345 -> "12.3 k", 4.2e6 -> "4.20 M".
 std::string with_unit_prefix(double value);
 /// Seconds -> "0.42 s", "59 s", "2 min 05 s", "3 h 12 min".

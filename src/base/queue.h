@@ -42,6 +42,13 @@ class BoundedQueue {
     return item;
   }
 
+  /// Waits for at most `limit`. Whether pop() would not wait now.
+  template <class Duration>
+  bool wait(Duration limit) {
+    std::unique_lock lock(mutex_);
+    return not_empty_.wait_for(lock, limit, [&] { return closed_ || !items_.empty(); });
+  }
+
   /// Called by the producer (no more items) or the consumer (no more needed). Queued items can still be popped.
   void close() { finish(nullptr); }
   /// Like close(), and pop() throws `error` after the queued items.

@@ -33,7 +33,9 @@ std::string list_of(const std::set<int>& ranks) {
 
 class MpiProcesses : public Processes {
  public:
-  explicit MpiProcesses(std::chrono::seconds limit) : limit_(limit) {
+  MpiProcesses(const Launch& launch, std::chrono::seconds limit) : limit_(limit) {
+    if (launch.local_process && launch.local_processes)
+      on_host_ = OnHost{*launch.local_process, *launch.local_processes};
     int level = 0;
     check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread");
     if (level < MPI_THREAD_SERIALIZED)
@@ -47,6 +49,7 @@ class MpiProcesses : public Processes {
 
   int process() const override { return process_; }
   int count() const override { return count_; }
+  std::optional<OnHost> on_host() const override { return on_host_; }
 
   LocalRanks join(int ranks) override {
     std::vector<int> of_each(static_cast<size_t>(count_));
@@ -120,6 +123,7 @@ class MpiProcesses : public Processes {
   }
 
   std::chrono::seconds limit_;
+  std::optional<OnHost> on_host_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   int process_ = 0, count_ = 1;
   LocalRanks local_ranks_;
@@ -128,6 +132,8 @@ class MpiProcesses : public Processes {
 
 }  // namespace
 
-std::unique_ptr<Processes> start_mpi(std::chrono::seconds limit) { return std::make_unique<MpiProcesses>(limit); }
+std::unique_ptr<Processes> start_mpi(const Launch& launch, std::chrono::seconds limit) {
+  return std::make_unique<MpiProcesses>(launch, limit);
+}
 
 }  // namespace hctr

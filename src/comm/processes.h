@@ -1,10 +1,13 @@
-// The processes of a job. MPI joins them; its types are used in this folder only.
+// The processes of a job, which MPI or TCP joins; their types are used in this folder only.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
+
+#include "base/log.h"
 
 namespace hctr {
 
@@ -23,6 +26,13 @@ enum class Wait {
   unlimited  ///< between steps, where one rank may write a file while the others wait
 };
 
+/// How long processes wait for each other.
+struct JoinLimits {
+  std::chrono::seconds step{25};     ///< in a step; 0: without limit
+  std::chrono::seconds join{300};    ///< for all to be there, over TCP
+  std::chrono::seconds silence{20};  ///< for a sign of life, which processes give every second, over TCP
+};
+
 /// The ranks of the job that this process hosts: [first, first + count) of `total`.
 struct LocalRanks {
   int first = 0, count = 1, total = 1;
@@ -33,6 +43,11 @@ class Processes {
   virtual ~Processes() = default;
   virtual int process() const = 0;
   virtual int count() const = 0;
+  /// The number of this process among those of its host, from 0, and how many these are; nothing where it is not known.
+  struct OnHost {
+    int process = 0, count = 1;
+  };
+  virtual std::optional<OnHost> on_host() const = 0;
   /// Numbers the ranks of all processes. `ranks`: how many this process hosts.
   virtual LocalRanks join(int ranks) = 0;
   /// Sends and receives all pieces between ranks of this process and ranks of others. `transfers`: one for each rank of
@@ -42,9 +57,9 @@ class Processes {
   [[noreturn]] virtual void abort(int exit_code) noexcept = 0;
 };
 
-/// Joins the processes that mpirun, or another launcher, started together with this one. Returns null if this process
-/// was started alone. `limit`: of a wait within a step; 0 means none. Errors: Error(usage) if there are several
-/// processes and this build contains no MPI; Error(comm).
-std::unique_ptr<Processes> started_processes(std::chrono::seconds limit);
+/// Joins the processes that a launcher started together with this one (comm/launcher.h): those of mpirun with MPI,
+/// others over TCP. Returns null if this process was started alone. Errors: Error(usage) when the environment does not
+/// say what is needed, or mpirun has started it and this build contains no MPI; Error(comm).
+std::unique_ptr<Processes> started_processes(const JoinLimits&, const Log&);
 
 }  // namespace hctr

@@ -2,11 +2,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cstdio>
 
 #include "base/build_info.h"
 #include "base/current_error.h"
-#include "base/printable.h"
+#include "base/process_end.h"
 #include "base/standard_streams.h"
 #include "config/problems.h"
 
@@ -41,10 +40,6 @@ CommandOption CommandOption::comma_separated() {
 }
 CommandOption CommandOption::type_name(const std::string& name) {
   option_->type_name(name);
-  return *this;
-}
-CommandOption CommandOption::excludes(const CommandOption& other) {
-  option_->excludes(other.option_);
   return *this;
 }
 CommandOption CommandOption::existing_file() {
@@ -153,8 +148,7 @@ int run_program(const std::function<int()>& work) {
     return code;
   } catch (...) {
     const Error error = current_error();
-    std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(),
-                 printable(error.what()).c_str());
+    print_error(error);
     return exit_code(error.kind());
   }
 }

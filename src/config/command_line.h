@@ -27,7 +27,6 @@ class CommandOption {
   CommandOption show_default();     ///< --help names the value that the variable has now
   CommandOption comma_separated();  ///< one argument may hold several values
   CommandOption type_name(const std::string& name);
-  CommandOption excludes(const CommandOption& other);
   CommandOption existing_file();
   CommandOption positive();
   CommandOption non_negative();

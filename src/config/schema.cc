@@ -17,6 +17,8 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+bool is_comment(std::string_view key) { return key.starts_with("_") || key.starts_with("//"); }
+
 std::string no_effect(const std::string& key, const std::string& why) {
   return "\"" + key + "\" is accepted and has no effect: " + why;
 }
@@ -31,6 +33,8 @@ void SchemaBase::add_value(std::string_view name, ptrdiff_t offset, const ValueA
                    .default_text = required || json.is_null() ? "" : json.text(),
                    .range = range.text(),
                    .text = std::string(text),
+                   .limits = range,
+                   .words = value.words(),
                    .required = required});
   fields_.push_back({.offset = offset, .range = range, .value = &value});
 }
@@ -49,6 +53,8 @@ void SchemaBase::set_unused_when(std::function<std::string(const void*)> why) {
 
 void SchemaBase::parse_into(void* out, const Json& node, const std::string& pointer, Problems& problems,
                             const std::vector<std::string>& outer_keys) const {
+  if (!short_field_.empty() && node.string())
+    return parse_into(out, Json(Json::Object{{short_field_, node}}), pointer, problems, outer_keys);
   const size_t errors_before = problems.errors().size();
   const Found found = match(node, pointer, problems, outer_keys);
   for (size_t i = 0; i < found.size(); ++i) {
@@ -104,6 +110,9 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
         problems.note(at + "/" + key, no_effect(key, ignored->second));
       } else if (const std::string near = nearest(key, unset); !near.empty()) {
         problems.error(at + "/" + key, cat(title_, " has no field \"", key, "\"; did you mean \"", near, "\"?"));
+      } else if (closed_ && !is_comment(key)) {
+        problems.error(at + "/" + key,
+                       cat(title_, " has no field \"", key, "\"; --explain ", title_, " lists them all"));
       } else {
         problems.warn(at + "/" + key, cat(title_, " has no field \"", key, "\"; it is ignored"));
       }
@@ -111,7 +120,8 @@ SchemaBase::Found SchemaBase::match(const Json& node, const std::string& pointer
   };
 
   if (!node.object()) {
-    problems.error(pointer, cat(title_, ": expected an object, found ", node.kind()));
+    problems.error(pointer, cat(title_, ": expected ", short_field_.empty() ? "" : "a string or ", "an object, found ",
+                                node.kind()));
     return found;
   }
   const bool any_required = std::any_of(docs_.begin(), docs_.end(), [](const FieldDoc& d) { return d.required; });

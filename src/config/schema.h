@@ -20,7 +20,9 @@ namespace hctr {
 struct FieldDoc {
   std::string name{}, type{}, default_text{}, range{}, text{};
   std::vector<std::string> aliases{};
-  std::vector<FieldDoc> inner{};  ///< the fields of an object, or of each object of an array
+  Range limits{};                    ///< of a number
+  std::vector<std::string> words{};  ///< all texts that the value may be; empty: any
+  std::vector<FieldDoc> inner{};     ///< the fields of an object, or of each object of an array
   bool required = false;
 };
 
@@ -29,13 +31,14 @@ struct ValueAccess {
   Misfit (*read)(const Json&, const Range&, void* value);
   Json (*write)(const void* value);
   std::string (*type_word)();
+  std::vector<std::string> (*words)();
 };
 template <class T>
 inline constexpr ValueAccess kValueAccess = {[](const Json& json, const Range& range, void* value) -> Misfit {
                                                return read_value(json, range, *static_cast<T*>(value));
                                              },
                                              [](const void* value) { return to_json(*static_cast<const T*>(value)); },
-                                             [] { return TypeWord<T>::text(); }};
+                                             [] { return TypeWord<T>::text(); }, [] { return words_of<T>(); }};
 
 class SchemaBase;
 
@@ -56,6 +59,10 @@ class SchemaBase {
   const std::vector<std::pair<std::string, std::string>>& ignored_keys() const { return ignored_; }
   /// Keys that are an error unless their value is empty, and why.
   const std::vector<std::pair<std::string, std::string>>& refused_keys() const { return refused_; }
+  /// Whether unknown keys are errors.
+  bool is_closed() const { return closed_; }
+  /// The field that a string in place of the object stands for; empty: none.
+  const std::string& short_field() const { return short_field_; }
 
  protected:
   SchemaBase(std::string_view title, std::string_view nested) : title_(title), nested_(nested) {}
@@ -64,15 +71,19 @@ class SchemaBase {
   void add_part(std::string_view name, const char* type, ptrdiff_t offset, const PartAccess&,
                 std::shared_ptr<const SchemaBase> schema, std::string_view text, bool required, bool show_inner);
   void set_unused_when(std::function<std::string(const void*)> why);
+  static const char* list_word(const SchemaBase& element) {
+    return element.short_field_.empty() ? "array of objects" : "array of strings or objects";
+  }
   void parse_into(void* out, const Json& node, const std::string& pointer, Problems&,
                   const std::vector<std::string>& outer_keys) const;
   Json effective_of(const void* from) const;
 
-  std::string title_, nested_;
+  std::string title_, nested_, short_field_;
   std::vector<FieldDoc> docs_;
   std::vector<std::pair<std::string, std::string>> ignored_;  // key, why it has no effect
   std::vector<std::pair<std::string, std::string>> refused_;  // key, why it is an error
   std::function<void(void*, const std::string&, Problems&)> together_;
+  bool closed_ = false;
 
  private:
   struct Field {
@@ -95,7 +106,7 @@ class SchemaBase {
 ///
 /// `title` is the user's word for the object ("InnerProduct", "solver"). With `nested`, the fields are in a member of
 /// that name ("fc_param"). An unknown key within two edits of a field that is not set is an error, any other unknown
-/// key a warning.
+/// key a warning; or an error too, if the schema is closed().
 template <class P>
 class Schema : public SchemaBase {
  public:
@@ -124,9 +135,19 @@ class Schema : public SchemaBase {
     set_unused_when([why](const void* from) { return std::string(why(*static_cast<const P*>(from))); });
     return *this;
   }
+  /// A string in place of the object is the value of this field. A list of such objects may be a single one.
+  Schema& short_form(std::string_view field) {
+    short_field_ = field;
+    return *this;
+  }
   /// A key that old files hold and that has no effect: accepted, with one line saying why.
   Schema& ignored(std::string_view key, std::string_view why) {
     ignored_.emplace_back(key, why);
+    return *this;
+  }
+  /// Unknown keys are errors, but for those that start with "_" or "//", which are comments.
+  Schema& closed() {
+    closed_ = true;
     return *this;
   }
   /// A key that other programs read and that would change the model: an error unless its value is empty (null, "",
@@ -190,10 +211,15 @@ class Schema : public SchemaBase {
                bool required = true) {
     static constexpr PartAccess access = {
         [](const SchemaBase& of, const Json& json, const std::string& pointer, void* part, Problems& problems) {
-          if (!json.array()) return problems.error(pointer, "expected an array of objects, found " + json.kind());
-          for (size_t i = 0; i < json.array()->size(); ++i)
-            static_cast<std::vector<T>*>(part)->push_back(static_cast<const Schema<T>&>(of).parse(
-                (*json.array())[i], pointer + "/" + std::to_string(i), problems));
+          const auto add = [&](const Json& element, const std::string& place) {
+            static_cast<std::vector<T>*>(part)->push_back(
+                static_cast<const Schema<T>&>(of).parse(element, place, problems));
+          };
+          const bool one = !of.short_field().empty() && (json.string() || json.object());
+          if (one) return add(json, pointer);
+          if (!json.array())
+            return problems.error(pointer, "expected an " + std::string(list_word(of)) + ", found " + json.kind());
+          for (size_t i = 0; i < json.array()->size(); ++i) add((*json.array())[i], pointer + "/" + std::to_string(i));
         },
         [](const SchemaBase& of, const void* part) {
           Json array(Json::Array{});
@@ -201,8 +227,9 @@ class Schema : public SchemaBase {
             array.add(static_cast<const Schema<T>&>(of).effective(element));
           return array;
         }};
-    add_part(name, "array of objects", offset_of(member), access, std::make_shared<Schema<T>>(std::move(schema)), text,
-             required, true);
+    const char* const word = list_word(schema);
+    add_part(name, word, offset_of(member), access, std::make_shared<Schema<T>>(std::move(schema)), text, required,
+             true);
     return *this;
   }
   /// Rules across fields: check(P&, pointer of the object, Problems&), called when every field alone is right.

@@ -109,11 +109,16 @@ Json to_json(const std::vector<T>& values) {
   return array;
 }
 
-// The word for a type in the manual.
+// The word for a type in the manual, and in words() the texts that a value may have, where these are all there are.
 template <class T>
-struct TypeWord {
+struct TypeWord {  // enumerations
   static std::string text() { return "word"; }
-};  // enumerations
+  static std::vector<std::string> words() {
+    std::vector<std::string> all;
+    for (const auto& [word, meaning] : EnumWords<T>::table()) all.push_back(word);
+    return all;
+  }
+};
 template <>
 struct TypeWord<int64_t> {
   static std::string text() { return "integer"; }
@@ -134,13 +139,23 @@ template <>
 struct TypeWord<std::string> {
   static std::string text() { return "string"; }
 };
+/// Of a type that says its words; else empty.
+template <class T>
+std::vector<std::string> words_of() {
+  if constexpr (requires { TypeWord<T>::words(); })
+    return TypeWord<T>::words();
+  else
+    return {};
+}
 template <class T>
 struct TypeWord<std::vector<T>> {
   static std::string text() { return "array of " + TypeWord<T>::text(); }
+  static std::vector<std::string> words() { return words_of<T>(); }
 };
 template <class T>
 struct TypeWord<std::optional<T>> {
   static std::string text() { return TypeWord<T>::text(); }
+  static std::vector<std::string> words() { return words_of<T>(); }
 };
 
 }  // namespace hctr

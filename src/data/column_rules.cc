@@ -38,7 +38,8 @@ class VocabularyFile {
   std::unordered_map<std::string_view, int64_t> numbers_;
 };
 
-std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>& groups) {
+std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>& groups,
+                                   const std::vector<ColumnStatistics>& statistics) {
   std::vector<DenseRule> rules;
   for (const DenseColumns& group : groups)
     for (size_t i = 0; i < group.columns.size(); ++i) {
@@ -48,23 +49,29 @@ std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>& groups) {
       DenseRule& rule =
           rules.emplace_back(DenseRule{group.columns[i], group.transform, pick(group.mean, 0), pick(group.std, 1), {}});
       if (group.fallback) rule.fallback = static_cast<float>(*group.fallback);
+      if (!group.learned()) continue;
+      const ColumnStatistics* learned = find_statistics(statistics, rule.column, rule.transform.log);
+      if (!learned)
+        throw Error(Kind::config, cat("column '", rule.column,
+                                      "': \"standardize\" without \"mean\" and \"std\" needs "
+                                      "the statistics of training data, and there are none here"));
+      rule.mean = learned->mean;
+      rule.std = learned->std;
+      if (!rule.fallback) rule.fallback = 0.0f;  // the mean
     }
   return rules;
 }
 
 bool transformed(const DenseRule& rule, double number, float& value) {
-  switch (rule.transform) {
-    case DenseTransform::none:
-      value = static_cast<float>(number);
-      break;
-    case DenseTransform::log:
-      value = number <= 0                                    ? 0.0f
-              : number < 1e4 && number == std::floor(number) ? log_of_count(static_cast<int64_t>(number))
-                                                             : static_cast<float>(std::log1p(number));
-      break;
-    case DenseTransform::standardise:
-      value = static_cast<float>((number - rule.mean) / rule.std);
-      break;
+  if (rule.transform.standardise) {
+    if (rule.transform.log) number = number <= 0 ? 0 : std::log1p(number);
+    value = static_cast<float>((number - rule.mean) / rule.std);
+  } else if (rule.transform.log) {
+    value = number <= 0                                    ? 0.0f
+            : number < 1e4 && number == std::floor(number) ? log_of_count(static_cast<int64_t>(number))
+                                                           : static_cast<float>(std::log1p(number));
+  } else {
+    value = static_cast<float>(number);
   }
   return std::isfinite(value);
 }

@@ -5,17 +5,20 @@
 #include <string_view>
 
 #include "data/column_section.h"
+#include "data/column_statistics.h"
 
 namespace hctr {
 
 /// One column that becomes a dense value.
 struct DenseRule {
   std::string column;
-  DenseTransform transform = DenseTransform::none;
+  DenseTransforms transform{};
   double mean = 0, std = 1;
-  std::optional<float> fallback;  ///< the value of a missing one
+  std::optional<float> fallback{};  ///< the value of a missing one
 };
-std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>&);
+/// `statistics`: for the columns whose mean and standard deviation are learned. Errors: Error(config) naming a column
+/// that is not among them.
+std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>&, const std::vector<ColumnStatistics>& statistics);
 /// False when the result is no finite float.
 bool transformed(const DenseRule&, double number, float& value);
 

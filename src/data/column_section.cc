@@ -6,10 +6,11 @@ namespace hctr {
 namespace {
 
 void check_dense(DenseColumns& dense, const std::string& pointer, Problems& problems) {
-  const bool standardise = dense.transform == DenseTransform::standardise;
+  const bool standardise = dense.transform.standardise;
   for (const auto& [name, values] : {std::pair{"/mean", &dense.mean}, {"/std", &dense.std}}) {
+    if (dense.learned()) continue;
     if (!standardise && !values->empty())
-      problems.error(pointer + name, "only \"transform\": \"standardise\" has a use for it");
+      problems.error(pointer + name, "only \"transform\": \"standardize\" has a use for it");
     if (standardise && values->size() != 1 && values->size() != dense.columns.size())
       problems.error(pointer + name, cat("expected one number for all columns or ", dense.columns.size(),
                                          ", one for each; found ", values->size()));
@@ -48,9 +49,12 @@ Schema<DenseColumns> dense_columns_schema(const char* fallback) {
   return Schema<DenseColumns>("dense columns")
       .need("columns", &DenseColumns::columns, "columns that become dense values, one each, in this order")
       .opt("transform", &DenseColumns::transform,
-           "what is done to the numbers: nothing, ln(1 + max(x, 0)), or (x - mean) / std")
-      .opt("mean", &DenseColumns::mean, "for standardise: one number, or one for each column")
-      .opt("std", &DenseColumns::std, "for standardise: one number, or one for each column")
+           "what is done to the numbers: nothing, ln(1 + max(x, 0)), (x - mean) / std, or both in this order: "
+           "[\"log\", \"standardize\"]")
+      .opt("mean", &DenseColumns::mean,
+           "for standardize: one number, or one for each column; without mean and std both are learned from the "
+           "training data and saved with the model")
+      .opt("std", &DenseColumns::std, "for standardize: one number, or one for each column")
       .opt("default", &DenseColumns::fallback, fallback)
       .together(check_dense);
 }
@@ -86,6 +90,40 @@ Schema<SlotColumns> parquet_slot_columns_schema() {
            "the value that a null counts as, \"\" for none, so that it gives no key; left out: default_key");
 }
 
+Misfit read_value(const Json& value, const Range& range, DenseTransforms& out) {
+  if (!value.array()) {
+    DenseTransform one = DenseTransform::none;
+    const std::string expected = read_value(value, range, one);
+    out = one;
+    return expected;
+  }
+  out = {};
+  for (size_t i = 0; i < value.array()->size(); ++i) {
+    const Json& word = (*value.array())[i];
+    DenseTransform one = DenseTransform::none;
+    Misfit misfit(read_value(word, range, one));
+    const DenseTransforms added(one);
+    if (misfit.empty() && ((added.log && out.any()) || (added.standardise && out.standardise)))
+      misfit = Misfit("each transform once, \"log\" before \"standardize\"");
+    if (!misfit.empty()) {
+      misfit.pointer = cat("/", i);
+      misfit.found = word.string() ? cat("\"", *word.string(), "\"") : word.kind();
+      return misfit;
+    }
+    out.log |= added.log;
+    out.standardise |= added.standardise;
+  }
+  return {};
+}
+
+Json to_json(const DenseTransforms& transforms) {
+  if (transforms.log && transforms.standardise)
+    return Json(Json::Array{to_json(DenseTransform::log), to_json(DenseTransform::standardise)});
+  return to_json(transforms.log           ? DenseTransform::log
+                 : transforms.standardise ? DenseTransform::standardise
+                                          : DenseTransform::none);
+}
+
 int64_t columns_of(const std::vector<DenseColumns>& groups) { return count_columns(groups); }
 int64_t columns_of(const std::vector<SlotColumns>& groups) { return count_columns(groups); }
 
@@ -93,8 +131,8 @@ const std::vector<std::pair<std::string, DenseTransform>>& EnumWords<DenseTransf
   static const std::vector<std::pair<std::string, DenseTransform>> words = {
       {"none", DenseTransform::none},
       {"log", DenseTransform::log},
-      {"standardise", DenseTransform::standardise},
-      {"standardize", DenseTransform::standardise}};
+      {"standardize", DenseTransform::standardise},
+      {"standardise", DenseTransform::standardise}};
   return words;
 }
 

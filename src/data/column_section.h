@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/schema.h"
+#include "data/label_columns.h"
 
 namespace hctr {
 
@@ -22,12 +23,34 @@ struct EnumWords<KeyRule> {
   static const std::vector<std::pair<std::string, KeyRule>>& table();
 };
 
+/// What is done to the numbers of a dense column, in this order.
+struct DenseTransforms {
+  DenseTransforms() = default;
+  DenseTransforms(DenseTransform one)
+      : log(one == DenseTransform::log), standardise(one == DenseTransform::standardise) {}
+
+  bool log = false, standardise = false;
+
+  bool any() const { return log || standardise; }
+};
+/// A word, or an array of words in the order of the transforms.
+Misfit read_value(const Json& value, const Range&, DenseTransforms& out);
+Json to_json(const DenseTransforms&);
+template <>
+struct TypeWord<DenseTransforms> {
+  static std::string text() { return "word or array of word"; }
+  static std::vector<std::string> words() { return words_of<DenseTransform>(); }
+};
+
 /// Columns that become dense values, one each.
 struct DenseColumns {
   std::vector<std::string> columns;
-  DenseTransform transform = DenseTransform::none;
+  DenseTransforms transform;
   std::vector<double> mean, std;   ///< one for all of the columns, or one for each
-  std::optional<double> fallback;  ///< none: 0 in a text, in Parquet an error
+  std::optional<double> fallback;  ///< none: 0 in a text and where mean and std are learned, else in Parquet an error
+
+  /// Whether mean and standard deviation are learned from the training data.
+  bool learned() const { return transform.standardise && mean.empty() && std.empty(); }
 };
 
 /// Columns that become slots, one each.
@@ -48,6 +71,13 @@ Schema<SlotColumns> parquet_slot_columns_schema();
 /// Columns that the groups name.
 int64_t columns_of(const std::vector<DenseColumns>&);
 int64_t columns_of(const std::vector<SlotColumns>&);
+
+/// What a format's object states of columns. Pointers to its lists.
+struct StatedColumns {
+  std::vector<LabelColumn>* labels;
+  std::vector<DenseColumns>* dense;
+  std::vector<SlotColumns>* slots;
+};
 
 /// Reports a value that is no single character, or, where that is allowed, not empty.
 void check_one_character(const std::string& value, bool may_be_empty, const std::string& pointer, Problems&);

@@ -36,6 +36,10 @@ Misfit read_value(const Json& value, const Range& range, PerSlot& out) {
 
 Json to_json(const PerSlot& per_slot) { return to_json(per_slot.values); }
 
+Misfit read_value(const Json& value, const Range& range, Width& out) { return read_value(value, range, out.value_); }
+
+Json to_json(const Width& width) { return width.given() ? Json(int64_t{width}) : Json(); }
+
 Misfit read_value(const Json& value, const Range& range, CachedBatches& out) {
   if (const bool* all = unwrapped(value).boolean()) {
     out.most = *all ? std::numeric_limits<int64_t>::max() : 0;

@@ -10,6 +10,7 @@
 
 #include "config/schema.h"
 #include "data/batch_layout.h"
+#include "data/column_statistics.h"
 #include "data/format_options.h"
 #include "data/record_shape.h"
 
@@ -78,20 +79,40 @@ struct TypeWord<AsyncParam> {
   static std::string text() { return "object"; }
 };
 
+/// A number of labels, dense values or slots. Where it is left out it follows from the columns that the format states;
+/// parsing fills it in.
+class Width {
+ public:
+  Width() = default;
+  Width(int64_t value) : value_(value) {}
+  operator int64_t() const { return value_.value_or(0); }
+  bool given() const { return value_.has_value(); }
+
+ private:
+  friend Misfit read_value(const Json& value, const Range&, Width& out);
+  std::optional<int64_t> value_;
+};
+Misfit read_value(const Json& value, const Range&, Width& out);
+Json to_json(const Width&);
+template <>
+struct TypeWord<Width> {
+  static std::string text() { return TypeWord<int64_t>::text(); }
+};
+
 struct LabelPart {
   std::string top;
-  int64_t label_dim = 0;
+  Width label_dim;
 };
 
 struct DensePart {
   std::string top;
-  int64_t dense_dim = 0;
+  Width dense_dim;
 };
 
 struct SparseInput {
   std::string top;
   std::optional<SparseType> type;  ///< a hint of v2; the embedding that reads this input decides
-  int64_t slot_num = 0;
+  Width slot_num;
   std::optional<int64_t> max_feature_num_per_sample, max_nnz;  ///< as the config has them: limits() resolves them
   std::optional<PerSlot> nnz_per_slot;           ///< v3.1 spelling of the two above, which decides where it is given
   std::optional<int64_t> keep_first, keep_last;  ///< of a slot with more keys, how many are kept
@@ -130,7 +151,8 @@ struct DataSection {
   std::optional<int64_t> max_bad_records;
   CachedBatches cache_eval_data;
   std::optional<AsyncParam> async_param;
-  FormatOptions options;  ///< the objects for one format alone
+  FormatOptions options;                     ///< the objects for one format alone
+  std::vector<ColumnStatistics> statistics;  ///< no field: what is learned of dense columns, before the data is opened
 
   int64_t slots() const;
 };

@@ -3,12 +3,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
 #include "config/schema.h"
+#include "data/column_section.h"
 #include "data/data_section.h"
 #include "data/sample_set.h"
 #include "data/source.h"
@@ -30,6 +32,20 @@ FormatObject format_object(std::string name, Schema<T> schema, std::string text)
           .given = [](const DataSection& section) { return section.options.find<T>() != nullptr; }};
 }
 
+/// Widths and limits on keys that follow from what a section says of its data. Nothing: unknown.
+struct StatedWidths {
+  std::optional<int64_t> label_dim, dense_dim;
+  std::optional<std::vector<int64_t>> nnz;  ///< of each slot, the most keys; 0: any number
+};
+
+/// For a format whose options T have `labels`, `dense` and `slots`.
+template <class T>
+std::optional<StatedColumns> stated_columns(DataSection& section) {
+  if (!section.options.find<T>()) return std::nullopt;
+  T& options = section.options.edit<T>();
+  return StatedColumns{&options.labels, &options.dense, &options.slots};
+}
+
 struct FormatType {
   DataFormat format;
   std::vector<std::string> aliases{};  ///< other words for `format` in a config
@@ -40,6 +56,10 @@ struct FormatType {
   /// Called for every section before its format is looked up: a format that other fields select sets it here. May be
   /// null.
   void (*complete)(DataSection&, const std::string& pointer, Problems&) = nullptr;
+  /// The lists of columns that the section's object states. May be null.
+  std::optional<StatedColumns> (*columns)(DataSection&) = nullptr;
+  /// Null: what `columns` gives.
+  StatedWidths (*widths)(const DataSection&) = nullptr;
   /// Rules of a section of this format, beyond those of all.
   void (*check)(const DataSection&, const std::string& pointer, Problems&) = nullptr;
   /// Errors: Error(io), Error(data) for files that are missing or not as the section says.

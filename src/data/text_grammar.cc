@@ -51,9 +51,25 @@ const char* closing_quote(const char* p, const char* end, char quote, bool* doub
   }
 }
 
+/// The quote that opens the cell at `p`; null when the cell has none.
+template <bool kTrim>
+const char* opening_quote(const TextGrammar& grammar, const char* p, const char* end) {
+  if constexpr (kTrim)
+    while (p < end && grammar.is_blank(*p)) ++p;
+  return p < end && *p == grammar.quote ? p : nullptr;
+}
+
+/// Whether the quote at `quote` opens a cell, in a text that begins at `begin`.
+bool opens_cell(const TextGrammar& grammar, const char* begin, const char* quote) {
+  const char* p = quote;
+  if (grammar.trim)
+    while (p > begin && grammar.is_blank(p[-1])) --p;
+  return p == begin || p[-1] == grammar.delimiter || p[-1] == '\n';
+}
+
 }  // namespace
 
-size_t end_of_last_record(std::string_view text, TextGrammar grammar) {
+size_t end_of_last_record(std::string_view text, const TextGrammar& grammar) {
   if (grammar.quote == 0) return text.rfind('\n') + 1;
   const char *const begin = text.data(), *const end = begin + text.size();
   size_t last = 0;
@@ -61,7 +77,7 @@ size_t end_of_last_record(std::string_view text, TextGrammar grammar) {
     const char* quote = p;
     for (;; ++quote) {  // find the next quote that opens a value
       quote = find(quote, end, grammar.quote);
-      if (!quote || quote == begin || quote[-1] == grammar.delimiter || quote[-1] == '\n') break;
+      if (!quote || opens_cell(grammar, begin, quote)) break;
     }
     const std::string_view outside(p, static_cast<size_t>((quote ? quote : end) - p));
     if (const size_t newline = outside.rfind('\n'); newline != outside.npos)
@@ -80,16 +96,31 @@ void RecordSplitter::add(const char* begin, const char* end) {
   cells_[count_++] = {begin, static_cast<size_t>(end - begin)};
 }
 
+template <bool kTrim>
+void RecordSplitter::add_plain(const char* begin, const char* end) {
+  if constexpr (kTrim) {
+    while (begin < end && grammar_.is_blank(*begin)) ++begin;
+    while (begin < end && grammar_.is_blank(end[-1])) --end;
+  }
+  add(begin, end);
+}
+
 const char* RecordSplitter::split(const char* p, const char* end) {
   count_ = 0;
   unclosed_ = false;
   if (!problem_.empty()) problem_.clear();
   if (!unescaped_.empty()) unescaped_.clear();
+  if (!grammar_.more.empty()) return split_at_word(p, end);
+  return grammar_.trim ? split_at_character<true>(p, end) : split_at_character<false>(p, end);
+}
+
+template <bool kTrim>
+const char* RecordSplitter::split_at_character(const char* p, const char* end) {
   const uint64_t delimiters = repeated(grammar_.delimiter), newlines = repeated('\n');
   // Finds all separators eight bytes at a time. `p` is the start of the current cell.
   for (const char* word_at = p;;) {
-    if (grammar_.quote != 0 && p < end && *p == grammar_.quote) {
-      const char* at = quoted(p, end);
+    if (const char* quote = grammar_.quote != 0 ? opening_quote<kTrim>(grammar_, p, end) : nullptr) {
+      const char* at = quoted(quote, end);
       if (at == end) return end;
       if (*at == '\n') return at + 1;
       word_at = p = at + 1;
@@ -105,23 +136,49 @@ const char* RecordSplitter::split(const char* p, const char* end) {
       const char* at = word_at + std::countr_zero(breaks) / 8;
       if (at >= end) break;
       if (*at == '\n') {
-        add(p, at > p && at[-1] == '\r' ? at - 1 : at);
+        add_plain<kTrim>(p, at > p && at[-1] == '\r' ? at - 1 : at);
         return at + 1;
       }
-      add(p, at);
+      add_plain<kTrim>(p, at);
       p = at + 1;
-      quote_next = grammar_.quote != 0 && p < end && *p == grammar_.quote;
+      quote_next = grammar_.quote != 0 && opening_quote<kTrim>(grammar_, p, end);
     }
     if (quote_next) continue;
     word_at += 8;
     if (word_at >= end) {
-      add(p, end > p && end[-1] == '\r' ? end - 1 : end);
+      add_plain<kTrim>(p, end > p && end[-1] == '\r' ? end - 1 : end);
       return end;
     }
   }
 }
 
-/// Reads the quoted cell at `p`. Returns the delimiter or line end after it.
+/// Splits at a delimiter of several characters; there are no quotes.
+const char* RecordSplitter::split_at_word(const char* p, const char* end) {
+  const char* const newline = find(p, end, '\n');
+  const char* line_end = newline ? newline : end;
+  if (line_end > p && line_end[-1] == '\r') --line_end;
+  const auto add_cell = [&](const char* begin, const char* behind) {
+    grammar_.trim ? add_plain<true>(begin, behind) : add_plain<false>(begin, behind);
+  };
+  const auto rest_matches = [&](const char* first) {
+    return std::string_view(first + 1, static_cast<size_t>(line_end - first - 1)).starts_with(grammar_.more);
+  };
+  for (const char *cell = p, *at = p;;) {
+    at = find(at, line_end, grammar_.delimiter);
+    if (!at) {
+      add_cell(cell, line_end);
+      return newline ? newline + 1 : end;
+    }
+    if (!rest_matches(at)) {
+      ++at;
+      continue;
+    }
+    add_cell(cell, at);
+    cell = at = at + 1 + grammar_.more.size();
+  }
+}
+
+/// Reads the quoted cell whose quote is at `p`. Returns the delimiter or line end after it.
 const char* RecordSplitter::quoted(const char* p, const char* end) {
   bool doubled = false;
   const char* close = closing_quote(p + 1, end, grammar_.quote, &doubled);
@@ -133,6 +190,8 @@ const char* RecordSplitter::quoted(const char* p, const char* end) {
   }
   const char* at = find_break(close + 1, end, repeated(grammar_.delimiter), repeated('\n'));
   const char* behind = at > close + 1 && at[-1] == '\r' && (at == end || *at == '\n') ? at - 1 : at;
+  if (grammar_.trim)
+    while (behind > close + 1 && grammar_.is_blank(behind[-1])) --behind;
   if (behind != close + 1 && problem_.empty())
     problem_ = cat("value ", count_ + 1, " goes on behind its closing quote: '",
                    std::string_view(close + 1, static_cast<size_t>(behind - close - 1)).substr(0, 40), "'");

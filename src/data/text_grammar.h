@@ -8,24 +8,29 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hctr {
 
 struct TextGrammar {
   char delimiter = ',';
-  char quote = '"';  ///< 0: no quoting
+  char quote = '"';    ///< 0: no quoting
+  bool trim = false;   ///< blanks (space, tab) around a cell, and around its quotes, are not part of it
+  std::string more{};  ///< the characters of a delimiter after its first; not empty only without quoting
+
+  bool is_blank(char c) const { return (c == ' ' || c == '\t') && c != delimiter; }
 };
 
 /// Returns the end of the last whole record of `text`, after its line end; 0 when there is none. `text` starts at a
-/// record. A quote opens a quoted value only as the first character of a cell.
-size_t end_of_last_record(std::string_view text, TextGrammar);
+/// record. A quote opens a quoted value only as the first character of a cell; with `trim`, as the first but blanks.
+size_t end_of_last_record(std::string_view text, const TextGrammar&);
 
 /// Splits one record after another. Cells are views of the text, or of memory that the splitter keeps until the next
 /// record.
 class RecordSplitter {
  public:
-  explicit RecordSplitter(TextGrammar grammar) : grammar_(grammar) {}
+  explicit RecordSplitter(TextGrammar grammar) : grammar_(std::move(grammar)) {}
 
   /// Splits the record that starts at `p`, in a text that ends at `end`. Returns the start of the next record.
   const char* split(const char* p, const char* end);
@@ -36,7 +41,13 @@ class RecordSplitter {
   bool unclosed() const { return unclosed_; }
 
  private:
+  template <bool kTrim>
+  const char* split_at_character(const char* p, const char* end);
+  const char* split_at_word(const char* p, const char* end);
   void add(const char* begin, const char* end);
+  /// The same for a cell without quotes.
+  template <bool kTrim>
+  void add_plain(const char* begin, const char* end);
   const char* quoted(const char* p, const char* end);
 
   TextGrammar grammar_;

@@ -1,7 +1,6 @@
 #include "embedding/plan_file.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "base/error.h"
 #include "base/progress.h"
@@ -124,11 +123,7 @@ std::string columns(const std::vector<std::vector<std::string>>& lines) {
   return text;
 }
 
-std::string milliseconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3f ms", seconds * 1e3);
-  return text;
-}
+std::string milliseconds(double seconds) { return formatted("%.3f ms", seconds * 1e3); }
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include "ops/activation.h"
 
 #include "layers/layer_type.h"
+#include "layers/onnx_parts.h"
 
 namespace hctr {
 namespace {
@@ -29,6 +30,8 @@ class Activation : public Layer {
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     ops::activate(ctx, function_, io.in[0], io.out[0]);
   }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override { add_activation(graph, function_, io.x(), io.y()); }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0]) ops::activate_backward(ctx, function_, io.in[0], io.d_out[0], *io.d_in[0]);

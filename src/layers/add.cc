@@ -2,6 +2,7 @@
 #include "ops/add.h"
 
 #include "layers/layer_type.h"
+#include "layers/onnx_parts.h"
 #include "ops/copy.h"
 
 namespace hctr {
@@ -17,6 +18,8 @@ class Add : public Layer {
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::add(ctx, io.in, io.out[0]); }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override { graph.add_as(io.y(), "Sum", input_names(io)); }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     for (const auto& d_in : io.d_in)

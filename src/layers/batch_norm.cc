@@ -3,6 +3,7 @@
 
 #include "layers/gamma_beta.h"
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "ops/copy.h"
 
 namespace hctr {
@@ -41,6 +42,17 @@ class BatchNorm : public Layer {
       ops::batch_norm_running(ctx, running, eps, batch);
     }
     ops::batch_norm_apply(ctx, io.in[0], batch, io.weights[0], io.weights[1], io.out[0]);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    const std::string &mean = io.state[0], &var = io.state[1], &weight = io.state[2];
+    // Before any batch the weight is 0: the mean is 0 then, and the variance 1.
+    const std::string any = graph.add("Greater", {weight, graph.number(0.0f)}), one = graph.number(1.0f);
+    const std::string total = graph.add("Where", {any, weight, one});
+    const std::string unbiased_var = graph.add("Where", {any, graph.add("Div", {var, total}), one});
+    graph.add_as(io.y(), "BatchNormalization",
+                 {io.x(), io.weights[0], io.weights[1], graph.add("Div", {mean, total}), unbiased_var},
+                 {{"epsilon", static_cast<float>(params_.eps)}});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

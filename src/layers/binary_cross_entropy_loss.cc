@@ -1,6 +1,7 @@
 // BinaryCrossEntropyLoss: the log loss of a click, from logits.
 #include "layers/layer_type.h"
 #include "layers/loss_params.h"
+#include "layers/onnx_graph.h"
 #include "ops/cross_entropy.h"
 
 namespace hctr {
@@ -24,6 +25,8 @@ class BinaryCrossEntropyLoss : public LossLayer {
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     ops::binary_cross_entropy(ctx, io.in[0], io.in[1], io.out[0], io.out[1]);
   }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override { graph.add_as(io.y(), "Sigmoid", {io.x()}); }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0])

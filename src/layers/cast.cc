@@ -1,6 +1,7 @@
 // Cast: the identity. Activations of a model have one dtype and the program converts where necessary; old configs place
 // conversions explicitly.
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "ops/copy.h"
 
 namespace hctr {
@@ -15,6 +16,8 @@ class Cast : public Layer {
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::copy(ctx, io.in[0], io.out[0]); }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override { graph.add_as(io.y(), "Identity", {io.x()}); }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0]) ops::copy(ctx, io.d_out[0], *io.d_in[0]);

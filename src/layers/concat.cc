@@ -1,5 +1,6 @@
 // Concat: its inputs concatenated along an axis.
 #include "layers/layer_type.h"
+#include "layers/onnx_parts.h"
 #include "ops/copy.h"
 #include "ops/strided_items.h"
 
@@ -35,6 +36,10 @@ class Concat : public Layer {
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     int64_t at = 0;
     for (const Tensor& x : io.in) copy_part(ctx, x, io.out[0], at, true);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    graph.add_as(io.y(), "Concat", input_names(io), {{"axis", int64_t{axis_}}});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

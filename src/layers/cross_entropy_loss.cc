@@ -1,6 +1,7 @@
 // CrossEntropyLoss: two classes with one logit each.
 #include "layers/layer_type.h"
 #include "layers/loss_params.h"
+#include "layers/onnx_graph.h"
 #include "ops/cross_entropy.h"
 #include "ops/fill.h"
 
@@ -25,6 +26,11 @@ class CrossEntropyLoss : public LossLayer {
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     ops::two_class_cross_entropy(ctx, io.in[0], io.in[1], io.out[0], io.out[1]);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    const std::string difference = graph.add("Sub", {graph.slice(io.x(), 1, 1, 2), graph.slice(io.x(), 1, 0, 1)});
+    graph.add_as(io.y(), "Sigmoid", {difference});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

@@ -3,6 +3,7 @@
 
 #include "base/random.h"
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "ops/copy.h"
 
 namespace hctr {
@@ -27,6 +28,8 @@ class Dropout : public Layer {
     else
       ops::copy(ctx, io.in[0], io.out[0]);
   }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override { graph.add_as(io.y(), "Identity", {io.x()}); }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (!io.d_in[0]) return;

@@ -2,6 +2,7 @@
 #include "ops/fm_order2.h"
 
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 
 namespace hctr {
 namespace {
@@ -24,6 +25,17 @@ class FmOrder2 : public Layer {
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     ops::fm_order2(ctx, flat(io.in[0]), io.out[0]);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    const int64_t vectors = io.in[0].shape.elements() / io.in[0].shape[0] / dim_;
+    const std::string e = graph.add("Reshape", {io.x(), graph.numbers({-1, vectors, dim_})}), axis = graph.numbers({1});
+    const auto sum = [&](const std::string& x) {
+      return graph.add("ReduceSum", {x, axis}, {{"keepdims", int64_t{0}}});
+    };
+    const std::string sum_e = sum(e), squares = sum(graph.add("Mul", {e, e}));
+    const std::string twice = graph.add("Sub", {graph.add("Mul", {sum_e, sum_e}), squares});
+    graph.add_as(io.y(), "Mul", {twice, graph.number(0.5f)});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "layers/onnx_parts.h"
 #include "ops/bias_gradient.h"
 #include "ops/dropout.h"
 #include "ops/linear.h"
@@ -59,6 +60,16 @@ void FullyConnected::forward(Context& ctx, const Io& io, Phase phase) const {
     ops::matmul(ctx, io.x, Transpose::no, io.w[0], Transpose::no, sums);
   if (activation != StageActivation::none && !relu_with_bias()) ops::activate(ctx, function_of(activation), sums, io.y);
   if (dropout_rate > 0 && phase == Phase::train) ops::dropout(ctx, dropout_rate, dropout_stream, io.y, io.y);
+}
+
+void FullyConnected::to_onnx(OnnxGraph& graph, const std::string& x, const std::string* weights,
+                             const std::string& y) const {
+  const std::string sums = activation == StageActivation::none ? y : graph.name("sums");
+  if (use_bias)
+    graph.add_as(sums, "Gemm", {x, weights[0], weights[1]});
+  else
+    graph.add_as(sums, "MatMul", {x, weights[0]});
+  if (activation != StageActivation::none) add_activation(graph, function_of(activation), sums, y);
 }
 
 void FullyConnected::backward(Context& ctx, const Io& io) const {

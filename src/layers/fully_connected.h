@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "layers/layer.h"
+#include "layers/onnx_graph.h"
 #include "ops/activation.h"
 
 namespace hctr {
@@ -30,6 +31,9 @@ struct FullyConnected {
   bool keeps_input_of_activation() const {
     return activation != StageActivation::none && activation != StageActivation::relu;
   }
+
+  /// Adds y = f(x W + b) of evaluation, with the names of weights().
+  void to_onnx(OnnxGraph&, const std::string& x, const std::string* weights, const std::string& y) const;
 
   /// The tensors of one call.
   struct Io {

@@ -1,6 +1,7 @@
 // FusedReshapeConcat and FusedReshapeConcatGeneral: the slots of several embeddings as rows, concatenated. The first
 // has two outputs: the last slot of each sample (the candidate item), and the slots before it (the history).
 #include "layers/layer_type.h"
+#include "layers/onnx_parts.h"
 #include "ops/strided_items.h"
 
 namespace hctr {
@@ -42,6 +43,17 @@ class FusedReshapeConcat : public Layer {
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     each_part(io.in, io.out, [&](size_t, StridedItems x, StridedItems y) { ops::copy_items(ctx, x, y); });
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    const int64_t slots = io.in[0].shape[1];
+    const std::string all = graph.add("Concat", input_names(io), {{"axis", int64_t{2}}});
+    const auto rows = [&](const std::string& some, const OnnxIo::Value& to) {
+      graph.add_as(to.name, "Reshape", {some, graph.rows_of(to.shape)});
+    };
+    if (!kSplit) return rows(all, io.out[0]);
+    rows(graph.slice(all, 1, 0, slots - 1), io.out[0]);
+    rows(graph.slice(all, 1, slots - 1, slots), io.out[1]);
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

@@ -1,5 +1,6 @@
 // Gather: selected rows.
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "ops/strided_items.h"
 
 namespace hctr {
@@ -27,6 +28,10 @@ class Gather : public Layer {
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     ops::gather(ctx, all_rows(io.in[0]), indices_, all_rows(io.out[0]));
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    graph.add_as(io.y(), "Gather", {io.x(), graph.numbers(indices_)}, {{"axis", int64_t{0}}});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

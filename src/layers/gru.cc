@@ -3,6 +3,7 @@
 #include "ops/checks.h"
 
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "ops/copy.h"
 #include "ops/fill.h"
 #include "ops/linear.h"
@@ -56,6 +57,27 @@ class Gru : public Layer {
       ops::matmul(ctx, before, Transpose::no, io.weights[1], Transpose::yes, of_state);
       ops::gru_step(ctx, step(of_input, t), of_state, io.weights[2], before, step(io.scratch[kKept], t), step(h, t));
     }
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    const std::string rows = graph.add("Reshape", {io.x(), graph.numbers({-1, steps_, width_})});
+    const std::string by_step = graph.add("Transpose", {rows}, {{"perm", std::vector<int64_t>{1, 0, 2}}});
+    // Our gates are r, z, n, and ONNX has z, r, n; its weights have a first dimension for the direction.
+    const auto ordered = [&](const std::string& w, std::vector<int64_t> dims) {
+      const std::string whole = graph.add("Reshape", {w, graph.numbers(std::move(dims))});
+      const auto gate = [&](int64_t g) { return graph.slice(whole, 1, g * units_, (g + 1) * units_); };
+      return graph.add("Concat", {gate(1), gate(0), gate(2)}, {{"axis", int64_t{1}}});
+    };
+    const std::string bias = ordered(io.weights[2], {1, 3 * units_});  // of the input; that of the state is 0
+    const std::string none = graph.add_constant({1, 3 * units_}, std::vector<float>(static_cast<size_t>(3 * units_)));
+    const std::string both = graph.add("Concat", {bias, none}, {{"axis", int64_t{1}}});
+    const std::string h = graph.add("GRU",
+                                    {by_step, ordered(io.weights[0], {1, 3 * units_, width_}),
+                                     ordered(io.weights[1], {1, 3 * units_, units_}), both},
+                                    {{"hidden_size", units_}, {"linear_before_reset", int64_t{1}}});
+    // [steps, 1, batch, units]
+    const std::string turned = graph.add("Transpose", {h}, {{"perm", std::vector<int64_t>{2, 0, 1, 3}}});
+    graph.add_as(io.y(), "Reshape", {turned, graph.rows_of(io.out[0].shape)});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

@@ -2,6 +2,7 @@
 #include "ops/interaction.h"
 
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 
 namespace hctr {
 namespace {
@@ -32,6 +33,21 @@ class Interaction : public Layer {
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     ops::interaction(ctx, io.in[0], io.in[1], io.out[0]);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    const int64_t dim = io.in[0].shape[1], vectors = io.in[1].shape[1] + 1;
+    const std::string first = graph.add("Reshape", {io.x(), graph.numbers({-1, 1, dim})});
+    const std::string v = graph.add("Concat", {first, io.in[1].name}, {{"axis", int64_t{1}}});
+    const std::string turned = graph.add("Transpose", {v}, {{"perm", std::vector<int64_t>{0, 2, 1}}});
+    const std::string products =
+        graph.add("Reshape", {graph.add("MatMul", {v, turned}), graph.numbers({-1, vectors * vectors})});
+    std::vector<int64_t> pairs;
+    for (int64_t c = 1; c < vectors; ++c)
+      for (int64_t r = 0; r < c; ++r) pairs.push_back(c * vectors + r);
+    const std::string chosen = graph.add("Gather", {products, graph.numbers(pairs)}, {{"axis", int64_t{1}}});
+    const std::string both = graph.add("Concat", {io.x(), chosen}, {{"axis", int64_t{1}}});
+    graph.add_as(io.y(), "Pad", {both, graph.numbers({0, 0, 0, 1})});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

@@ -14,6 +14,9 @@
 
 namespace hctr {
 
+class OnnxGraph;
+struct OnnxIo;
+
 using Specs = std::vector<TensorSpec>;
 
 enum class Phase { train, evaluate };
@@ -87,6 +90,9 @@ class Layer {
   /// Gradients of weights that backward() did not write. Called after it, when the gradients of inputs have been handed
   /// on to the layers before.
   virtual void backward_weights(Context&, const LayerIo&) const {}
+  /// Adds what forward() computes in evaluation to a graph of ONNX operators, for exports. Each output gets its name.
+  /// Errors: LayerError saying why the layer has no such form, and what has; unless overridden, that it has none.
+  virtual void to_onnx(OnnxGraph&, const OnnxIo&) const;
 
   /// The function that the layer applies to each element of its only input, if it is one that others can apply.
   virtual std::optional<ElementFunction> element_function() const { return std::nullopt; }

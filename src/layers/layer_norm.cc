@@ -3,6 +3,7 @@
 
 #include "layers/gamma_beta.h"
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 
 namespace hctr {
 namespace {
@@ -31,6 +32,16 @@ class LayerNorm : public Layer {
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     ops::layer_norm(ctx, io.in[0], io.weights[0], io.weights[1], static_cast<float>(params_.eps), io.scratch[0],
                     io.out[0]);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    const OnnxGraph::Attributes last = {{"axes", std::vector<int64_t>{-1}}};
+    const std::string centred = graph.add("Sub", {io.x(), graph.add("ReduceMean", {io.x()}, last)});
+    const std::string var = graph.add("ReduceMean", {graph.add("Mul", {centred, centred})}, last);
+    const std::string deviation =
+        graph.add("Sqrt", {graph.add("Add", {var, graph.number(static_cast<float>(params_.eps))})});
+    const std::string scaled = graph.add("Mul", {graph.add("Div", {centred, deviation}), io.weights[0]});
+    graph.add_as(io.y(), "Add", {scaled, io.weights[1]});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

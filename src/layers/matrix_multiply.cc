@@ -1,5 +1,6 @@
 // MatrixMultiply: the product of its two inputs, matrix by matrix.
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "ops/batched_matmul.h"
 
 namespace hctr {
@@ -34,6 +35,13 @@ class MatrixMultiply : public Layer {
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     multiply(ctx, io.in[0], Transpose::no, io.in[1], Transpose::no, io.out[0]);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    const std::string& b = io.in[1].name;
+    if (io.in[0].shape.rank() == io.in[1].shape.rank()) return graph.add_as(io.y(), "MatMul", {io.x(), b});
+    const std::string flat_b = graph.add("Reshape", {b, graph.numbers({0, -1})});  // 0: as many rows as b
+    graph.add_as(io.y(), "Reshape", {graph.add("MatMul", {io.x(), flat_b}), graph.rows_of(io.out[0].shape)});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

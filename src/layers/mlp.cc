@@ -4,6 +4,7 @@
 #include "config/problems.h"
 #include "layers/fully_connected.h"
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "ops/bias_gradient.h"
 
 namespace hctr {
@@ -95,6 +96,17 @@ class Stack : public Layer {
   void forward(Context& ctx, const LayerIo& io, Phase phase) const override {
     const auto all = stage_io(io);
     for (size_t i = 0; i < all.size(); ++i) stages_[i].forward(ctx, all[i], phase);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    std::string x = io.x();
+    const std::string* weights = io.weights.data();
+    for (const FullyConnected& stage : stages_) {
+      const std::string y = &stage == &stages_.back() ? io.y() : graph.name("stage");
+      stage.to_onnx(graph, x, weights, y);
+      weights += stage.weights();
+      x = y;
+    }
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

@@ -2,6 +2,7 @@
 #include "ops/multi_cross.h"
 
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "ops/add.h"
 #include "ops/cross_gate.h"
 #include "ops/linear.h"
@@ -64,6 +65,24 @@ class MultiCross : public Layer {
         ops::linear(ctx, y, weight(io.weights, l, 0), weight(io.weights, l, 1), product_of(io, l));
       }
       ops::cross_gate(ctx, io.in[0], product_of(io, l), y, l + 1 < layers_ ? input_of(io, l + 1) : io.out[0]);
+    }
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    std::string y = io.x();
+    const std::string* weight = io.weights.data();
+    for (size_t l = 0; l < layers_; ++l, weight += low_rank() ? 3 : 2) {
+      const std::string next = l + 1 < layers_ ? graph.name("y") : io.y();
+      if (vectors()) {
+        const std::string h = graph.add("Gemm", {y, weight[0]}, {{"transB", int64_t{1}}});
+        graph.add_as(next, "Sum", {graph.add("Mul", {io.x(), h}), y, weight[1]});
+      } else {
+        const std::string narrow = low_rank() ? graph.add("MatMul", {y, weight[0]}) : y;
+        const std::string product = low_rank() ? graph.add("Gemm", {narrow, weight[1], weight[2]})
+                                               : graph.add("Gemm", {y, weight[0], weight[1]});
+        graph.add_as(next, "Add", {graph.add("Mul", {io.x(), product}), y});
+      }
+      y = next;
     }
   }
 

@@ -1,6 +1,7 @@
 // MultiCrossEntropyLoss: several labels per sample, each with a weight, any of which may be missing.
 #include "layers/layer_type.h"
 #include "layers/loss_params.h"
+#include "layers/onnx_graph.h"
 #include "ops/cross_entropy.h"
 #include "ops/fill.h"
 
@@ -32,6 +33,8 @@ class MultiCrossEntropyLoss : public LossLayer {
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     ops::multi_cross_entropy(ctx, io.in[0], io.in[1], target_weight_, io.out[0], io.out[1]);
   }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override { graph.add_as(io.y(), "Sigmoid", {io.x()}); }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0])

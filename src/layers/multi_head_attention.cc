@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "layers/layer_type.h"
+#include "layers/onnx_parts.h"
 #include "ops/batched_matmul.h"
 #include "ops/fill.h"
 #include "ops/softmax.h"
@@ -52,6 +53,25 @@ class MultiHeadAttention : public Layer {
     ops::batched_matmul(ctx, heads(io.in[0]), Transpose::no, heads(io.in[1]), Transpose::yes, scale(io), score);
     ops::softmax(ctx, shares, mask(io), shares);
     ops::batched_matmul(ctx, score, Transpose::no, heads(io.in[2]), Transpose::no, 1, heads(io.out[0]));
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    const auto by_head = [&](size_t i, std::vector<int64_t> perm) {
+      const Shape& shape = io.in[i].shape;
+      const std::string split =
+          graph.add("Reshape", {io.in[i].name, graph.numbers({-1, shape[1], heads_, shape[2] / heads_})});
+      return graph.add("Transpose", {split}, {{"perm", std::move(perm)}});
+    };
+    const Shape &queries = io.in[0].shape, &keys = io.in[1].shape;
+    const std::string products = graph.add("MatMul", {by_head(0, {0, 2, 1, 3}), by_head(1, {0, 2, 3, 1})});
+    const auto dim = static_cast<double>(queries[2] / heads_);
+    const OnnxIo::Value scores{graph.add("Mul", {products, graph.number(static_cast<float>(1 / std::sqrt(dim)))}),
+                               {queries[0], heads_, queries[1], keys[1]}};
+    const std::string shares = graph.name("shares");
+    add_softmax(graph, scores, io.in.size() == 4 ? std::optional(io.in[3]) : std::nullopt, shares);
+    const std::string of_heads = graph.add("MatMul", {shares, by_head(2, {0, 2, 1, 3})});
+    const std::string turned = graph.add("Transpose", {of_heads}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
+    graph.add_as(io.y(), "Reshape", {turned, graph.rows_of(io.out[0].shape)});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

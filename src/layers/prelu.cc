@@ -2,6 +2,7 @@
 #include "ops/prelu.h"
 
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 
 namespace hctr {
 namespace {
@@ -25,6 +26,13 @@ class PReLU : public Layer {
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     ops::prelu(ctx, io.in[0], io.weights[0], io.out[0]);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    const Shape& shape = io.in[0].shape;
+    std::string slopes = io.weights[0];
+    if (shape.rank() == 1) slopes = graph.add("Reshape", {slopes, graph.numbers({-1})});
+    graph.add_as(io.y(), "PRelu", {io.x(), slopes});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

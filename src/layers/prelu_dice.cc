@@ -1,5 +1,6 @@
 // PReLU_Dice: a leaky rectifier whose step depends on the mean and variance of the batch.
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "ops/dice.h"
 
 namespace hctr {
@@ -33,6 +34,13 @@ class PReLUDice : public Layer {
     if (over_ranks_) io.sum_over_ranks(ctx, batch);
     ops::dice_statistics(ctx, start, eps_, batch);
     ops::dice(ctx, io.in[0], alpha_, batch, io.out[0]);
+  }
+
+  void to_onnx(OnnxGraph&, const OnnxIo&) const override {
+    throw LayerError("type",
+                     "PReLU_Dice normalizes with the mean and variance of the batch in evaluation too, so the score of "
+                     "a row depends on the rows around it, and an exported graph would give another one for a single "
+                     "row; PReLU can be exported, and BatchNorm, which keeps running statistics");
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

@@ -1,5 +1,6 @@
 // DotProduct and ElementwiseMultiply: the element-wise product, under its two names.
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "ops/multiply.h"
 
 namespace hctr {
@@ -23,6 +24,15 @@ class Product : public Layer {
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::multiply(ctx, io.in, io.out[0]); }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    std::string y = io.x();
+    for (size_t i = 1; i < io.in.size(); ++i) {
+      const std::string next = i + 1 < io.in.size() ? graph.name("y") : io.y();
+      graph.add_as(next, "Mul", {y, io.in[i].name});
+      y = next;
+    }
+  }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     ops::multiply_backward(ctx, io.in, io.d_out[0], io.d_in);

@@ -1,5 +1,6 @@
 // ReduceSum and ReduceMean: sums and means along an axis.
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "ops/reduce_axis.h"
 
 namespace hctr {
@@ -30,6 +31,11 @@ class Reduce : public Layer {
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     ops::sum_axis(ctx, io.in[0], axis_, factor(io.in[0]), io.out[0]);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    if (kMean) return graph.add_as(io.y(), "ReduceMean", {io.x()}, {{"axes", std::vector<int64_t>{axis_}}});
+    graph.add_as(io.y(), "ReduceSum", {io.x(), graph.numbers({axis_})});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

@@ -1,5 +1,6 @@
 // Reshape: the same elements in rows of another length, or selected slots concatenated.
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "ops/copy.h"
 #include "ops/strided_items.h"
 
@@ -23,6 +24,12 @@ class Reshape : public Layer {
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     if (!params_.selected) return ops::copy(ctx, io.in[0], io.out[0]);
     ops::gather(ctx, ops::StridedItems::slots_of(io.in[0], io.in[0].dim(1)), *params_.selected, chosen(io.out[0]));
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    std::string x = io.x();
+    if (params_.selected) x = graph.add("Gather", {x, graph.numbers(*params_.selected)}, {{"axis", int64_t{1}}});
+    graph.add_as(io.y(), "Reshape", {x, graph.rows_of(io.out[0].shape)});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

@@ -1,5 +1,6 @@
 // Scale: repeats elements or rows. The name is HugeCTR's.
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "layers/sum_of.h"
 #include "ops/reduce_axis.h"
 #include "ops/strided_items.h"
@@ -28,6 +29,15 @@ class Scale : public Layer {
     else
       ops::copy_items(ctx, ops::StridedItems::runs_of_rows(x, 1).repeated(params_.factor),
                       ops::StridedItems::runs_of_rows(y, params_.factor));
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    const std::string axis = graph.numbers({elements() ? 2 : 1});
+    const std::string apart = graph.add("Unsqueeze", {io.x(), axis});
+    std::vector<int64_t> repeats = {1, 1, 1};
+    repeats[elements() ? 2 : 1] = params_.factor;
+    graph.add_as(io.y(), "Reshape",
+                 {graph.add("Tile", {apart, graph.numbers(repeats)}), graph.rows_of(io.out[0].shape)});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

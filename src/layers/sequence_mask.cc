@@ -2,6 +2,7 @@
 #include "ops/sequence_mask.h"
 
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "ops/fill.h"
 
 namespace hctr {
@@ -29,6 +30,18 @@ class SequenceMask : public Layer {
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     ops::sequence_mask(ctx, io.in.front(), io.in.back(), io.out[0]);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    const auto inside = [&](const OnnxIo::Value& lengths, int64_t most, std::vector<int64_t> dims) {
+      std::vector<float> positions;
+      for (int64_t i = 0; i < most; ++i) positions.push_back(static_cast<float>(i));
+      const std::string end = graph.add("Reshape", {lengths.name, graph.numbers({-1, 1, 1, 1})});
+      return graph.add("Less", {graph.add_constant(std::move(dims), std::move(positions)), end});
+    };
+    const std::string both = graph.add("And", {inside(io.in.front(), most_from_, {1, 1, most_from_, 1}),
+                                               inside(io.in.back(), most_to_, {1, 1, 1, most_to_})});
+    graph.add_as(io.y(), "Where", {both, graph.number(1.0f), graph.number(0.0f)});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "layers/sum_of.h"
 #include "ops/fill.h"
 
@@ -38,6 +39,10 @@ class Slice : public Layer {
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     for (size_t i = 0; i < ranges_.size(); ++i)
       ops::copy(ctx, part(io.in[0], range(i).begin, range(i).end), flat(io.out[i]));
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    for (size_t i = 0; i < ranges_.size(); ++i) graph.slice_as(io.out[i].name, io.x(), 1, range(i).begin, range(i).end);
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

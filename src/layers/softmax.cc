@@ -2,6 +2,7 @@
 #include "ops/softmax.h"
 
 #include "layers/layer_type.h"
+#include "layers/onnx_parts.h"
 #include "ops/fill.h"
 
 namespace hctr {
@@ -26,6 +27,10 @@ class Softmax : public Layer {
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     ops::softmax(ctx, io.in[0], mask(io), io.out[0]);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    add_softmax(graph, io.in[0], io.in.size() == 2 ? std::optional(io.in[1]) : std::nullopt, io.y());
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

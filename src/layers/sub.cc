@@ -1,5 +1,6 @@
 // Sub: the element-wise difference of its two inputs.
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 #include "ops/copy.h"
 #include "ops/multiply.h"
 
@@ -17,6 +18,10 @@ class Sub : public Layer {
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     ops::subtract(ctx, io.in[0], io.in[1], io.out[0]);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    graph.add_as(io.y(), "Sub", {io.x(), io.in[1].name});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

@@ -2,6 +2,7 @@
 #include "ops/weight_multiply.h"
 
 #include "layers/layer_type.h"
+#include "layers/onnx_graph.h"
 
 namespace hctr {
 namespace {
@@ -32,6 +33,11 @@ class WeightMultiply : public Layer {
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
     ops::weight_multiply(ctx, io.in[0], io.weights[0], io.out[0]);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
+    const std::string x = graph.add("Unsqueeze", {io.x(), graph.numbers({2})});
+    graph.add_as(io.y(), "Reshape", {graph.add("Mul", {x, io.weights[0]}), graph.rows_of(io.out[0].shape)});
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {

@@ -1,9 +1,5 @@
 #include "model/checkpoint_section.h"
 
-#include <algorithm>
-
-#include "base/error.h"
-
 namespace hctr {
 
 Schema<CheckpointSection> checkpoint_schema() {
@@ -20,18 +16,6 @@ Schema<CheckpointSection> checkpoint_schema() {
         c.given = true;
         if (c.folder.empty()) problems.error(pointer + "/folder", "expected the path of a folder, found \"\"");
       });
-}
-
-void check_checkpoint(const CheckpointSection& section, const MetricList& metrics, const std::string& pointer,
-                      Problems& problems) {
-  if (section.keep_best.empty()) return;
-  const MetricType* best = section.best();
-  std::vector<std::string> names;
-  for (const Metric& metric : metrics.metrics) names.push_back(metric.type->name);
-  if (!best || std::none_of(metrics.metrics.begin(), metrics.metrics.end(),
-                            [&](const Metric& metric) { return metric.type == best; }))
-    problems.error(pointer + "/checkpoint/keep_best", cat("expected a metric of \"eval_metrics\" (", one_of(names),
-                                                          "), found \"", section.keep_best, "\""));
 }
 
 }  // namespace hctr

@@ -22,7 +22,4 @@ struct CheckpointSection {
 };
 Schema<CheckpointSection> checkpoint_schema();
 
-/// Checks that evaluations measure the metric of keep_best.
-void check_checkpoint(const CheckpointSection&, const MetricList&, const std::string& pointer, Problems&);
-
 }  // namespace hctr

@@ -200,6 +200,8 @@ Config read_config(const Json& file, Problems& problems) {
                    cat("names ", files, files == 1 ? " file" : " files", " for ", config.embeddings.size(),
                        config.embeddings.size() == 1 ? " embedding" : " embeddings", "; one for each is needed"));
   check_groups(config, problems);
+  if (config.solver.early_stopping.given && config.data.eval_source.empty())
+    problems.error("/solver/early_stopping", "needs evaluations: the Data layer has no \"eval_source\"");
   for (EmbeddingEntry& embedding : config.embeddings) {
     EmbeddingSection& section = embedding.section;
     const bool of_solver =

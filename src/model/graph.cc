@@ -151,7 +151,7 @@ class Wiring {
     const EmbeddingSection& section = entry.section;
     const DType activations = config_.solver.mixed_precision.activations;
     check_slots(section, input.slot_num, entry.pointer, problems_);
-    const int64_t places = section.pooled() ? input.slot_num : input.kept_places();
+    const int64_t places = section.pooled() ? int64_t{input.slot_num} : input.kept_places();
     if (!section.pooled() && places > std::numeric_limits<int32_t>::max() / std::max<int64_t>(samples_, 1))
       problems_.error(entry.pointer + "/sparse_embedding_hparam/combiner",
                       cat("\"none\" gives every key that the limits of \"", input.top, "\" allow a place, and ",

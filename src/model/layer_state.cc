@@ -32,6 +32,13 @@ std::vector<Tensor> LayerState::of_node(size_t node) const {
   return tensors;
 }
 
+std::vector<NamedTensor> LayerState::values() const {
+  std::vector<NamedTensor> named;
+  for (const LayerItems& layer : layers_)
+    for (const Item& item : layer.items) named.push_back({layer.name + "/" + item.spec.name, arena_.get(item.ticket)});
+  return named;
+}
+
 void LayerState::save(FileSet& set, const std::filesystem::path& path, StreamRef stream) const {
   Json layers(Json::Array{});
   for (const LayerItems& layer : layers_) {

@@ -11,6 +11,7 @@
 #include "checkpoint/state_writer.h"
 #include "device/arena.h"
 #include "model/graph.h"
+#include "model/weights.h"
 
 namespace hctr {
 
@@ -20,6 +21,8 @@ class LayerState {
   LayerState(const Config&, const Graph&, Runtime&);
 
   std::vector<Tensor> of_node(size_t node) const;
+  /// "bn1/mean", ...: the numbers of all layers, in the order of the config.
+  std::vector<NamedTensor> values() const;
   /// Whether no layer has state.
   bool empty() const { return layers_.empty(); }
 

@@ -12,6 +12,7 @@
 #include "data/formats/format_table.h"
 #include "layers/catalog.h"
 #include "model/config.h"
+#include "model/config_schema.h"
 #include "optim/catalog.h"
 
 namespace hctr {
@@ -112,7 +113,10 @@ std::vector<std::pair<std::string, std::string>> sections() {
              "The rule for dense weights, and for every embedding that has no section of its own. The schedule of the "
              "rate: "
              "n / warmup_steps of it while n <= warmup_steps, then all of it; with decay_start, from there on "
-             "((decay_start + decay_steps - n) / decay_steps)^decay_power of it, and end_lr at least.")},
+             "((decay_start + decay_steps - n) / decay_steps)^decay_power of it, and end_lr at least; `decay` names "
+             "other kinds. A share of "
+             "the run is one of max_iter, or of the steps of num_epochs passes, which are counted from the estimate "
+             "of the samples where a text has no num_samples.")},
       {"Data", entry(data_schema(), "Data", "The first layer: where the samples are and what one sample holds.")}};
   for (const std::string& type : embedding_types())
     all.emplace_back(type,
@@ -127,8 +131,8 @@ struct Entry {
 };
 
 std::vector<Entry> entries() {
-  std::vector<Entry> all = {{{"config"}, config_manual}, {{"layers"}, layers_manual}};
-  for (const auto& [name, text] : sections()) all.push_back({{name}, [text] { return text; }});
+  std::vector<Entry> all = {{{"config"}, config_manual}, {{"layers"}, layers_manual}, {{"schema"}, config_schema_text}};
+  for (const auto& section : sections()) all.push_back({{section.first}, [text = section.second] { return text; }});
   for (const LayerType& type : layer_catalog()) all.push_back({{type.name()}, [&type] { return entry(type); }});
   for (const OptimizerType& type : optimizer_catalog()) all.push_back({{type.name}, [&type] { return entry(type); }});
   const auto add_with_aliases = [&all](const auto& name, const auto& type) {
@@ -156,9 +160,11 @@ std::string config_manual() {
       "A JSON object with `solver`, `optimizer` and `layers`. The first layer is `Data`; embeddings and dense layers "
       "([layers.md](layers.md)) follow in any order, connected by the names in `bottom` and `top`. A second name in a "
       "line below is an older or "
-      "newer spelling of the field.\n\nAn unknown key close to a field that is not set is an error, any other unknown "
-      "key a warning (`--strict`: an "
-      "error). `iteration` counts finished updates; evaluations and snapshots also happen at the end.\n";
+      "newer spelling of the field.\n\nAn unknown key of `solver` is an error, unless it starts with `_` or `//`. In "
+      "other "
+      "sections an unknown key close to a field that is not set is an error, any other one a warning (`--strict`: an "
+      "error). Files may [include others and name variables of the environment](config_files.md). `iteration` counts "
+      "finished updates; evaluations and snapshots also happen at the end.\n";
   for (const auto& [name, text] : sections()) page += "\n" + text;
   return page;
 }

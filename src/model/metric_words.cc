@@ -70,6 +70,16 @@ Schema<GroupBy> group_schema() {
       .together([](GroupBy& group, const std::string&, Problems&) { group.given = true; });
 }
 
+void check_measured(const std::string& name, const MetricList& list, const std::string& pointer, Problems& problems) {
+  const MetricType* type = find_metric_type(name);
+  std::vector<std::string> names;
+  for (const Metric& metric : list.metrics) {
+    if (metric.type == type) return;
+    names.push_back(metric.type->name);
+  }
+  problems.error(pointer, cat("expected a metric of \"eval_metrics\" (", one_of(names), "), found \"", name, "\""));
+}
+
 void check_metrics(const MetricList& list, const GroupBy& group_by, const std::string& pointer, Problems& problems) {
   const auto& metrics = list.metrics;
   const auto grouped =

@@ -36,6 +36,8 @@ struct GroupBy {
 };
 Schema<GroupBy> group_schema();
 
+/// Checks that evaluations measure the metric that the field at `pointer` names.
+void check_measured(const std::string& name, const MetricList&, const std::string& pointer, Problems&);
 /// Checks that metrics of groups have groups.
 void check_metrics(const MetricList&, const GroupBy&, const std::string& pointer, Problems&);
 

@@ -212,7 +212,7 @@ void Model::add_penalty_gradients(Context& ctx, size_t node) const {
 
 Model::PenaltyFactors Model::penalty_factors() const {
   if (!config_.solver.compatibility.penalty_per_gpu) return {};
-  const auto gpus = static_cast<double>(config_.solver.gpu.count());
+  const auto gpus = static_cast<double>(config_.solver.gpu.all ? comm_.size() : config_.solver.gpu.count());
   const Precision& precision = config_.solver.mixed_precision;
   return {gpus, gpus * gpus / (precision.dynamic_scale ? 1 : precision.loss_scale)};
 }
@@ -240,6 +240,31 @@ std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() cons
   for (const auto& table : tables_)
     if (table->spec().policy.any()) counts[table->spec().name] = table->counts();
   return counts;
+}
+
+std::map<std::string, std::map<std::string, int64_t>> Model::table_rows() const {
+  std::map<std::string, std::map<std::string, int64_t>> counts;
+  for (const auto& table : tables_)
+    if (!table->spec().policy.any()) counts[table->spec().name]["rows"] = table->rows();
+  return counts;
+}
+
+std::vector<std::pair<std::string, int64_t>> Model::memory_parts() const {
+  const auto weights = static_cast<int64_t>(weights_.all_gradients().spec().bytes());
+  std::vector<std::pair<std::string, int64_t>> parts = {
+      {"dense weights", weights},
+      {"gradients of weights", weights},
+      {"optimizer states of weights", weights * weights_.optimizer().states()},
+      {"activations in training", static_cast<int64_t>(train_.activation_bytes())},
+      {"activations in evaluation", static_cast<int64_t>(evaluation_.activation_bytes())}};
+  for (const auto& table : tables_) {
+    const TableSpec& spec = table->spec();
+    const auto of_row =
+        static_cast<int64_t>(size_of(spec.storage)) * spec.dim +
+        static_cast<int64_t>(size_of(spec.stored_states())) * spec.state_dim() * spec.optimizer.states();
+    parts.emplace_back("rows of table " + spec.name, table->rows() * of_row);
+  }
+  return parts;
 }
 
 std::vector<std::string> Model::tables_with_shared_row() const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -88,6 +89,12 @@ class Model {
   int64_t embedding_elements() const;
   /// EmbeddingTable::counts of each table with a row policy. Waits for queued steps.
   std::map<std::string, std::map<std::string, int64_t>> table_counts() const;
+  /// The number of rows of each other table, as "rows". Collective. Waits for queued steps.
+  std::map<std::string, std::map<std::string, int64_t>> table_rows() const;
+  /// Bytes by part: weights with gradients and optimizer states, and activations, of this rank; the rows of each table
+  /// with their states, of all ranks together. Without indices, exchange buffers and libraries. Collective. Waits for
+  /// queued steps.
+  std::vector<std::pair<std::string, int64_t>> memory_parts() const;
   /// The names of tables with a trained shared row, which model files do not hold.
   std::vector<std::string> tables_with_shared_row() const;
   /// The loss scale and the number of skipped steps, if the model uses loss scaling. Waits for queued steps.
@@ -106,6 +113,14 @@ class Model {
 
   /// StepState::updates_before of training: t of Adam that belongs to loaded optimizer states, else 0.
   int64_t updates_before() const { return updates_before_; }
+
+  // For exports, with nothing queued.
+  std::vector<NamedTensor> dense_weights() const { return weights_.values(); }
+  std::vector<NamedTensor> layer_statistics() const { return state_.values(); }
+  /// Collective. Passes the rows of an embedding to `sink` on rank 0, sorted by (slot, key).
+  void export_rows(size_t embedding, const std::function<void(const RowBlock&)>& sink) {
+    tables_[embedding]->export_rows(false, sink);
+  }
 
   // For checkpoints, with nothing queued.
   /// Saves what this rank holds. Not collective.

@@ -48,6 +48,7 @@ ModelManifest Model::manifest(const std::string& prefix, int64_t iteration, cons
                          .updates = updates_before_ + iteration - (scale ? scale->skipped : 0),
                          .config = config_.effective,
                          .data = origin.data,
+                         .statistics = config_.data.statistics,
                          .prefix = prefix};
   for (const EmbeddingEntry& embedding : config_.embeddings)
     manifest.tables.push_back({embedding.section.top(), embedding.section.dim, embedding.section.identity_by_slot()});

@@ -78,6 +78,8 @@ ModelManifest read_model_manifest(const fs::path& path, const std::string& prefi
                for (const Json& table : needed_list(json, "tables"))
                  manifest.tables.push_back({needed_text(table, "name"), natural_number(table, "embedding_vec_size"),
                                             needed_text(table, "identity") == "slot_and_key"});
+               if (const Json* statistics = json.find("statistics"))
+                 manifest.statistics = column_statistics(*statistics);
                for (const Json& member : needed_list(json, "files")) {
                  const std::string& crc = needed_text(member, "crc32");
                  const std::optional<uint32_t> number = crc_of_text(crc);
@@ -126,14 +128,15 @@ void write_model_manifest(FileSet& set, AtomicFile& to, ModelManifest manifest) 
     tables.add(Json(Json::Object{{"name", table.name},
                                  {"embedding_vec_size", table.dim},
                                  {"identity", table.by_slot ? "slot_and_key" : "key"}}));
-  const Json json(Json::Object{{"schema", formats::kModelManifestSchema},
-                               {"run", manifest.run},
-                               {"iteration", manifest.iteration},
-                               {"updates", manifest.updates},
-                               {"tables", std::move(tables)},
-                               {"files", std::move(files)},
-                               {"data", manifest.data},
-                               {"config", manifest.config}});
+  Json json(Json::Object{{"schema", formats::kModelManifestSchema},
+                         {"run", manifest.run},
+                         {"iteration", manifest.iteration},
+                         {"updates", manifest.updates},
+                         {"tables", std::move(tables)},
+                         {"files", std::move(files)},
+                         {"data", manifest.data},
+                         {"config", manifest.config}});
+  if (!manifest.statistics.empty()) json.set("statistics", to_json(manifest.statistics));
   to.write(with_checksum(json));
   to.finish();
 }

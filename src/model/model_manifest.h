@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "checkpoint/file_checksum.h"
 #include "config/json.h"
+#include "data/column_statistics.h"
 
 namespace hctr {
 
@@ -32,6 +33,7 @@ struct ModelManifest {
   int64_t updates = 0;    ///< t of Adam
   Json config{}, data{};  ///< with every default filled in; fingerprint of the training data
   std::vector<SavedTable> tables{};
+  std::vector<ColumnStatistics> statistics{};  ///< of dense columns, as the model was trained with them
   std::vector<Member> members{};
   fs::path path{};       ///< where it was read
   std::string prefix{};  ///< of the set that lies next to it

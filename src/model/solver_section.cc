@@ -24,6 +24,8 @@ const std::vector<std::pair<std::string, KeyType>>& EnumWords<KeyType>::table() 
 std::string read_value(const Json& value, const Range& range, GpuLists& out) {
   std::vector<int64_t> flat;
   out.per_process.clear();
+  out.all = value.string() && *value.string() == "all";
+  if (out.all) return "";
   const auto* elements = value.array();
   // A number may stand in an array of one elsewhere; here [[0],[1]] are the GPUs of two processes.
   const bool nested = elements && std::all_of(elements->begin(), elements->end(),
@@ -35,7 +37,7 @@ std::string read_value(const Json& value, const Range& range, GpuLists& out) {
   for (const auto& list : out.per_process)
     for (const int64_t gpu : list)
       if (gpu < 0) return "GPU numbers from 0";
-  return out.count() > 0 ? "" : "an array of GPU numbers such as [0], or one such array per process";
+  return out.count() > 0 ? "" : "an array of GPU numbers such as [0], one such array per process, or \"all\"";
 }
 
 int64_t GpuLists::count() const {
@@ -45,6 +47,7 @@ int64_t GpuLists::count() const {
 }
 
 Json to_json(const GpuLists& gpus) {
+  if (gpus.all) return "all";
   return gpus.per_process.size() == 1 ? to_json(gpus.per_process[0]) : to_json(gpus.per_process);
 }
 
@@ -63,6 +66,8 @@ std::string read_value(const Json& value, const Range& range, Seed& out) {
 }
 
 namespace {
+
+constexpr const char* kOfOptimizer = "it belongs to the optimizer section";
 
 /// Merges fields that other versions spell otherwise into those that the program reads.
 void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& problems) {
@@ -103,6 +108,20 @@ void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& p
   s.auc_threshold.reset();
 }
 
+/// What is best has one measure, and something to measure it.
+void check_best(const SolverSection& s, const std::string& pointer, Problems& problems) {
+  const std::string& keep = s.checkpoint.keep_best;
+  if (!keep.empty()) check_measured(keep, s.eval_metrics, pointer + "/checkpoint/keep_best", problems);
+  if (!s.early_stopping.given) return;
+  const std::string here = pointer + "/early_stopping";
+  check_measured(s.early_stopping.metric, s.eval_metrics, here + "/metric", problems);
+  if (!keep.empty() && keep != s.early_stopping.metric)
+    problems.error(here + "/metric", cat("is \"", s.early_stopping.metric,
+                                         "\", and \"keep_best\" of \"checkpoint\" is \"", keep, "\": name one metric"));
+  if (s.eval_interval == 0)
+    problems.error(here, "needs evaluations: \"eval_interval\" is 0, which is none before the end");
+}
+
 /// States belong to the weights of a file.
 void check_opt_states(SolverSection& s, const std::string& pointer, Problems& problems) {
   const auto empty = [](const std::string& file) { return file.empty(); };
@@ -141,6 +160,8 @@ Schema<SolverSection> solver_schema() {
   return Schema<S>("solver")
       .opt("lr_policy", &S::lr_policy, "the learning rate schedule is in the optimizer section")
       .opt("display", &S::display, "iterations between progress lines; 0: none", at_least(0))
+      .opt("tensorboard", &S::tensorboard,
+           "write the numbers of metrics.jsonl to event files of TensorBoard too, in the run folder")
       .opt("max_iter", &S::max_iter, "iterations to train", at_least(1))
       .opt("num_epochs", &S::num_epochs, "passes over the data, instead of max_iter", at_least(1))
       .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: only at the end", at_least(0))
@@ -158,8 +179,12 @@ Schema<SolverSection> solver_schema() {
       .opt("batchsize_eval", &S::batchsize_eval, "samples of one evaluation batch; left out: batchsize",
            between(1, 1 << 30))
       .opt("gpu", &S::gpu,
-           "GPUs to train on, each a rank: [0, 1] of one process, [[0, 1], [0, 1]] of two that mpirun starts. On the "
-           "CPU as many ranks are threads")
+           "GPUs to train on, each a rank: [0, 1] of one process, [[0, 1], [0, 1]] of two that mpirun starts. A flat "
+           "list "
+           "for several processes has the GPUs of each host, in equal parts for its processes. \"all\": every GPU of "
+           "one "
+           "process, or one for each process of a host. On the CPU as many ranks are threads; \"all\" is one")
+      .alias("vvgpu")
       .opt("dense_model_file", &S::dense_model_file, "dense weights to start from")
       .alias("dense model_file")
       .alias("model_file")
@@ -188,6 +213,9 @@ Schema<SolverSection> solver_schema() {
            between(0, 1))
       .part("group_by", &S::group_by, group_schema(),
             "the sparse input that holds the group of a sample, for GroupedAUC", false)
+      .part("early_stopping", &S::early_stopping, early_stopping_schema(),
+            "ends training when a metric no longer improves; the model of the best evaluation is then the final one",
+            false)
       .opt("export_predictions_prefix", &S::export_predictions_prefix,
            "each evaluation writes its predictions and labels to <prefix>_prediction_<iteration> and "
            "<prefix>_label_<iteration>, numbers with blanks between them, in the order of the samples")
@@ -225,6 +253,30 @@ Schema<SolverSection> solver_schema() {
       .ignored("enable_overlap", "the next batch is always prepared while this one is computed")
       .ignored("holistic_cuda_graph", "\"cuda_graph\" records the whole step")
       .ignored("algorithm_search", "matrix products use the library's first choice, so that runs are reproducible")
+      .ignored("use_algorithm_search", "matrix products use the library's first choice, so that runs are reproducible")
+      .ignored("grouped_all_reduce", "the program chooses how gradients are summed")
+      .ignored("train_intra_iteration_overlap", "work that can run at the same time does")
+      .ignored("train_inter_iteration_overlap", "work that can run at the same time does")
+      .ignored("eval_intra_iteration_overlap", "work that can run at the same time does")
+      .ignored("eval_inter_iteration_overlap", "work that can run at the same time does")
+      .ignored("num_iterations_statistics", "\"frequent_keys\" of an embedding says which rows every rank has")
+      .ignored("repeat_dataset", "with \"max_iter\" the data are read again and again, with \"num_epochs\" so often")
+      .ignored("use_embedding_collection", "embeddings that can share their work do")
+      .ignored("gen_loss_summary", "losses are in the log and in metrics.jsonl")
+      .ignored("perf_logging", "the log is the same for all models")
+      .ignored("is_dlrm", "the layers say what the model is")
+      .ignored("model_name", "models are named by their files")
+      .refused("metrics_spec", "\"eval_metrics\": [\"AUC:0.8\"] names metrics and the value that ends training")
+      .refused("kafka_brokers", "message queues are not read")
+      .refused("kafka_brockers", "message queues are not read")
+      .refused("learning_rate", kOfOptimizer)
+      .refused("lr", kOfOptimizer)
+      .refused("warmup_steps", kOfOptimizer)
+      .refused("decay_start", kOfOptimizer)
+      .refused("decay_steps", kOfOptimizer)
+      .refused("decay_power", kOfOptimizer)
+      .refused("end_lr", kOfOptimizer)
+      .closed()
       .together([](S& s, const std::string& pointer, Problems& problems) {
         resolve_spellings(s, pointer, problems);
         if (s.max_iter && s.num_epochs)
@@ -244,7 +296,7 @@ Schema<SolverSection> solver_schema() {
           problems.note(pointer + "/compatibility",
                         "drop_partial_batches has no effect: with max_iter batches run across the end of the set");
         check_metrics(s.eval_metrics, s.group_by, pointer, problems);
-        check_checkpoint(s.checkpoint, s.eval_metrics, pointer, problems);
+        check_best(s, pointer, problems);
         check_opt_states(s, pointer, problems);
       });
 }

@@ -11,6 +11,7 @@
 #include "embedding/embedding_section.h"
 #include "embedding/model_format.h"
 #include "model/checkpoint_section.h"
+#include "model/early_stopping_section.h"
 #include "model/metric_words.h"
 #include "model/precision.h"
 #include "model/pretrained.h"
@@ -36,16 +37,17 @@ struct EnumWords<KeyType> {
   static const std::vector<std::pair<std::string, KeyType>>& table();
 };
 
-/// GPU numbers, one list per process.
+/// GPU numbers, one list per process; or all that a machine has, of which each of several processes takes one.
 struct GpuLists {
   std::vector<std::vector<int64_t>> per_process = {{0}};
+  bool all = false;  ///< without lists
   int64_t count() const;
 };
 std::string read_value(const Json& value, const Range&, GpuLists& out);
 Json to_json(const GpuLists&);
 template <>
 struct TypeWord<GpuLists> {
-  static std::string text() { return "array of integer, or an array of such arrays"; }
+  static std::string text() { return "array of integer, an array of such arrays, or \"all\""; }
 };
 
 /// Any 64 bits.
@@ -64,6 +66,7 @@ struct TypeWord<Seed> {
 struct SolverSection {
   LrPolicy lr_policy = LrPolicy::fixed;
   int64_t display = 200;
+  bool tensorboard = false;
   std::optional<int64_t> max_iter, num_epochs;
   int64_t snapshot = 0;
   std::string snapshot_prefix = "./";
@@ -86,6 +89,7 @@ struct SolverSection {
   std::optional<int64_t> max_eval_batches, max_eval_samples;
   MetricList eval_metrics;
   GroupBy group_by;
+  EarlyStopping early_stopping;
   std::string export_predictions_prefix;
   std::optional<KeyType> input_key_type;
   Seed seed;
@@ -104,6 +108,8 @@ struct SolverSection {
   /// The type in which ranks exchange embedding vectors, unless an embedding has its own.
   DType exchange() const { return exchange_precision.value_or(mixed_precision.activations); }
   int64_t eval_batch() const { return batchsize_eval.value_or(batchsize); }
+  /// The metric by which one evaluation is better than another: of "early_stopping" or "keep_best"; null without both.
+  const MetricType* best_metric() const { return early_stopping.given ? early_stopping.type() : checkpoint.best(); }
   /// Batches of one evaluation; empty: the whole set.
   std::optional<int64_t> eval_batches() const;
 };

@@ -212,6 +212,12 @@ void Weights::refresh_copies(Context& ctx) const {
   if (copy_type_) ops::copy(ctx, values_.flat(), copies_.flat(*copy_type_));
 }
 
+std::vector<NamedTensor> Weights::values() const {
+  std::vector<NamedTensor> named;
+  for (const Item& item : items_) named.push_back({item.name, values_.get(item.value)});
+  return named;
+}
+
 void Weights::save(FileSet& set, const std::filesystem::path& path, StreamRef stream) const {
   AtomicFile& file = set.add(path);
   Json layout(Json::Array{});

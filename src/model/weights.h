@@ -22,6 +22,12 @@ struct GradientRange {
   int64_t begin, end;
 };
 
+/// A tensor of the model by the name that files give it: "fc1/weights".
+struct NamedTensor {
+  std::string name;
+  Tensor value;
+};
+
 class Weights {
  public:
   /// Draws initial values from the runtime's seed and each weight's name. Order: layers as the config lists them.
@@ -30,6 +36,9 @@ class Weights {
   /// The tensors that the layer reads: the weights, or their copies in the dtype of its outputs.
   std::vector<Tensor> of_node(size_t node) const;
   std::vector<Tensor> gradients_of_node(size_t node) const;
+
+  /// All weights, f32, in the order of the dense model file.
+  std::vector<NamedTensor> values() const;
 
   /// total[0] += the penalty of the weights that have one; gradients of a node += its gradient. `samples`: of the
   /// global batch. Each of `ranks` adds an equal fraction of the penalty.

@@ -21,12 +21,12 @@ struct Optimizer {
   float beta1 = 0.9f;                        ///< adam, adamw
   float beta2 = 0.999f;                      ///< adam, adamw
   float epsilon = 1e-7f;                     ///< adam, adamw, rmsprop, adagrad
-  float momentum = 0;                        ///< momentum_sgd, nesterov
+  float momentum = 0.9f;                     ///< momentum_sgd, nesterov
   float smoothing = 0.9f;                    ///< rmsprop
   float initial = 0;                         ///< adagrad: initial value of its state
   bool row_wise = false;                     ///< adagrad: one state per row of a table; dense weights keep one each
   float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
-  float weight_decay = 0;                    ///< adamw
+  float weight_decay = 0.01f;                ///< adamw
   float rate_factor = 1;  ///< this optimizer's rate over the step's: an embedding may have a rate of its own
 
   // What the rule's struct says, see RuleDefaults.

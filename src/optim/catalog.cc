@@ -14,16 +14,16 @@ using Rule = ops::Optimizer::Kind;
 const Range kFraction{.low = 0, .high = 1, .high_open = true};
 
 void add_moments(Fields& fields) {
-  fields.need("beta1", &H::beta1, "decay of the first moment", kFraction)
-      .need("beta2", &H::beta2, "decay of the second moment", kFraction)
-      .need("epsilon", &H::epsilon, "added to the root of the second moment", more_than(0));
+  fields.opt("beta1", &H::beta1, "decay of the first moment", kFraction)
+      .opt("beta2", &H::beta2, "decay of the second moment", kFraction)
+      .opt("epsilon", &H::epsilon, "added to the root of the second moment", more_than(0));
 }
 
 void add_weight_decay(Fields& fields) {
   add_moments(fields);
-  fields.need("weight_decay", &H::weight_decay,
-              "how fast weights decay: dense ones in each step, biases too, and the table rows that update_type says",
-              at_least(0));
+  fields.opt("weight_decay", &H::weight_decay,
+             "how fast weights decay: dense ones in each step, biases too, and the table rows that update_type says",
+             at_least(0));
 }
 
 void add_atomic_update(Fields& fields) {
@@ -31,7 +31,7 @@ void add_atomic_update(Fields& fields) {
 }
 
 void add_momentum(Fields& fields) {
-  fields.need("momentum_factor", &H::momentum, "mu, what is kept of the momentum", kFraction);
+  fields.opt("momentum_factor", &H::momentum, "mu, what is kept of the momentum", kFraction);
 }
 
 void add_adagrad(Fields& fields) {
@@ -87,12 +87,28 @@ Fields OptimizerType::schema() const {
   Fields fields(object);
   fields.need("learning_rate", &H::learning_rate, "step size, lr", at_least(0));
   if (!rate_alias.empty()) fields.alias(rate_alias);
-  fields.opt("warmup_steps", &H::warmup_steps, "steps over which the rate rises from 0", at_least(1))
-      .opt("decay_start", &H::decay_start, "step at which decay starts; 0: no decay", at_least(0))
-      .opt("decay_steps", &H::decay_steps, "steps the decay takes", at_least(1))
+  fields
+      .opt("warmup_steps", &H::warmup_steps,
+           "steps over which the rate rises from 0; these three may be shares of the run: 0.1, or \"10%\"", at_least(1))
+      .opt("decay", &H::decay,
+           "how the rate falls after the warm-up: \"polynomial\", \"linear\", \"cosine\", \"step\" or \"constant\". "
+           "Where it "
+           "is given, the decay begins after the warm-up and ends with the run, unless decay_start and decay_steps say "
+           "otherwise. Left out: \"polynomial\" if there is a decay_start, else none")
+      .opt("decay_start", &H::decay_start, "step at which decay starts; 0: no decay, or after the warm-up", at_least(0))
+      .opt(
+          "decay_steps", &H::decay_steps,
+          "steps the decay takes; of \"step\", after which the rate falls again. Left out: 1, or to the end of the run",
+          at_least(1))
       .opt("decay_power", &H::decay_power, "power of the polynomial decay", at_least(1))
+      .opt("decay_factor", &H::decay_factor, "what each step of \"step\" multiplies the rate by", between(0, 1))
       .opt("end_lr", &H::end_lr, "rate after the decay", at_least(0))
-      .together([](H& p, const std::string&, Problems&) { p.given = true; });
+      .together([](H& p, const std::string& pointer, Problems& problems) {
+        p.given = true;
+        if (p.decay == Decay::step && !p.decay_steps)
+          problems.error(pointer + "/decay",
+                         "\"step\" needs \"decay_steps\": the steps after which the rate falls again");
+      });
   add_constants(fields);
   return fields;
 }

@@ -1,7 +1,9 @@
 #include "optim/optimizer_section.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <numbers>
 
 #include "base/error.h"
 #include "optim/catalog.h"
@@ -12,6 +14,16 @@ template <>
 const Words<UpdateType>& EnumWords<UpdateType>::table() {
   static const Words<UpdateType> words = {
       {"Local", UpdateType::local}, {"Global", UpdateType::global}, {"LazyGlobal", UpdateType::lazy_global}};
+  return words;
+}
+
+template <>
+const Words<Decay>& EnumWords<Decay>::table() {
+  static const Words<Decay> words = {{"polynomial", Decay::polynomial},
+                                     {"linear", Decay::linear},
+                                     {"cosine", Decay::cosine},
+                                     {"step", Decay::step},
+                                     {"constant", Decay::constant}};
   return words;
 }
 
@@ -53,14 +65,61 @@ Schema<OptimizerSection> optimizer_schema() {
       });
 }
 
+void StepCount::resolve(int64_t steps_of_run) {
+  if (!share) return;
+  steps = std::max<int64_t>(1, std::llround(*share * static_cast<double>(steps_of_run)));
+  share.reset();
+}
+
+Misfit read_value(const Json& value, const Range& range, StepCount& out) {
+  const Json& v = unwrapped(value);
+  if (v.is_number() && v.number() > 0 && v.number() < 1) {
+    out.share = v.number();
+    return {};
+  }
+  if (const std::string* text = v.string(); text && text->ends_with('%')) {
+    double percent = 0;
+    const char* const end = text->data() + text->size() - 1;
+    const auto [stop, error] = std::from_chars(text->data(), end, percent);
+    if (error == std::errc() && stop == end && percent > 0 && percent <= 100) {
+      out.share = percent / 100;
+      return {};
+    }
+  }
+  const std::string expected = read_value(v, range, out.steps);
+  if (expected.empty()) return {};
+  return cat(expected, ", or a share of the run: a number between 0 and 1, or \"1%\" to \"100%\"");
+}
+
+Json to_json(const StepCount& count) {
+  if (!count.share) return count.steps;
+  return *count.share < 1 ? Json(*count.share) : Json("100%");  // 1 would be a step
+}
+
+void resolve_schedule(HyperParameters& h, int64_t steps_of_run) {
+  h.warmup_steps.resolve(steps_of_run);
+  h.decay_start.resolve(steps_of_run);
+  if (h.decay_steps) h.decay_steps->resolve(steps_of_run);
+  if (!h.decay || *h.decay == Decay::constant) return;
+  if (h.decay_start.steps == 0) h.decay_start.steps = h.warmup_steps.steps;
+  if (!h.decay_steps) h.decay_steps = StepCount(std::max<int64_t>(1, steps_of_run - h.decay_start.steps));
+}
+
 double scheduled_rate(const HyperParameters& h, int64_t n) {
+  HCTR_EXPECT(!h.warmup_steps.share && !h.decay_start.share && !h.decay_steps.value_or(1).share,
+              "a share of an unknown run");
+  const int64_t warmup = h.warmup_steps.steps, start = h.decay_start.steps, steps = h.decay_steps.value_or(1).steps;
+  const Decay decay = h.decay.value_or(Decay::polynomial);
   const double base = h.learning_rate;
-  if (n <= h.warmup_steps) return base * static_cast<double>(n) / static_cast<double>(h.warmup_steps);
-  if (h.decay_start == 0 || n <= h.decay_start) return base;
-  const int64_t left = h.decay_start + h.decay_steps - n;
+  if (n <= warmup) return base * static_cast<double>(n) / static_cast<double>(warmup);
+  if (start == 0 || n <= start || decay == Decay::constant) return base;
+  if (decay == Decay::step)
+    return std::max(h.end_lr, base * std::pow(h.decay_factor, static_cast<double>((n - start + steps - 1) / steps)));
+  const int64_t left = start + steps - n;
   if (left < 0) return h.end_lr;
-  return std::max(h.end_lr,
-                  base * std::pow(static_cast<double>(left) / static_cast<double>(h.decay_steps), h.decay_power));
+  const double share = static_cast<double>(left) / static_cast<double>(steps);
+  if (decay == Decay::cosine) return h.end_lr + (base - h.end_lr) * (1 - std::cos(std::numbers::pi * share)) / 2;
+  return std::max(h.end_lr, base * (decay == Decay::linear ? share : std::pow(share, h.decay_power)));
 }
 
 }  // namespace hctr

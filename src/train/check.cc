@@ -7,18 +7,19 @@
 
 namespace hctr {
 
-std::string check(const std::filesystem::path& path, bool strict, const std::function<void(std::string_view)>& note) {
+std::string check(const JobOptions& options, const std::function<void(std::string_view)>& note) {
   const Log log([&](Level level, std::string_view line) {
     note(level == Level::warning ? cat("warning: ", line) : std::string(line));
   });
-  const Config config = load_config(path, strict, log);
+  const Config config = load_config(options.config, options.strict, log, options.changes);
   Problems problems;
   const Graph graph = wire(config, config.solver.batchsize, problems);
-  problems.throw_if_any(path.string());
+  const std::string name = options.config.string();
+  problems.throw_if_any(name);
 
   const auto mention = [&](const std::string& file, const std::string& pointer) {
     if (!file.empty() && !fs::exists(file))
-      note(cat("note: ", path.string(), " ", pointer, ": there is no file '", file, "' here yet"));
+      note(cat("note: ", name, " ", pointer, ": there is no file '", file, "' here yet"));
   };
   if (format_type(config.data.format).files) {  // else the sources are no files
     mention(config.data.source, "/layers/0/source");

@@ -1,11 +1,11 @@
 #include "train/checkpointer.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "base/progress.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "device/device.h"
 
@@ -234,9 +234,8 @@ void Checkpointer::report_end() {
     std::error_code ignored;  // said above; what remains is removed by the next run
     fs::remove_all(now.part, ignored);
   } else if (comm_.rank() == 0 && !now.again) {
-    char seconds[32];
-    std::snprintf(seconds, sizeof seconds, "%.3f", now.stop_seconds);
-    report_.event(cat("Checkpoint: ", path.string(), " (training stopped for ", seconds, " s)"));
+    report_.event(
+        cat("Checkpoint: ", path.string(), " (training stopped for ", formatted("%.3f", now.stop_seconds), " s)"));
   }
   writing_.reset();
 }

@@ -16,12 +16,38 @@ bool has_gpu(DeviceChoice choice, const Log& log) {
   return false;
 }
 
+/// The GPUs that "all" means for this process: one, by its number on the host, where several are there; else all.
+std::vector<int64_t> all_of(ProcessPlace place, bool on_gpus) {
+  const bool several = place.on_host ? place.on_host->count > 1 : place.processes > 1;
+  if (!on_gpus) return {0};
+  const int count = find_gpus().count;
+  if (several && !place.on_host)
+    throw Error(
+        Kind::config,
+        "/solver/gpu: \"all\" needs a launcher that numbers the processes of a host, as LOCAL_RANK does; name the "
+        "GPUs of each process, as in [[0],[1]]");
+  if (several && place.on_host->process >= count)
+    throw Error(Kind::device, cat("/solver/gpu: \"all\" gives each of ", place.on_host->count,
+                                  " processes on this host a GPU, and there ", count == 1 ? "is " : "are ", count));
+  if (several) return {place.on_host->process};
+  std::vector<int64_t> numbers;
+  for (int gpu = 0; gpu < count; ++gpu) numbers.push_back(gpu);
+  return numbers;
+}
+
 /// The numbers of this process's GPUs.
 std::vector<int64_t> list_of(const GpuLists& gpus, ProcessPlace place, bool on_gpus, const Log& log) {
   const auto& lists = gpus.per_process;
+  if (gpus.all) return all_of(place, on_gpus);
   if (lists.size() == static_cast<size_t>(place.processes)) return lists[static_cast<size_t>(place.process)];
   const std::string named =
       cat("/solver/gpu: names the GPUs of ", lists.size(), lists.size() == 1 ? " process" : " processes");
+  if (place.processes > 1 && lists.size() == 1 && place.on_host)
+    if (const auto here = static_cast<size_t>(place.on_host->count); lists[0].size() % here == 0) {
+      // The GPUs of each host, in equal parts for its processes.
+      const auto each = static_cast<int64_t>(lists[0].size() / here), first = each * place.on_host->process;
+      return {lists[0].begin() + first, lists[0].begin() + first + each};
+    }
   if (place.processes > 1)
     throw Error(Kind::config,
                 cat(named, " and ", place.processes,

@@ -1,9 +1,11 @@
 // Chooses the devices of a run.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/log.h"
+#include "comm/processes.h"
 #include "device/device.h"
 #include "hctr/solver.h"
 #include "model/solver_section.h"
@@ -13,6 +15,7 @@ namespace hctr {
 /// The number of this process among those that train together.
 struct ProcessPlace {
   int process = 0, processes = 1;
+  std::optional<Processes::OnHost> on_host = {};
 };
 
 /// The device of each rank of this process, for `choice` and the config's "gpu" list: the GPUs of the process, or as

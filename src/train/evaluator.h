@@ -34,6 +34,7 @@ class Evaluator {
 
   /// Where the next evaluation starts.
   ReaderPosition position() const { return options_.continues ? scorer_.reader().position() : ReaderPosition{}; }
+  DataFingerprint data_fingerprint() const { return scorer_.reader().fingerprint(); }
   /// Bad records that the last evaluation left out.
   int64_t skipped_records() const { return scorer_.reader().skipped_records(); }
 

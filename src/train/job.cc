@@ -1,14 +1,13 @@
 #include "train/job.h"
 
 #include <condition_variable>
-#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
 
 #include "base/current_error.h"
 #include "base/platform.h"
-#include "base/printable.h"
+#include "base/process_end.h"
 #include "comm/collective_error.h"
 #include "comm/host_comm.h"
 #include "comm/nccl_comm.h"
@@ -21,12 +20,6 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kToEnd{5};  // time for the other ranks to end after a failure
-
-void print(const Error& error) {
-  std::fprintf(stderr, "error (%s): %s\n", std::string(kind_name(error.kind())).c_str(),
-               printable(error.what()).c_str());
-  std::fflush(stderr);
-}
 
 }  // namespace
 
@@ -108,7 +101,7 @@ void Job::run(const std::function<void(Communicator&, Device)>& body) {
     if (!all_ended() &&
         !change.wait_for(lock, kToEnd, all_ended)) {  // a rank that waits for a disk, for example, does not notice
       const Error error = group_.failure()->error;
-      print(error);
+      print_error(error);
       if (others_) others_->abort(exit_code(error.kind()));
       std::_Exit(exit_code(error.kind()));
     }
@@ -121,7 +114,7 @@ void end_job(Processes& others, const Error& error) noexcept {
   // Every process may meet the same error, such as a mistake in the config: process 0 prints it first and ends the
   // others.
   if (others.process() > 0) std::this_thread::sleep_for(seconds(2));
-  print(error);
+  print_error(error);
   others.abort(exit_code(error.kind()));
   std::_Exit(exit_code(error.kind()));
 }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "model/config.h"
@@ -9,8 +11,11 @@
 
 namespace hctr {
 
-/// Reads the file and connects its layers (with its own batch size, on one rank). Warnings and notes go to the log.
-/// Errors: Error(config) with every problem; Error(io).
-Config load_config(const std::filesystem::path&, bool strict, const Log&);
+/// Reads a config as read_config_file() does and connects its layers (with its own batch size, on one rank). Warnings
+/// and notes go to the log. Errors: Error(config) with every problem; Error(usage) for a change that does not fit;
+/// Error(io).
+Config load_config(const std::filesystem::path&, bool strict, const Log&, const std::vector<std::string>& changes = {});
+/// The same for a config that a saved model holds. `name`: where it was read, for messages.
+Config load_config(const Json&, const std::string& name, bool strict, const Log&);
 
 }  // namespace hctr

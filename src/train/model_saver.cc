@@ -111,6 +111,20 @@ bool ModelSaver::snapshot(int64_t iteration, int data_key_bytes) {
   }
 }
 
+bool ModelSaver::save_best(int64_t iteration, int data_key_bytes) {
+  if (!snapshot(iteration, data_key_bytes)) return false;
+  const std::optional<Saved> before = std::exchange(best_, last_);
+  const int64_t every = config_.solver.snapshot;
+  if (!before || before->iteration == iteration || (every > 0 && before->iteration % every == 0)) return true;
+  if (comm_.rank() == 0)
+    for (const fs::path& file : before->files) {
+      std::error_code error;
+      fs::remove_all(file, error);
+      if (error) log_.warning("cannot remove '", file.string(), "', which a better model replaces: ", error.message());
+    }
+  return true;
+}
+
 std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, int data_key_bytes) {
   // Saving is collective. Unless all ranks threw together, the others are in the step already or have no error.
   const bool together = comm_.size() == 1 || dynamic_cast<const CollectiveError*>(&error);
@@ -139,8 +153,8 @@ std::string ModelSaver::describe_last() const {
   return last_ ? cat("the last model saved is '", last_->files.front().string(), "'") : "no model has been saved";
 }
 
-void ModelSaver::link_last_into(const fs::path& folder) const {
-  for (const fs::path& file : last_->files) {
+void ModelSaver::link_into(const fs::path& folder, const Saved& saved) const {
+  for (const fs::path& file : saved.files) {
     const fs::path to = folder / cat("final_", file.filename().string());
     std::error_code error, ignored;
     fs::remove_all(to, error);

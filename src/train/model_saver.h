@@ -40,6 +40,12 @@ class ModelSaver {
   const Saved& save(int64_t iteration, int data_key_bytes);
   /// save() during training: where the file system fails, warns and returns false.
   bool snapshot(int64_t iteration, int data_key_bytes);
+  /// The same for a model that is better than all before: replaces the best one so far, unless that is a snapshot too.
+  bool save_best(int64_t iteration, int data_key_bytes);
+  /// The best model, if its files are there.
+  const std::optional<Saved>& best() const { return best_; }
+  /// For a run that goes on: the best model that it has saved.
+  void go_on_with_best(Saved saved) { best_ = std::move(saved); }
   /// After an error during the step that follows `iteration`: saves the model if it is intact on all ranks, in the run
   /// folder where snapshot_prefix fails. Returns a sentence with the path of the model, or with the reason why saving
   /// failed and the path of last().
@@ -47,9 +53,9 @@ class ModelSaver {
   /// "the last model saved is 'out/_dense_20.model'", or that there is none.
   std::string describe_last() const;
 
-  /// On rank 0: hard-links the files of last() into a folder as final_<name>; copies them across file systems. The
+  /// On rank 0: hard-links the files of a model into a folder as final_<name>; copies them across file systems. The
   /// model itself is saved already, so that a failure is a warning.
-  void link_last_into(const std::filesystem::path& folder) const;
+  void link_into(const std::filesystem::path& folder, const Saved&) const;
 
  private:
   const Saved& save_at(const std::string& prefix, int64_t iteration, int data_key_bytes);
@@ -60,7 +66,7 @@ class ModelSaver {
   std::string run_prefix_;  // of files in the run folder, on every rank
   const Log& log_;
   ModelOrigin origin_;
-  std::optional<Saved> last_;
+  std::optional<Saved> last_, best_;
   std::optional<int64_t> failed_at_;  // the iteration of the last error at snapshot_prefix
 };
 

@@ -103,7 +103,7 @@ std::vector<Placement> make_placements(const Config& config, Runtime& runtime, C
 std::string plan_outlook(const Config& config) {
   const int64_t ranks = config.solver.gpu.count();
   const std::string& file = config.solver.placement_file;
-  if (ranks == 1 || config.embeddings.empty()) return "";
+  if (ranks <= 1 || config.embeddings.empty()) return "";
   const PlanProblem problem = plan_problem(config, ranks, {});
   if (!file.empty() && !std::filesystem::exists(file)) return "";
   const auto placements = file.empty() ? make_plan(problem) : plan_from_json(Json::read_file(file), file, problem);

@@ -5,20 +5,26 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
+
+#include "base/progress.h"
+#include "base/wall_time.h"
 
 namespace hctr {
-namespace {
-
-std::string fixed(const char* format, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
+Reporter::Reporter(const Log& log, RunFolder& folder, const ReporterOptions& options, int64_t total_samples,
+                   int64_t iteration)
+    : log_(log),
+      folder_(folder),
+      options_(options),
+      total_samples_(total_samples),
+      progress_("Training", "samples", total_samples) {
+  if (folder.path().empty()) {
+    options_ = {};
+    return;
+  }
+  if (options.tensorboard) events_.emplace(folder.path(), iteration > 0 ? iteration + 1 : 0, log);
+  if (!options.prometheus.empty()) prometheus_.emplace(options.prometheus, folder.run(), log);
 }
-
-}  // namespace
-
-Reporter::Reporter(const Log& log, RunFolder& folder, int64_t total_samples)
-    : log_(log), folder_(folder), total_samples_(total_samples), progress_("Training", "samples", total_samples) {}
 
 double Reporter::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
@@ -44,25 +50,53 @@ void Reporter::go_on(const State& state) {
   tables_ = state.tables;
 }
 
-void Reporter::trained(int64_t iteration, int64_t samples, double loss, double learning_rate) {
+void Reporter::add_line(Json line) {
+  if (folder_.path().empty()) return;
+  const double now = unix_time();
+  line.set("time", utc_text(now));
+  folder_.add_metrics(line);
+  if (events_) events_->add(line, now);
+  if (prometheus_) prometheus_->add(line, now);
+  if (!options_.json) return;
+  progress_.clear();
+  std::fputs((line.text() + "\n").c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void Reporter::trained(const TrainedFigures& at) {
   const auto now = Clock::now();
   const double since = std::chrono::duration<double>(now - shown_).count();
-  const double rate = since > 0 ? static_cast<double>(samples - shown_samples_) / since : 0;
-  const double left =
-      samples > 0 ? seconds() / static_cast<double>(samples) * static_cast<double>(total_samples_ - samples) : 0;
-  event(cat("Iter: ", iteration, " Time(", iteration - shown_iteration_, " iters): ", fixed("%.6f", since),
-            "s Loss: ", fixed("%.6f", loss), " lr:", fixed("%.6f", learning_rate), " | ", with_unit_prefix(rate),
-            " samples/s, ", readable_time(left > 0 ? left : 0), " left"));
-  folder_.add_metrics(Json(Json::Object{{"kind", "train"},
-                                        {"iteration", iteration},
-                                        {"samples", samples},
-                                        {"loss", loss},
-                                        {"learning_rate", learning_rate},
-                                        {"seconds", seconds()},
-                                        {"samples_per_second", rate}}));
+  const double rate = since > 0 ? static_cast<double>(at.samples - shown_samples_) / since : 0;
+  const double wait = since > 0 ? std::min(1.0, (at.reader_seconds - shown_reader_seconds_) / since) : 0;
+  const double left = at.samples > 0 ? std::max(0.0, seconds() / static_cast<double>(at.samples) *
+                                                         static_cast<double>(total_samples_ - at.samples))
+                                     : 0;
+  display(progress_line({.iteration = at.iteration,
+                         .epoch = at.epoch,
+                         .mean_loss = at.mean_loss,
+                         .learning_rate = at.learning_rate,
+                         .samples_per_second = rate,
+                         .reader_wait = wait,
+                         .gpu_memory = at.gpu_memory,
+                         .host_memory = at.host_memory,
+                         .seconds_left = left}));
+  Json line(Json::Object{{"kind", "train"}, {"iteration", at.iteration}});
+  if (at.epoch) line.set("epoch", *at.epoch);
+  line.set("samples", at.samples);
+  line.set("loss", at.loss);
+  line.set("mean_loss", at.mean_loss);
+  line.set("learning_rate", at.learning_rate);
+  line.set("seconds", seconds());
+  line.set("samples_per_second", rate);
+  line.set("reader_wait", wait);
+  if (at.gpu_memory) line.set("gpu_memory", *at.gpu_memory);
+  if (at.host_memory) line.set("host_memory", *at.host_memory);
+  line.set("seconds_left", left);
+  add_line(std::move(line));
   shown_ = now;
-  shown_samples_ = samples;
-  shown_iteration_ = iteration;
+  shown_samples_ = at.samples;
+  shown_iteration_ = at.iteration;
+  shown_reader_seconds_ = at.reader_seconds;
 }
 
 void Reporter::evaluated(int64_t iteration, int64_t eval_samples, const std::map<std::string, double>& metrics,
@@ -73,19 +107,20 @@ void Reporter::evaluated(int64_t iteration, int64_t eval_samples, const std::map
                          {"seconds", seconds()},
                          {"eval_seconds", took}});
   for (const auto& [name, value] : metrics) {
-    event(cat("Evaluation, ", name, ": ",
-              std::isnan(value) ? "not a number: the labels are of one class, there are none, or a prediction is not a "
-                                  "number"
-                                : fixed("%.6f", value)));
+    display(cat("Evaluation, ", name, ": ",
+                std::isnan(value)
+                    ? "not a number: the labels are of one class, there are none, or a prediction is not a "
+                      "number"
+                    : formatted("%.6f", value)));
     line.set(name, value);
   }
-  event(cat("Eval Time for ", eval_samples, " samples: ", fixed("%.6f", took), "s"));
-  folder_.add_metrics(line);
+  display(cat("Eval Time for ", eval_samples, " samples: ", formatted("%.6f", took), "s"));
+  add_line(std::move(line));
   shown_ += std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(took));  // the training speed excludes evaluation
 }
 
-void Reporter::tables(int64_t iteration, const TableCounts& counts) {
+void Reporter::tables(int64_t iteration, const TableCounts& counts, bool shown) {
   for (const auto& [name, now] : counts) {
     if (tables_[name] == now) continue;
     tables_[name] = now;
@@ -97,8 +132,8 @@ void Reporter::tables(int64_t iteration, const TableCounts& counts) {
       std::replace(words.begin(), words.end(), '_', ' ');
       text = what == "rows" ? cat(words, text) : cat(text, ", ", words);
     }
-    event(cat("Table '", name, "': ", text));
-    folder_.add_metrics(line);
+    if (shown) display(cat("Table '", name, "': ", text));
+    add_line(std::move(line));
   }
 }
 

@@ -1,23 +1,47 @@
-// The output of a run: the progress bar and log lines for people, metrics.jsonl for programs.
+// The output of a run: the progress bar and log lines for people; for programs metrics.jsonl and what has the same
+// numbers: JSON on the standard output, TensorBoard's event files, Prometheus' text file.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/log.h"
 #include "base/progress.h"
+#include "train/event_file.h"
+#include "train/progress_line.h"
+#include "train/prometheus_file.h"
 #include "train/run_folder.h"
 
 namespace hctr {
 
+/// Who gets the numbers besides metrics.jsonl.
+struct ReporterOptions {
+  bool json = false;                   ///< lines of JSON on the standard output instead of lines for people
+  bool tensorboard = false;            ///< event files in the run folder
+  std::filesystem::path prometheus{};  ///< a text file; empty: none
+};
+
+/// What the trainer knows at a display.
+struct TrainedFigures {
+  int64_t iteration = 0, samples = 0;
+  double loss = 0, mean_loss = 0;  ///< of the last step; of the samples since the last display
+  double learning_rate = 0;
+  std::optional<double> epoch{};                       ///< none: the size of the set is not known
+  double reader_seconds = 0;                           ///< that steps have waited for data since this process began
+  std::optional<int64_t> gpu_memory{}, host_memory{};  ///< bytes
+};
+
 class Reporter {
  public:
   using TableCounts = std::map<std::string, std::map<std::string, int64_t>>;  // counts of each table, by name
-  /// `total_samples`: samples that the run will train on, for the time left.
-  Reporter(const Log&, RunFolder&, int64_t total_samples);
+  /// `total_samples`: samples that the run will train on, for the time left. `iteration`: where it begins. Without a
+  /// run folder, on ranks other than 0, nothing is written. Errors: Error(io) when a file of the options cannot be
+  /// written.
+  Reporter(const Log&, RunFolder&, const ReporterOptions&, int64_t total_samples, int64_t iteration = 0);
   /// What has been reported so far, for a run that goes on.
   struct State {
     double seconds = 0;
@@ -29,21 +53,31 @@ class Reporter {
 
   /// Call after each queued step with the samples so far; updates the progress bar.
   void queued(int64_t samples);
-  /// Reports a display iteration and the loss of its step.
-  void trained(int64_t iteration, int64_t samples, double loss, double learning_rate);
+  /// Appends a line to metrics.jsonl, with the time of day as "time", and gives it to the others of ReporterOptions.
+  void add_line(Json line);
+  /// Reports a display.
+  void trained(const TrainedFigures&);
   void evaluated(int64_t iteration, int64_t eval_samples, const std::map<std::string, double>& metrics, double seconds);
-  /// Reports the counts of tables that have changed since the last call.
-  void tables(int64_t iteration, const TableCounts& counts);
+  /// Reports the counts of tables that have changed since the last call. `shown`: to people too.
+  void tables(int64_t iteration, const TableCounts& counts, bool shown = true);
   void event(const std::string& line);
   void warning(const std::string& line);
   double seconds() const;
 
  private:
   using Clock = std::chrono::steady_clock;
+  /// A line for people, unless all lines are JSON.
+  void display(const std::string& line) {
+    if (!options_.json) event(line);
+  }
   const Log& log_;
   RunFolder& folder_;
+  ReporterOptions options_;
+  std::optional<EventFile> events_;
+  std::optional<PrometheusFile> prometheus_;
   Clock::time_point start_ = Clock::now(), shown_ = start_;
   int64_t total_samples_, shown_samples_ = 0, shown_iteration_ = 0;
+  double shown_reader_seconds_ = 0;
   TableCounts tables_;  // as last reported
   Progress progress_;
 };

@@ -107,8 +107,15 @@ std::optional<ResumePoint> broadcast(Communicator& comm, const ResumePoint* of_r
 
 Json about_run(const std::string& run, const Config& config, const std::string& device, const Json& data,
                const Json& plan) {
-  return Json(
+  Json about(
       Json::Object{{"run", run}, {"device", device}, {"data", data}, {"plan", plan}, {"config", config.effective}});
+  if (!config.data.statistics.empty()) about.set("statistics", to_json(config.data.statistics));
+  return about;
+}
+
+std::vector<ColumnStatistics> statistics_of(const Manifest& manifest) {
+  const Json* statistics = manifest.about.find("statistics");
+  return statistics ? column_statistics(*statistics) : std::vector<ColumnStatistics>();
 }
 
 void expect_same_data(const ResumePoint& point, const Json& data, const Config& config) {
@@ -130,6 +137,10 @@ TrainSummary summary_of(const RunProgress& progress) {
   summary.skipped_records = progress.skipped_records;
   summary.skipped_steps = progress.skipped_steps;
   summary.stopped_at = progress.stopped_at;
+  if (!progress.best_files.empty()) {
+    summary.best_iteration = progress.best_iteration;
+    summary.best_metrics = progress.best_metrics;
+  }
   return summary;
 }
 

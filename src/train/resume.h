@@ -41,9 +41,15 @@ std::optional<ResumePoint> broadcast(Communicator&, const ResumePoint* of_rank_0
 /// What a checkpoint keeps of the run that its state belongs to.
 Json about_run(const std::string& run, const Config&, const std::string& device, const Json& data, const Json& plan);
 
+/// The statistics of dense columns in a checkpoint; none where it has none. Errors: Error(data).
+std::vector<ColumnStatistics> statistics_of(const Manifest&);
+
 /// Compares the config with that of the checkpoint. What may change is logged, the rest is an error. Errors:
 /// Error(config) naming every field that may not change, its values, and why.
 void expect_same_run(const ResumePoint&, const Config&, const Log&);
+/// Collective. Compares the configs that the ranks have read, each in its process. They may name other files for the
+/// data. Errors: Error(config) on all ranks, naming the host and the fields that differ from those of rank 0.
+void expect_one_config(Communicator&, const Config&);
 /// Errors: Error(data) when the training data are not those of the checkpoint.
 void expect_same_data(const ResumePoint&, const Json& data, const Config&);
 

@@ -1,9 +1,11 @@
-// What may change in the config of a run that goes on.
+// What may differ between configs: of a run that goes on, and of processes that train together.
 #include <algorithm>
 #include <array>
 #include <set>
 
 #include "base/error.h"
+#include "base/host_name.h"
+#include "comm/collective_error.h"
 #include "train/resume.h"
 
 namespace hctr {
@@ -25,9 +27,11 @@ constexpr std::array kRules = {
     Rule{"/solver/max_iter", Verdict::allowed},
     Rule{"/solver/num_epochs", Verdict::allowed},
     Rule{"/solver/display", Verdict::allowed},
+    Rule{"/solver/tensorboard", Verdict::allowed},
     Rule{"/solver/eval_interval", Verdict::allowed},
     Rule{"/solver/eval_metrics", Verdict::allowed},
     Rule{"/solver/group_by", Verdict::allowed},
+    Rule{"/solver/early_stopping", Verdict::allowed},
     Rule{"/solver/max_eval_batches", Verdict::allowed},
     Rule{"/solver/max_eval_samples", Verdict::allowed},
     Rule{"/solver/batchsize_eval", Verdict::allowed},
@@ -53,8 +57,8 @@ constexpr std::array kRules = {
     Rule{"/layers/0/num_workers", Verdict::allowed},
 };
 /// Words of the learning rate, in the object of any optimizer.
-const std::set<std::string_view> kRateWords = {"learning_rate", "warmup_steps", "decay_start",
-                                               "decay_steps",   "decay_power",  "end_lr"};
+const std::set<std::string_view> kRateWords = {"learning_rate", "warmup_steps", "decay_start", "decay_steps",
+                                               "decay_power",   "end_lr",       "decay",       "decay_factor"};
 
 Verdict verdict_of(const Change& change) {
   const std::string& pointer = change.pointer;
@@ -85,15 +89,46 @@ void compare(const Json* was, const Json* is, const std::string& pointer, std::v
   }
 }
 
+std::string value_text(const std::string& text) {
+  constexpr size_t kMost = 80;
+  return text.empty() ? "left out" : text.size() > kMost ? text.substr(0, kMost) + "..." : text;
+}
+
 std::string describe(const Change& change) {
-  const auto value = [](const std::string& text) {
-    constexpr size_t kMost = 80;
-    return text.empty() ? "left out" : text.size() > kMost ? text.substr(0, kMost) + "..." : text;
-  };
-  return cat(change.pointer, " was ", value(change.was), " and is ", value(change.is));
+  return cat(change.pointer, " was ", value_text(change.was), " and is ", value_text(change.is));
+}
+
+/// What rank 0 compares: host and config.
+std::string config_of_rank(const Config& config) {
+  return Json(Json::Object{{"host", host_name()}, {"config", config.effective}}).text();
+}
+
+/// Files that each host may have in a place of its own.
+bool names_data(const Change& change) {
+  return change.pointer == "/layers/0/source" || change.pointer == "/layers/0/eval_source";
 }
 
 }  // namespace
+
+void expect_one_config(Communicator& comm, const Config& config) {
+  if (comm.size() == 1) return;
+  const std::vector<std::string> all = comm.gather(config_of_rank(config), 0);
+  run_on_all_ranks(comm, [&] {
+    for (size_t r = 1; r < all.size(); ++r) {
+      if (all[r] == all[0]) continue;
+      const Json other = Json::parse(all[r], "the config of another rank");
+      std::vector<Change> changes;
+      compare(&config.effective, other.find("config"), "", changes);
+      std::erase_if(changes, names_data);
+      std::string differences;
+      for (const Change& change : changes)
+        differences += cat("\n  ", change.pointer, " is ", value_text(change.was), " for rank 0 and ",
+                           value_text(change.is), " for rank ", r, " on ", *other.find("host")->string());
+      if (!differences.empty())
+        throw Error(Kind::config, cat("the processes have read different configs:", differences));
+    }
+  });
+}
 
 void expect_same_run(const ResumePoint& point, const Config& config, const Log& log) {
   const Json* was = point.manifest.about.find("config");

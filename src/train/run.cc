@@ -6,6 +6,7 @@
 
 #include "train/best_metrics.h"
 #include "train/placement_plan.h"
+#include "train/run_about.h"
 
 namespace hctr {
 namespace {
@@ -36,12 +37,14 @@ Run::Run(const TrainOptions& options, const Config& config, Device device, int t
       placements_(make_placements(config, runtime_, comm, folder, log, exact_ ? from->plan() : nullptr)),
       model_(config, runtime_, comm, layout_.shape.samples, eval_layout_.shape.samples, Trainer::kBuffers, placements_),
       saver_(config, comm, model_, folder.path(), log),
+      schedule_(config.optimizer.hyper),
       device_(comm.size() == 1 ? describe(device) : cat(comm.size(), " ranks; rank 0: ", describe(device))) {
   if (from)
     load_checkpoint();
   else
     model_.load(log);
   trainer_ = std::make_unique<Trainer>(config, runtime_, comm, model_, layout_, log, read_progress());
+  resolve_schedule(schedule_, steps_of_run());
   if (model_.loss_scale()) most_not_finite_ = kMostSkipped;  // such steps are skipped
   if (!config.data.eval_source.empty())
     evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm, model_, eval_layout_, log, now_.eval_reader);
@@ -58,9 +61,10 @@ TrainSummary Run::train() {
   // A signal may have left the evaluation after the step of the checkpoint.
   if (from_ && every(config_.solver.eval_interval, now_.iterations) && now_.evaluated_at != now_.iterations) evaluate();
   while (!finished() && !stopping_) {
-    const double rate = scheduled_rate(config_.optimizer.hyper, now_.iterations + 1);
+    const double rate = scheduled_rate(schedule_, now_.iterations + 1);
     const auto samples = save_on_error(cat("training iteration ", now_.iterations + 1), [&] { return step(rate); });
     if (!samples) {
+      if (stopping_) break;  // before there was a batch
       ++now_.epochs;
       if (!finished()) trainer_->restart();
       continue;
@@ -87,24 +91,42 @@ void Run::begin() {
             about, with_unit_prefix(static_cast<double>(per_epoch)), " in the set), ", model_.dense_parameters(),
             " dense parameters, activations ", name_of(solver.mixed_precision.activations),
             ". Run folder: ", folder_.path().string());
-  report_ = std::make_unique<Reporter>(log_, folder_, total);
+  if (!folder_.path().empty())
+    folder_.write_start(data_json(), evaluator_ ? to_json(evaluator_->data_fingerprint()) : Json(),
+                        about_start(options_, device_, comm_.size(), runtime_.options().threads));
+  report_ = std::make_unique<Reporter>(
+      log_, folder_,
+      ReporterOptions{.json = options_.json, .tensorboard = solver.tensorboard, .prometheus = options_.metrics_file},
+      total, now_.iterations);
   checkpoints_ =
       std::make_unique<Checkpointer>(solver.checkpoint, comm_, runtime_.compute_stream(), *report_,
                                      from_ && in_checkpoint_folder(config_, *from_) ? from_->progress.iterations : -1);
-  if (from_) report_->go_on(now_.report);
+  if (from_) {
+    report_->go_on(now_.report);
+    trainer_->start_loss_sum(now_.loss_sum);
+  }
   if (options_.profile && comm_.rank() == 0)
     profile_ = std::make_unique<StepProfile>(
         config_, runtime_, model_, *trainer_, folder_,
         solver.max_iter ? std::optional(*solver.max_iter - now_.iterations) : std::nullopt);
   if (folder_.metrics_bytes() > 0)
-    folder_.add_metrics(Json(Json::Object{{"kind", "resume"}, {"iteration", now_.iterations}}));
+    report_->add_line(Json(Json::Object{{"kind", "resume"}, {"iteration", now_.iterations}}));
   else
-    folder_.add_metrics(Json(Json::Object{{"kind", "start"},
-                                          {"schema", kRunSchema},
-                                          {"run", folder_.run()},
-                                          {"device", device_},
-                                          {"samples_in_set", per_epoch},
-                                          {"samples_in_all", total}}));
+    report_->add_line(Json(Json::Object{{"kind", "start"},
+                                        {"schema", kRunSchema},
+                                        {"run", folder_.run()},
+                                        {"device", device_},
+                                        {"samples_in_set", per_epoch},
+                                        {"samples_in_all", total}}));
+}
+
+int64_t Run::steps_of_run() const {
+  const SolverSection& solver = config_.solver;
+  if (solver.max_iter) return *solver.max_iter;
+  const int64_t samples = trainer_->samples_in_set(), batch = solver.batchsize;
+  const int64_t of_epoch = samples / batch + (samples % batch > 0 && !solver.compatibility.drop_partial_batches);
+  int64_t steps = 0;
+  return __builtin_mul_overflow(*solver.num_epochs, of_epoch, &steps) ? std::numeric_limits<int64_t>::max() : steps;
 }
 
 bool Run::finished() const {
@@ -125,18 +147,22 @@ std::optional<int64_t> Run::step(double rate) {
 
 bool Run::fetch() {
   std::optional<Error> failed;
-  bool more = false;
+  Trainer::Fetched found = Trainer::Fetched::end;
   try {
-    more = trainer_->fetch();
+    found = trainer_->fetch(options_.stop);
   } catch (...) {
     failed = current_error();
   }
   const bool diverged = trainer_->steps_not_finite() > most_not_finite_;
-  if (!comm_.any(failed || diverged || (options_.stop && *options_.stop != 0))) return more;
+  if (!comm_.any(failed || diverged || (options_.stop && *options_.stop != 0))) return found == Trainer::Fetched::batch;
   if (comm_.any(diverged)) throw_diverged();
   throw_on_all_ranks(comm_, failed);
   stopping_ = true;
-  return more;
+  if (comm_.any(found == Trainer::Fetched::stopped)) {
+    report_->event("Data were being waited for.");
+    return false;
+  }
+  return found == Trainer::Fetched::batch;
 }
 
 bool Run::waits_after(int64_t iteration) const {
@@ -148,13 +174,7 @@ bool Run::waits_after(int64_t iteration) const {
 void Run::after_step(double rate) {
   const int64_t iteration = now_.iterations;
   report_->queued(now_.samples);
-  if (every(config_.solver.display, iteration)) {
-    const double loss = last_loss();
-    report_->trained(iteration, now_.samples, loss, rate);
-    check_finite(loss);
-    report_skipped();
-    report_->tables(iteration, model_.table_counts());
-  }
+  if (every(config_.solver.display, iteration)) display(rate);
   if (every(config_.solver.eval_interval, iteration)) evaluate();
   if (every(config_.solver.snapshot, iteration) && !now_.stopped_at) {
     check_finite(last_loss());
@@ -168,6 +188,28 @@ void Run::after_step(double rate) {
   checkpoints_->poll(iteration);
   // Last of all: what it has seen is not done again.
   if (checkpoints_->due(iteration) || now_.best_iteration == iteration) save_checkpoint();
+}
+
+void Run::display(double rate) {
+  const double loss = last_loss();
+  if (!folder_.path().empty()) {
+    const Device device = runtime_.device();
+    TrainedFigures figures{.iteration = now_.iterations,
+                           .samples = now_.samples,
+                           .loss = loss,
+                           .mean_loss = trainer_->loss_sum().mean(),
+                           .learning_rate = rate,
+                           .reader_seconds = trainer_->reader_seconds(),
+                           .host_memory = used_memory(Device{})};
+    if (const int64_t in_set = trainer_->samples_in_set(); in_set > 0 && !trainer_->samples_estimated())
+      figures.epoch = static_cast<double>(now_.samples) / static_cast<double>(in_set);
+    if (device.is_cuda()) figures.gpu_memory = used_memory(device);
+    report_->trained(figures);
+  }
+  trainer_->start_loss_sum();
+  check_finite(loss);
+  report_skipped();
+  report_->tables(now_.iterations, model_.table_counts());
 }
 
 void Run::evaluate() {
@@ -188,20 +230,38 @@ void Run::evaluate() {
     if (const auto found = now_.metrics.find(metric.type->name);
         metric.stop_at && found != now_.metrics.end() && metric.type->reached(found->second, *metric.stop_at))
       now_.stopped_at = metric.word();
-  note_best();
+  const bool better = note_best();
   const double took = report_->seconds() - before;
   now_.eval_seconds += took;
   report_->evaluated(now_.iterations, result->samples, now_.metrics, took);
+  report_->tables(now_.iterations, model_.table_rows(), false);  // not at displays: ranks would wait for each other
   if (now_.stopped_at) report_->event(cat("Reached ", *now_.stopped_at, ": training ends."));
+  const EarlyStopping& early = config_.solver.early_stopping;
+  if (!early.given) return;
+  if (better && config_.solver.final_snapshot && saver_.save_best(now_.iterations, trainer_->key_bytes()))
+    report_->event(
+        cat("The best ", early.metric, " so far: the model is saved as ", saver_.best()->files.front().string()));
+  if (now_.evaluations_since_best < early.patience || now_.stopped_at) return;
+  now_.stopped_at = "early_stopping";
+  report_->event(cat("The ", early.metric, " of iteration ", now_.best_iteration, " has not been improved in ",
+                     now_.evaluations_since_best, now_.evaluations_since_best == 1 ? " evaluation" : " evaluations",
+                     ": training ends."));
 }
 
-/// Notes whether the last evaluation is the best so far by the metric of keep_best.
-void Run::note_best() {
-  const MetricType* type = config_.solver.checkpoint.best();
-  const auto found = type ? now_.metrics.find(type->name) : now_.metrics.end();
-  if (found == now_.metrics.end() || !type->improves(found->second, now_.best)) return;
+bool Run::note_best() {
+  const MetricType* type = config_.solver.best_metric();
+  if (!type) return false;
+  const auto found = now_.metrics.find(type->name);
+  if (found == now_.metrics.end() || !type->improves(found->second, now_.best)) {
+    // One more at the end of a run does not count: a larger max_iter would have no evaluation there.
+    if (every(config_.solver.eval_interval, now_.iterations)) ++now_.evaluations_since_best;
+    return false;
+  }
   now_.best = found->second;
   now_.best_iteration = now_.iterations;
+  now_.best_metrics = now_.metrics;
+  now_.evaluations_since_best = 0;
+  return true;
 }
 
 TrainSummary Run::finish() {
@@ -236,24 +296,34 @@ TrainSummary Run::finish() {
   summary.stop_signal = signal;
   summary.tables = model_.table_counts();
   report_->tables(now_.iterations, summary.tables);
+  summary.memory_parts = model_.memory_parts();
   if (const auto scale = model_.loss_scale()) summary.loss_scale = scale->scale;
   for (const std::string& bytes : comm_.gather(cat(used_memory(runtime_.device())), 0))
     summary.memory.push_back(std::stoll(bytes));
 
-  if (config_.solver.final_snapshot) save_final_model();
+  // A run that was stopped early is to go on from its last step, else the best model is the result.
+  const bool best_is_final = saver_.best() && !interrupted;
+  if (best_is_final) {
+    summary.best_iteration = saver_.best()->iteration;
+    summary.best_metrics = now_.best_metrics;
+  } else if (config_.solver.final_snapshot) {
+    save_final_model();
+  }
   save_on_error("ending training", [&] { run_on_all_ranks(comm_, [&] { model_.check_keys(); }); });
   if (config_.solver.final_snapshot) {
-    summary.model_files = saver_.last()->files;
-    if (comm_.rank() == 0) saver_.link_last_into(folder_.path());
+    const ModelSaver::Saved& final_model = best_is_final ? *saver_.best() : *saver_.last();
+    summary.model_files = final_model.files;
+    if (comm_.rank() == 0) saver_.link_into(folder_.path(), final_model);
   }
   if (comm_.rank() == 0) metrics_bytes_ = folder_.metrics_bytes();  // a run that goes on has no end line yet
-  folder_.add_metrics(Json(Json::Object{{"kind", "end"},
-                                        {"iteration", summary.iterations},
-                                        {"samples", summary.samples},
-                                        {"loss", summary.final_loss},
-                                        {"seconds", summary.seconds},
-                                        {"interrupted", summary.interrupted}}));
+  report_->add_line(Json(Json::Object{{"kind", "end"},
+                                      {"iteration", summary.iterations},
+                                      {"samples", summary.samples},
+                                      {"loss", summary.final_loss},
+                                      {"seconds", summary.seconds},
+                                      {"interrupted", summary.interrupted}}));
   folder_.write_summary(summary);
+  folder_.write_end(interrupted ? "stopped" : "finished");
   if (!interrupted) save_checkpoint(true);
   checkpoints_->finish();
   return summary;

@@ -38,13 +38,17 @@ class Run {
   bool fetch();
   /// The step after `iterations` steps; nothing at the end of the data, or when training must stop.
   std::optional<int64_t> step(double rate);
+  /// All steps of the run; about, where the number of samples is an estimate.
+  int64_t steps_of_run() const;
   void after_step(double rate);
   /// Whether after_step() will wait for the step.
   bool waits_after(int64_t iteration) const;
   void evaluate();
-  void note_best();
+  /// Notes whether the last evaluation is the best so far, and returns it.
+  bool note_best();
   TrainSummary finish();
   void save_final_model();
+  void display(double rate);
   /// Waits for queued steps.
   double last_loss() { return trained_ ? trainer_->finish_and_read_loss() : now_.loss; }
   /// Reports trained rows that the classic model files cannot hold.
@@ -95,6 +99,7 @@ class Run {
   Model model_;
   ModelSaver saver_;
   std::unique_ptr<Trainer> trainer_;
+  HyperParameters schedule_;  // of the learning rate, in steps
   std::unique_ptr<Evaluator> evaluator_;
   std::string device_;
   RunProgress now_;

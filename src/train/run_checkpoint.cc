@@ -4,6 +4,7 @@
 #include "embedding/plan_file.h"
 #include "train/placement_plan.h"
 #include "train/run.h"
+#include "train/run_about.h"
 
 namespace hctr {
 
@@ -12,18 +13,20 @@ ReadProgress Run::read_progress() const {
   return {now_.reader, now_.skipped_records, static_cast<int>(now_.key_bytes)};
 }
 
-Json Run::data_json() const {
-  const DataFingerprint print = trainer_->data_fingerprint();
-  return Json(
-      Json::Object{{"files", print.files}, {"bytes", print.bytes}, {"sizes", static_cast<int64_t>(print.sizes)}});
-}
+Json Run::data_json() const { return to_json(trainer_->data_fingerprint()); }
 
 void Run::load_checkpoint() {
   model_.load_state(StateReader(from_->folder, from_->manifest, exact_, comm_.rank(), runtime_.compute_stream()));
   now_ = from_->progress;
-  const auto exists = [](const std::string& file) { return fs::exists(file); };
-  if (now_.snapshot_iteration >= 0 && std::all_of(now_.snapshot_files.begin(), now_.snapshot_files.end(), exists))
+  // Rank 0 decides, on whose host they were written: saving is collective.
+  const auto are_there = [&](const std::vector<std::string>& files) {
+    const auto exists = [](const std::string& file) { return fs::exists(file); };
+    return comm_.broadcast(std::all_of(files.begin(), files.end(), exists) ? "yes" : "", 0) == "yes";
+  };
+  if (now_.snapshot_iteration >= 0 && are_there(now_.snapshot_files))
     saver_.go_on({now_.snapshot_iteration, {now_.snapshot_files.begin(), now_.snapshot_files.end()}});
+  if (!now_.best_files.empty() && are_there(now_.best_files))
+    saver_.go_on_with_best({now_.best_iteration, {now_.best_files.begin(), now_.best_files.end()}});
   log_.info("Going on with '", from_->folder.string(), "' after iteration ", now_.iterations,
             exact_ ? "."
                    : cat(", which ", from_->ranks(), from_->ranks() == 1 ? " rank has" : " ranks have",
@@ -42,12 +45,16 @@ void Run::save_checkpoint(bool finished) {
     now_.skipped_records = trainer_->skipped_records();
     now_.key_bytes = trainer_->key_bytes();
     now_.report = report_->state();
+    now_.loss_sum = trainer_->loss_sum();
     now_.reader = trainer_->progress().position;
     now_.eval_reader = evaluator_ ? left_evaluation_.value_or(evaluator_->position()) : ReaderPosition{};
     now_.snapshot_iteration = saver_.last() ? saver_.last()->iteration : -1;
     now_.snapshot_files.clear();
     if (saver_.last())
       for (const fs::path& file : saver_.last()->files) now_.snapshot_files.push_back(file.string());
+    now_.best_files.clear();
+    if (saver_.best())
+      for (const fs::path& file : saver_.best()->files) now_.best_files.push_back(file.string());
     const Json plan = placements_.empty() ? Json() : plan_to_json(plan_problem(config_, comm_.size(), {}), placements_);
     content.about = about_run(folder_.run(), config_, device_, data_json(), plan);
     content.progress = to_json(now_);

@@ -15,11 +15,12 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "train/run_about.h"
 
 namespace hctr {
 namespace {
 
-constexpr const char* kMetrics = "metrics.jsonl";
+constexpr const char *kMetrics = "metrics.jsonl", *kAbout = "run.json";
 
 /// Creates a folder under runs/ that no other run has.
 fs::path new_folder(const fs::path& config) {
@@ -27,7 +28,7 @@ fs::path new_folder(const fs::path& config) {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   std::strftime(time, sizeof time, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
-  const std::string base = cat("runs/", config.stem().string(), "-", time);
+  const std::string base = cat("runs/", config == "-" ? "stdin" : config.stem().string(), "-", time);
   std::string name = base;
   std::error_code error;
   fs::create_directories("runs", error);
@@ -147,7 +148,8 @@ RunFolder::RunFolder(RunFolder&& other) noexcept
       run_(std::move(other.run_)),
       metrics_(std::exchange(other.metrics_, -1)),
       metrics_bytes_(other.metrics_bytes_),
-      lost_lines_(other.lost_lines_) {}
+      lost_lines_(other.lost_lines_),
+      about_(std::move(other.about_)) {}
 
 RunFolder::~RunFolder() {
   if (metrics_ >= 0) ::close(metrics_);
@@ -191,8 +193,28 @@ void RunFolder::write_profile(const Json& profile) const {
   if (!path_.empty()) write_text(path_ / "profile.json", profile.text(2) + "\n");
 }
 
-void RunFolder::write_summary(const TrainSummary& summary) const {
+void RunFolder::write_start(const Json& data, const Json& eval_data, const Json& start) {
   if (path_.empty()) return;
+  const fs::path file = path_ / kAbout;
+  std::optional<Json> before;
+  try {
+    if (metrics_bytes_ > 0 && fs::exists(file)) before = Json::read_file(file);
+  } catch (const Error& error) {
+    log_->warning("what '", file.string(), "' says of earlier starts is lost: ", error.what());
+  }
+  about_ = about_run_file(run_, data, eval_data, start, before ? &*before : nullptr);
+  write_text(file, about_.text(2) + "\n");
+}
+
+void RunFolder::write_end(const std::string& how) const {
+  if (!path_.empty() && about_.object()) write_text(path_ / kAbout, with_end(about_, how).text(2) + "\n");
+}
+
+void RunFolder::write_summary(const TrainSummary& summary) const {
+  if (!path_.empty()) write_text(path_ / "summary.json", to_json(summary).text(2) + "\n");
+}
+
+Json to_json(const TrainSummary& summary) {
   Json files(Json::Array{});
   for (const fs::path& file : summary.model_files) files.add(file.string());
   Json json(Json::Object{{"schema", kRunSchema},
@@ -208,13 +230,22 @@ void RunFolder::write_summary(const TrainSummary& summary) const {
                          {"skipped_records", summary.skipped_records},
                          {"interrupted", summary.interrupted},
                          {"model_files", std::move(files)}});
+  if (!summary.memory_parts.empty()) {
+    Json parts(Json::Object{});
+    for (const auto& [name, bytes] : summary.memory_parts) parts.set(name, bytes);
+    json.set("memory_parts", std::move(parts));
+  }
   if (summary.loss_scale) {
     json.set("skipped_steps", summary.skipped_steps);
     json.set("loss_scale", *summary.loss_scale);
   }
   if (!summary.tables.empty()) json.set("tables", counts(summary.tables));
+  if (summary.best_iteration) {
+    json.set("best_iteration", *summary.best_iteration);
+    json.set("best_metrics", numbers(summary.best_metrics));
+  }
   if (summary.stopped_at) json.set("stopped_at", *summary.stopped_at);
-  write_text(path_ / "summary.json", json.text(2) + "\n");
+  return json;
 }
 
 }  // namespace hctr

@@ -4,6 +4,8 @@
 //                   "table" lines, and a "resume" line where the run went on from a checkpoint, the last "end"
 //   summary.json    the fields of TrainSummary, with "schema"
 //   config.json     the config with every default filled in
+//   run.json        command line, host, device, driver, versions, data and times of each start (run_about.h)
+//   events.out...   with "tensorboard": the numbers of metrics.jsonl for TensorBoard
 //   profile.json    with --profile: where the time of a step goes, with "schema"
 //   plan.json       on several ranks: which rank has which embedding rows
 //   final_*.model   the final model, in the classic layouts
@@ -23,6 +25,9 @@ namespace hctr {
 
 /// Version of the layout of the run folder and of every file in it that is ours.
 inline constexpr int64_t kRunSchema = 1;
+
+/// The fields of summary.json.
+Json to_json(const TrainSummary&);
 
 class RunFolder {
  public:
@@ -55,6 +60,10 @@ class RunFolder {
   /// more than its record.
   void add_metrics(const Json& line);
   void write_config(const Json& effective) const;
+  /// Appends this start to run.json.
+  void write_start(const Json& data, const Json& eval_data, const Json& start);
+  /// Notes in run.json how the last start ended.
+  void write_end(const std::string& how) const;
   void write_plan(const std::string& json) const;
   void write_profile(const Json&) const;
   void write_summary(const TrainSummary&) const;
@@ -66,6 +75,7 @@ class RunFolder {
   int metrics_ = -1;           // descriptor, which also holds the lock
   int64_t metrics_bytes_ = 0;  // of whole lines
   int64_t lost_lines_ = 0;     // since the last one that could be written
+  Json about_;                 // run.json
 };
 
 }  // namespace hctr

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -79,6 +80,9 @@ void each_field(Progress& at, Visit&& visit) {
   visit("stopped_at", at.stopped_at);
   visit("best", at.best);
   visit("best_iteration", at.best_iteration);
+  visit("best_metrics", at.best_metrics);
+  visit("evaluations_since_best", at.evaluations_since_best);
+  visit("best_files", at.best_files);
   visit("shown_samples", at.report.samples);
   visit("shown_iteration", at.report.iteration);
   visit("shown_tables", at.report.tables);
@@ -86,6 +90,8 @@ void each_field(Progress& at, Visit&& visit) {
   visit("eval_reader", at.eval_reader);
   visit("snapshot_iteration", at.snapshot_iteration);
   visit("snapshot_files", at.snapshot_files);
+  visit("loss_sum", at.loss_sum.sum);
+  visit("loss_samples", at.loss_sum.samples);
 }
 
 }  // namespace
@@ -100,6 +106,7 @@ RunProgress run_progress(const Json& json) {
   RunProgress progress;
   each_field(progress, [&](const char* name, auto& value) {
     const Json* found = json.find(name);
+    if (!found && std::string_view(name).starts_with("loss_")) return;  // checkpoints of earlier programs lack it
     if (!found || !read(*found, value))
       throw Error(Kind::data, cat("a checkpoint has ", found ? found->text() : "nothing", " as \"", name,
                                   "\" of the run's progress"));

@@ -12,6 +12,7 @@
 #include "config/json.h"
 #include "data/reader/reader_position.h"
 #include "train/reporter.h"
+#include "train/trainer.h"
 
 namespace hctr {
 
@@ -24,9 +25,13 @@ struct RunProgress {
   double eval_seconds = 0;
   std::map<std::string, double> metrics;  ///< of the last evaluation
   std::optional<std::string> stopped_at;
-  std::optional<double> best;  ///< the best value so far of keep_best's metric
+  std::optional<double> best;  ///< the best value so far of SolverSection::best_metric()
   int64_t best_iteration = -1;
+  std::map<std::string, double> best_metrics;  ///< of that evaluation
+  int64_t evaluations_since_best = 0;
+  std::vector<std::string> best_files;  ///< with early stopping: of the model at best_iteration
   Reporter::State report;
+  LossSum loss_sum;  ///< since the last display
   ReaderPosition reader, eval_reader;
   /// The last snapshot: its iteration and files.
   int64_t snapshot_iteration = -1;

@@ -46,6 +46,10 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Model
   reader_ = std::make_unique<Reader>(config.data, options.source, layout, read_into, reading, log);
 }
 
+Scorer::~Scorer() {
+  if (left_waiting_) leave_behind_if_stuck(reader_, ring_);
+}
+
 Scorer::ResultTensor Scorer::add_result(const TensorSpec& spec) {
   const ResultTensor piece{spec, result_bytes_};
   result_bytes_ += (spec.bytes() + 255) / 256 * 256;
@@ -108,8 +112,8 @@ bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit
   };
   for (int64_t batch = 0; !options_.batches || batch < *options_.batches; ++batch) {
     std::optional<Running> next;
-    if (!failed) note_error([&] { next = fetch(batch); });  // after an error a buffer may not be free
-    if (comm_.any(failed || (stop && *stop != 0))) {        // also keeps ranks together, and finds one that hangs
+    if (!failed) note_error([&] { next = fetch(batch, stop); });  // after an error a buffer may not be free
+    if (comm_.any(failed || (stop && *stop != 0))) {              // also keeps ranks together, and finds one that hangs
       throw_on_all_ranks(comm_, failed);
       runtime_.compute_stream().synchronize();
       return false;
@@ -128,8 +132,10 @@ bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit
 }
 
 /// The next batch, from the cache or from the reader; nothing at the end of the set.
-std::optional<Scorer::Running> Scorer::fetch(int64_t batch) {
+std::optional<Scorer::Running> Scorer::fetch(int64_t batch, const std::atomic<int>* stop) {
   if (batch < cache_.size()) return Running{kBuffers + static_cast<int>(batch % kBuffers), batch};
+  left_waiting_ = !wait_for_batch(*reader_, stop);
+  if (left_waiting_) return std::nullopt;
   const std::optional<int> buffer = reader_->next();
   if (!buffer) return std::nullopt;
   check_.expect(ring_.on_host(*buffer), reader_->samples_estimated() ? 0 : reader_->samples());
@@ -156,6 +162,7 @@ void Scorer::deliver(Running& batch, const Visit& visit) {
   for (const ResultTensor& label : labels_) scored.labels.push_back(view(batch.buffer, label));
   scored.groups = batch.cached ? cache_.groups(*batch.cached) : groups(batch.buffer, state.valid_samples);
   scored.kept = std::move(batch.kept);
+  if (!batch.cached) scored.inputs = ring_.on_host(batch.buffer);
   visit(scored);
   if (!batch.cached) reader_->release(batch.buffer);
 }

@@ -43,6 +43,7 @@ struct ScoredBatch {
   std::vector<View<const float, 2>> predictions, labels;  ///< [losses][at least rows, columns]
   std::vector<std::optional<int64_t>> groups;             ///< [rows], where they are wanted
   KeptCells kept;                                         ///< [rows, Source::keep]
+  std::optional<BatchView> inputs;                        ///< as they were read; none for a batch of the cache
 };
 
 /// One per rank. It needs neither gradients nor training data.
@@ -50,6 +51,8 @@ class Scorer {
  public:
   /// Errors: those of the Reader.
   Scorer(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const ScorerOptions&, const Log&);
+
+  ~Scorer();
 
   using Visit = std::function<void(ScoredBatch&)>;
   /// Collective. Scores the batches of one pass with the model after `steps` training steps, and calls visit(batch) for
@@ -75,7 +78,8 @@ class Scorer {
     KeptCells kept{};
   };
   Buffer make_buffer(bool record, int buffer);
-  std::optional<Running> fetch(int64_t batch);
+  /// Returns nothing at the end of the set, or when `stop` came before the batch.
+  std::optional<Running> fetch(int64_t batch, const std::atomic<int>* stop);
   /// Queues the batch.
   void start(const Running&, int64_t steps);
   void deliver(Running&, const Visit&);
@@ -103,7 +107,8 @@ class Scorer {
   std::vector<HostBuffer> results_;  // per buffer
   std::vector<Buffer> buffers_;
   std::unique_ptr<Reader> reader_;
-  bool fresh_ = true;  // the reader has not been used since it was made
+  bool fresh_ = true;          // the reader has not been used since it was made
+  bool left_waiting_ = false;  // a stop has not waited for the reader
 };
 
 }  // namespace hctr

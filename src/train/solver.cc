@@ -2,6 +2,7 @@
 #include "hctr/solver.h"
 
 #include "checkpoint/checkpoint_folder.h"
+#include "train/column_facts.h"
 #include "train/load_config.h"
 #include "train/run.h"
 #include "train/start.h"
@@ -25,11 +26,15 @@ std::vector<fs::path> input_files(const TrainOptions& options, const Config& con
   return files;
 }
 
-/// The effective config after options of the command line.
-Json with_solver(const Config& config) {
+/// The effective config after options of the command line. Shares of a run of max_iter steps are steps there, so that
+/// --resume says when a longer run changes the learning rate.
+Json effective_config(Config& config) {
+  if (config.solver.max_iter) resolve_schedule(config.optimizer.hyper, *config.solver.max_iter);
   Json effective(Json::Object{});
   for (const auto& [name, section] : *config.effective.object())
-    effective.set(name, name == "solver" ? solver_schema().effective(config.solver) : section);
+    effective.set(name, name == "solver"      ? solver_schema().effective(config.solver)
+                        : name == "optimizer" ? optimizer_schema().effective(config.optimizer)
+                                              : section);
   return effective;
 }
 
@@ -49,7 +54,7 @@ RunFolder run_folder(const TrainOptions& options, const Config& config, const st
 TrainSummary train_here(const TrainOptions& options, Processes* others, const Log& log) {
   const bool logs = place_of(others).process == 0;
   const Log quiet = errors_only(log);
-  Config config = load_config(options.config, options.strict, logs ? log : quiet);
+  Config config = load_config(options.config, options.strict, logs ? log : quiet, options.changes);
   if (options.seed) config.solver.seed = {static_cast<uint64_t>(*options.seed)};
   if (options.max_iter) {
     config.solver.max_iter = options.max_iter;
@@ -57,7 +62,7 @@ TrainSummary train_here(const TrainOptions& options, Processes* others, const Lo
   }
   Ranks ranks(options, config, others, log, "training");
   Job& job = ranks.job;
-  config.effective = with_solver(config);
+  config.effective = effective_config(config);
   const CheckpointSection& checkpoint = config.solver.checkpoint;
   std::optional<FolderLock> lock;  // before anybody looks into the folder
   if (logs && checkpoint.given) lock.emplace(checkpoint.folder);
@@ -69,9 +74,16 @@ TrainSummary train_here(const TrainOptions& options, Processes* others, const Lo
   RunFolder folder = logs && !finished ? run_folder(options, config, point, log) : RunFolder(), no_folder;
   folder.write_config(config.effective);
   if (logs && !finished) prepare_snapshots(config, log);
+  std::vector<ColumnStatistics> statistics;
+  if (logs && !finished) {
+    statistics = training_statistics(config, point ? &*point : nullptr, log);
+    check_training_labels(config, log);
+    check_evaluation_labels(config, log);
+  }
   TrainSummary summary{.rank = job.first_rank()};
   job.run([&](Communicator& comm, Device device) {
     const bool first = comm.rank() == 0;
+    expect_one_config(comm, config);
     const std::optional<ResumePoint> from = broadcast(comm, first && point ? &*point : nullptr);
     TrainSummary of_rank;
     if (from && from->finished_for(config)) {
@@ -82,7 +94,9 @@ TrainSummary train_here(const TrainOptions& options, Processes* others, const Lo
       of_rank.device = describe(device);
       of_rank.run_dir = from->run_dir();
     } else {
-      Run run(options, config, device, ranks.threads, comm, first ? folder : no_folder, from ? &*from : nullptr,
+      Config own = config;
+      broadcast_statistics(comm, statistics, own);
+      Run run(options, own, device, ranks.threads, comm, first ? folder : no_folder, from ? &*from : nullptr,
               first ? log : quiet);
       of_rank = run.train();
     }

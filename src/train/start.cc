@@ -20,9 +20,14 @@ Log errors_only(const Log& log) {
 }
 
 void run_in_processes(const JobOptions& options, const std::function<void(Processes*)>& body) {
-  const auto others = started_processes(time_limit(options));
+  const auto others = started_processes({.step = time_limit(options),
+                                         .join = std::chrono::seconds(options.join_timeout),
+                                         .silence = std::chrono::seconds(options.peer_timeout)},
+                                        Log::to_stderr());
   if (!others) return body(nullptr);
   try {
+    if (options.config == "-" && place_of(others.get()).processes > 1)
+      throw Error(Kind::usage, "several processes cannot read the config from the standard input: give a file");
     body(others.get());
   } catch (...) {
     end_job(*others, current_error());

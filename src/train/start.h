@@ -21,7 +21,7 @@ Log errors_only(const Log&);
 void run_in_processes(const JobOptions&, const std::function<void(Processes* others)>& body);
 
 inline ProcessPlace place_of(const Processes* others) {
-  return others ? ProcessPlace{others->process(), others->count()} : ProcessPlace{};
+  return others ? ProcessPlace{others->process(), others->count(), others->on_host()} : ProcessPlace{};
 }
 
 /// The ranks of this process on the devices that options and config choose. `doing`: for messages, "training".

@@ -1,8 +1,8 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <cstring>
 
 #include "comm/collective_error.h"
 #include "device/copy.h"
@@ -18,11 +18,11 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
       model_(model),
       ring_(layout, kBuffers, runtime.device()),
       check_(config, model.graph(), config.data.source),
-      losses_(runtime.device(), kBuffers * sizeof(float)),
+      losses_(runtime.device(), kBuffers * sizeof(ops::LossRecord)),
+      loss_total_(runtime.device(), sizeof(ops::LossRecord)),
       sparse_inputs_(config.data.sparse.size()),
       records_(config.solver.cuda_graph && !runtime.options().sync_launches),
       progress_(from) {
-  std::memset(losses_.data(), 0, kBuffers * sizeof(float));
   for (int s = 0; s < kBuffers; ++s) {
     buffers_.emplace_back(runtime.device());
     record(s);
@@ -53,29 +53,38 @@ void Trainer::record(int buffer) {
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
     model_.train_step(ctx, buffer, tensors, binding);
     const ProfiledPart part(ctx, "download", "loss", "");
-    copy_bytes(ctx.stream(), losses_.data() + static_cast<size_t>(buffer) * sizeof(float),
-               model_.loss(Phase::train).bytes(), sizeof(float));
+    ops::record_loss(ctx, model_.loss(Phase::train), reinterpret_cast<ops::LossRecord*>(loss_total_.data()),
+                     record_of(buffer));
   };
-  Buffer& at = buffers_[static_cast<size_t>(buffer)];
+  StepBuffer& at = buffers_[static_cast<size_t>(buffer)];
   at.prepare.emplace(runtime_.prepare_stream(), records_, prepare);
   at.compute.emplace(runtime_.compute_stream(), records_, compute);
 }
 
-bool Trainer::fetch() {
-  if (fetched_) return fetched_buffer_.has_value();
+Trainer::~Trainer() {
+  if (left_waiting_) leave_behind_if_stuck(reader_, ring_);
+}
+
+Trainer::Fetched Trainer::fetch(const std::atomic<int>* stop) {
+  const auto found = [&] { return fetched_buffer_ ? Fetched::batch : Fetched::end; };
+  if (fetched_) return found();
   {
     const ProfiledPart part(runtime_, "wait", "reader");
+    const auto start = std::chrono::steady_clock::now();
+    left_waiting_ = !wait_for_batch(*reader_, stop);
+    if (left_waiting_) return Fetched::stopped;
     fetched_buffer_ = reader_->next();
+    reader_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
   fetched_ = true;
   const ProfiledPart part(runtime_, "check", "batch");
   if (fetched_buffer_)
     check_.expect(ring_.on_host(*fetched_buffer_), reader_->samples_estimated() ? 0 : reader_->samples());
-  return fetched_buffer_.has_value();
+  return found();
 }
 
 std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
-  if (!fetch()) {
+  if (fetch() == Fetched::end) {
     progress_.position = next_pass();
     return std::nullopt;
   }
@@ -102,11 +111,11 @@ std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
 }
 
 void Trainer::count_not_finite(int buffer) {
-  steps_not_finite_ = std::isfinite(loss(buffer)) ? 0 : steps_not_finite_ + 1;
+  steps_not_finite_ = std::isfinite(record_of(buffer)->loss) ? 0 : steps_not_finite_ + 1;
 }
 
 void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) {
-  Buffer& of = buffers_[static_cast<size_t>(buffer)];
+  StepBuffer& of = buffers_[static_cast<size_t>(buffer)];
   StepState& state = ring_.state(buffer);
   state.step = step;
   state.updates_before = model_.updates_before();
@@ -124,7 +133,7 @@ void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) 
 }
 
 void Trainer::prepare(int buffer, int64_t step) {
-  Buffer& of = buffers_[static_cast<size_t>(buffer)];
+  StepBuffer& of = buffers_[static_cast<size_t>(buffer)];
   const bool together = comm_.size() > 1 && model_.may_refuse();
   std::optional<Error> refusal;
   const auto unless_refused = [&](const auto& body) {
@@ -179,7 +188,14 @@ ReaderPosition Trainer::next_pass() const {
 double Trainer::finish_and_read_loss() {
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
-  return static_cast<double>(loss(last_));
+  return static_cast<double>(last_record().loss);
+}
+
+void Trainer::start_loss_sum(const LossSum& from) {
+  finish_and_read_loss();
+  for (int s = 0; s < kBuffers; ++s) *record_of(s) = {from.sum, from.samples, record_of(s)->loss};
+  copy_bytes(runtime_.compute_stream(), loss_total_.data(), record_of(0), sizeof(ops::LossRecord));
+  runtime_.compute_stream().synchronize();
 }
 
 }  // namespace hctr

@@ -1,6 +1,7 @@
 // The training of one rank: a ring of batch buffers, the recorded programs of each, and the order in which they run.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "data/reader/reader.h"
 #include "device/program.h"
 #include "model/model.h"
+#include "ops/loss_record.h"
 #include "train/batch_check.h"
 #include "train/batch_ring.h"
 
@@ -18,6 +20,14 @@ namespace hctr {
 /// The parts of a step that replay() runs: a benchmark leaves parts out to measure the others.
 struct Replay {
   bool prepare = true, compute = true;
+};
+
+/// The losses of the steps since a display, each times its samples; those that are infinite or NaN are left out.
+struct LossSum {
+  double sum = 0;
+  int64_t samples = 0;
+  /// NaN without samples.
+  double mean() const { return sum / static_cast<double>(samples); }
 };
 
 /// How far the training data have been read: the records left out up to the position, and the width of the keys.
@@ -33,9 +43,14 @@ class Trainer {
   Trainer(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const Log&,
           const ReadProgress& from = {});
 
-  /// Waits for the next batch of the reader, which step() will train on; false at the end of the data. No collective
-  /// call: a rank whose reader fails can still tell the others. Errors: those of the reader.
-  bool fetch();
+  ~Trainer();
+
+  /// What fetch() has found.
+  enum class Fetched { batch, end, stopped };
+  /// Waits for the next batch of the reader, which step() will train on; or for the end of the data; or until `stop`,
+  /// which may be null, is other than 0. No collective call: a rank whose reader fails can still tell the others.
+  /// Errors: those of the reader.
+  Fetched fetch(const std::atomic<int>* stop = nullptr);
   /// Queues the next step with this learning rate and does not wait for it. Returns the number of samples over all
   /// ranks, or nothing at the end of the data. `step`: training steps done before it. Calls fetch() unless the caller
   /// has. Errors: with several ranks CollectiveError when a table refuses the batch.
@@ -49,6 +64,12 @@ class Trainer {
   void restart();
   /// Waits for every queued step and returns the last one's loss, over all ranks.
   double finish_and_read_loss();
+  /// Of the steps since start_loss_sum(), over all ranks. Call finish_and_read_loss() before.
+  LossSum loss_sum() const { return {last_record().sum, last_record().samples}; }
+  /// Starts the sum from here. Waits for queued steps.
+  void start_loss_sum(const LossSum& from = {});
+  /// Seconds that fetch() has waited for the reader.
+  double reader_seconds() const { return reader_seconds_; }
 
   /// Whether steps call what they have recorded, so that their parts can be measured (device/profiler.h).
   void run_unrecorded(bool on) { unrecorded_ = on; }
@@ -72,8 +93,8 @@ class Trainer {
   static constexpr int kBuffers = 3;  // one being filled, one being prepared, one being computed
 
  private:
-  struct Buffer {
-    explicit Buffer(Device device) : prepared(device), computed(device) {}
+  struct StepBuffer {
+    explicit StepBuffer(Device device) : prepared(device), computed(device) {}
     std::optional<Program> prepare, compute;
     Event prepared, computed;
   };
@@ -84,7 +105,8 @@ class Trainer {
   void prepare(int buffer, int64_t step);
   BatchTensors batch(int buffer) const;
   ReaderPosition next_pass() const;
-  float loss(int buffer) const { return reinterpret_cast<const float*>(losses_.data())[buffer]; }
+  ops::LossRecord* record_of(int buffer) const { return reinterpret_cast<ops::LossRecord*>(losses_.data()) + buffer; }
+  const ops::LossRecord& last_record() const { return *record_of(last_); }
   void count_not_finite(int buffer);
 
   Runtime& runtime_;
@@ -93,16 +115,18 @@ class Trainer {
   BatchRing ring_;
   BatchCheck check_;
   int64_t steps_not_finite_ = 0;
-  HostBuffer losses_;
+  HostBuffer losses_;  // LossRecord per buffer
+  Buffer loss_total_;  // LossRecord
   size_t sparse_inputs_;
   bool records_, unrecorded_ = false;
-  std::vector<Buffer> buffers_;
+  std::vector<StepBuffer> buffers_;
   std::unique_ptr<Reader> reader_;
-  bool fetched_ = false;
-  std::optional<int> fetched_buffer_;  // what fetch() found; nothing at the end of the data
-  std::optional<int> uploading_;       // the buffer whose upload may not have run yet
-  int last_ = 0;                       // the buffer of the last step
+  bool fetched_ = false, left_waiting_ = false;  // the latter: a stop has not waited for the reader
+  std::optional<int> fetched_buffer_;            // what fetch() found; nothing at the end of the data
+  std::optional<int> uploading_;                 // the buffer whose upload may not have run yet
+  int last_ = 0;                                 // the buffer of the last step
   ReadProgress progress_;
+  double reader_seconds_ = 0;
 };
 
 }  // namespace hctr

@@ -1,6 +1,9 @@
 #include "train/trainer_parts.h"
 
 #include <algorithm>
+#include <chrono>
+
+#include "base/process_end.h"
 
 namespace hctr {
 namespace {
@@ -23,6 +26,20 @@ ReaderOptions reader_options(const Config& config, const Communicator& comm, int
   options.rank = comm.rank();
   options.ranks = comm.size();
   return options;
+}
+
+bool wait_for_batch(Reader& reader, const std::atomic<int>* stop) {
+  constexpr std::chrono::milliseconds kLook(50);  // how long a signal may go unseen
+  while (!reader.wait(kLook))
+    if (stop && *stop != 0) return false;
+  return true;
+}
+
+void leave_behind_if_stuck(std::unique_ptr<Reader>& reader, BatchRing& ring) {
+  if (reader->wait(std::chrono::milliseconds(0))) return;
+  (void)reader.release();
+  (void)new BatchRing(std::move(ring));
+  threads_outlive_main();
 }
 
 BatchTensors batch_tensors(const BatchRing& ring, int buffer, size_t sparse_inputs) {

@@ -1,6 +1,9 @@
 // Reader options and batch tensors, used in training and evaluation.
 #pragma once
 
+#include <atomic>
+#include <memory>
+
 #include "data/reader/reader.h"
 #include "model/model.h"
 #include "train/batch_ring.h"
@@ -11,6 +14,13 @@ namespace hctr {
 ReaderOptions reader_options(const Config&, int64_t batch);
 /// Options of this rank for batches of `batch` samples over all ranks.
 ReaderOptions reader_options(const Config&, const Communicator&, int64_t batch, bool repeat);
+
+/// Waits for the next batch. False when `stop`, which may be null, became other than 0 before there was one.
+bool wait_for_batch(Reader&, const std::atomic<int>* stop);
+/// For a reader whose batch a stop did not wait for: where its threads still wait, for instance for a disk that does
+/// not answer, nobody can join them. Then they keep the reader and the buffers that they may write to, and the process
+/// ends without them.
+void leave_behind_if_stuck(std::unique_ptr<Reader>&, BatchRing&);
 
 /// The tensors of one buffer.
 BatchTensors batch_tensors(const BatchRing&, int buffer, size_t sparse_inputs);

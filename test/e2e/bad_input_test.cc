@@ -66,13 +66,16 @@ TEST_F(BadInput, MisspeltKey) {
 
 TEST_F(BadInput, ForeignKeyIsAWarningAndAnErrorWhenStrict) {
   const std::string config =
-      with_change(small_config(), "\"max_iter\"", "\"colour_of_the_bike_shed\": 1, \"max_iter\"");
+      with_change(small_config(), "\"num_output\": 16", "\"num_output\": 16, \"colour_of_the_bike_shed\": 1");
   write_file(folder_ / "config.json", config);
   Outcome outcome = run_program("huge_ctr", {"--check", "config.json"}, folder_.path());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_NE(outcome.err.find("warning: config.json /solver/colour_of_the_bike_shed"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("warning: config.json /layers/6/fc_param/colour_of_the_bike_shed"), std::string::npos)
+      << outcome.err;
   outcome = run_program("huge_ctr", {"--check", "config.json", "--strict"}, folder_.path());
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
+  check("\"max_iter\"", "\"colour_of_the_bike_shed\": 1, \"max_iter\"",
+        {"/solver/colour_of_the_bike_shed: solver has no field"});
 }
 
 TEST_F(BadInput, WrongType) {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <map>
 
+#include "base/error.h"
 #include "support/devices.h"
 #include "support/paths.h"
 #include "support/program.h"
@@ -80,6 +81,29 @@ TEST(Bench, ConfigsOfTheDocumentedFiguresAreRight) {
     EXPECT_EQ(check.exit_code, 0) << entry.path() << check.err;
   }
   EXPECT_EQ(configs, 24);
+}
+
+TEST(Bench, ComparesTablesWithLightGbm) {
+  const TemporaryFolder folder;
+  const std::string script = (source_dir() / "tools/bench/compare_lightgbm.py").string();
+  const char* given = std::getenv("HCTR_PYTHON");
+  const std::string python = given ? given : "python3";
+  if (run_program("/usr/bin/env", {python, "-c", "import lightgbm, numpy, pandas, sklearn"}, folder.path()).exit_code !=
+      0)
+    GTEST_SKIP() << "no lightgbm, numpy, pandas or scikit-learn for " << python
+                 << "; HCTR_PYTHON names a Python that has them";
+  std::filesystem::create_directories(folder / "adult");
+  std::string rows;
+  for (int r = 0; r < 1000; ++r)
+    rows += cat(20 + r * 37 % 50, ", job", r % 5, ", ", r * 7919 % 10007, ", school", r % 3, ", ", r % 9,
+                ", a, b, c, d, e, 0, 0, 40, f, ", (r * 37 % 50 > 25) != (r % 5 == 0) ? "<=50K" : ">50K", "\n");
+  for (const char* part : {"data", "test"}) write_file(folder.path() / "adult" / cat("adult.", part), rows);
+  ASSERT_EQ(run_program("/usr/bin/env", {"gzip", "adult/adult.data", "adult/adult.test"}, folder.path()).exit_code, 0);
+  const Outcome done = run_program(
+      "/usr/bin/env", {python, script, bin_dir().string(), ".", "--sets", "adult", "--threads", "1"}, folder.path());
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.out.find("LightGBM          AUC "), std::string::npos) << done.out;
+  EXPECT_NE(done.out.find("3 commands"), std::string::npos) << done.out;
 }
 
 TEST(Bench, ComparesTrainingWithPyTorchsOnACpu) {

@@ -79,7 +79,7 @@ class Checkpoints : public testing::Test {
     for (std::string text; std::getline(lines, text);) {
       const Json line = Json::parse(text, "metrics.jsonl");
       if (*line.find("kind")->string() == "resume") continue;
-      for (const char* field : {"kind", "iteration", "samples", "loss", "AUC", "AverageLoss"})
+      for (const char* field : {"kind", "iteration", "epoch", "samples", "loss", "mean_loss", "AUC", "AverageLoss"})
         if (const Json* value = line.find(field)) all += value->text() + " ";
       all += "\n";
     }

@@ -178,9 +178,9 @@ TEST_F(Ends, ARunFolderHasOneOwner) {
 TEST_F(Ends, AModelThatTrainingStartsFromIsNotReplaced) {
   EXPECT_EQ(train(small_config()).exit_code, 0);
   const std::string before = read_file(folder_ / "out" / "_dense_60.model");
-  const std::string more = with_change(
-      small_config(), "\"seed\": 7",
-      R"("seed": 7, "dense_model_file": "out/_dense_60.model", "sparse_model_file": ["out/0_sparse_60.model", "out/1_sparse_60.model"])");
+  const std::string more = with_change(small_config(), "\"seed\": 7",
+                                       R"("seed": 7, "dense_model_file": "out/_dense_60.model",
+         "sparse_model_file": ["out/0_sparse_60.model", "out/1_sparse_60.model"])");
   expect_said(train(more), 3, {"the model of iteration 60 would replace 'out/", "snapshot_prefix"});
   // Two epochs of 1920 samples are 30 iterations; a name that cannot be foreseen is taken at the end.
   fs::copy(folder_ / "out" / "_dense_60.model", folder_ / "out" / "_dense_32.model");

@@ -139,6 +139,25 @@ TEST_F(Faults, DataThatAreCutOrRemovedWhileTheyAreReadEndTheRunWithTheModelSaved
   }
 }
 
+TEST_F(Faults, ADiskThatDoesNotAnswerDoesNotKeepASignalFromSavingTheModel) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
+  const std::string preload = cat("LD_PRELOAD=", (bin_dir() / "libstuck_reads.so").string(),
+                                  " HCTR_TEST_STUCK=$PWD/stuck HCTR_TEST_STUCK_FILE=");
+  const auto expect_saved = [&](const std::string& config, const std::string& file, const std::string& said) {
+    const Outcome outcome =
+        in_shell(config, cat("rm -rf stuck out; export ", preload, file, "; timeout 60 $TRAIN 2> err & ",
+                             "until_runs; touch stuck; sleep 0.5; pkill -TERM -P $!; wait $!; code=$?; "
+                             "cat err >&2; exit $code"));
+    expect_said(outcome, 75, {said, "Stopped on request after iteration "});
+    EXPECT_EQ(files("out").size(), 5u);
+  };
+  for (const char* gpu : {"[0]", "[0, 1]"})
+    expect_saved(with_change(endless(), "\"gpu\": [0]", cat("\"gpu\": ", gpu)), "train.0.data",
+                 "Data were being waited for");
+  expect_saved(with_change(endless(), "\"eval_interval\": 0", "\"eval_interval\": 30"), "eval.0.data",
+               "The evaluation is left unfinished");
+}
+
 TEST_F(Faults, UnderNohupAHangUpIsIgnored) {
   const Outcome outcome = in_shell(endless(),
                                    "trap '' HUP; $TRAIN 2> err & until_runs; kill -HUP $!; sleep 0.2; kill -TERM $!; "

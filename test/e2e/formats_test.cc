@@ -23,13 +23,11 @@ Json model_around(const Json& data, int64_t batch = 64) {
                                   {"bottom", top},
                                   {"top", vectors},
                                   {"sparse_embedding_hparam", table}});
-    layers.push_back(Json::Object{{"type", "Reshape"},
-                                  {"bottom", vectors},
-                                  {"top", flat},
-                                  {"leading_dim", 4 * *input.find("slot_num")->integer()}});
+    layers.push_back(Json::Object{{"type", "Reshape"}, {"bottom", vectors}, {"top", flat}});
     parts.emplace_back(flat);
   }
-  if (*data.find("dense")->find("dense_dim")->integer() > 0) parts.push_back(*data.find("dense")->find("top"));
+  const Json* dense_dim = data.find("dense")->find("dense_dim");
+  if (!dense_dim || *dense_dim->integer() > 0) parts.push_back(*data.find("dense")->find("top"));
   const auto add = [&](const char* type, Json bottom, const char* top, const char* key = "", Json value = {}) {
     Json layer(Json::Object{{"type", type}, {"bottom", std::move(bottom)}, {"top", top}});
     if (*key) layer.set(key, std::move(value));
@@ -281,7 +279,7 @@ TEST(Formats, TheConfigsOfTheManualTrainAsTheyStandThere) {
                               numbers<int64_t>("user", ParquetType::i64, {17, 18, 17, 0}, {3})});
   }
   const auto configs = blocks_of(page, "json");
-  EXPECT_EQ(configs.size(), 5u);
+  EXPECT_EQ(configs.size(), 6u);
   for (const auto& [name, text] : configs) {
     SCOPED_TRACE(text);
     if (!why.empty() && text.find("Parquet") != text.npos) continue;

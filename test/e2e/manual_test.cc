@@ -9,11 +9,13 @@ namespace {
 
 TEST(Manual, PagesAreWhatTheProgramWrites) {
   const TemporaryFolder folder;
-  for (const std::string page : {"config", "layers"}) {
-    const Outcome outcome = run_program("huge_ctr", {"--explain", page}, folder.path());
+  const std::pair<const char*, const char*> pages[] = {
+      {"config", "docs/config.md"}, {"layers", "docs/layers.md"}, {"schema", "docs/config.schema.json"}};
+  for (const auto& [topic, page] : pages) {
+    const Outcome outcome = run_program("huge_ctr", {"--explain", topic}, folder.path());
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_TRUE(outcome.out == read_file(hctr::test::source_dir() / "docs" / (page + ".md")))
-        << "docs/" << page << ".md is stale; write it anew: huge_ctr --explain " << page << " > docs/" << page << ".md";
+    EXPECT_TRUE(outcome.out == read_file(hctr::test::source_dir() / page))
+        << page << " is stale; write it anew: huge_ctr --explain " << topic << " > " << page;
   }
 }
 

@@ -72,6 +72,11 @@ void csv_text(Bytes bytes) {
   csv_of(section).header = false;
   csv_of(section).delimiter = pick & 1 ? "\t" : ",";
   csv_of(section).quote = pick & 2 ? "" : "\"";
+  csv_of(section).trim = pick & 64;
+  if (pick & 128) {
+    csv_of(section).delimiter += "a";
+    csv_of(section).quote.reset();
+  }
   csv_of(section).labels = {"1"};
   csv_of(section).dense = {{.columns = {"2"}, .transform = DenseTransform::log, .mean = {}, .std = {}},
                            {.columns = {"3"}, .mean = {}, .std = {}}};

@@ -21,13 +21,16 @@ inline const Rule kRules[] = {
     {"Adam", R"("type": "Adam", "adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})",
      1e-5},
     {"Adam, global",
-     R"("type": "Adam", "update_type": "Global", "adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})",
+     R"("type": "Adam", "update_type": "Global",
+        "adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})",
      1e-5},
     {"Adam, lazy",
-     R"("type": "Adam", "update_type": "LazyGlobal", "adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})",
+     R"("type": "Adam", "update_type": "LazyGlobal",
+        "adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7})",
      1e-5},
     {"AdamW",
-     R"("type": "AdamW", "adamw_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7, "weight_decay": 0.1})",
+     R"("type": "AdamW",
+        "adamw_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7, "weight_decay": 0.1})",
      1e-5},
 };
 
@@ -65,14 +68,17 @@ class EveryTable : public RanksTest {
                     R"(", "type": "LocalizedSlot", "max_feature_num_per_sample": )", input.slots * input.most_keys,
                     R"(, "max_nnz": )", input.most_keys, R"(, "slot_num": )", input.slots, "}");
     config_ = cat(
-        R"({"solver": {"lr_policy": "fixed", "display": 1, "max_iter": 20, "gpu": [0], "batchsize": 61, "snapshot": 1000000,
+        R"({"solver": {"lr_policy": "fixed", "display": 1, "max_iter": 20, "gpu": [0], "batchsize": 61,
+      "snapshot": 1000000,
       "snapshot_prefix": "out/", "eval_interval": 10, "eval_metrics": ["AUC", "AverageLoss"], "seed": 7},
       "optimizer": {)",
         kRules[0].section, R"(}, "layers": [
-      {"type": "Data", "source": "train.txt", "eval_source": "eval.txt", "check": "Sum", "label": {"top": "label", "label_dim": 1},
+      {"type": "Data", "source": "train.txt", "eval_source": "eval.txt", "check": "Sum",
+       "label": {"top": "label", "label_dim": 1},
        "dense": {"top": "dense", "dense_dim": 4}, "sparse": [)",
         inputs, "]},\n", embeddings, reshapes, R"({"type": "Concat", "bottom": [)", tops, R"("dense"], "top": "all"},
-      {"type": "InnerProduct", "bottom": "all", "top": "fc1", "fc_param": {"num_output": 16}}, {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
+      {"type": "InnerProduct", "bottom": "all", "top": "fc1", "fc_param": {"num_output": 16}},
+      {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
       {"type": "Dropout", "rate": 0.1, "bottom": "relu1", "top": "dropout1"},
       {"type": "InnerProduct", "bottom": "dropout1", "top": "fc2", "fc_param": {"num_output": 1}},
       {"type": "BinaryCrossEntropyLoss", "bottom": ["fc2", "label"], "top": "loss"}]})");

@@ -230,7 +230,7 @@ TEST_F(RanksTest, AModelGoesOnOnAnotherNumberOfRanks) {
 }
 /// The test suite of all communicators, run by this test program's own processes under mpirun.
 TEST(UnderMpi, TheCommunicatorSuite) {
-  const auto others = started_processes(std::chrono::seconds(60));
+  const auto others = started_processes({.step = std::chrono::seconds(60)}, Log::silent());
   if (!others) GTEST_SKIP() << "runs under mpirun, which MpiTest does";
   Runtime runtime(kCpu, {.threads = 1});
   RankGroup group(1, others.get(), std::chrono::seconds(60));

@@ -85,7 +85,7 @@ class TraceFiles {
     const auto input = std::find_if(config_.data.sparse.begin(), config_.data.sparse.end(),
                                     [&](const SparseInput& i) { return i.top == section.bottom; });
     std::string file;
-    for (int64_t slot = 0; slot < (localized ? input->slot_num : 1); ++slot)
+    for (int64_t slot = 0; slot < (localized ? int64_t{input->slot_num} : 1); ++slot)
       for (int64_t key = 0; key < vocabulary_; ++key)
         file += bytes_of(key) + (localized ? bytes_of(slot) : "") +
                 initial(kFirstTable + embedding, (slot * vocabulary_ + key) * section.dim, section.dim);

@@ -43,13 +43,6 @@ Outcome finish(pid_t child, const fs::path& out, const fs::path& err) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_file(out), read_file(err)};
 }
 
-void wait_for_line(const fs::path& err, const std::string& after) {
-  for (int tries = 0; tries < 6000; ++tries) {  // at most a minute; the test then fails by the outcome
-    if (fs::exists(err) && read_file(err).find(after) != std::string::npos) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-}
-
 const char* const kMpirun = "/usr/bin/mpirun";
 
 std::vector<std::string> mpi_words(int processes, const std::string& program,
@@ -82,6 +75,23 @@ Outcome run_program(const std::string& program, const std::vector<std::string>& 
   const std::string name = fs::path(program).filename().string();
   const fs::path out = folder / (".stdout-" + name), err = folder / (".stderr-" + name);
   return finish(start(program, arguments, folder, environment, out, err), out, err);
+}
+
+Started start_program(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder,
+                      const std::map<std::string, std::string>& environment, const std::string& name) {
+  Started started{.out = folder / (".stdout-" + name), .err = folder / (".stderr-" + name)};
+  fs::remove(started.err);  // an earlier run may have left one
+  started.process = start(program, arguments, folder, environment, started.out, started.err);
+  return started;
+}
+
+Outcome finish_program(const Started& started) { return finish(started.process, started.out, started.err); }
+
+void wait_for_text(const fs::path& file, const std::string& text) {
+  for (int tries = 0; tries < 6000; ++tries) {  // the test then fails by the outcome
+    if (fs::exists(file) && read_file(file).find(text) != std::string::npos) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 Outcome run_on_terminal(const std::string& program, const std::vector<std::string>& arguments, const fs::path& folder) {
@@ -124,7 +134,7 @@ Outcome run_and_signal(const std::string& program, const std::vector<std::string
   const fs::path out = folder / ".stdout-signal", err = folder / ".stderr-signal";
   fs::remove(err);  // an earlier run may have left one
   const pid_t child = start(program, arguments, folder, {}, out, err);
-  wait_for_line(err, after);
+  wait_for_text(err, after);
   ::kill(child, signal_number);
   return finish(child, out, err);
 }
@@ -157,7 +167,7 @@ Outcome run_under_mpi_and_signal(int processes, const std::string& program, cons
   const fs::path out = folder / ".stdout-mpi", err = folder / ".stderr-mpi";
   fs::remove(err);
   const pid_t child = start(kMpirun, mpi_words(processes, program, arguments), folder, kMpiEnvironment, out, err);
-  wait_for_line(err, after);
+  wait_for_text(err, after);
   const pid_t of_rank = process_of_rank(rank, folder);
   EXPECT_GT(of_rank, 0) << "no process of rank " << rank << " runs in " << folder;
   ::kill(of_rank > 0 ? of_rank : child, of_rank > 0 ? signal_number : SIGTERM);

@@ -22,6 +22,19 @@ struct Outcome {
 Outcome run_program(const std::string& program, const std::vector<std::string>& arguments,
                     const std::filesystem::path& folder, const std::map<std::string, std::string>& environment = {});
 
+/// A program that runs in the background, with files for its output.
+struct Started {
+  int process = 0;
+  std::filesystem::path out, err;
+};
+/// `name`: of those files.
+Started start_program(const std::string& program, const std::vector<std::string>& arguments,
+                      const std::filesystem::path& folder, const std::map<std::string, std::string>& environment,
+                      const std::string& name);
+Outcome finish_program(const Started&);
+/// Waits until the file holds this text, for at most a minute.
+void wait_for_text(const std::filesystem::path& file, const std::string& text);
+
 /// Like run_program, with a terminal as error stream. `err` is everything written to it.
 Outcome run_on_terminal(const std::string& program, const std::vector<std::string>& arguments,
                         const std::filesystem::path& folder);

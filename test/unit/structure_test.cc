@@ -33,13 +33,17 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"embedding", {"ops/embedding", "comm", "optim", "config", "checkpoint"}},
     {"model", {"data/formats", "metrics", "layers", "optim", "embedding"}},
     {"train", {"model", "comm", "data/reader"}},
-    {"app", {"train"}},
+    {"export", {"model"}},
+    {"use", {"train", "export"}},
+    {"report", {"use"}},
+    {"app", {"report", "prepare/init"}},
     {"parquet", {"data/parquet"}},
     {"prepare", {"data/formats"}},
     {"prepare/write", {"data/formats"}},
     {"prepare/preprocess", {"prepare", "prepare/write"}},
     {"prepare/generate", {"prepare/write", "metrics"}},
     {"prepare/inspect", {"prepare"}},
+    {"prepare/init", {"prepare/inspect"}},
 };
 const std::set<std::string> kCudaRooms = {"device", "comm", "ops", "ops/embedding"};
 
@@ -104,6 +108,31 @@ TEST(Structure, PreprocessorConditionsStandInThreeFiles) {
     if (line.file != "base/platform.h" && line.file != "base/half.h" && line.file != "data/non_temporal.h") {
       EXPECT_FALSE(std::regex_search(line.text, condition)) << line.file << ": " << line.text;
     }
+}
+
+/// Two types of one name in one namespace are one type to the linker, which takes the functions of either.
+TEST(Structure, TypesOfANamespaceHaveNamesOfTheirOwn) {
+  const std::regex opens(R"(^namespace ([a-z_:]+) \{)"),
+      type(R"(^(?:struct|class|enum class) (\w+)(?: final)?(?: : .*)? \{)");
+  std::map<std::string, std::string> defined_in;
+  std::string file, space;
+  bool unnamed = false;
+  for (const Line& line : lines_of_src()) {
+    if (line.file != file) {
+      file = line.file;
+      space.clear();
+      unnamed = false;
+    }
+    std::smatch match;
+    if (line.text == "namespace {") unnamed = true;
+    if (line.text == "}  // namespace") unnamed = false;
+    if (std::regex_search(line.text, match, opens)) space = match[1];
+    if (unnamed || !std::regex_search(line.text, match, type)) continue;
+    const std::string name = space + "::" + match[1].str();
+    const auto [found, added] = defined_in.insert({name, file});
+    EXPECT_TRUE(added) << name << " is defined in " << found->second << " and in " << file;
+  }
+  EXPECT_GT(defined_in.size(), 300u);
 }
 
 TEST(Structure, JsonLibraryIsIncludedOnce) {

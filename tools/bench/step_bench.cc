@@ -6,6 +6,7 @@
 #include "device/copy.h"
 #include "ops/embedding/owner_vectors.h"
 #include "timing.h"
+#include "train/column_facts.h"
 #include "train/job.h"
 #include "train/load_config.h"
 #include "train/trainer.h"
@@ -22,6 +23,7 @@ Config config_of(const StepCase& wanted, const Log& log) {
   if (wanted.batch > 0) config.solver.batchsize = wanted.batch;
   config.solver.max_iter = 1;  // the reader repeats a short set
   config.solver.num_epochs.reset();
+  config.data.statistics = training_statistics(config, nullptr, log);
   return config;
 }
 

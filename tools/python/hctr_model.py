@@ -6,6 +6,8 @@
     model.dense["fc1/weights"]           # float32 [inputs, outputs]
     model.tables["emb"].vectors          # float32 [rows, embedding_vec_size], with .keys and .slots
 
+`keys_of_slots(config)` says which keys the texts of Csv data have.
+
 As a program it prints what a model holds: hctr_model.py MODEL [--config FILE.json]
 """
 
@@ -61,7 +63,7 @@ class Model:
     dense: dict  # "<top>/<weight>" -> float32 array, in the order of the file
     tables: dict  # "<top>" -> Table, in the order of the config
     state: dict = field(default_factory=dict)  # "<top>/<name>" -> float32 array: running statistics of layers
-    metrics: dict = field(default_factory=dict)  # of the last evaluation, where that is known
+    metrics: dict = field(default_factory=dict)  # of the evaluation of this model, where that is known
     summary: dict = field(default_factory=dict)  # summary.json of a run folder
     config: dict = None  # where there is one
 
@@ -110,8 +112,9 @@ def _load_run(folder, config):
     tables = [file for file in files if re.search(r"\d_sparse_\d+\.model$", file.name)]
     saved = [Path(name) for name in summary["model_files"]]
     layouts = [dense[0].parent / (dense[0].name + ".layout.json"), Path(str(saved[0]) + ".layout.json")]
-    model = _load_files(dense[0], layouts, tables, summary.get("iterations", 0), config)
-    model.metrics, model.summary = summary.get("metrics", {}), summary
+    iteration = summary.get("best_iteration", summary.get("iterations", 0))
+    model = _load_files(dense[0], layouts, tables, iteration, config)
+    model.metrics, model.summary = summary.get("best_metrics", summary.get("metrics", {})), summary
     return model
 
 
@@ -286,6 +289,67 @@ class _State:
         vectors = self.read(scope + "vectors").reshape(-1, section["dim"])[first:].astype(np.float32)
         slots = self.read(scope + "slots").reshape(-1)[first:].astype(np.int64) if section["by_slot"] else None
         return Table(section["name"], keys, vectors, slots)
+
+
+# ---- Keys of texts ----------------------------------------------------------------------------------------------------
+
+NO_KEY = -(2**63)  # stands where a slot has no key, in the inputs of an exported ONNX model
+_ALL_KEYS = 2**63 - 1
+_MASK = 2**64 - 1
+
+
+def keys_of_slots(config):
+    """For each slot of Csv data, in order: a function that turns the text of a value into its key.
+
+    A missing value, empty or named in "missing", is the slot's "default" where it has one, else NO_KEY. `config`: as a
+    run folder, a checkpoint or model.json of an export has it, or the path of it.
+    """
+    if isinstance(config, (str, Path)):
+        config = _json(Path(config))
+    data = (config.get("config") or config)["layers"][0]
+    if data.get("format") != "Csv":
+        raise ModelError(f"keys of texts are those of Csv data, and this is {data.get('format', 'Norm')}")
+    section = data["csv"]
+    functions, base = [], 0
+    for group in section["slots"]:
+        rule, buckets = group.get("keys") or "hash", group.get("buckets") or 0
+        if rule == "vocabulary":
+            raise ModelError(f"the columns {group['columns']} have the keys of a vocabulary file, which is not read here")
+        for _ in group["columns"]:
+            seed = _mix64((section.get("hash_seed", 0) + len(functions)) & _MASK)
+            functions.append(_key_function(section, rule, seed, base, buckets, group.get("default")))
+            base += buckets
+    return functions
+
+
+def _key_function(section, rule, seed, base, buckets, default):
+    def key(text):
+        text = text.strip(" \t") if section.get("trim") else text
+        text = ("" if text in (section.get("missing") or ()) else text) or default
+        if not text:
+            return NO_KEY
+        if rule == "number":
+            return int(text)
+        if rule == "hex":
+            return int(text, 16)
+        hashed = _text_hash(text.encode(), seed)
+        return base + (hashed * buckets >> 64) if buckets else hashed * _ALL_KEYS >> 64
+
+    return key
+
+
+def _mix64(x):
+    x = (x + 0x9E3779B97F4A7C15) & _MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    return x ^ (x >> 31)
+
+
+def _text_hash(data, seed):
+    result = _mix64((seed + len(data)) & _MASK)
+    for at in range(0, len(data), 8):
+        result = _mix64(result ^ int.from_bytes(data[at : at + 8], "little"))
+    return result
 
 
 def describe(model):

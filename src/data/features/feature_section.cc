@@ -54,6 +54,29 @@ void check_ids(const FeatureSpec& spec, const std::vector<size_t>& features, con
                                   name_of(spec.features[feature].type), "; ids are whole numbers"));
 }
 
+/// Sets the widths that are left out to the sizes of the channels.
+void complete_feature_widths(DataSection& section, const FeatureSpec& spec) {
+  const auto size = [&](const std::string& top, const char* usual) {
+    return static_cast<int64_t>(spec.channel(has_channel(spec, top) ? top : usual).size());
+  };
+  if (!section.label.label_dim.given())
+    if (const int64_t labels = size(section.label.top, kLabelChannel); labels > 0) section.label.label_dim = labels;
+  if (!section.dense.dense_dim.given()) section.dense.dense_dim = size(section.dense.top, kNumericalChannel);
+  int64_t shared = static_cast<int64_t>(spec.channel(kCategoricalChannel).size()), open = 0;
+  for (SparseInput& input : section.sparse)
+    if (!has_channel(spec, input.top)) {
+      shared -= input.slot_num;
+      open += !input.slot_num.given();
+    } else if (!input.slot_num.given()) {
+      input.slot_num = size(input.top, "");
+    }
+  for (SparseInput& input : section.sparse) {
+    if (!input.slot_num.given() && open == 1 && shared > 0) input.slot_num = shared;
+    if (!input.nnz_per_slot && !input.max_feature_num_per_sample && !input.max_nnz)
+      input.nnz_per_slot = PerSlot{{1}};  // a feature is one key
+  }
+}
+
 constexpr int64_t kMostIds =
     1LL << 48;  // per slot; the same limit as slot_size_array, so that sums of sizes stay far below 2^63
 
@@ -138,6 +161,7 @@ void complete_feature_section(DataSection& section, const std::string& pointer, 
     for (const auto& [field, mapping] : {std::pair{"/source", &section.source}, {"/eval_source", &section.eval_source}})
       if (!mapping->empty()) check_mapping(spec, *mapping, pointer + field, problems);
     const size_t before = problems.errors().size();
+    complete_feature_widths(section, spec);
     const FeatureUse use = use_features(spec, section, pointer, problems);
     if (problems.errors().size() == before) complete_sizes(section, spec, use, pointer + "/slot_size_array", problems);
   } catch (const Error& error) {

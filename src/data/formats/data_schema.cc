@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "data/formats/format_table.h"
+#include "data/formats/section_widths.h"
 
 namespace hctr {
 namespace {
@@ -19,7 +20,8 @@ void check_limits(SparseInput& input, const std::string& pointer, Problems& prob
   if (!input.nnz_per_slot && !input.max_feature_num_per_sample)
     return problems.error(pointer,
                           "sparse input needs \"max_feature_num_per_sample\": most keys of one sample over all its "
-                          "slots (or \"nnz_per_slot\")");
+                          "slots (or \"nnz_per_slot\"); it may be left out only where every column of the input is "
+                          "known to hold one key");
   if (input.nnz_per_slot) {
     const auto numbers = static_cast<int64_t>(input.nnz_per_slot->values.size());
     if (numbers != 1 && numbers != input.slot_num)
@@ -42,7 +44,11 @@ void check_together(DataSection& section, const std::string& pointer, Problems& 
   for (const FormatType& type : format_types())
     if (type.complete) type.complete(section, pointer, problems);
   const FormatType& format = format_type(section.format);
-  if (format.check) format.check(section, pointer, problems);
+  const size_t before = problems.errors().size();
+  complete_widths(section, format, pointer, problems);
+  for (size_t i = 0; i < section.sparse.size(); ++i)
+    if (section.sparse[i].slot_num.given()) check_limits(section.sparse[i], cat(pointer, "/sparse/", i), problems);
+  if (problems.errors().size() == before && format.check) format.check(section, pointer, problems);
   for (const FormatType& type : format_types())
     if (type.format != section.format && !type.object.name.empty() && type.object.given(section))
       problems.note(pointer + "/" + type.object.name,
@@ -72,13 +78,16 @@ void check_together(DataSection& section, const std::string& pointer, Problems& 
 Schema<LabelPart> label_schema() {
   return Schema<LabelPart>("label")
       .need("top", &LabelPart::top, "name of the label tensor")
-      .need("label_dim", &LabelPart::label_dim, "labels of a sample", between(1, kMost));
+      .opt("label_dim", &LabelPart::label_dim,
+           "labels of a sample; may be left out where the layer states its label columns", between(1, kMost));
 }
 
 Schema<DensePart> dense_schema() {
   return Schema<DensePart>("dense")
       .need("top", &DensePart::top, "name of the dense tensor")
-      .need("dense_dim", &DensePart::dense_dim, "dense features of a sample; may be 0", between(0, kMost))
+      .opt("dense_dim", &DensePart::dense_dim,
+           "dense features of a sample; may be 0; may be left out where the layer states its dense columns",
+           between(0, kMost))
       .ignored("aligned", "batches are laid out as this program needs them");
 }
 
@@ -86,10 +95,14 @@ Schema<SparseInput> sparse_schema() {
   return Schema<SparseInput>("sparse input")
       .need("top", &SparseInput::top, "name by which an embedding reads this input")
       .opt("type", &SparseInput::type, "accepted from v2 files; the embedding that reads the input decides")
-      .need("slot_num", &SparseInput::slot_num, "consecutive slots of the record that belong to this input",
-            between(1, kMost))
+      .opt("slot_num", &SparseInput::slot_num,
+           "consecutive slots of the record that belong to this input; one input may leave it out where the layer "
+           "states its slot columns: the slots that the others do not have are its own",
+           between(1, kMost))
       .opt("max_feature_num_per_sample", &SparseInput::max_feature_num_per_sample,
-           "most keys of one sample over all slots of this input", between(1, kMost))
+           "most keys of one sample over all slots of this input; may be left out with max_nnz, and where the layer "
+           "states columns that hold one key each (of Parquet data: lists of more are an error)",
+           between(1, kMost))
       .opt("max_nnz", &SparseInput::max_nnz, "most keys of one slot; max_feature_num_per_sample where absent",
            between(1, kMost))
       .opt("nnz_per_slot", &SparseInput::nnz_per_slot, "v3.1 spelling of the two limits: most keys of each slot",
@@ -98,8 +111,7 @@ Schema<SparseInput> sparse_schema() {
            "most keys that a slot keeps, its first ones; left out: all that the limits allow", between(1, kMost))
       .opt("keep_last", &SparseInput::keep_last, "most keys that a slot keeps, its last ones", between(1, kMost))
       .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; found in the records",
-           between(0, 1))
-      .together(check_limits);
+           between(0, 1));
 }
 
 }  // namespace

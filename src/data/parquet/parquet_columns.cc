@@ -26,8 +26,12 @@ std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) 
   bool right = field.type != ParquetType::other;
   if (column < numbers) {
     const ParquetNumber& number = column < labels.size() ? labels[column] : dense[column - labels.size()];
-    right = right && !field.list && (field.type != ParquetType::text || number.text);
-    if (field.type == ParquetType::text && !field.list)
+    const bool texts = !number.label.positive.texts.empty();
+    right =
+        right && !field.list && (field.type != ParquetType::text || number.text) && !(texts && is_float(field.type));
+    if (texts)
+      wants = "one text or integer in each row, which \"positive\" names";
+    else if (field.type == ParquetType::text && !field.list)
       wants =
           "one number in each row; name the column in \"parquet\" of the Data layer to have its text read as numbers";
   } else {

@@ -14,8 +14,9 @@ namespace hctr {
 /// A column that becomes a label or a dense value.
 struct ParquetNumber {
   DenseRule rule;
-  bool text = false;   ///< text is read as a number; else it is of the wrong type
-  int64_t index = -1;  ///< its index by _metadata.json; -1: not stated
+  bool text = false;    ///< text is read as a number; else it is of the wrong type
+  int64_t index = -1;   ///< its index by _metadata.json; -1: not stated
+  LabelColumn label{};  ///< of a label
 };
 
 /// A column that becomes a slot.

@@ -4,8 +4,9 @@ namespace hctr {
 
 Schema<ParquetOptions> parquet_options_schema() {
   return Schema<ParquetOptions>("parquet")
-      .opt("labels", &ParquetOptions::labels,
-           "columns that are the labels; left out: as _metadata.json beside the files has them")
+      .list("labels", &ParquetOptions::labels, label_column_schema(),
+            "columns that are the labels, by name or as objects; left out: as _metadata.json beside the files has them",
+            false)
       .list("dense", &ParquetOptions::dense, dense_columns_schema("the dense value of a null; left out: default_dense"),
             "the dense values, in order; left out: as _metadata.json has them", false)
       .list("slots", &ParquetOptions::slots, parquet_slot_columns_schema(),

@@ -11,7 +11,7 @@ namespace hctr {
 
 /// Columns of Parquet files, where _metadata.json does not name them, and what nulls are.
 struct ParquetOptions {
-  std::vector<std::string> labels;
+  std::vector<LabelColumn> labels;
   std::vector<DenseColumns> dense;
   std::vector<SlotColumns> slots;
   std::optional<double> default_dense;

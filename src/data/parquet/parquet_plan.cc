@@ -15,7 +15,11 @@ using Column = ParquetMetadata::Column;
 class Planner {
  public:
   Planner(const DataSection& section, const ParquetMetadata* metadata, const fs::path& file, const Log& log)
-      : options_(section.options.get<ParquetOptions>()), metadata_(metadata), file_(file), log_(log) {}
+      : options_(section.options.get<ParquetOptions>()),
+        statistics_(section.statistics),
+        metadata_(metadata),
+        file_(file),
+        log_(log) {}
 
   /// Labels and dense values: the first of "labels" and "conts" together, where the section does not name them.
   void numbers(ParquetPlan& plan) {
@@ -29,13 +33,19 @@ class Planner {
         expect(columns.size(), labels + dense, "\"labels\" and \"conts\" name", "labels and dense values");
     }
     if (!options_.labels.empty()) {
-      for (const std::string& name : options_.labels) plan.labels.push_back({{.column = name}, true, -1});
+      for (const LabelColumn& label : options_.labels) {
+        ParquetNumber& number = plan.labels.emplace_back();
+        number.rule.column = label.column;
+        number.text = true;
+        number.label = label;
+      }
     } else {
       expect(columns.size(), labels, "\"labels\" and \"conts\" name", "labels");
       for (size_t i = 0; i < labels; ++i) plan.labels.push_back({{.column = columns[i].name}, false, columns[i].index});
     }
     if (!options_.dense.empty()) {
-      for (DenseRule& rule : dense_rules(options_.dense)) plan.dense.push_back({std::move(rule), true, -1});
+      for (DenseRule& rule : dense_rules(options_.dense, statistics_))
+        plan.dense.push_back({std::move(rule), true, -1});
     } else if (dense > 0) {
       const size_t first = options_.labels.empty() ? labels : metadata_->labels.size();
       expect(columns.size(), first + dense, "\"labels\" and \"conts\" name", "labels and dense values");
@@ -78,6 +88,7 @@ class Planner {
   }
 
   const ParquetOptions& options_;
+  const std::vector<ColumnStatistics>& statistics_;
   const ParquetMetadata* metadata_;
   const fs::path& file_;
   const Log& log_;

@@ -59,7 +59,8 @@ void ParquetRows::add(size_t column, const ParquetField& field, const ParquetVal
 void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& field, const ParquetValues& values,
                               float* to, int64_t stride) {
   const DenseRule& rule = number.rule;
-  if (rule.transform == DenseTransform::none &&
+  const Positive& positive = number.label.positive;
+  if (!rule.transform.any() && !positive.given() &&
       !values.valid_rows) {  // the common case; when something is wrong with a value, all are looked at below
     float zero = 0;
     const bool plain = with_values(field.type, values.values, [&](const auto* from) {
@@ -71,6 +72,8 @@ void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& f
     });
     if (plain && zero == 0) return;
   }
+  const bool as_text = field.type == ParquetType::text || !positive.texts.empty();
+  char memory[24];
   for (int64_t r = 0; r < values.rows; ++r) {
     float& value = to[r * stride];
     value = 0;
@@ -85,14 +88,12 @@ void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& f
       continue;
     }
     double found = 0;
-    if (field.type == ParquetType::text) {
-      if (!read_number(text_at(values, r), found)) {
-        bad(added_ + r, &field,
-            [&] { return cat("expected a number, found '", text_at(values, r).substr(0, 40), "'"); });
-        continue;
-      }
-    } else {
-      found = number_at(field.type, values, r);
+    if (!as_text) {
+      found = label_of(number.label, number_at(field.type, values, r));
+    } else if (const std::string_view text = digits_at(field.type, values, r, memory);
+               !label_of(number.label, text, found)) {
+      bad(added_ + r, &field, [&] { return cat("expected a number, found '", text.substr(0, 40), "'"); });
+      continue;
     }
     if (!transformed(rule, found, value))
       bad(added_ + r, &field, [&] { return cat("the value ", found, " is no finite float"); });

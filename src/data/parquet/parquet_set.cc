@@ -161,6 +161,17 @@ class ParquetSet : public SampleSet {
   int key_bytes_ = 4;
 };
 
+/// A list that is left out is in _metadata.json. Columns may be lists of keys, which only the files tell: one key is
+/// taken to be meant.
+StatedWidths parquet_widths(const DataSection& section) {
+  const auto& options = section.options.get<ParquetOptions>();
+  StatedWidths widths;
+  if (!options.labels.empty()) widths.label_dim = static_cast<int64_t>(options.labels.size());
+  if (!options.dense.empty()) widths.dense_dim = columns_of(options.dense);
+  if (!options.slots.empty()) widths.nnz.emplace(static_cast<size_t>(columns_of(options.slots)), 1);
+  return widths;
+}
+
 void check_parquet_section(const DataSection& section, const std::string& pointer, Problems& problems) {
   const auto& options = section.options.get<ParquetOptions>();
   const auto compare = [&](const char* field, int64_t stated, int64_t columns, const char* list) {
@@ -192,6 +203,8 @@ FormatType parquet_format() {
           .files = parquet_files,
           .object = format_object("parquet", parquet_options_schema(),
                                   "for Parquet data: what its columns are and what nulls become"),
+          .columns = stated_columns<ParquetOptions>,
+          .widths = parquet_widths,
           .check = check_parquet_section,
           .open = open_parquet_set};
 }

@@ -69,6 +69,11 @@ std::optional<int> Reader::next() {
   return ready->buffer;
 }
 
+bool Reader::wait(std::chrono::milliseconds limit) {
+  HCTR_EXPECT(run_, "a reader whose start failed");
+  return run_->wait(limit);
+}
+
 void Reader::release(int buffer) { run_->release(buffer); }
 
 void Reader::reset(const ReaderPosition& from) {

@@ -23,6 +23,7 @@
 // Besides the buffers, memory holds the bytes of one such range for each worker.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -77,6 +78,8 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
+  /// Waits for the next batch, for at most `limit`. Whether next() would return or throw at once.
+  bool wait(std::chrono::milliseconds limit);
   /// Waits for the next batch and returns the index of its buffer: 0, 1, ..., n-1, 0, ... Empty at the end of the set;
   /// never when repeating. Errors: what a thread threw, once the batches before it are delivered.
   std::optional<int> next();

@@ -45,6 +45,7 @@ class ChunkRun : public ReaderRun {
 
   ~ChunkRun() override { end(); }
 
+  bool wait(std::chrono::milliseconds limit) override { return ready_.wait(limit); }
   std::optional<ReadyBatch> next() override { return ready_.pop(); }
   void release(int buffer) override { ring_.release(static_cast<size_t>(buffer)); }
   int64_t parsed_rows() const override { return chunks_.parsed_rows(); }

@@ -39,12 +39,15 @@ class RowRun : public ReaderRun {
 
   ~RowRun() override { end(); }
 
+  bool wait(std::chrono::milliseconds limit) override {
+    std::unique_lock lock(mutex_);
+    return ready_.wait_for(lock, limit, [&] { return has_next(); });
+  }
+
   std::optional<ReadyBatch> next() override {
     std::unique_lock lock(mutex_);
     Buffer& buffer = buffers_[delivering_];
-    ready_.wait(lock, [&] {
-      return buffer.stage == Stage::ready || buffer.failed() || (stopped_ && buffer.stage != Stage::filling);
-    });
+    ready_.wait(lock, [&] { return has_next(); });
     if (buffer.failed()) std::rethrow_exception(buffer.error);
     if (buffer.stage != Stage::ready) return std::nullopt;
     buffer.stage = Stage::held;
@@ -76,6 +79,12 @@ class RowRun : public ReaderRun {
       stop();
     }
     for (std::thread& worker : workers_) worker.join();
+  }
+
+  /// Whether next() has something to return or to throw.
+  bool has_next() const {
+    const Buffer& buffer = buffers_[delivering_];
+    return buffer.stage == Stage::ready || buffer.failed() || (stopped_ && buffer.stage != Stage::filling);
   }
 
   enum class Stage { free, filling, ready, held };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -47,6 +48,7 @@ class ReaderRun {
  public:
   virtual ~ReaderRun() = default;
   // As Reader has them.
+  virtual bool wait(std::chrono::milliseconds limit) = 0;
   virtual std::optional<ReadyBatch> next() = 0;
   virtual void release(int buffer) = 0;
   virtual int64_t parsed_rows() const = 0;

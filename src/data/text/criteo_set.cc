@@ -91,6 +91,13 @@ Schema<CriteoTextOptions> criteo_schema() {
       });
 }
 
+StatedWidths criteo_widths(const DataSection& section) {
+  const CriteoStyle style = criteo_style(section.options.get<CriteoTextOptions>());
+  std::vector<int64_t> nnz(static_cast<size_t>(style.deep_slots()), 1);
+  if (style.wide_keys() > 0) nnz.insert(nnz.begin(), style.wide_keys());
+  return {1, style.dense_dim(), std::move(nnz)};
+}
+
 void check_criteo_section(const DataSection& section, const std::string& pointer, Problems& problems) {
   const CriteoStyle style = criteo_style(section.options.get<CriteoTextOptions>());
   const int64_t slots = style.deep_slots() + (style.wide_keys() > 0);
@@ -119,6 +126,7 @@ FormatType criteo_format() {
           .source_text = "the path of a text file or of a file list",
           .files = text_files,
           .object = format_object("criteo", criteo_schema(), "for Criteo data: which features become what"),
+          .widths = criteo_widths,
           .check = check_criteo_section,
           .open = open_criteo_set};
 }

@@ -28,7 +28,7 @@ struct CriteoTextOptions {
 FormatType criteo_format();
 
 CriteoStyle criteo_style(const CriteoTextOptions&);
-inline constexpr TextGrammar kCriteoGrammar{.delimiter = '\t', .quote = 0};
+inline const TextGrammar kCriteoGrammar{.delimiter = '\t', .quote = 0};
 /// Returns how to read the files of a section, as Source::labels_optional has it.
 TextFormat criteo_text_format(const DataSection&, bool labels_optional = false);
 

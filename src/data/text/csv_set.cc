@@ -11,13 +11,16 @@ namespace hctr {
 namespace {
 
 struct CsvRules {
-  std::vector<std::string> labels;
+  std::vector<LabelColumn> labels;
   std::vector<DenseRule> dense;
   std::vector<SlotRule> slots;
+  std::vector<std::string> missing;
 };
 
-CsvRules rules_of(const CsvOptions& options) {
-  CsvRules rules{options.labels, dense_rules(options.dense), slot_rules(options.slots, options.hash_seed)};
+CsvRules rules_of(const DataSection& section) {
+  const auto& options = section.options.get<CsvOptions>();
+  CsvRules rules{options.labels, dense_rules(options.dense, section.statistics),
+                 slot_rules(options.slots, options.hash_seed), options.missing};
   for (DenseRule& rule : rules.dense) rule.fallback = rule.fallback.value_or(0.0f);
   for (SlotRule& rule : rules.slots) rule.keys = rule.keys.value_or(KeyRule::hash);
   return rules;
@@ -27,6 +30,8 @@ std::string unexpected_cell(const std::string& column, const char* expected, std
   return cat("column '", column, "': expected ", expected, ", found ",
              found.empty() ? "nothing" : cat("'", found.substr(0, 40), "'"));
 }
+
+const char* expected_of(const LabelColumn& label) { return label.positive.texts.empty() ? "a number" : "a text"; }
 
 /// The column rules, and the index of each column in a file.
 class CsvRowMaker : public RowMaker {
@@ -44,11 +49,11 @@ class CsvRowMaker : public RowMaker {
                                     all.substr(0, 1000)));
       return static_cast<size_t>(found - columns.begin());
     };
-    const auto missing = [&](const std::string& label) {
-      return std::find(columns.begin(), columns.end(), label) == columns.end();
+    const auto missing = [&](const LabelColumn& label) {
+      return std::find(columns.begin(), columns.end(), label.column) == columns.end();
     };
     if (!labels_optional || !std::all_of(rules_->labels.begin(), rules_->labels.end(), missing))
-      for (const std::string& label : rules_->labels) labels_.push_back(place(label));
+      for (const LabelColumn& label : rules_->labels) labels_.push_back(place(label.column));
     for (const DenseRule& rule : rules_->dense) dense_.push_back(place(rule.column));
     for (const SlotRule& rule : rules_->slots) slots_.push_back(place(rule.column));
   }
@@ -57,19 +62,32 @@ class CsvRowMaker : public RowMaker {
   bool has_labels() const override { return !labels_.empty(); }
 
   std::string make(Cells cells, const RowMajor::Row& row) const override {
+    if (rules_->missing.empty()) return make(cells, cells, row);
+    thread_local std::vector<std::string_view> values;
+    values.assign(cells.begin(), cells.end());
+    for (std::string_view& value : values)
+      if (std::find(rules_->missing.begin(), rules_->missing.end(), value) != rules_->missing.end()) value = {};
+    return make(values, cells, row);
+  }
+
+ private:
+  /// `values`: the cells, with nothing for those that count as empty.
+  std::string make(Cells values, Cells cells, const RowMajor::Row& row) const {
     if (labels_.empty()) std::fill_n(row.label, rules_->labels.size(), kNoLabel);
     for (size_t i = 0; i < labels_.size(); ++i) {
+      const LabelColumn& label = rules_->labels[i];
+      const std::string_view value = values[labels_[i]];
       double number = kNoLabel;
-      if (!(labels_optional_ && cells[labels_[i]].empty()) && !read_number(cells[labels_[i]], number))
-        return unexpected_cell(rules_->labels[i], "a number", cells[labels_[i]]);
+      if (value.empty() ? !labels_optional_ : !label_of(label, value, number))
+        return unexpected_cell(label.column, expected_of(label), cells[labels_[i]]);
       row.label[i] = static_cast<float>(number);
     }
     for (size_t i = 0; i < dense_.size(); ++i)
-      if (!dense_value(rules_->dense[i], cells[dense_[i]], row.dense[i]))
+      if (!dense_value(rules_->dense[i], values[dense_[i]], row.dense[i]))
         return unexpected_cell(rules_->dense[i].column, "a number or nothing", cells[dense_[i]]);
     for (size_t i = 0; i < slots_.size(); ++i) {
       const size_t before = row.keys->size();
-      if (!add_keys(rules_->slots[i], cells[slots_[i]], *row.keys))
+      if (!add_keys(rules_->slots[i], values[slots_[i]], *row.keys))
         return unexpected_cell(
             rules_->slots[i].column,
             *rules_->slots[i].keys == KeyRule::hex ? "hexadecimal digits" : "an integer of at least 0",
@@ -79,7 +97,6 @@ class CsvRowMaker : public RowMaker {
     return "";
   }
 
- private:
   static bool dense_value(const DenseRule& rule, std::string_view cell, float& value) {
     if (cell.empty()) return value = *rule.fallback, true;
     double number;
@@ -108,27 +125,62 @@ class CsvRowMaker : public RowMaker {
   std::vector<size_t> labels_, dense_, slots_;  // indices of the columns
 };
 
+constexpr size_t kLongestDelimiter = 16;
+
+void check_csv_options(const CsvOptions& options, const std::string& pointer, Problems& problems) {
+  const std::string &delimiter = options.delimiter, here = pointer + "/delimiter";
+  const bool one = delimiter.size() == 1;
+  if (delimiter.empty() || delimiter.size() > kLongestDelimiter || delimiter.find_first_of("\r\n") != delimiter.npos)
+    problems.error(here, cat("expected one character, or up to ", kLongestDelimiter,
+                             ", none of them a line end; found ", Json(delimiter).text()));
+  if (const std::string quote = options.quote.value_or(""); !one && !quote.empty())
+    problems.error(pointer + "/quote", cat("cells cannot be quoted between delimiters of several characters, as ",
+                                           Json(delimiter).text(), "; leave it out"));
+  else
+    check_one_character(quote, true, pointer + "/quote", problems);
+  if (delimiter == options.quote.value_or("\"")) problems.error(pointer + "/quote", "is the delimiter too");
+  if (options.header && !options.columns.empty())
+    problems.error(pointer + "/columns", "the header names the columns; say \"header\": false where there is none");
+  const auto& missing = options.missing;
+  for (size_t i = 0; i < missing.size(); ++i)
+    if (missing[i].empty()) problems.error(cat(pointer, "/missing/", i), "an empty cell is missing anyway");
+  for (size_t i = 0; i < options.labels.size(); ++i)
+    for (const std::string& text : options.labels[i].positive.texts)
+      if (std::find(missing.begin(), missing.end(), text) != missing.end())
+        problems.error(cat(pointer, "/labels/", i, "/positive"),
+                       cat("\"", text, "\" is in \"missing\" too, so it never is a label"));
+}
+
 Schema<CsvOptions> csv_schema() {
   return Schema<CsvOptions>("csv")
-      .opt("delimiter", &CsvOptions::delimiter, "the character between cells, \"\\t\" for a tab")
+      .opt(
+          "delimiter", &CsvOptions::delimiter,
+          "what stands between cells: a character, \"\\t\" for a tab, or several as \"::\", where cells are not quoted")
+      .alias("separator")
       .opt("quote", &CsvOptions::quote,
-           "the character around cells that hold delimiters or line ends, doubled inside them; empty: none")
+           "the character around cells that hold delimiters or line ends, doubled inside them; empty: none; left out: "
+           "\", but none with a delimiter of several characters")
+      .opt("trim", &CsvOptions::trim, "blanks and tabs around a cell, and around its quotes, are not part of it")
+      .opt("missing", &CsvOptions::missing, "texts that count as an empty cell, as \"?\" or \"NA\", to the letter")
       .opt("header", &CsvOptions::header, "the first line of each file names its columns, in an order of its own")
       .opt("columns", &CsvOptions::columns,
            "without a header: the names of all columns; left out: their numbers, from \"1\" on")
-      .need("labels", &CsvOptions::labels, "columns that are the labels")
-      .list("dense", &CsvOptions::dense, dense_columns_schema("the dense value of an empty cell; left out: 0"),
-            "the dense values, in order", false)
+      .list("labels", &CsvOptions::labels, label_column_schema(), "columns that are the labels, by name or as objects")
+      .list(
+          "dense", &CsvOptions::dense,
+          dense_columns_schema("the dense value of an empty cell; left out: 0, which is the mean where it is learned"),
+          "the dense values, in order", false)
       .list("slots", &CsvOptions::slots, slot_columns_schema(), "the slots, in the order of the sparse inputs", false)
       .opt("hash_seed", &CsvOptions::hash_seed, "of the hashes of values", between(0, 1LL << 48))
-      .together([](CsvOptions& options, const std::string& pointer, Problems& problems) {
-        check_one_character(options.delimiter, false, pointer + "/delimiter", problems);
-        check_one_character(options.quote, true, pointer + "/quote", problems);
-        if (options.delimiter == options.quote) problems.error(pointer + "/quote", "is the delimiter too");
-        if (options.header && !options.columns.empty())
-          problems.error(pointer + "/columns",
-                         "the header names the columns; say \"header\": false where there is none");
-      });
+      .together(check_csv_options);
+}
+
+StatedWidths csv_widths(const DataSection& section) {
+  const CsvOptions* csv = section.options.find<CsvOptions>();
+  if (!csv) return {};
+  std::vector<int64_t> nnz;
+  for (const SlotColumns& group : csv->slots) nnz.resize(nnz.size() + group.columns.size(), group.separator.empty());
+  return {static_cast<int64_t>(csv->labels.size()), columns_of(csv->dense), std::move(nnz)};
 }
 
 void check_csv_section(const DataSection& section, const std::string& pointer, Problems& problems) {
@@ -158,17 +210,23 @@ FormatType csv_format() {
           .source_text = "the path of a text file or of a file list",
           .files = text_files,
           .object = format_object("csv", csv_schema(), "for Csv data: what its columns are"),
+          .columns = stated_columns<CsvOptions>,
+          .widths = csv_widths,
           .check = check_csv_section,
           .open = open_csv_set};
 }
 
 TextGrammar csv_grammar(const CsvOptions& options) {
-  return {options.delimiter[0], options.quote.empty() ? '\0' : options.quote[0]};
+  const std::string quote = options.quote.value_or(options.delimiter.size() == 1 ? "\"" : "");
+  return {.delimiter = options.delimiter[0],
+          .quote = quote.empty() ? '\0' : quote[0],
+          .trim = options.trim,
+          .more = options.delimiter.substr(1)};
 }
 
 TextFormat csv_text_format(const DataSection& section, bool labels_optional) {
   const auto& options = section.options.get<CsvOptions>();
-  auto rules = std::make_shared<const CsvRules>(rules_of(options));
+  auto rules = std::make_shared<const CsvRules>(rules_of(section));
   const auto columns_of_file = [header = options.header, names = options.columns](Cells first) {
     std::vector<std::string> columns = names;
     if (header) columns.assign(first.begin(), first.end());

@@ -1,6 +1,7 @@
 // Text files with any columns, as described by the object "csv" of the Data layer.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,10 +15,11 @@ inline constexpr DataFormat kCsvFormat{"Csv"};
 
 /// The columns of a Csv file.
 struct CsvOptions {
-  std::string delimiter = ",", quote = "\"";
-  bool header = true;
-  std::vector<std::string> columns;
-  std::vector<std::string> labels;
+  std::string delimiter = ",";
+  std::optional<std::string> quote;  ///< none: '"', or no quoting where the delimiter has several characters
+  bool header = true, trim = false;
+  std::vector<std::string> columns, missing;
+  std::vector<LabelColumn> labels;
   std::vector<DenseColumns> dense;
   std::vector<SlotColumns> slots;
   int64_t hash_seed = 0;

@@ -38,7 +38,7 @@ bool RangeCutter::next(Chunk& chunk) {
 }
 
 StreamCutter::StreamCutter(const fs::path& path, TextGrammar grammar, int64_t from)
-    : path_(path), grammar_(grammar), stream_(open_stream(path)), at_(from) {
+    : path_(path), grammar_(std::move(grammar)), stream_(open_stream(path)), at_(from) {
   if (from > 0) stream_->skip_to(from);
 }
 

@@ -6,13 +6,13 @@
 
 namespace hctr {
 
-void find_records(const char* text, size_t size, TextGrammar grammar, RecordSplitter& splitter,
+void find_records(const char* text, size_t size, const TextGrammar& grammar, RecordSplitter& splitter,
                   std::vector<uint32_t>& begins) {
   const char* const end = text + size;
   begins.clear();
   for (const char *p = text, *next; p < end; p = next) {
     bool blank = false;
-    if (grammar.quote == 0) {
+    if (grammar.quote == 0 && !grammar.trim) {
       const auto* newline = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)));
       next = newline ? newline + 1 : end;
       const std::string_view line(p, static_cast<size_t>((newline ? newline : end) - p));

@@ -48,7 +48,7 @@ struct TextFormat {
 std::unique_ptr<SampleSet> open_text_set(const DataSection&, const Source&, const TextFormat&, const Log&);
 
 /// Returns the start of each whole record of text[0, size), and the end of the last. Blank lines are not records.
-void find_records(const char* text, size_t size, TextGrammar, RecordSplitter&, std::vector<uint32_t>& begins);
+void find_records(const char* text, size_t size, const TextGrammar&, RecordSplitter&, std::vector<uint32_t>& begins);
 
 /// Parses whole records, text[begin, end), into `rows`. A bad record is skipped and added to `bad`, or is an error,
 /// depending on the policy. where(offset) describes the record at that byte for messages. Errors: Error(data); also

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/formats/first_rows.h"
 #include "data/io/byte_stream.h"
 #include "data/io/set_files.h"
 #include "data/norm/norm_cutter.h"
@@ -26,6 +27,7 @@ DataSection loose(DataSection section) {
     input.max_feature_num_per_sample = std::max(limits.max_keys, kLoose * input.slot_num);
   }
   section.bad_records = BadRecordPolicy::skip;
+  section.statistics = neutral_statistics(section);  // values that are to be standardised are shown as they stand
   return section;
 }
 

@@ -94,7 +94,7 @@ size_t role(const FeatureSpec& spec, const std::string& name, const std::vector<
   return *found;
 }
 
-struct ColumnStatistics {
+struct FeatureStatistics {
   bool zeros_and_ones = true;
   int64_t largest = 0;
 };
@@ -122,7 +122,7 @@ FeatureSpec describe_features(const DescribeOptions& options) {
   add("train", options.train);
   add("test", options.test);
 
-  std::vector<ColumnStatistics> statistics(spec.features.size());
+  std::vector<FeatureStatistics> statistics(spec.features.size());
   for (const FeatureSource& source : spec.sources) {
     FeatureRows rows(spec, source.name, everything);
     rows.for_each_block(cat("reading ", source.name), [&](const FeatureBlock& block) {

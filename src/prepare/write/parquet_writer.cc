@@ -1,18 +1,14 @@
 #include "prepare/write/parquet_writer.h"
 
-#include <exception>
+#include <optional>
 
 #include "base/error.h"
 #include "data/io/file_list.h"
 #include "data/norm_record.h"
 #include "data/parquet/parquet_file.h"
+#include "data/parquet/parquet_output.h"
 
 namespace hctr {
-namespace {
-
-constexpr int64_t kGroupRows = 128 << 10;
-
-}  // namespace
 
 struct ParquetFileWriter::State {
   /// The rows of one slot.
@@ -31,28 +27,8 @@ struct ParquetFileWriter::State {
     for (size_t s = 0; s < slots.size(); ++s)
       fields.push_back({style.slots[s].c_str(), style.record.key_bytes == 4 ? ParquetType::u32 : ParquetType::i64,
                         style.lists[s], ""});
-    const ParquetSink sink{this, [](void* self, const void* bytes, int64_t count) {
-                             return static_cast<State*>(self)->put(bytes, count);
-                           }};
-    ParquetWriter* made = nullptr;
-    expect_done(
-        parquet_plugin().create(fields.data(), static_cast<int64_t>(fields.size()), style.threads, sink, &made));
-    writer.reset(made);
+    output.emplace(file, fields, style.threads);
     clear();
-  }
-
-  /// Arrow calls this, and exceptions must not cross Arrow.
-  bool put(const void* bytes, int64_t count) try {
-    file.write(bytes, static_cast<size_t>(count));
-    return true;
-  } catch (...) {
-    failure = std::current_exception();
-    return false;
-  }
-
-  void expect_done(const char* problem) {
-    if (failure) std::rethrow_exception(failure);
-    if (problem) throw Error(Kind::io, cat("cannot write '", file.path().string(), "': ", problem));
   }
 
   void clear() {
@@ -96,7 +72,7 @@ struct ParquetFileWriter::State {
       columns.emplace_back(
           ParquetValues{.rows = rows, .list = style.lists[s] ? slots[s].list.data() : nullptr, .values = keys});
     }
-    expect_done(writer->write(columns.data(), rows));
+    output->write(columns, rows);
     written += rows;
     clear();
   }
@@ -107,8 +83,7 @@ struct ParquetFileWriter::State {
   std::vector<std::vector<float>> numbers;
   std::vector<SlotColumn> slots;
   int64_t rows = 0, written = 0;  // rows: not written yet
-  std::exception_ptr failure;
-  std::unique_ptr<ParquetWriter> writer;  // declared last: its destructor may write
+  std::optional<ParquetOutput> output;
 };
 
 ParquetFileWriter::ParquetFileWriter(fs::path path, const ParquetStyle& style)
@@ -119,7 +94,7 @@ void ParquetFileWriter::append(std::span<const std::byte> bytes, int64_t records
   const std::byte* at = bytes.data();
   for (int64_t i = 0; i < records; ++i) {
     at = state_->append_record(at);
-    if (state_->rows == kGroupRows) state_->write_group();
+    if (state_->rows == kParquetGroupRows) state_->write_group();
   }
   HCTR_EXPECT(at == bytes.data() + bytes.size(), "records of ", at - bytes.data(), " bytes in ", bytes.size());
 }
@@ -129,7 +104,7 @@ const fs::path& ParquetFileWriter::path() const { return state_->file.path(); }
 
 void ParquetFileWriter::commit() {
   state_->write_group();
-  state_->expect_done(state_->writer->finish());
+  state_->output->finish();
   state_->file.commit();
 }
 

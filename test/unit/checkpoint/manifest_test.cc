@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "checkpoint/file_checksum.h"
 #include "checkpoint/state_reader.h"
 #include "checkpoint/state_writer.h"
 #include "device/buffer.h"

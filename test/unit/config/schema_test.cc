@@ -125,6 +125,17 @@ TEST(Schema, AnUnknownFieldIsAWarningAlsoIfCloseToOneThatIsSet) {
             "warning /t/sizes: Thing has no field \"sizes\"; it is ignored\n");
 }
 
+TEST(Schema, AClosedSchemaKnowsEveryFieldButComments) {
+  const Schema<Thing> schema = Schema<Thing>(thing()).closed();
+  EXPECT_EQ(parse(R"({"size": 7, "comment": "hello", "plan_file": 1})", schema).text(),
+            "error /t/comment: Thing has no field \"comment\"; --explain Thing lists them all\n"
+            "note /t/plan_file: \"plan_file\" is accepted and has no effect: plans are made by themselves\n");
+  EXPECT_EQ(parse(R"({"size": 7, "_comment": "hello"})", schema).text(),
+            "warning /t/_comment: Thing has no field \"_comment\"; it is ignored\n");
+  EXPECT_EQ(parse(R"({"size": 7, "sizes": 8})", schema).text(),
+            "error /t/sizes: Thing has no field \"sizes\"; --explain Thing lists them all\n");
+}
+
 TEST(Schema, ARefusedFieldIsAnErrorUnlessEmpty) {
   const Schema<Thing> schema = Schema<Thing>(thing()).refused("states", "nobody reads them");
   EXPECT_EQ(parse(R"({"size": 7, "states": "a"})", schema).text(),

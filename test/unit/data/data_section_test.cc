@@ -158,6 +158,81 @@ TEST(DataSection, ParquetNamesAsManyColumnsAsThereAre) {
               "/layers/0/slot_size_array: has 2 numbers for 3 slots; their sums are added to the keys of Parquet data");
 }
 
+TEST(DataSection, WidthsThatDoNotFollowAreNeeded) {
+  const std::string text =
+      R"({"type": "Data", "source": "list.txt", "label": {"top": "label"}, "dense": {"top": "dense"},
+                               "sparse": [{"top": "x"}]})";
+  const std::string errors = errors_of(text);
+  EXPECT_SAYS(errors, "/layers/0/label: label needs \"label_dim\": labels of a sample");
+  EXPECT_SAYS(errors, "/layers/0/dense: dense needs \"dense_dim\"");
+  EXPECT_SAYS(errors, "/layers/0/sparse/0: sparse input needs \"slot_num\"");
+  EXPECT_EQ(parsed(with_sparse(R"({"top": "x", "slot_num": 3, "max_nnz": 2})")).sparse[0].max_keys(), 6);
+}
+
+TEST(DataSection, WidthsOfParquetFollowFromTheColumnsThatItNames) {
+  const auto parquet = [](const std::string& columns) {
+    return cat(R"({"type": "Data", "format": "Parquet", "source": "a", "label": {"top": "l"}, "dense": {"top": "d"},
+                   "sparse": [{"top": "x"}], "parquet": {)",
+               columns, "}}");
+  };
+  const DataSection all = parsed(parquet(
+      R"("labels": ["y", {"column": "z", "positive": "yes"}], "dense": [{"columns": ["a"]}],
+         "slots": [{"columns": ["b", "c"]}])"));
+  EXPECT_EQ(all.label.label_dim, 2);
+  EXPECT_EQ(all.dense.dense_dim, 1);
+  EXPECT_EQ(all.sparse[0].slot_num, 2);
+  EXPECT_EQ(all.sparse[0].limits().max_nnz, 1);
+  const std::string errors = errors_of(parquet(R"("labels": ["y"])"));  // the others are in _metadata.json
+  EXPECT_SAYS(errors, "dense needs \"dense_dim\"");
+  EXPECT_SAYS(errors, "sparse input needs \"slot_num\"");
+}
+
+TEST(DataSection, WidthsOfCriteoFollowFromItsOptions) {
+  const auto criteo = [](const std::string& options, const std::string& sparse) {
+    return parsed(cat(R"({"type": "Data", "format": "Criteo", "source": "a", "criteo": {)", options,
+                      R"(}, "label": {"top": "l"}, "dense": {"top": "d"}, "sparse": [)", sparse, "]}"));
+  };
+  const DataSection plain = criteo("", R"({"top": "x"})");
+  EXPECT_EQ(plain.label.label_dim, 1);
+  EXPECT_EQ(plain.dense.dense_dim, 13);
+  EXPECT_EQ(plain.sparse[0].slot_num, 26);
+  EXPECT_EQ(plain.sparse[0].max_keys(), 26);
+  const DataSection wide =
+      criteo(R"("wide": "cross", "integers": "buckets")", R"({"top": "wide", "slot_num": 1}, {"top": "deep"})");
+  EXPECT_EQ(wide.dense.dense_dim, 0);
+  EXPECT_EQ(wide.sparse[0].max_keys(), 2);
+  EXPECT_EQ(wide.sparse[1].slot_num, 39);
+  EXPECT_EQ(wide.sparse[1].limits().max_nnz, 1);
+}
+
+TEST(DataSection, WidthsOfAFeatureSpecificationAreThoseOfItsChannels) {
+  const Folder folder;
+  write_text(folder / "spec.yaml", R"(feature_spec:
+  click: {dtype: bool}
+  age: {dtype: float32}
+  user: {dtype: int32, cardinality: 10}
+  city: {dtype: int32, cardinality: 10}
+  item: {dtype: int32, cardinality: 10}
+source_spec:
+  train:
+    - {type: csv, features: [click, age, user, city, item], files: [a.csv]}
+channel_spec:
+  label: [click]
+  numerical: [age]
+  categorical: [user, city]
+  items: [item]
+)");
+  const DataSection section =
+      parsed(cat(R"({"type": "Data", "feature_spec": )", Json((folder / "spec.yaml").string()).text(),
+                 R"(, "label": {"top": "l"}, "dense": {"top": "d"},
+                                            "sparse": [{"top": "keys"}, {"top": "items"}]})"));
+  EXPECT_EQ(section.label.label_dim, 1);
+  EXPECT_EQ(section.dense.dense_dim, 1);
+  EXPECT_EQ(section.sparse[0].slot_num, 2);
+  EXPECT_EQ(section.sparse[1].slot_num, 1);
+  EXPECT_EQ(section.sparse[0].max_keys(), 2);
+}
+
 TEST(DataSection, WordsOfFormatsAreCorrected) {
   std::string text = with_sparse("");
   text.insert(1, "\"format\": \"norm\", ");

@@ -17,12 +17,17 @@ struct Record {
 };
 
 /// One character at a time.
-Record plain_record(const std::string& text, size_t at, TextGrammar grammar) {
+Record plain_record(const std::string& text, size_t at, const TextGrammar& grammar) {
   Record record;
+  const std::string delimiter = grammar.delimiter + grammar.more;
+  const auto ends_cell = [&](size_t i) { return text.compare(i, delimiter.size(), delimiter) == 0 || text[i] == '\n'; };
+  const auto is_blank = [&](char c) { return grammar.trim && (c == ' ' || c == '\t') && c != grammar.delimiter; };
   for (;;) {
     std::string cell;
-    if (grammar.quote && at < text.size() && text[at] == grammar.quote) {
-      ++at;
+    size_t first = at;
+    while (first < text.size() && is_blank(text[first])) ++first;
+    if (grammar.quote && first < text.size() && text[first] == grammar.quote) {
+      at = first + 1;
       for (;; ++at) {
         if (at == text.size()) {
           record.good = false;
@@ -37,13 +42,15 @@ Record plain_record(const std::string& text, size_t at, TextGrammar grammar) {
           break;
       }
       ++at;
-      const size_t behind = at;
-      while (at < text.size() && text[at] != grammar.delimiter && text[at] != '\n') ++at;
-      const bool line_end = at == text.size() || text[at] == '\n';
-      if (at != behind && !(line_end && at == behind + 1 && text[behind] == '\r')) record.good = false;
+      std::string behind;
+      while (at < text.size() && !ends_cell(at)) behind += text[at++];
+      if ((at == text.size() || text[at] == '\n') && behind.ends_with('\r')) behind.pop_back();
+      if (!std::all_of(behind.begin(), behind.end(), is_blank)) record.good = false;
     } else {
-      while (at < text.size() && text[at] != grammar.delimiter && text[at] != '\n') cell += text[at++];
+      while (at < text.size() && !ends_cell(at)) cell += text[at++];
       if ((at == text.size() || text[at] == '\n') && cell.ends_with('\r')) cell.pop_back();
+      while (!cell.empty() && is_blank(cell.back())) cell.pop_back();
+      while (!cell.empty() && is_blank(cell.front())) cell.erase(0, 1);
     }
     record.cells.push_back(cell);
     if (at == text.size() || text[at] == '\n') {
@@ -51,7 +58,7 @@ Record plain_record(const std::string& text, size_t at, TextGrammar grammar) {
       record.end = at < text.size() ? at + 1 : at;
       return record;
     }
-    ++at;
+    at += delimiter.size();
   }
 }
 
@@ -59,10 +66,16 @@ TEST(TextGrammar, SplitsAndCutsAsAPlainStateMachineDoes) {
   uint64_t draw = 7;
   int records = 0, bad = 0;
   for (int round = 0; round < 60000; ++round) {
-    const TextGrammar grammar{';', round % 3 == 0 ? '\0' : '"'};
+    const bool long_delimiter = round % 5 == 0;
+    const TextGrammar grammar{.delimiter = round % 7 == 0 ? ' ' : ';',
+                              .quote = long_delimiter || round % 3 == 0 ? '\0' : '"',
+                              .trim = round % 2 == 0,
+                              .more = !long_delimiter  ? ""
+                                      : round % 2 == 0 ? ";"
+                                                       : ";a"};
     std::string text;
     const size_t length = (draw = mix64(draw)) % 40;
-    for (size_t i = 0; i < length; ++i) text += "a\"\";;\n\r\"ab"[(draw = mix64(draw)) % 10];
+    for (size_t i = 0; i < length; ++i) text += "a\"\";;\n\r\"ab \t"[(draw = mix64(draw)) % 12];
     const size_t size = text.size();
     const std::vector<char> exact(text.begin(), text.end());  // the address sanitizer sees a byte read behind it
     RecordSplitter splitter(grammar);

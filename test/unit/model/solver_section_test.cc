@@ -42,6 +42,19 @@ TEST(SolverSection, OtherSpellingsMeanTheSame) {
        R"(, "eval_metrics": ["AverageLoss", "AUC:0.8"])");
 }
 
+TEST(SolverSection, EveryWordIsKnown) {
+  const auto said = [](const std::string& field) { return read_solver(", " + field).text; };
+  EXPECT_EQ(said(R"("early_stoping": {})"),
+            "error /solver/early_stoping: solver has no field \"early_stoping\"; did you mean \"early_stopping\"?\n");
+  EXPECT_EQ(said(R"("batch": 7)"),
+            "error /solver/batch: solver has no field \"batch\"; --explain solver lists them all\n");
+  EXPECT_EQ(said(R"("learning_rate": 0.1)"),
+            "error /solver/learning_rate: \"learning_rate\" is not supported: it belongs to the optimizer section\n");
+  EXPECT_EQ(said(R"("is_dlrm": true)"),
+            "note /solver/is_dlrm: \"is_dlrm\" is accepted and has no effect: the layers say what the model is\n");
+  EXPECT_EQ(effective(read_solver(R"(, "vvgpu": [[0, 1], [2]])")), effective(read_solver(R"(, "gpu": [[0, 1], [2]])")));
+}
+
 TEST(SolverSection, SpellingsThatDisagreeAreAnError) {
   const auto differ = [](const std::string& spelling, const std::string& field) {
     return "error /solver/" + spelling + ": \"" + spelling + "\" and \"" + field +

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -127,17 +128,86 @@ TEST(OptimizerSection, ConstantsReachTheRule) {
   EXPECT_EQ(rule("Ftrl", R"("ftrl_hparam": {"learning_rate": 1})").beta, 1);
 }
 
-TEST(OptimizerSection, ConstantsWithoutADefaultAreRequired) {
+TEST(OptimizerSection, OnlyTheRateIsRequired) {
   for (const Example& e : examples()) {
     const Read r = read(cat(R"({"type": ")", e.type, "\", \"", e.object, "\": {}}"));
+    ASSERT_EQ(r.problems.errors().size(), 1u);
     EXPECT_EQ(r.problems.errors().at(0).message, cat(e.object, " needs \"learning_rate\": step size, lr"));
-    EXPECT_EQ(r.problems.errors().size() > 1, !e.constants.empty());
+    EXPECT_TRUE(e.constants.empty());
   }
+  const HyperParameters adam = read(R"({"type": "Adam", "adam_hparam": {"learning_rate": 1}})").section.hyper;
+  EXPECT_EQ(adam.beta1, 0.9f);
+  EXPECT_EQ(adam.beta2, 0.999f);
+  EXPECT_EQ(adam.epsilon, 1e-7f);
+  EXPECT_EQ(read(R"({"type": "AdamW", "adamw_hparam": {"learning_rate": 1}})").section.hyper.weight_decay, 0.01f);
+  EXPECT_EQ(read(R"({"type": "Nesterov", "nesterov_hparam": {"learning_rate": 1}})").section.hyper.momentum, 0.9f);
   EXPECT_EQ(read(R"({"type": "Nesterov", "nesterov_hparam": {"learning_rate": 1, "momentum_factor": 1}})")
                 .problems.errors()
                 .at(0)
                 .message,
             "expected a number, at least 0 and less than 1, found the integer 1");
+}
+
+TEST(OptimizerSection, AScheduleOfSharesIsThatOfTheirSteps) {
+  const auto schedule = [](const std::string& fields) {
+    const Read r = read(cat(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 0.5, )", fields, "}}"));
+    EXPECT_EQ(r.text(), "");
+    const Json effective = optimizer_schema().effective(r.section);
+    const Read again = read(effective.text());
+    EXPECT_EQ(optimizer_schema().effective(again.section).text(), effective.text()) << "shares survive a round trip";
+    HyperParameters h = r.section.hyper;
+    resolve_schedule(h, 200);
+    return h;
+  };
+  const HyperParameters shares = schedule(R"("warmup_steps": "5%", "decay_start": 0.25, "decay_steps": "62.5%")");
+  const HyperParameters steps = schedule(R"("warmup_steps": 10, "decay_start": 50, "decay_steps": 125)");
+  for (int64_t n = 1; n <= 200; ++n) EXPECT_EQ(scheduled_rate(shares, n), scheduled_rate(steps, n)) << n;
+  EXPECT_EQ(schedule(R"("warmup_steps": "100%")").warmup_steps.steps, 200);
+  EXPECT_EQ(schedule(R"("warmup_steps": 1)").warmup_steps.steps, 1) << "a step, not the whole run";
+  EXPECT_EQ(schedule(R"("decay_start": 0.001)").decay_start.steps, 1) << "a share of nearly nothing is still a step";
+  const char* const bad[] = {"1.5", "-0.5", "\"0%\"", "\"101%\"", "\"ten%\"", "\"10\""};
+  for (const char* value : bad) {
+    const Read r = read(cat(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 1, "decay_steps": )", value, "}}"));
+    EXPECT_TRUE(r.text().starts_with("error /optimizer/sgd_hparam/decay_steps: expected an integer"))
+        << value << ": " << r.text();
+    EXPECT_NE(r.text().find("or a share of the run: a number between 0 and 1, or \"1%\" to \"100%\""),
+              std::string::npos)
+        << r.text();
+  }
+}
+
+TEST(OptimizerSection, KindsOfDecayFollowTheirFormula) {
+  const auto schedule = [](const std::string& fields) {
+    Read r = read(cat(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 0.5, "warmup_steps": 10, )", fields, "}}"));
+    EXPECT_EQ(r.text(), "");
+    resolve_schedule(r.section.hyper, 110);
+    // What is saved of a run says the same.
+    const Read again = read(optimizer_schema().effective(r.section).text());
+    EXPECT_EQ(optimizer_schema().effective(again.section).text(), optimizer_schema().effective(r.section).text());
+    return r.section.hyper;
+  };
+  const double pi = std::acos(-1.0);
+  const HyperParameters cosine = schedule(R"("decay": "cosine", "end_lr": 0.1)"),
+                        linear = schedule(R"("decay": "linear")"),
+                        step = schedule(R"("decay": "step", "decay_steps": 30, "decay_factor": 0.1, "end_lr": 0.001)"),
+                        constant = schedule(R"("decay": "constant")"),
+                        part = schedule(R"("decay": "linear", "decay_start": 50, "decay_steps": 20, "end_lr": 0.2)");
+  for (int64_t n = 1; n <= 120; ++n) {
+    const auto m = static_cast<double>(n - 10);
+    const double warm = 0.5 * static_cast<double>(n) / 10;
+    const auto after = [&](double rate) { return n <= 10 ? warm : rate; };
+    EXPECT_NEAR(scheduled_rate(cosine, n), after(n > 110 ? 0.1 : 0.1 + 0.4 * (1 + std::cos(pi * m / 100)) / 2), 1e-12)
+        << n;
+    EXPECT_NEAR(scheduled_rate(linear, n), after(n > 110 ? 0 : 0.5 * (100 - m) / 100), 1e-12) << n;
+    EXPECT_NEAR(scheduled_rate(step, n), after(std::max(0.001, 0.5 * std::pow(0.1, std::ceil(m / 30)))), 1e-12) << n;
+    EXPECT_EQ(scheduled_rate(constant, n), after(0.5)) << n;
+    EXPECT_NEAR(scheduled_rate(part, n),
+                after(n <= 50 ? 0.5 : std::max(0.2, 0.5 * std::max(0.0, static_cast<double>(70 - n)) / 20)), 1e-12)
+        << n;
+  }
+  EXPECT_EQ(read(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 1, "decay": "step"}})").text(),
+            "error /optimizer/sgd_hparam/decay: \"step\" needs \"decay_steps\": the steps after which the rate falls "
+            "again\n");
 }
 
 TEST(OptimizerSection, TheObjectOfAnotherTypeIsANoteWhateverIsInIt) {

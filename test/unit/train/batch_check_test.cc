@@ -68,7 +68,8 @@ TEST(BatchCheck, KeysBeyondTheStatedWidthAreNamedWhereTheFormatReadsAny) {
   const Config config = read_config(Json::parse(
                                         R"({"solver": {"batchsize": 8, "max_iter": 1, "input_key_type": "I32"},
     "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
-    "layers": [{"type": "Data", "source": "rows.csv", "format": "Csv", "csv": {"labels": ["y"], "slots": [{"columns": ["a", "b"], "keys": "number"}]},
+    "layers": [{"type": "Data", "source": "rows.csv", "format": "Csv",
+      "csv": {"labels": ["y"], "slots": [{"columns": ["a", "b"], "keys": "number"}]},
       "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 0},
       "sparse": [{"top": "s", "slot_num": 2, "max_nnz": 1, "max_feature_num_per_sample": 2}]},
       {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "s", "top": "e",

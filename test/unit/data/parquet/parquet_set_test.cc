@@ -274,6 +274,33 @@ TEST_F(Parquet, NullsBecomeTheDefaultsThatAreStated) {
   EXPECT_NE(seen.keys[0][1], seen.keys[0][3]);
 }
 
+TEST_F(Parquet, LabelsMayBeTextsIntegersAndThresholds) {
+  const auto labels = [&](const Column& column, Positive positive) {
+    write_parquet(file, {column, numbers<float>("d0", ParquetType::f32, {1, 2, 3}),
+                         numbers<int64_t>("s0", ParquetType::i64, kThree)});
+    DataSection section = one_slot();
+    parquet_of(section).labels[0].positive = std::move(positive);
+    return section;
+  };
+  const auto read_labels = [&](const Column& column, Positive positive) {
+    return read(labels(column, std::move(positive)), 3).label;
+  };
+  const Column words = texts("y", {"no", "yes", " yes"});
+  EXPECT_EQ(read_labels(words, {{"yes"}, {}}), (std::vector<float>{0, 1, 0}));
+  EXPECT_EQ(read_labels(words, {{"yes", "no"}, {}}), (std::vector<float>{1, 1, 0}));
+  const Column integers = numbers<int16_t>("y", ParquetType::i16, {3, 5, 4});
+  EXPECT_EQ(read_labels(integers, {{"5", "3"}, {}}), (std::vector<float>{1, 1, 0}));
+  EXPECT_EQ(read_labels(integers, {{}, 4}), (std::vector<float>{0, 1, 1}));
+  const Column fractions = numbers<double>("y", ParquetType::f64, {3.99, 4, 5});
+  EXPECT_EQ(read_labels(fractions, {{}, 4}), (std::vector<float>{0, 1, 1}));
+  EXPECT_EQ(read_labels(texts("y", {"3.99", "4", "5e0"}), {{}, 4}), (std::vector<float>{0, 1, 1}));
+  EXPECT_SAYS(error(labels(fractions, {{"4"}, {}})), "and a label wants one text or integer in each row");
+  EXPECT_SAYS(error(labels(words, {{}, 4})), "expected a number, found 'no'");
+  EXPECT_SAYS(error(labels(texts("y", {"yes", std::nullopt, "no"}), {{"yes"}, {}})), "is null or empty");
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_SAYS(error(labels(numbers<double>("y", ParquetType::f64, {3, nan, 5}), {{}, 4})), "is no finite float");
+}
+
 TEST_F(Parquet, LabelsMayLackWhereTheSourceSaysSo) {
   const auto rows = [&](const std::vector<Column>& labels) {
     std::vector<Column> columns = {numbers<float>("d0", ParquetType::f32, {1, 2, 3}),

@@ -111,7 +111,8 @@ TEST(CriteoSet, LogsMayLackTheirLabelsAndPassColumnsOn) {
   write_text(folder / "with.tsv", lines_of(200));
   write_text(folder / "without.tsv", without);
   const DataSection section = section_from(Json::parse(
-      R"({"format": "Criteo", "source": "a", "label": {"top": "l", "label_dim": 1}, "dense": {"top": "d", "dense_dim": 13},
+      R"({"format": "Criteo", "source": "a", "label": {"top": "l", "label_dim": 1},
+          "dense": {"top": "d", "dense_dim": 13},
           "sparse": [{"top": "x", "slot_num": 26, "nnz_per_slot": 1}]})",
       "x"));
   const auto source = [&](const char* file) {

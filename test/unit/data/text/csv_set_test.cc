@@ -65,7 +65,7 @@ std::string csv_text(const DataSection& section, const std::vector<Row>& rows, c
     text += style.line_end;
   };
   std::vector<std::string> names;
-  for (const auto& name : section.options.get<CsvOptions>().labels) names.push_back(name);
+  for (const auto& name : section.options.get<CsvOptions>().labels) names.push_back(name.column);
   for (const auto& name : section.options.get<CsvOptions>().dense[0].columns) names.push_back(name);
   for (const auto& name : section.options.get<CsvOptions>().slots[0].columns) names.push_back(name);
   if (style.header) line(names);
@@ -183,6 +183,125 @@ TEST(CsvSet, DefaultsTransformsAndKeys) {
   EXPECT_LT(x, 108);
 }
 
+TEST(CsvSet, TrimmedCellsMissingTextsAndLabelsOfTexts) {
+  const Folder folder;
+  DataSection section = section_of(3, 2, {input_of("x", 2, 1, 2)});
+  section.format = kCsvFormat;
+  CsvOptions& csv = csv_of(section);
+  csv.trim = true;
+  csv.missing = {"?", "NA"};
+  csv.labels = {"y", "income", "rating"};
+  csv.labels[1].positive.texts = {">50K", "rich, or so"};
+  csv.labels[2].positive.at_least = 4;
+  csv.dense = {{{"age", "hours"}, DenseTransform::none, {}, {}, -1}};
+  csv.slots = {{{"job", "n"}, KeyRule::hash, 0, "", "", {}}};
+  csv.slots[0].fallback = "none";
+  const auto key = [](const char* text, int64_t slot) { return csv_hashed_key(text, 0, slot, kAllKeys); };
+  write_text(folder / "a",
+             "age , y,\tincome,rating, job,hours ,n\n"
+             "39, 1, >50K, 4, clerk , ?,1\n"
+             "\t ?, 0 ,<=50K,3.9, \" clerk, \\n\" ,40, NA\n"
+             "NA,0, \"rich, or so\"\t, 5,\"?\",  , N A\n");
+  expect_reads(section, folder / "a",
+               {{{1, 1, 1}, {39, -1}, {{key("clerk", 0)}, {key("1", 1)}}},
+                {{0, 0, 0}, {-1, 40}, {{key(" clerk, \\n", 0)}, {key("none", 1)}}},
+                {{0, 1, 1}, {-1, -1}, {{key("none", 0)}, {key("N A", 1)}}}});
+  const auto message = [&](const std::string& line) {
+    write_text(folder / "b", "age,y,income,rating,job,hours,n\n" + line);
+    return message_of([&] { expect_reads(section, folder / "b", {}); });
+  };
+  EXPECT_SAYS(message("1,1, ? ,1,a,1,1\n"), "column 'income': expected a text, found '?'");
+  EXPECT_SAYS(message("1,1, ,1,a,1,1\n"), "column 'income': expected a text, found nothing");
+  EXPECT_SAYS(message("1,NA,x,1,a,1,1\n"), "column 'y': expected a number, found 'NA'");
+  EXPECT_SAYS(message("1,1,x,good,a,1,1\n"), "column 'rating': expected a number, found 'good'");
+  write_text(folder / "b", "age,y,income,rating,job,hours,n\n1,,?,NA,a,1,1\n");
+  Rig without(section, Source{.path = (folder / "b").string(), .labels_optional = true}, {.batch = 1, .repeat = false});
+  EXPECT_EQ(without.next()->label, (std::vector<float>{kNoLabel, kNoLabel, kNoLabel}));
+}
+
+TEST(CsvSet, DelimitersOfSeveralCharacters) {
+  const Folder folder;
+  DataSection section = small_section();
+  const auto rows = random_rows(section, 30000, 3, int64_t{1} << 62, true);  // several chunks
+  const std::string text = csv_text(section, rows, {.delimiter = ';'});
+  for (const std::string delimiter : {"::", "<tab>", ":; "}) {
+    std::string longer;
+    for (const char c : text)
+      if (c == ';')
+        longer += delimiter;
+      else
+        longer += c;
+    csv_of(section).delimiter = delimiter;
+    write_text(folder / "a.csv", longer);
+    write_gzip(folder / "a.csv.gz", longer);
+    for (const char* file : {"a.csv", "a.csv.gz"}) expect_reads(section, folder / file, rows, 1000);
+  }
+  // A quote is a character like any other.
+  csv_of(section).delimiter = "::";
+  csv_of(section).slots[0].keys = KeyRule::hash;
+  const auto key = [](const char* value, int64_t slot) { return csv_hashed_key(value, 0, slot, kAllKeys); };
+  write_text(folder / "b", "L0::D0::D1::S0::S1::S2\n1::2::3::\"a\"::b:::c\n");
+  expect_reads(section, folder / "b", {{{1}, {2, 3}, {{key("\"a\"", 0)}, {key("b", 1)}, {key(":c", 2)}}}});
+}
+
+TEST(CsvSet, LearnedStatisticsStandardise) {
+  const Folder folder;
+  DataSection section = section_of(1, 3, {input_of("x", 1, 1, 1)});
+  section.format = kCsvFormat;
+  CsvOptions& csv = csv_of(section);
+  csv.labels = {"y"};
+  csv.dense = {{{"a"}, DenseTransform::standardise, {}, {}, {}}, {{"b", "c"}, DenseTransform::standardise, {}, {}, 7}};
+  csv.dense[1].transform.log = true;
+  csv.slots = {{{"n"}, KeyRule::number, 0, "", "", {}}};
+  write_text(folder / "a", "y,a,b,c,n\n1,3,0,7,1\n0,,,-1,2\n");
+  EXPECT_SAYS(message_of([&] { expect_reads(section, folder / "a", {}); }),
+              "column 'a': \"standardize\" without \"mean\" and \"std\" needs the statistics of training data");
+  section.statistics = {{"a", false, 1, 4, 9}, {"b", true, 1, 2, 9}, {"c", true, 1, 0.5, 9}, {"a", true, 5, 5, 9}};
+  const auto c = static_cast<float>((std::log1p(7.0) - 1) / 0.5);
+  expect_reads(section, folder / "a", {{{1}, {0.5, -0.5, c}, {{1}}}, {{0}, {0, 7, -2}, {{2}}}});
+}
+
+TEST(CsvSet, WidthsFollowFromTheColumns) {
+  const auto parsed = [](const std::string& csv, const std::string& sparse) {
+    Problems problems;
+    DataSection section = data_section_of(
+        Json::parse(cat(R"({"layers": [{"type": "Data", "format": "Csv", "source": "a", "csv": {)", csv,
+                        R"(}, "label": {"top": "l"}, "dense": {"top": "d"}, "sparse": [)", sparse, "]}]}"),
+                    "x"),
+        problems);
+    problems.throw_if_any("x");
+    return section;
+  };
+  const std::string csv = R"("labels": ["y", "z"], "dense": [{"columns": ["a"]}, {"columns": ["b", "c"]}], )";
+  const std::string plain = R"("slots": [{"columns": ["k", "l"]}, {"columns": ["m"]}])";
+  const std::string lists = R"("slots": [{"columns": ["k", "l"]}, {"columns": ["m"], "separator": "|"}])";
+  const DataSection one = parsed(csv + plain, R"({"top": "x"})");
+  EXPECT_EQ(one.label.label_dim, 2);
+  EXPECT_EQ(one.dense.dense_dim, 3);
+  EXPECT_EQ(one.sparse[0].slot_num, 3);
+  EXPECT_EQ(one.sparse[0].limits().max_nnz, 1);
+  EXPECT_EQ(one.sparse[0].max_keys(), 3);
+  const DataSection two = parsed(csv + lists, R"({"top": "x"}, {"top": "y", "slot_num": 1, "max_nnz": 5})");
+  EXPECT_EQ(two.sparse[0].slot_num, 2);
+  EXPECT_EQ(two.sparse[0].limits().max_nnz, 1);
+  EXPECT_EQ(two.sparse[1].max_keys(), 5);
+  const DataSection none = parsed(R"("labels": "y", )" + plain, R"({"top": "x"})");
+  EXPECT_EQ(none.label.label_dim, 1);
+  EXPECT_EQ(none.dense.dense_dim, 0);
+  const auto message = [&](const std::string& slots, const std::string& sparse) {
+    return message_of([&] { parsed(csv + slots, sparse); });
+  };
+  EXPECT_SAYS(message(lists, R"({"top": "x"})"),
+              "/layers/0/sparse/0: sparse input needs \"max_feature_num_per_sample\"");
+  EXPECT_SAYS(message(plain, R"({"top": "x"}, {"top": "y"})"),
+              "/layers/0/sparse/0: sparse input needs \"slot_num\": there are 3 slots, and 2 inputs");
+  EXPECT_SAYS(
+      message(plain, R"({"top": "x", "slot_num": 3, "max_nnz": 1}, {"top": "y"})"),
+      "/layers/0/sparse/1: sparse input needs \"slot_num\": of 3 slots the other inputs have 3, and none is left");
+  EXPECT_SAYS(message(plain, R"({"top": "x", "slot_num": 2, "max_nnz": 1})"),
+              "/layers/0/sparse: has 2 slots in all, but \"slots\" of \"csv\" names 3 columns");
+}
+
 TEST(CsvSet, EveryCorruptionNamesFileLineByteAndColumn) {
   const Folder folder;
   DataSection section = small_section();
@@ -296,7 +415,14 @@ TEST(CsvSet, RulesOfTheSection) {
   const auto with = [&](const std::string& more) { return errors(cat(R"(, "csv": {)", good, ", ", more, "}")); };
   EXPECT_EQ(with(R"("delimiter": "\t", "quote": "", "hash_seed": 3)"), "");
   EXPECT_SAYS(errors(""), "/layers/0: Csv data needs the object \"csv\"");
-  EXPECT_SAYS(with(R"("delimiter": "::")"), "/layers/0/csv/delimiter: expected one character, found \"::\"");
+  EXPECT_EQ(with(R"("separator": "::", "trim": true, "missing": ["?", "NA"])"), "");
+  EXPECT_SAYS(with(R"("delimiter": "")"), "/layers/0/csv/delimiter: expected one character, or up to 16");
+  EXPECT_SAYS(with(R"("separator": ":\n")"), "none of them a line end; found \":\\n\"");
+  EXPECT_SAYS(with(R"("separator": "::", "delimiter": ",")"),
+              "\"separator\" and \"delimiter\" mean the same and differ");
+  EXPECT_SAYS(with(R"("separator": "::", "quote": "'")"),
+              "/layers/0/csv/quote: cells cannot be quoted between delimiters of several characters, as \"::\"");
+  EXPECT_SAYS(with(R"("missing": ["?", ""])"), "/layers/0/csv/missing/1: an empty cell is missing anyway");
   EXPECT_SAYS(with(R"("quote": ",")"), "/layers/0/csv/quote: is the delimiter too");
   EXPECT_SAYS(with(R"("columns": ["y", "a"])"), "/layers/0/csv/columns: the header names the columns");
   EXPECT_SAYS(errors(R"(, "csv": {"labels": ["y", "z"], "dense": [], "slots": [{"columns": ["b"]}]})"),
@@ -305,6 +431,31 @@ TEST(CsvSet, RulesOfTheSection) {
               "/layers/0/dense/dense_dim: is 1, but \"dense\" of \"csv\" names 0 columns");
   EXPECT_SAYS(errors(R"(, "csv": {"labels": ["y"], "dense": [{"columns": ["a"]}], "slots": [{"columns": ["b"]}]})"),
               "/layers/0/sparse: has 2 slots in all, but \"slots\" of \"csv\" names 1 columns");
+  const auto labels = [&](const std::string& list) {
+    return errors(
+        cat(R"(, "csv": {"missing": "?", "dense": [{"columns": ["a"]}], "slots": [{"columns": ["b", "c"]}], )",
+            "\"labels\": ", list, "}"));
+  };
+  EXPECT_EQ(labels(R"("y")"), "");
+  EXPECT_EQ(labels(R"({"column": "y", "positive": "yes"})"), "");
+  EXPECT_EQ(labels(R"([{"column": "y", "positive": ["yes", "ja"]}])"), "");
+  EXPECT_EQ(labels(R"([{"column": "y", "positive": {"at_least": 4}}])"), "");
+  EXPECT_SAYS(labels("[3]"),
+              "/layers/0/csv/labels/0: label column: expected a string or an object, found the integer 3");
+  EXPECT_SAYS(labels("3"), "/layers/0/csv/labels: expected an array of strings or objects, found the integer 3");
+  EXPECT_SAYS(labels(R"([{"positive": "yes"}])"), "/layers/0/csv/labels/0: label column needs \"column\"");
+  EXPECT_SAYS(labels(R"([{"column": "y", "positiv": "yes"}])"), "did you mean \"positive\"?");
+  EXPECT_SAYS(
+      labels(R"([{"column": "y", "positive": 1}])"),
+      "/layers/0/csv/labels/0/positive: expected the text of a positive label, several, or {\"at_least\": number}");
+  EXPECT_SAYS(labels(R"([{"column": "y", "positive": []}])"), "expected the text of a positive label");
+  EXPECT_SAYS(labels(R"([{"column": "y", "positive": ""}])"), "an empty cell is a missing label");
+  EXPECT_SAYS(labels(R"([{"column": "y", "positive": {"at_least": "4"}}])"),
+              "/layers/0/csv/labels/0/positive/at_least: expected a number");
+  EXPECT_SAYS(labels(R"([{"column": "y", "positive": {"at_most": 4}}])"),
+              "/layers/0/csv/labels/0/positive/at_most: expected \"at_least\", found \"at_most\"");
+  EXPECT_SAYS(labels(R"([{"column": "y", "positive": "?"}])"),
+              "/layers/0/csv/labels/0/positive: \"?\" is in \"missing\" too, so it never is a label");
   const auto slots = [&](const std::string& more) {
     return errors(cat(R"(, "csv": {"labels": ["y"], "dense": [{"columns": ["a"]}], "slots": [{"columns": ["b", "c"], )",
                       more, "}]}"));
@@ -324,7 +475,13 @@ TEST(CsvSet, RulesOfTheSection) {
   EXPECT_SAYS(dense(R"("transform": "standardise", "mean": [1], "std": [0])"),
               "/layers/0/csv/dense/0/std: expected numbers more than 0, found 0");
   EXPECT_SAYS(dense(R"("mean": [1])"),
-              "/layers/0/csv/dense/0/mean: only \"transform\": \"standardise\" has a use for it");
+              "/layers/0/csv/dense/0/mean: only \"transform\": \"standardize\" has a use for it");
+  EXPECT_EQ(dense(R"("transform": "standardize")"), "") << "both are learned";
+  EXPECT_EQ(dense(R"("transform": ["log", "standardize"], "mean": [1], "std": [2])"), "");
+  EXPECT_SAYS(
+      dense(R"("transform": ["standardize", "log"])"),
+      "/layers/0/csv/dense/0/transform/1: expected each transform once, \"log\" before \"standardize\", found \"log\"");
+  EXPECT_SAYS(dense(R"("transform": ["sqrt"])"), "/layers/0/csv/dense/0/transform/0: expected ");
 }
 
 }  // namespace

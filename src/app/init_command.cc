@@ -1,0 +1,44 @@
+#include "app/init_command.h"
+
+#include <iostream>
+
+#include "base/error.h"
+#include "base/printable.h"
+
+namespace hctr {
+
+InitCommand::InitCommand(CommandLine& app) {
+  app.add_option("--init", options_.data,
+                 "Look at the rows of a table, text or Parquet, and write a config that trains on them")
+      .type_name("DATA");
+  app.add_option("--label", options_.label, "Of --init: the column to predict; without a header its number, from 1 on")
+      .type_name("COLUMN");
+  app.add_option("--positive", positive_,
+                 "Of --init: the label's value that is positive; of more than two numbers the least that is")
+      .type_name("VALUE");
+  app.add_option("--leave-out", options_.leave_out,
+                 "Of --init: columns not to use, such as those that know the label; several with commas")
+      .type_name("COLUMN")
+      .comma_separated();
+  app.add_word("--template", options_.model,
+               {{"wdl", InitModel::wide_deep},
+                {"deepfm", InitModel::deepfm},
+                {"dcn", InitModel::dcn},
+                {"dlrm", InitModel::dlrm},
+                {"din", InitModel::din}},
+               "Of --init: the model; left out: wdl");
+}
+
+int InitCommand::run(const std::string& eval, const std::string& out) {
+  if (options_.label.empty())
+    throw Error(Kind::usage, cat("--init needs --label COLUMN: the column of ", options_.data, " to predict"));
+  if (!positive_.empty()) options_.positive = positive_;
+  options_.eval = eval;
+  options_.out = out == "-" ? "" : out;
+  const InitResult result = init(options_);
+  for (const std::string& line : result.report) std::cerr << printable(line) << "\n";
+  if (options_.out.empty()) std::cout << result.config;
+  return 0;
+}
+
+}  // namespace hctr

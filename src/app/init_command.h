@@ -1,0 +1,27 @@
+// huge_ctr --init: from a table of the user's own to a config.
+#pragma once
+
+#include <string>
+
+#include "config/command_line.h"
+#include "prepare/init/init.h"
+
+namespace hctr {
+
+class InitCommand {
+ public:
+  /// Adds --init and the options that belong to it alone. Outlives parse().
+  explicit InitCommand(CommandLine&);
+
+  bool given() const { return !options_.data.empty(); }
+  /// Writes the config to `out`, or to the standard output where that is empty or "-", and what was decided to the
+  /// standard error stream. `eval`: the evaluation rows; empty: a tenth of the rows is held out. Returns the exit code.
+  /// Errors: those of init(); Error(usage) without --label.
+  int run(const std::string& eval, const std::string& out);
+
+ private:
+  InitOptions options_;
+  std::string positive_;
+};
+
+}  // namespace hctr

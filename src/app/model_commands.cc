@@ -1,0 +1,113 @@
+#include "app/model_commands.h"
+
+#include <iostream>
+#include <map>
+
+#include "app/print_results.h"
+#include "app/stop_signals.h"
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+int stopped(const JobOptions& options) {
+  std::cerr << "Stopped on request: there is no result.\n";
+  return exit_code_of_stop(*options.stop);
+}
+
+}  // namespace
+
+ModelCommands::ModelCommands(CommandLine& app) {
+  app.add_option("--eval", eval_,
+                 "Print the metrics of a saved model (--model) of FILE.json; of --init: the evaluation rows")
+      .type_name("FILE.json");
+  app.add_option("--predict", predict_, "Write the scores (--out) that a saved model (--model) of FILE.json gives")
+      .type_name("FILE.json");
+  app.add_option("--export", format_,
+                 "Write a saved model into the folder --out, for other programs: a graph, or weights and tables")
+      .one_of({"onnx", "npz", "safetensors", "parquet"});
+  app.add_option("MODEL|FILE.json", subject_,
+                 "Of --export: the model, or where --model names it, its config; left out, the one saved with it");
+  app.add_option("--model", options_.model,
+                 "A run folder (its final model), a checkpoint (FOLDER: the newest in it), or a snapshot_prefix: the "
+                 "newest of its models, or that of PREFIX@ITERATION")
+      .type_name("RUN|CHECKPOINT|PREFIX");
+  app.add_option("--data", options_.data, "Samples in the format of the config, instead of its eval_source")
+      .type_name("PATH");
+  app.add_option("--keep", options_.keep,
+                 "Of --predict: columns of Csv or Criteo data that stand behind the scores; several with commas")
+      .type_name("COLUMN")
+      .comma_separated();
+  app.add_option("--rows", rows_,
+                 "Of --export onnx: also write the first N samples with their scores to rows.npz, to compare with")
+      .positive();
+  app.add_option("--inline-tables", inline_tables_,
+                 "Of --export onnx: tables of more MiB get a file of their own; default: 64")
+      .range(0, 1 << 20);
+}
+
+void ModelCommands::expect_subject() const {
+  if (format_.empty() && !subject_.empty())
+    throw Error(Kind::usage, cat("'", subject_, "' belongs to no option; huge_ctr --help lists what there is"));
+}
+
+int ModelCommands::run(const JobOptions& job, const std::string& out, bool as_json) {
+  static_cast<JobOptions&>(options_) = job;
+  options_.out = out;
+  options_.config = eval_ + predict_;
+  return !eval_.empty() ? evaluate_model(as_json) : !predict_.empty() ? predict_with_model() : export_the_model();
+}
+
+void ModelCommands::expect_model(const char* command) const {
+  if (options_.model.empty())
+    throw Error(Kind::usage, cat(command, " needs --model RUN, CHECKPOINT or PREFIX: a saved model"));
+}
+
+int ModelCommands::evaluate_model(bool as_json) {
+  expect_model("--eval");
+  const EvaluationSummary summary = evaluate(options_);
+  if (summary.interrupted) return stopped(options_);
+  if (summary.rank == 0) print_evaluation(summary, as_json);
+  return 0;
+}
+
+int ModelCommands::predict_with_model() {
+  expect_model("--predict");
+  if (options_.out.empty())
+    throw Error(Kind::usage, "--predict needs --out: a file that ends in .tsv, .csv or .parquet, or -");
+  const PredictionSummary summary = predict(options_);
+  if (summary.interrupted) return stopped(options_);
+  if (summary.rank == 0) print_prediction(summary, options_.out);
+  return 0;
+}
+
+int ModelCommands::export_the_model() {
+  static const std::map<std::string, ExportFormat> formats = {{"onnx", ExportFormat::onnx},
+                                                              {"npz", ExportFormat::npz},
+                                                              {"safetensors", ExportFormat::safetensors},
+                                                              {"parquet", ExportFormat::parquet}};
+  ExportOptions options;
+  static_cast<ModelOptions&>(options) = options_;
+  options.out = options_.out;
+  options.format = formats.at(format_);
+  if (options.model.empty())
+    options.model = subject_;
+  else
+    options.config = subject_;
+  if (options.model.empty() || (options.config.empty() && options.model.ends_with(".json")))
+    throw Error(Kind::usage,
+                "--export needs a saved model: a run folder, a checkpoint or a snapshot_prefix; with its config: "
+                "huge_ctr --export onnx FILE.json --model PREFIX --out DIR");
+  if (options.out.empty() || options.out == "-")
+    throw Error(Kind::usage, "--export needs --out: a folder that is new or empty");
+  if (options.format != ExportFormat::onnx && (rows_ || inline_tables_))
+    throw Error(Kind::usage, cat(rows_ ? "--rows" : "--inline-tables", " belongs to --export onnx"));
+  options.rows = rows_.value_or(0);
+  if (inline_tables_) options.most_inline_bytes = *inline_tables_ << 20;
+  const ExportSummary summary = export_model(options);
+  if (summary.interrupted) return stopped(options);
+  if (summary.rank == 0) print_export(summary, options.out.string());
+  return 0;
+}
+
+}  // namespace hctr

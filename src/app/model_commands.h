@@ -1,0 +1,38 @@
+// huge_ctr --eval, --predict and --export: what is done with a saved model.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "config/command_line.h"
+#include "hctr/use_model.h"
+
+namespace hctr {
+
+class ModelCommands {
+ public:
+  /// Adds the commands and the options that belong to them alone. Outlives parse().
+  explicit ModelCommands(CommandLine&);
+
+  bool given() const { return !eval_.empty() || !predict_.empty() || !format_.empty(); }
+  /// The argument of --eval, which also belongs to --init.
+  const std::string& eval() const { return eval_; }
+  /// `out`: of --out; `as_json`: of --log. Returns the exit code. Errors: those of the commands; Error(usage).
+  int run(const JobOptions&, const std::string& out, bool as_json);
+  /// Errors: Error(usage) for an argument that belongs to no option.
+  void expect_subject() const;
+
+ private:
+  int evaluate_model(bool as_json);
+  int predict_with_model();
+  int export_the_model();
+  void expect_model(const char* command) const;
+
+  std::string eval_, predict_, format_;
+  std::string subject_;  // of --export
+  std::optional<int64_t> rows_, inline_tables_;
+  PredictOptions options_;
+};
+
+}  // namespace hctr

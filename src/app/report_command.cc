@@ -1,0 +1,43 @@
+#include "app/report_command.h"
+
+#include <iostream>
+
+#include "app/stop_signals.h"
+#include "base/error.h"
+#include "base/printable.h"
+
+namespace hctr {
+
+ReportCommand::ReportCommand(CommandLine& app) {
+  app.add_option("--report", runs_, "Write a page (--out FILE.html) that shows these runs, by their run folders")
+      .type_name("RUN");
+  app.add_flag("--no-scores", no_scores_, "Of --report: do not score the evaluation set with the final models");
+  app.add_flag("--importance", options_.importance,
+               "Of --report: how much AUC is lost when the values of a feature come from other samples, for each "
+               "feature");
+  app.add_option("--score-rows", options_.rows, "Of --report: the most evaluation samples to score")
+      .positive()
+      .show_default();
+}
+
+int ReportCommand::run(const JobOptions& job, const std::string& out) {
+  if (out.empty() || !(out.ends_with(".html") || out.ends_with(".htm")))
+    throw Error(Kind::usage, cat("--report needs --out with a file that ends in .html",
+                                 out.empty() ? "" : cat("; it is '", out, "'")));
+  if (no_scores_ && options_.importance)
+    throw Error(Kind::usage, "--importance needs scores, which --no-scores leaves out; keep one");
+  static_cast<JobOptions&>(options_) = job;
+  options_.runs.assign(runs_.begin(), runs_.end());
+  options_.out = out;
+  options_.scores = !no_scores_;
+  const RunReportSummary summary = report_runs(options_);
+  if (summary.interrupted) {
+    std::cerr << "Stopped on request: there is no page.\n";
+    return exit_code_of_stop(*job.stop);
+  }
+  for (const std::string& note : summary.notes) std::cerr << "note: " << printable(note) << "\n";
+  std::cerr << "Wrote " << printable(out) << ": " << runs_.size() << (runs_.size() == 1 ? " run" : " runs") << ".\n";
+  return 0;
+}
+
+}  // namespace hctr

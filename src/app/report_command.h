@@ -1,0 +1,27 @@
+// huge_ctr --report RUN [RUN...] --out FILE.html
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/command_line.h"
+#include "hctr/report.h"
+
+namespace hctr {
+
+/// The options of the command, and the command itself.
+class ReportCommand {
+ public:
+  /// Adds --report and the options that belong to it alone. Outlives parse().
+  explicit ReportCommand(CommandLine&);
+  bool given() const { return !runs_.empty(); }
+  /// `out`: of --out. Returns the exit code. Errors: those of report_runs(); Error(usage).
+  int run(const JobOptions&, const std::string& out);
+
+ private:
+  std::vector<std::string> runs_;
+  RunReportOptions options_;
+  bool no_scores_ = false;
+};
+
+}  // namespace hctr

@@ -1,0 +1,130 @@
+#include "comm/launcher.h"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/platform.h"
+
+namespace hctr {
+namespace {
+
+std::optional<int> number(const Environment& environment, const char* name) {
+  const std::optional<std::string> text = environment(name);
+  if (!text) return std::nullopt;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size() || value < 0)
+    throw Error(Kind::usage, cat("the environment has ", name, "=\"", *text, "\"; expected a number from 0"));
+  return value;
+}
+
+/// The number of the first of these variables that is set.
+std::optional<int> first_number(const Environment& environment, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (const auto value = number(environment, name)) return value;
+  return std::nullopt;
+}
+
+int needed(const Environment& environment, const char* name, const char* set) {
+  const auto value = number(environment, name);
+  if (!value) throw Error(Kind::usage, cat("the environment has ", set, " but not ", name, ", which belongs to it"));
+  return *value;
+}
+
+void expect_place(const Launch& launch, const char* process, const char* processes) {
+  if (launch.processes < 1 || launch.process >= launch.processes)
+    throw Error(Kind::usage, cat("the environment has ", process, "=", launch.process, " and ", processes, "=",
+                                 launch.processes, "; processes are numbered from 0"));
+}
+
+void set_meeting_point(const Environment& environment, Launch& launch) {
+  if (const auto address = environment("MASTER_ADDR")) launch.address = *address;
+  if (const auto port = number(environment, "MASTER_PORT")) launch.port = *port;
+  if (launch.address.empty())
+    throw Error(Kind::usage, cat("the environment has ", launch.launcher,
+                                 " but not MASTER_ADDR, the host of process 0, which the other processes connect to"));
+  if (launch.port < 1 || launch.port > 65535)
+    throw Error(Kind::usage, cat("MASTER_PORT ", launch.port == 0 ? "is not set" : cat("is ", launch.port),
+                                 ": expected a free TCP port of ", launch.address, ", from 1 to 65535"));
+}
+
+std::optional<Launch> by_mpirun(const Environment& environment) {
+  auto size = first_number(environment, {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
+  if (!kMpiBuild && environment("SLURM_STEP_ID")) return std::nullopt;  // srun then says all that is needed
+  if (!size && environment("PMIX_RANK")) size = number(environment, "SLURM_NTASKS");
+  if (!size || *size == 0) return std::nullopt;
+  Launch launch{.launcher = "mpirun",
+                .process = first_number(environment, {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}).value_or(0),
+                .processes = *size,
+                .local_process = first_number(environment, {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"}),
+                .local_processes = first_number(environment, {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}),
+                .by_mpi = kMpiBuild};
+  // Without MPI mpirun still starts processes and numbers them.
+  if (!launch.by_mpi && !environment("MASTER_ADDR") && !environment("MASTER_PORT")) launch.by_mpi = true;
+  if (!launch.by_mpi && launch.processes > 1) set_meeting_point(environment, launch);
+  return launch;
+}
+
+std::optional<Launch> by_variables(const Environment& environment) {
+  if (!environment("WORLD_SIZE")) return std::nullopt;
+  Launch launch{.launcher = "RANK and WORLD_SIZE",
+                .process = needed(environment, "RANK", "WORLD_SIZE"),
+                .processes = needed(environment, "WORLD_SIZE", "RANK"),
+                .local_process = number(environment, "LOCAL_RANK"),
+                .local_processes = number(environment, "LOCAL_WORLD_SIZE"),
+                .job = environment("TORCHELASTIC_RUN_ID").value_or("")};
+  expect_place(launch, "RANK", "WORLD_SIZE");
+  if (launch.processes > 1) set_meeting_point(environment, launch);
+  return launch;
+}
+
+std::optional<Launch> by_srun(const Environment& environment) {
+  // Inside of sbatch and salloc there are SLURM_PROCID and SLURM_NTASKS too, but no step.
+  const auto step = environment("SLURM_STEP_ID");
+  const auto size = number(environment, "SLURM_STEP_NUM_TASKS");
+  if (!step || !size) return std::nullopt;
+  Launch launch{.launcher = "srun",
+                .process = needed(environment, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+                .processes = *size,
+                .local_process = number(environment, "SLURM_LOCALID"),
+                .job = cat(environment("SLURM_JOB_ID").value_or(""), ".", *step)};
+  expect_place(launch, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
+  if (launch.processes == 1) return launch;
+  for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"})
+    if (const auto nodes = environment(name); nodes && launch.address.empty()) launch.address = first_host(*nodes);
+  // Jobs that share a host need ports of their own, and all processes of a job the same one.
+  const int job = number(environment, "SLURM_JOB_ID").value_or(0);
+  launch.port = 20000 + (job * 7 + number(environment, "SLURM_STEP_ID").value_or(0)) % 10000;
+  set_meeting_point(environment, launch);
+  return launch;
+}
+
+}  // namespace
+
+Environment system_environment() {
+  return [](const char* name) -> std::optional<std::string> {
+    const char* value = std::getenv(name);
+    return value ? std::optional<std::string>(value) : std::nullopt;
+  };
+}
+
+std::optional<Launch> find_launch(const Environment& environment) {
+  auto launch = by_mpirun(environment);
+  if (!launch) launch = by_variables(environment);
+  if (!launch) launch = by_srun(environment);
+  if (launch && launch->processes == 1) return std::nullopt;
+  return launch;
+}
+
+std::string first_host(const std::string& node_list) {
+  const size_t open = node_list.find_first_of("[,");
+  if (open == node_list.npos || node_list[open] == ',') return node_list.substr(0, open);
+  const size_t end = node_list.find_first_of(",-]", open + 1), close = node_list.find(']', open);
+  if (end == node_list.npos || close == node_list.npos) return node_list;
+  const size_t comma = std::min(node_list.find(',', close), node_list.size());
+  return cat(node_list.substr(0, open), node_list.substr(open + 1, end - open - 1),
+             node_list.substr(close + 1, comma - close - 1));
+}
+
+}  // namespace hctr

@@ -1,0 +1,283 @@
+#include "comm/tcp_join.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/host_name.h"
+
+namespace hctr {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::string_view kGreeting = "huge_ctr job 1";  // the number is that of what is said below
+constexpr size_t kMostText = 1 << 20;
+constexpr milliseconds kClockDifference{5000};  // that is warned of
+
+/// What a process says when it has connected: fields by name.
+using Hello = std::map<std::string, std::string>;
+
+std::string text_of(const Hello& hello) {
+  std::string text(kGreeting);
+  for (const auto& [name, value] : hello) text += cat("\n", name, " ", value);
+  return text;
+}
+
+/// Empty if the text is of another program.
+Hello hello_from(const std::string& text) {
+  Hello hello;
+  std::istringstream lines(text);
+  std::string line;
+  if (!std::getline(lines, line) || line != kGreeting) return {};
+  while (std::getline(lines, line)) {
+    const size_t blank = std::min(line.find(' '), line.size());
+    hello[line.substr(0, blank)] = blank < line.size() ? line.substr(blank + 1) : "";
+  }
+  return hello;
+}
+
+int integer(const Hello& hello, const char* name) {
+  const auto found = hello.find(name);
+  return found == hello.end() ? -1 : std::atoi(found->second.c_str());
+}
+
+int64_t clock_ms() {
+  return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
+
+std::string processes_text(const std::vector<int>& processes) {
+  std::string text;
+  for (const int p : processes) text += cat(text.empty() ? "" : ", ", p);
+  return cat(processes.size() == 1 ? "process " : "processes ", text);
+}
+
+/// Process 0: waits for all others.
+class Host {
+ public:
+  Host(const Launch& launch, std::string_view version, TcpClock::time_point end)
+      : launch_(launch),
+        version_(version),
+        end_(end),
+        listener_(launch.port),
+        members_(static_cast<size_t>(launch.processes)) {}
+
+  JobConnections join(const Log& log) {
+    members_[0].host = host_name();
+    members_[0].address = launch_.address;
+    try {
+      while (!missing().empty()) {
+        TcpSocket socket = listener_.accept(end_);
+        if (!socket.connected()) fail_missing();
+        take(std::move(socket));
+      }
+    } catch (const Error& error) {
+      for (const Member& member : members_)
+        if (member.data.connected()) try_to_send(member.data, cat("error\n", error.what()));
+      throw;
+    }
+    send_table();
+    check_clocks(log);
+    JobConnections job;
+    std::map<std::string, int> on_host;
+    for (Member& member : members_) {
+      ++on_host[member.host];
+      job.hosts.push_back(member.host);
+      job.data.push_back(std::move(member.data));
+      job.control.push_back(std::move(member.control));
+    }
+    std::string hosts;
+    for (const auto& [name, count] : on_host) hosts += cat(hosts.empty() ? "" : ", ", name, " (", count, ")");
+    log.info(launch_.processes, " processes joined over TCP, on ", hosts, ".");
+    return job;
+  }
+
+ private:
+  struct Member {
+    std::string host, address;
+    int port = 0;
+    TcpSocket data, control;
+  };
+
+  std::vector<int> missing() const {
+    std::vector<int> processes;
+    for (size_t p = 1; p < members_.size(); ++p)
+      if (!members_[p].data.connected() || !members_[p].control.connected()) processes.push_back(static_cast<int>(p));
+    return processes;
+  }
+  [[noreturn]] void fail_missing() const {
+    const std::vector<int> late = missing();
+    throw Error(Kind::comm,
+                cat(processes_text(late), late.size() == 1 ? " has" : " have", " not reported to process 0 on ",
+                    host_name(), ", port ", listener_.port(), ", in time; ", launch_.processes, " were started (",
+                    launch_.launcher, "). Have all been started, and does a firewall let the port through?"));
+  }
+  /// Takes a connection. One of another program, or of another job, is closed.
+  void take(TcpSocket socket) {
+    Hello hello;
+    try {
+      hello = hello_from(socket.receive_text(kMostText, std::min(end_, TcpClock::now() + seconds(5))));
+    } catch (const Error&) {
+      return;  // somebody else, who looks what listens here
+    }
+    if (hello.empty() || hello["job"] != launch_.job) return;
+    const int process = integer(hello, "process");
+    const std::string who = cat("process ", process, " on ", hello["host"]);
+    const auto refuse = [&](const std::string& why) {
+      const Error error(Kind::comm, cat(who, " ", why));
+      try_to_send(socket, cat("error\n", error.what()));
+      throw error;
+    };
+    if (hello["version"] != version_)
+      refuse(cat("runs ", hello["version"], " and process 0 on ", host_name(), " runs ", version_,
+                 ": all must run one program"));
+    if (integer(hello, "processes") != launch_.processes)
+      refuse(cat("was started as one of ", hello["processes"], " and process 0 as one of ", launch_.processes));
+    if (process < 1 || process >= launch_.processes)
+      refuse(cat("has a number that is not between 1 and ", launch_.processes - 1));
+    Member& member = members_[static_cast<size_t>(process)];
+    TcpSocket& place = hello["kind"] == "control" ? member.control : member.data;
+    if (place.connected()) refuse(cat("was started twice; the first is on ", member.host));
+    member.host = hello["host"];
+    // Others cannot reach the loopback address of this host.
+    const std::string address = socket.peer_address();
+    member.address = is_loopback(address) ? launch_.address : address;
+    if (hello["kind"] != "control") member.port = integer(hello, "port");
+    try_to_send(socket, "welcome");  // whoever is refused hears of it at once
+    place = std::move(socket);
+  }
+  static void try_to_send(const TcpSocket& socket, const std::string& text) {
+    try {
+      socket.send_text(text, TcpClock::now() + seconds(2));
+    } catch (const Error&) {  // it ends by its own limit
+    }
+  }
+
+  void send_table() const {
+    std::string table = "members";
+    for (const Member& member : members_) table += cat("\n", member.port, " ", member.address, " ", member.host);
+    for (size_t p = 1; p < members_.size(); ++p)
+      in_context([&] { return cat("telling process ", p, " on ", members_[p].host, " where the others are"); },
+                 [&] { members_[p].data.send_text(table, end_); });
+  }
+  void check_clocks(const Log& log) const {
+    for (size_t p = 1; p < members_.size(); ++p)
+      in_context([&] { return cat("asking process ", p, " on ", members_[p].host, " for its clock"); },
+                 [&] {
+                   const int64_t before = clock_ms();
+                   members_[p].data.send_text("clock", end_);
+                   const int64_t there = std::atoll(members_[p].data.receive_text(kMostText, end_).c_str());
+                   const int64_t difference = there - (before + clock_ms()) / 2;
+                   if (std::abs(difference) > kClockDifference.count())
+                     log.warning("the clock of ", members_[p].host, " is ", std::abs(difference) / 1000, " s ",
+                                 difference > 0 ? "ahead of" : "behind", " that of ", host_name(),
+                                 ": times in logs and names of run folders will differ");
+                 });
+  }
+
+  const Launch& launch_;
+  std::string version_;
+  TcpClock::time_point end_;
+  TcpListener listener_;
+  std::vector<Member> members_;
+};
+
+/// The other processes.
+class Guest {
+ public:
+  Guest(const Launch& launch, std::string_view version, TcpClock::time_point end)
+      : launch_(launch), version_(version), end_(end), listener_(0) {}
+
+  JobConnections join() {
+    const auto self = static_cast<size_t>(launch_.process);
+    JobConnections job;
+    job.data.resize(static_cast<size_t>(launch_.processes));
+    const auto to_host = [&](const char* kind) {
+      TcpSocket socket = connect_to(launch_.address, launch_.port, "process 0", end_);
+      socket.send_text(hello(kind), end_);
+      next_message(socket);  // "welcome"
+      return socket;
+    };
+    job.data[0] = to_host("data");
+    try {
+      job.control.push_back(to_host("control"));
+    } catch (const Error&) {
+      next_message(job.data[0]);  // process 0 has given up, and says here why
+      throw;
+    }
+    std::istringstream lines(next_message(job.data[0]));
+    std::string line;
+    std::getline(lines, line);  // "members"
+    for (size_t p = 0; std::getline(lines, line); ++p) {
+      std::istringstream words(line);
+      int port = 0;
+      std::string address, host;
+      words >> port >> address >> host;
+      job.hosts.push_back(host);
+      if (p == 0 || p >= self) continue;
+      job.data.at(p) = connect_to(address, port, cat("process ", p, " on ", host), end_);
+      job.data[p].send_text(hello("data"), end_);
+    }
+    next_message(job.data[0]);  // "clock"
+    job.data[0].send_text(std::to_string(clock_ms()), end_);
+    while (std::any_of(job.data.begin() + launch_.process + 1, job.data.end(),
+                       [](const TcpSocket& socket) { return !socket.connected(); }))
+      accept_into(job);
+    return job;
+  }
+
+ private:
+  std::string hello(const char* kind) const {
+    return text_of({{"kind", kind},
+                    {"job", launch_.job},
+                    {"version", version_},
+                    {"process", std::to_string(launch_.process)},
+                    {"processes", std::to_string(launch_.processes)},
+                    {"host", host_name()},
+                    {"port", std::to_string(listener_.port())}});
+  }
+  std::string next_message(const TcpSocket& from) const {
+    std::string text = in_context(
+        [&] { return cat("joining process 0 at ", launch_.address, ", port ", launch_.port); },
+        [&] { return from.receive_text(kMostText, end_ + seconds(5)); });  // which has a reason to say at `end`
+    constexpr std::string_view kError = "error\n";
+    if (text.starts_with(kError)) throw Error(Kind::comm, text.substr(kError.size()));
+    return text;
+  }
+  void accept_into(JobConnections& job) const {
+    TcpSocket socket = listener_.accept(end_);
+    if (!socket.connected())
+      throw Error(Kind::comm, cat("process ", launch_.process, " on ", host_name(), ", port ", listener_.port(),
+                                  ", has waited in vain for processes with higher numbers: does a firewall let "
+                                  "connections between the hosts through?"));
+    Hello hello;
+    try {
+      hello = hello_from(socket.receive_text(kMostText, std::min(end_, TcpClock::now() + seconds(5))));
+    } catch (const Error&) {
+      return;
+    }
+    const int process = integer(hello, "process");
+    if (hello.empty() || hello["job"] != launch_.job || process <= launch_.process || process >= launch_.processes)
+      return;
+    job.data[static_cast<size_t>(process)] = std::move(socket);
+  }
+
+  const Launch& launch_;
+  std::string version_;
+  TcpClock::time_point end_;
+  TcpListener listener_;
+};
+
+}  // namespace
+
+JobConnections join_job(const Launch& launch, std::string_view version, TcpClock::time_point end, const Log& log) {
+  return launch.process == 0 ? Host(launch, version, end).join(log) : Guest(launch, version, end).join();
+}
+
+}  // namespace hctr

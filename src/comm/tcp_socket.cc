@@ -1,0 +1,212 @@
+#include "comm/tcp_socket.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "base/host_name.h"
+
+namespace hctr {
+namespace {
+
+std::string reason_of(int error) { return std::strerror(error); }
+
+/// Waits until the descriptor is ready. False at `end`.
+bool wait_for(int descriptor, short events, TcpClock::time_point end) {
+  pollfd entry{descriptor, events, 0};
+  for (;;) {
+    const int ready = ::poll(&entry, 1, milliseconds_until(end));
+    if (ready > 0) return true;
+    if (ready == 0 && TcpClock::now() >= end) return false;
+    if (ready < 0 && errno != EINTR) throw Error(Kind::comm, cat("poll: ", reason_of(errno)));
+  }
+}
+
+void set_flags(int descriptor) {
+  const int on = 1;
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // messages wait for each other
+}
+
+/// Sends or receives all bytes. `call`: send or recv.
+template <class Byte, class Call>
+void transfer_all(int descriptor, Byte* data, size_t bytes, short event, TcpClock::time_point end, const char* name,
+                  Call call) {
+  while (bytes > 0) {
+    const ssize_t done = call(descriptor, data, bytes);
+    if (done > 0) {
+      data += done;
+      bytes -= static_cast<size_t>(done);
+    } else if (done == 0) {
+      throw Error(Kind::comm, "the other end has closed the connection");
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      if (!wait_for(descriptor, event, end)) throw Error(Kind::comm, "the other end has not answered in time");
+    } else if (errno != EINTR) {
+      throw Error(Kind::comm, cat(name, ": ", reason_of(errno)));
+    }
+  }
+}
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
+};
+
+/// Tries one address. The errno of the failure, 0 for success.
+int try_address(const addrinfo& address, TcpClock::time_point end, TcpSocket& socket) {
+  socket = TcpSocket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.connected()) return errno;
+  if (::connect(socket.descriptor(), address.ai_addr, address.ai_addrlen) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  if (!wait_for(socket.descriptor(), POLLOUT, end)) return ETIMEDOUT;
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+}  // namespace
+
+int milliseconds_until(TcpClock::time_point end) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - TcpClock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left + 1, 0, 1000 * 1000));
+}
+
+TcpSocket::~TcpSocket() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+TcpSocket& TcpSocket::operator=(TcpSocket&& other) noexcept {
+  if (this != &other) {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    descriptor_ = other.release();
+  }
+  return *this;
+}
+
+int TcpSocket::release() { return std::exchange(descriptor_, -1); }
+
+std::string TcpSocket::peer_address() const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  char text[NI_MAXHOST] = "";
+  if (::getpeername(descriptor_, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
+      ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0)
+    return "unknown address";
+  const std::string name(text);
+  constexpr std::string_view kMapped = "::ffff:";  // an IPv4 address on an IPv6 socket
+  return name.starts_with(kMapped) ? name.substr(kMapped.size()) : name;
+}
+
+void TcpSocket::send_text(std::string_view text, TcpClock::time_point end) const {
+  const uint64_t size = text.size();
+  std::string message(reinterpret_cast<const char*>(&size), sizeof size);
+  message += text;
+  transfer_all(descriptor_, message.data(), message.size(), POLLOUT, end, "send",
+               [](int descriptor, const char* data, size_t bytes) {
+                 return ::send(descriptor, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+               });
+}
+
+std::string TcpSocket::receive_text(size_t most, TcpClock::time_point end) const {
+  const auto receive = [](int descriptor, char* data, size_t bytes) {
+    return ::recv(descriptor, data, bytes, MSG_DONTWAIT);
+  };
+  uint64_t size = 0;
+  transfer_all(descriptor_, reinterpret_cast<char*>(&size), sizeof size, POLLIN, end, "recv", receive);
+  if (size > most) throw Error(Kind::comm, cat("a message of ", size, " bytes: the other end is another program"));
+  std::string text(size, '\0');
+  transfer_all(descriptor_, text.data(), text.size(), POLLIN, end, "recv", receive);
+  return text;
+}
+
+TcpSocket connect_to(const std::string& host, int port, const std::string& what, TcpClock::time_point end) {
+  const TcpClock::time_point begin = TcpClock::now();
+  const auto fail = [&](const std::string& why) {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(TcpClock::now() - begin).count();
+    throw Error(Kind::comm, cat(host_name(), " cannot connect to ", what, " at ", host, ", port ", port, ": ", why,
+                                " (tried for ", seconds,
+                                " s). Has it been started, does the address belong to its host, and does a firewall "
+                                "let the port through?"));
+  };
+  std::string why = "no answer";
+  for (;;) {
+    addrinfo hints{}, *found = nullptr;
+    hints.ai_socktype = SOCK_STREAM;
+    const int status = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+    const std::unique_ptr<addrinfo, FreeAddresses> list(found);
+    if (status != 0) why = cat("the name is not known (", ::gai_strerror(status), ")");
+    for (const addrinfo* each = list.get(); each; each = each->ai_next) {
+      // A host that drops packets must not use up the time of its other addresses.
+      const auto until = std::min(end, TcpClock::now() + std::chrono::seconds(10));
+      TcpSocket socket;
+      const int error = try_address(*each, until, socket);
+      if (error == 0) {
+        set_flags(socket.descriptor());
+        return socket;
+      }
+      why = reason_of(error);
+    }
+    if (TcpClock::now() >= end) fail(why);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+TcpListener::TcpListener(int port) {
+  descriptor_ = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const bool v6 = descriptor_ >= 0;
+  if (!v6) descriptor_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);  // a kernel without IPv6
+  if (descriptor_ < 0) throw Error(Kind::comm, cat("socket: ", reason_of(errno)));
+  const int on = 1, off = 0;
+  ::setsockopt(descriptor_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  sockaddr_storage address{};
+  socklen_t size = 0;
+  if (v6) {
+    ::setsockopt(descriptor_, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    auto& any = reinterpret_cast<sockaddr_in6&>(address);
+    any.sin6_family = AF_INET6;
+    any.sin6_port = htons(static_cast<uint16_t>(port));
+    size = sizeof any;
+  } else {
+    auto& any = reinterpret_cast<sockaddr_in&>(address);
+    any.sin_family = AF_INET;
+    any.sin_port = htons(static_cast<uint16_t>(port));
+    size = sizeof any;
+  }
+  if (::bind(descriptor_, reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(descriptor_, 1024) != 0) {
+    const int error = errno;
+    ::close(descriptor_);
+    throw Error(Kind::comm, cat(host_name(), " cannot wait for other processes at port ", port, ": ", reason_of(error),
+                                error == EADDRINUSE ? "; another MASTER_PORT may be free" : ""));
+  }
+  ::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &size);
+  port_ =
+      ntohs(v6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port : reinterpret_cast<sockaddr_in&>(address).sin_port);
+}
+
+TcpListener::~TcpListener() { ::close(descriptor_); }
+
+TcpSocket TcpListener::accept(TcpClock::time_point end) const {
+  for (;;) {
+    TcpSocket socket(::accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.connected()) {
+      set_flags(socket.descriptor());
+      return socket;
+    }
+    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && errno != ECONNABORTED)
+      throw Error(Kind::comm, cat("accept: ", reason_of(errno)));
+    if (!wait_for(descriptor_, POLLIN, end)) return TcpSocket();
+  }
+}
+
+}  // namespace hctr

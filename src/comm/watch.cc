@@ -1,0 +1,164 @@
+#include "comm/watch.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/process_end.h"
+
+namespace hctr {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kBeat{1}, kToEndAfterFailure{15}, kToLeave{5}, kToSend{2};
+constexpr size_t kMostWatchText = 1 << 16;
+const std::string kAlive = "alive", kBye = "bye", kFailed = "failed ", kAbort = "abort ";
+
+void raise_event(int descriptor) {
+  const uint64_t one = 1;
+  (void)!::write(descriptor, &one, sizeof one);
+}
+
+}  // namespace
+
+Watch::Watch(int process, std::vector<TcpSocket> control, std::vector<std::string> hosts, seconds silence)
+    : process_(process),
+      silence_(silence),
+      hosts_(std::move(hosts)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  HCTR_EXPECT(wake_ >= 0 && stop_ >= 0, "eventfd");
+  for (size_t p = 0; p < control.size(); ++p)
+    if (control[p].connected())
+      peers_.push_back({process == 0 ? static_cast<int>(p) : 0, std::move(control[p]), TcpClock::now()});
+  thread_ = std::thread([this] { run(); });
+}
+
+Watch::~Watch() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  send_to_all(kBye);
+  raise_event(stop_);
+  thread_.join();
+  ::close(wake_);
+  ::close(stop_);
+}
+
+std::optional<Error> Watch::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void Watch::abort(int exit_code) noexcept {
+  try {
+    send_to_all(cat(kAbort, exit_code));
+  } catch (...) {  // this process ends in any case, which the others notice
+  }
+  std::_Exit(exit_code);
+}
+
+void Watch::run() {
+  TcpClock::time_point last_beat{}, leave_by{};
+  for (;;) {
+    if (TcpClock::now() - last_beat >= kBeat) {
+      send_to_all(kAlive);
+      last_beat = TcpClock::now();
+    }
+    std::vector<pollfd> entries = {{stop_, POLLIN, 0}};
+    for (const Peer& peer : peers_) entries.push_back({peer.left ? -1 : peer.socket.descriptor(), POLLIN, 0});
+    ::poll(entries.data(), entries.size(), milliseconds_until(last_beat + kBeat));
+    for (size_t i = 0; i < peers_.size(); ++i)
+      if (entries[i + 1].revents != 0) read_from(peers_[i]);
+    bool ending = false, failed = false;
+    TcpClock::time_point failed_at;
+    {
+      const std::lock_guard lock(mutex_);
+      ending = ending_;
+      failed = failure_.has_value();
+      failed_at = failed_at_;
+    }
+    const auto now = TcpClock::now();
+    if (ending) {
+      if (leave_by == TcpClock::time_point{}) leave_by = now + kToLeave;
+      if (failed || all_left() || now >= leave_by) return;
+      if (entries[0].revents != 0) {  // it stays readable
+        uint64_t count = 0;
+        (void)!::read(stop_, &count, sizeof count);
+      }
+      continue;
+    }
+    if (failed &&
+        now - failed_at >= kToEndAfterFailure) {  // it waits for a device that waits for the peer that is gone
+      print_error(*failure());
+      std::_Exit(exit_code(Kind::comm));
+    }
+    for (Peer& peer : peers_)
+      if (!failed && !peer.left && now - peer.heard > silence_)
+        fail(peer, cat("has not been heard of for ", silence_.count(),
+                       " s: it was stopped, or its host or the network does not answer"));
+  }
+}
+
+void Watch::read_from(Peer& peer) {
+  std::string text;
+  try {
+    text = peer.socket.receive_text(kMostWatchText, TcpClock::now() + kToSend);
+  } catch (const Error&) {
+    peer.left = true;
+    return fail(peer, "has ended before the others: its own messages say why");
+  }
+  peer.heard = TcpClock::now();
+  if (text == kBye) {
+    peer.left = true;
+  } else if (text.starts_with(kFailed)) {
+    fail_with(text.substr(kFailed.size()));
+  } else if (text.starts_with(kAbort)) {
+    if (process_ == 0) send_to_all(text, &peer);
+    if (const auto known = failure()) print_error(*known);
+    std::_Exit(std::atoi(text.c_str() + kAbort.size()));
+  }
+}
+
+void Watch::fail(const Peer& peer, const std::string& why) {
+  const std::string text =
+      cat("process ", peer.process, " on ", hosts_.at(static_cast<size_t>(peer.process)), " ", why);
+  bool ending = false;
+  {
+    const std::lock_guard lock(mutex_);
+    ending = ending_;
+  }
+  if (ending) return;  // this process has nothing left to do with it
+  if (process_ == 0) send_to_all(kFailed + text, &peer);
+  fail_with(text);
+}
+
+void Watch::fail_with(const std::string& text) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failure_) return;
+    failure_ = Error(Kind::comm, text);
+    failed_at_ = TcpClock::now();
+  }
+  raise_event(wake_);
+}
+
+void Watch::send_to_all(const std::string& text, const Peer* except) {
+  const std::lock_guard lock(sending_);  // whole messages, of two threads
+  for (const Peer& peer : peers_) try {
+      if (&peer != except && !peer.left) peer.socket.send_text(text, TcpClock::now() + kToSend);
+    } catch (const Error&) {  // that it is gone is seen when it is read from
+    }
+}
+
+bool Watch::all_left() const {
+  return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.left; });
+}
+
+}  // namespace hctr

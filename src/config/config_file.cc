@@ -1,0 +1,212 @@
+#include "config/config_file.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "config/problems.h"
+#include "config/values.h"
+
+namespace hctr {
+namespace {
+
+constexpr const char* kInclude = "include";
+constexpr size_t kMostFiles = 64;  // far more than a config needs, so that files that name each other end soon
+
+/// Replaces "${NAME}" in a text. `where`: for messages.
+std::string expand(std::string_view text, const std::string& where) {
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    if (text.substr(at).starts_with("$${")) {
+      out += "${";
+      at += 3;
+      continue;
+    }
+    if (!text.substr(at).starts_with("${")) {
+      out += text[at++];
+      continue;
+    }
+    const size_t end = text.find('}', at);
+    if (end == text.npos)
+      throw Error(Kind::config,
+                  cat(where, ": \"${\" without \"}\" in \"", text, "\"; \"$${\" stands for these characters"));
+    const std::string_view inside = text.substr(at + 2, end - at - 2);
+    const size_t colon = inside.find(":-");
+    const std::string name(inside.substr(0, colon));
+    const char* const value = name.empty() ? nullptr : std::getenv(name.c_str());
+    if (value && (*value != '\0' || colon == inside.npos))
+      out += value;
+    else if (colon != inside.npos)
+      out += inside.substr(colon + 2);
+    else
+      throw Error(Kind::config, cat(where, ": the environment has no variable \"", name, "\"; set it, or write \"${",
+                                    name, ":-something else}\""));
+    at = end + 1;
+  }
+  return out;
+}
+
+Json expand_all(const Json& value, const std::string& where) {
+  if (value.string()) return expand(*value.string(), where);
+  if (value.array()) {
+    Json array(Json::Array{});
+    for (size_t i = 0; i < value.array()->size(); ++i) array.add(expand_all((*value.array())[i], cat(where, "/", i)));
+    return array;
+  }
+  if (!value.object()) return value;
+  Json object(Json::Object{});
+  for (const auto& [key, inner] : *value.object()) object.set(key, expand_all(inner, cat(where, "/", key)));
+  return object;
+}
+
+/// `over` where both have a value, nothing where that is null; objects field by field, in the order of `base`.
+Json merged(const Json& base, const Json& over) {
+  if (!base.object() || !over.object()) return over;
+  Json out(Json::Object{});
+  for (const auto& [key, value] : *base.object()) {
+    const Json* const other = over.find(key);
+    if (!other || !other->is_null()) out.set(key, other ? merged(value, *other) : value);
+  }
+  for (const auto& [key, value] : *over.object())
+    if (!base.find(key)) out.set(key, value);
+  return out;
+}
+
+/// Reads a file with what it includes. `files`: those read so far.
+Json read_with_includes(const fs::path& path, size_t& files) {
+  const bool from_input = path == "-";
+  const std::string name = from_input ? "standard input" : path.string();
+  if (++files > kMostFiles)
+    throw Error(Kind::config,
+                cat("'", name, "': more than ", kMostFiles, " files are included; do two of them include each other?"));
+  const Json file = expand_all(Json::parse(read_text(from_input ? "/dev/stdin" : path, ""), name), name + ": ");
+  const Json* const include = file.find(kInclude);
+  if (!include) return file;
+  std::vector<std::string> names;
+  if (const Misfit misfit = read_value(*include, Range{}, names); !misfit.empty())
+    throw Error(Kind::config, cat(name, ": /", kInclude, misfit.pointer,
+                                  ": expected the path of a config, or an array of paths, found ",
+                                  misfit.pointer.empty() ? include->kind() : misfit.found));
+  Json all(Json::Object{}), own(Json::Object{});
+  for (const std::string& included : names)
+    all = merged(all, in_context([&] { return cat("included by '", name, "'"); },
+                                 [&] { return read_with_includes(path.parent_path() / included, files); }));
+  for (const auto& [key, value] : *file.object())
+    if (key != kInclude) own.set(key, value);
+  return merged(all, own);
+}
+
+/// What an element of an array may be called.
+std::vector<std::string> names_of(const Json& element) {
+  std::vector<std::string> names;
+  for (const char* key : {"top", "name", "type"}) {
+    const Json* value = element.find(key);
+    if (value && value->array() && !value->array()->empty()) value = &value->array()->front();
+    if (value && value->string()) names.push_back(*value->string());
+  }
+  return names;
+}
+
+/// A change of one field.
+class Change {
+ public:
+  explicit Change(const std::string& text) : text_(text) {
+    const size_t equals = text.find('=');
+    if (equals == text.npos || equals == 0)
+      throw Error(Kind::usage, cat("--set ", text, ": expected FIELD=VALUE, such as solver.batchsize=1024"));
+    for (size_t at = 0; at <= equals;) {
+      const size_t end = std::min(text.find('.', at), equals);
+      path_.push_back(text.substr(at, end - at));
+      at = end + 1;
+      if (path_.back().empty()) fail("a name in the path is empty");
+    }
+    const std::string value = text.substr(equals + 1);
+    try {
+      value_ = Json::parse(value, "");
+    } catch (const Error&) {
+      value_ = value;  // a text that needs no quotes
+    }
+  }
+
+  Json applied_to(const Json& config) const { return applied(config, 0); }
+
+ private:
+  [[noreturn]] void fail(const std::string& why) const { throw Error(Kind::usage, cat("--set ", text_, ": ", why)); }
+  std::string place(size_t depth) const {
+    std::string so_far;
+    for (size_t i = 0; i < depth; ++i) so_far += cat(i == 0 ? "" : ".", path_[i]);
+    return so_far.empty() ? "the config" : so_far;
+  }
+
+  Json applied(const Json& at, size_t depth) const {
+    if (depth == path_.size()) return value_;
+    if (at.array()) return in_array(*at.array(), depth);
+    if (!at.object() && !at.is_null())
+      fail(cat(place(depth), " is ", at.kind(), " and has no field \"", path_[depth], "\""));
+    const Json none;
+    Json out(Json::Object{});
+    bool found = false;
+    const auto add = [&](const std::string& key, const Json& value) {
+      Json changed = applied(value, depth + 1);
+      if (!changed.is_null()) out.set(key, std::move(changed));
+    };
+    if (at.object())
+      for (const auto& [key, value] : *at.object()) {
+        found |= key == path_[depth];
+        key == path_[depth] ? add(key, value) : void(out.set(key, value));
+      }
+    if (!found) add(path_[depth], none);
+    return out;
+  }
+
+  Json in_array(const Json::Array& elements, size_t depth) const {
+    const size_t which = element(elements, depth);
+    Json out(Json::Array{});
+    for (size_t i = 0; i < elements.size(); ++i) out.add(i == which ? applied(elements[i], depth + 1) : elements[i]);
+    return out;
+  }
+
+  size_t element(const Json::Array& elements, size_t depth) const {
+    const std::string& wanted = path_[depth];
+    if (wanted.size() < 10 && wanted.find_first_not_of("0123456789") == wanted.npos) {
+      const size_t index = std::stoul(wanted);
+      if (index >= elements.size())
+        fail(cat(place(depth), " is an array of ", elements.size(), ", numbered from 0: it has no element ", index));
+      return index;
+    }
+    std::vector<size_t> found;
+    std::vector<std::string> known;
+    for (size_t i = 0; i < elements.size(); ++i) {
+      const auto names = names_of(elements[i]);
+      if (std::find(names.begin(), names.end(), wanted) != names.end()) found.push_back(i);
+      if (!names.empty()) known.push_back(names.front());
+    }
+    if (found.size() == 1) return found[0];
+    if (found.size() > 1)
+      fail(cat(found.size(), " elements of ", place(depth), " are called \"", wanted, "\": give the number"));
+    const std::string hint = did_you_mean(wanted, known);
+    fail(cat("no element of ", place(depth), " is called \"", wanted, "\"",
+             !hint.empty()   ? hint
+             : known.empty() ? cat("; give its number, from 0")
+                             : cat("; there are ", hctr::one_of(known))));
+  }
+
+  const std::string& text_;
+  std::vector<std::string> path_;
+  Json value_;
+};
+
+}  // namespace
+
+Json read_config_file(const std::filesystem::path& path, const std::vector<std::string>& changes) {
+  size_t files = 0;
+  return with_changes(read_with_includes(path, files), changes);
+}
+
+Json with_changes(Json config, const std::vector<std::string>& changes) {
+  for (const std::string& change : changes) config = Change(change).applied_to(config);
+  return config;
+}
+
+}  // namespace hctr

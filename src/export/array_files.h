@@ -1,0 +1,21 @@
+// Files of named arrays that other programs read: NumPy's .npz and Hugging Face's .safetensors.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files.h"
+#include "export/model_arrays.h"
+
+namespace hctr {
+
+/// A zip archive, not compressed, with a file <name>.npy for each array. Format: NumPy's "numpy.lib.format", version 1;
+/// "APPNOTE.TXT" 6.3 of PKWARE, with its Zip64 extension where an archive needs it.
+void write_npz(FileSet&, const fs::path&, const std::vector<StoredArray>&);
+
+/// `metadata`: texts by name. Format: https://github.com/huggingface/safetensors, "Format".
+void write_safetensors(FileSet&, const fs::path&, const std::vector<StoredArray>&,
+                       const std::vector<std::pair<std::string, std::string>>& metadata);
+
+}  // namespace hctr

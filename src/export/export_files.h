@@ -1,0 +1,30 @@
+// The files of an exported model.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/files.h"
+#include "export/model_arrays.h"
+#include "hctr/use_model.h"
+
+namespace hctr {
+
+struct ExportFiles {
+  ExportFormat format = ExportFormat::onnx;
+  fs::path folder;
+  int64_t most_inline = 0;  ///< bytes of an array in model.onnx itself
+  std::string model;        ///< which one it is, in words
+  int64_t iteration = 0;
+};
+
+/// Adds the files of a model to the set:
+///   onnx         model.onnx and, for large arrays, model.onnx.data
+///   npz          dense.npz, and tables/<name>.npz with the arrays keys, vectors and, where rows belong to slots, slots
+///   safetensors  the same with that ending
+///   parquet      dense.parquet and tables/<name>.parquet
+/// and model.json, which says what they hold. Errors: Error(io); those of onnx_model(); Error(data) for a vector that
+/// is not finite.
+void write_export(FileSet&, const ExportFiles&, const Config&, const ModelArrays&);
+
+}  // namespace hctr

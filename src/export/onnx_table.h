@@ -1,0 +1,26 @@
+// The lookup of an embedding in an ONNX graph.
+//
+// Keys are searched among the sorted keys of the table, by halving: with operators that every runtime has and no memory
+// beyond the keys. Row 0 of the vectors is zeros, for keys without a row.
+#pragma once
+
+#include <string>
+
+#include "embedding/embedding_section.h"
+#include "export/onnx_file.h"
+#include "export/onnx_model.h"
+
+namespace hctr {
+
+struct OnnxLookup {
+  const TableArrays& table;
+  const EmbeddingSection& section;
+  const SparseInput& input;
+  OnnxKeys keys;
+};
+
+/// Adds the vectors [N, columns, dim] under the name `vectors` and, unless that is empty, the lengths [N, slots]; and
+/// the initializers "<table>/keys" and "<table>/vectors".
+void add_lookup(OnnxModel&, const OnnxLookup&, const std::string& vectors, const std::string& lengths);
+
+}  // namespace hctr

@@ -1,0 +1,16 @@
+// The arrays of a model as Parquet files.
+#pragma once
+
+#include <vector>
+
+#include "base/files.h"
+#include "export/model_arrays.h"
+
+namespace hctr {
+
+/// Columns name (text), shape (list of int64) and values (list of float32): a row for each array.
+void write_parquet_arrays(FileSet&, const fs::path&, const std::vector<StoredArray>&);
+/// Columns key (int64), slot (int64; where rows belong to slot and key) and vector (list of float32).
+void write_parquet_table(FileSet&, const fs::path&, const TableArrays&);
+
+}  // namespace hctr

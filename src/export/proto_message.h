@@ -1,0 +1,39 @@
+// A message in the wire format of Protocol Buffers (https://protobuf.dev/programming-guides/encoding), to be written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "export/model_arrays.h"
+
+namespace hctr {
+
+/// Fields are written in the order in which they are added. Arrays are written last of all, when the message is.
+class ProtoMessage {
+ public:
+  ProtoMessage& number(int field, int64_t value);
+  ProtoMessage& real(int field, float value);
+  ProtoMessage& text(int field, std::string_view value);
+  ProtoMessage& message(int field, ProtoMessage value);
+  ProtoMessage& array(int field, StoredArray value);
+
+  int64_t bytes() const { return bytes_; }
+  void write(const ByteSink&) const;
+
+ private:
+  /// Bytes, and perhaps an array behind them.
+  struct Piece {
+    std::string head;
+    std::vector<StoredArray> array = {};
+  };
+  void put(std::string_view bytes);
+  void head(int field, int wire_type);
+  void varint(uint64_t value);
+
+  std::vector<Piece> pieces_ = {Piece{}};
+  int64_t bytes_ = 0;
+};
+
+}  // namespace hctr

@@ -1,0 +1,11 @@
+// The JSON Schema of a whole config.
+#pragma once
+
+#include <string>
+
+namespace hctr {
+
+/// The text of docs/config.schema.json, by which editors complete and check configs.
+std::string config_schema_text();
+
+}  // namespace hctr

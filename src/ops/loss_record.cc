@@ -1,0 +1,20 @@
+#include "ops/loss_record.h"
+
+#include "ops/checks.h"
+#include "ops/loss_record_rules.h"
+
+namespace hctr::ops {
+
+void record_loss(Context& ctx, Tensor loss, LossRecord* total, LossRecord* seen) {
+  expect_on("record_loss loss", ctx.device(), loss);
+  expect_shape("record_loss loss", loss, {1});
+  HCTR_EXPECT(ctx.state(), "record_loss without the state of a step");
+  HCTR_ON_DEVICE(ctx, record_loss(ctx, loss, total, seen));
+}
+
+void cpu::record_loss(Context& ctx, Tensor loss, LossRecord* total, LossRecord* seen) {
+  add_to_record(*loss.data<float>(), ctx.state()->global_samples, *total);
+  *seen = *total;
+}
+
+}  // namespace hctr::ops

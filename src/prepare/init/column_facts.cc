@@ -1,0 +1,155 @@
+#include "prepare/init/column_facts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "data/text_grammar.h"
+#include "data/text_values.h"
+
+namespace hctr {
+namespace {
+
+constexpr size_t kMostSets = 1 << 16;      // values that are compared between columns
+constexpr int64_t kListSample = 20'000;    // rows whose cells are taken apart as lists
+constexpr int64_t kValueSample = 200'000;  // and rows whose values are looked for in lists
+constexpr std::string_view kMarks[] = {"?",    "NA",   "N/A",  "n/a", "NaN",  "nan", "NAN", "null",
+                                       "NULL", "Null", "None", "\\N", "#N/A", "-",   "--",  "."};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// "2026-11-23", "23.11.2026 10:40", "11/23/26", "10:40:00": digits with two signs of one kind between them.
+bool is_time(std::string_view text) {
+  if (text.size() < 6 || text.size() > 40 || !is_digit(text[0])) return false;
+  size_t at = 0;
+  int groups = 0;
+  char sign = 0;
+  while (at < text.size()) {
+    const size_t begin = at;
+    while (at < text.size() && is_digit(text[at])) ++at;
+    if (at == begin || at - begin > 4) return false;
+    ++groups;
+    if (groups == 3 || at == text.size()) break;
+    if (sign == 0) sign = text[at];
+    if (text[at] != sign || (sign != '-' && sign != '/' && sign != '.' && sign != ':')) return false;
+    ++at;
+  }
+  return groups == 3 && (at == text.size() || text[at] == ' ' || text[at] == 'T' || text[at] == '.');
+}
+
+bool is_integer_text(std::string_view text) {
+  int64_t value = 0;
+  return read_integer(text, value) && value >= 0;
+}
+
+}  // namespace
+
+std::string_view without_blanks(std::string_view text) {
+  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
+  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
+  return text;
+}
+
+bool is_missing_mark(std::string_view text) {
+  return std::find(std::begin(kMarks), std::end(kMarks), text) != std::end(kMarks);
+}
+
+void Moments::add(double x) {
+  const double n = ++count_, delta = x - mean_, step = delta / n, term = delta * step * (n - 1);
+  mean_ += step;
+  m3_ += term * step * (n - 2) - 3 * step * m2_;
+  m2_ += term;
+}
+
+double Moments::deviation() const { return count_ < 2 ? 0 : std::sqrt(m2_ / count_); }
+double Moments::skewness() const { return m2_ <= 0 ? 0 : std::sqrt(count_) * m3_ / std::pow(m2_, 1.5); }
+
+void ColumnFacts::add(std::string_view cell) {
+  ++rows;
+  const std::string_view text = without_blanks(cell);
+  padded += text.size() != cell.size();
+  if (text.empty()) {
+    ++empty;
+    return;
+  }
+  if (text.size() <= 4 && is_missing_mark(text)) {
+    ++empty;
+    ++marks[std::string(text)];
+    return;
+  }
+  add_text(text);
+}
+
+void ColumnFacts::add_text(std::string_view text) {
+  const uint64_t hash = text_hash(text, 0);
+  distinct_.add(static_cast<int64_t>(hash));
+  if (rows <= kValueSample && first_values_.size() < kMostSets) first_values_.insert(hash);
+  double number = 0;
+  if (!read_number(text, number)) {
+    if (no_number.empty()) no_number = text.substr(0, 40);
+    words += 1 + std::count(text.begin(), text.end(), ' ');
+    times += is_time(text);
+    look_for_lists(text);
+    return;
+  }
+  ++numbers;
+  ++words;
+  const bool whole = number == std::floor(number);
+  integers += whole;
+  negative += number < 0;
+  leading_zeros += text.size() > 1 && text[0] == '0' && is_digit(text[1]);
+  rising += number == last_ + 1;
+  last_ = number;
+  least = std::min(least, number);
+  most = std::max(most, number);
+  plain.add(number);
+  logs.add(std::log1p(std::max(number, 0.0)));
+  if (!no_number.empty()) look_for_lists(text);  // one value alone, where other cells hold several
+}
+
+void ColumnFacts::look_for_lists(std::string_view text) {
+  for (size_t s = 0; s < kListSeparators.size(); ++s) {
+    const char separator = kListSeparators[s];
+    ListFacts& list = lists[s];
+    const int64_t separators = std::count(text.begin(), text.end(), separator);
+    list.cells += separators > 0;
+    list.most = std::max(list.most, separators + 1);
+    if (separators > 0 && (text.front() == separator || text.back() == separator)) list.empty_start = true;
+    if (rows > kListSample || list_values_[s].size() >= kMostSets) continue;
+    for_each_value(text, separator, [&](std::string_view value) {
+      ++list.looked_at;
+      list.integers += is_integer_text(value);
+      list.padded += value.front() == ' ' || value.back() == ' ';
+      list_values_[s].insert(text_hash(without_blanks(value), 0));
+      return true;
+    });
+    list.distinct = static_cast<int64_t>(list_values_[s].size());
+  }
+}
+
+void ColumnFacts::add_item(std::string_view item) {
+  is_list = true;
+  ++items;
+  ++items_of_row_;
+  integer_items += is_integer_text(item);
+  const uint64_t hash = text_hash(item, 0);
+  distinct_.add(static_cast<int64_t>(hash));
+  if (rows < kValueSample && list_values_[0].size() < kMostSets) list_values_[0].insert(hash);
+}
+
+void ColumnFacts::end_list() {
+  is_list = true;
+  ++rows;
+  empty += items_of_row_ == 0;
+  most_items = std::max(most_items, items_of_row_);
+  items_of_row_ = 0;
+}
+
+double ColumnFacts::share_in(const ColumnFacts& list, size_t separator) const {
+  if (first_values_.empty()) return 0;
+  const auto& values = list.list_values_[list.is_list ? 0 : separator];
+  int64_t found = 0;
+  for (const uint64_t hash : first_values_) found += values.contains(hash);
+  return static_cast<double>(found) / static_cast<double>(first_values_.size());
+}
+
+}  // namespace hctr

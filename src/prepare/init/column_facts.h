@@ -1,0 +1,96 @@
+// What one pass over the rows finds out about a column.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+
+#include "prepare/inspect/distinct_count.h"
+
+namespace hctr {
+
+/// The text without the spaces and tabs around it.
+std::string_view without_blanks(std::string_view text);
+
+/// Whether a text that is not empty says that a value is missing: "?", "NA", "null" and their kin.
+bool is_missing_mark(std::string_view text);
+
+/// Mean and moments of numbers as they come. P. Pébay, "Formulas for robust, one-pass parallel computation of
+/// covariances and arbitrary-order statistical moments", SAND2008-6212, 2008.
+class Moments {
+ public:
+  void add(double x);
+  double deviation() const;  ///< 0 for fewer than two numbers
+  double skewness() const;   ///< 0 where all numbers are equal
+
+ private:
+  double count_ = 0, mean_ = 0, m2_ = 0, m3_ = 0;
+};
+
+/// Characters that may separate the values of a list inside a cell, the likelier ones first.
+inline constexpr std::array<char, 8> kListSeparators = {'|', ';', ',', '/', '^', '~', '#', ' '};
+
+/// What cells are as lists with one separator.
+struct ListFacts {
+  int64_t cells = 0;         ///< cells with the separator
+  int64_t most = 0;          ///< values in the longest cell
+  int64_t looked_at = 0;     ///< values in the cells whose values were looked at
+  int64_t integers = 0;      ///< of these
+  int64_t distinct = 0;      ///< different ones among these
+  int64_t padded = 0;        ///< of these, with blanks around them
+  bool empty_start = false;  ///< a cell begins or ends with the separator
+};
+
+/// Cells of a column, one after the other.
+class ColumnFacts {
+ public:
+  /// A cell of a text, or a value of a Parquet column as text. Blanks around it are not part of it.
+  void add(std::string_view cell);
+  /// A row of a list column: its values, one by one, then the end of the row.
+  void add_item(std::string_view item);
+  void end_list();
+
+  std::string unread_type;  ///< of a Parquet column that is not read; empty: it is
+  int64_t not_finite = 0;   ///< NaN and infinities of a Parquet column, counted as missing
+  bool fractions = false;   ///< a Parquet column of floats, which has no keys
+  int64_t rows = 0;
+  int64_t empty = 0;                     ///< rows without a value, marks included
+  int64_t padded = 0;                    ///< cells with blanks around them
+  std::map<std::string, int64_t> marks;  ///< texts that mean a missing value, and how many
+  int64_t numbers = 0, integers = 0;     ///< of the values; a number like 4.0 is an integer, too
+  int64_t negative = 0;
+  int64_t leading_zeros = 0;  ///< of the integers
+  int64_t times = 0;          ///< values that are a date or a time of day
+  int64_t words = 0;          ///< of all values together
+  int64_t rising = 0;         ///< numbers larger than the one before by one
+  double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
+  Moments plain, logs;     ///< of the numbers, and of ln(1 + max(x, 0))
+  std::string no_number;   ///< the first value that is none
+  bool is_list = false;    ///< a list column of Parquet
+  int64_t most_items = 0;  ///< of such a column
+  int64_t integer_items = 0, items = 0;
+  std::array<ListFacts, kListSeparators.size()> lists;  ///< by separator
+
+  int64_t values() const { return rows - empty; }
+  /// Different values; an estimate beyond 65,536.
+  int64_t distinct() const { return distinct_.value(); }
+  /// The share of this column's values that stand in lists of `list`, as far as both were looked at. `separator`: the
+  /// index of its separator; any for a column of lists.
+  double share_in(const ColumnFacts& list, size_t separator) const;
+
+ private:
+  void add_text(std::string_view text);
+  void look_for_lists(std::string_view text);
+
+  DistinctCount distinct_{1 << 16};
+  std::array<std::unordered_set<uint64_t>, kListSeparators.size()> list_values_;
+  std::unordered_set<uint64_t> first_values_;
+  double last_ = std::numeric_limits<double>::quiet_NaN();
+  int64_t items_of_row_ = 0;
+};
+
+}  // namespace hctr

@@ -1,0 +1,246 @@
+#include "prepare/init/column_guess.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "config/json.h"
+
+namespace hctr {
+namespace {
+
+constexpr double kSkewed = 1.5;              // skewness beyond which a number is taken by its logarithm
+constexpr int64_t kMostNumberKeys = 10'000;  // different numbers that may each be a category
+constexpr int64_t kRowsPerKey = 5;           // and the rows that each of them has on average
+constexpr double kUnique = 0.9;              // share of different values from which on they are one row's own
+constexpr double kCounting = 0.75;           // share of rows that go on counting, or of a range that is there
+constexpr double kListCells = 0.05;          // share of cells with a separator from which on a column is of lists
+constexpr double kTextWords = 4;             // words of a value from which on it is free text
+
+double share(int64_t part, int64_t of) { return of == 0 ? 0 : static_cast<double>(part) / static_cast<double>(of); }
+std::string percent(double share) {
+  return share > 0 && share < 0.001 ? "less than 0.1 %" : cat(std::round(share * 1000) / 10, " %");
+}
+
+/// The number as a table has it: 17, 0.25, 1484705.
+std::string digits(double number) {
+  const bool whole = number == std::floor(number) && std::fabs(number) < 1e15;
+  return whole ? cat(static_cast<int64_t>(number)) : Json(number).text();
+}
+
+/// The words of a column's name in lower case: user_id, userId, "User ID" are user and id.
+std::vector<std::string> words_of(const std::string& name) {
+  std::vector<std::string> words(1);
+  char before = 0;
+  for (const char c : name) {
+    const auto u = static_cast<unsigned char>(c);
+    const bool starts = std::isupper(u) && std::islower(static_cast<unsigned char>(before));
+    if ((!std::isalnum(u) || starts) && !words.back().empty()) words.emplace_back();
+    if (std::isalnum(u)) words.back() += static_cast<char>(std::tolower(u));
+    before = c;
+  }
+  return words;
+}
+
+/// The word of a column's name that says that its numbers are names of things; empty: none.
+std::string word_of_ids(const std::string& name) {
+  static const std::vector<std::string> known = {"id",   "ids", "uid",  "code", "zip",    "zipcode", "postcode", "user",
+                                                 "item", "sku", "isbn", "key",  "device", "product", "customer", "ip"};
+  for (const std::string& word : words_of(name))
+    if (std::find(known.begin(), known.end(), word) != known.end()) return word;
+  return {};
+}
+
+bool named_as_time(const std::string& name) {
+  static const std::vector<std::string> known = {"time", "timestamp", "date",    "datetime",
+                                                 "ts",   "created",   "updated", "at"};
+  const std::vector<std::string> words = words_of(name);
+  return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+    return std::find(known.begin(), known.end(), word) != known.end();
+  });
+}
+
+/// "seconds" or "milliseconds" where all numbers are those since 1970 of years from 1980 to 2060; else empty.
+std::string unit_of_time(const ColumnFacts& facts) {
+  constexpr double from = 3.2e8, to = 2.84e9;
+  for (const auto& [unit, factor] : {std::pair{"seconds", 1.0}, {"milliseconds", 1e3}})
+    if (facts.least >= from * factor && facts.most <= to * factor) return unit;
+  return {};
+}
+
+/// The separator of a column whose cells are lists: values that come again in other lists.
+std::optional<size_t> list_separator(const ColumnFacts& facts) {
+  for (size_t s = 0; s < kListSeparators.size(); ++s) {
+    const ListFacts& list = facts.lists[s];
+    if (share(list.cells, facts.values()) < kListCells || list.looked_at == 0) continue;
+    const double different = share(list.distinct, list.looked_at);
+    const bool integers = list.integers == list.looked_at;
+    const char separator = kListSeparators[s];
+    const bool sure = separator == '|' || separator == ';' || separator == '^' || separator == '~';
+    // Words of a text come again too, and so do the parts of a place or a path: only integers are taken for lists
+    // between blanks, and with the other signs values must be fewer than the texts that they make up.
+    if (separator == ' ' && !integers) continue;
+    if (different > (sure ? 0.8 : 0.5)) continue;
+    if (!sure && !integers && 2 * list.distinct > std::min<int64_t>(facts.distinct(), list.looked_at)) continue;
+    return s;
+  }
+  return {};
+}
+
+/// Whether all cells are numbers with a comma in place of the point, as "1,5".
+bool has_decimal_commas(const ColumnFacts& facts) {
+  const ListFacts& commas = facts.lists[separator_index(',')];
+  return commas.cells > 0 && commas.most == 2 && commas.integers == commas.looked_at &&
+         facts.numbers + commas.cells == facts.values();
+}
+
+/// Guesses one column. Each step returns whether it has decided.
+class Guesser {
+ public:
+  Guesser(const std::string& name, const ColumnFacts& facts) : facts_(facts), ids_(word_of_ids(name)) {
+    guess_.name = name;
+    guess_.missing = facts.empty > 0;
+    named_as_time_ = named_as_time(name);
+    distinct_ = facts.distinct();
+    unique_ = share(distinct_, facts.values());
+  }
+
+  ColumnGuess guess() {
+    const bool decided = not_read() || column_of_lists() || nothing_to_learn() || all_numbers() || time_as_text() ||
+                         list_in_cells() || one_rows_own();
+    if (!decided) category(cat(distinct_, " different values", but_numbers()));
+    if (facts_.empty > 0 && guess_.kind != GuessedKind::left_out)
+      guess_.why += cat("; ", percent(share(facts_.empty, facts_.rows)), " missing");
+    return guess_;
+  }
+
+ private:
+  bool decide(GuessedKind kind, const std::string& why) {
+    guess_.kind = kind;
+    guess_.why = why;
+    return true;
+  }
+  bool leave_out(const std::string& why) { return decide(GuessedKind::left_out, "left out: " + why); }
+  bool category(const std::string& why) {
+    guess_.integers = facts_.integers == facts_.values() && facts_.negative == 0 && facts_.leading_zeros == 0;
+    return decide(GuessedKind::category, "category: " + why);
+  }
+
+  bool not_read() {
+    return !facts_.unread_type.empty() && leave_out(cat("columns of the type ", facts_.unread_type, " are not read"));
+  }
+
+  bool column_of_lists() {
+    if (!facts_.is_list) return false;
+    if (facts_.items == 0) return leave_out("all lists are empty");
+    guess_.most_items = facts_.most_items;
+    guess_.integers = facts_.integer_items == facts_.items;
+    return decide(GuessedKind::list,
+                  cat("list of categories: up to ", facts_.most_items, " in a row, ", distinct_, " different ones"));
+  }
+
+  bool nothing_to_learn() {
+    if (facts_.values() == 0) return leave_out("no row has a value");
+    if (distinct_ > 1) return false;
+    if (facts_.empty == 0 || facts_.fractions) return leave_out("all rows have the same value");
+    return category("one value, and missing ones");
+  }
+
+  bool all_numbers() {
+    if (facts_.numbers < facts_.values()) return false;
+    const bool whole = facts_.integers == facts_.values();
+    if (const std::string unit = whole ? unit_of_time(facts_) : "";
+        !unit.empty() && (named_as_time_ || distinct_ > kMostNumberKeys))
+      return decide(GuessedKind::time, cat("time: ", unit,
+                                           " since 1970, used as a number; hour or weekday would need "
+                                           "columns of their own"));
+    if (facts_.fractions) return whole && counts_rows() ? leave_out("id: integers that count the rows") : number(whole);
+    if (whole && facts_.leading_zeros > 0)
+      return unique_ > kUnique ? leave_out("id: digits with leading zeros, nearly every row has its own")
+                               : category(cat("digits with leading zeros, ", distinct_, " different ones"));
+    if (whole && counts_rows()) return leave_out("id: integers that count the rows");
+    if (whole && !ids_.empty() && distinct_ > 2)
+      return unique_ > kUnique ? leave_out(cat("id: nearly every row has its own, and the name has '", ids_, "'"))
+                               : category(cat("integers that are names, by '", ids_, "' in the name; ", distinct_,
+                                              " different ones"));
+    return number(whole);
+  }
+
+  bool number(bool whole) {
+    guess_.log = facts_.negative * 1000 < facts_.values() && facts_.plain.skewness() > kSkewed;
+    const bool few = !facts_.fractions && distinct_ <= (whole ? kMostNumberKeys : kMostNumberKeys / 100) &&
+                     distinct_ * kRowsPerKey <= facts_.values();
+    const std::string how = guess_.log ? ", by its logarithm: most values are small, some are large" : "";
+    const std::string range = cat(digits(facts_.least), " to ", digits(facts_.most));
+    if (few && (distinct_ > 2 || facts_.empty > 0))
+      return decide(GuessedKind::number_and_category,
+                    cat("number and category: ", distinct_, " different values, ", range, how));
+    return decide(GuessedKind::number, cat("number: ", range, how));
+  }
+
+  /// 1, 2, 3 ... in the order of the rows, or all in some range of it, each once; a tenth may be held out.
+  bool counts_rows() const {
+    const double range = facts_.most - facts_.least + 1;
+    return facts_.values() >= 20 && unique_ > kCounting &&
+           (share(facts_.rising, facts_.values()) > kCounting ||
+            (unique_ > 0.97 && static_cast<double>(distinct_) > kCounting * range));
+  }
+
+  bool list_in_cells() {
+    if (has_decimal_commas(facts_))
+      return leave_out("numbers with a comma in them, which are not read; write 1.5 or 1234");
+    const std::optional<size_t> s = list_separator(facts_);
+    if (!s) return false;
+    const ListFacts& list = facts_.lists[*s];
+    guess_.separator = kListSeparators[*s];
+    guess_.most_items = list.most;
+    guess_.integers = list.integers == list.looked_at;
+    return decide(GuessedKind::list, cat("list of categories: '", std::string(1, guess_.separator), "' in ",
+                                         percent(share(list.cells, facts_.values())), " of the cells, up to ",
+                                         list.most, " values, ", list.distinct, " different ones",
+                                         list.padded > 0 ? "; blanks behind the separator are part of a value" : ""));
+  }
+
+  bool time_as_text() {
+    if (share(facts_.times, facts_.values()) < 0.95) return false;
+    return leave_out(
+        "a date or time as text, which is not read; give it as a number, such as seconds since 1970, or its hour and "
+        "weekday as columns");
+  }
+
+  bool one_rows_own() {
+    const double words = share(facts_.words, facts_.values());
+    if (words >= kTextWords && unique_ > 0.5)
+      return leave_out(cat("text: ", std::round(words), " words a row, ", percent(unique_), " different"));
+    if (facts_.values() >= 20 && unique_ > kUnique)
+      return leave_out(cat("id: ", percent(unique_), " of the values are different", but_numbers()));
+    return false;
+  }
+
+  /// Says so where most values are numbers and some are not: the user may want to mend these.
+  std::string but_numbers() const {
+    if (2 * facts_.numbers < facts_.values()) return {};
+    return cat("; ", facts_.numbers, " of ", facts_.values(), " values are numbers, but not '", facts_.no_number, "'");
+  }
+
+  const ColumnFacts& facts_;
+  const std::string ids_;
+  bool named_as_time_ = false;
+  int64_t distinct_ = 0;
+  double unique_ = 0;
+  ColumnGuess guess_;
+};
+
+}  // namespace
+
+size_t separator_index(char separator) {
+  return static_cast<size_t>(std::find(kListSeparators.begin(), kListSeparators.end(), separator) -
+                             kListSeparators.begin());
+}
+
+ColumnGuess guess_column(const std::string& name, const ColumnFacts& facts) { return Guesser(name, facts).guess(); }
+
+}  // namespace hctr

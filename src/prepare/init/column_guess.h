@@ -1,0 +1,42 @@
+// What a column is, guessed from what one pass over the rows found.
+#pragma once
+
+#include <string>
+
+#include "prepare/init/column_facts.h"
+
+namespace hctr {
+
+enum class GuessedKind {
+  number,
+  category,
+  number_and_category,  ///< a number with few different values: used as both
+  list,
+  time,      ///< seconds or milliseconds since 1970, used as a number
+  left_out,  ///< ids, constants, free text, dates as text
+};
+
+struct ColumnGuess {
+  std::string name;
+  GuessedKind kind = GuessedKind::left_out;
+  std::string why;         ///< for people: the word for the kind, and the reason
+  bool log = false;        ///< of a number: most values are small and some are large
+  char separator = 0;      ///< of a list in a text
+  int64_t most_items = 1;  ///< of a list: in the longest one
+  bool integers = false;   ///< all values, or all of the lists, are integers of at least 0
+  bool missing = false;    ///< some rows have no value
+
+  bool is_number() const {
+    return kind == GuessedKind::number || kind == GuessedKind::number_and_category || kind == GuessedKind::time;
+  }
+  bool is_slot() const {
+    return kind == GuessedKind::category || kind == GuessedKind::number_and_category || kind == GuessedKind::list;
+  }
+};
+
+ColumnGuess guess_column(const std::string& name, const ColumnFacts&);
+
+/// The index of a list's separator among kListSeparators.
+size_t separator_index(char separator);
+
+}  // namespace hctr

@@ -1,0 +1,305 @@
+#include "prepare/init/init.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "config/problems.h"
+#include "data/io/set_files.h"
+#include "prepare/init/column_guess.h"
+#include "prepare/init/init_config.h"
+#include "prepare/init/parquet_pass.h"
+#include "prepare/init/text_pass.h"
+
+namespace hctr {
+namespace {
+
+/// Where what --init writes goes.
+struct Paths {
+  std::string stem;  ///< "conf/income" of conf/income.json; without --out the name of the data, in the working folder
+  std::string train, eval;
+};
+
+std::string delimiter_words(const std::string& delimiter) {
+  if (delimiter == ",") return "commas";
+  if (delimiter == "\t") return "tabs";
+  if (delimiter == ";") return "semicolons";
+  if (delimiter == " ") return "blanks";
+  return cat("'", delimiter, "'");
+}
+
+/// income of data/income.csv.gz.
+std::string bare_name(const fs::path& data) {
+  fs::path name = data.filename();
+  for (const char* ending : {".gz", ".zst", ".csv", ".tsv", ".txt", ".data", ".parquet"})
+    if (name.extension() == ending) name = name.stem();
+  return name.empty() ? "data" : name.string();
+}
+
+std::string command_of(const InitOptions& options) {
+  return cat("huge_ctr --init ", options.data, " --label ", options.label,
+             options.eval.empty() ? "" : cat(" --eval ", options.eval),
+             options.out.empty() ? "" : cat(" --out ", options.out));
+}
+
+void expect_none(const std::string& path) {
+  if (path.empty() || !fs::exists(path)) return;
+  throw Error(Kind::io,
+              cat("'", path, "' exists already and is not replaced; remove it, or name another config with --out"));
+}
+
+/// Whether a config can name the column: JSON is UTF-8.
+bool can_be_named(const std::string& column) {
+  const Json read = Json::parse(Json(column).text(), "name");
+  return *read.string() == column;
+}
+
+class Initializer {
+ public:
+  explicit Initializer(const InitOptions& options) : options_(options) {
+    if (!fs::exists(options.data))
+      throw Error(Kind::io, cat("cannot open '", options.data, "': there is no such file"));
+    if (fs::is_directory(options.data))
+      throw Error(Kind::usage, cat("'", options.data,
+                                   "' is a folder; name one file, or a list of files: the number of files in the first "
+                                   "line, then a path a line"));
+    if (!options.eval.empty() && !fs::exists(options.eval))
+      throw Error(Kind::io, cat("cannot open '", options.eval, "' of --eval: there is no such file"));
+    parquet_ = is_parquet(options.data);
+    choose_paths();
+  }
+
+  InitResult init() {
+    look_at_start();
+    SplitFiles split;
+    if (options_.eval.empty()) {
+      split.train = &files_.add(paths_.train);
+      split.eval = &files_.add(paths_.eval);
+    }
+    pass_ = parquet_ ? read_parquet_table({fs::path(options_.data)}, options_, split)
+                     : read_text_table(texts_, *plan_.layout, options_, split);
+    expect_few_bad_rows(pass_);
+    expect_rows();
+    decide();
+    InitResult result;
+    result.config = init_config(plan_);
+    report(result);
+    if (!options_.out.empty()) files_.add(options_.out).write(result.config);
+    for (AtomicFile& file : files_.files()) file.finish();
+    files_.commit();
+    return result;
+  }
+
+ private:
+  void choose_paths() {
+    const fs::path out = options_.out;
+    paths_.stem = options_.out.empty()
+                      ? bare_name(options_.data)
+                      : (out.extension() == ".json" ? fs::path(out).replace_extension() : out).string();
+    plan_.train = options_.data;
+    plan_.eval = options_.eval;
+    expect_none(options_.out);
+    if (!options_.eval.empty()) return;
+    const char* const ending = parquet_ ? ".parquet" : fs::path(options_.data).extension() == ".tsv" ? ".tsv" : ".csv";
+    plan_.train = paths_.train = paths_.stem + ".train" + ending;
+    plan_.eval = paths_.eval = paths_.stem + ".eval" + ending;
+    expect_none(paths_.train);
+    expect_none(paths_.eval);
+  }
+
+  void look_at_start() {
+    if (parquet_) return;
+    texts_ = text_files(options_.data, Log::to_stderr());
+    const std::string start = start_of_text(texts_[0]);
+    plan_.layout = in_context([&] { return cat("reading '", texts_[0].string(), "'"); },
+                              [&] { return guess_layout(start, options_.label); });
+    if (options_.positive) return;  // which may be rare
+    const LabelFacts first = first_labels(start, *plan_.layout, options_.label, {});
+    if (first.counts.size() > 1)  // what is missing is known before gigabytes are read
+      in_context([&] { return cat("looking at the first ", first.rows, " rows of '", texts_[0].string(), "'"); },
+                 [&] { choose_label(options_.label, first, {}, command_of(options_)); });
+  }
+
+  void expect_rows() const {
+    const int64_t rows = pass_.train_rows + pass_.eval_rows;
+    if (rows == 0 && pass_.without_label == 0)
+      throw Error(Kind::data, cat("'", options_.data, "' has no rows",
+                                  plan_.layout && plan_.layout->header ? " but a header" : ""));
+    if (rows == 0) throw Error(Kind::data, cat("label '", options_.label, "': no row has a value"));
+    if (pass_.labels.counts.size() == 1 && !pass_.label_marks.empty())
+      throw Error(Kind::data,
+                  cat("label '", options_.label, "': all rows have the value '", pass_.labels.counts.begin()->first,
+                      "' but for ", pass_.without_label, " with '", *pass_.label_marks.begin(),
+                      "', which means none; if it is a label, give it another text"));
+    if (!options_.eval.empty()) return;
+    std::set<std::string> labels;
+    for (const LabelFacts* facts : {&pass_.labels, &pass_.held_out_labels})
+      for (const auto& [text, count] : facts->counts) labels.insert(text);
+    if (labels.size() > 1 && std::min(pass_.labels.counts.size(), pass_.held_out_labels.counts.size()) < 2)
+      throw Error(Kind::data,
+                  cat("'", options_.data, "' has ", rows, " rows, and the tenth that is held out, ", pass_.eval_rows,
+                      ", or the rest does not have both labels; give evaluation rows with --eval FILE"));
+  }
+
+  void expect_columns_to_leave_out() const {
+    for (const std::string& name : options_.leave_out)
+      if (std::find(pass_.columns.begin(), pass_.columns.end(), name) == pass_.columns.end())
+        throw Error(Kind::usage,
+                    cat("--leave-out ", name, ": there is no such column", did_you_mean(name, pass_.columns, 3)));
+  }
+
+  void decide() {
+    expect_columns_to_leave_out();
+    plan_.model = options_.model;
+    plan_.label = choose_label(options_.label, pass_.labels, options_.positive, command_of(options_));
+    plan_.train_rows = pass_.train_rows;
+    plan_.eval_rows = pass_.eval_rows;
+    plan_.snapshot_prefix = cat("runs/", fs::path(paths_.stem).filename().string(), "_model/");
+    plan_.skip_bad_rows = !options_.eval.empty() && (pass_.bad_rows > 0 || pass_.without_label > 0);
+    for (size_t i = 0; i < pass_.columns.size(); ++i)
+      if (i != pass_.label_column) add_guess(i);
+    choose_missing();
+    if (options_.model == InitModel::din) choose_items();
+    if (!options_.eval.empty()) check_eval();
+  }
+
+  void add_guess(size_t i) {
+    const ColumnFacts& facts = pass_.facts[i];
+    const std::string& name = pass_.columns[i];
+    ColumnGuess& guess = plan_.columns.emplace_back(guess_column(name, facts));
+    const bool in_cells = !facts.is_list && guess.separator != 0;
+    plan_.distinct.push_back(in_cells ? facts.lists[separator_index(guess.separator)].distinct : facts.distinct());
+    if (parquet_ && !options_.eval.empty()) expect_as_read(guess, facts);
+    const auto leave_out = [&](const char* why) {
+      guess.kind = GuessedKind::left_out;
+      guess.why = cat("left out: ", why);
+    };
+    if (std::count(pass_.columns.begin(), pass_.columns.end(), name) > 1) leave_out("several columns have this name");
+    if (!can_be_named(name)) leave_out("its name is not UTF-8; save the table as UTF-8");
+    if (std::count(options_.leave_out.begin(), options_.leave_out.end(), name) > 0) leave_out("by --leave-out");
+    if (guess.kind != GuessedKind::left_out && plan_.layout && facts.padded > 0) plan_.layout->grammar.trim = true;
+  }
+
+  /// The texts that are to count as empty cells, in columns that are used and among labels.
+  void choose_missing() {
+    std::set<std::string> marks = pass_.label_marks;
+    size_t at = 0;
+    for (size_t i = 0; i < pass_.columns.size(); ++i) {
+      if (i == pass_.label_column || plan_.columns[at++].kind == GuessedKind::left_out) continue;
+      for (const auto& [mark, count] : pass_.facts[i].marks) marks.insert(mark);
+    }
+    marks.erase(plan_.label.text.value_or(""));
+    plan_.missing.assign(marks.begin(), marks.end());
+    if (parquet_ && !options_.eval.empty() && !pass_.label_marks.empty())
+      throw Error(Kind::data, cat("label '", options_.label, "' has '", *pass_.label_marks.begin(),
+                                  "' for a missing one, which is not read from Parquet; make these nulls"));
+  }
+
+  void check_eval() const {
+    std::vector<std::string> used = {plan_.label.column};
+    for (const ColumnGuess& guess : plan_.columns)
+      if (guess.kind != GuessedKind::left_out) used.push_back(guess.name);
+    if (parquet_)
+      check_eval_parquet(options_.eval, used);
+    else
+      check_eval_text(options_.eval, *plan_.layout, used, plan_.label, pass_.labels);
+  }
+
+  /// Parquet files that are not written anew still have what the reader does not take for missing.
+  static void expect_as_read(ColumnGuess& guess, const ColumnFacts& facts) {
+    if (facts.not_finite > 0 && guess.is_number()) {
+      guess.kind = GuessedKind::left_out;
+      guess.why =
+          cat("left out: ", facts.not_finite, " values are NaN or infinite, which are not read; make them nulls");
+    } else if (!facts.marks.empty() && guess.is_number()) {
+      guess.kind = GuessedKind::category;
+      guess.why += cat("; as a category alone: numbers with '", facts.marks.begin()->first,
+                       "' among them are not read from Parquet; make these nulls");
+    }
+  }
+
+  /// The list of integers, and the column of integers most of whose values are among its values.
+  void choose_items() {
+    double best = 0;
+    bool any_list = false;
+    const auto facts_of = [&](size_t i) -> const ColumnFacts& {
+      return pass_.facts[i < pass_.label_column ? i : i + 1];
+    };
+    for (size_t l = 0; l < plan_.columns.size(); ++l) {
+      const ColumnGuess& list = plan_.columns[l];
+      any_list = any_list || list.kind == GuessedKind::list;
+      if (list.kind != GuessedKind::list || !list.integers) continue;
+      for (size_t i = 0; i < plan_.columns.size(); ++i) {
+        const ColumnGuess& item = plan_.columns[i];
+        const bool integers =
+            item.integers || (item.kind == GuessedKind::number_and_category &&
+                              facts_of(i).integers == facts_of(i).values() && facts_of(i).negative == 0);
+        if (item.kind == GuessedKind::list || !item.is_slot() || !integers) continue;
+        const size_t separator = list.separator == 0 ? 0 : separator_index(list.separator);
+        const double share = facts_of(i).share_in(facts_of(l), separator);
+        const double fit = share * std::log1p(static_cast<double>(plan_.distinct[i]));
+        if (share < 0.5 || fit <= best) continue;
+        best = fit;
+        plan_.history = l;
+        plan_.item = i;
+      }
+    }
+    if (!any_list)
+      throw Error(Kind::usage,
+                  "--template din needs a column of lists, such as the items that a user had before, and there is "
+                  "none; try --template wdl");
+    if (!plan_.history)
+      throw Error(
+          Kind::usage,
+          "--template din needs a list of integers, such as the items that a user had before, and a column of integers "
+          "with the same ids, such as the item that is offered; there are no two such columns; try --template wdl");
+  }
+
+  void report(InitResult& result) const {
+    const auto say = [&](const std::string& line) { result.report.push_back(line); };
+    if (plan_.layout)
+      say(cat(options_.data, ": cells between ", delimiter_words(plan_.layout->delimiter),
+              plan_.layout->header ? ", names in the first line" : ", no header: columns go by their numbers",
+              plan_.layout->grammar.trim ? ", blanks around cells are dropped" : "", ", ", pass_.columns.size(),
+              " columns"));
+    else
+      say(cat(options_.data, ": Parquet, ", pass_.columns.size(), " columns"));
+    if (!plan_.missing.empty()) {
+      std::string marks;
+      for (const std::string& mark : plan_.missing) marks += cat(marks.empty() ? "" : ", ", "'", mark, "'");
+      say(cat("missing values: empty cells and ", marks));
+    }
+    say(cat("label ", plan_.label.column, ": ", plan_.label.why));
+    for (const ColumnGuess& guess : plan_.columns) say(cat("  ", guess.name, ": ", guess.why));
+    if (plan_.history)
+      say(cat("history ", plan_.columns[*plan_.history].name, ", item ", plan_.columns[*plan_.item].name));
+    const char* const skipped = options_.eval.empty() ? "left out" : "skipped in training";
+    if (pass_.bad_rows > 0) say(cat(pass_.bad_rows, " bad rows are ", skipped, ": ", pass_.first_bad));
+    if (pass_.without_label > 0) say(cat(pass_.without_label, " rows without a label are ", skipped));
+    if (options_.eval.empty())
+      say(cat("rows: ", pass_.train_rows, " to train on in ", paths_.train, ", ", pass_.eval_rows,
+              " to evaluate on in ", paths_.eval, "; a row's own bytes decide"));
+    else
+      say(cat("rows: ", pass_.train_rows, " to train on; ", options_.eval, " to evaluate on"));
+    const InitSchedule schedule = schedule_of(plan_);
+    say(cat("model: ", name_of(plan_.model), ", at most ", schedule.epochs, schedule.epochs == 1 ? " pass" : " passes",
+            " in batches of ", schedule.batch, "; the model of the best evaluation is kept"));
+    say(cat("now: huge_ctr --train ", options_.out.empty() ? "CONFIG" : options_.out));
+  }
+
+  const InitOptions& options_;
+  bool parquet_ = false;
+  Paths paths_;
+  std::vector<fs::path> texts_;
+  FileSet files_;
+  TablePass pass_;
+  InitPlan plan_;
+};
+
+}  // namespace
+
+InitResult init(const InitOptions& options) { return Initializer(options).init(); }
+
+}  // namespace hctr

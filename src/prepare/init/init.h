@@ -1,0 +1,34 @@
+// From a table of the user's own to a config that trains: what the columns are, the rows held out for evaluation, a
+// model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "prepare/init/model_layers.h"
+
+namespace hctr {
+
+struct InitOptions {
+  std::string data;                     ///< text of separated values, plain or compressed, or a Parquet file
+  std::string label;                    ///< a column: its name, or its number from 1 on where there is no header
+  std::optional<std::string> positive;  ///< the label's text that means 1, or of ratings the least number
+  std::string eval;                     ///< evaluation rows; empty: a tenth of `data` is held out
+  InitModel model = InitModel::wide_deep;
+  std::vector<std::string> leave_out;  ///< columns that are not to be used
+  std::string out;                     ///< the config; empty: only returned
+};
+
+struct InitResult {
+  std::string config;               ///< JSON text
+  std::vector<std::string> report;  ///< a line for each column and file: what was decided, and why
+};
+
+/// Reads the data once. Without `eval` it writes the rows for training and those held out to two files beside `out`, or
+/// into the working folder: which row is held out follows from its bytes alone. Files appear together, when all are
+/// complete, and none replaces another. Errors: Error(usage) for a label, positive label or model that the data do not
+/// fit, saying what would; Error(io); Error(data) for data that cannot be read or learned from.
+InitResult init(const InitOptions&);
+
+}  // namespace hctr

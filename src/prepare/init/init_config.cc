@@ -1,0 +1,227 @@
+#include "prepare/init/init_config.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "prepare/init/wide_json.h"
+
+namespace hctr {
+namespace {
+
+using Object = Json::Object;
+
+constexpr int64_t kMostKept = 200;          // keys of a list that are used
+constexpr int64_t kMostHistory = 50;        // the same of a history, which costs a network each
+constexpr int64_t kMostShuffled = 1 << 18;  // rows of the shuffle's window
+constexpr int64_t kMostEvaluated = 1'000'000;
+constexpr const char* kMissingKey = "(missing)";
+
+Json names(const std::vector<const ColumnGuess*>& columns) {
+  Json array(Json::Array{});
+  for (const ColumnGuess* column : columns) array.add(column->name);
+  return array;
+}
+
+/// The sections "dense" and "slots" of csv and parquet, and the limits of the slots.
+class Columns {
+ public:
+  explicit Columns(const InitPlan& plan) : plan_(plan) {
+    if (plan.history) {
+      add_items(plan.columns[*plan.history]);
+      add_items(plan.columns[*plan.item]);
+    }
+    add_dense(false);
+    add_dense(true);
+    for (const bool missing : {false, true})
+      add_slots(missing, 0, [&](const ColumnGuess& c) { return c.kind != GuessedKind::list && c.missing == missing; });
+    for (const char separator : separators())
+      for (const bool missing : {false, true})
+        add_slots(missing, separator, [&](const ColumnGuess& c) {
+          return c.kind == GuessedKind::list && c.separator == separator && c.missing == missing;
+        });
+  }
+
+  Json dense{Json::Array{}}, slots{Json::Array{}}, nnz{Json::Array{}};
+  int64_t dense_count = 0, slot_count = 0;  // slots but for items
+  int64_t kept = 1;                         // the most keys that are kept of one of them
+  bool lists = false;                       // one of them may have several keys
+
+ private:
+  bool is_item(const ColumnGuess& column) const {
+    return plan_.history && (&column == &plan_.columns[*plan_.history] || &column == &plan_.columns[*plan_.item]);
+  }
+
+  /// Different separators of the lists; in Parquet 0 alone.
+  std::vector<char> separators() const {
+    std::vector<char> found;
+    for (const ColumnGuess& column : plan_.columns)
+      if (column.kind == GuessedKind::list && std::find(found.begin(), found.end(), column.separator) == found.end())
+        found.push_back(column.separator);
+    return found;
+  }
+
+  void add_dense(bool log) {
+    std::vector<const ColumnGuess*> group;
+    for (const ColumnGuess& column : plan_.columns)
+      if (column.is_number() && column.log == log) group.push_back(&column);
+    if (group.empty()) return;
+    dense_count += static_cast<int64_t>(group.size());
+    dense.add(Json(Object{{"columns", names(group)},
+                          {"transform", log ? Json(Json::Array{"log", "standardize"}) : Json("standardize")}}));
+  }
+
+  template <class Belongs>
+  void add_slots(bool missing, char separator, const Belongs& belongs) {
+    std::vector<const ColumnGuess*> group;
+    for (const ColumnGuess& column : plan_.columns)
+      if (column.is_slot() && !is_item(column) && belongs(column)) group.push_back(&column);
+    if (group.empty()) return;
+    slot_count += static_cast<int64_t>(group.size());
+    Json section(Object{{"columns", names(group)}});
+    if (!plan_.layout) section.set("keys", "hash");
+    if (separator != 0) section.set("separator", std::string(1, separator));
+    if (missing)
+      section.set("default", kMissingKey);
+    else if (!plan_.layout)
+      section.set("default", "");  // later rows may have nulls
+    slots.add(std::move(section));
+    for (const ColumnGuess* column : group) {
+      const bool list = column->kind == GuessedKind::list;
+      lists = lists || list;
+      nnz.add(list ? std::max<int64_t>(1000, 4 * column->most_items) : int64_t{1});
+      kept = std::max(kept, std::min(column->most_items, kMostKept));
+    }
+  }
+
+  /// Slots whose keys are the numbers themselves, so that both have the same.
+  void add_items(const ColumnGuess& column) {
+    Json section(Object{{"columns", names({&column})}, {"keys", "number"}});
+    if (column.separator != 0) section.set("separator", std::string(1, column.separator));
+    if (!plan_.layout) section.set("default", "");
+    slots.add(std::move(section));
+  }
+
+  const InitPlan& plan_;
+};
+
+int64_t power_of_two_near(double x) { return int64_t{1} << static_cast<int>(std::lround(std::log2(std::max(x, 1.0)))); }
+
+int64_t history_kept(const InitPlan& plan) { return std::min(plan.columns[*plan.history].most_items, kMostHistory); }
+
+void expect_columns(const InitPlan& plan, const Columns& columns) {
+  if (columns.dense_count + columns.slot_count == 0 && !plan.history)
+    throw Error(Kind::data, "every column but the label was left out, so there is nothing to learn from");
+  if (plan.model == InitModel::dlrm && (columns.dense_count == 0 || columns.slot_count == 0))
+    throw Error(Kind::usage, cat("--template dlrm needs numbers and categories, and there are no ",
+                                 columns.dense_count == 0 ? "numbers" : "categories", "; try --template wdl"));
+}
+
+Json solver(const InitPlan& plan, const InitSchedule& schedule) {
+  const int64_t steps = schedule.steps_per_epoch * schedule.epochs;
+  const int64_t evaluations = schedule.epochs > 3 ? 1 : 2;  // an epoch
+  Json section(Object{{"display", std::max<int64_t>(1, steps / 20)},
+                      {"num_epochs", schedule.epochs},
+                      {"batchsize", schedule.batch},
+                      {"batchsize_eval", std::max<int64_t>(1024, schedule.batch)},
+                      {"eval_interval", std::max<int64_t>(1, schedule.steps_per_epoch / evaluations)},
+                      {"eval_metrics", Json(Json::Array{"AUC", "AverageLoss"})},
+                      {"early_stopping", Json(Object{{"metric", "AUC"}, {"patience", 3}})},
+                      {"snapshot_prefix", plan.snapshot_prefix},
+                      {"input_key_type", "I64"},
+                      {"seed", 1}});
+  if (plan.eval_rows > kMostEvaluated) section.set("max_eval_samples", kMostEvaluated);
+  return section;
+}
+
+/// Adam, with a rate that rises over the first twentieth of the run and falls to a hundredth.
+Json optimizer(const InitSchedule& schedule) {
+  const double rate = 0.001 * std::sqrt(std::max(1.0, static_cast<double>(schedule.batch) / 512));
+  return Json(Object{{"type", "Adam"},
+                     {"update_type", "Local"},
+                     {"adam_hparam", Json(Object{{"learning_rate", std::round(rate * 1e5) / 1e5},
+                                                 {"warmup_steps", "5%"},
+                                                 {"decay", "linear"},
+                                                 {"end_lr", std::round(rate * 1e3) / 1e5}})}});
+}
+
+Json format_section(const InitPlan& plan, const Columns& columns) {
+  Json section(Object{});
+  if (plan.layout) {
+    const TextLayout& layout = *plan.layout;
+    if (layout.delimiter != ",") section.set("delimiter", layout.delimiter);
+    if (layout.delimiter.size() == 1 && layout.grammar.quote == 0) section.set("quote", "");
+    if (!layout.header) section.set("header", false);
+    if (layout.grammar.trim) section.set("trim", true);
+    if (!plan.missing.empty()) {
+      Json marks(Json::Array{});
+      for (const std::string& mark : plan.missing) marks.add(mark);
+      section.set("missing", std::move(marks));
+    }
+  }
+  section.set("labels", Json(Json::Array{plan.label.json()}));
+  section.set("dense", columns.dense);
+  section.set("slots", columns.slots);
+  return section;
+}
+
+Json data_layer(const InitPlan& plan, const Columns& columns) {
+  Json layer(Object{{"type", "Data"},
+                    {"format", plan.layout ? "Csv" : "Parquet"},
+                    {"source", plan.train},
+                    {"eval_source", plan.eval},
+                    {"shuffle", std::min(plan.train_rows, kMostShuffled)}});
+  if (plan.skip_bad_rows) layer.set("bad_records", "skip");
+  layer.set(plan.layout ? "csv" : "parquet", format_section(plan, columns));
+  layer.set("label", Json(Object{{"top", "label"}, {"label_dim", 1}}));
+  layer.set("dense", Json(Object{{"top", "dense"}, {"dense_dim", columns.dense_count}}));
+  Json inputs(Json::Array{});
+  if (plan.history) {
+    const int64_t most = std::max<int64_t>(1000, 4 * plan.columns[*plan.history].most_items);
+    inputs.add(Json(Object{{"top", "items"},
+                           {"slot_num", 2},
+                           {"nnz_per_slot", Json(Json::Array{Json(most), Json(1)})},
+                           {"keep_last", history_kept(plan)}}));
+  }
+  if (columns.slot_count > 0) {
+    Json keys(Object{
+        {"top", "keys"}, {"slot_num", columns.slot_count}, {"nnz_per_slot", columns.lists ? columns.nnz : Json(1)}});
+    if (columns.lists) keys.set("keep_first", columns.kept);
+    inputs.add(std::move(keys));
+  }
+  layer.set("sparse", std::move(inputs));
+  return layer;
+}
+
+}  // namespace
+
+InitSchedule schedule_of(const InitPlan& plan) {
+  InitSchedule schedule;
+  const auto rows = static_cast<double>(plan.train_rows);
+  double keys = 0;
+  for (size_t i = 0; i < plan.columns.size(); ++i)
+    if (plan.columns[i].is_slot()) keys += static_cast<double>(plan.distinct[i]);
+  // Where there are more keys than rows, a second look at a row finds vectors that know it by heart.
+  const bool many_keys = keys > 0.5 * rows;
+  schedule.rare_keys = many_keys;
+  schedule.batch = std::clamp<int64_t>(power_of_two_near(rows / 160), 16, 4096);
+  schedule.epochs = many_keys ? (rows < 1e7 ? 3 : 1) : rows < 2e5 ? 12 : rows < 2e6 ? 6 : rows < 2e7 ? 3 : 1;
+  schedule.steps_per_epoch = std::max<int64_t>(1, (plan.train_rows + schedule.batch - 1) / schedule.batch);
+  return schedule;
+}
+
+std::string init_config(const InitPlan& plan) {
+  const Columns columns(plan);
+  expect_columns(plan, columns);
+  const InitSchedule schedule = schedule_of(plan);
+  const ModelInputs inputs{.dense = columns.dense_count,
+                           .slots = columns.slot_count,
+                           .history = plan.history ? history_kept(plan) : 0,
+                           .rare_keys = schedule.rare_keys};
+  Json layers(Json::Array{data_layer(plan, columns)});
+  for (Json& layer : model_layers(plan.model, inputs)) layers.add(std::move(layer));
+  return wide_json(Json(
+      Object{{"solver", solver(plan, schedule)}, {"optimizer", optimizer(schedule)}, {"layers", std::move(layers)}}));
+}
+
+}  // namespace hctr

@@ -1,0 +1,39 @@
+// The config for a table whose columns are known.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "prepare/init/column_guess.h"
+#include "prepare/init/init.h"
+#include "prepare/init/label_guess.h"
+#include "prepare/init/text_layout.h"
+
+namespace hctr {
+
+/// What a config is made of.
+struct InitPlan {
+  InitModel model = InitModel::wide_deep;
+  std::string train, eval;           ///< files
+  std::optional<TextLayout> layout;  ///< none: Parquet
+  std::vector<std::string> missing;  ///< texts that mean a missing value
+  bool skip_bad_rows = false;        ///< the files still have them
+  LabelChoice label;
+  std::vector<ColumnGuess> columns;       ///< but for the label, in the order of the table
+  std::vector<int64_t> distinct;          ///< [columns] different values
+  int64_t train_rows = 0, eval_rows = 0;  ///< eval_rows 0: not known
+  std::string snapshot_prefix;
+  std::optional<size_t> history, item;  ///< din: a list, and the column whose values its values are
+};
+
+/// The shares of a run that are epochs and batches of it.
+struct InitSchedule {
+  int64_t batch = 0, epochs = 0, steps_per_epoch = 0;
+  bool rare_keys = false;  ///< there are so many keys that those that come seldom only learn noise
+};
+InitSchedule schedule_of(const InitPlan&);
+
+/// The config as JSON text. Errors: Error(usage) for a model that needs columns which are not there.
+std::string init_config(const InitPlan&);
+
+}  // namespace hctr

@@ -1,0 +1,171 @@
+#include "prepare/init/label_guess.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <iterator>
+
+#include "base/error.h"
+#include "data/text_values.h"
+#include "prepare/init/column_facts.h"
+
+namespace hctr {
+namespace {
+
+/// As a word of a shell.
+std::string quoted_word(const std::string& text) {
+  const bool plain =
+      std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_'; });
+  if (plain && !text.empty()) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+bool all_numbers(const LabelFacts& facts) { return facts.numbers == facts.rows; }
+
+double number_of(const std::string& text) {
+  double number = 0;
+  return read_number(text, number) ? number : std::nan("");
+}
+
+/// "'no' (90 rows), 'yes' (10)".
+std::string listed(const LabelFacts& facts) {
+  std::string text;
+  size_t count = 0;
+  for (const auto& [value, rows] : facts.counts) {
+    if (++count > 10) return text + ", ...";
+    text += cat(text.empty() ? "" : ", ", "'", value.substr(0, 40), "' (", rows, count == 1 ? " rows)" : ")");
+  }
+  return text;
+}
+
+/// The number whose share of rows at or above it is nearest to one half, or the mean where there are too many numbers.
+std::string middle_of(const LabelFacts& facts) {
+  if (facts.counts.size() > LabelFacts::kMostLabels) return cat(facts.sum / static_cast<double>(facts.rows));
+  std::map<double, std::pair<std::string, int64_t>> by_number;
+  for (const auto& [text, rows] : facts.counts) {
+    auto& [first, count] = by_number[number_of(text)];
+    first = text;
+    count += rows;
+  }
+  std::string best;
+  double distance = 2;
+  int64_t above = facts.rows;
+  for (const auto& [number, value] : by_number) {
+    const double away = std::fabs(static_cast<double>(above) / static_cast<double>(facts.rows) - 0.5);
+    if (away < distance) {
+      distance = away;
+      best = value.first;
+    }
+    above -= value.second;
+  }
+  return best;
+}
+
+/// The value in the data that --positive means, which may be the same number in other digits.
+std::optional<std::string> find_value(const LabelFacts& facts, const std::string& positive) {
+  if (facts.counts.contains(positive)) return positive;
+  const double number = number_of(positive);
+  for (const auto& [text, rows] : facts.counts)
+    if (number_of(text) == number) return text;
+  return {};
+}
+
+std::string in_percent(double share) { return cat(std::round(share * 1000) / 10, " %"); }
+
+}  // namespace
+
+void LabelFacts::add(std::string_view text) {
+  ++rows;
+  double number = 0;
+  if (read_number(text, number)) {
+    ++numbers;
+    sum += number;
+  }
+  const auto found = counts.find(std::string(text));
+  if (found != counts.end())
+    ++found->second;
+  else if (counts.size() <= kMostLabels)
+    counts.emplace(text, 1);
+}
+
+bool is_missing_label(std::string_view text, const std::optional<std::string>& positive) {
+  return text.empty() || (is_missing_mark(text) && text != positive.value_or(""));
+}
+
+bool LabelChoice::is_positive(const std::string& label) const {
+  if (text) return label == *text;
+  return number_of(label) >= at_least.value_or(0.5);
+}
+
+Json LabelChoice::json() const {
+  if (text) return Json(Json::Object{{"column", column}, {"positive", *text}});
+  if (at_least)
+    return Json(Json::Object{{"column", column}, {"positive", Json(Json::Object{{"at_least", *at_least}})}});
+  return Json(column);
+}
+
+LabelChoice choose_label(const std::string& column, const LabelFacts& facts, const std::optional<std::string>& positive,
+                         const std::string& command) {
+  const std::string label = cat("label '", column, "'");
+  const auto with = [&](const std::string& value) { return cat(command, " --positive ", quoted_word(value)); };
+  if (facts.rows == 0) throw Error(Kind::data, cat(label, ": no row has a value"));
+  if (facts.counts.size() == 1)
+    throw Error(Kind::data, cat(label, ": all rows have the value ", listed(facts), ", so there is nothing to learn"));
+  const bool numbers = all_numbers(facts), two = facts.counts.size() == 2;
+  const bool zero_or_one = numbers && std::all_of(facts.counts.begin(), facts.counts.end(), [](const auto& value) {
+                             return number_of(value.first) == 0 || number_of(value.first) == 1;
+                           });
+  LabelChoice choice{.column = column};
+  if (!positive) {
+    if (zero_or_one) {
+      choice.why = "the numbers 0 and 1";
+    } else if (two) {
+      const auto second = std::next(facts.counts.begin());
+      throw Error(Kind::usage, cat(label, " has two values, ", listed(facts), ": say which one is positive\n  ",
+                                   with(facts.counts.begin()->first), "\n  ", with(second->first)));
+    } else if (numbers) {
+      throw Error(Kind::usage, cat(label, " has the numbers ", listed(facts),
+                                   ": say from which one on a row is positive, such as\n  ", with(middle_of(facts))));
+    } else {
+      const auto most = std::max_element(facts.counts.begin(), facts.counts.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
+      throw Error(Kind::usage,
+                  cat(label, " has more than two values, ", listed(facts),
+                      ": say which one is positive; all others are negative then, such as\n  ", with(most->first)));
+    }
+  } else {
+    const std::optional<std::string> value = find_value(facts, *positive);
+    const double number = number_of(*positive);
+    if (numbers && std::isnan(number))
+      throw Error(Kind::usage, cat("--positive ", quoted_word(*positive), ": ", label, " has numbers, ", listed(facts),
+                                   "; say the least of them that is positive"));
+    // Of two numbers the larger one; of more, all that are at least as large.
+    const bool largest = numbers && std::all_of(facts.counts.begin(), facts.counts.end(),
+                                                [&](const auto& other) { return number_of(other.first) <= number; });
+    if (numbers && (!two || largest)) {
+      choice.at_least = number;
+      choice.why = cat("positive from ", *positive, " on");
+    } else if (value) {
+      choice.text = value;
+      choice.why = cat("positive where it is '", *value, "'");
+    } else {
+      throw Error(Kind::usage, cat("--positive ", quoted_word(*positive), ": ", label, " has no such value; it has ",
+                                   listed(facts)));
+    }
+  }
+  int64_t positives = 0, known = 0;
+  for (const auto& [value, rows] : facts.counts) {
+    known += rows;
+    if (choice.is_positive(value)) positives += rows;
+  }
+  if (positives == 0 || positives == known)
+    throw Error(Kind::usage, cat("--positive ", quoted_word(positive.value_or("")), ": then ",
+                                 positives == 0 ? "no" : "every", " row is positive; ", label, " has ", listed(facts)));
+  choice.why +=
+      cat(", ", in_percent(static_cast<double>(positives) / static_cast<double>(known)), " of the rows are positive");
+  return choice;
+}
+
+}  // namespace hctr

@@ -1,0 +1,25 @@
+// The layers of a first model for a table, by template.
+#pragma once
+
+#include <cstdint>
+
+#include "config/json.h"
+
+namespace hctr {
+
+enum class InitModel { wide_deep, deepfm, dcn, dlrm, din };
+
+/// What the Data layer gives: label, dense [dense], keys [slots], and for din history and item.
+struct ModelInputs {
+  int64_t dense = 0;       ///< dense values
+  int64_t slots = 0;       ///< slots of the sparse input "keys"
+  int64_t history = 0;     ///< din: keys that are kept of the list, the first slot of "items"; the second has one
+  bool rare_keys = false;  ///< keys that come seldom get no row
+};
+
+/// The layers behind the Data layer, up to the loss.
+Json::Array model_layers(InitModel, const ModelInputs&);
+/// "Wide & Deep", "DLRM", ...
+const char* name_of(InitModel);
+
+}  // namespace hctr

@@ -1,0 +1,233 @@
+#include "prepare/init/parquet_pass.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "base/random.h"
+#include "data/parquet/parquet_file.h"
+#include "data/parquet/parquet_values.h"
+#include "data/text_values.h"
+#include "prepare/init/parquet_split.h"
+#include "prepare/init/text_layout.h"
+
+namespace hctr {
+namespace {
+
+/// An item as text: of a fraction the shortest that gives it again.
+std::string_view text_of(const ParquetField& field, const ParquetValues& values, int64_t item, char (&memory)[24]) {
+  if (!is_float(field.type)) return digits_at(field.type, values, item, memory);
+  char* const begin = memory;
+  const double number = number_at(field.type, values, item);
+  const auto written = field.type == ParquetType::f64
+                           ? std::to_chars(begin, begin + sizeof memory, number)
+                           : std::to_chars(begin, begin + sizeof memory, static_cast<float>(number));
+  return {begin, static_cast<size_t>(written.ptr - begin)};
+}
+
+/// A value, but for NaN and the infinities.
+bool has_number_or_text(const ParquetField& field, const ParquetValues& values, int64_t row) {
+  return has_value(values, row) && (!is_float(field.type) || std::isfinite(number_at(field.type, values, row)));
+}
+
+/// Calls visit(item) for each item of a row that has a value.
+template <class Visit>
+void for_each_item(const ParquetField& field, const ParquetValues& values, int64_t row, const Visit& visit) {
+  if (!has_value(values, row)) return;
+  if (!field.list) return visit(row);
+  for (int32_t i = values.list[row]; i < values.list[row + 1]; ++i)
+    if (has_item(values, i)) visit(i);
+}
+
+/// The columns of a file that are read, in the order of the first file.
+struct ReadFile {
+  std::shared_ptr<ParquetFile> file;
+  std::vector<int64_t> fields;  // indices
+};
+
+std::vector<ParquetField> fields_of(const ParquetFile& file) {
+  return {file.info().fields, file.info().fields + file.info().field_count};
+}
+
+/// Pieces of the columns of one row group, all of the same rows.
+class GroupReader {
+ public:
+  GroupReader(const ReadFile& file, int64_t group, std::string name) : name_(std::move(name)) {
+    for (const int64_t field : file.fields) {
+      ParquetColumn* column = nullptr;
+      expect_done(file.file->open_column(group, field, column));
+      columns_.emplace_back(column);
+    }
+    owners_.resize(columns_.size());
+    values_.resize(columns_.size());
+  }
+  ~GroupReader() { drop(); }
+  GroupReader(const GroupReader&) = delete;
+
+  const std::vector<ParquetValues>& next() {
+    drop();
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      expect_done(columns_[c]->read(values_[c], owners_[c]));
+      if (values_[c].rows != values_[0].rows)
+        throw Error(Kind::data, cat("'", name_, "': columns of different lengths in one row group"));
+    }
+    return values_;
+  }
+
+ private:
+  void expect_done(const char* problem) const {
+    if (problem) throw Error(Kind::data, cat("cannot read '", name_, "': ", problem));
+  }
+  void drop() {
+    for (void*& owner : owners_)
+      if (void* const mine = std::exchange(owner, nullptr)) parquet_plugin().drop(mine);
+  }
+
+  std::string name_;
+  std::vector<std::unique_ptr<ParquetColumn>> columns_;
+  std::vector<void*> owners_;
+  std::vector<ParquetValues> values_;
+};
+
+class ParquetTableReader {
+ public:
+  ParquetTableReader(const std::vector<fs::path>& files, const InitOptions& options, const SplitFiles& split)
+      : files_(files), options_(options) {
+    first_ = open_parquet(files[0]);
+    for (const ParquetField& field : fields_of(*first_)) {
+      pass_.columns.emplace_back(field.name);
+      ColumnFacts& facts = pass_.facts.emplace_back();
+      facts.fractions = is_float(field.type);
+      if (field.type == ParquetType::other || (field.list && is_float(field.type))) {
+        facts.unread_type = field.said;
+        continue;
+      }
+      read_.push_back(pass_.columns.size() - 1);
+      fields_.push_back(field);
+    }
+    expect_label(options.label, pass_.columns, false);
+    pass_.label_column = static_cast<size_t>(std::find(pass_.columns.begin(), pass_.columns.end(), options.label) -
+                                             pass_.columns.begin());
+    const auto label = std::find(read_.begin(), read_.end(), pass_.label_column);
+    label_ = static_cast<size_t>(label - read_.begin());
+    if (label == read_.end() || fields_[label_].list)
+      throw Error(Kind::usage,
+                  cat("--label ", options.label, ": the column holds ", first_->info().fields[pass_.label_column].said,
+                      ", but a label is one number or text a row"));
+    if (split.train) train_.emplace(*split.train, fields_, label_);
+    if (split.eval) eval_.emplace(*split.eval, fields_, label_);
+  }
+
+  TablePass read() {
+    int64_t rows = 0, done = 0;
+    std::vector<ReadFile> opened;
+    for (const fs::path& path : files_) rows += opened.emplace_back(open(path)).file->info().rows;
+    Progress progress("Looking at the rows", "rows", rows);
+    for (size_t f = 0; f < files_.size(); ++f)
+      for (int64_t g = 0; g < opened[f].file->info().group_count; ++g) {
+        GroupReader group(opened[f], g, files_[f].string());
+        for (int64_t left = opened[f].file->info().groups[g].rows; left > 0;) {
+          const std::vector<ParquetValues>& values = group.next();
+          if (values[0].rows == 0)
+            throw Error(Kind::data, cat("'", files_[f].string(), "' has fewer rows than its footer says"));
+          for (int64_t r = 0; r < values[0].rows; ++r) add_row(values, r);
+          left -= values[0].rows;
+          progress.update(done += values[0].rows);
+        }
+      }
+    progress.finish();
+    if (train_) train_->finish();
+    if (eval_) eval_->finish();
+    return std::move(pass_);
+  }
+
+ private:
+  ReadFile open(const fs::path& path) {
+    ReadFile opened{path == files_[0] ? first_ : open_parquet(path), {}};
+    const std::vector<ParquetField> fields = fields_of(*opened.file);
+    for (const ParquetField& wanted : fields_) {
+      const auto found = std::find_if(fields.begin(), fields.end(), [&](const ParquetField& field) {
+        return std::string_view(field.name) == wanted.name && field.type == wanted.type && field.list == wanted.list;
+      });
+      if (found == fields.end())
+        throw Error(Kind::data, cat("'", path.string(), "' has no column '", wanted.name, "' of the type ", wanted.said,
+                                    ", as '", files_[0].string(), "' has"));
+      opened.fields.push_back(found - fields.begin());
+    }
+    return opened;
+  }
+
+  void add_row(const std::vector<ParquetValues>& values, int64_t row) {
+    char memory[24];
+    std::string_view label;
+    for_each_item(fields_[label_], values[label_], row,
+                  [&](int64_t item) { label = text_of(fields_[label_], values[label_], item, memory); });
+    if (is_missing_label(label, options_.positive)) {
+      ++pass_.without_label;
+      if (!label.empty()) pass_.label_marks.emplace(label);
+      return;
+    }
+    if (eval_ && is_held_out(hash_of(values, row))) {
+      ++pass_.eval_rows;
+      pass_.held_out_labels.add(label);
+      return eval_->add(values, row);
+    }
+    ++pass_.train_rows;
+    pass_.labels.add(label);
+    if (train_) train_->add(values, row);
+    for (size_t c = 0; c < fields_.size(); ++c)
+      if (c != label_) add_value(fields_[c], values[c], row, pass_.facts[read_[c]]);
+  }
+
+  static void add_value(const ParquetField& field, const ParquetValues& values, int64_t row, ColumnFacts& facts) {
+    char memory[24];
+    if (field.list) {
+      for_each_item(field, values, row, [&](int64_t item) { facts.add_item(text_of(field, values, item, memory)); });
+      return facts.end_list();
+    }
+    const bool finite = has_number_or_text(field, values, row);
+    facts.not_finite += !finite && has_value(values, row);
+    facts.add(finite ? text_of(field, values, row, memory) : std::string_view());
+  }
+
+  uint64_t hash_of(const std::vector<ParquetValues>& values, int64_t row) const {
+    uint64_t hash = kHoldOutSeed;
+    char memory[24];
+    for (size_t c = 0; c < fields_.size(); ++c) {
+      hash = mix64(hash + c);
+      for_each_item(fields_[c], values[c], row,
+                    [&](int64_t item) { hash = text_hash(text_of(fields_[c], values[c], item, memory), hash); });
+    }
+    return hash;
+  }
+
+  const std::vector<fs::path>& files_;
+  const InitOptions& options_;
+  TablePass pass_;
+  std::shared_ptr<ParquetFile> first_;
+  std::vector<size_t> read_;          // the columns that are read
+  std::vector<ParquetField> fields_;  // and their fields, of the first file
+  size_t label_ = 0;                  // index of the label among them
+  std::optional<ParquetSplitWriter> train_, eval_;
+};
+
+}  // namespace
+
+TablePass read_parquet_table(const std::vector<fs::path>& files, const InitOptions& options, const SplitFiles& split) {
+  return ParquetTableReader(files, options, split).read();
+}
+
+void check_eval_parquet(const fs::path& path, const std::vector<std::string>& columns) {
+  const std::shared_ptr<ParquetFile> file = open_parquet(path);
+  const std::vector<ParquetField> fields = fields_of(*file);
+  for (const std::string& column : columns)
+    if (std::none_of(fields.begin(), fields.end(), [&](const ParquetField& field) { return field.name == column; }))
+      throw Error(Kind::data,
+                  cat("'", path.string(), "' of --eval has no column '", column, "', as the training rows have"));
+}
+
+}  // namespace hctr

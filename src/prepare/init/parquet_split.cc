@@ -1,0 +1,124 @@
+#include "prepare/init/parquet_split.h"
+
+#include <cmath>
+
+#include "base/error.h"
+#include "data/parquet/parquet_file.h"
+#include "data/parquet/parquet_values.h"
+#include "prepare/init/column_facts.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kSplitGroupRows = 128 << 10;
+constexpr size_t kMostColumnBytes = 256 << 20;  // offsets of texts have 32 bits
+
+void push_bit(std::vector<uint8_t>& bits, int64_t at, bool bit) {
+  if (at % 8 == 0) bits.push_back(0);
+  bits.back() = static_cast<uint8_t>(bits.back() | (bit << (at % 8)));
+}
+
+}  // namespace
+
+void ParquetColumnRows::clear() {
+  rows_ = items_ = 0;
+  valid_rows_.clear();
+  valid_items_.clear();
+  values_.clear();
+  list_.assign(1, 0);
+  text_.assign(1, 0);
+}
+
+void ParquetColumnRows::add(const ParquetValues& values, int64_t row) {
+  bool valid = has_value(values, row);
+  if (valid && !field_.list && is_float(field_.type)) valid = std::isfinite(number_at(field_.type, values, row));
+  if (valid && !field_.list && !label_ && field_.type == ParquetType::text)
+    valid = !is_missing_mark(without_blanks(text_at(values, row)));
+  push_bit(valid_rows_, rows_++, valid);
+  if (!field_.list) return add_item(values, row);
+  if (valid)
+    for (int32_t i = values.list[row]; i < values.list[row + 1]; ++i) {
+      push_bit(valid_items_, items_, has_item(values, i));
+      add_item(values, i);
+    }
+  list_.push_back(static_cast<int32_t>(items_));
+}
+
+void ParquetColumnRows::add_item(const ParquetValues& values, int64_t item) {
+  if (field_.type == ParquetType::boolean) {
+    push_bit(values_, items_, number_at(field_.type, values, item) != 0);
+  } else if (field_.type == ParquetType::text) {
+    const std::string_view text = text_at(values, item);
+    values_.insert(values_.end(), text.begin(), text.end());
+    text_.push_back(static_cast<int32_t>(values_.size()));
+  } else {
+    with_values(field_.type, values.values, [&](const auto* from) {
+      const auto* bytes = reinterpret_cast<const uint8_t*>(from + item);
+      values_.insert(values_.end(), bytes, bytes + sizeof *from);
+    });
+  }
+  ++items_;
+}
+
+ParquetValues ParquetColumnRows::values() const {
+  return {.rows = rows_,
+          .valid_rows = valid_rows_.data(),
+          .list = field_.list ? list_.data() : nullptr,
+          .valid_items = field_.list ? valid_items_.data() : nullptr,
+          .values = values_.data(),
+          .text = field_.type == ParquetType::text ? text_.data() : nullptr};
+}
+
+ParquetSplitWriter::ParquetSplitWriter(AtomicFile& file, const std::vector<ParquetField>& fields, size_t label)
+    : file_(file) {
+  names_.reserve(fields.size());  // the fields below point to them
+  std::vector<ParquetField> written;
+  for (const ParquetField& field : fields) {
+    names_.emplace_back(field.name);
+    written.push_back({names_.back().c_str(), field.type, field.list, "", true});
+    columns_.emplace_back(written.back(), columns_.size() == label);
+  }
+  const ParquetSink sink{this, [](void* self, const void* bytes, int64_t count) {
+                           auto* const mine = static_cast<ParquetSplitWriter*>(self);
+                           try {
+                             mine->file_.write(bytes, static_cast<size_t>(count));
+                             return true;
+                           } catch (...) {  // exceptions must not cross Arrow
+                             mine->failure_ = std::current_exception();
+                             return false;
+                           }
+                         }};
+  ParquetWriter* made = nullptr;
+  expect_done(parquet_plugin().create(written.data(), static_cast<int64_t>(written.size()), 1, sink, &made));
+  writer_.reset(made);
+}
+
+void ParquetSplitWriter::add(const std::vector<ParquetValues>& columns, int64_t row) {
+  bool full = ++rows_ == kSplitGroupRows;
+  for (size_t c = 0; c < columns_.size(); ++c) {
+    columns_[c].add(columns[c], row);
+    full = full || columns_[c].bytes() > kMostColumnBytes;
+  }
+  if (full) write_group();
+}
+
+void ParquetSplitWriter::write_group() {
+  if (rows_ == 0) return;
+  std::vector<ParquetValues> values;
+  for (const ParquetColumnRows& column : columns_) values.push_back(column.values());
+  expect_done(writer_->write(values.data(), rows_));
+  for (ParquetColumnRows& column : columns_) column.clear();
+  rows_ = 0;
+}
+
+void ParquetSplitWriter::finish() {
+  write_group();
+  expect_done(writer_->finish());
+}
+
+void ParquetSplitWriter::expect_done(const char* problem) {
+  if (failure_) std::rethrow_exception(failure_);
+  if (problem) throw Error(Kind::io, cat("cannot write '", file_.path().string(), "': ", problem));
+}
+
+}  // namespace hctr

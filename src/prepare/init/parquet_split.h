@@ -1,0 +1,61 @@
+// Writes chosen rows of Parquet columns to a file of the same columns.
+#pragma once
+
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "data/parquet/parquet_plugin.h"
+
+namespace hctr {
+
+/// Rows of one column, one after the other. NaN, the infinities, and texts that say that a value is
+/// missing become nulls.
+class ParquetColumnRows {
+ public:
+  /// `label`: texts stay as they are.
+  ParquetColumnRows(const ParquetField& field, bool label) : field_(field), label_(label) { clear(); }
+
+  void add(const ParquetValues&, int64_t row);
+  void clear();
+  /// Views of the rows, until the next call.
+  ParquetValues values() const;
+  size_t bytes() const { return values_.size(); }
+
+ private:
+  void add_item(const ParquetValues&, int64_t item);
+
+  ParquetField field_;
+  bool label_;
+  int64_t rows_ = 0, items_ = 0;
+  std::vector<uint8_t> valid_rows_, valid_items_;  // bits
+  std::vector<int32_t> list_, text_;
+  std::vector<uint8_t> values_;  // of booleans bits
+};
+
+/// A file with the given fields. Errors: Error(io) from every member.
+class ParquetSplitWriter {
+ public:
+  /// `label`: the index of the label's field.
+  ParquetSplitWriter(AtomicFile&, const std::vector<ParquetField>&, size_t label);
+
+  /// Adds a row: of each column the values that hold it, and its number in them.
+  void add(const std::vector<ParquetValues>& columns, int64_t row);
+  /// Writes the rows that are left, and the footer.
+  void finish();
+
+ private:
+  void write_group();
+  void expect_done(const char* problem);
+
+  AtomicFile& file_;
+  std::vector<std::string> names_;
+  std::vector<ParquetColumnRows> columns_;
+  int64_t rows_ = 0;
+  std::exception_ptr failure_;
+  std::unique_ptr<ParquetWriter> writer_;  // declared last: its destructor may write
+};
+
+}  // namespace hctr

@@ -1,0 +1,27 @@
+// How a text of separated values is laid out, guessed from its first bytes.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/text_grammar.h"
+
+namespace hctr {
+
+struct TextLayout {
+  std::string delimiter;  ///< one character, or "::"
+  TextGrammar grammar;    ///< the same, with the quote and whether cells are trimmed
+  bool header = false;
+  std::vector<std::string> columns;  ///< of the header, else "1", "2", ...
+};
+
+/// `start`: the first bytes of the content, which end with a record. `label`: the column of that name is among those of
+/// a right guess. Errors: Error(data) without the file's name, for what is no such text; Error(usage) for a label that
+/// is no column, naming those that are.
+TextLayout guess_layout(std::string_view start, const std::string& label);
+
+/// Errors: Error(usage), naming the columns and the nearest.
+void expect_label(const std::string& label, const std::vector<std::string>& columns, bool numbered);
+
+}  // namespace hctr

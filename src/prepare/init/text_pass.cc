@@ -1,0 +1,162 @@
+#include "prepare/init/text_pass.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "data/io/byte_stream.h"
+#include "data/text/text_cutters.h"
+#include "data/text_values.h"
+
+namespace hctr {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+/// The record's bytes without its line end.
+std::string_view bare_record(const char* begin, const char* end) {
+  if (end > begin && end[-1] == '\n') --end;
+  if (end > begin && end[-1] == '\r') --end;
+  return {begin, static_cast<size_t>(end - begin)};
+}
+
+/// Calls visit(record's bytes, cells, problem, line) for each record of a file but blank lines.
+template <class Visit>
+void for_each_record(const fs::path& path, const TextGrammar& grammar, const std::function<void(int64_t)>& done,
+                     const Visit& visit) {
+  StreamCutter cutter(path, grammar, 0);
+  RecordSplitter splitter(grammar);
+  int64_t lines = 1;
+  bool first = true;
+  for (Chunk chunk; cutter.next(chunk); first = false) {
+    const char* p = reinterpret_cast<const char*>(chunk.buffer.data());
+    const char *const begin = p, *const end = p + chunk.bytes;
+    if (first && std::string_view(p, static_cast<size_t>(chunk.bytes)).starts_with(kByteOrderMark))
+      p += kByteOrderMark.size();
+    while (p < end) {
+      const char* next = splitter.split(p, end);
+      const std::string_view record = bare_record(p, next);
+      const auto line = [&, p] { return lines + std::count(begin, p, '\n'); };
+      if (splitter.unclosed())
+        throw Error(Kind::data, cat("'", path.string(), "' line ", line(), ": ", splitter.problem()));
+      if (!is_blank(splitter.cells())) visit(record, splitter.cells(), splitter.problem(), line);
+      p = next;
+    }
+    lines += std::count(begin, end, '\n');
+    done(cutter.consumed().value_or(0));
+  }
+}
+
+size_t column_index(const std::vector<std::string>& columns, const std::string& name) {
+  return static_cast<size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
+}
+
+void write_record(AtomicFile* file, std::string_view record) {
+  if (!file) return;
+  file->write(record);
+  file->write("\n");
+}
+
+}  // namespace
+
+std::string start_of_text(const fs::path& path) {
+  constexpr size_t most = 1 << 20;
+  std::string start(most, '\0');
+  start.resize(open_stream(path)->read(reinterpret_cast<std::byte*>(start.data()), most));
+  if (start.size() == most) start.resize(start.rfind('\n') == start.npos ? most : start.rfind('\n') + 1);
+  return start;
+}
+
+LabelFacts first_labels(const std::string& start, const TextLayout& layout, const std::string& label,
+                        const std::optional<std::string>& positive) {
+  const size_t column = column_index(layout.columns, label);
+  LabelFacts facts;
+  bool header = layout.header;
+  RecordSplitter splitter(layout.grammar);
+  for (const char *p = start.data(), *const end = p + start.size(); p < end;) {
+    p = splitter.split(p, end);
+    if (is_blank(splitter.cells()) || splitter.cells().size() != layout.columns.size() || std::exchange(header, false))
+      continue;
+    const std::string_view text = without_blanks(splitter.cells()[column]);
+    if (!is_missing_label(text, positive)) facts.add(text);
+  }
+  return facts;
+}
+
+TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& layout, const InitOptions& options,
+                          const SplitFiles& split) {
+  TablePass pass;
+  pass.columns = layout.columns;
+  pass.facts.resize(layout.columns.size());
+  pass.label_column = column_index(layout.columns, options.label);
+  int64_t bytes = 0, before = 0;
+  for (const fs::path& file : files) bytes += stream_bytes(file);
+  Progress progress("Looking at the rows", "bytes", bytes);
+  for (const fs::path& file : files) {
+    bool header = layout.header;
+    const auto add_row = [&](std::string_view record, std::span<const std::string_view> cells,
+                             const std::string& problem, const auto& line) {
+      if (header) {
+        header = false;
+        if (std::equal(cells.begin(), cells.end(), layout.columns.begin(), layout.columns.end())) {
+          if (file == files[0]) {
+            write_record(split.train, record);
+            write_record(split.eval, record);
+          }
+          return;
+        }
+        throw Error(Kind::data, cat("'", file.string(), "' line ", line(), ": the columns are not those of '",
+                                    files[0].string(), "'"));
+      }
+      if (!problem.empty() || cells.size() != layout.columns.size()) {
+        if (pass.bad_rows++ == 0)
+          pass.first_bad =
+              cat("'", file.string(), "' line ", line(), ": ",
+                  problem.empty() ? cat("expected ", layout.columns.size(), " cells, found ", cells.size()) : problem);
+        return;
+      }
+      const std::string_view text = without_blanks(cells[pass.label_column]);
+      if (is_missing_label(text, options.positive)) {
+        ++pass.without_label;
+        if (!text.empty()) pass.label_marks.emplace(text);
+        return;
+      }
+      if (split.eval && is_held_out(text_hash(record, kHoldOutSeed))) {
+        ++pass.eval_rows;
+        pass.held_out_labels.add(text);
+        return write_record(split.eval, record);
+      }
+      ++pass.train_rows;
+      pass.labels.add(text);
+      write_record(split.train, record);
+      for (size_t i = 0; i < cells.size(); ++i)
+        if (i != pass.label_column) pass.facts[i].add(cells[i]);
+    };
+    for_each_record(file, layout.grammar, [&](int64_t done) { progress.update(before + done); }, add_row);
+    before += stream_bytes(file);
+  }
+  progress.finish();
+  return pass;
+}
+
+void check_eval_text(const fs::path& path, const TextLayout& layout, const std::vector<std::string>& used,
+                     const LabelChoice& choice, const LabelFacts& labels) {
+  const TextLayout own = in_context([&] { return cat("reading '", path.string(), "' of --eval"); },
+                                    [&] { return guess_layout(start_of_text(path), choice.column); });
+  for (const std::string& column : used)
+    if (std::find(own.columns.begin(), own.columns.end(), column) == own.columns.end())
+      throw Error(Kind::data,
+                  cat("'", path.string(), "' of --eval has no column '", column, "', as the training rows have"));
+  if (own.header != layout.header || own.delimiter != layout.delimiter)
+    throw Error(Kind::data, cat("'", path.string(),
+                                "' of --eval is laid out in another way than the training rows: both need the same "
+                                "separator, and a header or none"));
+  if (!choice.text || labels.counts.size() > LabelFacts::kMostLabels) return;
+  for (const auto& [text, rows] : first_labels(start_of_text(path), own, choice.column, choice.text).counts)
+    if (!labels.counts.contains(text))
+      throw Error(Kind::data, cat("'", path.string(), "' of --eval: label '", choice.column, "' has the value '",
+                                  text.substr(0, 40), "', which no training row has; both need the same words"));
+}
+
+}  // namespace hctr

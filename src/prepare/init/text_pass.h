@@ -1,0 +1,27 @@
+// The pass over a text of separated values.
+#pragma once
+
+#include "prepare/init/init.h"
+#include "prepare/init/table_pass.h"
+#include "prepare/init/text_layout.h"
+
+namespace hctr {
+
+/// The first megabyte of a text's content, up to its last line end. Errors: Error(io), Error(data).
+std::string start_of_text(const fs::path&);
+
+/// The labels of the first rows of a text.
+LabelFacts first_labels(const std::string& start, const TextLayout&, const std::string& label,
+                        const std::optional<std::string>& positive);
+
+/// Reads every row once. Rows are written to `split` as they are, under the header of the first file. Errors:
+/// Error(io); Error(data) naming file and line.
+TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout&, const InitOptions&,
+                          const SplitFiles& split);
+
+/// Checks the first rows of an evaluation text: it has the columns `used`, and labels that `choice` knows. Errors:
+/// Error(data), Error(io).
+void check_eval_text(const fs::path&, const TextLayout&, const std::vector<std::string>& used,
+                     const LabelChoice& choice, const LabelFacts& labels);
+
+}  // namespace hctr

@@ -1,0 +1,20 @@
+// Where the configs of several runs differ.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/json.h"
+
+namespace hctr {
+
+struct ConfigDifference {
+  std::string place;                ///< "/optimizer/adam_hparam/learning_rate"; layers by their first top
+  std::vector<std::string> values;  ///< of each config, as JSON; empty: it has none
+};
+
+/// The places whose values are not equal in all of them, in the order of the first config that has them. A config that
+/// is null is unknown, and left out of the comparison.
+std::vector<ConfigDifference> config_differences(const std::vector<Json>& configs);
+
+}  // namespace hctr

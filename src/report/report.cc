@@ -1,0 +1,69 @@
+// --report: reads the runs, scores with their models and writes the page.
+#include "hctr/report.h"
+
+#include <set>
+
+#include "base/build_info.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/wall_time.h"
+#include "report/config_differences.h"
+#include "report/page.h"
+#include "report/run_data.h"
+
+namespace hctr {
+namespace {
+
+/// Gives runs of one name those of their paths.
+void name_runs(std::vector<RunData>& runs) {
+  std::multiset<std::string> names;
+  for (const RunData& run : runs) names.insert(run.name);
+  for (RunData& run : runs)
+    if (names.count(run.name) > 1 || run.name.empty() || run.name == ".")
+      run.name = run.folder.lexically_normal().string();
+}
+
+Json differences_json(const std::vector<RunData>& runs) {
+  std::vector<Json> configs;
+  for (const RunData& run : runs) configs.push_back(run.config);
+  Json all(Json::Array{});
+  for (const ConfigDifference& difference : config_differences(configs)) {
+    Json values(Json::Array{});
+    for (const std::string& value : difference.values) values.add(value);
+    all.add(Json(Json::Array{difference.place, std::move(values)}));
+  }
+  return all;
+}
+
+}  // namespace
+
+RunReportSummary report_runs(const RunReportOptions& options) {
+  if (options.runs.empty()) throw Error(Kind::usage, "--report needs the folder of a run");
+  RunReportSummary summary;
+  std::vector<RunData> runs;
+  for (const fs::path& folder : options.runs) runs.push_back(read_run(folder));
+  name_runs(runs);
+  create_parent_folder(options.out);
+  AtomicFile file(options.out);  // before anything takes long
+  for (RunData& run : runs)
+    if (options.scores && !score_run(run, options)) {
+      summary.interrupted = true;
+      return summary;
+    }
+  Json all(Json::Array{});
+  std::string title;
+  for (const RunData& run : runs) {
+    all.add(page_json(run));
+    title += cat(title.empty() ? "" : ", ", run.name);
+    for (const std::string& note : run.notes) summary.notes.push_back(cat(run.name, ": ", note));
+  }
+  file.write(page_html(title, Json(Json::Object{{"schema", 1},
+                                                {"program", cat("huge_ctr ", version())},
+                                                {"made", utc_text(unix_time())},
+                                                {"runs", std::move(all)},
+                                                {"differences", differences_json(runs)}})));
+  file.commit();
+  return summary;
+}
+
+}  // namespace hctr

@@ -1,0 +1,85 @@
+#include "report/run_data.h"
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace hctr {
+namespace {
+
+constexpr const char* kMetricsName = "metrics.jsonl";
+
+/// A file of the run; null and a note where it is missing or broken.
+Json read_part(const RunData& run, const char* name, const char* without, std::vector<std::string>& notes) {
+  const fs::path file = run.folder / name;
+  if (!fs::exists(file)) {
+    if (*without != '\0') notes.push_back(cat("no ", name, ": ", without));
+    return {};
+  }
+  try {
+    Json json = Json::read_file(file);
+    if (!json.object()) throw Error(Kind::data, cat("holds ", json.kind(), ", not an object"));
+    return json;
+  } catch (const Error& error) {
+    notes.push_back(cat(name, " cannot be read: ", error.what()));
+    return {};
+  }
+}
+
+}  // namespace
+
+RunData read_run(const fs::path& folder) {
+  const fs::path metrics = folder / kMetricsName;
+  if (!fs::exists(metrics))
+    throw Error(Kind::usage, cat("'", folder.string(), "' is no run folder: it holds no ", kMetricsName,
+                                 fs::is_directory(folder) ? "" : " (there is no such folder)"));
+  const fs::path whole = (folder / "").lexically_normal().parent_path();
+  RunData run{.folder = folder, .name = whole.filename().string()};
+  run.log = read_metrics_log(metrics);
+  run.notes = run.log.notes;
+  run.summary = read_part(run, "summary.json", "the run goes on, was killed or ended with an error", run.notes);
+  run.config = read_part(run, "config.json", "the config is not known", run.notes);
+  run.about = read_part(run, "run.json", "command line, host and versions are not known", run.notes);
+  run.profile = read_part(run, "profile.json", "", run.notes);
+  if (run.log.lines > 0 && !run.log.training.contains("loss"))
+    run.notes.emplace_back("no losses: the run was shorter than \"display\", which is the distance of its lines");
+  if (run.log.lines > 0 && run.log.metrics.empty() && run.log.not_numbers.empty())
+    run.notes.emplace_back("no evaluation: \"eval_source\" or \"eval_interval\" is missing, or the run was too short");
+  for (const auto& [name, count] : run.log.not_numbers)
+    run.notes.push_back(cat("metric ", name, " had no value in ", count, count == 1 ? " evaluation" : " evaluations",
+                            ": the labels were of one class, or a prediction was no number"));
+  return run;
+}
+
+bool score_run(RunData& run, const RunReportOptions& options) {
+  if (run.config.is_null()) {
+    run.notes.emplace_back("scores are left out: without config.json the model is not known");
+    return true;
+  }
+  SampleOptions sample;
+  static_cast<JobOptions&>(sample) = options;
+  sample.config = run.folder / "config.json";
+  sample.strict = false;
+  sample.model = run.folder.string();
+  sample.rows = options.rows;
+  sample.importance = options.importance;
+  try {
+    run.scored = score_sample(sample);
+    return !run.scored->interrupted;
+  } catch (const Error& error) {
+    if (error.kind() == Kind::bug || error.kind() == Kind::interrupted) throw;
+    run.notes.push_back(cat("scores are left out: ", error.what()));
+  }
+  return true;
+}
+
+std::string end_of(const RunData& run) {
+  const Json* interrupted = run.summary.find("interrupted");
+  const Json* metric = run.summary.find("stopped_at");
+  if (metric && metric->string())
+    return *metric->string() == "early_stopping" ? "stopped early" : cat("ended at ", *metric->string());
+  if (!run.summary.is_null())
+    return interrupted && interrupted->boolean() && *interrupted->boolean() ? "stopped on request" : "finished";
+  return run.log.lines == 0 ? "nothing recorded" : "no end recorded";
+}
+
+}  // namespace hctr

@@ -1,0 +1,45 @@
+#include "train/column_facts.h"
+
+#include "base/error.h"
+#include "data/formats/first_rows.h"
+#include "model/model_manifest.h"
+#include "train/trainer_parts.h"
+
+namespace hctr {
+namespace {
+
+KeyWidth key_width_of(const Config& config) { return reader_options(config, 1).key_width; }
+
+}  // namespace
+
+std::vector<ColumnStatistics> training_statistics(const Config& config, const ResumePoint* from, const Log& log) {
+  const DataSection& data = config.data;
+  if (!needs_statistics(data)) return {};
+  if (from)
+    return select_statistics(data, statistics_of(from->manifest), cat("the checkpoint '", from->folder.string(), "'"));
+  const SolverSection& solver = config.solver;
+  if (solver.dense_model_file.empty()) return learn_statistics(data, key_width_of(config), log);
+  const auto manifest = manifest_of(solver.dense_model_file);
+  const bool other_network = !solver.load_layers.empty();  // which may have had other columns
+  if (other_network && (!manifest || manifest->statistics.empty()))
+    return learn_statistics(data, key_width_of(config), log);
+  return select_statistics(data, manifest ? manifest->statistics : std::vector<ColumnStatistics>(),
+                           cat("the model '", solver.dense_model_file, "'"));
+}
+
+void broadcast_statistics(Communicator& comm, const std::vector<ColumnStatistics>& of_rank_0, Config& config) {
+  if (!needs_statistics(config.data)) return;
+  const std::string text = comm.broadcast(comm.rank() == 0 ? to_json(of_rank_0).text() : "", 0);
+  config.data.statistics = column_statistics(Json::parse(text, "the statistics of rank 0"));
+}
+
+void check_training_labels(const Config& config, const Log& log) {
+  check_positives(config.data, training_source(config.data), key_width_of(config), log);
+}
+
+void check_evaluation_labels(const Config& config, const Log& log) {
+  if (config.data.eval_source.empty()) return;
+  check_positives(config.data, evaluation_source(config.data), key_width_of(config), log);
+}
+
+}  // namespace hctr

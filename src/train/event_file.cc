@@ -1,0 +1,135 @@
+#include "train/event_file.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/wall_time.h"
+
+namespace hctr {
+namespace {
+
+constexpr std::array<uint32_t, 256> castagnoli_table() {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t value = byte;
+    for (int bit = 0; bit < 8; ++bit) value = (value >> 1) ^ (value & 1 ? 0x82f63b78u : 0);
+    table[byte] = value;
+  }
+  return table;
+}
+
+void append_fixed(std::string& to, uint64_t value, int bytes) {
+  for (int b = 0; b < bytes; ++b) to.push_back(static_cast<char>(value >> (8 * b)));
+}
+
+void append_varint(std::string& to, uint64_t value) {
+  for (; value > 127; value >>= 7) to.push_back(static_cast<char>((value & 127) | 128));
+  to.push_back(static_cast<char>(value));
+}
+
+enum WireType { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+void append_tag(std::string& to, int field, WireType type) {
+  append_varint(to, static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(type));
+}
+void append_bytes(std::string& to, int field, std::string_view value) {
+  append_tag(to, field, bytes);
+  append_varint(to, value.size());
+  to += value;
+}
+
+/// Event { double wall_time = 1; int64 step = 2; ... }
+std::string begin_event(double unix_seconds, int64_t step) {
+  std::string event;
+  append_tag(event, 1, fixed64);
+  append_fixed(event, std::bit_cast<uint64_t>(unix_seconds), 8);
+  append_tag(event, 2, varint);
+  append_varint(event, static_cast<uint64_t>(step));
+  return event;
+}
+
+uint32_t masked(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
+
+}  // namespace
+
+uint32_t crc32c(std::string_view bytes_to_check) {
+  static constexpr auto kTable = castagnoli_table();
+  uint32_t crc = ~0u;
+  for (const char byte : bytes_to_check) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<uint8_t>(byte)) & 255];
+  return ~crc;
+}
+
+std::string tf_record(std::string_view content) {
+  std::string record;
+  append_fixed(record, content.size(), 8);
+  append_fixed(record, masked(crc32c(record)), 4);
+  record += content;
+  append_fixed(record, masked(crc32c(content)), 4);
+  return record;
+}
+
+std::vector<std::pair<std::string, double>> scalars_of(const Json& line) {
+  std::vector<std::pair<std::string, double>> scalars;
+  const Json* kind = line.find("kind");
+  if (!kind || !kind->string() || !line.object()) return scalars;
+  const bool table = *kind->string() == "table";
+  if (!table && *kind->string() != "train" && *kind->string() != "eval") return scalars;
+  std::string prefix = *kind->string() + "/";
+  if (const Json* name = table ? line.find("table") : nullptr; name && name->string()) prefix += *name->string() + "/";
+  for (const auto& [name, value] : *line.object())
+    if (value.is_number() && name != "iteration" && name != "seconds" && name != "seconds_left")
+      scalars.emplace_back(prefix + name, value.number());
+  return scalars;
+}
+
+EventFile::EventFile(const fs::path& folder, int64_t first_step, const Log& log) : log_(log) {
+  char host[256] = "host";
+  (void)::gethostname(host, sizeof host - 1);
+  const double now = unix_time();
+  const std::string base = cat("events.out.tfevents.", static_cast<int64_t>(now), ".", host, ".", ::getpid());
+  path_ = folder / base;
+  for (int n = 2; fs::exists(path_); ++n) path_ = folder / cat(base, ".", n);
+  file_.reset(std::fopen(path_.c_str(), "wbe"));
+  if (!file_) throw Error(Kind::io, cat("cannot write '", path_.string(), "': ", std::strerror(errno)));
+  std::string version = begin_event(now, 0);
+  append_bytes(version, 3, "brain.Event:2");
+  append(version);
+  if (first_step <= 0) return;
+  std::string start = begin_event(now, first_step), session;
+  append_tag(session, 1, varint);
+  append_varint(session, 1);  // SessionLog { START }
+  append_bytes(start, 7, session);
+  append(start);
+}
+
+void EventFile::add(const Json& line, double unix_seconds) {
+  const auto scalars = scalars_of(line);
+  const Json* iteration = line.find("iteration");
+  if (!file_ || scalars.empty() || !iteration || !iteration->integer()) return;
+  std::string summary;
+  for (const auto& [name, number] : scalars) {
+    std::string value;  // Value { string tag = 1; float simple_value = 2; }
+    append_bytes(value, 1, name);
+    append_tag(value, 2, fixed32);
+    append_fixed(value, std::bit_cast<uint32_t>(static_cast<float>(number)), 4);
+    append_bytes(summary, 1, value);
+  }
+  std::string event = begin_event(unix_seconds, *iteration->integer());
+  append_bytes(event, 5, summary);
+  append(event);
+}
+
+void EventFile::append(const std::string& event) {
+  const std::string record = tf_record(event);
+  if (std::fwrite(record.data(), 1, record.size(), file_.get()) == record.size() && std::fflush(file_.get()) == 0)
+    return;
+  log_.warning("cannot write '", path_.string(), "': ", std::strerror(errno), "; training goes on without its events");
+  file_.reset();
+}
+
+}  // namespace hctr

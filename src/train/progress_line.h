@@ -1,0 +1,31 @@
+// The line that a training run shows at each display.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace hctr {
+
+/// What is known at a display.
+struct DisplayFigures {
+  int64_t iteration = 0;
+  std::optional<double> epoch;         ///< passes over the data so far; none: the size of the set is not known
+  double mean_loss = 0;                ///< of the samples since the last display
+  double learning_rate = 0;            ///< of the last step
+  double samples_per_second = 0;       ///< since the last display, without evaluations
+  double reader_wait = 0;              ///< share of that time in which steps waited for data
+  std::optional<int64_t> gpu_memory;   ///< bytes in use on the GPU
+  std::optional<int64_t> host_memory;  ///< bytes that the process has in memory
+  double seconds_left = 0;
+};
+
+/// The most columns of the line.
+inline constexpr size_t kProgressColumns = 120;
+
+/// "Iter: 200 epoch 1.25 loss 0.456789 lr 0.001 | 12.3 M samples/s, wait 2 %, mem 12.3+2.1 GB, 3 min 05 s left". Memory
+/// is that of the GPU and, behind the +, of the process. Where it would exceed kProgressColumns, memory and then the
+/// epoch are left out.
+std::string progress_line(const DisplayFigures&);
+
+}  // namespace hctr

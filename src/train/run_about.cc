@@ -1,0 +1,81 @@
+#include "train/run_about.h"
+
+#include <unistd.h>
+
+#include <fstream>
+
+#include "base/build_info.h"
+#include "base/host_name.h"
+#include "base/thread_pool.h"
+#include "base/wall_time.h"
+#include "device/device.h"
+#include "train/run_folder.h"
+
+namespace hctr {
+namespace {
+
+/// The version of NVIDIA's kernel driver; empty without one.
+std::string driver_version() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  std::string line;
+  if (!std::getline(file, line)) return "";
+  const size_t digits = line.find_first_of("0123456789", line.find("Module"));
+  return digits == line.npos ? line : line.substr(digits, line.find(' ', digits) - digits);
+}
+
+}  // namespace
+
+Json to_json(const DataFingerprint& print) {
+  return Json(
+      Json::Object{{"files", print.files}, {"bytes", print.bytes}, {"sizes", static_cast<int64_t>(print.sizes)}});
+}
+
+Json about_start(const TrainOptions& options, const std::string& device, int ranks, int threads) {
+  Json command(Json::Array{}), versions(Json::Object{{"huge_ctr", std::string(version())}});
+  for (const std::string& word : options.command) command.add(word);
+  for (const auto& [name, value] : build_facts()) versions.set(name, value);
+  std::error_code no_folder;
+  Json start(Json::Object{{"command", std::move(command)},
+                          {"folder", fs::current_path(no_folder).string()},
+                          {"config", options.config.string()},
+                          {"host", host_name()},
+                          {"process", static_cast<int64_t>(::getpid())},
+                          {"started", utc_text(unix_time())},
+                          {"device", device},
+                          {"ranks", ranks},
+                          {"threads", threads},
+                          {"processor", describe(Device{})},
+                          {"cores", usable_cores()},
+                          {"memory", static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)}});
+  if (const std::string driver = driver_version(); !driver.empty()) start.set("driver", driver);
+  start.set("versions", std::move(versions));
+  return start;
+}
+
+Json about_run_file(const std::string& run, const Json& data, const Json& eval_data, const Json& start,
+                    const Json* before) {
+  Json file(Json::Object{{"schema", kRunSchema}, {"run", run}, {"data", data}});
+  if (!eval_data.is_null()) file.set("eval_data", eval_data);
+  const Json* starts = before ? before->find("starts") : nullptr;
+  Json all = starts && starts->array() ? *starts : Json(Json::Array{});
+  all.add(start);
+  file.set("starts", std::move(all));
+  return file;
+}
+
+Json with_end(const Json& file, const std::string& how) {
+  Json ended(Json::Object{});
+  for (const auto& [name, value] : *file.object()) {
+    if (name != "starts" || !value.array() || value.array()->empty()) {
+      ended.set(name, value);
+      continue;
+    }
+    Json::Array starts = *value.array();
+    starts.back().set("ended", utc_text(unix_time()));
+    starts.back().set("how", how);
+    ended.set(name, Json(std::move(starts)));
+  }
+  return ended;
+}
+
+}  // namespace hctr

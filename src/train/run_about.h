@@ -1,0 +1,26 @@
+// run.json: what a run was given and where it ran, so that it can be understood and repeated later.
+#pragma once
+
+#include <string>
+
+#include "config/json.h"
+#include "data/reader/reader.h"
+#include "hctr/solver.h"
+
+namespace hctr {
+
+/// Files, bytes and a hash of the sizes, as manifests and checkpoints have them.
+Json to_json(const DataFingerprint&);
+
+/// A process that begins or goes on with a run: command line, folder, config, host, process, start, device, ranks,
+/// threads, processor, cores, memory, driver and versions.
+Json about_start(const TrainOptions&, const std::string& device, int ranks, int threads);
+
+/// The file: "schema", "run", "data", "eval_data" where there is some, and "starts", an array of about_start().
+/// `before`: the file of a run that goes on, whose starts stay, or null.
+Json about_run_file(const std::string& run, const Json& data, const Json& eval_data, const Json& start,
+                    const Json* before);
+/// The same file once the process of the last start has done its part: its "ended" and "how" ("finished", "stopped").
+Json with_end(const Json& file, const std::string& how);
+
+}  // namespace hctr

@@ -1,0 +1,31 @@
+// --eval: the metrics of a saved model.
+#include <chrono>
+
+#include "train/best_metrics.h"
+#include "train/column_facts.h"
+#include "train/evaluator.h"
+#include "use/model_use.h"
+
+namespace hctr {
+
+EvaluationSummary evaluate(const ModelOptions& options) {
+  EvaluationSummary summary;
+  const auto evaluate_rank = [&](LoadedModel& on) {
+    if (on.comm.rank() == 0) check_evaluation_labels(on.config, on.log);
+    Evaluator evaluator(on.config, on.runtime, on.comm, on.model, on.layout, on.log);
+    const auto start = std::chrono::steady_clock::now();
+    const auto result = evaluator.run(on.saved.iteration, options.stop);
+    if (on.comm.rank() != 0) return;
+    describe_use(on, start, summary);
+    summary.skipped_records = evaluator.skipped_records();
+    summary.interrupted = !result;
+    if (!result) return;
+    summary.samples = result->samples;
+    summary.metrics = result->metrics;
+    summary.best_possible = best_metrics(on.config);
+  };
+  summary.rank = use_model(options, "evaluating", [&](Config& config) { choose_data(options, config); }, evaluate_rank);
+  return summary;
+}
+
+}  // namespace hctr

@@ -1,0 +1,87 @@
+// --export: a saved model as files of other programs.
+#include <algorithm>
+#include <chrono>
+
+#include "export/array_files.h"
+#include "export/export_files.h"
+#include "export/onnx_model.h"
+#include "train/scorer.h"
+#include "use/model_use.h"
+#include "use/scored_inputs.h"
+
+namespace hctr {
+namespace {
+
+void expect_new_folder(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) return;
+  if (!fs::is_directory(folder, error))
+    throw Error(Kind::usage, cat("--out '", folder.string(), "' is a file: name a folder that is new or empty"));
+  if (!fs::is_empty(folder, error))
+    throw Error(Kind::usage, cat("--out '", folder.string(),
+                                 "': the folder holds something, which an export would mix with: name one that is new "
+                                 "or empty"));
+}
+
+/// The config of an export: one rank, and activations of 32 bits, as the files have them.
+void prepare_export(const ExportOptions& options, Config& config) {
+  if (options.rows > 0) choose_data(options, config);
+  std::vector<int64_t> first = {0};
+  if (const auto& lists = config.solver.gpu.per_process; !lists.empty() && !lists[0].empty()) first = {lists[0][0]};
+  config.solver.gpu.per_process = {first};
+  config.solver.mixed_precision = {};
+}
+
+void warn_of_shared_rows(const LoadedModel& on) {
+  for (const std::string& table : on.model.tables_with_shared_row())
+    on.log.warning("table '", table,
+                   "': keys without a row share a trained one in this checkpoint, which files do not hold: they count "
+                   "as zeros in the export");
+}
+
+/// Exports on the only rank. Returns false when a stop was requested.
+bool export_here(LoadedModel& on, const ExportOptions& options, ExportSummary& summary) {
+  if (on.comm.size() > 1) throw Error(Kind::usage, "--export runs as one process: start it without mpirun");
+  warn_of_shared_rows(on);
+  const ModelArrays arrays = model_arrays(on.model, on.config, on.runtime.compute_stream());
+  FileSet set;
+  write_export(set,
+               {.format = options.format,
+                .folder = options.out,
+                .most_inline = options.most_inline_bytes,
+                .model = on.saved.name,
+                .iteration = on.saved.iteration},
+               on.config, arrays);
+  if (options.rows > 0) {
+    const std::optional<ScoredInputs> rows = score_inputs(on, options.rows, options.stop);
+    if (!rows) return false;
+    write_npz(set, options.out / "rows.npz", rows->arrays);
+    summary.rows = rows->rows;
+    summary.skipped_records = rows->skipped_records;
+  }
+  set.commit();
+  for (const AtomicFile& file : set.files()) {
+    summary.files.push_back(file.path());
+    summary.bytes += static_cast<int64_t>(fs::file_size(file.path()));
+  }
+  return true;
+}
+
+}  // namespace
+
+ExportSummary export_model(const ExportOptions& given) {
+  expect_new_folder(given.out);
+  ExportOptions options = given;
+  if (options.device == DeviceChoice::automatic) options.device = DeviceChoice::cpu;  // there is little to compute
+  ExportSummary summary;
+  const auto start = std::chrono::steady_clock::now();
+  summary.rank = use_model(
+      options, "exporting", [&](Config& config) { prepare_export(options, config); },
+      [&](LoadedModel& on) {
+        summary.interrupted = !export_here(on, options, summary);
+        describe_use(on, start, summary);
+      });
+  return summary;
+}
+
+}  // namespace hctr

@@ -1,0 +1,80 @@
+#include "use/model_use.h"
+
+#include "config/config_file.h"
+#include "train/load_config.h"
+
+namespace hctr {
+namespace {
+
+Config config_of(const ModelOptions& options, const Log& log) {
+  if (!options.config.empty()) return load_config(options.config, options.strict, log, options.changes);
+  const SavedConfig saved = saved_config(options.model);
+  return load_config(with_changes(saved.json, options.changes), saved.where, options.strict, log);
+}
+
+/// Calls body() on one rank.
+void run_rank(const Config& config, const SavedModel& saved, Device device, int threads, bool sync_launches,
+              Communicator& comm, const Log& log, const std::function<void(LoadedModel&)>& body) {
+  Runtime runtime(device, {.threads = threads,
+                           .seed = config.solver.seed.value,
+                           .tf32 = config.solver.enable_tf32_compute,
+                           .sync_launches = sync_launches});
+  const int64_t rows = (config.solver.eval_batch() + comm.size() - 1) / comm.size();
+  const BatchLayout layout(batch_shape(config.data, rows));
+  // Nothing is trained: training batches of one row in a ring of one buffer.
+  Model model(config, runtime, comm, 1, rows, 1);
+  load_saved_model(saved, model, comm, runtime, log);
+  comm.barrier();  // ranks load for different times; time limits of batches start after it
+  LoadedModel loaded{config, saved, device, comm, runtime, model, layout, log};
+  body(loaded);
+}
+
+}  // namespace
+
+void choose_data(const ModelOptions& options, Config& config) {
+  if (!options.data.empty()) {
+    config.data.eval_source = options.data;
+    config.data.eval_num_samples = 0;
+    config.solver.max_eval_batches.reset();
+    config.solver.max_eval_samples.reset();
+  } else if (config.data.eval_source.empty()) {
+    throw Error(Kind::usage, cat(options.config.empty() ? "the config" : cat("'", options.config.string(), "'"),
+                                 " names no eval_source: name the samples with --data"));
+  }
+}
+
+int use_model(const ModelOptions& options, const std::string& doing, const std::function<void(Config&)>& prepare,
+              const std::function<void(LoadedModel&)>& body) {
+  const Log log = Log::to_stderr(), quiet = errors_only(log);
+  int first_rank = 0;
+  run_in_processes(options, [&](Processes* others) {
+    const bool first = place_of(others).process == 0;
+    Config config = config_of(options, first ? log : quiet);
+    config.data.cache_eval_data.most = 0;             // each batch is read once
+    config.solver.export_predictions_prefix.clear();  // of evaluations during training
+    prepare(config);
+    std::optional<SavedModel> found;
+    if (first) found = find_saved_model(options.model, config, log);
+    Ranks ranks(options, config, others, log, doing);
+    if (found) log.info("Model: ", found->name, ".");
+    first_rank = ranks.job.first_rank();
+    ranks.job.run([&](Communicator& comm, Device device) {
+      const bool here = comm.rank() == 0;
+      const SavedModel saved = broadcast(comm, here ? &*found : nullptr);
+      Config own = config;
+      use_saved_model(saved, own);
+      run_rank(own, saved, device, ranks.threads, options.sync_launches, comm, here ? log : quiet, body);
+    });
+  });
+  return first_rank;
+}
+
+void describe_use(const LoadedModel& on, std::chrono::steady_clock::time_point start, ModelUse& use) {
+  use.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  use.device = on.comm.size() == 1 ? describe(on.device) : cat(on.comm.size(), " ranks; rank 0: ", describe(on.device));
+  use.model = on.saved.name;
+  use.iteration = on.saved.iteration;
+  use.data = on.config.data.eval_source;
+}
+
+}  // namespace hctr

@@ -1,0 +1,36 @@
+// What evaluation and prediction share: the config, the ranks, and the saved model on each of them.
+#pragma once
+
+#include <chrono>
+#include <functional>
+
+#include "hctr/use_model.h"
+#include "train/start.h"
+#include "use/saved_model.h"
+
+namespace hctr {
+
+/// One rank with the saved model.
+struct LoadedModel {
+  const Config& config;
+  const SavedModel& saved;
+  Device device;
+  Communicator& comm;
+  Runtime& runtime;
+  Model& model;
+  const BatchLayout& layout;  ///< of evaluation batches
+  const Log& log;             ///< silent on ranks other than 0, but for errors
+};
+
+/// The samples that the options name, in place of the config's evaluation set. Errors: Error(usage) when there are
+/// none.
+void choose_data(const ModelOptions&, Config&);
+
+/// Reads the config, and calls prepare(config). Then finds the model, loads it on
+/// every rank and calls body() there. Returns the first rank of this process. `doing`: for messages, "evaluating".
+int use_model(const ModelOptions&, const std::string& doing, const std::function<void(Config&)>& prepare,
+              const std::function<void(LoadedModel&)>& body);
+/// Fills in what is known on rank 0 after what began at `start`.
+void describe_use(const LoadedModel&, std::chrono::steady_clock::time_point start, ModelUse&);
+
+}  // namespace hctr

@@ -1,0 +1,60 @@
+#include "use/permuted_batch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "base/random.h"
+#include "use/feature_names.h"
+
+namespace hctr {
+
+std::vector<InputFeature> features_of(const DataSection& data) {
+  const FeatureNames names = feature_names(data);
+  std::vector<InputFeature> features;
+  for (size_t d = 0; d < names.dense.size(); ++d)
+    features.push_back({names.dense[d], true, 0, static_cast<int64_t>(d)});
+  for (size_t t = 0; t < names.slots.size(); ++t)
+    for (size_t s = 0; s < names.slots[t].size(); ++s)
+      features.push_back({names.slots[t][s], false, t, static_cast<int64_t>(s)});
+  return features;
+}
+
+void permute_feature(const BatchLayout& layout, std::byte* from, const InputFeature& feature,
+                     const std::vector<int64_t>& order, std::byte* to) {
+  std::memcpy(to, from, layout.bytes);
+  const BatchView source(layout, from), target(layout, to);
+  const auto rows = static_cast<int64_t>(order.size());
+  if (feature.is_dense) {
+    const int64_t width = layout.shape.dense_dim;
+    for (int64_t r = 0; r < rows; ++r)
+      target.dense[r * width + feature.index] = source.dense[order[static_cast<size_t>(r)] * width + feature.index];
+    return;
+  }
+  // The bags of a slot lie behind each other, so that what comes after the slot stays where it is.
+  const int64_t first = feature.index * layout.shape.samples;
+  const int32_t* bags = source.tables[feature.input].offsets + first;
+  int32_t* offsets = target.tables[feature.input].offsets + first;
+  const int64_t* keys = source.tables[feature.input].keys;
+  int64_t* keys_to = target.tables[feature.input].keys;
+  int32_t at = bags[0];
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t other = order[static_cast<size_t>(r)];
+    offsets[r] = at;
+    std::copy(keys + bags[other], keys + bags[other + 1], keys_to + at);
+    at += bags[other + 1] - bags[other];
+  }
+}
+
+std::vector<int64_t> random_order(int64_t rows, uint64_t seed) {
+  std::vector<int64_t> order(static_cast<size_t>(rows));
+  std::iota(order.begin(), order.end(), 0);
+  for (int64_t r = rows - 1; r > 0; --r) {
+    const auto other = static_cast<int64_t>(random_bits(seed, 0, static_cast<uint64_t>(r))) % (r + 1);
+    std::swap(order[static_cast<size_t>(r)], order[static_cast<size_t>(other)]);
+  }
+  return order;
+}
+
+}  // namespace hctr

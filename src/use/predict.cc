@@ -1,0 +1,98 @@
+// --predict: the scores of a saved model.
+#include <chrono>
+
+#include "base/progress.h"
+#include "comm/collective_error.h"
+#include "use/model_use.h"
+#include "use/score_writer.h"
+
+namespace hctr {
+namespace {
+
+/// Writes the scores of all ranks on rank 0.
+class Prediction {
+ public:
+  Prediction(LoadedModel& on, const PredictOptions& options)
+      : on_(on), options_(options), scorer_(on.config, on.runtime, on.comm, on.model, on.layout, scoring(), on.log) {}
+
+  /// Collective. Returns false when a stop was requested; no file has its name then.
+  bool run(PredictionSummary& summary) {
+    const bool first = on_.comm.rank() == 0;
+    run_on_all_ranks(on_.comm, [&] {
+      if (first) open();
+    });
+    Progress progress("Scoring", "rows", scorer_.reader().samples());
+    const auto write = [&](ScoredBatch& batch) {
+      const ScoredRows rows = rows_on_rank_0(on_.comm, batch);
+      if (first) {
+        writer_->write(rows);
+        summary.rows += rows.rows;
+        progress.update(summary.rows);
+      }
+    };
+    // Whatever writing takes, the ranks that do not write wait for it without a limit.
+    const bool whole = scorer_.run(on_.saved.iteration, options_.stop, [&](ScoredBatch& batch) {
+      const auto meet = [&] {
+        if (on_.comm.size() > 1) on_.comm.barrier();
+      };
+      try {
+        write(batch);
+      } catch (...) {
+        meet();
+        throw;
+      }
+      meet();
+    });
+    progress.clear();
+    run_on_all_ranks(on_.comm, [&] {
+      if (first && whole) writer_->finish();
+    });
+    summary.skipped_records = scorer_.reader().skipped_records();
+    return whole;
+  }
+
+ private:
+  ScorerOptions scoring() const {
+    Source source = evaluation_source(on_.config.data);
+    source.labels_optional = true;
+    source.keep = options_.keep;
+    return {.source = source, .losses = false, .check_labels = false};
+  }
+  void open() {
+    std::vector<int64_t> scores;
+    for (const Tensor& prediction : on_.model.predictions(Phase::evaluate)) scores.push_back(prediction.row_elements());
+    ScoreColumns columns = score_columns(on_.model.tasks(), scores, scorer_.reader().has_labels());
+    columns.kept = options_.keep;
+    writer_ = open_scores(options_.out, columns);
+  }
+
+  LoadedModel& on_;
+  const PredictOptions& options_;
+  Scorer scorer_;
+  std::unique_ptr<ScoreWriter> writer_;
+};
+
+}  // namespace
+
+PredictionSummary predict(const PredictOptions& options) {
+  PredictionSummary summary;
+  expect_score_file(options.out);
+  const auto all_rows = [&](Config& config) {
+    choose_data(options, config);
+    config.solver.max_eval_batches.reset();
+    config.solver.max_eval_samples.reset();
+  };
+  const auto predict_rank = [&](LoadedModel& on) {
+    Prediction prediction(on, options);
+    const auto start = std::chrono::steady_clock::now();
+    PredictionSummary of_rank;
+    of_rank.interrupted = !prediction.run(of_rank);
+    if (on.comm.rank() != 0) return;
+    summary = of_rank;
+    describe_use(on, start, summary);
+  };
+  summary.rank = use_model(options, "predicting", all_rows, predict_rank);
+  return summary;
+}
+
+}  // namespace hctr

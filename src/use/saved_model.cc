@@ -1,0 +1,299 @@
+#include "use/saved_model.h"
+
+#include <algorithm>
+#include <map>
+#include <regex>
+#include <set>
+
+#include "base/error.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "data/formats/first_rows.h"
+#include "hctr/formats.h"
+#include "model/model_manifest.h"
+
+namespace hctr {
+namespace {
+
+constexpr const char* kSummaryFile = "summary.json";
+
+std::string list_of(const std::set<int64_t>& numbers) {
+  std::string text;
+  for (const int64_t number : numbers) text += cat(text.empty() ? "" : ", ", number);
+  return text;
+}
+
+/// A prefix and the iterations of the models that have it.
+using Snapshots = std::map<std::string, std::set<int64_t>>;
+
+/// The models in a folder, by prefix.
+Snapshots snapshots_in(const fs::path& folder) {
+  static const std::regex dense_name(R"((.*)_dense_(\d{1,18})\.model)");
+  Snapshots found;
+  std::error_code error;
+  for (fs::directory_iterator at(folder.empty() ? "." : folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    std::smatch parts;
+    if (!std::regex_match(name, parts, dense_name) || parts[1].str().ends_with("_opt")) continue;
+    const std::string prefix = parts[1].str();
+    found[(folder / prefix).string()].insert(std::stoll(parts[2]));
+  }
+  return found;
+}
+
+/// The iterations of the models at a prefix.
+std::set<int64_t> iterations_at(const std::string& prefix) {
+  const fs::path path(prefix);
+  const Snapshots found = snapshots_in(path.parent_path());
+  const auto at = found.find((path.parent_path() / path.filename()).string());
+  return at == found.end() ? std::set<int64_t>() : at->second;
+}
+
+/// What a layer is called: its first top.
+std::string layer_name(const Json& layer) {
+  const Json* top = layer.find("top");
+  if (top && top->array() && !top->array()->empty()) top = &(*top->array())[0];
+  return top && top->string() ? *top->string() : "";
+}
+
+/// Layers that a saved config has otherwise than this one, in words; empty if there is none.
+std::string layer_differences(const Json* saved, const Config& config) {
+  const Json *was = saved ? saved->find("layers") : nullptr, *is = config.effective.find("layers");
+  if (!was || !was->array() || !is || !is->array()) return "";
+  const auto by_name = [](const Json::Array& layers) {
+    std::map<std::string, std::string> texts;
+    for (size_t i = 1; i < layers.size(); ++i) texts[layer_name(layers[i])] = layers[i].text().substr(0, 300);
+    return texts;
+  };
+  const auto before = by_name(*was->array()), now = by_name(*is->array());
+  std::string text;
+  const auto add = [&](const std::string& difference) { text += cat(text.empty() ? "" : "; ", difference); };
+  for (const auto& [name, layer] : before)
+    if (!now.contains(name))
+      add(cat("layer '", name, "' was ", layer, " and is not in the config"));
+    else if (now.at(name) != layer)
+      add(cat("layer '", name, "' was ", layer, " and is ", now.at(name)));
+  for (const auto& [name, layer] : now)
+    if (!before.contains(name)) add(cat("layer '", name, "' is ", layer, " and was not there"));
+  return text;
+}
+
+std::string tables_of(const Config& config) {
+  std::string names;
+  for (const EmbeddingEntry& embedding : config.embeddings)
+    names += cat(names.empty() ? "'" : ", '", embedding.section.top(), "'");
+  return names.empty() ? "none" : names;
+}
+
+[[noreturn]] void fail_tables(const SavedModel& model, const Config& config) {
+  throw Error(Kind::data,
+              cat(model.name, " has ", model.tables.size(), model.tables.size() == 1 ? " table" : " tables",
+                  ", and the config has ", config.embeddings.size(), " (", tables_of(config),
+                  "): it is a model of another config", model.differences.empty() ? "" : "; ", model.differences));
+}
+
+/// The model of an iteration at a prefix.
+SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& config) {
+  SavedModel model{.name = cat("the model '", formats::dense_model_name(prefix, iteration), "'"),
+                   .iteration = iteration,
+                   .dense = formats::dense_model_name(prefix, iteration)};
+  for (int64_t e = 0;; ++e) {
+    const std::string file = formats::sparse_model_name(prefix, e, iteration);
+    if (!fs::exists(file)) break;
+    model.tables.push_back(file);
+  }
+  if (const auto manifest = manifest_of(model.dense)) {
+    model.differences = layer_differences(&manifest->config, config);
+    model.statistics = manifest->statistics;
+  }
+  if (model.tables.size() != config.embeddings.size()) fail_tables(model, config);
+  return model;
+}
+
+/// The final model of a run folder.
+SavedModel model_of_run(const fs::path& folder, const Config& config) {
+  const Json summary = Json::read_file(folder / kSummaryFile);
+  const Json *files = summary.find("model_files"), *best = summary.find("best_iteration");
+  const Json* iterations = best ? best : summary.find("iterations");
+  std::vector<std::string> found;
+  for (size_t i = 0; files && files->array() && i < files->array()->size(); ++i) {
+    const std::string* saved = (*files->array())[i].string();
+    if (!saved) continue;
+    fs::path file = folder / cat("final_", fs::path(*saved).filename().string());
+    if (!fs::exists(file)) file = *saved;
+    if (!fs::exists(file))
+      throw Error(Kind::io, cat("the run folder '", folder.string(), "' lacks '", fs::path(*saved).filename().string(),
+                                "' of its final model: neither '",
+                                (folder / cat("final_", fs::path(*saved).filename().string())).string(), "' nor '",
+                                *saved, "' is there"));
+    found.push_back(file.string());
+  }
+  if (found.empty())
+    throw Error(Kind::io, cat("the run in '", folder.string(),
+                              "' has saved no final model (\"final_snapshot\" is false): name a checkpoint of it, or a "
+                              "snapshot_prefix"));
+  SavedModel model{.iteration = iterations && iterations->integer() ? *iterations->integer() : 0, .dense = found[0]};
+  model.name = cat("the final model of run '", folder.string(), "', iteration ", model.iteration);
+  static const std::regex table_name(R"(.*\d+_sparse_\d+\.model)");
+  std::copy_if(found.begin() + 1, found.end(), std::back_inserter(model.tables),
+               [](const std::string& file) { return std::regex_match(file, table_name); });
+  if (const auto manifest = manifest_of(model.dense)) model.statistics = manifest->statistics;
+  if (fs::exists(folder / "config.json")) {
+    const Json saved = Json::read_file(folder / "config.json");
+    model.differences = layer_differences(&saved, config);
+  }
+  if (model.tables.size() != config.embeddings.size()) fail_tables(model, config);
+  return model;
+}
+
+SavedModel model_of_checkpoint(const std::string& folder, const Config& config, const Log& log) {
+  TrainOptions options;
+  options.resume = folder;
+  SavedModel model{.checkpoint = find_resume_point(options, config, log)};
+  model.iteration = model.checkpoint->progress.iterations;
+  model.name = cat("the checkpoint '", model.checkpoint->folder.string(), "'");
+  model.differences = layer_differences(model.checkpoint->manifest.about.find("config"), config);
+  model.statistics = statistics_of(model.checkpoint->manifest);
+  return model;
+}
+
+/// Says what a folder of a run without summary holds.
+[[noreturn]] void fail_unfinished_run(const fs::path& folder) {
+  std::string hint;
+  for (const auto& [prefix, iterations] : snapshots_in(folder))
+    hint = cat("; a model was saved at --model ", prefix, ", of iteration ", *iterations.rbegin());
+  if (hint.empty() && fs::exists(folder / "config.json")) {
+    const Json config = Json::read_file(folder / "config.json");
+    const Json* solver = config.find("solver");
+    const Json* prefix = solver ? solver->find("snapshot_prefix") : nullptr;
+    if (prefix && prefix->string()) hint = cat("; its snapshots are at --model ", *prefix->string());
+  }
+  throw Error(Kind::io, cat("the run in '", folder.string(), "' has no ", kSummaryFile,
+                            ": it goes on, or has been ended by an error", hint));
+}
+
+/// `config_prefix`: the snapshot_prefix of the config, where another model may be.
+[[noreturn]] void fail_not_found(const std::string& given, const std::string& prefix,
+                                 const std::string& config_prefix) {
+  const fs::path path(given);
+  Snapshots near = snapshots_in(fs::path(prefix).parent_path());
+  if (fs::is_directory(path)) near.merge(snapshots_in(path));
+  if (!config_prefix.empty()) near.merge(snapshots_in(fs::path(config_prefix).parent_path()));
+  std::string there;
+  for (const auto& [found, iterations] : near)
+    there += cat("\n  there: --model ", found, ", iterations ", list_of(iterations));
+  throw Error(Kind::io, cat("there is no model '", given, "'. Looked for:\n  a run folder: '",
+                            (path / kSummaryFile).string(), "'\n  a checkpoint: '", (path / kManifestName).string(),
+                            "', or folders iteration_<n> of checkpoints\n  a snapshot_prefix: '", prefix,
+                            "_dense_<n>.model'", there));
+}
+
+/// "out/a@20" as "out/a" and 20. Only digits after the last @ are an iteration.
+std::pair<std::string, std::optional<int64_t>> split_iteration(const std::string& model) {
+  static const std::regex numbered(R"((.*)@(\d{1,18}))"), dense_file(R"((.*)_dense_(\d{1,18})\.model)");
+  std::smatch parts;
+  if (std::regex_match(model, parts, numbered) || std::regex_match(model, parts, dense_file))
+    return {parts[1].str(), std::stoll(parts[2])};
+  return {model, std::nullopt};
+}
+
+/// Prefix and iteration of the model files that `model` names. Errors: Error(io) when there are none.
+std::pair<std::string, int64_t> find_snapshot(const std::string& model, const std::string& config_prefix) {
+  auto [prefix, iteration] = split_iteration(model);
+  std::set<int64_t> iterations = iterations_at(prefix);
+  if (iterations.empty() && fs::is_directory(prefix)) {  // "out" for "out/", as most configs have it
+    iterations = iterations_at((fs::path(prefix) / "").string());
+    if (!iterations.empty()) prefix = (fs::path(prefix) / "").string();
+  }
+  if (iterations.empty()) fail_not_found(model, prefix, config_prefix);
+  if (iteration && !iterations.contains(*iteration))
+    throw Error(Kind::io,
+                cat("there is no model of iteration ", *iteration, " at prefix '", prefix, "', which would be '",
+                    formats::dense_model_name(prefix, *iteration), "'; there are iterations ", list_of(iterations)));
+  return {prefix, iteration.value_or(*iterations.rbegin())};
+}
+
+}  // namespace
+
+SavedConfig saved_config(const std::string& model) {
+  const fs::path path(model);
+  const auto of_checkpoint = [](const fs::path& folder) {
+    const Manifest manifest = read_manifest(folder);
+    const Json* config = manifest.about.find("config");
+    return SavedConfig{config ? *config : Json(), (folder / kManifestName).string()};
+  };
+  SavedConfig saved;
+  if (fs::exists(path / kManifestName)) {
+    saved = of_checkpoint(path);
+  } else if (fs::exists(path / kSummaryFile) || fs::exists(path / "metrics.jsonl")) {
+    if (fs::exists(path / "config.json"))
+      saved = {Json::read_file(path / "config.json"), (path / "config.json").string()};
+  } else if (fs::is_directory(path) && !list_checkpoints(path).empty()) {
+    saved = of_checkpoint(list_checkpoints(path).back().path);
+  } else {
+    const auto [prefix, iteration] = find_snapshot(model, "");
+    if (const auto manifest = manifest_of(formats::dense_model_name(prefix, iteration)))
+      saved = {manifest->config, manifest->path.string()};
+  }
+  if (!saved.json.object())
+    throw Error(Kind::usage, cat("the model '", model, "' does not hold its config: name the file of its config too"));
+  return saved;
+}
+
+SavedModel find_saved_model(const std::string& model, const Config& config, const Log& log) {
+  const fs::path path(model);
+  if (fs::exists(path / kManifestName)) return model_of_checkpoint(model, config, log);
+  if (fs::exists(path / kSummaryFile)) return model_of_run(path, config);
+  if (fs::exists(path / "metrics.jsonl")) fail_unfinished_run(path);
+  if (fs::is_directory(path) && !list_checkpoints(path).empty()) return model_of_checkpoint(model, config, log);
+  const auto [prefix, iteration] = find_snapshot(model, config.solver.snapshot_prefix);
+  return model_at(prefix, iteration, config);
+}
+
+SavedModel broadcast(Communicator& comm, const SavedModel* of_rank_0) {
+  Json files(Json::Array{});
+  if (of_rank_0)
+    for (const std::string& table : of_rank_0->tables) files.add(table);
+  const Json sent = !of_rank_0 ? Json()
+                               : Json(Json::Object{{"name", of_rank_0->name},
+                                                   {"iteration", of_rank_0->iteration},
+                                                   {"dense", of_rank_0->dense},
+                                                   {"tables", files},
+                                                   {"statistics", to_json(of_rank_0->statistics)},
+                                                   {"differences", of_rank_0->differences}});
+  const Json got = Json::parse(comm.broadcast(sent.text(), 0), "the model of rank 0");
+  SavedModel model{.name = *got.find("name")->string(),
+                   .iteration = *got.find("iteration")->integer(),
+                   .dense = *got.find("dense")->string(),
+                   .statistics = column_statistics(*got.find("statistics")),
+                   .differences = *got.find("differences")->string()};
+  for (const Json& table : *got.find("tables")->array()) model.tables.push_back(*table.string());
+  model.checkpoint = broadcast(comm, of_rank_0 && of_rank_0->checkpoint ? &*of_rank_0->checkpoint : nullptr);
+  return model;
+}
+
+void use_saved_model(const SavedModel& model, Config& config) {
+  config.data.statistics = select_statistics(config.data, model.statistics, model.name);
+  SolverSection& solver = config.solver;
+  solver.dense_model_file = model.dense;
+  solver.sparse_model_file = model.tables;
+  solver.dense_opt_states_file.clear();
+  solver.sparse_opt_states_file.clear();
+  solver.load_layers.clear();
+  solver.pretrained.clear();
+}
+
+void load_saved_model(const SavedModel& model, Model& to, Communicator& comm, Runtime& runtime, const Log& log) {
+  in_context(
+      [&] {
+        return cat("loading ", model.name,
+                   model.differences.empty() ? "" : ", whose config is another: ", model.differences);
+      },
+      [&] {
+        if (!model.checkpoint) return to.load(log);
+        const bool exact = comm.size() == 1 && model.checkpoint->ranks() == 1;
+        to.load_state(StateReader(model.checkpoint->folder, model.checkpoint->manifest, exact, comm.rank(),
+                                  runtime.compute_stream()));
+      });
+}
+
+}  // namespace hctr

@@ -1,0 +1,56 @@
+// --model: the saved model that evaluation and prediction use.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "model/model.h"
+#include "train/resume.h"
+
+namespace hctr {
+
+/// A checkpoint, or model files.
+struct SavedModel {
+  std::string name;                      ///< for messages: "the final model of run 'runs/a', iteration 60"
+  int64_t iteration = 0;                 ///< finished updates
+  std::string dense = {};                ///< of model files
+  std::vector<std::string> tables = {};  ///< of model files, in the order of the config
+  std::optional<ResumePoint> checkpoint = {};
+  std::vector<ColumnStatistics> statistics = {};  ///< of dense columns
+  std::string differences = {};  ///< layers that the saved config has otherwise; empty: none, or not known
+};
+
+/// The config that a saved model holds.
+struct SavedConfig {
+  Json json;
+  std::string where;  ///< the file
+};
+/// Of a run folder, a checkpoint, or model files with a manifest. Errors: Error(io) when there is no such model;
+/// Error(usage) when it does not hold its config.
+SavedConfig saved_config(const std::string& model);
+
+/// Finds the model that `--model` names, by what is there:
+///   RUN                  a run folder: its final model
+///   CHECKPOINT           the folder of a checkpoint, or of several: the newest whole one
+///   PREFIX               a snapshot_prefix: the newest of its models
+///   PREFIX@ITERATION     that one
+///   ..._dense_<n>.model  the model of this file
+/// Errors: Error(io) when there is none, with what was looked for and what is there; Error(data) when it has other
+/// tables than the config.
+SavedModel find_saved_model(const std::string& model, const Config&, const Log&);
+
+/// Collective. What rank 0 has found, for all ranks.
+SavedModel broadcast(Communicator&, const SavedModel* of_rank_0);
+
+/// Names the model files in the config, from which Model::load() takes them, and nothing else that training starts
+/// from. Takes the model's statistics of dense columns. Errors: Error(data) when it lacks some that the config needs.
+void use_saved_model(const SavedModel&, Config&);
+/// Collective. Loads it into a model made from that config. Errors: those of Model::load() and Model::load_state(),
+/// with the layers that differ.
+void load_saved_model(const SavedModel&, Model&, Communicator&, Runtime&, const Log&);
+
+}  // namespace hctr

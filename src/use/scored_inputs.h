@@ -1,0 +1,24 @@
+// Samples as an exported graph reads them, with the scores that this program gives them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "export/model_arrays.h"
+#include "use/model_use.h"
+
+namespace hctr {
+
+struct ScoredInputs {
+  std::vector<StoredArray> arrays;  ///< inputs and outputs of onnx_model(), by their names
+  int64_t rows = 0;
+  int64_t skipped_records = 0;
+};
+
+/// The first `most` rows of the evaluation set, or all where it has fewer. One rank. Nothing when `stop`, which may be
+/// null, became other than 0. Errors: those of Scorer.
+std::optional<ScoredInputs> score_inputs(LoadedModel&, int64_t most, const std::atomic<int>* stop);
+
+}  // namespace hctr

@@ -1,0 +1,39 @@
+// Scores and labels of some evaluation samples, and how much worse the scores become without a feature: for reports.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hctr/use_model.h"
+
+namespace hctr {
+
+/// The scores that belong to one label column of a loss.
+struct ScoredLabel {
+  std::string name;                   ///< of the loss; with several columns and their index behind it
+  std::vector<float> scores, labels;  ///< of each row; a label below -0.5 is none
+};
+
+struct FeatureImportance {
+  std::string feature;
+  double auc = 0;           ///< of the first label, when the feature has the values of other samples
+  double scores_moved = 0;  ///< mean absolute change of the scores
+};
+
+struct ScoredSample : ModelUse {
+  int64_t rows = 0;
+  std::vector<ScoredLabel> labels;
+  double auc = 0;  ///< of the first label
+  std::vector<FeatureImportance> importance;
+};
+
+struct SampleOptions : ModelOptions {
+  int64_t rows = 0;         ///< the most to score
+  bool importance = false;  ///< score each batch once more for each feature, with its values in a random order
+};
+
+/// Scores the first rows of the evaluation set on one rank. Errors: those of evaluate().
+ScoredSample score_sample(const SampleOptions&);
+
+}  // namespace hctr

@@ -1,0 +1,352 @@
+// huge_ctr --init: from a table to a model that is trained, measured and used, with no hand edit; and what it refuses.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <iterator>
+#include <sstream>
+#include <vector>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "data/parquet/parquet_file.h"
+#include "support/paths.h"
+#include "support/program.h"
+
+namespace hctr::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Draws that follow from a row and a purpose.
+int draw(int row, int purpose, int count) {
+  return static_cast<int>(mix64(mix64(static_cast<uint64_t>(row)) + static_cast<uint64_t>(purpose)) %
+                          static_cast<uint64_t>(count));
+}
+
+/// What a row is, and whether it is positive: what is to be found in the columns.
+struct Row {
+  int user, age, city, tags[3], tag_count, items[4], item_count, item;
+  double income;
+  bool positive;
+};
+Row row_of(int r) {
+  Row row{};
+  row.user = draw(r, 1, 40);
+  row.age = 18 + draw(r, 2, 50);
+  row.city = draw(r, 3, 6);
+  row.income = std::exp(draw(r, 4, 1000) / 150.0);
+  row.tag_count = draw(r, 5, 4);
+  for (int i = 0; i < row.tag_count; ++i) row.tags[i] = draw(r, 10 + i, 8);
+  row.item_count = draw(r, 6, 5);
+  for (int i = 0; i < row.item_count; ++i) row.items[i] = draw(r, 20 + i, 30);
+  row.item = draw(r, 7, 30);
+  double score = (row.user % 3 - 1) * 1.5 + (row.city % 2 ? 1.2 : -1.2) + (std::abs(row.age - 43) < 12 ? 1.0 : -1.0);
+  for (int i = 0; i < row.tag_count; ++i) score += row.tags[i] == 2 ? 2 : 0;
+  row.positive = draw(r, 8, 1000) < 1000 / (1 + std::exp(-score));
+  return row;
+}
+
+std::string joined_numbers(const int* numbers, int count, const char* separator, const char* prefix = "") {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += cat(i ? separator : "", prefix, numbers[i]);
+  return text;
+}
+
+/// A table with a column of each kind.
+std::string mixed_table(int rows, int first = 0) {
+  std::ostringstream text;
+  text << "row,user,age,city,income,tags,seen,item,day,note,bought\n";
+  for (int r = first; r < first + rows; ++r) {
+    const Row row = row_of(r);
+    text << r << "," << row.user << "," << (draw(r, 9, 20) ? std::to_string(row.age) : "?") << ",\"town " << row.city
+         << ", north\"," << row.income << "," << joined_numbers(row.tags, row.tag_count, "|", "t") << ","
+         << joined_numbers(row.items, row.item_count, " ") << "," << row.item << ",2026-01-" << 10 + draw(r, 11, 20)
+         << ",\"a note of some words, number " << draw(r, 12, 1 << 20) << "\"," << (row.positive ? "yes" : "no")
+         << "\n";
+  }
+  return text.str();
+}
+
+class InitTable : public testing::Test {
+ protected:
+  Outcome init(const std::vector<std::string>& more, const std::string& data = "data.csv") {
+    std::vector<std::string> words = {"--init", data};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program("huge_ctr", words, folder_.path());
+  }
+  Outcome huge_ctr(const std::vector<std::string>& words) { return run_program("huge_ctr", words, folder_.path()); }
+  /// --init must fail with this exit code and a message that holds `part`, and write nothing.
+  void expect_refusal(const std::vector<std::string>& words, int exit_code, const std::string& part,
+                      const std::string& data = "data.csv") {
+    const size_t before = files();
+    const Outcome done = init(words, data);
+    EXPECT_EQ(done.exit_code, exit_code) << done.err;
+    EXPECT_NE(done.err.find(part), std::string::npos) << done.err;
+    EXPECT_EQ(done.out, "");
+    EXPECT_EQ(files(), before) << "a refused --init leaves nothing";
+  }
+  /// But those of the test's own programs.
+  size_t files() const {
+    size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(folder_.path()))
+      count += !entry.path().filename().string().starts_with(".");
+    return count;
+  }
+  static double auc_of(const std::string& out) {
+    const size_t at = out.find("AUC: ");
+    return at == out.npos ? 0 : std::strtod(out.c_str() + at + 5, nullptr);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(InitTable, TrainsAndIsUsedWithNoHandEdit) {
+  write_file(folder_ / "data.csv", mixed_table(3000));
+  write_file(folder_ / "later.csv", mixed_table(500, 100'000));
+  const Outcome done = init({"--label", "bought", "--positive", "yes", "--out", "bought.json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  for (const char* line :
+       {"label bought: positive where it is 'yes'", "  row: left out: id", "  user: category",
+        "  age: number and category", "  city: category: 6", "  income: number", "by its logarithm",
+        "  tags: list of categories: '|'", "  seen: list of categories: ' '", "  item: category",
+        "  day: left out: a date or time as text", "  note: left out: text", "missing values: empty cells and '?'"})
+    EXPECT_NE(done.err.find(line), std::string::npos) << line << " in\n" << done.err;
+  const Outcome trained = huge_ctr({"--train", "bought.json", "--run-dir", "run", "--device", "cpu", "--strict"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Outcome measured =
+      huge_ctr({"--eval", "bought.json", "--model", "run", "--data", "later.csv", "--device", "cpu"});
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  EXPECT_GT(auc_of(measured.out), 0.8) << "the truth is at 0.87";
+  const Outcome used = huge_ctr(
+      {"--predict", "bought.json", "--model", "run", "--data", "later.csv", "--out", "scores.csv", "--device", "cpu"});
+  ASSERT_EQ(used.exit_code, 0) << used.err;
+}
+
+TEST_F(InitTable, HoldsOutATenthByTheRowAlone) {
+  const std::string text = mixed_table(2000);
+  const size_t header = text.find('\n') + 1;
+  write_file(folder_ / "data.csv", text);
+  ASSERT_EQ(init({"--label", "bought", "--positive", "yes", "--out", "a.json"}).exit_code, 0);
+  const std::string train = read_file(folder_ / "a.train.csv"), eval = read_file(folder_ / "a.eval.csv");
+  const auto lines = [](const std::string& of) { return std::count(of.begin(), of.end(), '\n'); };
+  EXPECT_EQ(lines(train) + lines(eval), lines(text) + 1) << "each row once, and the header twice";
+  EXPECT_NEAR(static_cast<double>(lines(eval)), 200, 60);
+  // The same rows in another order, after others: each goes where it went.
+  write_file(folder_ / "data.csv",
+             text.substr(0, header) + mixed_table(100, 50'000).substr(header) + text.substr(header));
+  ASSERT_EQ(init({"--label", "bought", "--positive", "yes", "--out", "b.json"}).exit_code, 0);
+  EXPECT_TRUE(read_file(folder_ / "b.eval.csv").ends_with(eval.substr(header)));
+  EXPECT_TRUE(read_file(folder_ / "b.train.csv").ends_with(train.substr(header)));
+}
+
+TEST_F(InitTable, WritesTheConfigToTheStandardOutput) {
+  write_file(folder_ / "data.csv", mixed_table(600));
+  write_file(folder_ / "rest.csv", mixed_table(200, 1000));
+  const Outcome done = init({"--label", "bought", "--positive", "yes", "--eval", "rest.csv"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(files(), 2U) << "with evaluation rows nothing is written";
+  write_file(folder_ / "c.json", done.out);
+  EXPECT_EQ(huge_ctr({"--check", "c.json", "--strict"}).exit_code, 0);
+}
+
+/// Every config that --init writes is right, to the last warning, and makes a first step: kinds of columns times
+/// models.
+TEST_F(InitTable, EveryConfigPassesTheStrictCheck) {
+  const char* const columns[] = {"age", "income", "city", "user", "tags", "seen", "item"};
+  const std::string all = mixed_table(400);
+  int checked = 0;
+  for (unsigned chosen = 1; chosen < 128; chosen += 9) {
+    std::istringstream rows(all);
+    std::string text;
+    for (std::string line; std::getline(rows, line);) {
+      // By position: row,user,age,city,income,tags,seen,item,...,bought; the city is quoted and has a comma.
+      std::vector<std::string> cells(1);
+      bool inside = false;
+      for (const char c : line) {
+        inside = inside != (c == '"');
+        if (c == ',' && !inside)
+          cells.emplace_back();
+        else
+          cells.back() += c;
+      }
+      const size_t places[] = {2, 4, 3, 1, 5, 6, 7};
+      for (size_t i = 0; i < 7; ++i)
+        if (chosen & 1U << i) text += cells[places[i]] + ",";
+      text += cells.back() + "\n";
+    }
+    write_file(folder_ / "data.csv", text);
+    for (const char* model : {"wdl", "deepfm", "dcn", "dlrm", "din"}) {
+      const std::string config = cat("c", chosen, model, ".json");
+      const Outcome done = init({"--label", "bought", "--positive", "yes", "--template", model, "--out", config});
+      const bool number = chosen & 3, category = chosen & 0x7d, din = (chosen & 0x20) && (chosen & 0x48);
+      const bool possible = std::string(model) == "dlrm"  ? number && category
+                            : std::string(model) == "din" ? din
+                                                          : true;
+      ASSERT_EQ(done.exit_code, possible ? 0 : 2) << config << " of " << columns[chosen % 7] << "\n" << done.err;
+      if (!possible) continue;
+      const Outcome right = huge_ctr({"--check", config, "--strict"});
+      EXPECT_EQ(right.exit_code, 0) << right.err << read_file(folder_ / config);
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 40);
+}
+
+TEST_F(InitTable, EveryModelTrains) {
+  write_file(folder_ / "data.csv", mixed_table(500));
+  for (const char* model : {"wdl", "deepfm", "dcn", "dlrm", "din"}) {
+    const std::string name = model;
+    ASSERT_EQ(init({"--label", "bought", "--positive", "yes", "--template", name, "--out", name + ".json"}).exit_code,
+              0);
+    const Outcome trained =
+        huge_ctr({"--train", name + ".json", "--run-dir", name, "--max-iter", "20", "--device", "cpu"});
+    EXPECT_EQ(trained.exit_code, 0) << name << "\n" << trained.err;
+  }
+}
+
+TEST_F(InitTable, ReadsTextsWithoutAHeader) {
+  std::string text;
+  for (int r = 0; r < 400; ++r) {
+    const Row row = row_of(r);
+    text += cat(row.positive ? "1" : "0", "::", row.city, "::x", row.user, "\n");
+  }
+  write_file(folder_ / "data.csv", text);
+  const Outcome done = init({"--label", "1", "--out", "c.json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(
+      huge_ctr({"--train", "c.json", "--run-dir", "run", "--max-iter", "10", "--device", "cpu", "--strict"}).exit_code,
+      0);
+}
+
+TEST_F(InitTable, ReadsParquet) {
+  if (const std::string why = why_no_parquet(); !why.empty()) GTEST_SKIP() << why;
+  // A set of rows as Parquet: what --predict writes is a table, too.
+  write_file(folder_ / "data.csv", mixed_table(1500));
+  ASSERT_EQ(init({"--label", "bought", "--positive", "yes", "--out", "first.json"}).exit_code, 0);
+  ASSERT_EQ(huge_ctr({"--train", "first.json", "--run-dir", "first", "--device", "cpu"}).exit_code, 0);
+  ASSERT_EQ(huge_ctr({"--predict", "first.json", "--model", "first", "--data", "data.csv", "--out", "scores.parquet",
+                      "--keep", "city,user,age", "--device", "cpu"})
+                .exit_code,
+            0);
+  const Outcome done = init({"--label", "label", "--out", "second.json"}, "scores.parquet");
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.err.find("  row: left out: id"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("  score: number"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("  city: category"), std::string::npos) << done.err;
+  const Outcome trained = huge_ctr({"--train", "second.json", "--run-dir", "second", "--device", "cpu", "--strict"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Outcome measured = huge_ctr({"--eval", "second.json", "--model", "second", "--device", "cpu"});
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  EXPECT_GT(auc_of(measured.out), 0.8) << "the score of the first model is a column";
+}
+
+TEST_F(InitTable, SaysWhatItNeeds) {
+  write_file(folder_ / "data.csv", mixed_table(300));
+  expect_refusal({}, 2, "--init needs --label COLUMN");
+  expect_refusal({"--label", "bougt", "--out", "c.json"}, 2, "did you mean \"bought\"?");
+  expect_refusal({"--label", "bought"}, 2, "huge_ctr --init data.csv --label bought --positive yes");
+  expect_refusal({"--label", "bought", "--positive", "Yes"}, 2, "has no such value; it has 'no'");
+  expect_refusal({"--label", "age"}, 2, "--label age --positive ");
+  expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "none.csv"}, 5, "none.csv");
+  expect_refusal({"--label", "bought", "--positive", "yes", "--train", "c.json"}, 2,
+                 "--init and --train are two commands");
+  expect_refusal({"--label", "bought", "--positive", "yes", "--model", "run"}, 2, "--model belongs to");
+  expect_refusal({"--label", "bought"}, 5, "there is no such file", "nothing.csv");
+  expect_refusal({"--label", "bought"}, 2, "is a folder", ".");
+  write_file(folder_ / "other.csv", "age,bought\n30,yes\n");
+  expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "other.csv"}, 4, "has no column 'user'");
+  write_file(folder_ / "dots.csv", with_change(mixed_table(300, 900), "yes", "yes."));
+  expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "dots.csv"}, 4,
+                 "has the value 'yes.', which no training row has");
+}
+
+TEST_F(InitTable, RowsWithoutALabelAreSkippedWhereNothingIsWrittenAnew) {
+  write_file(folder_ / "data.csv", mixed_table(600) + "9,9,9,x,9,t1,1,1,2026-01-01,a,?\n");
+  write_file(folder_ / "rest.csv", mixed_table(200, 1000));
+  const Outcome done = init({"--label", "bought", "--positive", "yes", "--eval", "rest.csv", "--out", "c.json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const Outcome trained =
+      huge_ctr({"--train", "c.json", "--run-dir", "run", "--max-iter", "60", "--device", "cpu", "--strict"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_NE(trained.err.find("expected a text, found '?'"), std::string::npos) << trained.err;
+}
+
+TEST_F(InitTable, LeavesOutColumnsThatAreNamed) {
+  write_file(folder_ / "data.csv", mixed_table(300));
+  expect_refusal({"--label", "bought", "--positive", "yes", "--leave-out", "item,citi"}, 2, "did you mean \"city\"?");
+  const Outcome done = init({"--label", "bought", "--positive", "yes", "--leave-out", "item,city", "--out", "c.json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.err.find("  city: left out: by --leave-out"), std::string::npos) << done.err;
+  EXPECT_EQ(read_file(folder_ / "c.json").find("city"), std::string::npos);
+}
+
+TEST_F(InitTable, ReplacesNothing) {
+  write_file(folder_ / "data.csv", mixed_table(300));
+  for (const char* file : {"c.json", "c.train.csv", "c.eval.csv"}) {
+    write_file(folder_ / file, "mine");
+    expect_refusal({"--label", "bought", "--positive", "yes", "--out", "c.json"}, 5,
+                   cat("'", file, "' exists already"));
+    EXPECT_EQ(read_file(folder_ / file), "mine");
+    fs::remove(folder_ / file);
+  }
+}
+
+TEST_F(InitTable, RefusesWhatIsNoTable) {
+  const auto refused = [&](const std::string& text, const std::string& part) {
+    write_file(folder_ / "data.csv", text);
+    expect_refusal({"--label", "y", "--out", "c.json"}, 4, part);
+  };
+  refused("", "it is empty");
+  refused("a,b,y\n", "has no rows but a header");
+  refused("a,b,y\n1,2,0\n1,2\n3,4,1\n", "line 3: expected 3 cells, found 2");
+  using std::string_literals::operator""s;
+  refused(
+      "\x7f"
+      "ELF\0\0\0\1a,b\n1,2\n"s,
+      "is no text of separated values: byte 4 is zero");
+  refused("a,b,y\n1,2,1\n2,3,1\n", "all rows have the value '1'");
+  refused("a,b,y\n1,2,?\n2,3,\n", "no row has a value");
+  refused("a,b,y\n1,2,1\n2,3,-\n3,2,1\n", "but for 1 with '-', which means none");
+  refused("a,b,y\n1,2,1\n2,3,0\n", "give evaluation rows with --eval FILE");
+  std::string constant = "a,y\n";
+  for (int r = 0; r < 200; ++r) constant += cat("same,", r % 2, "\n");
+  // All equal rows are on one side.
+  refused(constant, "does not have both labels");
+}
+
+TEST_F(InitTable, LeavesOutFewBadRowsAndRowsWithoutALabel) {
+  std::string text = mixed_table(3000);
+  text += "1,2,3\n";
+  text += "9,9,9,x,9,t1,1,1,2026-01-01,a,\n";
+  write_file(folder_ / "data.csv", text);
+  const Outcome done = init({"--label", "bought", "--positive", "yes", "--out", "c.json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.err.find("1 bad rows are left out: 'data.csv' line 3002: expected 11 cells, found 3"),
+            std::string::npos)
+      << done.err;
+  EXPECT_NE(done.err.find("1 rows without a label are left out"), std::string::npos) << done.err;
+}
+
+/// The folder of the real data, if present.
+fs::path shared_rows(const std::string& name) {
+  const char* given = std::getenv("HCTR_SHARED_DATA");
+  return (given ? fs::path(given) : source_dir() / "../shared/data") / name;
+}
+
+TEST_F(InitTable, TrainsOnRealRowsAsTheyArePublished) {
+  const fs::path rows = shared_rows("adult/adult.data.gz");
+  if (!fs::exists(rows)) GTEST_SKIP() << "no real rows at " << rows << "; set HCTR_SHARED_DATA to the folder above";
+  const Outcome done =
+      init({"--label", "15", "--positive", ">50K", "--out", "adult.json"}, fs::canonical(rows).string());
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const Outcome trained =
+      huge_ctr({"--train", "adult.json", "--run-dir", "run", "--max-iter", "460", "--device", "cpu", "--strict"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Outcome measured = huge_ctr({"--eval", "adult.json", "--model", "run", "--device", "cpu"});
+  EXPECT_GT(auc_of(measured.out), 0.92) << measured.out;
+}
+
+}  // namespace
+}  // namespace hctr::test

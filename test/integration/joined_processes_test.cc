@@ -1,0 +1,160 @@
+// Several processes without MPI: they train as threads and MPI's processes do, and find out who is gone.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <regex>
+
+#include "comm/host_comm.h"
+#include "ranks_fixture.h"
+#include "support/communicator_suite.h"
+#include "support/joined.h"
+#include "support/paths.h"
+
+namespace hctr::test {
+namespace {
+
+using std::chrono::seconds;
+
+/// The test suite of all communicators, run by this test program's own processes.
+TEST(AsJoinedProcess, TheCommunicatorSuite) {
+  const auto others = started_processes({.step = seconds(60)}, Log::silent());
+  if (!others) GTEST_SKIP() << "runs as one of several processes, which JoinedProcesses does";
+  Runtime runtime(Device{}, {.threads = 1});
+  RankGroup group(1, others.get(), seconds(60));
+  HostComm comm(group, group.local_ranks().first);
+  EXPECT_EQ(comm.size(), others->count());
+  EXPECT_EQ(others->on_host()->count, others->count());
+  EXPECT_EQ(others->on_host()->process, others->process());
+  check_communicator(comm, runtime, false);
+}
+
+TEST(JoinedProcessesSuite, TheCommunicatorSuiteHolds) {
+  for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
+    ::unsetenv(share);  // each process runs the test
+  const TemporaryFolder folder;
+  for (const int processes : {2, 3}) {
+    const auto outcomes =
+        run_joined(processes, "integration_tests", {"--gtest_filter=AsJoinedProcess.*"}, folder.path());
+    for (const Outcome& outcome : outcomes) {
+      EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.err;
+      EXPECT_NE(outcome.out.find("1 passed, 0 failed"), std::string::npos) << outcome.out;
+    }
+  }
+}
+
+class JoinedProcesses : public RanksTest {
+ protected:
+  std::vector<std::string> arguments(const std::string& config, const std::string& gpu, const std::string& name,
+                                     std::vector<std::string> more = {}) {
+    write_file(folder_ / (name + ".json"),
+               with_change(with_change(config, "\"gpu\": [0]", "\"gpu\": " + gpu), "\"out/\"", "\"" + name + "/\""));
+    more.insert(more.begin(), {"--train", name + ".json", "--run-dir", name + "-run", "--device", "cpu"});
+    return more;
+  }
+  /// Ends one of three processes during training. Returns what the others say.
+  std::vector<Outcome> end_of(int process, int signal, std::vector<std::string> more = {}) {
+    more.insert(more.end(), {"--peer-timeout", std::to_string(kPeerTimeout)});
+    const std::vector<std::string> words = arguments(endless(), "\"all\"", "endless", std::move(more));
+    fs::remove_all(folder_ / "endless-run");
+    const auto begin = std::chrono::steady_clock::now();
+    auto outcomes =
+        run_joined(std::vector<JoinedProcess>(3, {"huge_ctr", words}), folder_.path(), "Iter: 20 ", process, signal);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(kSanitized ? 60 : 30));
+    outcomes.erase(outcomes.begin() + process);
+    return outcomes;
+  }
+};
+
+TEST_F(JoinedProcesses, TrainTheModelOfThreads) {
+  for (const auto& [threads, gpu, processes] :
+       {std::tuple{"[0, 1]", "[[0], [0]]", 2}, {"[0, 1, 2]", "\"all\"", 3}, {"[0, 1, 2, 3]", "[0, 1, 2, 3]", 2}}) {
+    SCOPED_TRACE(gpu);
+    const Result one = train(config_, {threads}, "threads");
+    for (const char* folder : {"joined", "joined-run"}) fs::remove_all(folder_ / folder);
+    for (const Outcome& outcome : run_joined(processes, "huge_ctr", arguments(config_, gpu, "joined"), folder_.path()))
+      ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const Result joined = result("joined");
+    EXPECT_EQ(joined.losses, one.losses);
+    EXPECT_EQ(joined.metrics, one.metrics);
+    EXPECT_EQ(joined.dense, one.dense);
+    for (size_t e = 0; e < 2; ++e) EXPECT_EQ(joined.rows[e], one.rows[e]);
+  }
+}
+
+TEST_F(JoinedProcesses, NameOneThatWasKilled) {
+  for (const int process : {0, 2})
+    for (const Outcome& other : end_of(process, SIGKILL)) {
+      EXPECT_EQ(other.exit_code, 7) << other.err;
+      EXPECT_NE(other.err.find(cat("process ", process, " on ")), std::string::npos) << other.err;
+      EXPECT_NE(other.err.find("has ended before the others"), std::string::npos) << other.err;
+    }
+}
+
+TEST_F(JoinedProcesses, NameOneThatIsSilentWhateverTheyAreDoing) {
+  // In a step nobody waits with a limit of its own.
+  for (const int process : {0, 1})
+    for (const Outcome& other : end_of(process, SIGSTOP, {"--comm-timeout", "0"})) {
+      EXPECT_EQ(other.exit_code, 7) << other.err;
+      EXPECT_NE(other.err.find(cat("process ", process, " on ")), std::string::npos) << other.err;
+      EXPECT_NE(other.err.find(cat("has not been heard of for ", kPeerTimeout, " s")), std::string::npos) << other.err;
+    }
+}
+
+TEST_F(JoinedProcesses, StopTogetherOnASignalAndSaveTheModel) {
+  const auto outcomes =
+      run_joined(std::vector<JoinedProcess>(2, {"huge_ctr", arguments(endless(), "\"all\"", "endless")}),
+                 folder_.path(), "Iter: 20 ", 1, SIGTERM);
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  EXPECT_EQ(Json::read_file(folder_ / "endless-run" / "summary.json").find("model_files")->array()->size(), 5u);
+}
+
+TEST_F(JoinedProcesses, MustReadOneConfigButMayReadTheirOwnFiles) {
+  const auto words = arguments(config_, "\"all\"", "each");
+  const auto run = [&](const std::string& change) {
+    std::vector<JoinedProcess> processes(2, {"huge_ctr", words});
+    processes[1].arguments.insert(processes[1].arguments.end(), {"--set", change});
+    return run_joined(processes, folder_.path());
+  };
+  const auto refused = run("optimizer.adam_hparam.beta1=0.8");
+  for (const Outcome& outcome : refused) EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
+  const std::string said = refused[0].err;
+  EXPECT_NE(said.find("/optimizer/adam_hparam/beta1 is 0.9 for rank 0 and 0.8 for rank 1 on "), std::string::npos)
+      << said;
+  fs::copy(folder_ / "train.txt", folder_ / "here.txt");
+  for (const Outcome& outcome : run("layers.Data.source=here.txt")) EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+}
+
+TEST_F(JoinedProcesses, WarnOfAClockThatIsOff) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
+  std::vector<JoinedProcess> processes(2, {"huge_ctr", arguments(config_, "\"all\"", "clock")});
+  processes[1].environment = {{"LD_PRELOAD", (bin_dir() / "libclock_off.so").string()},
+                              {"HCTR_TEST_CLOCK_OFF", "-100"}};
+  const auto outcomes = run_joined(processes, folder_.path());
+  EXPECT_EQ(outcomes[0].exit_code, 0) << outcomes[0].err;
+  EXPECT_TRUE(std::regex_search(outcomes[0].err, std::regex("warning: the clock of .* is (99|100) s behind that of")))
+      << outcomes[0].err;
+}
+
+TEST_F(JoinedProcesses, EndTogetherAfterTheErrorOfOne) {
+  // The second process reads other data, which end in the middle of a record.
+  const TemporaryFolder other;
+  fs::copy(folder_.path(), other.path(), fs::copy_options::recursive);
+  for (const auto& entry : fs::recursive_directory_iterator(other.path()))
+    if (entry.path().extension() == ".data") fs::resize_file(entry.path(), entry.file_size() / 2);
+  const std::string program = (bin_dir() / "huge_ctr").string();
+  std::string command = "exec " + program;
+  for (const std::string& word :
+       arguments(with_change(config_, "\"max_iter\": 20", "\"max_iter\": 500"), "\"all\"", "each"))
+    command += " " + word;
+  fs::copy(folder_ / "each.json", other / "each.json");
+  const auto outcomes =
+      run_joined({{"/bin/sh", {"-c", command}}, {"/bin/sh", {"-c", "cd " + other.path().string() + " && " + command}}},
+                 folder_.path());
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
+  EXPECT_NE(outcomes[0].err.find("on rank 1 of 2"), std::string::npos) << outcomes[0].err;
+}
+
+}  // namespace
+}  // namespace hctr::test

@@ -1,0 +1,66 @@
+// Reads ONNX files and computes what their graphs say, so that exports are checked where no other runtime is installed.
+// Written from the specification of the operators, in double, for small tensors.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace hctr::test {
+
+/// A tensor of numbers, or of integers and truth values.
+struct OnnxArray {
+  std::vector<int64_t> dims;
+  std::vector<double> reals;
+  std::vector<int64_t> integers;
+  bool is_integer = false;
+
+  int64_t elements() const;
+  static OnnxArray of(std::vector<int64_t> dims, std::vector<double> reals) {
+    return {std::move(dims), std::move(reals), {}, false};
+  }
+  static OnnxArray of(std::vector<int64_t> dims, std::vector<int64_t> integers) {
+    return {std::move(dims), {}, std::move(integers), true};
+  }
+};
+using OnnxArrays = std::map<std::string, OnnxArray>;
+
+struct OnnxFile {
+  struct Node {
+    std::string op;
+    std::vector<std::string> in, out;
+    std::map<std::string, int64_t> integers;
+    std::map<std::string, double> reals;
+    std::map<std::string, std::vector<int64_t>> lists;
+
+    int64_t integer(const std::string& name, int64_t otherwise) const {
+      const auto at = integers.find(name);
+      return at == integers.end() ? otherwise : at->second;
+    }
+  };
+  struct Value {
+    std::string name;
+    int64_t type = 0;  ///< 1: float, 7: int64
+    std::vector<std::string> dims;
+  };
+  int64_t ir_version = 0, opset = 0;
+  std::vector<Node> nodes;
+  std::vector<Value> inputs, outputs;
+  OnnxArrays initializers;
+  std::map<std::string, int64_t> external;  ///< initializers in another file, with their offsets in it
+  std::map<std::string, std::string> metadata;
+};
+
+/// Fails the test, and returns what it has read, when the file is not in the format.
+OnnxFile read_onnx(const std::filesystem::path&);
+
+/// All tensors that the graph computes from these inputs. Throws std::runtime_error naming an operator that it does not
+/// know, or a tensor that no node before makes.
+OnnxArrays evaluate(const OnnxFile&, OnnxArrays inputs);
+
+/// The arrays of a .npz file. Throws std::runtime_error for what write_npz() does not write.
+OnnxArrays read_npz(const std::filesystem::path&);
+
+}  // namespace hctr::test

@@ -1,0 +1,126 @@
+// What the variables of launchers say about this process.
+#include "comm/launcher.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "base/platform.h"
+#include "support/message_of.h"
+
+namespace hctr::test {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+std::optional<Launch> launch_of(const Variables& variables) {
+  return find_launch([&](const char* name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+std::string why_not(const Variables& variables) {
+  return message_of(Kind::usage, [&] { launch_of(variables); });
+}
+
+TEST(Launcher, AloneIsAlone) {
+  EXPECT_FALSE(launch_of({}));
+  EXPECT_FALSE(launch_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
+  EXPECT_FALSE(launch_of({{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}}));
+  // In the script of sbatch, and in the shell of salloc.
+  EXPECT_FALSE(launch_of({{"SLURM_JOB_ID", "7"}, {"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}));
+}
+
+TEST(Launcher, RankAndWorldSize) {
+  const Variables torchrun = {{"RANK", "3"},
+                              {"WORLD_SIZE", "8"},
+                              {"LOCAL_RANK", "1"},
+                              {"LOCAL_WORLD_SIZE", "2"},
+                              {"MASTER_ADDR", "node0"},
+                              {"MASTER_PORT", "29500"},
+                              {"TORCHELASTIC_RUN_ID", "x7"}};
+  const auto launch = launch_of(torchrun);
+  ASSERT_TRUE(launch);
+  EXPECT_FALSE(launch->by_mpi);
+  EXPECT_EQ(launch->process, 3);
+  EXPECT_EQ(launch->processes, 8);
+  EXPECT_EQ(launch->local_process, 1);
+  EXPECT_EQ(launch->local_processes, 2);
+  EXPECT_EQ(launch->address, "node0");
+  EXPECT_EQ(launch->port, 29500);
+  EXPECT_EQ(launch->job, "x7");
+  const auto without = [&](const char* name) {
+    Variables rest = torchrun;
+    rest.erase(name);
+    return why_not(rest);
+  };
+  EXPECT_NE(without("RANK").find("has WORLD_SIZE but not RANK"), std::string::npos);
+  EXPECT_NE(without("MASTER_ADDR").find("not MASTER_ADDR"), std::string::npos);
+  EXPECT_NE(without("MASTER_PORT").find("MASTER_PORT is not set"), std::string::npos);
+  const auto with = [&](const char* name, const char* value) {
+    Variables other = torchrun;
+    other[name] = value;
+    return why_not(other);
+  };
+  EXPECT_NE(with("RANK", "eight").find("RANK=\"eight\"; expected a number"), std::string::npos);
+  EXPECT_NE(with("RANK", "8").find("RANK=8 and WORLD_SIZE=8; processes are numbered from 0"), std::string::npos);
+  EXPECT_NE(with("MASTER_PORT", "70000").find("MASTER_PORT is 70000"), std::string::npos);
+}
+
+TEST(Launcher, Srun) {
+  const Variables srun = {
+      {"SLURM_JOB_ID", "4711"}, {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"},        {"SLURM_PROCID", "2"},
+      {"SLURM_LOCALID", "0"},   {"SLURM_NTASKS", "4"},  {"SLURM_STEP_NODELIST", "gpu[07-08]"}};
+  const auto launch = launch_of(srun);
+  ASSERT_TRUE(launch);
+  EXPECT_FALSE(launch->by_mpi);
+  EXPECT_EQ(launch->process, 2);
+  EXPECT_EQ(launch->processes, 4);
+  EXPECT_EQ(launch->address, "gpu07");
+  EXPECT_EQ(launch->job, "4711.0");
+  // All processes of a job find the same port, those of other jobs another one.
+  Variables other = srun;
+  other["SLURM_PROCID"] = "3";
+  EXPECT_EQ(launch_of(other)->port, launch->port);
+  other["SLURM_JOB_ID"] = "4712";
+  EXPECT_NE(launch_of(other)->port, launch->port);
+  other["MASTER_ADDR"] = "10.0.0.7";
+  other["MASTER_PORT"] = "1234";
+  EXPECT_EQ(launch_of(other)->address, "10.0.0.7");
+  EXPECT_EQ(launch_of(other)->port, 1234);
+}
+
+TEST(Launcher, MpirunCountsFirst) {
+  Variables both = {{"OMPI_COMM_WORLD_SIZE", "4"},
+                    {"OMPI_COMM_WORLD_RANK", "1"},
+                    {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                    {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+                    {"RANK", "0"},
+                    {"WORLD_SIZE", "9"},
+                    {"MASTER_ADDR", "a"},
+                    {"MASTER_PORT", "5"}};
+  if (kMpiBuild) {
+    const auto launch = launch_of(both);
+    EXPECT_TRUE(launch->by_mpi);
+    EXPECT_EQ(launch->processes, 4);
+    EXPECT_EQ(launch->local_process, 1);
+    EXPECT_EQ(launch->local_processes, 2);
+  } else {  // mpirun starts and numbers them all the same
+    EXPECT_FALSE(launch_of(both)->by_mpi);
+    EXPECT_EQ(launch_of(both)->process, 1);
+    EXPECT_EQ(launch_of(both)->port, 5);
+  }
+}
+
+TEST(Launcher, NodeLists) {
+  EXPECT_EQ(first_host("gpu7"), "gpu7");
+  EXPECT_EQ(first_host("gpu7,gpu9"), "gpu7");
+  EXPECT_EQ(first_host("gpu[07-09,12],login"), "gpu07");
+  EXPECT_EQ(first_host("gpu[3,5]"), "gpu3");
+  EXPECT_EQ(first_host("rack1-[08-09]-ib,x"), "rack1-08-ib");
+  EXPECT_EQ(first_host("login,gpu[1-2]"), "login");
+}
+
+}  // namespace
+}  // namespace hctr::test

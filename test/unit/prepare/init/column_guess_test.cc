@@ -1,0 +1,216 @@
+// What --init takes a column for: each kind, and the borders between them.
+#include "prepare/init/column_guess.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace hctr {
+namespace {
+
+/// The guess for a column of `rows` cells.
+ColumnGuess guess_cells(const std::string& name, int rows, const std::function<std::string(int row)>& cell) {
+  ColumnFacts facts;
+  for (int r = 0; r < rows; ++r) facts.add(cell(r));
+  return guess_column(name, facts);
+}
+
+/// One of `count` numbers, in no order.
+int drawn(int row, int count) {
+  return static_cast<int>(mix64(static_cast<uint64_t>(row)) % static_cast<uint64_t>(count));
+}
+
+TEST(ColumnGuess, NumbersOfManyValuesAreNumbersAlone) {
+  const ColumnGuess guess = guess_cells("price", 1000, [](int r) { return cat(drawn(r, 100000), ".", r % 10); });
+  EXPECT_EQ(guess.kind, GuessedKind::number) << guess.why;
+  EXPECT_FALSE(guess.log);
+}
+
+TEST(ColumnGuess, NumbersThatComeAgainAreCategoriesToo) {
+  // Each of them in five rows on average is the border.
+  const auto kind = [](int values) {
+    return guess_cells("age", 1000, [&](int r) { return std::to_string(7 * (r % values)); }).kind;
+  };
+  EXPECT_EQ(kind(200), GuessedKind::number_and_category);
+  EXPECT_EQ(kind(201), GuessedKind::number);
+  EXPECT_EQ(kind(2), GuessedKind::number) << "two values: a number says all";
+}
+
+TEST(ColumnGuess, FlagsWithMissingCellsAreCategoriesToo) {
+  const ColumnGuess guess = guess_cells(
+      "flag", 300, [](int r) { return std::vector<std::string>{"0", "1", "NA"}[static_cast<size_t>(r % 3)]; });
+  EXPECT_EQ(guess.kind, GuessedKind::number_and_category) << guess.why;
+  EXPECT_TRUE(guess.missing);
+  EXPECT_NE(guess.why.find("33.3 % missing"), std::string::npos) << guess.why;
+}
+
+TEST(ColumnGuess, SkewedNumbersAreTakenByTheirLogarithm) {
+  const auto skewed = [](int r) { return std::to_string(static_cast<int64_t>(std::exp(drawn(r, 1000) / 80.0))); };
+  EXPECT_TRUE(guess_cells("clicks", 1000, skewed).log);
+  EXPECT_FALSE(guess_cells("balance", 1000, [&](int r) { return (r % 3 ? "" : "-") + skewed(r); }).log)
+      << "a logarithm takes all below 0 for one value";
+}
+
+TEST(ColumnGuess, IntegersThatAreNamesAreCategories) {
+  const auto kind = [](const std::string& name) {
+    return guess_cells(name, 1000, [](int r) { return std::to_string(drawn(r, 50)); }).kind;
+  };
+  for (const char* name : {"user", "user_id", "userId", "Item ID", "zip", "product-code"})
+    EXPECT_EQ(kind(name), GuessedKind::category) << name;
+  for (const char* name : {"age", "idle", "width", "void"})
+    EXPECT_EQ(kind(name), GuessedKind::number_and_category) << name;
+}
+
+TEST(ColumnGuess, LeadingZerosMakeNames) {
+  const ColumnGuess guess = guess_cells("area", 1000, [](int r) { return cat("0", 1000 + drawn(r, 50)); });
+  EXPECT_EQ(guess.kind, GuessedKind::category) << guess.why;
+  EXPECT_FALSE(guess.integers) << "01000 and 1000 are two texts";
+}
+
+TEST(ColumnGuess, TextsThatComeAgainAreCategories) {
+  const auto kind = [](int values) {
+    return guess_cells("city", 1000, [&](int r) { return cat("city ", r % values); }).kind;
+  };
+  EXPECT_EQ(kind(2), GuessedKind::category);
+  EXPECT_EQ(kind(850), GuessedKind::category);
+  EXPECT_EQ(kind(950), GuessedKind::left_out) << "nearly each row has its own";
+}
+
+TEST(ColumnGuess, FewRowsAreNoIds) {
+  EXPECT_EQ(guess_cells("city", 10, [](int r) { return cat("city", r); }).kind, GuessedKind::category);
+}
+
+TEST(ColumnGuess, NumbersOfRowsAreLeftOut) {
+  EXPECT_EQ(guess_cells("n", 500, [](int r) { return std::to_string(r + 1); }).kind, GuessedKind::left_out);
+  // Some rows of a table whose rows have numbers: shuffled, with gaps.
+  EXPECT_EQ(guess_cells("n", 500, [](int r) { return std::to_string((r * 7919) % 503); }).kind, GuessedKind::left_out);
+  EXPECT_EQ(guess_cells("row_id", 500, [](int r) { return std::to_string(drawn(r, 1 << 30)); }).kind,
+            GuessedKind::left_out);
+  EXPECT_EQ(guess_cells("weight", 500, [](int r) { return std::to_string(drawn(r, 1 << 30)); }).kind,
+            GuessedKind::number);
+}
+
+TEST(ColumnGuess, ConstantsAndEmptyColumnsAreLeftOut) {
+  EXPECT_EQ(guess_cells("a", 50, [](int) { return "x"; }).kind, GuessedKind::left_out);
+  EXPECT_EQ(guess_cells("a", 50, [](int) { return " 3 "; }).kind, GuessedKind::left_out);
+  EXPECT_EQ(guess_cells("a", 50, [](int r) { return r % 2 ? "" : "?"; }).kind, GuessedKind::left_out);
+  EXPECT_EQ(guess_cells("a", 50, [](int r) { return r % 2 ? "x" : ""; }).kind, GuessedKind::category)
+      << "whether there is a value says something";
+}
+
+TEST(ColumnGuess, MarksOfMissingValuesAreNone) {
+  for (const char* mark : {"?", "NA", "NaN", "null", "\\N", "N/A", "-"}) {
+    const ColumnGuess guess =
+        guess_cells("x", 1000, [&](int r) { return r % 4 == 0 ? mark : cat(drawn(r, 100000), ".5"); });
+    EXPECT_EQ(guess.kind, GuessedKind::number) << mark << ": " << guess.why;
+  }
+  const ColumnGuess guess = guess_cells("x", 1000, [&](int r) { return r == 700 ? "abc" : cat(r % 10); });
+  EXPECT_EQ(guess.kind, GuessedKind::category);
+  EXPECT_NE(guess.why.find("999 of 1000 values are numbers, but not 'abc'"), std::string::npos) << guess.why;
+}
+
+TEST(ColumnGuess, FreeTextIsLeftOut) {
+  const ColumnGuess guess =
+      guess_cells("review", 300, [](int r) { return cat("words of a review, number ", drawn(r, 100000)); });
+  EXPECT_EQ(guess.kind, GuessedKind::left_out);
+  EXPECT_NE(guess.why.find("text"), std::string::npos) << guess.why;
+}
+
+TEST(ColumnGuess, ListsHaveValuesThatComeAgain) {
+  const char* const genres[] = {"drama", "comedy", "horror", "war", "western"};
+  const auto list = [&](int r, const std::string& separator) {
+    std::string text = genres[drawn(r, 5)];
+    for (int i = 1; i <= r % 3; ++i) text += separator + genres[drawn(1000 * i + r, 5)];
+    return text;
+  };
+  for (const char* separator : {"|", ";", ","}) {
+    const ColumnGuess guess = guess_cells("genres", 500, [&](int r) { return list(r, separator); });
+    EXPECT_EQ(guess.kind, GuessedKind::list) << guess.why;
+    EXPECT_EQ(std::string(1, guess.separator), separator);
+    EXPECT_EQ(guess.most_items, 3);
+    EXPECT_FALSE(guess.integers);
+  }
+  EXPECT_NE(guess_cells("genres", 500, [&](int r) { return list(r, " "); }).kind, GuessedKind::list)
+      << "words between blanks are no list";
+  EXPECT_NE(guess_cells("place", 500, [&](int r) { return cat("town", r % 90, ", state", r % 90); }).kind,
+            GuessedKind::list)
+      << "parts that do not come again in other cells";
+}
+
+TEST(ColumnGuess, IntegersBetweenBlanksAreAList) {
+  const ColumnGuess guess = guess_cells("history", 500, [](int r) {
+    std::string text = std::to_string(drawn(r, 40));
+    for (int i = 1; i <= r % 5; ++i) text += cat(" ", drawn(1000 * i + r, 40));
+    return text;
+  });
+  EXPECT_EQ(guess.kind, GuessedKind::list) << guess.why;
+  EXPECT_EQ(guess.separator, ' ');
+  EXPECT_TRUE(guess.integers);
+  EXPECT_EQ(guess.most_items, 5);
+}
+
+TEST(ColumnGuess, ListColumnsOfParquetAreLists) {
+  ColumnFacts facts;
+  for (int r = 0; r < 30; ++r) {
+    for (int i = 0; i < r % 4; ++i) facts.add_item(cat("tag", r % 7));
+    facts.end_list();
+  }
+  const ColumnGuess guess = guess_column("tags", facts);
+  EXPECT_EQ(guess.kind, GuessedKind::list);
+  EXPECT_EQ(guess.separator, 0);
+  EXPECT_EQ(guess.most_items, 3);
+  EXPECT_TRUE(guess.missing);
+}
+
+TEST(ColumnGuess, DecimalCommasAreNamed) {
+  const ColumnGuess guess = guess_cells("price", 300, [](int r) { return cat(drawn(r, 9), ",", r % 10); });
+  EXPECT_EQ(guess.kind, GuessedKind::left_out);
+  EXPECT_NE(guess.why.find("a comma in them"), std::string::npos) << guess.why;
+}
+
+TEST(ColumnGuess, TimesAreNumbersOrLeftOut) {
+  const auto seconds = [](int r) { return std::to_string(880'000'000 + drawn(r, 10'000'000)); };
+  EXPECT_EQ(guess_cells("timestamp", 500, seconds).kind, GuessedKind::time);
+  EXPECT_EQ(guess_cells("amount", 500, seconds).kind, GuessedKind::number) << "the name does not say time";
+  EXPECT_EQ(guess_cells("time", 500, [&](int r) { return seconds(r) + "000"; }).kind, GuessedKind::time)
+      << "milliseconds";
+  for (const char* text :
+       {"2026-11-2", "11/2/202", "2026-11-23 10:40:0", "2026-11-23T10:40:0", "12:30:1", "2.11.202"}) {
+    const ColumnGuess guess = guess_cells("x", 60, [&](int r) { return cat(text, r % 7); });
+    EXPECT_EQ(guess.kind, GuessedKind::left_out) << text;
+    EXPECT_NE(guess.why.find("date or time"), std::string::npos) << text << ": " << guess.why;
+  }
+  EXPECT_EQ(guess_cells("version", 100, [&](int r) { return cat("1.2.", r % 3, "-beta"); }).kind,
+            GuessedKind::category);
+}
+
+TEST(ColumnGuess, FractionsOfParquetAreNumbersAlone) {
+  ColumnFacts facts;
+  facts.fractions = true;
+  for (int r = 0; r < 100; ++r) facts.add(cat(r % 5));
+  EXPECT_EQ(guess_column("user", facts).kind, GuessedKind::number) << "floats have no keys";
+}
+
+TEST(ColumnGuess, MomentsAreThoseOfTheFormulas) {
+  Moments moments;
+  std::vector<double> numbers;
+  for (int i = 0; i < 500; ++i) numbers.push_back(1e6 + std::exp(drawn(i, 100) / 20.0));
+  double mean = 0, m2 = 0, m3 = 0;
+  for (const double x : numbers) mean += x / static_cast<double>(numbers.size());
+  for (const double x : numbers) {
+    moments.add(x);
+    m2 += std::pow(x - mean, 2);
+    m3 += std::pow(x - mean, 3);
+  }
+  const auto n = static_cast<double>(numbers.size());
+  EXPECT_NEAR(moments.deviation(), std::sqrt(m2 / n), 1e-6);
+  EXPECT_NEAR(moments.skewness(), m3 / n / std::pow(m2 / n, 1.5), 1e-6);
+}
+
+}  // namespace
+}  // namespace hctr

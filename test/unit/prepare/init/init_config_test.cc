@@ -1,0 +1,68 @@
+// The config that --init writes: as text, and how long it trains.
+#include "prepare/init/init_config.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "prepare/init/wide_json.h"
+
+namespace hctr {
+namespace {
+
+/// A plan for a table with one category of `keys` values.
+InitPlan plan_of(int64_t rows, int64_t keys) {
+  InitPlan plan;
+  plan.train = "t.csv";
+  plan.eval = "e.csv";
+  plan.layout = TextLayout{.delimiter = ",", .grammar = {}, .header = true, .columns = {}};
+  plan.label.column = "y";
+  ColumnGuess& column = plan.columns.emplace_back();
+  column.name = "c";
+  column.kind = GuessedKind::category;
+  plan.distinct = {keys};
+  plan.train_rows = rows;
+  plan.snapshot_prefix = "runs/t/";
+  return plan;
+}
+
+TEST(InitConfig, TextIsTheSameJsonInShortLines) {
+  InitPlan plan = plan_of(1000, 10);
+  for (int i = 0; i < 40; ++i) {
+    plan.columns.push_back(plan.columns[0]);
+    plan.columns.back().name = "a column \"" + std::to_string(i) + "\"";
+    plan.distinct.push_back(3);
+  }
+  const std::string text = init_config(plan);
+  const Json config = Json::parse(text, "config");
+  EXPECT_EQ(wide_json(config), text);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 121U) << line;
+  EXPECT_NE(text.find("\"a column \\\"39\\\"\""), std::string::npos);
+}
+
+TEST(InitConfig, LargerTablesTakeLargerBatchesAndFewerPasses) {
+  InitSchedule before = schedule_of(plan_of(10, 2));
+  for (int64_t rows = 20; rows < int64_t{1} << 36; rows *= 2) {
+    const InitSchedule schedule = schedule_of(plan_of(rows, 2));
+    EXPECT_GE(schedule.batch, before.batch);
+    EXPECT_LE(schedule.epochs, before.epochs);
+    EXPECT_GE(schedule.epochs, 1);
+    EXPECT_GE(schedule.steps_per_epoch * schedule.batch, rows);
+    EXPECT_LT((schedule.steps_per_epoch - 1) * schedule.batch, rows);
+    before = schedule;
+  }
+}
+
+TEST(InitConfig, ManyKeysAreSeenFewTimes) {
+  const InitSchedule few = schedule_of(plan_of(50'000, 24'000)), many = schedule_of(plan_of(50'000, 26'000));
+  EXPECT_FALSE(few.rare_keys);
+  EXPECT_TRUE(many.rare_keys);
+  EXPECT_LT(many.epochs, few.epochs);
+  EXPECT_EQ(init_config(plan_of(50'000, 24'000)).find("min_count"), std::string::npos);
+  EXPECT_NE(init_config(plan_of(50'000, 26'000)).find("min_count"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hctr

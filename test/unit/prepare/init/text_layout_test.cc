@@ -1,0 +1,86 @@
+// How --init takes a text of separated values apart.
+#include "prepare/init/text_layout.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "support/message_of.h"
+
+namespace hctr {
+namespace {
+
+using Names = std::vector<std::string>;
+
+TEST(TextLayout, FindsTheSeparator) {
+  for (const std::string separator : {",", "\t", ";", "|", "::", " "}) {
+    std::string text = cat("a", separator, "b", separator, "y\n");
+    for (int i = 0; i < 30; ++i) text += cat(i, separator, "x", i % 3, separator, i % 2, "\n");
+    const TextLayout layout = guess_layout(text, "y");
+    EXPECT_EQ(layout.delimiter, separator);
+    EXPECT_TRUE(layout.header);
+    EXPECT_EQ(layout.columns, (Names{"a", "b", "y"}));
+    EXPECT_FALSE(layout.grammar.trim);
+  }
+}
+
+TEST(TextLayout, SeparatorsInsideCellsDoNotMislead) {
+  std::string text = "genres,place,y\n";
+  for (int i = 0; i < 30; ++i) text += cat("drama|comedy|war,\"Washington, D.C.\",", i % 2, "\n");
+  const TextLayout layout = guess_layout(text, "y");
+  EXPECT_EQ(layout.delimiter, ",");
+  EXPECT_EQ(layout.grammar.quote, '"');
+  EXPECT_EQ(layout.columns.size(), 3U);
+}
+
+TEST(TextLayout, QuotesThatAreNoneAreCharacters) {
+  std::string text = "size\tname\ty\n";
+  for (int i = 0; i < 30; ++i) text += cat("\"", i, "\tnails, \"long\" ones\t", i % 2, "\n");
+  const TextLayout layout = guess_layout(text, "y");
+  EXPECT_EQ(layout.delimiter, "\t");
+  EXPECT_EQ(layout.grammar.quote, '\0');
+}
+
+TEST(TextLayout, BlanksAroundCellsAreTrimmed) {
+  EXPECT_TRUE(guess_layout("a, b, y\n1, x, 0\n2, y, 1\n", "y").grammar.trim);
+  EXPECT_TRUE(guess_layout("a, b, y\n1, \"x, y\", 0\n2, y, 1\n", "y").grammar.trim) << "also around quotes";
+  EXPECT_FALSE(guess_layout("a,b,y\n1,x y,0\n2,y,1\n", "y").grammar.trim);
+}
+
+TEST(TextLayout, WithoutAHeaderColumnsGoByTheirNumbers) {
+  const TextLayout layout = guess_layout("0,5,x\n1,6,y\n", "1");
+  EXPECT_FALSE(layout.header);
+  EXPECT_EQ(layout.columns, (Names{"1", "2", "3"}));
+  EXPECT_FALSE(guess_layout("x,y\nx,z\n", "2").header) << "the number of a column says that there are no names";
+  EXPECT_TRUE(guess_layout("a,a,y\n1,2,3\n", "y").header) << "two names may be the same";
+  EXPECT_TRUE(guess_layout("x,2020,2021\n1,2,3\n", "x").header) << "a name of the header says that there are names";
+}
+
+TEST(TextLayout, AByteOrderMarkIsNotPartOfAName) {
+  EXPECT_EQ(guess_layout("\xEF\xBB\xBFy,b\n1,2\n", "y").columns, (Names{"y", "b"}));
+}
+
+TEST(TextLayout, SaysWhatIsNoTable) {
+  const auto message = [](const std::string& text) {
+    return test::message_of(Kind::data, [&] { guess_layout(text, "y"); });
+  };
+  const auto label_message = [](const std::string& text, const std::string& label) {
+    return test::message_of(Kind::usage, [&] { guess_layout(text, label); });
+  };
+  EXPECT_EQ(message(""), "it is empty");
+  EXPECT_EQ(message("\n\n"), "it is empty");
+  EXPECT_NE(message("one\ntwo\n").find("no separator makes rows of equally many cells"), std::string::npos);
+  EXPECT_NE(message("PK\x03\x04 and so on").find("spreadsheet"), std::string::npos);
+  EXPECT_NE(message(std::string("\xFF\xFE"
+                                "a\0,\0",
+                                6))
+                .find("UTF-16"),
+            std::string::npos);
+  EXPECT_EQ(message(std::string("ab\0cd", 5)), "it is no text of separated values: byte 2 is zero");
+  EXPECT_NE(label_message("income,age\n1,2\n", "incom").find("did you mean \"income\"?; there are 'income', 'age'"),
+            std::string::npos);
+  EXPECT_EQ(label_message("y,y\n1,2\n", "y"), "--label y: 2 columns have this name");
+  EXPECT_NE(label_message("1,2\n3,4\n", "y").find("go by their numbers, 1 to 2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hctr
