@@ -13,10 +13,10 @@ constexpr int kLanes = 32;
 
 /// The rounds of philox() for kLanes counters side by side, so that the compiler vectorizes them.
 HCTR_CLONES_FOR_WIDE_VECTORS
-void philox_rounds(uint64_t key, uint32_t* __restrict c0, uint32_t* __restrict c1, uint32_t* __restrict c2,
+void philox_rounds(int rounds, uint64_t key, uint32_t* __restrict c0, uint32_t* __restrict c1, uint32_t* __restrict c2,
                    uint32_t* __restrict c3) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     for (int i = 0; i < kLanes; ++i) {
       const uint64_t p0 = static_cast<uint64_t>(0xD2511F53u) * c0[i];
       const uint64_t p1 = static_cast<uint64_t>(0xCD9E8D57u) * c2[i];
@@ -31,7 +31,7 @@ void philox_rounds(uint64_t key, uint32_t* __restrict c0, uint32_t* __restrict c
 }
 
 /// philox() of the counters lo, lo + 1, ...
-void philox_lanes(uint64_t key, uint64_t hi, uint64_t lo, uint32_t (&values)[kLanes * 4]) {
+void philox_lanes(int rounds, uint64_t key, uint64_t hi, uint64_t lo, uint32_t (&values)[kLanes * 4]) {
   uint32_t c[4][kLanes];
   for (int i = 0; i < kLanes; ++i) {
     const uint64_t counter = lo + static_cast<uint64_t>(i);
@@ -40,17 +40,17 @@ void philox_lanes(uint64_t key, uint64_t hi, uint64_t lo, uint32_t (&values)[kLa
     c[2][i] = static_cast<uint32_t>(hi);
     c[3][i] = static_cast<uint32_t>(hi >> 32);
   }
-  philox_rounds(key, c[0], c[1], c[2], c[3]);
+  philox_rounds(rounds, key, c[0], c[1], c[2], c[3]);
   for (int i = 0; i < kLanes; ++i)
     for (int n = 0; n < 4; ++n) values[4 * i + n] = c[n][i];
 }
 
 }  // namespace
 
-void random_bits(uint64_t key, uint64_t hi, uint64_t first, int64_t count, uint32_t* values) {
+void random_bits(uint64_t key, uint64_t hi, uint64_t first, int64_t count, uint32_t* values, int rounds) {
   while (count > 0) {
     uint32_t some[kLanes * 4];
-    philox_lanes(key, hi, first >> 2, some);
+    philox_lanes(rounds, key, hi, first >> 2, some);
     const auto skip = static_cast<int64_t>(first & 3);
     const int64_t take = std::min<int64_t>(count, kLanes * 4 - skip);
     std::copy_n(some + skip, take, values);

@@ -6,6 +6,7 @@
 #include "ops/bias_gradient.h"
 #include "ops/dropout.h"
 #include "ops/linear.h"
+#include "ops/relu_product.h"
 
 namespace hctr {
 namespace {
@@ -52,6 +53,10 @@ void FullyConnected::add_weights(int64_t in, const std::string& suffix, std::vec
   weights.push_back({"bias" + suffix, {num_output}, bias});
 }
 
+ReluEnd FullyConnected::end(const Io& io) const {
+  return {dropout_rate > 0 ? ops::dropout_scale(dropout_rate) : 1, io.d_w[1], *io.scratch};
+}
+
 void FullyConnected::forward(Context& ctx, const Io& io, Phase phase) const {
   const Tensor sums = keeps_input_of_activation() ? *io.z : io.y;
   if (use_bias)
@@ -73,18 +78,25 @@ void FullyConnected::to_onnx(OnnxGraph& graph, const std::string& x, const std::
 }
 
 void FullyConnected::backward(Context& ctx, const Io& io) const {
-  if (relu_with_bias()) {
+  if (finished_by_reader) {
+    // d_y is the gradient of x W + b, and d_w[1] is written.
+  } else if (relu_with_bias()) {
     const float factor = dropout_rate > 0 ? ops::dropout_scale(dropout_rate) : 1;
     ops::relu_bias_gradient(ctx, factor, io.y, *io.d_y, *io.d_z, io.d_w[1], *io.scratch);
   } else if (activation != StageActivation::none) {
     ops::activate_backward(ctx, function_of(activation), keeps_input_of_activation() ? *io.z : io.y, *io.d_y, *io.d_z);
   }
-  const Tensor d_sums = activation != StageActivation::none ? *io.d_z : *io.d_y;
-  if (io.d_x) ops::matmul(ctx, d_sums, Transpose::no, io.w[0], Transpose::yes, *io.d_x);
+  const Tensor d_sums = own_gradient() ? *io.d_z : *io.d_y;
+  if (!io.d_x) return;
+  if (io.below)
+    ops::gradient_through_relu(ctx, d_sums, io.w[0], io.below->factor, io.x, *io.d_x, io.below->d_bias,
+                               io.below->scratch);
+  else
+    ops::matmul(ctx, d_sums, Transpose::no, io.w[0], Transpose::yes, *io.d_x);
 }
 
 void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
-  const Tensor d_sums = activation != StageActivation::none ? *io.d_z : *io.d_y;
+  const Tensor d_sums = own_gradient() ? *io.d_z : *io.d_y;
   ops::matmul(ctx, io.x, Transpose::yes, d_sums, Transpose::no, io.d_w[0]);
   if (use_bias && !relu_with_bias()) ops::bias_gradient(ctx, d_sums, io.d_w[1], *io.scratch);
 }

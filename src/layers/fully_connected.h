@@ -23,6 +23,9 @@ struct FullyConnected {
   Initializer weight_init = Initializer::by_default, bias_init = Initializer::by_default;
   float dropout_rate = 0;  ///< more than 0 only behind ReLU
   uint64_t dropout_stream = 0;
+  /// Whether the stage that reads y turns its gradient into that of x W + b, and writes the bias's: only with
+  /// relu_with_bias().
+  bool finished_by_reader = false;
 
   /// The weights for this many inputs: W [in, num_output], then b [num_output]; names end in `suffix`.
   void add_weights(int64_t in, const std::string& suffix, std::vector<WeightSpec>&) const;
@@ -31,6 +34,7 @@ struct FullyConnected {
   bool keeps_input_of_activation() const {
     return activation != StageActivation::none && activation != StageActivation::relu;
   }
+  bool relu_with_bias() const { return use_bias && activation == StageActivation::relu; }
 
   /// Adds y = f(x W + b) of evaluation, with the names of weights().
   void to_onnx(OnnxGraph&, const std::string& x, const std::string* weights, const std::string& y) const;
@@ -42,19 +46,21 @@ struct FullyConnected {
     std::optional<Tensor> z;  ///< x W + b, when keeps_input_of_activation()
     Tensor y;
     std::optional<Tensor> d_y;      ///< absent in forward()
-    std::optional<Tensor> d_z;      ///< shaped like y, unless the activation is none: written by backward()
+    std::optional<Tensor> d_z;      ///< shaped like y, unless own_gradient() is false: written by backward()
     std::optional<Tensor> d_x;      ///< absent if the gradient is not needed
     const Tensor* d_w = nullptr;    ///< gradients of weights()
     std::optional<Tensor> scratch;  ///< if use_bias
+    std::optional<ReluEnd> below;   ///< of the stage that wrote x, if that is finished by this one
   };
+  /// Whether the gradient of x W + b has memory of its own: else it lies in d_y.
+  bool own_gradient() const { return activation != StageActivation::none && !finished_by_reader; }
+  /// What the reader of y needs to finish this stage.
+  ReluEnd end(const Io&) const;
   void forward(Context&, const Io&, Phase) const;
   /// Writes d_z and d_x, and d_w[1] where it comes with d_z in one pass.
   void backward(Context&, const Io&) const;
   /// The other gradients of weights, after backward().
   void backward_weights(Context&, const Io&) const;
-
- private:
-  bool relu_with_bias() const { return use_bias && activation == StageActivation::relu; }
 };
 
 }  // namespace hctr

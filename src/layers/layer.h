@@ -51,11 +51,19 @@ struct LayerSpec {
   std::vector<int64_t> first_columns{};
 };
 
+/// What finishes the backward pass of a layer that ends with ReLU and perhaps dropout, y = dropout(max(x W + b, 0)), in the
+/// layer that reads y: the arguments of ops::gradient_through_relu().
+struct ReluEnd {
+  float factor;
+  Tensor d_bias, scratch;
+};
+
 /// The tensors of one call. Aliasing: all distinct, unless the memory plan followed the hint.
 struct LayerIo {
   std::vector<Tensor> in, out, weights, state, scratch;
   std::vector<std::optional<Tensor>> d_in;  ///< absent where the gradient is not needed, as for data
   std::vector<Tensor> d_out, d_weights;     ///< a loss has no d_out
+  std::optional<ReluEnd> below{};  ///< of the layer that wrote in[0], if this one finishes it: see finished_by_reader()
   /// Replaces a tensor by its sum over all ranks, for statistics of the whole batch. On one rank a no-op.
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };
@@ -99,6 +107,14 @@ class Layer {
   /// One layer that computes what this one and `function` behind it compute; null if there is none. Outputs and
   /// gradients of inputs are equal bit for bit.
   virtual std::shared_ptr<const Layer> followed_by(const ElementFunction&) const { return nullptr; }
+
+  /// This layer for a graph in which the only reader of out[0] writes to d_out[0] not the gradient of that output, but
+  /// that of the input of the ReLU that ends this layer, and its bias's gradient with it; null if it does not end so.
+  virtual std::shared_ptr<const Layer> finished_by_reader() const { return nullptr; }
+  /// Whether backward() does so for the layer that wrote in[0], given LayerIo::below.
+  virtual bool finishes_layer_below() const { return false; }
+  /// LayerIo::below for the reader of a layer that finished_by_reader() returned, whose own tensors these are.
+  virtual ReluEnd relu_end(const LayerIo&) const { throw Error(Kind::bug, "a layer without a ReLU at its end"); }
 };
 
 /// A layer that ends a branch: in = {logits, label}, out = {loss [1], prediction [batch, width]}. Backward starts here.

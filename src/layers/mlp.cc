@@ -6,6 +6,7 @@
 #include "layers/layer_type.h"
 #include "layers/onnx_graph.h"
 #include "ops/bias_gradient.h"
+#include "ops/relu_product.h"
 
 namespace hctr {
 
@@ -64,6 +65,7 @@ class Stack : public Layer {
       stages_.push_back({p.num_outputs[i],
                          p.activations ? activation_of(p.activations->at(i)).value_or(p.activation) : p.activation,
                          p.use_bias, p.weight_init, p.bias_init});
+    for (size_t i = 0; i + 1 < stages_.size(); ++i) stages_[i].finished_by_reader = stages_[i].relu_with_bias();
   }
 
   LayerSpec spec(const Specs& inputs) const override {
@@ -83,9 +85,11 @@ class Stack : public Layer {
       stage.add_weights(width, stages_.size() > 1 ? cat("_", i) : "", spec.weights);
       const TensorSpec y(inputs[0].dtype, {inputs[0].rows(), stage.num_output});
       if (stage.keeps_input_of_activation()) spec.scratch.push_back(y);
-      if (stage.activation != StageActivation::none) spec.scratch.push_back(y);
+      if (stage.own_gradient()) spec.scratch.push_back(y);
       if (i + 1 < stages_.size()) spec.scratch.insert(spec.scratch.end(), {y, y});  // its value and gradient
-      if (stage.use_bias) spec.scratch.push_back(ops::bias_gradient_scratch(stage.num_output));
+      if (stage.use_bias)
+        spec.scratch.push_back(stage.finished_by_reader ? ops::gradient_through_relu_scratch(y)
+                                                        : ops::bias_gradient_scratch(stage.num_output));
       width = stage.num_output;
     }
     spec.outputs.assign(1 + more_outputs_, TensorSpec(inputs[0].dtype, {0, 1}));
@@ -139,6 +143,15 @@ class Stack : public Layer {
     return both;
   }
 
+  std::shared_ptr<const Layer> finished_by_reader() const override {
+    if (more_outputs_ > 0 || !stages_.back().relu_with_bias()) return nullptr;
+    auto layer = std::make_shared<Stack>(*this);
+    layer->stages_.back().finished_by_reader = true;
+    return layer;
+  }
+  bool finishes_layer_below() const override { return true; }
+  ReluEnd relu_end(const LayerIo& io) const override { return stages_.back().end(stage_io(io).back()); }
+
  private:
   /// The tensors of each stage.
   std::vector<FullyConnected::Io> stage_io(const LayerIo& io) const {
@@ -149,13 +162,15 @@ class Stack : public Layer {
       const bool first = i == 0, last = i + 1 == stages_.size(), train = !io.d_out.empty();
       FullyConnected::Io own{.x = first ? io.in[0] : all[i - 1].y, .w = w, .z = {}, .y = io.out[0]};
       if (stage.keeps_input_of_activation()) own.z = *scratch++;
-      if (stage.activation != StageActivation::none) own.d_z = *scratch++;
+      if (stage.own_gradient()) own.d_z = *scratch++;
       if (!last) own.y = *scratch++;
       if (!last) own.d_y = *scratch++;
       if (last && train) own.d_y = io.d_out[0];
       if (train) own.d_x = first ? io.d_in[0] : all[i - 1].d_y;
       if (train) own.d_w = d_w;
       if (stage.use_bias) own.scratch = *scratch++;
+      if (train && first) own.below = io.below;
+      if (train && !first && stages_[i - 1].finished_by_reader) own.below = stages_[i - 1].end(all[i - 1]);
       w += stage.weights();
       if (train) d_w += stage.weights();
       all.push_back(own);

@@ -30,6 +30,21 @@ bool join(Graph& graph, Node& node, size_t reader) {
   return true;
 }
 
+/// Lets the only reader of each node that ends with ReLU finish its backward pass.
+void finish_in_readers(Graph& graph) {
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    Node& node = graph.nodes[n];
+    const auto reader = only_reader(graph, node);
+    if (!reader || !graph.nodes[*reader].layer().finishes_layer_below()) continue;
+    if (!graph.edges[node.out[0]].needs_gradient) continue;
+    auto layer = node.layer().finished_by_reader();
+    if (!layer) continue;
+    node.fused = std::move(layer);
+    node.spec = node.layer().spec({graph.edges[node.in[0]].spec});
+    graph.nodes[*reader].finishes = n;
+  }
+}
+
 }  // namespace
 
 void fuse_layers(Graph& graph) {
@@ -56,6 +71,7 @@ void fuse_layers(Graph& graph) {
     for (const TensorId out : graph.nodes[n].out) graph.edges[out].producer = n;
   }
   for (size_t& loss : graph.losses) loss = now[loss];
+  finish_in_readers(graph);
 }
 
 }  // namespace hctr

@@ -70,6 +70,7 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const 
       for (const TensorId out : node.out)
         if (memory_.has_gradient(out)) io.d_out.push_back(memory_.gradient(out));
       io.d_weights = weights_.gradients_of_node(n);
+      if (node.finishes) io.below = graph_.nodes[*node.finishes].layer().relu_end(binding.calls[*node.finishes]);
     }
     io.sum_over_ranks = [&comm = comm_, gradients = gradients_](Context& ctx, const Tensor& tensor) {
       if (gradients) gradients->join(ctx);

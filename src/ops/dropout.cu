@@ -1,5 +1,4 @@
-// Philox gives four random numbers per draw. A thread processes V adjacent elements with V / 4 draws, and one more when
-// the index of the row's first element is not a multiple of four.
+// A thread decides the 32 elements of four draws, and copies them eight at a time.
 #include "ops/dropout.h"
 
 #include "ops/dropout_rule.h"
@@ -8,68 +7,35 @@
 namespace hctr::ops {
 namespace {
 
-/// Values first, ..., first + V - 1 of the sequence (key, hi), where `first` is a multiple of four.
-template <int V>
-__device__ inline void draw_aligned(uint64_t key, uint64_t hi, uint64_t first, uint32_t (&bits)[V]) {
-#pragma unroll
-  for (int b = 0; b < V / 4; ++b) {
-    const Random4 now = philox(key, hi, (first >> 2) + static_cast<uint64_t>(b));
-#pragma unroll
-    for (int j = 0; j < 4; ++j) bits[b * 4 + j] = now.v[j];
-  }
-}
-
-/// The same for any `first`.
-template <int V>
-__device__ inline void draw(uint64_t key, uint64_t hi, uint64_t first, uint32_t (&bits)[V]) {
-  if ((first & 3) == 0) return draw_aligned<V>(key, hi, first, bits);
-  const uint64_t block = first >> 2;
-  const int skip = static_cast<int>(first & 3);
-  Random4 now = philox(key, hi, block);
-#pragma unroll
-  for (int b = 0; b < V / 4; ++b) {
-    const Random4 next = philox(key, hi, block + static_cast<uint64_t>(b) + 1);
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {  // value skip + j of (now, next); selections, because registers have no addresses
-      uint32_t value = now.v[j];
-      if (skip == 1) value = j + 1 < 4 ? now.v[(j + 1) & 3] : next.v[(j + 1) & 3];
-      if (skip == 2) value = j + 2 < 4 ? now.v[(j + 2) & 3] : next.v[(j + 2) & 3];
-      if (skip == 3) value = j + 3 < 4 ? now.v[(j + 3) & 3] : next.v[(j + 3) & 3];
-      bits[b * 4 + j] = value;
-    }
-    now = next;
-  }
-}
-
-/// kPacks: V elements are one memory access; else V accesses. Random numbers are drawn four at a time in both cases.
-template <bool kPacks, int V, class T>
-__global__ void dropout_kernel(DropoutRule rule, const StepState* state, int64_t width, View<const T, 2> x,
-                               View<T, 2> y) {
+/// kPacks: memory is accessed in packs of 16 bytes; else in single elements.
+template <bool kPacks, class T>
+__global__ void dropout_kernel(DropoutRule rule, const StepState* state, View<const T, 2> x, View<T, 2> y) {
+  constexpr int kV = kPacks ? 16 / sizeof(T) : 1, kEach = 8;
   const StepState s = *state;
-  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, V);
+  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, 32);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Chunk at = cuda::chunk_at(i, rows, per_row, V);
-    const int64_t left = columns - at.column;
-    const T* from = x.row(at.row) + at.column;
-    T* to = y.row(at.row) + at.column;
-    float in[V] = {}, out[V];
-    if constexpr (kPacks) {
-      cuda::read<V>(from, left, in);
-    } else {
+    const cuda::Chunk at = cuda::chunk_at(i, rows, per_row, 32);
+    Random4 draws[4];
 #pragma unroll
-      for (int j = 0; j < V; ++j)
-        if (j < left) in[j] = static_cast<float>(from[j]);
-    }
-    uint32_t bits[V];
-    draw<V>(rule.key, static_cast<uint64_t>(s.step), dropout_index(s, rows * columns, at.row, width, at.column), bits);
+    for (int q = 0; q < 4; ++q)
+      draws[q] = philox<kDropoutRounds>(rule.key, static_cast<uint64_t>(s.step),
+                                        dropout_draw(s, rows, at.row, columns, at.column + 2 * q));
 #pragma unroll
-    for (int j = 0; j < V; ++j) out[j] = rule.apply(bits[j], in[j]);
-    if constexpr (kPacks) {
-      cuda::write<V>(to, left, out);
-    } else {
+    for (int k = 0; k < 4; ++k) {
+      const int64_t column = at.column + kEach * k;
 #pragma unroll
-      for (int j = 0; j < V; ++j)
-        if (j < left) to[j] = static_cast<T>(out[j]);
+      for (int begin = 0; begin < kEach; begin += kV) {
+        const int64_t left = columns - column - begin;
+        if (left <= 0) continue;
+        float in[kV] = {}, out[kV];
+        cuda::read<kV>(x.row(at.row) + column + begin, left, in);
+#pragma unroll
+        for (int v = 0; v < kV; ++v) {
+          const int c = begin + v;
+          out[v] = rule.apply(draws[c / 2].v[k] >> (16 * (c % 2)), in[v]);
+        }
+        cuda::write<kV>(y.row(at.row) + column + begin, left, out);
+      }
     }
   }
 }
@@ -78,15 +44,13 @@ __global__ void dropout_kernel(DropoutRule rule, const StepState* state, int64_t
 
 void cuda::dropout(Context& ctx, float rate, uint64_t stream, Tensor x, Tensor y) {
   const DropoutRule rule(rate, ctx.seed(), stream);
-  const Extent extent = extent_of({x, y});
   dispatch_float(x.dtype(), [&]<class T>() {
     constexpr int V = 16 / sizeof(T);
-    const View<const T, 2> from = rows_of<const T>(x, extent);
-    const View<T, 2> to = rows_of<T>(y, extent);
+    const View<const T, 2> from = x.matrix<const T>();
+    const View<T, 2> to = y.matrix<T>();
     const bool packs = takes_packs<V>(from) && takes_packs<V>(to);
-    launch(ctx, "dropout", grid_for(extent.rows * chunks_per_row(extent.columns, V)),
-           packs ? dropout_kernel<true, V, T> : dropout_kernel<false, V, T>, rule, ctx.state(), x.row_elements(), from,
-           to);
+    launch(ctx, "dropout", grid_for(x.rows() * chunks_per_row(x.row_elements(), 32)),
+           packs ? dropout_kernel<true, T> : dropout_kernel<false, T>, rule, ctx.state(), from, to);
   });
 }
 

@@ -8,7 +8,8 @@
 namespace hctr::ops {
 
 /// y = keep ? x / (1 - rate) : 0, where keep means u >= rate for a uniform u of [0, 1) drawn for
-/// (seed, stream, step, first_sample * elements per sample + element): the same on every device and rank count.
+/// (seed, stream, step, row among those of all ranks, column): the same on every device and rank count. u has 16 bits,
+/// and rate is rounded to them.
 /// Shapes: x and y alike, rows are samples. Dtypes: f32 f16 bf16. 0 < rate < 1. Needs ctx.state(). y may be x.
 /// Source: N. Srivastava et al., "Dropout", JMLR 15 (2014).
 HCTR_OP(void dropout(Context&, float rate, uint64_t stream, Tensor x, Tensor y))

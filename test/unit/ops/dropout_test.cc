@@ -15,8 +15,13 @@ namespace {
 constexpr float kRate = 0.3f;
 constexpr uint64_t kStream = 99;
 
-bool keeps(uint64_t seed, const StepState& state, uint64_t element, float rate = kRate) {
-  return unit_float(random_bits(random_key(seed, kStream), static_cast<uint64_t>(state.step), element)) >= rate;
+/// Of the element at (row, column) of rows of this width, one for each sample: dropout_rule.h in one formula.
+bool keeps(uint64_t seed, const StepState& state, size_t row, size_t column, size_t width, float rate = kRate) {
+  const uint64_t block = (static_cast<uint64_t>(state.first_sample) + row) * ((width + 31) / 32) + column / 32;
+  const Random4 draw =
+      philox<7>(random_key(seed, kStream), static_cast<uint64_t>(state.step), block * 4 + column % 8 / 2);
+  const uint32_t bits = draw.v[column % 32 / 8];
+  return (column % 2 ? bits >> 16 : bits & 0xffff) >= std::lround(rate * 65536);
 }
 
 void dropout_cases(auto& test, int64_t first_sample) {
@@ -34,11 +39,10 @@ void dropout_cases(auto& test, int64_t first_sample) {
   test.backward([](Rig& t) { ops::dropout_backward(t.ctx, kRate, kStream, t.d("y"), t.d("x")); });
   test.expected([](const auto& t) {
     const std::vector<double> x = t["x"];
-    const size_t rows = t.size("x", 0);
+    const size_t rows = t.size("x", 0), width = rows ? x.size() / rows : 0;
     std::vector<double> y(x.size());
     for (size_t i = 0; i < x.size(); ++i)
-      if (keeps(7, t.state(), static_cast<uint64_t>(t.state().first_sample) * (x.size() / rows) + i))
-        y[i] = x[i] * double{1 / (1 - kRate)};
+      if (keeps(7, t.state(), i / width, i % width, width)) y[i] = x[i] * double{ops::dropout_scale(kRate)};
     t.expect("y", y);
   });
 }
@@ -71,7 +75,7 @@ TEST(DropoutOp, KeepsTheRightFractionAndOtherElementsInTheNextStep) {
     t.fetch();
     return t.values("y");
   };
-  for (const float rate : {1e-7f, 0.1f, 0.5f, 0.9f, 0.9999999f}) {
+  for (const float rate : {1e-4f, 0.1f, 0.5f, 0.9f, 0.9999f}) {
     double kept = 0, same = 0;
     const std::vector<double> now = mask(rate, 0), next = mask(rate, 1);
     for (size_t i = 0; i < now.size(); ++i) {
@@ -79,21 +83,35 @@ TEST(DropoutOp, KeepsTheRightFractionAndOtherElementsInTheNextStep) {
       same += (now[i] != 0) == (next[i] != 0);
     }
     const double p = 1 - static_cast<double>(rate), agree = p * p + (1 - p) * (1 - p), n = 1e5;
-    EXPECT_NEAR(kept / n, p, 5 * std::sqrt(p * (1 - p) / n) + 1e-9) << "rate " << rate;
-    EXPECT_NEAR(same / n, agree, 5 * std::sqrt(agree * (1 - agree) / n) + 1e-9) << "rate " << rate;
+    EXPECT_NEAR(kept / n, p, 5 * std::sqrt(p * (1 - p) / n) + 1e-5) << "rate " << rate;
+    EXPECT_NEAR(same / n, agree, 5 * std::sqrt(agree * (1 - agree) / n) + 1e-5) << "rate " << rate;
   }
 }
 
-TEST(DropoutOp, ALastBitDecidesExactlyAsTheUniformNumberDoes) {
-  // Rates that are multiples of 2^-24 and the floats next to them: u >= rate must hold for u == rate and not below.
+TEST(DropoutOp, ALastBitDecidesExactly) {
+  // An element with the bits k stays at a rate of k / 2^16, and goes at one of (k + 1) / 2^16.
   const StepState state{.step = 2};
-  const uint32_t bits = random_bits(random_key(7, kStream), 2, 0);
-  const float u = unit_float(bits);
-  for (const float rate : {u, std::nextafter(u, 0.0f), std::nextafter(u, 1.0f)}) {
+  const uint32_t k = philox<7>(random_key(7, kStream), 2, 0).v[0] & 0xffff;
+  ASSERT_LT(k, 65535u);
+  for (const uint32_t at : {k, k + 1}) {
     Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, {{"x", {1, 1}, 1, 1}}, state});
-    ops::dropout(t.ctx, rate, kStream, t["x"], t.out("y", {1, 1}));
+    ops::dropout(t.ctx, static_cast<float>(at) / 65536, kStream, t["x"], t.out("y", {1, 1}));
     t.fetch();
-    EXPECT_EQ(t.values("y")[0] != 0, u >= rate) << rate;
+    EXPECT_EQ(t.values("y")[0] != 0, at == k) << at;
+  }
+}
+
+TEST(DropoutOp, NeighboursInARowAndAColumnAreIndependent) {
+  constexpr size_t kRows = 512, kColumns = 512;
+  Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, {{"x", {kRows, kColumns}, 1, 1}}, {}});
+  ops::dropout(t.ctx, 0.5f, kStream, t["x"], t.out("y", {kRows, kColumns}));
+  t.fetch();
+  const std::vector<double> y = t.values("y");
+  for (const size_t apart : {size_t{1}, size_t{2}, size_t{8}, size_t{32}, kColumns, 8 * kColumns}) {
+    double same = 0;
+    for (size_t i = 0; i + apart < y.size(); ++i) same += (y[i] != 0) == (y[i + apart] != 0);
+    const auto n = static_cast<double>(y.size() - apart);
+    EXPECT_NEAR(same / n, 0.5, 5 * std::sqrt(0.25 / n)) << apart << " elements apart";
   }
 }
 

@@ -1,0 +1,112 @@
+// The gradient through a ReLU, in one operator with the product before it and the sums behind it.
+#include "ops/relu_product.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ops/bias_gradient.h"
+#include "ops/linear.h"
+#include "support/devices.h"
+#include "support/op_test.h"
+
+namespace hctr::test {
+namespace {
+
+using ops::Transpose;
+
+std::vector<Input> relu_inputs(int64_t batch, int64_t in, int64_t out) {
+  return {{"d_out", {batch, out}}, {"w", {in, out}}, {"y", {batch, in}}};
+}
+
+/// Shapes around the smallest tile of the kernels for Hopper, 64 x 64, and their steps of 64 of `out`.
+void relu_rows(auto& test) {
+  test.rounding(Rounding::sum);
+  test.row("one tile", relu_inputs(64, 64, 64));
+  test.row("parts of tiles", relu_inputs(70, 136, 200));
+  test.row("single elements", relu_inputs(33, 21, 5));
+  test.row("one row", relu_inputs(1, 24, 16));
+  test.row("one output", relu_inputs(200, 136, 1));
+}
+
+OP_TEST(GradientThroughRelu) {
+  relu_rows(*this);
+  forward([](Rig& t) {
+    const Tensor d_z = t.out("d_z", t["y"].shape());
+    ops::gradient_through_relu(t.ctx, t["d_out"], t["w"], 2, t["y"], d_z,
+                               t.scratch("d_bias", TensorSpec(DType::f32, {d_z.dim(1)})),
+                               t.scratch("sums", ops::gradient_through_relu_scratch(d_z.spec())));
+  });
+}
+
+/// In f32, where the sums are of what is compared: elsewhere those of rounded numbers are not those of the reference.
+OP_TEST(GradientThroughReluWithSums) {
+  relu_rows(*this);
+  f32_only();
+  forward([](Rig& t) {
+    const Tensor d_z = t.out("d_z", t["y"].shape()), d_bias = t.out("d_bias", {d_z.dim(1)}, Type::wide);
+    ops::gradient_through_relu(t.ctx, t["d_out"], t["w"], 0.5f, t["y"], d_z, d_bias,
+                               t.scratch("sums", ops::gradient_through_relu_scratch(d_z.spec())));
+  });
+  expected([](const auto& t) {
+    const std::vector<double> d_out = t["d_out"], w = t["w"], y = t["y"];
+    const size_t batch = t.size("y", 0), in = t.size("y", 1), out = t.size("w", 1);
+    std::vector<double> d_z(y.size()), d_bias(in);
+    for (size_t b = 0; b < batch; ++b)
+      for (size_t i = 0; i < in; ++i) {
+        for (size_t o = 0; o < out; ++o) d_z[b * in + i] += 0.5 * d_out[b * out + o] * w[i * out + o];
+        if (y[b * in + i] <= 0) d_z[b * in + i] = 0;
+        d_bias[i] += d_z[b * in + i];
+      }
+    t.expect("d_z", d_z);
+    t.expect("d_bias", d_bias);
+  });
+}
+
+struct ReluCase {
+  const char* name;
+  int64_t batch, in, out;
+};
+void PrintTo(const ReluCase& c, std::ostream* out) { *out << c.name; }
+
+class LargeGradientThroughRelu : public testing::TestWithParam<std::tuple<ReluCase, DType>> {};
+
+/// Larger tiles, of which only a GPU has as many as they need, held against the operators one after the other.
+TEST_P(LargeGradientThroughRelu, IsWhatTheOperatorsAloneCompute) {
+  HCTR_SKIP_WITHOUT_GPU();
+  const auto& [c, dtype] = GetParam();
+  Rig t({kGpu, dtype, dtype, {{"rows of 16 bytes", 8}}, 1, relu_inputs(c.batch, c.in, c.out), {}});
+  const Shape shape{c.batch, c.in};
+  const Tensor d_z = t.out("d_z", shape), d_bias = t.out("d_bias", {c.in}, Type::wide);
+  const Tensor d2 = t.out("d2", shape), d_bias2 = t.out("d_bias2", {c.in}, Type::wide);
+  const Tensor sums = t.scratch("sums", ops::gradient_through_relu_scratch(d_z.spec()));
+  ops::gradient_through_relu(t.ctx, t["d_out"], t["w"], 2, t["y"], d_z, d_bias, sums);
+  ops::matmul(t.ctx, t["d_out"], Transpose::no, t["w"], Transpose::yes, d2);
+  ops::relu_bias_gradient(t.ctx, 2, t["y"], d2, d2, d_bias2, sums);
+  EXPECT_EQ(t.fetch(), std::vector<std::string>());
+  // Each element is rounded once here, twice there.
+  const double unit = dtype == DType::bf16 ? std::exp2(-7) : std::exp2(-10);
+  const auto close = [&](const char* a, const char* b, double scale) {
+    const std::vector<double> one = t.values(a), other = t.values(b);
+    size_t wrong = 0, first = 0;
+    for (size_t i = 0; i < one.size(); ++i)
+      if (!(std::abs(one[i] - other[i]) <= unit * (std::abs(other[i]) + scale)) && wrong++ == 0) first = i;
+    EXPECT_EQ(wrong, 0u) << a << ", first at " << first / static_cast<size_t>(c.in) << ", "
+                         << first % static_cast<size_t>(c.in) << ": " << one[first] << ", expected " << other[first];
+  };
+  close("d_z", "d2", 1e-2);
+  close("d_bias", "d_bias2", std::sqrt(static_cast<double>(c.batch * c.out)));
+}
+
+// Which tiles a shape gets depends on the number of multiprocessors: these get the named ones where there are 132.
+INSTANTIATE_TEST_SUITE_P(All, LargeGradientThroughRelu,
+                         testing::Combine(testing::Values(ReluCase{"128 x 256", 16900, 256, 40},
+                                                          ReluCase{"128 x 256, deep, part of a tile", 8600, 512, 600},
+                                                          ReluCase{"128 x 256, one output", 8900, 400, 1},
+                                                          ReluCase{"128 x 128", 8930, 248, 136},
+                                                          ReluCase{"128 x 128, odd rows", 16897, 128, 72},
+                                                          ReluCase{"64 x 64", 500, 1024, 1000}),
+                                          testing::Values(DType::f16, DType::bf16)));
+
+}  // namespace
+}  // namespace hctr::test
