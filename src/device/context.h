@@ -15,6 +15,7 @@ struct RuntimeOptions {
   int threads = 1;             ///< CPU threads for operators of this rank
   uint64_t seed = 0;           ///< of all random numbers
   bool tf32 = false;           ///< GPU: f32 matrix products may round their operands to TF32
+  bool tf32x3 = false;         ///< GPU: large f32 matrix products by three products of TF32 numbers (ops/tf32_split.h)
   bool sync_launches = false;  ///< synchronize after every kernel, to find one that faults
 };
 

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 
 #include "device/buffer.h"
 #include "device/context.h"
@@ -26,6 +27,8 @@ struct Runtime::CudaLibraries {
   CudaLibraries& operator=(const CudaLibraries&) = delete;
   cublasLtHandle_t blas = nullptr;
   Buffer blas_workspace;  ///< shared by all products of a Runtime, which therefore run on its compute stream only
+  /// The parts of the operands of the product that runs (ops/tf32_operands.cuh). Recorded steps keep its address.
+  std::optional<ReservedBuffer> split_operands;
   /// The products so far, by everything that their algorithm depends on: equal products always use the same algorithm.
   std::map<std::array<int64_t, 17>, BlasProduct> products;
 };

@@ -21,6 +21,12 @@ const std::vector<std::pair<std::string, KeyType>>& EnumWords<KeyType>::table() 
   return words;
 }
 
+const std::vector<std::pair<std::string, Fp32Products>>& EnumWords<Fp32Products>::table() {
+  static const std::vector<std::pair<std::string, Fp32Products>> words = {
+      {"fp32", Fp32Products::fp32}, {"tf32", Fp32Products::tf32}, {"tf32x3", Fp32Products::tf32x3}};
+  return words;
+}
+
 std::string read_value(const Json& value, const Range& range, GpuLists& out) {
   std::vector<int64_t> flat;
   out.per_process.clear();
@@ -87,6 +93,14 @@ void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& p
     if (s.mixed_precision.mixed() && s.mixed_precision != asked) differ("use_mixed_precision", "mixed_precision");
     s.mixed_precision = asked;
   }
+  if (s.fp32_products && s.enable_tf32_compute && *s.fp32_products != Fp32Products::tf32)
+    differ("enable_tf32_compute", "fp32_products");
+  if (s.fp32_products && *s.fp32_products != Fp32Products::fp32 && s.mixed_precision.mixed())
+    problems.error(pointer + "/fp32_products",
+                   "fp32_products is for fp32 matrix products, which mixed_precision replaces; keep one");
+  else if (s.fp32_products == Fp32Products::tf32)
+    s.enable_tf32_compute = true;
+  if (!s.tf32x3()) s.fp32_products.reset();
   if (s.scaler && !s.use_mixed_precision.value_or(false))
     problems.note(pointer + "/scaler",
                   "\"scaler\" is accepted and has no effect: \"use_mixed_precision\" is not true; \"mixed_precision\" "
@@ -237,6 +251,10 @@ Schema<SolverSection> solver_schema() {
            "type in which GPUs exchange embedding vectors and their gradients; left out: the type of activations. With "
            "fp16 the gradients have a dynamic loss scale, and steps whose gradients overflow are skipped and counted")
       .opt("enable_tf32_compute", &S::enable_tf32_compute, "matrix products on a GPU in TF32 instead of fp32")
+      .opt("fp32_products", &S::fp32_products,
+           "how a GPU computes matrix products of fp32: \"fp32\", \"tf32\" (enable_tf32_compute), or \"tf32x3\", which "
+           "splits each number into two of TF32 and adds three products, within 2^-21 of each product's size, where "
+           "that is faster. The CPU computes in fp32 always")
       .opt("on_nan", &S::on_nan,
            "what to do when a loss or a gradient is NaN or infinite: \"stop\" ends training before such a model is "
            "saved; \"skip\" leaves the step out and counts it, as steps are left out whose fp16 gradients overflow")

@@ -37,6 +37,13 @@ struct EnumWords<KeyType> {
   static const std::vector<std::pair<std::string, KeyType>>& table();
 };
 
+/// How a GPU computes products of fp32 matrices.
+enum class Fp32Products { fp32, tf32, tf32x3 };
+template <>
+struct EnumWords<Fp32Products> {
+  static const std::vector<std::pair<std::string, Fp32Products>>& table();
+};
+
 /// GPU numbers, one list per process; or all that a machine has, of which each of several processes takes one.
 struct GpuLists {
   std::vector<std::vector<int64_t>> per_process = {{0}};
@@ -98,6 +105,7 @@ struct SolverSection {
   OnNan on_nan = OnNan::stop;
   std::optional<DType> exchange_precision;
   bool enable_tf32_compute = false;
+  std::optional<Fp32Products> fp32_products;  // after parsing tf32x3 or nothing: enable_tf32_compute has the others
   Compatibility compatibility;
   /// Fields of other versions. Empty after parsing: their values are then in the fields above.
   std::optional<bool> i64_input_key, use_mixed_precision;
@@ -107,6 +115,7 @@ struct SolverSection {
 
   /// The type in which ranks exchange embedding vectors, unless an embedding has its own.
   DType exchange() const { return exchange_precision.value_or(mixed_precision.activations); }
+  bool tf32x3() const { return fp32_products == Fp32Products::tf32x3; }
   int64_t eval_batch() const { return batchsize_eval.value_or(batchsize); }
   /// The metric by which one evaluation is better than another: of "early_stopping" or "keep_best"; null without both.
   const MetricType* best_metric() const { return early_stopping.given ? early_stopping.type() : checkpoint.best(); }

@@ -8,6 +8,8 @@
 #include "device/cuda_libraries.cuh"
 #include "device/launch.cuh"
 #include "ops/one_column.cuh"
+#include "ops/tf32_operands.cuh"
+#include "ops/tf32_split.h"
 
 namespace hctr::ops {
 namespace {
@@ -36,6 +38,7 @@ struct Problem {
   Transpose of_a, of_b;
   std::optional<Tensor> bias;
   bool relu;
+  bool tf32 = false, adds = false;  // operands are rounded to TF32; c is added to
 
   std::array<int64_t, 17> key() const {
     return {a.dim(0),
@@ -54,7 +57,7 @@ struct Problem {
             alignment(c.bytes()),
             bias.has_value(),
             bias ? alignment(bias->bytes()) : 0,
-            relu};
+            relu + 2 * tf32 + 4 * adds};
   }
 };
 
@@ -86,9 +89,8 @@ void describe(cublasLtMatrixLayout_t layout, const Tensor& t) {
 
 /// Describes the product and chooses the first algorithm that the library proposes, which is always the same.
 void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
-  const bool tf32 = p.a.dtype() == DType::f32 && runtime.options().tf32;
-  HCTR_CHECK(
-      cublasLtMatmulDescInit(&product.operation, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
+  HCTR_CHECK(cublasLtMatmulDescInit(&product.operation, p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                                    CUDA_R_32F));
   set(&product.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.of_b == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(&product.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.of_a == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (p.bias) {
@@ -131,7 +133,7 @@ Problem widened(Problem p) {
       zeros_for(p.a.dim(t_a ? 0 : 1), a.dtype, t_a ? a.zero_rows : a.zero_columns, t_b ? b.zero_columns : b.zero_rows);
   const Tensor wide_a = t_a ? widened(p.a, k, m) : widened(p.a, m, k);
   const Tensor wide_b = t_b ? widened(p.b, n, k) : widened(p.b, k, n);
-  return {wide_a, wide_b, widened(p.c, m, n), p.of_a, p.of_b, p.bias, p.relu};
+  return {wide_a, wide_b, widened(p.c, m, n), p.of_a, p.of_b, p.bias, p.relu, p.tf32, p.adds};
 }
 
 /// op(t), a column or a row, as a vector.
@@ -169,8 +171,43 @@ void multiply_vector(Context& ctx, const Problem& p, VectorProduct product, floa
   });
 }
 
+void multiply_planned(Context& ctx, const Problem& p) {
+  Runtime& runtime = ctx.runtime();
+  auto& libraries = *runtime.cuda_libraries();
+  const auto [place, is_new] = libraries.products.try_emplace(p.key());
+  BlasProduct& product = place->second;
+  if (is_new) {
+    try {
+      plan(runtime, p, product);
+    } catch (...) {
+      libraries.products.erase(place);
+      throw;
+    }
+  }
+  if (p.bias) set(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(p.bias->bytes()));
+  const float one = 1, of_c = p.adds ? 1 : 0;
+  HCTR_CHECK(cublasLtMatmul(libraries.blas, &product.operation, &one, p.b.bytes(), &product.first, p.a.bytes(),
+                            &product.second, &of_c, p.c.bytes(), &product.result, p.c.bytes(), &product.result,
+                            &product.algorithm, libraries.blas_workspace.data(), libraries.blas_workspace.bytes(),
+                            hctr::cuda::stream_of(ctx.stream())));
+  if (runtime.options().sync_launches) ctx.stream().synchronize();
+}
+
+/// Whether an f32 product is computed with operands that are split into TF32 numbers.
+bool is_split(const Runtime& runtime, const Problem& p) {
+  if (!runtime.options().tf32x3 || p.a.dtype() != DType::f32) return false;
+  return split_product_gains(p.c.dim(0), p.c.dim(1), p.a.dim(p.of_a == Transpose::yes ? 0 : 1));
+}
+
+/// First what the small parts of the operands add, then the product of the big parts.
+void multiply_split(Context& ctx, const Problem& p) {
+  const auto parts = cuda::split_operands(ctx, p.a, p.of_a == Transpose::yes, p.b, p.of_b == Transpose::yes);
+  multiply_planned(ctx, {parts.first.both, parts.second.both, p.c, p.of_a, p.of_b, {}, false, true, false});
+  multiply_planned(ctx, {parts.first.big, parts.second.big, p.c, p.of_a, p.of_b, p.bias, p.relu, true, true});
+}
+
 void multiply(Context& ctx, const char* name, const Problem& asked) {
-  const Problem p = widened(asked);
+  Problem p = widened(asked);
   if (p.c.elements() == 0) return;
   const auto what = [&] {
     return cat(name, " of ", to_string(p.a.shape()), " and ", to_string(p.b.shape()), ", ", name_of(p.a.dtype()),
@@ -183,23 +220,9 @@ void multiply(Context& ctx, const char* name, const Problem& asked) {
     auto& libraries = *runtime.cuda_libraries();
     if (const auto product = vector_product(asked, libraries.blas_workspace.bytes()); product != VectorProduct::none)
       return multiply_vector(ctx, asked, product, reinterpret_cast<float*>(libraries.blas_workspace.data()));
-    const auto [place, is_new] = libraries.products.try_emplace(p.key());
-    BlasProduct& product = place->second;
-    if (is_new) {
-      try {
-        plan(runtime, p, product);
-      } catch (...) {
-        libraries.products.erase(place);
-        throw;
-      }
-    }
-    if (p.bias) set(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(p.bias->bytes()));
-    const float one = 1, zero = 0;
-    HCTR_CHECK(cublasLtMatmul(libraries.blas, &product.operation, &one, p.b.bytes(), &product.first, p.a.bytes(),
-                              &product.second, &zero, p.c.bytes(), &product.result, p.c.bytes(), &product.result,
-                              &product.algorithm, libraries.blas_workspace.data(), libraries.blas_workspace.bytes(),
-                              hctr::cuda::stream_of(ctx.stream())));
-    if (runtime.options().sync_launches) ctx.stream().synchronize();
+    if (is_split(runtime, p)) return multiply_split(ctx, p);
+    p.tf32 = p.a.dtype() == DType::f32 && runtime.options().tf32;
+    multiply_planned(ctx, p);
   });
 }
 

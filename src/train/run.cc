@@ -29,6 +29,7 @@ Run::Run(const TrainOptions& options, const Config& config, Device device, int t
       runtime_(device, {.threads = threads,
                         .seed = config.solver.seed.value,
                         .tf32 = config.solver.enable_tf32_compute,
+                        .tf32x3 = config.solver.tf32x3(),
                         .sync_launches = options.sync_launches}),
       layout_(batch_shape(config.data, rows_per_rank(config.solver.batchsize, comm))),
       eval_layout_(batch_shape(config.data, rows_per_rank(config.solver.eval_batch(), comm))),

@@ -18,6 +18,7 @@ void run_rank(const Config& config, const SavedModel& saved, Device device, int 
   Runtime runtime(device, {.threads = threads,
                            .seed = config.solver.seed.value,
                            .tf32 = config.solver.enable_tf32_compute,
+                           .tf32x3 = config.solver.tf32x3(),
                            .sync_launches = sync_launches});
   const int64_t rows = (config.solver.eval_batch() + comm.size() - 1) / comm.size();
   const BatchLayout layout(batch_shape(config.data, rows));

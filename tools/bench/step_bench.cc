@@ -29,15 +29,19 @@ Config config_of(const StepCase& wanted, const Log& log) {
 
 std::string case_of(const Config& config, int64_t samples) {
   return cat("batch ", samples, ", ", name_of(config.solver.mixed_precision.activations),
-             config.solver.enable_tf32_compute ? ", TF32" : "");
+             config.solver.enable_tf32_compute ? ", TF32"
+             : config.solver.tf32x3()          ? ", TF32 x 3"
+                                               : "");
 }
 
 /// The model of one rank, which trains the same batches repeatedly.
 class Steps {
  public:
   Steps(const Config& config, Device device, Communicator& comm, int warm_up, int threads, const Log& log)
-      : runtime_(device,
-                 {.threads = threads, .seed = config.solver.seed.value, .tf32 = config.solver.enable_tf32_compute}),
+      : runtime_(device, {.threads = threads,
+                          .seed = config.solver.seed.value,
+                          .tf32 = config.solver.enable_tf32_compute,
+                          .tf32x3 = config.solver.tf32x3()}),
         layout_(batch_shape(config.data, (config.solver.batchsize + comm.size() - 1) / comm.size())),
         model_(config, runtime_, comm, layout_.shape.samples, 1, Trainer::kBuffers),
         trainer_(config, runtime_, comm, model_, layout_, log) {

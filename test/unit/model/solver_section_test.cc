@@ -36,6 +36,9 @@ TEST(SolverSection, OtherSpellingsMeanTheSame) {
   same(R"(, "use_mixed_precision": true, "scaler": 1024, "mixed_precision": 1024)", R"(, "mixed_precision": 1024)");
   same(R"(, "use_mixed_precision": true)", R"(, "mixed_precision": true)");
   same(R"(, "use_mixed_precision": false)", "");
+  same(R"(, "fp32_products": "tf32")", R"(, "enable_tf32_compute": true)");
+  same(R"(, "fp32_products": "tf32", "enable_tf32_compute": true)", R"(, "enable_tf32_compute": true)");
+  same(R"(, "fp32_products": "fp32")", "");
   same(R"(, "use_cuda_graph": false)", R"(, "cuda_graph": false)");
   same(R"(, "auc_threshold": 0.8)", R"(, "eval_metrics": ["AUC:0.8", "AverageLoss"])");
   same(R"(, "auc_threshold": 0.8, "eval_metrics": ["AverageLoss", "AUC"])",
@@ -55,6 +58,19 @@ TEST(SolverSection, EveryWordIsKnown) {
   EXPECT_EQ(effective(read_solver(R"(, "vvgpu": [[0, 1], [2]])")), effective(read_solver(R"(, "gpu": [[0, 1], [2]])")));
 }
 
+TEST(SolverSection, SplitsFp32ProductsWhenAsked) {
+  EXPECT_FALSE(read_solver("").section.tf32x3());
+  const ReadSolver split = read_solver(R"(, "fp32_products": "tf32x3")");
+  EXPECT_EQ(split.text, "");
+  EXPECT_TRUE(split.section.tf32x3());
+  EXPECT_NE(effective(split).find(R"("fp32_products":"tf32x3")"), std::string::npos) << effective(split);
+  EXPECT_EQ(effective(read_solver("")).find("fp32_products"), std::string::npos) << "checkpoints of before go on";
+  EXPECT_EQ(
+      read_solver(R"(, "fp32_products": "tf32x3", "mixed_precision": "bf16")").text,
+      "error /solver/fp32_products: fp32_products is for fp32 matrix products, which mixed_precision replaces; keep "
+      "one\n");
+}
+
 TEST(SolverSection, SpellingsThatDisagreeAreAnError) {
   const auto differ = [](const std::string& spelling, const std::string& field) {
     return "error /solver/" + spelling + ": \"" + spelling + "\" and \"" + field +
@@ -64,6 +80,9 @@ TEST(SolverSection, SpellingsThatDisagreeAreAnError) {
             differ("i64_input_key", "input_key_type"));
   EXPECT_EQ(read_solver(R"(, "use_mixed_precision": true, "scaler": 256, "mixed_precision": 1024)").text,
             differ("use_mixed_precision", "mixed_precision"));
+  for (const char* products : {"fp32", "tf32x3"})
+    EXPECT_EQ(read_solver(cat(R"(, "enable_tf32_compute": true, "fp32_products": ")", products, "\"")).text,
+              differ("enable_tf32_compute", "fp32_products"));
   EXPECT_EQ(read_solver(R"(, "use_mixed_precision": false, "mixed_precision": "bf16")").text,
             differ("use_mixed_precision", "mixed_precision"));
   EXPECT_EQ(read_solver(R"(, "auc_threshold": 0.8, "eval_metrics": ["AUC:0.7"])").text,
