@@ -31,6 +31,8 @@ struct Runtime::CudaLibraries {
   std::optional<ReservedBuffer> split_operands;
   /// The products so far, by everything that their algorithm depends on: equal products always use the same algorithm.
   std::map<std::array<int64_t, 17>, BlasProduct> products;
+  /// Algorithms that were measured, or read from a file, by the same key (ops/product_search.h).
+  std::map<std::array<int64_t, 17>, cublasLtMatmulAlgo_t> chosen;
 };
 
 }  // namespace hctr

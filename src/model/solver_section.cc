@@ -101,6 +101,13 @@ void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& p
   else if (s.fp32_products == Fp32Products::tf32)
     s.enable_tf32_compute = true;
   if (!s.tf32x3()) s.fp32_products.reset();
+  if (s.algorithm_search == false) s.algorithm_search.reset();
+  if (s.algorithm_search && !s.cuda_graph)
+    problems.note(pointer + "/algorithm_search",
+                  "algorithm_search has no effect: it measures the products of recorded steps, and \"cuda_graph\" is "
+                  "false");
+  if (s.algorithm_file && !s.algorithm_search)
+    problems.note(pointer + "/algorithm_file", "algorithm_file has no effect without algorithm_search");
   if (s.scaler && !s.use_mixed_precision.value_or(false))
     problems.note(pointer + "/scaler",
                   "\"scaler\" is accepted and has no effect: \"use_mixed_precision\" is not true; \"mixed_precision\" "
@@ -255,6 +262,14 @@ Schema<SolverSection> solver_schema() {
            "how a GPU computes matrix products of fp32: \"fp32\", \"tf32\" (enable_tf32_compute), or \"tf32x3\", which "
            "splits each number into two of TF32 and adds three products, within 2^-21 of each product's size, where "
            "that is faster. The CPU computes in fp32 always")
+      .opt("algorithm_search", &S::algorithm_search,
+           "on a GPU, measure up to eight algorithms of the library for each matrix product at the start and use the "
+           "fastest. Choices are kept in a file, so that later runs use the same and measure nothing; left out: the "
+           "library's first choice")
+      .alias("use_algorithm_search")
+      .opt("algorithm_file", &S::algorithm_file,
+           "where algorithm_search keeps its choices; left out: one file for each kind of GPU and version of the "
+           "library in ~/.cache/huge_ctr")
       .opt("on_nan", &S::on_nan,
            "what to do when a loss or a gradient is NaN or infinite: \"stop\" ends training before such a model is "
            "saved; \"skip\" leaves the step out and counts it, as steps are left out whose fp16 gradients overflow")
@@ -270,8 +285,6 @@ Schema<SolverSection> solver_schema() {
       .ignored("device_layout", "the order of ranks is that of \"gpu\"")
       .ignored("enable_overlap", "the next batch is always prepared while this one is computed")
       .ignored("holistic_cuda_graph", "\"cuda_graph\" records the whole step")
-      .ignored("algorithm_search", "matrix products use the library's first choice, so that runs are reproducible")
-      .ignored("use_algorithm_search", "matrix products use the library's first choice, so that runs are reproducible")
       .ignored("grouped_all_reduce", "the program chooses how gradients are summed")
       .ignored("train_intra_iteration_overlap", "work that can run at the same time does")
       .ignored("train_inter_iteration_overlap", "work that can run at the same time does")

@@ -106,6 +106,8 @@ struct SolverSection {
   std::optional<DType> exchange_precision;
   bool enable_tf32_compute = false;
   std::optional<Fp32Products> fp32_products;  // after parsing tf32x3 or nothing: enable_tf32_compute has the others
+  std::optional<bool> algorithm_search;       // after parsing true or nothing
+  std::optional<std::string> algorithm_file;
   Compatibility compatibility;
   /// Fields of other versions. Empty after parsing: their values are then in the fields above.
   std::optional<bool> i64_input_key, use_mixed_precision;

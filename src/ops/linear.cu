@@ -7,6 +7,7 @@
 
 #include "device/cuda_libraries.cuh"
 #include "device/launch.cuh"
+#include "ops/blas_proposals.cuh"
 #include "ops/one_column.cuh"
 #include "ops/tf32_operands.cuh"
 #include "ops/tf32_split.h"
@@ -77,17 +78,14 @@ template <class Value>
 void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, Value value) {
   HCTR_CHECK(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value));
 }
-template <class Value>
-void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttributes_t attribute, Value value) {
-  HCTR_CHECK(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
-}
 
 void describe(cublasLtMatrixLayout_t layout, const Tensor& t) {
   HCTR_CHECK(cublasLtMatrixLayoutInit(layout, library_type(t.dtype()), static_cast<uint64_t>(t.dim(1)),
                                       static_cast<uint64_t>(t.dim(0)), t.row_stride()));
 }
 
-/// Describes the product and chooses the first algorithm that the library proposes, which is always the same.
+/// Describes the product and takes the algorithm chosen for it, or else the first that the library proposes, which is
+/// always the same.
 void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   HCTR_CHECK(cublasLtMatmulDescInit(&product.operation, p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                     CUDA_R_32F));
@@ -102,23 +100,16 @@ void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   describe(&product.second, p.a);
   describe(&product.result, p.c);
 
-  cublasLtMatmulPreferenceOpaque_t preference;
-  HCTR_CHECK(cublasLtMatmulPreferenceInit(&preference));
-  set(&preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-      static_cast<uint64_t>(runtime.cuda_libraries()->blas_workspace.bytes()));
-  set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.b.bytes()));
-  set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.a.bytes()));
-  set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.c.bytes()));
-  set(&preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.c.bytes()));
-  // If the sum over k is split, the partial sums are added in f32 and in order, not in the dtype of c.
-  set(&preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-      static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  auto& libraries = *runtime.cuda_libraries();
+  const auto chosen = libraries.chosen.find(p.key());
+  if (chosen != libraries.chosen.end() && cuda::accepts(libraries, product, chosen->second)) {
+    product.algorithm = chosen->second;
+    return;
+  }
   cublasLtMatmulHeuristicResult_t found{};
-  int count = 0;
-  HCTR_CHECK(cublasLtMatmulAlgoGetHeuristic(runtime.cuda_libraries()->blas, &product.operation, &product.first,
-                                            &product.second, &product.result, &product.result, &preference, 1, &found,
-                                            &count));
-  if (count == 0) throw Error(Kind::device, "cuBLAS knows no algorithm for this product");
+  if (cuda::propose(libraries, product, {alignment(p.a.bytes()), alignment(p.b.bytes()), alignment(p.c.bytes())},
+                    {&found, 1}) == 0)
+    throw Error(Kind::device, "cuBLAS knows no algorithm for this product");
   product.algorithm = found.algo;
 }
 

@@ -32,6 +32,8 @@ class Evaluator {
   /// files of predictions; where the file system fails, warns. Errors: those of a rank's reader on every rank.
   std::optional<Result> run(int64_t steps, const std::atomic<int>* stop = nullptr);
 
+  /// Scorer::record_again().
+  void record_again() { scorer_.record_again(); }
   /// Where the next evaluation starts.
   ReaderPosition position() const { return options_.continues ? scorer_.reader().position() : ReaderPosition{}; }
   DataFingerprint data_fingerprint() const { return scorer_.reader().fingerprint(); }

@@ -41,6 +41,7 @@ constexpr std::array kRules = {
     Rule{"/solver/final_snapshot", Verdict::allowed},
     Rule{"/solver/checkpoint", Verdict::allowed},
     Rule{"/solver/cuda_graph", Verdict::allowed},
+    Rule{"/solver/algorithm_file", Verdict::allowed},  // a checkpoint has its algorithms itself
     Rule{"/solver/gpu", Verdict::allowed},
     Rule{"/solver/placement", Verdict::allowed},  // and placement_file
     Rule{"/solver/dense_model_file", Verdict::without_effect},

@@ -51,6 +51,7 @@ Run::Run(const TrainOptions& options, const Config& config, Device device, int t
     evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm, model_, eval_layout_, log, now_.eval_reader);
   else
     log.info("No eval_source: nothing is evaluated.");
+  choose_algorithms();
   expect_one_data_set();
   saver_.set_origin({folder_.run(), data_json()});
   if (from && comm.rank() == 0) expect_same_data(*from, data_json(), config);

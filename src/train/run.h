@@ -79,6 +79,8 @@ class Run {
   Error with_model(const Error&, const std::string& what);
 
   // In run_checkpoint.cc:
+  /// Collective: chooses the algorithms of matrix products if the config asks for a search.
+  void choose_algorithms();
   ReadProgress read_progress() const;
   Json data_json() const;
   /// Takes the model and the numbers of the run from the checkpoint.
@@ -102,6 +104,7 @@ class Run {
   HyperParameters schedule_;  // of the learning rate, in steps
   std::unique_ptr<Evaluator> evaluator_;
   std::string device_;
+  std::string algorithms_;  // of matrix products, as text; empty without a search
   RunProgress now_;
   bool stopping_ = false, trained_ = false;  // trained_: since this process began
   bool diverged_ = false;

@@ -3,6 +3,7 @@
 
 #include "embedding/plan_file.h"
 #include "train/placement_plan.h"
+#include "train/product_choice.h"
 #include "train/run.h"
 #include "train/run_about.h"
 
@@ -33,6 +34,15 @@ void Run::load_checkpoint() {
                          " saved: rows are placed anew, and numbers may differ in their last bits."));
 }
 
+void Run::choose_algorithms() {
+  if (!config_.solver.algorithm_search || !trainer_->records()) return;
+  const Json* before = from_ ? from_->manifest.about.find("algorithms") : nullptr;
+  algorithms_ = choose_product_algorithms(runtime_, comm_, config_.solver.algorithm_file.value_or(""),
+                                          before && before->string() ? *before->string() : "", log_);
+  trainer_->record_again();
+  if (evaluator_) evaluator_->record_again();
+}
+
 void Run::save_checkpoint(bool finished) {
   if (!config_.solver.checkpoint.given || now_.iterations == 0) return;
   now_.loss = last_loss();  // waits for all steps
@@ -57,6 +67,7 @@ void Run::save_checkpoint(bool finished) {
       for (const fs::path& file : saver_.best()->files) now_.best_files.push_back(file.string());
     const Json plan = placements_.empty() ? Json() : plan_to_json(plan_problem(config_, comm_.size(), {}), placements_);
     content.about = about_run(folder_.run(), config_, device_, data_json(), plan);
+    if (!algorithms_.empty()) content.about.set("algorithms", algorithms_);
     content.progress = to_json(now_);
     content.progress.set("run_dir", folder_.path().string());
     content.progress.set("metrics_bytes", metrics_bytes_.value_or(folder_.metrics_bytes()));

@@ -25,7 +25,8 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Model
       cache_(layout, runtime.device(), options.cached),
       ring_(layout, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime.device()),
       check_(config, model.graph(), options.source.path, options.check_labels),
-      sparse_inputs_(config.data.sparse.size()) {
+      sparse_inputs_(config.data.sparse.size()),
+      records_(config.solver.cuda_graph && !runtime.options().sync_launches) {
   const size_t tasks = model.tasks().size();
   if (options.losses) losses_.assign(tasks > 1 ? 1 + tasks : 1, {});
   for (ResultTensor& loss : losses_) loss = add_result(model.loss(Phase::evaluate).spec());
@@ -36,9 +37,8 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Model
       predictions_.push_back(add_result(prediction.spec()));
     for (const Tensor& label : labels) labels_.push_back(add_result(label.spec()));
   }
-  const bool record = config.solver.cuda_graph && !runtime.options().sync_launches;
   for (int s = 0; s < ring_.buffers(); ++s) results_.emplace_back(runtime.device(), result_bytes_);
-  for (int s = 0; s < ring_.buffers(); ++s) buffers_.push_back(make_buffer(record, s));
+  record_again();
   std::vector<std::byte*> read_into = ring_.host_blocks();
   read_into.resize(kBuffers);
   ReaderOptions reading = reader_options(config, comm, config.solver.eval_batch(), options.continues);
@@ -77,7 +77,13 @@ std::vector<std::optional<int64_t>> Scorer::groups(int buffer, int64_t rows) con
   return groups;
 }
 
-Scorer::Buffer Scorer::make_buffer(bool record, int buffer) {
+void Scorer::record_again() {
+  runtime_.compute_stream().synchronize();
+  buffers_.clear();
+  for (int s = 0; s < ring_.buffers(); ++s) buffers_.push_back(make_buffer(s));
+}
+
+Scorer::Buffer Scorer::make_buffer(int buffer) {
   const BatchTensors tensors = batch_tensors(ring_, buffer, sparse_inputs_);
   const auto body = [this, buffer, tensors, binding = model_.bind(Phase::evaluate, tensors)] {
     buffer < kBuffers ? ring_.upload(runtime_.compute_stream(), buffer)
@@ -95,7 +101,7 @@ Scorer::Buffer Scorer::make_buffer(bool record, int buffer) {
     fetch(predictions_, model_.predictions(Phase::evaluate));
     fetch(labels_, model_.labels(Phase::evaluate, binding));
   };
-  return {Program(runtime_.compute_stream(), record, body), Event(runtime_.device())};
+  return {Program(runtime_.compute_stream(), records_, body), Event(runtime_.device())};
 }
 
 bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit) {

@@ -61,6 +61,8 @@ class Scorer {
   /// rank's reader and of visit(), on every rank.
   bool run(int64_t steps, const std::atomic<int>* stop, const Visit& visit);
 
+  /// Records what is computed of a batch again, whose matrix products use other algorithms now. Not during run().
+  void record_again();
   const Reader& reader() const { return *reader_; }
 
   // One buffer is computed while the host reads the results of the other; as many again for batches of the cache.
@@ -77,7 +79,7 @@ class Scorer {
     std::optional<int64_t> cached;  // its index in the cache, when it came from there
     KeptCells kept{};
   };
-  Buffer make_buffer(bool record, int buffer);
+  Buffer make_buffer(int buffer);
   /// Returns nothing at the end of the set, or when `stop` came before the batch.
   std::optional<Running> fetch(int64_t batch, const std::atomic<int>* stop);
   /// Queues the batch.
@@ -107,6 +109,7 @@ class Scorer {
   std::vector<HostBuffer> results_;  // per buffer
   std::vector<Buffer> buffers_;
   std::unique_ptr<Reader> reader_;
+  bool records_;
   bool fresh_ = true;          // the reader has not been used since it was made
   bool left_waiting_ = false;  // a stop has not waited for the reader
 };

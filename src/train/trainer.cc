@@ -148,21 +148,23 @@ void Trainer::prepare(int buffer, int64_t step) {
     const ProfiledPart part(runtime_, "reserve rows", "embedding");
     model_.reserve_rows(step);
   });
-  if (model_.consume_rerecord_flag()) {  // the recorded programs are out of date
-    runtime_.prepare_stream().synchronize();
-    runtime_.compute_stream().synchronize();
-    Profiler* const profiler = runtime_.profiler();
-    runtime_.set_profiler(nullptr);  // what is recorded does not run now
-    for (int s = 0; s < kBuffers; ++s) record(s);
-    runtime_.set_profiler(profiler);
-  }
-  of.computed.make_wait(runtime_.prepare_stream());  // the previous batch of this buffer
+  if (model_.consume_rerecord_flag()) record_again();  // the recorded programs are out of date
+  of.computed.make_wait(runtime_.prepare_stream());    // the previous batch of this buffer
   of.prepare->run(!unrecorded_);
   of.prepared.record(runtime_.prepare_stream());
   const ProfiledPart part(runtime_, "limit rows", "embedding");
   unless_refused([&] { model_.confirm_capacity(buffer); });
   if (together) throw_on_all_ranks(comm_, refusal);
   model_.enforce_limit(buffer);
+}
+
+void Trainer::record_again() {
+  runtime_.prepare_stream().synchronize();
+  runtime_.compute_stream().synchronize();
+  Profiler* const profiler = runtime_.profiler();
+  runtime_.set_profiler(nullptr);  // what is recorded does not run now
+  for (int s = 0; s < kBuffers; ++s) record(s);
+  runtime_.set_profiler(profiler);
 }
 
 void Trainer::replay(int64_t step, double learning_rate, Replay parts) {

@@ -73,6 +73,8 @@ class Trainer {
 
   /// Whether steps call what they have recorded, so that their parts can be measured (device/profiler.h).
   void run_unrecorded(bool on) { unrecorded_ = on; }
+  /// Records the steps again, whose matrix products use other algorithms now. Waits for queued steps.
+  void record_again();
   /// Whether steps are recorded.
   bool records() const { return records_ && runtime_.device().is_cuda(); }
   const BatchShape& batch_shape() const { return ring_.shape(); }

@@ -163,7 +163,7 @@ TEST_F(Tolerance, KeysOfEveryVersionAreKnown) {
       {kSolver, R"("plan_file": "all2all_plan.json")"},
       {kSolver, R"("enable_overlap": true)"},
       {kSolver, R"("holistic_cuda_graph": true)"},
-      {kSolver, R"("algorithm_search": false)"},
+      {kSolver, R"("algorithm_search": false)", true},
       {kSolver, R"("cuda_graph": false)", true},
       {kSolver, R"("enable_tf32_compute": true)", true},
       {kSolver, R"("mixed_precision": 1024)", true},

@@ -71,6 +71,20 @@ TEST(SolverSection, SplitsFp32ProductsWhenAsked) {
       "one\n");
 }
 
+TEST(SolverSection, SearchesAlgorithmsOfRecordedSteps) {
+  EXPECT_EQ(effective(read_solver(R"(, "algorithm_search": false)")), effective(read_solver("")));
+  const ReadSolver search = read_solver(R"(, "use_algorithm_search": true, "algorithm_file": "kept")");
+  EXPECT_EQ(search.text, "");
+  EXPECT_EQ(search.section.algorithm_search, true);
+  EXPECT_EQ(search.section.algorithm_file, "kept");
+  EXPECT_EQ(
+      read_solver(R"(, "algorithm_search": true, "cuda_graph": false)").text,
+      "note /solver/algorithm_search: algorithm_search has no effect: it measures the products of recorded steps, "
+      "and \"cuda_graph\" is false\n");
+  EXPECT_EQ(read_solver(R"(, "algorithm_file": "kept")").text,
+            "note /solver/algorithm_file: algorithm_file has no effect without algorithm_search\n");
+}
+
 TEST(SolverSection, SpellingsThatDisagreeAreAnError) {
   const auto differ = [](const std::string& spelling, const std::string& field) {
     return "error /solver/" + spelling + ": \"" + spelling + "\" and \"" + field +

@@ -1,0 +1,83 @@
+#include "train/product_choice.h"
+
+#include "base/files.h"
+#include "comm/collective_error.h"
+#include "train/product_file.h"
+
+namespace hctr {
+namespace {
+
+/// What `body` reads; after an error nothing, and a warning with `what` and the reason.
+template <class Body>
+ops::ProductAlgorithms read_or_warn(const Log& log, const std::string& what, const Body& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    if (error.kind() != Kind::data && error.kind() != Kind::io) throw;
+    log.warning(what, " of no use: ", error.what(), "; matrix products are measured again");
+    return {};
+  }
+}
+
+void write_or_warn(const fs::path& path, const std::string& text, const Log& log) {
+  try {
+    create_parent_folder(path);
+    write_text(path, text);
+  } catch (const Error& error) {
+    if (error.kind() != Kind::io) throw;
+    log.warning("the algorithms of matrix products are not kept, so another run may choose others: ", error.what());
+  }
+}
+
+/// On rank 0: reads, measures and writes.
+std::string choose_on_first_rank(Context& ctx, fs::path path, const std::string& from_checkpoint, const Log& log) {
+  std::string library;
+  ops::describe_product_library(ctx, library);
+  if (path.empty()) path = product_cache_path(library);
+  ops::ProductAlgorithms kept, known, refused, found;
+  if (!path.empty() && fs::exists(path))
+    kept = read_or_warn(log, cat("the file of algorithms '", path.string(), "' is"),
+                        [&] { return products_of_text(read_text(path, "the file of algorithms"), library); });
+  if (!from_checkpoint.empty())
+    known = read_or_warn(log, "the checkpoint's algorithms of matrix products are",
+                         [&] { return products_of_text(from_checkpoint, library); });
+  known.insert(kept.begin(), kept.end());
+  ops::use_algorithms(ctx, known, refused);
+  if (!refused.empty())
+    log.warning("the library refuses ", refused.size(), " of the algorithms of matrix products in '", path.string(),
+                "', which are measured again");
+  ops::search_algorithms(ctx, found);
+  for (const auto& [key, algorithm] : found) kept[key] = known[key] = algorithm;
+  if (path.empty())
+    log.warning(
+        "the algorithms of matrix products are not kept: neither XDG_CACHE_HOME nor HOME is set; name an "
+        "\"algorithm_file\"");
+  else if (!found.empty())
+    write_or_warn(path, product_text(library, kept), log);
+  log.info("Algorithms of matrix products: ", found.size(), " measured now",
+           path.empty() ? "" : cat(", in '", path.string(), "'"), ".");
+  return product_text(library, known);
+}
+
+}  // namespace
+
+std::string choose_product_algorithms(Runtime& runtime, Communicator& comm, const fs::path& file,
+                                      const std::string& from_checkpoint, const Log& log) {
+  if (!runtime.device().is_cuda()) return "";
+  Context ctx(runtime, runtime.compute_stream());
+  std::string text;
+  run_on_all_ranks(comm, [&] {
+    if (comm.rank() == 0) text = choose_on_first_rank(ctx, file, from_checkpoint, log);
+  });
+  std::string library;
+  ops::describe_product_library(ctx, library);
+  library = comm.broadcast(library, 0);
+  text = comm.broadcast(text, 0);
+  run_on_all_ranks(comm, [&] {
+    ops::ProductAlgorithms refused;  // by a GPU of another kind, which computes those as the library proposes
+    if (comm.rank() != 0) ops::use_algorithms(ctx, products_of_text(text, library), refused);
+  });
+  return text;
+}
+
+}  // namespace hctr
