@@ -237,6 +237,21 @@ TEST_F(Resume, GivesTheSameModelInEveryPrecision) {
                 {"PReLU_Dice", with_dice}});
 }
 
+/// On a GPU: without the file, algorithms measured anew might be others.
+TEST_F(Resume, UsesTheAlgorithmsOfItsCheckpoint) {
+  const std::string config = solver(R"("algorithm_search": true, "algorithm_file": "kept.txt")")(config_);
+  train_whole(config, "[0]");
+  const bool searches = device_ != "cpu";
+  EXPECT_EQ(fs::exists(folder_ / "kept.txt"), searches);
+  const std::string manifest = read_file(folder_ / checkpoint(9) / "manifest.json");
+  EXPECT_EQ(manifest.find("huge_ctr algorithms of matrix products") != manifest.npos, searches);
+  fs::remove(folder_ / "kept.txt");
+  const Outcome resumed = resume(config, "[0]", 9);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_FALSE(fs::exists(folder_ / "kept.txt")) << "measured again";
+  expect_equal_files();
+}
+
 TEST_F(Resume, GivesTheSameModelUnderEveryPolicy) {
   expect_exact({{"evict_lru", full(R"("when_full": "evict_lru")")},
                 {"evict_lfu", full(R"("when_full": "evict_lfu")")},

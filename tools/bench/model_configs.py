@@ -35,6 +35,8 @@ def set_up(config, name, batch, iterations, precision):
     solver.update(batchsize=batch, max_iter=iterations, eval_interval=0, display=max(1, iterations // 6), snapshot_prefix=f"{name}_model/")
     if precision == "tf32":
         solver["enable_tf32_compute"] = True
+    elif precision == "tf32x3":
+        solver["fp32_products"] = precision
     elif precision != "f32":
         solver["mixed_precision"] = precision
     data = config["layers"][0]
@@ -184,7 +186,7 @@ def main():
         configs[f"wdl_{precision}"] = wdl("wdl", precision, raw=False)
         configs[f"wdl_raw_{precision}"] = wdl("wdl_raw", precision, raw=True)
     for model in ("wdl", "dcn", "deepfm", "dlrm"):
-        for precision in ("half", "tf32", "f32"):
+        for precision in ("half", "tf32", "tf32x3", "f32"):
             configs[f"step_{model}_{precision}"] = step_model(model, precision)
     for name, config in configs.items():
         (folder / f"{name}.json").write_text(json.dumps(config, indent=1) + "\n")
