@@ -115,6 +115,10 @@ class Layer {
   virtual bool finishes_layer_below() const { return false; }
   /// LayerIo::below for the reader of a layer that finished_by_reader() returned, whose own tensors these are.
   virtual ReluEnd relu_end(const LayerIo&) const { throw Error(Kind::bug, "a layer without a ReLU at its end"); }
+
+  /// One layer with this many matrices as inputs that computes what this one computes of them side by side; null if
+  /// there is none. Weights are the same, and values but for the order of sums.
+  virtual std::shared_ptr<const Layer> behind_concat(size_t) const { return nullptr; }
 };
 
 /// A layer that ends a branch: in = {logits, label}, out = {loss [1], prediction [batch, width]}. Backward starts here.

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "config/problems.h"
+#include "layers/concat_linear.h"
 #include "layers/fully_connected.h"
 #include "layers/layer_type.h"
 #include "layers/onnx_graph.h"
@@ -151,6 +152,10 @@ class Stack : public Layer {
   }
   bool finishes_layer_below() const override { return true; }
   ReluEnd relu_end(const LayerIo& io) const override { return stages_.back().end(stage_io(io).back()); }
+
+  std::shared_ptr<const Layer> behind_concat(size_t inputs) const override {
+    return stages_.size() == 1 && more_outputs_ == 0 ? concat_linear(stages_[0], inputs) : nullptr;
+  }
 
  private:
   /// The tensors of each stage.

@@ -1,6 +1,7 @@
 #include "model/fuse_layers.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace hctr {
 namespace {
@@ -14,15 +15,18 @@ std::optional<size_t> only_reader(const Graph& graph, const Node& node) {
   return reader.in.size() == 1 && reader.out.size() == 1 ? std::optional(between.readers[0]) : std::nullopt;
 }
 
+void forget(Edge& between) {
+  between.producer.reset();
+  between.readers.clear();
+  between.needs_gradient = false;
+}
+
 bool join(Graph& graph, Node& node, size_t reader) {
   const auto function = graph.nodes[reader].layer().element_function();
   if (!function) return false;
   auto both = node.layer().followed_by(*function);
   if (!both) return false;
-  Edge& between = graph.edges[node.out[0]];
-  between.producer.reset();
-  between.readers.clear();
-  between.needs_gradient = false;
+  forget(graph.edges[node.out[0]]);
   node.fused = std::move(both);
   node.out = graph.nodes[reader].out;
   node.spec = node.layer().spec({graph.edges[node.in[0]].spec});
@@ -45,6 +49,25 @@ void finish_in_readers(Graph& graph) {
   }
 }
 
+/// Lets the only reader of a Concat of matrices read these.
+bool join_concat(Graph& graph, Node& concat) {
+  if (concat.spec.memory != LayerSpec::Memory::columns_of_inputs) return false;
+  const auto reader = only_reader(graph, concat);
+  if (!reader) return false;
+  Specs parts;
+  for (const TensorId in : concat.in) parts.push_back(graph.edges[in].spec);
+  if (!std::all_of(parts.begin(), parts.end(), [](const TensorSpec& part) { return part.shape.rank() == 2; }))
+    return false;
+  Node& node = graph.nodes[*reader];
+  auto both = node.layer().behind_concat(parts.size());
+  if (!both) return false;
+  forget(graph.edges[concat.out[0]]);
+  node.fused = std::move(both);
+  node.in = std::exchange(concat.in, {});
+  node.spec = node.layer().spec(parts);
+  return true;
+}
+
 }  // namespace
 
 void fuse_layers(Graph& graph) {
@@ -56,6 +79,8 @@ void fuse_layers(Graph& graph) {
       gone[*reader] = true;
     }
   }
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    if (!gone[n]) gone[n] = join_concat(graph, graph.nodes[n]);
   std::vector<size_t> now(graph.nodes.size());  // the new index of each node that stays
   size_t kept = 0;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {

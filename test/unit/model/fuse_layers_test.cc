@@ -27,6 +27,20 @@ const char* const kFusable = R"(
   {"type": "Dropout", "bottom": "fc4", "top": "dropout4", "rate": 0.1},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["dropout4", "label"], "top": "loss"})";
 
+/// score alone reads "both"; "each" has two readers, and two_outputs two outputs.
+const char* const kConcats = R"(
+  {"type": "InnerProduct", "bottom": "dense", "top": "wide", "fc_param": {"num_output": 37}},
+  {"type": "InnerProduct", "bottom": "wide", "top": "narrow", "fc_param": {"num_output": 5}},
+  {"type": "Concat", "bottom": ["narrow", "dense", "wide"], "top": "both"},
+  {"type": "InnerProduct", "bottom": "both", "top": "score", "fc_param": {"num_output": 1}},
+  {"type": "Concat", "bottom": ["narrow", "wide"], "top": "again"},
+  {"type": "InnerProduct", "bottom": "again", "top": "two_outputs", "fc_param": {"num_output": 2}},
+  {"type": "Concat", "bottom": ["two_outputs", "score"], "top": "each"},
+  {"type": "InnerProduct", "bottom": "each", "top": "left", "fc_param": {"num_output": 1}},
+  {"type": "InnerProduct", "bottom": "each", "top": "right", "fc_param": {"num_output": 1}},
+  {"type": "Add", "bottom": ["left", "right"], "top": "sum"},
+  {"type": "BinaryCrossEntropyLoss", "bottom": ["sum", "label"], "top": "loss"})";
+
 Graph wired_for_8(const Config& config) {
   Problems problems;
   Graph graph = wire(config, 8, problems);
@@ -82,6 +96,39 @@ TEST(FusedLayers, AreThoseThatAFullyConnectedLayerCanTake) {
     for (const TensorId out : graph.nodes[n].out) EXPECT_EQ(graph.edges[out].producer, n);
   const Edge& between = graph.edges[graph.nodes[0].out[0]];
   EXPECT_EQ(between.readers, std::vector<size_t>{1});
+}
+
+TEST(FusedLayers, ReadTheInputsOfAConcatThatOneOutputAloneReads) {
+  const Config config = config_of(kConcats);
+  Graph graph = wired_for_8(config);
+  fuse_layers(graph);
+  EXPECT_EQ(outputs_of(graph), (std::vector<std::string>{"wide", "narrow", "score", "again", "two_outputs", "each",
+                                                         "left", "right", "sum", "loss"}));
+  std::vector<std::string> read;
+  for (const TensorId in : graph.nodes[2].in) read.push_back(graph.edges[in].name);
+  EXPECT_EQ(read, (std::vector<std::string>{"narrow", "dense", "wide"}));
+  EXPECT_EQ(graph.edges[graph.nodes[0].out[0]].readers, (std::vector<size_t>{1, 2, 3}));
+}
+
+/// Sums over columns are in another order, of bf16 and fp16 rounded at the end.
+TEST(FusedLayers, ComputeWithoutAConcatWhatTheyComputeWithOne) {
+  for (const auto& [precision, tolerance] : {std::pair("", 1e-6), std::pair(R"(, "mixed_precision": "bf16")", 2e-2)}) {
+    const Config config = config_of(kConcats, 1, precision);
+    const Graph alone = wired_for_8(config);
+    Graph fused = alone;
+    fuse_layers(fused);
+    for (const Device device : devices()) {
+      SCOPED_TRACE(cat(to_string(device), precision));
+      const StepResults expected = one_step(config, alone, device), found = one_step(config, fused, device);
+      EXPECT_NEAR(found.loss, expected.loss, tolerance * std::abs(expected.loss));
+      ASSERT_EQ(found.gradients.size(), expected.gradients.size());
+      double size = 0;
+      for (const float g : expected.gradients) size = std::max(size, std::abs(static_cast<double>(g)));
+      EXPECT_GT(size, 0);
+      for (size_t i = 0; i < found.gradients.size(); ++i)
+        ASSERT_NEAR(found.gradients[i], expected.gradients[i], tolerance * size) << "element " << i;
+    }
+  }
 }
 
 /// CPU: bit by bit. CUDA: biases' gradients are summed in another order.
