@@ -1,9 +1,11 @@
 // A warp processes kRows samples at a time, so that each weight is loaded once for all of them. All layers run in one
 // kernel forward and one backward (multi_cross_layout.h has the formulas). Sums over the batch are made per part of the
-// rows, then over the parts in order.
+// rows, then over the parts in order. Backward makes the sums of the parts as well if they fit into registers
+// (multi_cross_backward.cuh), else another kernel does.
 #include "ops/multi_cross.h"
 
 #include "ops/element_loops.cuh"
+#include "ops/multi_cross_backward.cuh"
 #include "ops/multi_cross_layout.h"
 #include "ops/reduce.cuh"
 #include "ops/reduce_axis.h"
@@ -11,7 +13,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kRows = 4, kLayersAtOnce = 4, kWarps = 8;
+constexpr int kRows = 4, kLayersAtOnce = 8, kWarps = 8;
 
 template <class T>
 struct Pointers {
@@ -56,8 +58,9 @@ struct Turn {
 };
 
 template <int V, class T>
-__global__ void cross_kernel(View<const T, 2> x, const __grid_constant__ Pointers<const T> weights,
-                             const float* bias_sum, const float* q, float* products, View<T, 2> y) {
+__global__ void __launch_bounds__(kWarps * 32, 3)
+    cross_kernel(View<const T, 2> x, const __grid_constant__ Pointers<const T> weights, const float* bias_sum,
+                 const float* q, float* products, View<T, 2> y) {
   const int lane = static_cast<int>(threadIdx.x) % 32, layers = weights.layers;
   const int64_t rows = x.size(0), dim = x.size(1), warps = cuda::thread_count() / 32;
   for (int64_t turn = cuda::thread_index() / 32; turn * kRows < rows; turn += warps) {
@@ -293,6 +296,12 @@ void cuda::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Te
     const View<const T, 2> from = x.view<const T, 2>(), gradient = dy.view<const T, 2>();
     const View<T, 2> to = dx ? dx->view<T, 2>() : View<T, 2>{nullptr, {0, 0}, 0};
     const bool in_packs = takes_packs<V>(from) && takes_packs<V>(gradient);
+    const int64_t rows_per_part = (layout.batch + layout.parts - 1) / layout.parts;
+    if (in_packs && takes_packs<V>(to) && OnePassCross::takes(layout.layers, layout.dim))
+      return launch(ctx, "multi_cross_backward", Grid{layout.parts, OnePassCross::threads(layout.dim), 0},
+                    cross_one_pass_kernel<T, Pointers<const T>>, from, pointers, memory + layout.constants,
+                    memory + layout.products, gradient, rows_per_part, layout.part_width, memory + layout.part_sums,
+                    to);
     const bool packs = in_packs && takes_packs<V>(to) && weights_take_packs<V, T>(weights);
     launch(ctx, "multi_cross_backward", warps_for(layout.batch, static_cast<size_t>(kRows * layers) * sizeof(float)),
            packs ? cross_backward_kernel<V, T> : cross_backward_kernel<1, T>, from, pointers, memory + layout.constants,
@@ -300,8 +309,7 @@ void cuda::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Te
     const int64_t tiles = (chunks_per_row(layout.dim, in_packs ? V : 1) + 127) / 128;
     launch(ctx, "multi_cross_backward parts", Grid{layout.parts * tiles, 128, 0},
            in_packs ? cross_parts_kernel<V, T> : cross_parts_kernel<1, T>, from, gradient, memory + layout.slopes,
-           memory + layout.gradients, layers, (layout.batch + layout.parts - 1) / layout.parts, tiles,
-           layout.part_width, memory + layout.part_sums);
+           memory + layout.gradients, layers, rows_per_part, tiles, layout.part_width, memory + layout.part_sums);
   });
   ops::sum_rows(
       ctx, Tensor(memory + layout.part_sums, TensorSpec(DType::f32, {layout.parts, layout.part_width}), ctx.device()),

@@ -31,13 +31,15 @@ void concat_linear_case(auto& test, size_t parts) {
   });
   test.expected([=](const auto& t) {
     const size_t batch = t.size("x0", 0);
+    const std::vector<double> w = t["w"];
     std::vector<double> y(batch);
     size_t first = 0;
     for (size_t p = 0; p < parts; ++p) {
       const std::string name = cat("x", p);
+      const std::vector<double> x = t[name];
       const size_t width = t.size(name, 1);
       for (size_t b = 0; b < batch; ++b)
-        for (size_t k = 0; k < width; ++k) y[b] += t[name][b * width + k] * t["w"][first + k];
+        for (size_t k = 0; k < width; ++k) y[b] += x[b * width + k] * w[first + k];
       first += width;
     }
     t.expect("without_bias", y);
