@@ -1,5 +1,6 @@
 // A thread computes V adjacent k of one sample in a loop over its slots. Backward loops twice; in the second loop the
-// block's few samples are still in the cache.
+// block's few samples are still in the cache. Vectors that are no whole packs go through shared memory, so that memory
+// is read and written in packs nevertheless.
 #include "ops/fm_order2.h"
 
 #include "ops/element_loops.cuh"
@@ -61,6 +62,99 @@ __global__ void fm_order2_backward_kernel(View<const T, 2> x, View<const T, 2> d
   }
 }
 
+constexpr int kStagedRows = 16;  // per block
+constexpr int64_t kMostStagedBytes = 32 * 1024;
+
+/// Elements of a row in shared memory: whole packs.
+template <class T>
+__host__ __device__ int64_t staged_width(int64_t columns) {
+  constexpr int V = 16 / sizeof(T);
+  return cuda::chunks_per_row(columns, V) * V;
+}
+
+/// Copies `rows` rows between memory, from row `first` on, and shared memory.
+template <bool kToShared, class T, class Element>
+__device__ void move_rows(View<Element, 2> memory, int64_t first, int rows, T* shared) {
+  constexpr int V = 16 / sizeof(T);
+  const int columns = static_cast<int>(memory.size(1)), per_row = (columns + V - 1) / V;
+  for (int i = static_cast<int>(threadIdx.x); i < rows * per_row; i += static_cast<int>(blockDim.x)) {
+    const int row = i / per_row, begin = i % per_row * V;
+    auto* far = memory.row(first + row) + begin;
+    T* near = shared + i * V;
+    if (begin + V <= columns) {
+      if constexpr (kToShared)
+        *reinterpret_cast<uint4*>(near) = *reinterpret_cast<const uint4*>(far);
+      else
+        *reinterpret_cast<uint4*>(far) = *reinterpret_cast<const uint4*>(near);
+    } else {
+      for (int j = 0; begin + j < columns; ++j) {
+        if constexpr (kToShared)
+          near[j] = far[j];
+        else
+          far[j] = near[j];
+      }
+    }
+  }
+}
+
+/// y, or with kBackward dx from dy: a block has a few samples in shared memory.
+template <bool kBackward, class T>
+__global__ void fm_order2_staged_kernel(View<const T, 2> x, int slots, int dim, View<T, 2> y, View<const T, 2> dy,
+                                        View<T, 2> dx) {
+  extern __shared__ uint4 staged_vectors[];
+  T* shared = reinterpret_cast<T*>(staged_vectors);
+  const int64_t rows = x.size(0);
+  const int width = static_cast<int>(staged_width<T>(x.size(1)));
+  for (int64_t first = int64_t{blockIdx.x} * kStagedRows; first < rows; first += int64_t{gridDim.x} * kStagedRows) {
+    const int here = static_cast<int>(min(int64_t{kStagedRows}, rows - first));
+    move_rows<true>(x, first, here, shared);
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < here * dim; i += static_cast<int>(blockDim.x)) {
+      const int row = i / dim, k = i % dim;
+      T* vectors = shared + row * width + k;
+      float sum = 0, squares = 0;
+#pragma unroll 4
+      for (int s = 0; s < slots; ++s) {
+        const auto v = static_cast<float>(vectors[s * dim]);
+        sum += v;
+        squares += v * v;
+      }
+      if constexpr (kBackward) {
+        const auto gradient = static_cast<float>(dy.row(first + row)[k]);
+#pragma unroll 4
+        for (int s = 0; s < slots; ++s)
+          vectors[s * dim] = static_cast<T>(gradient * (sum - static_cast<float>(vectors[s * dim])));
+      } else {
+        y.row(first + row)[k] =
+            static_cast<T>(__fsub_rn(__fmul_rn(sum, sum), squares) / 2);  // as above: one slot gives exactly 0
+      }
+    }
+    __syncthreads();
+    if constexpr (kBackward) {
+      move_rows<false>(dx, first, here, shared);
+      __syncthreads();  // before the next samples
+    }
+  }
+}
+
+/// Whether rows of packs hold vectors that are none, a few of them in shared memory at a time.
+template <class T>
+bool takes_staged(View<const T, 2> x, int64_t dim) {
+  constexpr int V = 16 / sizeof(T);
+  return dim % V != 0 && cuda::takes_packs<V>(x) &&
+         staged_width<T>(x.size(1)) * kStagedRows * static_cast<int64_t>(sizeof(T)) <= kMostStagedBytes;
+}
+
+template <bool kBackward, class T>
+void launch_staged(Context& ctx, const char* name, View<const T, 2> x, int64_t dim, View<T, 2> y, View<const T, 2> dy,
+                   View<T, 2> dx) {
+  const int64_t tiles = (x.size(0) + kStagedRows - 1) / kStagedRows;
+  const cuda::Grid grid{std::min(tiles, hctr::cuda::blocks_of_device(32)), 256,
+                        static_cast<size_t>(staged_width<T>(x.size(1)) * kStagedRows) * sizeof(T)};
+  cuda::launch(ctx, name, grid, fm_order2_staged_kernel<kBackward, T>, x, static_cast<int>(x.size(1) / dim),
+               static_cast<int>(dim), y, dy, dx);
+}
+
 }  // namespace
 
 void cuda::fm_order2(Context& ctx, Tensor x, Tensor y) {
@@ -69,6 +163,7 @@ void cuda::fm_order2(Context& ctx, Tensor x, Tensor y) {
     constexpr int V = 16 / sizeof(T);
     const View<const T, 2> from = x.view<const T, 2>();
     const View<T, 2> to = y.view<T, 2>();
+    if (takes_staged(from, dim)) return launch_staged<false, T>(ctx, "fm_order2", from, dim, to, {}, {});
     const bool packs = dim % V == 0 && takes_packs<V>(from) && takes_packs<V>(to);
     launch(ctx, "fm_order2", grid_for(to.size(0) * chunks_per_row(dim, packs ? V : 1)),
            packs ? fm_order2_kernel<V, T> : fm_order2_kernel<1, T>, from, slots, to);
@@ -81,6 +176,8 @@ void cuda::fm_order2_backward(Context& ctx, Tensor x, Tensor dy, Tensor dx) {
     constexpr int V = 16 / sizeof(T);
     const View<const T, 2> from = x.view<const T, 2>(), gradient = dy.view<const T, 2>();
     const View<T, 2> to = dx.view<T, 2>();
+    if (takes_staged(from, dim) && takes_packs<V>(to))
+      return launch_staged<true, T>(ctx, "fm_order2_backward", from, dim, {}, gradient, to);
     const bool packs = dim % V == 0 && takes_packs<V>(from) && takes_packs<V>(gradient) && takes_packs<V>(to);
     launch(ctx, "fm_order2_backward", grid_for(to.size(0) * chunks_per_row(dim, packs ? V : 1)),
            packs ? fm_order2_backward_kernel<V, T> : fm_order2_backward_kernel<1, T>, from, gradient, slots, to);

@@ -36,5 +36,16 @@ OP_TEST(FmOrder2OfOddWidth) {
   fm_cases(*this, 11);
 }
 
+/// Vectors that are no whole packs, in rows that are or have a padded end; more than a block takes at a time.
+OP_TEST(FmOrder2OfNarrowVectors) {
+  row("many slots", {{"x", {67, 40 * 10}}});
+  row("one slot", {{"x", {18, 10}}});
+  row("no rows", {{"x", {0, 30}}});
+  row("one row", {{"x", {1, 39 * 10}}});
+  row("too wide for shared memory", {{"x", {5, 150 * 10}}});
+  large("large", {{"x", {600000, 39 * 10}}});
+  fm_cases(*this, 10);
+}
+
 }  // namespace
 }  // namespace hctr::test
