@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "layers/slot_columns.h"
+
 namespace hctr {
 namespace {
 
@@ -68,6 +70,39 @@ bool join_concat(Graph& graph, Node& concat) {
   return true;
 }
 
+/// Cuts slots into columns at once where a Slice cuts rows that are slots, and a Reshape alone reads each of its
+/// outputs to put the slots of a sample into one row. Returns the Reshapes, none if it is not so.
+std::vector<size_t> join_reshapes(Graph& graph, Node& slice) {
+  if (slice.spec.first_columns.empty() || slice.in.size() != 1) return {};
+  const TensorSpec& x = graph.edges[slice.in[0]].spec;
+  if (x.shape.rank() != 2 || x.rows() == 0) return {};
+  std::vector<size_t> reshapes;
+  std::vector<int64_t> widths;
+  int64_t slots = 0, next = 0;
+  for (size_t i = 0; i < slice.out.size(); ++i) {
+    const Edge& part = graph.edges[slice.out[i]];
+    if (part.readers.size() != 1 || slice.spec.first_columns[i] != next) return {};
+    const Node& reshape = graph.nodes[part.readers[0]];
+    const TensorSpec& y = graph.edges[reshape.out[0]].spec;
+    if (reshape.spec.memory != LayerSpec::Memory::reshape_of_input || y.shape.rank() != 2 || y.rows() == 0) return {};
+    const int64_t rows_joined = x.rows() / y.rows();
+    if (rows_joined < 2 || rows_joined * y.rows() != x.rows() || (i > 0 && rows_joined != slots)) return {};
+    slots = rows_joined;
+    widths.push_back(part.spec.row_elements());
+    next += widths.back();
+    reshapes.push_back(part.readers[0]);
+  }
+  if (next != x.row_elements()) return {};
+  for (size_t i = 0; i < reshapes.size(); ++i) {
+    forget(graph.edges[slice.out[i]]);
+    slice.out[i] = graph.nodes[reshapes[i]].out[0];
+    graph.nodes[reshapes[i]].in.clear();
+  }
+  slice.fused = slot_columns(slots, widths);
+  slice.spec = slice.layer().spec({x});
+  return reshapes;
+}
+
 }  // namespace
 
 void fuse_layers(Graph& graph) {
@@ -79,8 +114,11 @@ void fuse_layers(Graph& graph) {
       gone[*reader] = true;
     }
   }
-  for (size_t n = 0; n < graph.nodes.size(); ++n)
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (!gone[n]) gone[n] = join_concat(graph, graph.nodes[n]);
+    if (gone[n]) continue;
+    for (const size_t reshape : join_reshapes(graph, graph.nodes[n])) gone[reshape] = true;
+  }
   std::vector<size_t> now(graph.nodes.size());  // the new index of each node that stays
   size_t kept = 0;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {

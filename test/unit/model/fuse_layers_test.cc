@@ -41,6 +41,23 @@ const char* const kConcats = R"(
   {"type": "Add", "bottom": ["left", "right"], "top": "sum"},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["sum", "label"], "top": "loss"})";
 
+/// vectors and numbers become rows of four slots; rows of mixed and rest stay as long as they are.
+const char* const kSlots = R"(
+  {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 11}},
+  {"type": "Scale", "bottom": "fc", "top": "slots", "scale_param": {"axis": 1, "factor": 4}},
+  {"type": "Slice", "bottom": "slots", "top": ["vectors", "numbers"], "ranges": [[0, 10], [10, 11]]},
+  {"type": "Reshape", "bottom": "vectors", "top": "row", "leading_dim": 40},
+  {"type": "Reshape", "bottom": "numbers", "top": "sums", "leading_dim": 4},
+  {"type": "Concat", "bottom": ["row", "dense"], "top": "all"},
+  {"type": "FmOrder2", "bottom": "row", "top": "fm", "out_dim": 10},
+  {"type": "Slice", "bottom": "sums", "top": ["mixed", "rest"], "ranges": [[0, 2], [2, 4]]},
+  {"type": "Reshape", "bottom": "mixed", "top": "again", "leading_dim": 2},
+  {"type": "Reshape", "bottom": "rest", "top": "kept", "leading_dim": 2},
+  {"type": "Concat", "bottom": ["all", "fm", "again", "kept"], "top": "both"},
+  {"type": "InnerProduct", "bottom": "both", "top": "deep", "fc_param": {"num_output": 2}},
+  {"type": "InnerProduct", "bottom": "deep", "top": "score", "fc_param": {"num_output": 1}},
+  {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
+
 Graph wired_for_8(const Config& config) {
   Problems problems;
   Graph graph = wire(config, 8, problems);
@@ -110,6 +127,19 @@ TEST(FusedLayers, ReadTheInputsOfAConcatThatOneOutputAloneReads) {
   EXPECT_EQ(graph.edges[graph.nodes[0].out[0]].readers, (std::vector<size_t>{1, 2, 3}));
 }
 
+TEST(FusedLayers, CutSlotsIntoColumnsAtOnce) {
+  const Config config = config_of(kSlots);
+  Graph graph = wired_for_8(config);
+  fuse_layers(graph);
+  const Node& slice = graph.nodes[2];
+  EXPECT_EQ(graph.edges[slice.in[0]].name, "slots");
+  ASSERT_EQ(slice.out.size(), 2u);
+  EXPECT_EQ(graph.edges[slice.out[0]].name, "row");
+  EXPECT_EQ(graph.edges[slice.out[1]].name, "sums");
+  EXPECT_EQ(outputs_of(graph), (std::vector<std::string>{"fc", "slots", "row", "all", "fm", "mixed", "again", "kept",
+                                                         "both", "deep", "score", "loss"}));
+}
+
 /// Sums over columns are in another order, of bf16 and fp16 rounded at the end.
 TEST(FusedLayers, ComputeWithoutAConcatWhatTheyComputeWithOne) {
   for (const auto& [precision, tolerance] : {std::pair("", 1e-6), std::pair(R"(, "mixed_precision": "bf16")", 2e-2)}) {
@@ -132,9 +162,9 @@ TEST(FusedLayers, ComputeWithoutAConcatWhatTheyComputeWithOne) {
 }
 
 /// CPU: bit by bit. CUDA: biases' gradients are summed in another order.
-TEST(FusedLayers, ComputeWhatTheLayersAloneCompute) {
+void expect_same_step(const char* layers) {
   for (const char* precision : {"", R"(, "mixed_precision": "bf16")", R"(, "mixed_precision": "fp16")"}) {
-    const Config config = config_of(kFusable, 1, precision);
+    const Config config = config_of(layers, 1, precision);
     const Graph alone = wired_for_8(config);
     Graph fused = alone;
     fuse_layers(fused);
@@ -152,6 +182,9 @@ TEST(FusedLayers, ComputeWhatTheLayersAloneCompute) {
     }
   }
 }
+
+TEST(FusedLayers, ComputeWhatTheLayersAloneCompute) { expect_same_step(kFusable); }
+TEST(FusedLayers, CutSlotsAsSliceAndReshapesDo) { expect_same_step(kSlots); }
 
 }  // namespace
 }  // namespace hctr::test
