@@ -15,6 +15,8 @@ OP_TEST(Copy) {
   row("one column", {{"x", {77, 1}}});
   row("no rows", {{"x", {0, 5}}});
   row("vector", {{"x", {129}}});
+  row("long rows", {{"x", {37, 531}}});
+  row("one long row", {{"x", {1, 90}}});
   large("large", {{"x", {5000, 1031}}});
   rounding(Rounding::none);
   forward([](Rig& t) { ops::copy(t.ctx, t["x"], t.out("y", t["x"].shape())); });
