@@ -42,19 +42,29 @@ template <int V, class T>
 __device__ void add_products(const ConcatPart<T>& part, int64_t first, int lane, float (&sum)[kConcatLinearRows]) {
   const int64_t last = part.x.size(0) - 1, columns = part.x.size(1);
   for (int64_t k = lane * V; k < columns; k += 32 * V) {
-    float in[kConcatLinearRows][V] = {}, w[V] = {};
+    cuda::Pack<T, V> in[kConcatLinearRows];
+    if (k + V <= columns) {  // one test for all loads, so that they are under way at the same time
 #pragma unroll
-    for (int r = 0; r < kConcatLinearRows; ++r) cuda::read<V>(part.x.row(min(first + r, last)) + k, columns - k, in[r]);
+      for (int r = 0; r < kConcatLinearRows; ++r)
+        in[r] = *reinterpret_cast<const cuda::Pack<T, V>*>(part.x.row(min(first + r, last)) + k);
+    } else {
+#pragma unroll
+      for (int r = 0; r < kConcatLinearRows; ++r)
+#pragma unroll
+        for (int v = 0; v < V; ++v)
+          in[r].at[v] = k + v < columns ? part.x.row(min(first + r, last))[k + v] : static_cast<T>(0.0f);
+    }
+    float w[V] = {};
     read_weights<V>(part.w + k * part.w_step, part.w_step, part.packs_of_w, columns - k, w);
 #pragma unroll
     for (int r = 0; r < kConcatLinearRows; ++r)
 #pragma unroll
-      for (int v = 0; v < V; ++v) sum[r] += in[r][v] * w[v];
+      for (int v = 0; v < V; ++v) sum[r] += static_cast<float>(in[r].at[v]) * w[v];
   }
 }
 
 template <class T>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 3)
     concat_linear_kernel(const __grid_constant__ ConcatParts<T> parts, const T* bias, View<T, 2> y) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t rows = y.size(0), warps = cuda::thread_count() / 32;

@@ -19,7 +19,7 @@ struct OnePassCross {
 /// (multi_cross_layout.h). A few rows at a time: first each warp computes the scalars of its rows, then each thread
 /// goes through all of them for the columns that it sums. Every row is a whole number of packs of T.
 template <class T, class Pointers>
-__global__ void __launch_bounds__(OnePassCross::kMostThreads)
+__global__ void __launch_bounds__(OnePassCross::kMostThreads, 2)  // 128 registers: four blocks of 128 threads
     cross_one_pass_kernel(View<const T, 2> x, const __grid_constant__ Pointers weights, const float* q,
                           const float* products, View<const T, 2> dy, int64_t rows_per_part, int64_t part_width,
                           float* parts, View<T, 2> dx) {
@@ -41,17 +41,34 @@ __global__ void __launch_bounds__(OnePassCross::kMostThreads)
 
   for (int64_t first = begin; first < end; first += tile_rows) {
     const int64_t mine = first + warp * kRows;
+    // Rows past the end of the part repeat its last one.
+    const int64_t known = min(mine, end - 1);
+    const int after = static_cast<int>(min(end - 1 - known, int64_t{kRows}));
     float dot[kRows] = {};
-    for (int64_t column = lane * V; column < dim; column += 32 * V)
+#pragma unroll 1
+    for (int64_t column = lane * V; column < dim; column += 32 * V) {
+      Pack<T, V> in[kRows], gradient[kRows];
+      if (column + V <= dim) {  // one test for all loads, so that they are under way at the same time
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        const int64_t row = min(mine + r, end - 1);
-        float in[V] = {}, gradient[V] = {};
-        read<V>(x.row(row) + column, dim - column, in);
-        read<V>(dy.row(row) + column, dim - column, gradient);
+        for (int r = 0; r < kRows; ++r) {
+          in[r] = *reinterpret_cast<const Pack<T, V>*>(x.row(known + min(r, after)) + column);
+          gradient[r] = *reinterpret_cast<const Pack<T, V>*>(dy.row(known + min(r, after)) + column);
+        }
+      } else {
 #pragma unroll
-        for (int j = 0; j < V; ++j) dot[r] += in[j] * gradient[j];
+        for (int r = 0; r < kRows; ++r)
+#pragma unroll
+          for (int j = 0; j < V; ++j) {
+            const bool there = column + j < dim;
+            in[r].at[j] = there ? x.row(known + min(r, after))[column + j] : static_cast<T>(0.0f);
+            gradient[r].at[j] = there ? dy.row(known + min(r, after))[column + j] : static_cast<T>(0.0f);
+          }
       }
+#pragma unroll
+      for (int r = 0; r < kRows; ++r)
+#pragma unroll
+        for (int j = 0; j < V; ++j) dot[r] += static_cast<float>(in[r].at[j]) * static_cast<float>(gradient[r].at[j]);
+    }
     float c = 0;
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
