@@ -14,7 +14,8 @@ ops::OverflowSearch search(const LossScaler* scaler, DType exchange) {
 
 class LocalSchedule : public EmbeddingSchedule {
  public:
-  LocalSchedule(const Embeddings& tables, const Network& network) : tables_(tables), network_(network) {}
+  LocalSchedule(const Embeddings& tables, const Network& network, SideStream& side_stream)
+      : tables_(tables), network_(network), side_stream_(side_stream) {}
 
   void for_each(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) override {
     Lockstep tables(ctx);
@@ -36,20 +37,26 @@ class LocalSchedule : public EmbeddingSchedule {
   }
 
   void after_backward(Context& ctx, int buffer, size_t node, const LossScaler* scaler) override {
+    if (network_.first_reads(node).empty()) return;
+    Context side = side_stream_.after(ctx);
     for (const size_t e : network_.first_reads(node)) {
-      const ProfiledPart part(ctx, "overflow search", kTable, name(e));
-      tables_[e]->send_gradients(ctx, buffer, network_.embedding_gradient(e), search(scaler, DType::f32));
+      const ProfiledPart part(side, "overflow search", kTable, name(e));
+      tables_[e]->send_gradients(side, buffer, network_.embedding_gradient(e), search(scaler, DType::f32));
     }
   }
 
+  /// The side stream waits for the gradients of the embeddings alone: those of the weights of the first layers are
+  /// computed at the same time.
   void receive_gradients(Context& ctx, int buffer) override {
-    for_each(ctx, "sum of gradients", [&](Context& own, size_t e) {
+    Context side = side_stream_.context(ctx);
+    for_each(side, "sum of gradients", [&](Context& own, size_t e) {
       tables_[e]->receive_gradients(own, buffer, network_.embedding_gradient(e));
     });
   }
 
-  void update(Context& ctx, int buffer) override {
-    for_each(ctx, "update",
+  void update(Context& ctx, int buffer, bool may_skip) override {
+    Context side = may_skip ? side_stream_.after(ctx) : side_stream_.context(ctx);
+    for_each(side, "update",
              [&](Context& own, size_t e) { tables_[e]->update(own, buffer, network_.embedding_gradient(e)); });
   }
 
@@ -57,6 +64,7 @@ class LocalSchedule : public EmbeddingSchedule {
   const std::string& name(size_t e) const { return tables_[e]->spec().name; }
   const Embeddings& tables_;
   const Network& network_;
+  SideStream& side_stream_;
 };
 
 class DistributedSchedule : public EmbeddingSchedule {
@@ -130,7 +138,7 @@ class DistributedSchedule : public EmbeddingSchedule {
     });
   }
 
-  void update(Context& ctx, int buffer) override {
+  void update(Context& ctx, int buffer, bool) override {
     Context exchange = side_stream_.after(ctx);
     for_each(exchange, "update", [&](Context& own, size_t e) {
       if (tables_[e]->has_replicated_rows()) gradients_summed_[e].make_wait(own.stream());
@@ -150,8 +158,9 @@ class DistributedSchedule : public EmbeddingSchedule {
 
 }  // namespace
 
-std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings& tables, const Network& network) {
-  return std::make_unique<LocalSchedule>(tables, network);
+std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings& tables, const Network& network,
+                                                  SideStream& side_stream) {
+  return std::make_unique<LocalSchedule>(tables, network, side_stream);
 }
 
 std::unique_ptr<EmbeddingSchedule> distributed_schedule(const Embeddings& tables, const Network& network,

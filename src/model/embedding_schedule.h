@@ -34,16 +34,18 @@ class EmbeddingSchedule {
   virtual void after_backward(Context& ctx, int buffer, size_t node, const LossScaler* scaler) = 0;
   /// Ends the exchange of gradients, and does what does not depend on whether the step is skipped.
   virtual void receive_gradients(Context& ctx, int buffer) = 0;
-  /// Updates all tables.
-  virtual void update(Context& ctx, int buffer) = 0;
+  /// Updates all tables. `may_skip`: work queued on `ctx` decides whether the step is skipped, so the update waits for
+  /// it. Without it, one rank's update waits for receive_gradients() alone. Join the side stream after it.
+  virtual void update(Context& ctx, int buffer, bool may_skip) = 0;
 
   /// body(context, e) for every embedding e, as `part` of a profile. Outside of training steps, and on any stream.
   virtual void for_each(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) = 0;
 };
 
-/// On one rank: everything runs on the compute stream, and on a GPU the tables' kernels of one kind run as one. The
+/// On one rank: lookups run on the compute stream; what follows the gradients runs on the side stream, concurrently
+/// with the gradients and the update of dense weights. On a GPU the tables' kernels of one kind run as one. The
 /// arguments outlive the schedule.
-std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings&, const Network&);
+std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings&, const Network&, SideStream&);
 
 /// On several ranks: exchanges run on the side stream, in one order on every rank. All-reduces of the gradients of
 /// replicated rows are ordered with those of dense weights. The arguments outlive the schedule.

@@ -40,7 +40,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
       state_(config, train_graph_, runtime),
       train_(train_graph_, Phase::train, weights_, state_, runtime, comm, &gradients_),
       evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm),
-      side_stream_(runtime, comm) {
+      side_stream_(runtime) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   bool exchanges_fp16 = false;
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
@@ -69,7 +69,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
                                      {train_.embedding_output(e), evaluation_.embedding_output(e)}));
   }
   if (comm.size() == 1)
-    schedule_ = local_schedule(tables_, train_);
+    schedule_ = local_schedule(tables_, train_, side_stream_);
   else
     schedule_ = distributed_schedule(tables_, train_, runtime, side_stream_, gradients_);
   if (const Precision& precision = config.solver.mixed_precision; precision.may_overflow())
@@ -167,7 +167,7 @@ void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, cons
     ops::find_overflow(ctx, weights_.all_gradients(), scaler->search());
     scaler->end(ctx, comm_, batch.state);
   }
-  schedule_->update(ctx, buffer);
+  schedule_->update(ctx, buffer, scaler != nullptr);
   gradients_.join(ctx);  // only here: the all-reduce of the first layers' gradients runs while tables are updated
   {
     const ProfiledPart part(ctx, "update", kWeights, "all weights", weights_.work_of_update());

@@ -1,17 +1,18 @@
-// The side stream, on which ranks exchange data while dense layers compute: its order with the compute stream.
+// The side stream, on which embeddings exchange and sum gradients and update rows while dense layers compute: its order
+// with the compute stream.
 #pragma once
 
-#include "comm/communicator.h"
+#include "device/context.h"
 #include "device/stream.h"
 
 namespace hctr {
 
-/// The exchange stream of a GPU rank, if there are several ranks. Otherwise the side stream is the caller's stream, and
-/// everything runs there in the order of the calls.
+/// The exchange stream of a GPU rank. On the CPU the side stream is the caller's stream, and everything runs there in
+/// the order of the calls.
 class SideStream {
  public:
-  SideStream(Runtime& runtime, const Communicator& comm)
-      : apart_(runtime.device().is_cuda() && comm.size() > 1), reached_(runtime.device()), done_(runtime.device()) {}
+  explicit SideStream(Runtime& runtime)
+      : apart_(runtime.device().is_cuda()), reached_(runtime.device()), done_(runtime.device()) {}
 
   /// A context of the side stream for the step of `ctx`. Work queued there is not ordered with that of `ctx`.
   Context context(Context& ctx) const {
