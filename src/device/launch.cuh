@@ -114,8 +114,8 @@ template <class... Parameters>
 
 /// A launch of kBody, a device function whose first parameter is a BlockRange, that a Lockstep can merge with those of
 /// other contexts. kThreads: threads per block. kBlocks: blocks per multiprocessor that registers must leave room for;
-/// 0: no requirement.
-template <auto kBody, int kThreads, int kBlocks>
+/// 0: no requirement. kSharedBytes: dynamic shared memory of a block.
+template <auto kBody, int kThreads, int kBlocks, size_t kSharedBytes>
 struct LockstepLaunch {
   using Job = decltype(job_of(kBody));
 
@@ -146,15 +146,16 @@ struct LockstepLaunch {
         std::memcpy(static_cast<void*>(&list.jobs[list.count]), one.arguments.data(), sizeof(Job));
         list.first_block[list.count + 1] = list.first_block[list.count] + static_cast<int32_t>(one.blocks);
       }
-      launch(ctx, launches[0]->name, {list.first_block[list.count], kThreads, 0}, kernel(), list);
+      launch(ctx, launches[0]->name, {list.first_block[list.count], kThreads, kSharedBytes}, kernel(), list);
       launches = launches.subspan(static_cast<size_t>(list.count));
     }
   }
 };
 
-template <auto kBody, int kThreads, int kBlocks = 0, class... Arguments>
+template <auto kBody, int kThreads, int kBlocks = 0, size_t kSharedBytes = 0, class... Arguments>
 void launch_lockstep(Context& ctx, const char* name, int64_t blocks, Arguments&&... arguments) {
-  LockstepLaunch<kBody, kThreads, kBlocks>::enqueue(ctx, name, blocks, std::forward<Arguments>(arguments)...);
+  LockstepLaunch<kBody, kThreads, kBlocks, kSharedBytes>::enqueue(ctx, name, blocks,
+                                                                  std::forward<Arguments>(arguments)...);
 }
 
 template <auto kBody, class... Parameters>

@@ -1,4 +1,4 @@
-// Groups the keys of a batch by row: radix sort and selection by CUB.
+// Groups the keys of a batch by row: radix sort and selection by CUB, or for few keys one block (small_group.cuh).
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
@@ -7,11 +7,10 @@
 
 #include "device/launch.cuh"
 #include "ops/embedding/embedding_group.h"
+#include "ops/embedding/small_group.cuh"
 
 namespace hctr::ops {
 namespace {
-
-using hctr::cuda::BlockRange;
 
 /// Whether a run starts at a position of the sorted rows. Row 0 has none.
 struct StartsRun {
@@ -120,6 +119,9 @@ void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bit
   launch_lockstep<find_bags, kBagThreads>(ctx, "find_bags",
                                           grid_for(std::max(batch.bags(), capacity), kBagThreads).blocks, batch,
                                           scratch.bags, groups.counts);
+  if (capacity <= kMostSmallKeys && sizeof(SmallGroupMemory) <= hctr::cuda::most_shared_bytes())
+    return launch_lockstep<group_small_batch, kGroupThreads, 1, sizeof(SmallGroupMemory)>(
+        ctx, "group_small_batch", 1, rows, scratch.bags, groups, static_cast<int>(capacity));
   enqueue(ctx, "sort_by_row", [=](Context& now) {
     const cudaStream_t stream = hctr::cuda::stream_of(now.stream());
     size_t bytes = scratch.temporary_bytes;

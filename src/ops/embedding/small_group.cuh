@@ -1,0 +1,254 @@
+// Groups a small batch by row in one block: a radix sort in registers and shared memory, then the runs and their
+// pieces. Several launches of CUB take longer than the work of so few keys.
+//
+// A warp has adjacent keys and passes over them 32 at a time. In each pass of eight bits it counts its keys by digit,
+// in their order; the counts of all warps then say where each digit of each warp begins. So the sort is stable, and the
+// result that of the large sort, with the long runs in the order of rows.
+#pragma once
+
+#include <cstdint>
+
+#include "device/launch.cuh"
+#include "ops/embedding/embedding_group.h"
+
+namespace hctr::ops {
+namespace {
+
+using hctr::cuda::BlockRange;
+
+constexpr int kGroupThreads = 1024, kGroupWarps = kGroupThreads / 32;
+constexpr int kKeysEach = 16;  // of a thread at most: two registers each
+constexpr int64_t kMostSmallKeys = kGroupThreads * kKeysEach;
+constexpr int kSmallDigitBits = 8, kSmallDigits = 1 << kSmallDigitBits;
+constexpr uint32_t kWholeWarp = 0xffffffffu;
+
+/// The block's dynamic shared memory.
+struct SmallGroupMemory {
+  uint32_t rows[kMostSmallKeys];
+  uint16_t positions[kMostSmallKeys];  // of the keys in the batch
+  union {
+    uint32_t before[kGroupWarps][kSmallDigits];  // keys of a digit in this warp; then in the warps before it
+    uint16_t run_begin[kMostSmallKeys];          // once the keys are sorted
+  };
+  uint32_t digit_begin[kSmallDigits];
+  uint32_t of_warp[kGroupWarps];
+  uint32_t last_row;
+};
+static_assert(kMostSmallKeys <= 1 << 16, "positions have 16 bits");
+
+/// The lanes of the warp with this digit.
+__device__ inline uint32_t lanes_with(uint32_t digit) {
+  uint32_t lanes = kWholeWarp;
+#pragma unroll
+  for (int bit = 0; bit < kSmallDigitBits; ++bit) {
+    const bool set = (digit >> bit & 1) != 0;
+    const uint32_t votes = __ballot_sync(kWholeWarp, set);
+    lanes &= set ? votes : ~votes;
+  }
+  return lanes;
+}
+
+/// The sum of `x` over this lane and those before it.
+__device__ inline uint32_t sum_to_lane(uint32_t x, int lane) {
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const uint32_t other = __shfl_up_sync(kWholeWarp, x, static_cast<unsigned>(distance));
+    if (lane >= distance) x += other;
+  }
+  return x;
+}
+
+/// The sums of `of_warp` over the warps before this one, and over all. Called by the whole block; `mine` counts only in
+/// lane 0.
+struct WarpSums {
+  uint32_t before, all;
+};
+__device__ inline WarpSums sum_warps(uint32_t* of_warp, uint32_t mine, int warp, int lane) {
+  __syncthreads();  // of_warp has been read
+  if (lane == 0) of_warp[warp] = mine;
+  __syncthreads();
+  const uint32_t to_lane = sum_to_lane(of_warp[lane], lane);
+  const uint32_t to_mine = __shfl_sync(kWholeWarp, to_lane, warp);
+  return {to_mine - of_warp[warp], __shfl_sync(kWholeWarp, to_lane, 31)};
+}
+static_assert(kGroupWarps == 32, "a warp sums the counts of all warps");
+
+/// Sorts the keys that the threads hold by eight bits of their rows. A thread holds key first + 32 j in row[j]; the
+/// lower half of tag[j] is its position in the batch.
+__device__ inline void sort_small_pass(SmallGroupMemory& memory, uint32_t (&row)[kKeysEach], uint32_t (&tag)[kKeysEach],
+                                       int each, int first, int shift) {
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  const uint32_t lanes_before = (1u << lane) - 1;
+  uint32_t* const counts = &memory.before[0][0];
+#pragma unroll
+  for (int i = 0; i < kGroupWarps * kSmallDigits / kGroupThreads; ++i) counts[thread + i * kGroupThreads] = 0;
+  __syncthreads();
+
+  uint32_t* const mine = memory.before[warp];
+#pragma unroll
+  for (int j = 0; j < kKeysEach; ++j) {
+    if (j >= each) break;
+    const uint32_t digit = row[j] >> shift & (kSmallDigits - 1);
+    const uint32_t same = lanes_with(digit), earlier = static_cast<uint32_t>(__popc(same & lanes_before));
+    uint32_t count = 0;
+    if (earlier == 0) {
+      count = mine[digit];
+      mine[digit] = count + static_cast<uint32_t>(__popc(same));
+    }
+    count = __shfl_sync(kWholeWarp, count, __ffs(static_cast<int>(same)) - 1);
+    tag[j] = (tag[j] & 0xffffu) | (count + earlier) << 16;
+    __syncwarp();  // the next keys read these counts
+  }
+  __syncthreads();
+
+  uint32_t total = 0, to_here = 0;
+  if (thread < kSmallDigits) {  // whole warps
+#pragma unroll 8
+    for (int w = 0; w < kGroupWarps; ++w) {
+      const uint32_t count = memory.before[w][thread];
+      memory.before[w][thread] = total;
+      total += count;
+    }
+    to_here = sum_to_lane(total, lane);
+    if (lane == 31) memory.of_warp[warp] = to_here;
+  }
+  __syncthreads();
+  if (thread < kSmallDigits) {
+    uint32_t begin = to_here - total;
+    for (int w = 0; w < warp; ++w) begin += memory.of_warp[w];
+    memory.digit_begin[thread] = begin;
+  }
+  __syncthreads();
+
+#pragma unroll
+  for (int j = 0; j < kKeysEach; ++j) {
+    if (j >= each) break;
+    const uint32_t digit = row[j] >> shift & (kSmallDigits - 1);
+    const uint32_t to = memory.digit_begin[digit] + mine[digit] + (tag[j] >> 16);
+    memory.rows[to] = row[j];
+    memory.positions[to] = static_cast<uint16_t>(tag[j]);
+  }
+  __syncthreads();
+#pragma unroll
+  for (int j = 0; j < kKeysEach; ++j) {
+    if (j >= each) break;
+    row[j] = memory.rows[first + 32 * j];
+    tag[j] = memory.positions[first + 32 * j];
+  }
+}
+
+/// Lists the runs of the sorted rows. Returns how many they are.
+__device__ inline uint32_t list_small_runs(SmallGroupMemory& memory, const uint32_t (&row)[kKeysEach], int each,
+                                           int first, int keys, const RowGroups& groups) {
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  uint32_t starts = 0, count = 0;  // bit j: a run starts at key j of this thread
+#pragma unroll
+  for (int j = 0; j < kKeysEach; ++j) {
+    if (j >= each) break;
+    const int p = first + 32 * j;
+    const bool start = p < keys && row[j] != 0 && (p == 0 || memory.rows[p - 1] != row[j]);
+    starts |= (start ? 1u : 0u) << j;
+    count += static_cast<uint32_t>(__popc(__ballot_sync(kWholeWarp, start)));
+  }
+  const WarpSums sums = sum_warps(memory.of_warp, count, warp, lane);
+  uint32_t run = sums.before;
+  for (int j = 0; j < each; ++j) {
+    const bool start = (starts >> j & 1) != 0;
+    const uint32_t all = __ballot_sync(kWholeWarp, start);
+    if (start) {
+      const uint32_t to = run + static_cast<uint32_t>(__popc(all & ((1u << lane) - 1)));
+      groups.run_begin[to] = first + 32 * j;
+      memory.run_begin[to] = static_cast<uint16_t>(first + 32 * j);
+    }
+    run += static_cast<uint32_t>(__popc(all));
+  }
+  __syncthreads();
+  return sums.all;
+}
+
+/// Lists the long runs and their pieces, both in the order of runs, and writes the counts. Thread and warp have the
+/// runs with the numbers of their keys.
+__device__ inline void list_small_pieces(SmallGroupMemory& memory, uint32_t runs, int each, int first, int keys,
+                                         const RowGroups& groups) {
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  const auto count = static_cast<int>(runs);
+  const auto begin_of = [&](int run) { return run < count ? static_cast<int>(memory.run_begin[run]) : keys; };
+  // Long runs in the upper half, their pieces in the lower: neither reaches 2^16.
+  const auto pieces_of = [&](int run) {
+    if (run >= count) return 0u;
+    const int length = begin_of(run + 1) - begin_of(run);
+    return length > kPiece ? 1u << 16 | static_cast<uint32_t>((length + kPiece - 1) / kPiece) : 0u;
+  };
+  uint32_t own = 0;
+  for (int j = 0; j < each; ++j) own += pieces_of(first + 32 * j);
+  const uint32_t of_warp = __shfl_sync(kWholeWarp, sum_to_lane(own, lane), 31);
+  const WarpSums sums = sum_warps(memory.of_warp, of_warp, warp, lane);
+  uint32_t before = sums.before;
+  for (int j = 0; j < each; ++j) {
+    const int run = first + 32 * j;
+    const uint32_t mine = pieces_of(run), pieces = mine & 0xffffu;
+    uint32_t is_long = __ballot_sync(kWholeWarp, pieces != 0);
+    if (is_long == 0) continue;  // the whole warp
+    const uint32_t to_here = sum_to_lane(mine, lane), at = before + to_here - mine;
+    if (pieces != 0)
+      groups.long_runs[at >> 16] = {run, static_cast<int32_t>(at & 0xffffu), static_cast<int32_t>(pieces)};
+    const int begin = begin_of(run), end = begin_of(run + 1);
+    for (; is_long != 0; is_long &= is_long - 1) {
+      const int owner = __ffs(static_cast<int>(is_long)) - 1;
+      const int from = __shfl_sync(kWholeWarp, begin, owner), to = __shfl_sync(kWholeWarp, end, owner);
+      const uint32_t first_piece = __shfl_sync(kWholeWarp, at, owner) & 0xffffu;
+      constexpr auto kLength = static_cast<int>(kPiece);
+      for (int piece = lane; from + piece * kLength < to; piece += 32)
+        groups.pieces[first_piece + static_cast<uint32_t>(piece)] = {from + piece * kLength,
+                                                                     min(from + (piece + 1) * kLength, to)};
+    }
+    before += __shfl_sync(kWholeWarp, to_here, 31);
+  }
+  if (thread == 0)
+    *groups.counts = {count, static_cast<int32_t>(sums.all >> 16), static_cast<int32_t>(sums.all & 0xffffu)};
+}
+
+/// One block of kGroupThreads. `bags`: of each key. `keys`: at most kMostSmallKeys.
+__device__ void group_small_batch(BlockRange, const int32_t* rows, const int32_t* bags, RowGroups groups, int keys) {
+  extern __shared__ __align__(16) unsigned char shared_memory[];
+  auto& memory = *reinterpret_cast<SmallGroupMemory*>(shared_memory);
+  const int thread = static_cast<int>(threadIdx.x);
+  const int each = (keys + kGroupThreads - 1) / kGroupThreads, first = thread / 32 * 32 * each + thread % 32;
+
+  uint32_t row[kKeysEach], tag[kKeysEach], last_row = 0;
+#pragma unroll
+  for (int j = 0; j < kKeysEach; ++j) {
+    if (j >= each) break;
+    const int p = first + 32 * j;
+    // Past the end are the greatest numbers, which every pass leaves there.
+    row[j] = p < keys ? static_cast<uint32_t>(rows[p]) : 0xffffffffu;
+    tag[j] = static_cast<uint32_t>(p);
+    if (p < keys) last_row = max(last_row, row[j]);
+  }
+  if (thread == 0) memory.last_row = 0;
+  __syncthreads();
+  for (int distance = 16; distance > 0; distance /= 2)
+    last_row = max(last_row, __shfl_xor_sync(kWholeWarp, last_row, distance));
+  if (thread % 32 == 0) atomicMax(&memory.last_row, last_row);
+  __syncthreads();
+  const int bits = 32 - __clz(static_cast<int>(memory.last_row));
+
+  int shift = 0;
+  do {  // once at least: what follows reads the shared memory
+    sort_small_pass(memory, row, tag, each, first, shift);
+    shift += kSmallDigitBits;
+  } while (shift < bits);
+
+#pragma unroll
+  for (int j = 0; j < kKeysEach; ++j) {
+    const int p = first + 32 * j;
+    if (j >= each || p >= keys) break;
+    groups.rows[p] = static_cast<int32_t>(row[j]);
+    groups.bags[p] = bags[tag[j] & 0xffffu];
+  }
+  const uint32_t runs = list_small_runs(memory, row, each, first, keys, groups);
+  list_small_pieces(memory, runs, each, first, keys, groups);
+}
+
+}  // namespace
+}  // namespace hctr::ops
