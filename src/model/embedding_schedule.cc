@@ -1,5 +1,7 @@
 #include "model/embedding_schedule.h"
 
+#include <numeric>
+
 #include "device/lockstep.h"
 #include "device/profiler.h"
 
@@ -15,18 +17,18 @@ ops::OverflowSearch search(const LossScaler* scaler, DType exchange) {
 class LocalSchedule : public EmbeddingSchedule {
  public:
   LocalSchedule(const Embeddings& tables, const Network& network, SideStream& side_stream)
-      : tables_(tables), network_(network), side_stream_(side_stream) {}
+      : tables_(tables),
+        network_(network),
+        side_stream_(side_stream),
+        narrow_stream_(side_stream.device()),
+        narrow_side_(narrow_stream_) {
+    for (size_t e = 0; e < tables.size(); ++e) (is_narrow(e) ? narrow_ : wide_).push_back(e);
+  }
 
   void for_each(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) override {
-    Lockstep tables(ctx);
-    std::optional<ProfiledPart> all;  // of tables whose kernels start together
-    if (tables.collects()) all.emplace(ctx, part, kTable, "all tables");
-    for (size_t e = 0; e < tables_.size(); ++e) {
-      Context own = tables.next();
-      const auto one = all ? std::nullopt : std::optional<ProfiledPart>(std::in_place, own, part, kTable, name(e));
-      body(own, e);
-    }
-    tables.run();
+    std::vector<size_t> all(tables_.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    for_some(ctx, part, all, body);
   }
 
   void before_forward(Context&, int, size_t) override {}
@@ -42,29 +44,55 @@ class LocalSchedule : public EmbeddingSchedule {
     for (const size_t e : network_.first_reads(node)) {
       const ProfiledPart part(side, "overflow search", kTable, name(e));
       tables_[e]->send_gradients(side, buffer, network_.embedding_gradient(e), search(scaler, DType::f32));
+      if (is_narrow(e)) narrow_side_.after(side);
     }
   }
 
-  /// The side stream waits for the gradients of the embeddings alone: those of the weights of the first layers are
+  /// The side streams wait for the gradients of their embeddings alone: those of the weights of the first layers are
   /// computed at the same time.
   void receive_gradients(Context& ctx, int buffer) override {
-    Context side = side_stream_.context(ctx);
-    for_each(side, "sum of gradients", [&](Context& own, size_t e) {
+    const auto body = [&](Context& own, size_t e) {
       tables_[e]->receive_gradients(own, buffer, network_.embedding_gradient(e));
-    });
+    };
+    for_some(side_stream_.context(ctx), "sum of gradients", wide_, body);
+    for_some(narrow_side_.context(ctx), "sum of gradients", narrow_, body);
   }
 
   void update(Context& ctx, int buffer, bool may_skip) override {
+    const auto body = [&](Context& own, size_t e) { tables_[e]->update(own, buffer, network_.embedding_gradient(e)); };
     Context side = may_skip ? side_stream_.after(ctx) : side_stream_.context(ctx);
-    for_each(side, "update",
-             [&](Context& own, size_t e) { tables_[e]->update(own, buffer, network_.embedding_gradient(e)); });
+    for_some(side, "update", wide_, body);
+    if (narrow_.empty()) return;
+    for_some(may_skip ? narrow_side_.after(ctx) : narrow_side_.context(ctx), "update", narrow_, body);
+    narrow_side_.join(side);
   }
 
  private:
+  /// Whether vectors are summed and updated element by element. Such tables have other kernels than those with four
+  /// elements an access: they never start together, so they run concurrently, on a stream of their own.
+  bool is_narrow(size_t e) const { return tables_[e]->spec().dim % 4 != 0; }
+
+  void for_some(Context ctx, const char* part, const std::vector<size_t>& some,
+                const std::function<void(Context&, size_t e)>& body) {
+    if (some.empty()) return;
+    Lockstep tables(ctx);
+    std::optional<ProfiledPart> all;  // of tables whose kernels start together
+    if (tables.collects()) all.emplace(ctx, part, kTable, "all tables");
+    for (const size_t e : some) {
+      Context own = tables.next();
+      const auto one = all ? std::nullopt : std::optional<ProfiledPart>(std::in_place, own, part, kTable, name(e));
+      body(own, e);
+    }
+    tables.run();
+  }
+
   const std::string& name(size_t e) const { return tables_[e]->spec().name; }
   const Embeddings& tables_;
   const Network& network_;
   SideStream& side_stream_;
+  Stream narrow_stream_;
+  SideStream narrow_side_;
+  std::vector<size_t> wide_, narrow_;
 };
 
 class DistributedSchedule : public EmbeddingSchedule {

@@ -40,7 +40,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
       state_(config, train_graph_, runtime),
       train_(train_graph_, Phase::train, weights_, state_, runtime, comm, &gradients_),
       evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm),
-      side_stream_(runtime) {
+      side_stream_(runtime.exchange_stream()) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   bool exchanges_fp16 = false;
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
