@@ -50,11 +50,13 @@ struct BagGradients {
   const int32_t* bags;
   Dy dy;
 
-  /// The weighted sum over positions [begin, end) of elements e, ..., in the order of positions.
+  /// The weighted sum over positions [begin, end) of elements e, ..., in the order of positions. kAtOnce: gradients
+  /// that are loaded concurrently.
+  template <int kAtOnce = 4>
   __device__ Fragment<Width> sum_up(int32_t begin, int32_t end, int64_t e) const {
     const auto samples = static_cast<uint32_t>(batch.samples);
     Fragment<Width> sum{};
-#pragma unroll 4
+#pragma unroll kAtOnce
     for (int32_t p = begin; p < end; ++p) {
       const auto bag = static_cast<uint32_t>(bags[p]);
       const float weight = batch.weight(combiner, bag);
@@ -126,7 +128,7 @@ __device__ void sum_pieces(BlockRange range, BagGradients<Dy, Width> gradients, 
   for (int64_t i = group.index; i < pieces; i += group.count) {
     const Piece piece = groups.pieces[i];
     for (int64_t e = group.lane * Width; e < dim; e += lanes * Width)
-      store_fragment<Width>(piece_sums + i * dim + e, gradients.sum_up(piece.begin, piece.end, e));
+      store_fragment<Width>(piece_sums + i * dim + e, gradients.template sum_up<8>(piece.begin, piece.end, e));
   }
 }
 
