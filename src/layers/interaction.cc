@@ -51,8 +51,10 @@ class Interaction : public Layer {
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {
-    ops::interaction_backward(ctx, io.in[0], io.in[1], io.d_out[0], io.d_in[0], io.d_in[1]);
+    ops::interaction_backward(ctx, io.in[0], io.in[1], io.d_out[0], io.d_in[0], io.d_in[1], io.overflow);
   }
+
+  std::optional<size_t> searched_input() const override { return 1; }
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "device/context.h"
 #include "device/tensor.h"
 #include "layers/initializer.h"
+#include "ops/loss_scale.h"
 
 namespace hctr {
 
@@ -64,6 +65,8 @@ struct LayerIo {
   std::vector<std::optional<Tensor>> d_in;  ///< absent where the gradient is not needed, as for data
   std::vector<Tensor> d_out, d_weights;     ///< a loss has no d_out
   std::optional<ReluEnd> below{};  ///< of the layer that wrote in[0], if this one finishes it: see finished_by_reader()
+
+  ops::OverflowSearch overflow{};           ///< for the gradient of Layer::searched_input()
   /// Replaces a tensor by its sum over all ranks, for statistics of the whole batch. On one rank a no-op.
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };
@@ -95,6 +98,9 @@ class Layer {
   /// Overwrites every d_in that is present and every d_weight, unless backward_weights() writes d_weights. The network
   /// sums gradients of tensors that several layers read.
   virtual void backward(Context&, const LayerIo&) const = 0;
+  /// The input whose gradient backward() searches for overflow (LayerIo::overflow) as it writes it, which saves reading
+  /// it again; none: it searches nothing.
+  virtual std::optional<size_t> searched_input() const { return std::nullopt; }
   /// Gradients of weights that backward() did not write. Called after it, when the gradients of inputs have been handed
   /// on to the layers before.
   virtual void backward_weights(Context&, const LayerIo&) const {}

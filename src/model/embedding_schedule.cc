@@ -43,7 +43,8 @@ class LocalSchedule : public EmbeddingSchedule {
     Context side = side_stream_.after(ctx);
     for (const size_t e : network_.first_reads(node)) {
       const ProfiledPart part(side, "overflow search", kTable, name(e));
-      tables_[e]->send_gradients(side, buffer, network_.embedding_gradient(e), search(scaler, DType::f32));
+      const LossScaler* const of_table = network_.searches_overflow(e) ? nullptr : scaler;
+      tables_[e]->send_gradients(side, buffer, network_.embedding_gradient(e), search(of_table, DType::f32));
       if (is_narrow(e)) narrow_side_.after(side);
     }
   }

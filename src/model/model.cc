@@ -81,7 +81,9 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
 }
 
 Network::Binding Model::bind(Phase phase, const BatchTensors& batch) const {
-  return network(phase).bind(batch.label, batch.dense);
+  // Several ranks search the gradients as they send them.
+  const bool searches = phase == Phase::train && scaler_ && comm_.size() == 1;
+  return network(phase).bind(batch.label, batch.dense, searches ? scaler_->search() : ops::OverflowSearch{});
 }
 
 void Model::reserve_rows(int64_t step) {

@@ -23,6 +23,15 @@ ProfiledPart part_of(const Node& node, Context& ctx, std::string_view part, cons
           ctx.runtime().profiler() ? Work{.bytes = bytes()} : Work{}};
 }
 
+/// The only reader of an embedding, if it searches the gradient that it writes for it.
+std::optional<size_t> searching_node(const Graph& graph, TensorId embedding) {
+  const std::vector<size_t>& readers = graph.edges[embedding].readers;
+  if (readers.size() != 1) return std::nullopt;
+  const Node& node = graph.nodes[readers[0]];
+  const auto input = node.layer().searched_input();
+  return input && node.in[*input] == embedding ? std::optional(readers[0]) : std::nullopt;
+}
+
 }  // namespace
 
 Network::Network(const Graph& graph, Phase phase, const Weights& weights, const LayerState& state, Runtime& runtime,
@@ -43,6 +52,7 @@ Network::Network(const Graph& graph, Phase phase, const Weights& weights, const 
     const auto first = std::find_if(graph.nodes.begin(), graph.nodes.end(), reads);
     const bool unread = first == graph.nodes.end();
     // The gradient of an embedding that no layer reads is zeroed with the first loss, which always runs backward.
+    searched_by_.push_back(searching_node(graph, graph.embeddings[e]));
     first_reads_[unread ? graph.losses[0] : static_cast<size_t>(first - graph.nodes.begin())].push_back(e);
   }
   for (MemoryPlan::Sum& sum : memory_.sums()) contributions_[sum.edge] = std::move(sum.contributions);
@@ -52,7 +62,7 @@ Network::Network(const Graph& graph, Phase phase, const Weights& weights, const 
   }
 }
 
-Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const {
+Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search) const {
   Binding binding;
   const bool converts = graph_.dense && !memory_.is_data(*graph_.dense);
   if (converts) binding.dense = dense;
@@ -78,6 +88,8 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense) const 
     };
     binding.calls.push_back(std::move(io));
   }
+  for (const auto& node : searched_by_)
+    if (node) binding.calls[*node].overflow = search;
   return binding;
 }
 

@@ -25,7 +25,11 @@ class Network {
     std::vector<LayerIo> calls;   // one per node
     std::optional<Tensor> dense;  // to be converted to the type of activations; none where they have one type
   };
-  Binding bind(Tensor label, std::optional<Tensor> dense) const;
+  /// `search`: for overflow, by the layers that search the gradient of an embedding themselves.
+  Binding bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search = {}) const;
+  /// Whether a layer searches the gradient of this embedding for overflow as it writes it, if bind() was given a
+  /// search.
+  bool searches_overflow(size_t embedding) const { return searched_by_[embedding].has_value(); }
 
   /// `before` is called for each node before its work is queued.
   void forward(Context&, const Binding&, const std::function<void(size_t node)>& before = {}) const;
@@ -74,6 +78,7 @@ class Network {
   MemoryPlan memory_;
   std::optional<Arena> total_;                      // the sum of losses; none if a single loss of weight 1 is the sum
   std::vector<std::vector<size_t>> first_reads_;    // [node]
+  std::vector<std::optional<size_t>> searched_by_;  // [embedding]: the node that searches its gradient for overflow
   std::vector<std::vector<Tensor>> contributions_;  // [edge]: what its gradient is the sum of; empty for at most one
 };
 

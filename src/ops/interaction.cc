@@ -149,13 +149,13 @@ void cpu::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
 }
 
 void interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
-                          std::optional<Tensor> d_slots) {
+                          std::optional<Tensor> d_slots, OverflowSearch search) {
   expect_vectors("interaction_backward", ctx, dense, slots, dy);
   if (d_dense) expect_shape("interaction_backward d_dense", *d_dense, dense.shape());
   if (d_slots) expect_shape("interaction_backward d_slots", *d_slots, slots.shape());
   if (!d_dense && !d_slots) return;
   count_flops(ctx, 2 * flops_of_pairs(dense, slots));
-  HCTR_ON_DEVICE(ctx, interaction_backward(ctx, dense, slots, dy, d_dense, d_slots));
+  HCTR_ON_DEVICE(ctx, interaction_backward(ctx, dense, slots, dy, d_dense, d_slots, search));
 }
 
 namespace {
@@ -215,13 +215,14 @@ void pairs_backward_by_sample(Context& ctx, const Tensor& dense, const Tensor& s
 }  // namespace
 
 void cpu::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
-                               std::optional<Tensor> d_slots) {
+                               std::optional<Tensor> d_slots, OverflowSearch search) {
   dispatch_real(dense.dtype(), [&]<class T>() {
     if constexpr (std::is_same_v<T, double>)
       pairs_backward_reference<T>(ctx, dense, slots, dy, d_dense, d_slots);
     else
       pairs_backward_by_sample<T>(ctx, dense, slots, dy, d_dense, d_slots);
   });
+  if (d_slots) ops::find_overflow(ctx, *d_slots, search);
 }
 
 }  // namespace hctr::ops

@@ -280,7 +280,7 @@ void cuda::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
 }
 
 void cuda::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
-                                std::optional<Tensor> d_slots) {
+                                std::optional<Tensor> d_slots, OverflowSearch search) {
   dispatch_float(dense.dtype(), [&]<class T>() {
     constexpr int V = 16 / sizeof(T);
     const Vectors<T> x = vectors_of<T>(dense, slots);
@@ -289,7 +289,7 @@ void cuda::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor
     if (const auto plan = tensor_cores_for<T>(ctx.runtime(), x, dy.view<const T, 2>(), &dx))
       return dispatch_tiles(plan->tiles, [&]<int kTiles>() {
         launch(ctx, "interaction_backward", plan->grid, interaction_backward_tensor_kernel<T, kTiles>, x, plan->layout,
-               dy.view<const T, 2>(), dx);
+               dy.view<const T, 2>(), dx, search);
       });
     const int64_t strips = (x.count + kStrip - 1) / kStrip;
     const size_t bytes = static_cast<size_t>(x.count * ((x.dim + 3) / 4 * 4 + strips * kStrip)) * sizeof(float);
@@ -301,6 +301,7 @@ void cuda::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor
     else
       launch(ctx, "interaction_backward", grid_for(dense.dim(0) * x.count * x.dim),
              interaction_large_backward_kernel<T>, x, dy.view<const T, 2>(), dx);
+    if (d_slots) ops::find_overflow(ctx, *d_slots, search);
   });
 }
 

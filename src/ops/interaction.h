@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "device/op.h"
+#include "ops/loss_scale.h"
 
 namespace hctr::ops {
 
@@ -13,8 +14,8 @@ namespace hctr::ops {
 /// f16 bf16, alike. Source: M. Naumov et al., "Deep Learning Recommendation Model", arXiv 1906.00091, section 2.
 HCTR_OP(void interaction(Context&, Tensor dense, Tensor slots, Tensor y))
 /// d v_i = sum over j != i of dy(pair i j) v_j, and for v_0 also the first columns of dy. Overwrites the gradients that
-/// are given.
+/// are given. Searches d_slots for overflow, as find_overflow does, if it is given.
 HCTR_OP(void interaction_backward(Context&, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
-                                  std::optional<Tensor> d_slots))
+                                  std::optional<Tensor> d_slots, OverflowSearch search = {}))
 
 }  // namespace hctr::ops

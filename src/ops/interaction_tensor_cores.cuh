@@ -10,6 +10,7 @@
 
 #include "base/half.h"
 #include "ops/interaction.cuh"
+#include "ops/loss_scale.h"
 
 namespace hctr::ops {
 
@@ -179,10 +180,24 @@ __global__ void __launch_bounds__(128) interaction_tensor_kernel(Vectors<T> x, I
   }
 }
 
+/// Whether no number of a chunk is infinite, NaN or beyond +-largest.
+template <class T>
+__device__ inline bool all_within(const uint4& chunk, float largest) {
+  struct alignas(16) Numbers {
+    T v[16 / sizeof(T)];
+  };
+  const auto numbers = __builtin_bit_cast(Numbers, chunk);
+  bool within = true;
+#pragma unroll
+  for (const T& v : numbers.v) within = within && fabsf(static_cast<float>(v)) <= largest;  // false for NaN
+  return within;
+}
+
 /// Shapes as in interaction_backward(); conditions as above, for dy and gradients too.
 template <class T, int kTiles>
-__global__ void __launch_bounds__(128) interaction_backward_tensor_kernel(Vectors<T> x, InteractionLayout layout,
-                                                                          View<const T, 2> dy, VectorGradients<T> dx) {
+__global__ void __launch_bounds__(128)
+    interaction_backward_tensor_kernel(Vectors<T> x, InteractionLayout layout, View<const T, 2> dy,
+                                       VectorGradients<T> dx, OverflowSearch search) {
   using namespace tensor_cores;
   constexpr int kPerChunk = 16 / sizeof(T);
   extern __shared__ __align__(16) uint4 shared[];
@@ -200,6 +215,7 @@ __global__ void __launch_bounds__(128) interaction_backward_tensor_kernel(Vector
   constexpr bool kKeep = kTiles * kSteps <= 16;           // S stays in registers
   // Vectors past the end, and the diagonal of S, are zero and stay so.
   for (int n = lane; n < layout.dy_begin; n += 32) vectors[n] = {0, 0, 0, 0};
+  bool all_fit = true;  // of the slots' gradients
   for (int64_t b = static_cast<int64_t>(blockIdx.x) * warps + warp; b < dy.size(0);
        b += static_cast<int64_t>(gridDim.x) * warps) {
     __syncwarp();
@@ -278,10 +294,14 @@ __global__ void __launch_bounds__(128) interaction_backward_tensor_kernel(Vector
     T* d_slots = dx.slots.data ? dx.slots.row(b) - x.dim : nullptr;
     for (uint32_t n = static_cast<uint32_t>(lane); n < static_cast<uint32_t>(x.count * layout.chunks); n += 32) {
       const uint32_t i = n * layout.inverse >> 20, k = n - i * static_cast<uint32_t>(layout.chunks);
-      if (T* to = i == 0 ? d_dense : d_slots)
-        *reinterpret_cast<uint4*>(to + n * kPerChunk) = vectors[i * static_cast<uint32_t>(layout.stride) + k];
+      T* to = i == 0 ? d_dense : d_slots;
+      if (!to) continue;
+      const uint4 chunk = vectors[i * static_cast<uint32_t>(layout.stride) + k];
+      *reinterpret_cast<uint4*>(to + n * kPerChunk) = chunk;
+      if (search.found && i != 0) all_fit = all_fit && all_within<T>(chunk, search.largest);
     }
   }
+  if (!all_fit) *search.found = 1;  // all threads that write, write the same value
 }
 
 }  // namespace hctr::ops

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "base/random.h"
+#include "device/arena.h"
 #include "device/buffer.h"
 #include "device/copy.h"
+#include "ops/fill.h"
+#include "ops/rounding.h"
 #include "support/devices.h"
 #include "support/op_test.h"
 
@@ -41,6 +45,43 @@ TEST(InteractionOp, ByHand) {
   ops::interaction(t.ctx, t["a"], t["e"], t.out("y", {1, 6}));
   t.fetch();
   EXPECT_EQ(t.values("y"), (std::vector<double>{2, 2, 12, 12, 18, 0}));  // v0, (0,1), (0,2), (1,2), nothing
+}
+
+TEST(InteractionOp, FindsAnOverflowInTheGradientsOfTheSlotsAlone) {
+  for (const Device device : devices())
+    for (const DType dtype : {DType::f16, DType::bf16, DType::f32})
+      for (const auto& [slots, dim] : {std::pair<int64_t, int64_t>{26, 32}, {6, 11}}) {
+        Runtime& runtime = runtime_of(device);
+        Context ctx(runtime, runtime.compute_stream());
+        const int64_t samples = 5, width = dim + slots * (slots + 1) / 2 + 1;
+        Arena arena;
+        const size_t a = arena.add(TensorSpec(dtype, {samples, dim})),
+                     e = arena.add(TensorSpec(dtype, {samples, slots, dim})),
+                     dy = arena.add(TensorSpec(dtype, {samples, width}, (width + 7) / 8 * 8)),
+                     d_a = arena.add(TensorSpec(dtype, {samples, dim})),
+                     d_e = arena.add(TensorSpec(dtype, {samples, slots, dim})),
+                     flag = arena.add(TensorSpec(DType::f32, {1}));
+        arena.build(device);
+        ops::fill(ctx, 2, arena.get(a));
+        ops::fill(ctx, 2, arena.get(e));
+        const auto found = [&](int64_t column, float value) {
+          dispatch_float(dtype, [&]<class T>() {
+            std::vector<T> values(static_cast<size_t>(samples * width), T(0.5f));
+            values[static_cast<size_t>((samples - 1) * width + column)] = T(value);
+            from_host(ctx.stream(), arena.get(dy), values);
+          });
+          ops::fill(ctx, 0, arena.get(flag));
+          ops::interaction_backward(ctx, arena.get(a), arena.get(e), arena.get(dy), arena.get(d_a), arena.get(d_e),
+                                    {ops::kLargest<float>, arena.get(flag).data<float>()});
+          return to_host<float>(ctx.stream(), arena.get(flag))[0] > 0;
+        };
+        const std::string row = cat(to_string(device), " ", name_of(dtype), " ", slots, " x ", dim);
+        EXPECT_FALSE(found(0, 1)) << row;
+        EXPECT_FALSE(found(3, std::numeric_limits<float>::infinity())) << "of the dense vector: " << row;
+        EXPECT_TRUE(found(dim, std::numeric_limits<float>::infinity())) << row;
+        EXPECT_TRUE(found(width - 2, std::nanf(""))) << row;
+        EXPECT_EQ(found(width - 2, 50000), dtype == DType::f16) << "twice that overflows f16 alone: " << row;
+      }
 }
 
 // TF32 keeps 10 bits behind the point: operands are off by 2^-11 of their size at most, and sums of 16 to 128 products
