@@ -1,5 +1,6 @@
 #include "model/embedding_schedule.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "device/lockstep.h"
@@ -23,6 +24,7 @@ class LocalSchedule : public EmbeddingSchedule {
         narrow_stream_(side_stream.device()),
         narrow_side_(narrow_stream_) {
     for (size_t e = 0; e < tables.size(); ++e) (is_narrow(e) ? narrow_ : wide_).push_back(e);
+    if (wide_.empty()) wide_.swap(narrow_);
   }
 
   void for_each(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) override {
@@ -31,11 +33,15 @@ class LocalSchedule : public EmbeddingSchedule {
     for_some(ctx, part, all, body);
   }
 
-  void before_forward(Context&, int, size_t) override {}
+  void before_forward(Context& ctx, int, size_t node) override {
+    const std::vector<size_t>& needed = network_.first_reads(node);
+    if (std::any_of(needed.begin(), needed.end(), [&](size_t e) { return is_apart(e); })) narrow_side_.join(ctx);
+  }
 
   void begin_forward(Context& ctx, int buffer) override {
-    for_each(ctx, "forward",
-             [&](Context& own, size_t e) { tables_[e]->forward(own, buffer, network_.embedding_output(e)); });
+    const auto body = [&](Context& own, size_t e) { tables_[e]->forward(own, buffer, network_.embedding_output(e)); };
+    if (!narrow_.empty()) for_some(narrow_side_.after(ctx), "forward", narrow_, body);
+    for_some(ctx, "forward", wide_, body);
   }
 
   void after_backward(Context& ctx, int buffer, size_t node, const LossScaler* scaler) override {
@@ -45,7 +51,7 @@ class LocalSchedule : public EmbeddingSchedule {
       const ProfiledPart part(side, "overflow search", kTable, name(e));
       const LossScaler* const of_table = network_.searches_overflow(e) ? nullptr : scaler;
       tables_[e]->send_gradients(side, buffer, network_.embedding_gradient(e), search(of_table, DType::f32));
-      if (is_narrow(e)) narrow_side_.after(side);
+      if (is_apart(e)) narrow_side_.after(side);
     }
   }
 
@@ -72,6 +78,7 @@ class LocalSchedule : public EmbeddingSchedule {
   /// Whether vectors are summed and updated element by element. Such tables have other kernels than those with four
   /// elements an access: they never start together, so they run concurrently, on a stream of their own.
   bool is_narrow(size_t e) const { return tables_[e]->spec().dim % 4 != 0; }
+  bool is_apart(size_t e) const { return !narrow_.empty() && is_narrow(e); }
 
   void for_some(Context ctx, const char* part, const std::vector<size_t>& some,
                 const std::function<void(Context&, size_t e)>& body) {
@@ -93,7 +100,7 @@ class LocalSchedule : public EmbeddingSchedule {
   SideStream& side_stream_;
   Stream narrow_stream_;
   SideStream narrow_side_;
-  std::vector<size_t> wide_, narrow_;
+  std::vector<size_t> wide_, narrow_;  // narrow: those on the stream of their own; none if there are no others
 };
 
 class DistributedSchedule : public EmbeddingSchedule {
