@@ -34,7 +34,7 @@ OP_TEST(GradientThroughRelu) {
   forward([](Rig& t) {
     const Tensor d_z = t.out("d_z", t["y"].shape());
     ops::gradient_through_relu(t.ctx, t["d_out"], t["w"], 2, t["y"], d_z,
-                               t.scratch("d_bias", TensorSpec(DType::f32, {d_z.dim(1)})),
+                               t.scratch("d_bias", TensorSpec(d_z.dtype(), {d_z.dim(1)})),
                                t.scratch("sums", ops::gradient_through_relu_scratch(d_z.spec())));
   });
 }
