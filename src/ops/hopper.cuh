@@ -1,5 +1,5 @@
 // What only GPUs of compute capability 9.0 (Hopper) have: matrix instructions of a warp group, copies by the tensor
-// memory accelerator, barriers that count bytes, clusters of blocks. Sources that include this are compiled for sm_90a
+// memory accelerator, barriers that count bytes. Sources that include this are compiled for sm_90a
 // alone (their names end in _sm90a.cu). NVIDIA, "PTX ISA", sections wgmma, cp.async.bulk.tensor and mbarrier.
 #pragma once
 
@@ -19,7 +19,7 @@ __device__ inline void init_barrier(uint64_t* barrier, uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals));
 }
 
-/// Makes barriers known to the copy engine and to the other blocks of the cluster.
+/// Makes barriers known to the copy engine.
 __device__ inline void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 /// Arrives, and lets the current phase wait for so many bytes of copies.
@@ -32,38 +32,17 @@ __device__ inline void arrive(uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-/// Arrives at the barrier of the block with this rank in the cluster.
-__device__ inline void arrive_at(uint64_t* barrier, uint32_t rank) {
-  asm volatile(
-      "{\n.reg .b32 remote;\n"
-      "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n}" ::"r"(shared_address(barrier)),
-      "r"(rank)
-      : "memory");
-}
-
 /// Waits until the phase of this parity is over.
 __device__ inline void wait_for(uint64_t* barrier, uint32_t parity) {
   asm volatile(
       "{\n.reg .pred done;\n"
       "AGAIN:\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
       "@done bra DONE;\n"
       "bra AGAIN;\n"
       "DONE:\n}" ::"r"(shared_address(barrier)),
       "r"(parity)
       : "memory");
-}
-
-__device__ inline uint32_t rank_in_cluster() {
-  uint32_t rank;
-  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-  return rank;
-}
-
-/// All threads of all blocks of the cluster.
-__device__ inline void synchronize_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
 /// `threads` threads that name the same barrier, 1 to 15.
@@ -79,16 +58,6 @@ __device__ inline void load_box(void* to, const CUtensorMap& from, int column, i
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
           shared_address(to)),
       "l"(&from), "r"(shared_address(barrier)), "r"(column), "r"(row)
-      : "memory");
-}
-
-/// The same, to the same place in each block of the cluster that `ranks` has a bit for.
-__device__ inline void load_box_to(uint16_t ranks, void* to, const CUtensorMap& from, int column, int row,
-                                   uint64_t* barrier) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
-      "[%0], [%1, {%3, %4}], [%2], %5;" ::"r"(shared_address(to)),
-      "l"(&from), "r"(shared_address(barrier)), "r"(column), "r"(row), "h"(ranks)
       : "memory");
 }
 

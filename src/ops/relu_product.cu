@@ -1,6 +1,5 @@
 // Chooses: one kernel on Hopper for types of two bytes, else the operators one after the other.
 #include "ops/relu_product.h"
-#include <cstdlib>
 
 #include "device/launch.cuh"
 #include "device/tensor_map.cuh"
@@ -12,8 +11,7 @@ namespace hctr::ops {
 void cuda::gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z,
                                  Tensor d_bias, Tensor scratch) {
   using hctr::cuda::takes_tensor_map;
-  static const bool off = getenv("NOHOP");
-  if (!off && hctr::cuda::compute_capability() == 90 && takes_tensor_map(y) && takes_tensor_map(d_z) &&
+  if (hctr::cuda::compute_capability() == 90 && takes_tensor_map(y) && takes_tensor_map(d_z) &&
       (w.dim(1) == 1 || (takes_tensor_map(d_out) && takes_tensor_map(w))))
     return hopper::gradient_through_relu(ctx, d_out, w, factor, y, d_z, d_bias, scratch.data<float>());
   ops::matmul(ctx, d_out, Transpose::no, w, Transpose::yes, d_z);

@@ -3,8 +3,7 @@
 // A block computes tiles of 64 kGroups x kN. One warp copies boxes of both operands to a ring in shared memory; kGroups
 // groups of four warps multiply them, 64 rows each, and finish their tile: they apply the ReLU's gradient and dropout's
 // factor, round, store and sum the columns. Three warps more read meanwhile from y which elements are positive, which
-// costs memory what the products leave of its time. With kCluster 2, two blocks have tiles one below the other and copy
-// one half each of what both need of the second operand.
+// costs memory what the products leave of its time.
 #include "ops/relu_product.h"
 
 #include <algorithm>
@@ -24,9 +23,9 @@ constexpr int kDepth = 64;                                       // of k in a bo
 constexpr int kBoxBytes = 64 * kDepth * 2;                       // 64 rows of it
 constexpr size_t kRingBytes = 192 * 1024;
 
-template <int kGroups_, int kN_, int kCluster_>
+template <int kGroups_, int kN_>
 struct Tiling {
-  static constexpr int kGroups = kGroups_, kN = kN_, kCluster = kCluster_;
+  static constexpr int kGroups = kGroups_, kN = kN_;
   static constexpr int kM = 64 * kGroups, kThreads = 128 * (kGroups + 1);
   static constexpr int kBoxesA = kGroups, kBoxesB = kN / 64;
   static constexpr int kStageBytes = (kBoxesA + kBoxesB) * kBoxBytes;
@@ -35,9 +34,9 @@ struct Tiling {
   // Two masks, so that the next tile's is ready; and the address is rounded up to the 1,024 bytes of an atom.
   static constexpr size_t kSharedBytes = kStages * kStageBytes + 2 * kMaskBytes + kSumBytes + (2 * kStages + 4) * 8 + 1024;
 };
-using Large = Tiling<2, 256, 2>;
-using Middle = Tiling<2, 128, 1>;
-using Small = Tiling<1, 64, 1>;
+using Large = Tiling<2, 256>;
+using Middle = Tiling<2, 128>;
+using Small = Tiling<1, 64>;
 
 struct Shape {
   int m, n, k;
@@ -100,7 +99,7 @@ __device__ inline uint32_t positive(const uint4& eight) {
 template <class Tiles, int kThreads, class T>
 __device__ inline void read_mask(const View<const T, 2>& y, const Shape& shape, int tile_m, int tile_n, int t,
                                  uint8_t* mask) {
-  constexpr int kPerRow = Tiles::kN / 8, kAtOnce = 8;
+  constexpr int kPerRow = Tiles::kN / 8, kAtOnce = 16;
 #pragma unroll 1
   for (int begin = t; begin < Tiles::kMaskBytes; begin += kAtOnce * kThreads) {
     uint4 eight[kAtOnce];
@@ -248,39 +247,38 @@ struct SharedMemory {
 
 constexpr int kMaskThreads = 96;
 
-/// So many tiles a cluster at most: then those that start late, because other kernels run, leave theirs to others.
+/// So many tiles a block at most: then blocks that start late, because other kernels run, leave theirs to others.
 constexpr int kMostTiles = 2;
 
-/// The tiles of a cluster: one below the other, all columns of them before the next rows.
+/// The tiles of a block: all columns of some rows before the next rows.
 template <class Tiles>
 struct TileList {
   int columns, next, end;
   __device__ TileList(const Shape& shape, int each)
       : columns((shape.n + Tiles::kN - 1) / Tiles::kN),
-        next(static_cast<int>(blockIdx.x) / Tiles::kCluster * each),
-        end(min(next + each, columns * ((shape.m + Tiles::kM * Tiles::kCluster - 1) / (Tiles::kM * Tiles::kCluster)))) {}
-  __device__ bool take(uint32_t rank, int& m, int& n) {
+        next(static_cast<int>(blockIdx.x) * each),
+        end(min(next + each, columns * ((shape.m + Tiles::kM - 1) / Tiles::kM))) {}
+  __device__ bool take(int& m, int& n) {
     if (next >= end) return false;
-    m = next / columns * Tiles::kCluster + static_cast<int>(rank);
+    m = next / columns;
     n = next % columns;
     ++next;
     return true;
   }
 };
 
-/// finish(a [m, k] b) for b [n, k], by clusters with `each` tiles.
+/// finish(a [m, k] b) for b [n, k], by blocks with `each` tiles.
 template <class Tiles, class T>
-__global__ void __launch_bounds__(Tiles::kThreads, 1) __cluster_dims__(Tiles::kCluster, 1, 1)
+__global__ void __launch_bounds__(Tiles::kThreads, 1)
     gradient_through_relu_kernel(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
                                  Shape shape, int each, Finish<T> end) {
   extern __shared__ std::byte dynamic[];
   const auto shared = SharedMemory<Tiles>::of(dynamic);
-  const uint32_t rank = Tiles::kCluster > 1 ? rank_in_cluster() : 0;
   const int group = static_cast<int>(threadIdx.x) / 128, depth_steps = (shape.k + kDepth - 1) / kDepth;
   if (threadIdx.x == 0) {
     for (int s = 0; s < Tiles::kStages; ++s) {
       init_barrier(shared.full + s, 1);
-      init_barrier(shared.empty + s, Tiles::kGroups * Tiles::kCluster);
+      init_barrier(shared.empty + s, Tiles::kGroups);
     }
     for (int p = 0; p < 2; ++p) {
       init_barrier(shared.mask_read + p, kMaskThreads);
@@ -289,7 +287,6 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) __cluster_dims__(Tiles::kC
     fence_barrier_init();
   }
   __syncthreads();
-  if constexpr (Tiles::kCluster > 1) synchronize_cluster();
 
   TileList<Tiles> tiles(shape, each);
   int stage = 0, tile_m, tile_n, turn = 0;  // of the two masks
@@ -298,12 +295,9 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) __cluster_dims__(Tiles::kC
     if (++stage == Tiles::kStages) stage = 0, parity ^= 1;
   };
   if (group == 0) {
-    if constexpr (Tiles::kGroups == 2) give_registers<72>();
+    if constexpr (Tiles::kGroups == 2) give_registers<120>();
     if (threadIdx.x == 0) {
-      constexpr uint16_t kAll = (1 << Tiles::kCluster) - 1;
-      constexpr int kOwnBoxes = Tiles::kBoxesB / Tiles::kCluster;
-      const int own = static_cast<int>(rank) * kOwnBoxes;
-      while (tiles.take(rank, tile_m, tile_n))
+      while (tiles.take(tile_m, tile_n))
         for (int step = 0; step < depth_steps; ++step, advance()) {
           wait_for(shared.empty + stage, parity ^ 1);
           std::byte* at = shared.ring + stage * Tiles::kStageBytes;
@@ -312,16 +306,10 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) __cluster_dims__(Tiles::kC
           const int k = step * kDepth;
           load_box(at, a, k, tile_m * Tiles::kM, full);
           at += Tiles::kBoxesA * kBoxBytes;
-          for (int i = own; i < own + kOwnBoxes; ++i) {
-            const int n = tile_n * Tiles::kN + 64 * i;
-            if constexpr (Tiles::kCluster > 1)
-              load_box_to(kAll, at + i * kBoxBytes, b, k, n, full);
-            else
-              load_box(at + i * kBoxBytes, b, k, n, full);
-          }
+          for (int i = 0; i < Tiles::kBoxesB; ++i) load_box(at + i * kBoxBytes, b, k, tile_n * Tiles::kN + 64 * i, full);
         }
     } else if (threadIdx.x >= 32) {
-      for (; tiles.take(rank, tile_m, tile_n); ++turn) {
+      for (; tiles.take(tile_m, tile_n); ++turn) {
         const int p = turn % 2;
         wait_for(shared.mask_used + p, static_cast<uint32_t>(turn / 2 % 2) ^ 1);
         read_mask<Tiles, kMaskThreads>(end.y, shape, tile_m, tile_n, static_cast<int>(threadIdx.x) - 32,
@@ -330,10 +318,10 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) __cluster_dims__(Tiles::kC
       }
     }
   } else {
-    if constexpr (Tiles::kGroups == 2) take_registers<216>();
+    if constexpr (Tiles::kGroups == 2) take_registers<192>();
     const int consumer = static_cast<int>(threadIdx.x) - 128;
     float d[Tiles::kN / 2];
-    for (; tiles.take(rank, tile_m, tile_n); ++turn) {
+    for (; tiles.take(tile_m, tile_n); ++turn) {
       int before = -1;
       for (int step = 0; step < depth_steps; ++step, advance()) {
         wait_for(shared.full + stage, parity);
@@ -349,13 +337,11 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) __cluster_dims__(Tiles::kC
         }
         commit_products();
         wait_for_products<1>();
-        if (before >= 0 && consumer % 128 < Tiles::kCluster)
-          arrive_at(shared.empty + before, static_cast<uint32_t>(consumer % 128));
+        if (before >= 0 && consumer % 128 == 0) arrive(shared.empty + before);
         before = stage;
       }
       wait_for_products<0>();
-      if (consumer % 128 < Tiles::kCluster)
-        arrive_at(shared.empty + before, static_cast<uint32_t>(consumer % 128));
+      if (consumer % 128 == 0) arrive(shared.empty + before);
       const int p = turn % 2;
       wait_for(shared.mask_read + p, static_cast<uint32_t>(turn / 2 % 2));
       finish_tile<Tiles>(end, shape, tile_m, tile_n, consumer, shared.masks + p * Tiles::kMaskBytes, d,
@@ -363,7 +349,6 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) __cluster_dims__(Tiles::kC
       arrive(shared.mask_used + p);
     }
   }
-  if constexpr (Tiles::kCluster > 1) synchronize_cluster();  // nobody leaves while others still arrive here
 }
 
 /// The same for k = 1, as behind a layer with one output: the products are a[row] b[column].
@@ -419,7 +404,7 @@ int64_t tiles_of(const Shape& shape) {
   return int64_t{(shape.m + Tiles::kM - 1) / Tiles::kM} * ((shape.n + Tiles::kN - 1) / Tiles::kN);
 }
 
-/// Calls body(Tiles) with the tiles for this shape of y: the largest that give every multiprocessor one.
+/// Calls body(Tiles) with the tiles for this shape of d_z: the largest that give every multiprocessor one.
 template <class Body>
 void with_tiles(const Shape& shape, Body&& body) {
   const int processors = hctr::cuda::multiprocessors();
@@ -441,6 +426,18 @@ void add_parts(Context& ctx, const float* sums, const Shape& shape, const Tensor
   });
 }
 
+/// In tiles that leave room for several blocks on a multiprocessor: memory's latency is all there is to hide.
+template <class T>
+void start_outer_product(Context& ctx, const Tensor& d_out, const Tensor& w, const Shape& shape, const Finish<T>& end) {
+  const auto start = [&]<class Tiles>(Tiles) {
+    cuda::launch(ctx, "outer_product_through_relu", cuda::Grid{tiles_of<Tiles>(shape), Tiles::kConsumers, 0},
+                 outer_product_through_relu_kernel<Tiles, T>, d_out.data<const T>(), d_out.row_stride(),
+                 w.data<const T>(), w.row_stride(), shape, end);
+  };
+  if (tiles_of<Middle>(shape) >= 4 * hctr::cuda::multiprocessors()) return start(Middle());
+  start(Small());
+}
+
 template <class Body>
 void with_type(DType dtype, Body&& body) {
   if (dtype == DType::bf16) return body.template operator()<BFloat16>();
@@ -454,18 +451,13 @@ void hopper::gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float f
   const Shape shape = shape_of(d_z, w.dim(1));
   with_type(d_z.dtype(), [&]<class T>() {
     const Finish<T> end{y.view<const T, 2>(), d_z.view<T, 2>(), factor, sums};
+    if (shape.k == 1) return start_outer_product(ctx, d_out, w, shape, end);
     with_tiles(shape, [&]<class Tiles>(Tiles) {
-      if (shape.k == 1)
-        return cuda::launch(ctx, "outer_product_through_relu", cuda::Grid{tiles_of<Tiles>(shape), Tiles::kConsumers, 0},
-                            outer_product_through_relu_kernel<Tiles, T>, d_out.data<const T>(), d_out.row_stride(),
-                            w.data<const T>(), w.row_stride(), shape, end);
-      const int64_t clusters = int64_t{(shape.m + Tiles::kM * Tiles::kCluster - 1) / (Tiles::kM * Tiles::kCluster)} *
-                               ((shape.n + Tiles::kN - 1) / Tiles::kN);
-      const int64_t at_once = std::max(1, hctr::cuda::multiprocessors() / Tiles::kCluster);
-      const int64_t rounds = (clusters + at_once - 1) / at_once;
-      const int64_t each = (rounds + (rounds + kMostTiles - 1) / kMostTiles - 1) / ((rounds + kMostTiles - 1) / kMostTiles);
+      const int64_t tiles = tiles_of<Tiles>(shape), at_once = hctr::cuda::multiprocessors();
+      const int64_t rounds = (tiles + at_once - 1) / at_once;
+      const int64_t each = std::min<int64_t>(rounds, kMostTiles);
       cuda::launch(ctx, "gradient_through_relu",
-                   cuda::Grid{(clusters + each - 1) / each * Tiles::kCluster, Tiles::kThreads, Tiles::kSharedBytes},
+                   cuda::Grid{(tiles + each - 1) / each, Tiles::kThreads, Tiles::kSharedBytes},
                    gradient_through_relu_kernel<Tiles, T>, hctr::cuda::tensor_map(d_out, kDepth, Tiles::kM),
                    hctr::cuda::tensor_map(w, kDepth, 64), shape, static_cast<int>(each), end);
     });

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/random.h"
+#include "device/buffer.h"
 #include "device/copy.h"
 #include "device/program.h"
 #include "ops/linear.h"

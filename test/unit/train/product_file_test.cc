@@ -6,6 +6,7 @@
 
 #include "base/files.h"
 #include "comm/self_comm.h"
+#include "device/buffer.h"
 #include "device/program.h"
 #include "ops/linear.h"
 #include "support/devices.h"
