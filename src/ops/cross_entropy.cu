@@ -1,8 +1,10 @@
-// A batch is a few thousand rows: one block reads them all, each thread sums its terms in double, and a tree sums the
-// threads, so the order never changes. The weights of several labels are kernel arguments, kMostLabels at a time; more
+// One block reads a small batch, each thread sums its terms in double, and a tree sums the threads. Of a large batch many
+// blocks sum a part each, in the memory that matrix products work in, and one adds the parts up. So the order depends on
+// the shape alone. The weights of several labels are kernel arguments, kMostLabels at a time; more
 // labels take more launches, which add to the loss in order.
 #include "ops/cross_entropy.h"
 
+#include "device/cuda_libraries.cuh"
 #include "ops/cross_entropy_rules.h"
 #include "ops/element_loops.cuh"
 #include "ops/reduce.cuh"
@@ -18,23 +20,58 @@ struct LabelWeights {
   __device__ float operator[](int64_t j) const { return at[j]; }
 };
 
-/// `factor`: 1 / the number of labels. `adds`: to the loss of the launches before.
+/// The sum of the terms first, first + step, ... of a batch, with their probabilities written.
 template <class Terms>
-__global__ void cross_entropy_kernel(const StepState* state, const __grid_constant__ Terms terms, double factor,
-                                     bool adds, float* loss, View<float, 2> probability) {
-  const int64_t rows = probability.size(0), per_row = terms.per_row(), valid = state->valid_samples;
+__device__ inline double sum_terms(const Terms& terms, int64_t first, int64_t end, int64_t step, int64_t valid,
+                                   View<float, 2>& probability) {
+  const int64_t rows = probability.size(0), per_row = terms.per_row();
   double sum = 0;
 #pragma unroll 4
-  for (int64_t i = threadIdx.x; i < rows * per_row; i += kLossThreads) {
+  for (int64_t i = first; i < end; i += step) {
     const cuda::Chunk at = cuda::chunk_at(i, rows, per_row, 1);
     const CrossEntropyTerm<float> term = terms(at.row, at.column);
     probability.row(at.row)[at.column] = term.probability();
     if (at.row < valid && term.has_label) sum += static_cast<double>(term.loss());
   }
-  sum = cuda::block_sum<kLossThreads>(sum);
-  if (threadIdx.x != 0) return;
+  return sum;
+}
+
+/// `factor`: 1 / the number of labels. `adds`: to the loss of the launches before.
+__device__ inline void write_loss(const StepState* state, double sum, double factor, bool adds, float* loss) {
   const auto part = static_cast<float>(sum * inverse_count<double>(state->global_samples) * factor);
   *loss = adds ? *loss + part : part;
+}
+
+template <class Terms>
+__global__ void cross_entropy_kernel(const StepState* state, const __grid_constant__ Terms terms, double factor,
+                                     bool adds, float* loss, View<float, 2> probability) {
+  const double sum = cuda::block_sum<kLossThreads>(sum_terms(
+      terms, threadIdx.x, probability.size(0) * terms.per_row(), kLossThreads, state->valid_samples, probability));
+  if (threadIdx.x == 0) write_loss(state, sum, factor, adds, loss);
+}
+
+/// Terms of a block, where there are several.
+constexpr int kPartThreads = 256;
+constexpr int64_t kPartTerms = 1024;
+
+template <class Terms>
+__global__ void __launch_bounds__(kPartThreads)
+    cross_entropy_parts_kernel(const StepState* state, const __grid_constant__ Terms terms, double* parts,
+                               View<float, 2> probability) {
+  const int64_t begin = blockIdx.x * kPartTerms,
+                end = min(begin + kPartTerms, probability.size(0) * terms.per_row());
+  const double sum = cuda::block_sum<kPartThreads>(
+      sum_terms(terms, begin + threadIdx.x, end, kPartThreads, state->valid_samples, probability));
+  if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+
+__global__ void __launch_bounds__(kLossThreads)
+    cross_entropy_total_kernel(const StepState* state, const double* parts, int64_t count, double factor, bool adds,
+                               float* loss) {
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < count; i += kLossThreads) sum += parts[i];
+  sum = cuda::block_sum<kLossThreads>(sum);
+  if (threadIdx.x == 0) write_loss(state, sum, factor, adds, loss);
 }
 
 template <class T, class Terms>
@@ -53,8 +90,18 @@ __global__ void cross_entropy_backward_kernel(const StepState* state, const __gr
 template <class Terms>
 void launch_forward(Context& ctx, const char* name, const Terms& terms, double factor, bool adds, const Tensor& loss,
                     const Tensor& probability) {
-  cuda::launch(ctx, name, cuda::Grid{1, kLossThreads, 0}, cross_entropy_kernel<Terms>, ctx.state(), terms, factor, adds,
-               loss.data<float>(), probability.matrix<float>());
+  const View<float, 2> of_rows = probability.matrix<float>();
+  const int64_t count = (probability.rows() * terms.per_row() + kPartTerms - 1) / kPartTerms;
+  const Buffer& memory = ctx.runtime().cuda_libraries()->blas_workspace;  // of the compute stream
+  const bool is_free = ctx.stream().handle == ctx.runtime().compute_stream().handle;
+  if (count <= 4 || !is_free || static_cast<size_t>(count) * sizeof(double) > memory.bytes())
+    return cuda::launch(ctx, name, cuda::Grid{1, kLossThreads, 0}, cross_entropy_kernel<Terms>, ctx.state(), terms,
+                        factor, adds, loss.data<float>(), of_rows);
+  auto* parts = reinterpret_cast<double*>(memory.data());
+  cuda::launch(ctx, name, cuda::Grid{count, kPartThreads, 0}, cross_entropy_parts_kernel<Terms>, ctx.state(), terms,
+               parts, of_rows);
+  cuda::launch(ctx, name, cuda::Grid{1, kLossThreads, 0}, cross_entropy_total_kernel, ctx.state(), parts, count, factor,
+               adds, loss.data<float>());
 }
 
 template <class T, class Terms>
