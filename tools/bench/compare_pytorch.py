@@ -277,7 +277,7 @@ class Peer:
             factor = RATE * torch.sqrt(1 - BETAS[1]**count) / (1 - BETAS[0]**count)
             new = tables[t][index] - factor * m / (v.sqrt() + EPSILON)
             first[index], second[index], tables[t][index] = m, v, new
-            sums[index] = 0
+            sums.index_fill_(0, index, 0)
 
         def body():
             rows = tables[0][inputs[0]].requires_grad_()
