@@ -32,7 +32,8 @@ constexpr uint64_t random_stream(std::string_view name) {
 /// The Philox key of one stream under one seed.
 HCTR_HD constexpr uint64_t random_key(uint64_t seed, uint64_t stream) { return mix64(seed ^ mix64(stream)); }
 
-/// Four values for the 128-bit counter (hi, lo) under `key`. Seven rounds are the fewest that pass all tests of the paper.
+/// Four values for the 128-bit counter (hi, lo) under `key`. Seven rounds are the fewest that pass all tests of the
+/// paper.
 template <int kRounds = 10>
 HCTR_HD inline Random4 philox(uint64_t key, uint64_t hi, uint64_t lo) {
   uint32_t c0 = static_cast<uint32_t>(lo), c1 = static_cast<uint32_t>(lo >> 32);

@@ -36,7 +36,8 @@ class Runtime {
   StreamRef compute_stream() const { return compute_; }  ///< forward, backward, update
   /// Upload, lookup and sort of the next batch, concurrently with the compute stream.
   StreamRef prepare_stream() const { return prepare_; }
-  /// Exchanges between ranks, concurrently with the dense layers on the compute stream.
+  /// Exchanges between ranks, and on one rank sums and updates of tables, concurrently with the dense layers on the
+  /// compute stream.
   StreamRef exchange_stream() const { return exchange_; }
   /// Measures the parts of the steps that are queued now (device/profiler.h); null: nobody does.
   Profiler* profiler() const { return profiler_; }

@@ -10,8 +10,9 @@ namespace hctr {
 class Program {
  public:
   /// `body` enqueues work on `stream`, or on streams that wait for it and that it waits for (Event). It must not
-  /// allocate, synchronize or read from the device. With `record`, on a GPU, the constructor calls it once while it
-  /// captures the stream; otherwise each run() calls it. Errors: Error(device) if a call cannot be captured.
+  /// allocate (but under relaxed capture, see ops/tf32_operands.cu), synchronize or read from the device. With
+  /// `record`, on a GPU, the constructor calls it once while it captures the stream; otherwise each run() calls it.
+  /// Errors: Error(device) if a call cannot be captured.
   Program(StreamRef stream, bool record, std::function<void()> body);
   ~Program();
   Program(Program&& other) noexcept;

@@ -15,7 +15,8 @@ CUtensorMap tensor_map(const Tensor& t, int box_columns, int box_rows) {
     void* found = nullptr;
     cudaDriverEntryPointQueryResult result{};
     HCTR_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result));
-    if (!found) throw Error(Kind::device, "the NVIDIA driver has no cuTensorMapEncodeTiled: it is older than CUDA 12");
+    if (result != cudaDriverEntryPointSuccess || !found)
+      throw Error(Kind::device, "the NVIDIA driver has no cuTensorMapEncodeTiled: it is older than CUDA 12");
     return reinterpret_cast<decltype(cuTensorMapEncodeTiled)*>(found);
   }();
   CUtensorMap map;

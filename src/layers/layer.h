@@ -44,7 +44,7 @@ struct LayerSpec {
   Specs outputs;
   std::vector<WeightSpec> weights{};  ///< in the order of the dense model file
   std::vector<StateSpec> state{};
-  Specs scratch{};  ///< written by forward, unchanged until backward
+  Specs scratch{};  ///< written by forward, unchanged until backward; that of a ReluEnd by the reader
   /// Which memory outputs can share with inputs. A hint to the memory plan: layers still call ops::copy, which is a
   /// no-op when both tensors are the same memory.
   enum class Memory { own, reshape_of_input, columns_of_inputs } memory = Memory::own;
@@ -52,8 +52,8 @@ struct LayerSpec {
   std::vector<int64_t> first_columns{};
 };
 
-/// What finishes the backward pass of a layer that ends with ReLU and perhaps dropout, y = dropout(max(x W + b, 0)), in the
-/// layer that reads y: the arguments of ops::gradient_through_relu().
+/// What finishes the backward pass of a layer that ends with ReLU and perhaps dropout, y = dropout(max(x W + b, 0)), in
+/// the layer that reads y: the arguments of ops::gradient_through_relu().
 struct ReluEnd {
   float factor;
   Tensor d_bias, scratch;
@@ -66,7 +66,7 @@ struct LayerIo {
   std::vector<Tensor> d_out, d_weights;     ///< a loss has no d_out
   std::optional<ReluEnd> below{};  ///< of the layer that wrote in[0], if this one finishes it: see finished_by_reader()
 
-  ops::OverflowSearch overflow{};           ///< for the gradient of Layer::searched_input()
+  ops::OverflowSearch overflow{};  ///< for the gradient of Layer::searched_input()
   /// Replaces a tensor by its sum over all ranks, for statistics of the whole batch. On one rank a no-op.
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };

@@ -21,10 +21,10 @@ class LocalSchedule : public EmbeddingSchedule {
       : tables_(tables),
         network_(network),
         side_stream_(side_stream),
-        narrow_stream_(side_stream.device()),
-        narrow_side_(narrow_stream_) {
-    for (size_t e = 0; e < tables.size(); ++e) (is_narrow(e) ? narrow_ : wide_).push_back(e);
-    if (wide_.empty()) wide_.swap(narrow_);
+        element_stream_(side_stream.device()),
+        element_side_(element_stream_) {
+    for (size_t e = 0; e < tables.size(); ++e) (is_by_element(e) ? by_element_ : by_four_).push_back(e);
+    if (by_four_.empty()) by_four_.swap(by_element_);
   }
 
   void for_each(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) override {
@@ -35,13 +35,13 @@ class LocalSchedule : public EmbeddingSchedule {
 
   void before_forward(Context& ctx, int, size_t node) override {
     const std::vector<size_t>& needed = network_.first_reads(node);
-    if (std::any_of(needed.begin(), needed.end(), [&](size_t e) { return is_apart(e); })) narrow_side_.join(ctx);
+    if (std::any_of(needed.begin(), needed.end(), [&](size_t e) { return is_apart(e); })) element_side_.join(ctx);
   }
 
   void begin_forward(Context& ctx, int buffer) override {
     const auto body = [&](Context& own, size_t e) { tables_[e]->forward(own, buffer, network_.embedding_output(e)); };
-    if (!narrow_.empty()) for_some(narrow_side_.after(ctx), "forward", narrow_, body);
-    for_some(ctx, "forward", wide_, body);
+    if (!by_element_.empty()) for_some(element_side_.after(ctx), "forward", by_element_, body);
+    for_some(ctx, "forward", by_four_, body);
   }
 
   void after_backward(Context& ctx, int buffer, size_t node, const LossScaler* scaler) override {
@@ -51,7 +51,7 @@ class LocalSchedule : public EmbeddingSchedule {
       const ProfiledPart part(side, "overflow search", kTable, name(e));
       const LossScaler* const of_table = network_.searches_overflow(e) ? nullptr : scaler;
       tables_[e]->send_gradients(side, buffer, network_.embedding_gradient(e), search(of_table, DType::f32));
-      if (is_apart(e)) narrow_side_.after(side);
+      if (is_apart(e)) element_side_.after(side);
     }
   }
 
@@ -61,24 +61,24 @@ class LocalSchedule : public EmbeddingSchedule {
     const auto body = [&](Context& own, size_t e) {
       tables_[e]->receive_gradients(own, buffer, network_.embedding_gradient(e));
     };
-    for_some(side_stream_.context(ctx), "sum of gradients", wide_, body);
-    for_some(narrow_side_.context(ctx), "sum of gradients", narrow_, body);
+    for_some(side_stream_.context(ctx), "sum of gradients", by_four_, body);
+    for_some(element_side_.context(ctx), "sum of gradients", by_element_, body);
   }
 
   void update(Context& ctx, int buffer, bool may_skip) override {
     const auto body = [&](Context& own, size_t e) { tables_[e]->update(own, buffer, network_.embedding_gradient(e)); };
     Context side = may_skip ? side_stream_.after(ctx) : side_stream_.context(ctx);
-    for_some(side, "update", wide_, body);
-    if (narrow_.empty()) return;
-    for_some(may_skip ? narrow_side_.after(ctx) : narrow_side_.context(ctx), "update", narrow_, body);
-    narrow_side_.join(side);
+    for_some(side, "update", by_four_, body);
+    if (by_element_.empty()) return;
+    for_some(may_skip ? element_side_.after(ctx) : element_side_.context(ctx), "update", by_element_, body);
+    element_side_.join(side);
   }
 
  private:
   /// Whether vectors are summed and updated element by element. Such tables have other kernels than those with four
   /// elements an access: they never start together, so they run concurrently, on a stream of their own.
-  bool is_narrow(size_t e) const { return tables_[e]->spec().dim % 4 != 0; }
-  bool is_apart(size_t e) const { return !narrow_.empty() && is_narrow(e); }
+  bool is_by_element(size_t e) const { return tables_[e]->spec().dim % 4 != 0; }
+  bool is_apart(size_t e) const { return !by_element_.empty() && is_by_element(e); }
 
   void for_some(Context ctx, const char* part, const std::vector<size_t>& some,
                 const std::function<void(Context&, size_t e)>& body) {
@@ -98,9 +98,10 @@ class LocalSchedule : public EmbeddingSchedule {
   const Embeddings& tables_;
   const Network& network_;
   SideStream& side_stream_;
-  Stream narrow_stream_;
-  SideStream narrow_side_;
-  std::vector<size_t> wide_, narrow_;  // narrow: those on the stream of their own; none if there are no others
+  Stream element_stream_;
+  SideStream element_side_;
+  std::vector<size_t> by_four_,
+      by_element_;  // by_element_: those on a stream of their own; none if there are no others
 };
 
 class DistributedSchedule : public EmbeddingSchedule {

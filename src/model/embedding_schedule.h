@@ -42,9 +42,9 @@ class EmbeddingSchedule {
   virtual void for_each(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) = 0;
 };
 
-/// On one rank: lookups run with the compute stream; what follows the gradients runs on the side stream, concurrently
-/// with the gradients and the update of dense weights. On a GPU the tables' kernels of one kind run as one. The
-/// arguments outlive the schedule.
+/// On one rank: lookups run on the compute stream, of tables with other kernels on one of their own; what follows the
+/// gradients runs on the side stream, concurrently with the gradients and the update of dense weights. On a GPU the
+/// tables' kernels of one kind run as one. The arguments outlive the schedule.
 std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings&, const Network&, SideStream&);
 
 /// On several ranks: exchanges run on the side stream, in one order on every rank. All-reduces of the gradients of

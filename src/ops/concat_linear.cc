@@ -1,5 +1,6 @@
 #include "ops/concat_linear.h"
 
+#include "device/profiler.h"
 #include "ops/element_loops.h"
 
 namespace hctr::ops {
@@ -44,6 +45,7 @@ void concat_linear(Context& ctx, const std::vector<Tensor>& x, Tensor w, std::op
     expect_shape("concat_linear bias", *bias, {1});
     expect_alike("concat_linear bias", {*bias, y});
   }
+  count_flops(ctx, 2.0 * static_cast<double>(y.rows()) * static_cast<double>(width));
   HCTR_ON_DEVICE(ctx, concat_linear(ctx, x, w, bias, y));
 }
 
@@ -73,6 +75,7 @@ void concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std::vecto
   for (size_t p = 0; p < widths.size(); ++p) {
     width += widths[p];
     if (!d_x[p]) continue;
+    count_flops(ctx, 2.0 * static_cast<double>(d_y.rows()) * static_cast<double>(widths[p]));
     expect_alike("concat_linear_backward", {*d_x[p], d_y});
     expect_shape("concat_linear_backward d_x", *d_x[p], {d_y.rows(), widths[p]});
   }

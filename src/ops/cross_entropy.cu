@@ -1,7 +1,7 @@
-// One block reads a small batch, each thread sums its terms in double, and a tree sums the threads. Of a large batch many
-// blocks sum a part each, in the memory that matrix products work in, and one adds the parts up. So the order depends on
-// the shape alone. The weights of several labels are kernel arguments, kMostLabels at a time; more
-// labels take more launches, which add to the loss in order.
+// One block reads a small batch, each thread sums its terms in double, and a tree sums the threads. Of a large batch
+// many blocks sum a part each, in the memory that matrix products work in, and one adds the parts up. So the order
+// depends on the shape alone. The weights of several labels are kernel arguments, kMostLabels at a time; more labels
+// take more launches, which add to the loss in order.
 #include "ops/cross_entropy.h"
 
 #include "device/cuda_libraries.cuh"
@@ -45,8 +45,8 @@ __device__ inline void write_loss(const StepState* state, double sum, double fac
 template <class Terms>
 __global__ void cross_entropy_kernel(const StepState* state, const __grid_constant__ Terms terms, double factor,
                                      bool adds, float* loss, View<float, 2> probability) {
-  const double sum = cuda::block_sum<kLossThreads>(sum_terms(
-      terms, threadIdx.x, probability.size(0) * terms.per_row(), kLossThreads, state->valid_samples, probability));
+  const double sum = cuda::block_sum<kLossThreads>(sum_terms(terms, threadIdx.x, probability.size(0) * terms.per_row(),
+                                                             kLossThreads, state->valid_samples, probability));
   if (threadIdx.x == 0) write_loss(state, sum, factor, adds, loss);
 }
 
@@ -58,8 +58,7 @@ template <class Terms>
 __global__ void __launch_bounds__(kPartThreads)
     cross_entropy_parts_kernel(const StepState* state, const __grid_constant__ Terms terms, double* parts,
                                View<float, 2> probability) {
-  const int64_t begin = blockIdx.x * kPartTerms,
-                end = min(begin + kPartTerms, probability.size(0) * terms.per_row());
+  const int64_t begin = blockIdx.x * kPartTerms, end = min(begin + kPartTerms, probability.size(0) * terms.per_row());
   const double sum = cuda::block_sum<kPartThreads>(
       sum_terms(terms, begin + threadIdx.x, end, kPartThreads, state->valid_samples, probability));
   if (threadIdx.x == 0) parts[blockIdx.x] = sum;

@@ -1,8 +1,8 @@
 // The decision and the scale of dropout, shared by every device.
 //
-// An element has 16 random bits, so a draw of Philox decides eight. These are, of 32 adjacent columns of a row, the pairs
-// of columns 2 q and 2 q + 1 of each eight, for q from 0 to 3: what a thread holds of a row of a matrix product, which can
-// then drop elements while it has them.
+// An element has 16 random bits, so a draw of Philox decides eight. These are, of 32 adjacent columns of a row, the
+// pairs of columns 2 q and 2 q + 1 of each eight, for q from 0 to 3: what a thread holds of a row of a matrix product,
+// which can then drop elements while it has them.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,8 @@ struct DropoutRule {
 };
 
 /// The draw of the sequence (key, step) that decides the element at (row, column) of a tensor of `rows` x `width`, in
-/// which a sample may have several rows. Its value (column % 32) / 8 has the element's bits: the lower half those of even
-/// columns.
+/// which a sample may have several rows. Its value (column % 32) / 8 has the element's bits: the lower half those of
+/// even columns.
 HCTR_HD inline uint64_t dropout_draw(const StepState& state, int64_t rows, int64_t row, int64_t width, int64_t column) {
   const int64_t rows_each = state.samples > 0 && rows % state.samples == 0 ? rows / state.samples : 1;
   const int64_t blocks = (width + 31) / 32;

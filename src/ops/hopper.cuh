@@ -11,7 +11,9 @@
 
 namespace hctr::ops::hopper {
 
-__device__ inline uint32_t shared_address(const void* at) { return static_cast<uint32_t>(__cvta_generic_to_shared(at)); }
+__device__ inline uint32_t shared_address(const void* at) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(at));
+}
 
 // ---- barriers in shared memory
 
@@ -63,8 +65,8 @@ __device__ inline void load_box(void* to, const CUtensorMap& from, int column, i
 
 // ---- products
 
-/// Describes a matrix in shared memory as 128-byte swizzled copies write it, with k adjacent: rows of 128 bytes, eight of
-/// them an atom of 1,024 bytes.
+/// Describes a matrix in shared memory as 128-byte swizzled copies write it, with k adjacent: rows of 128 bytes, eight
+/// of them an atom of 1,024 bytes.
 __device__ inline uint64_t describe_matrix(const void* at) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
   return kSwizzle128 | (uint64_t{1024 >> 4} << 32) | ((shared_address(at) & 0x3FFFF) >> 4);
@@ -86,35 +88,35 @@ __device__ inline void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
 }
 
-#define HCTR_D8(i)                                                                                               \
+#define HCTR_D8(i)                                                                                            \
   "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
       "+f"(d[i + 7])
 #define HCTR_D32(i) HCTR_D8(i), HCTR_D8(i + 8), HCTR_D8(i + 16), HCTR_D8(i + 24)
-#define HCTR_R32                                                                                             \
+#define HCTR_R32                                                                                              \
   "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, " \
   "%23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define HCTR_R64                                                                                                  \
-  HCTR_R32                                                                                                        \
+#define HCTR_R64                                                                                                \
+  HCTR_R32                                                                                                      \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, " \
   "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define HCTR_R128                                                                                                    \
-  HCTR_R64                                                                                                           \
-  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, " \
-  "%86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, " \
+#define HCTR_R128                                                                                                      \
+  HCTR_R64                                                                                                             \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, "   \
+  "%86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, "   \
   "%107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, " \
   "%126, %127"
 /// R: the names of the registers of d, AT_A and those after it: of the operands behind them.
-#define HCTR_WGMMA(N, TYPE, R, AT_A, AT_B, AT_P, ...)                                                    \
+#define HCTR_WGMMA(N, TYPE, R, AT_A, AT_B, AT_P, ...)                                                          \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #AT_P                                                      \
                ", 0;\n"                                                                                        \
                "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" R "}, %" #AT_A ", %" #AT_B \
-               ", p, 1, 1, 0, 0;\n}\n"                                                                \
+               ", p, 1, 1, 0, 0;\n}\n"                                                                         \
                : __VA_ARGS__                                                                                   \
                : "l"(a), "l"(b), "r"(accumulate))
 
-/// d = a b, plus d with `accumulate`, for a [64, 16] and b [16, kN], both with k adjacent, as four warps hold d: lane l of
-/// warp w has of rows 16 w + l / 4 (elements 4 j, 4 j + 1) and eight further (4 j + 2, 4 j + 3) the columns 8 j + 2 (l % 4)
-/// and the one behind.
+/// d = a b, plus d with `accumulate`, for a [64, 16] and b [16, kN], both with k adjacent, as four warps hold d: lane l
+/// of warp w has of rows 16 w + l / 4 (elements 4 j, 4 j + 1) and eight further (4 j + 2, 4 j + 3) the columns 8 j + 2
+/// (l % 4) and the one behind.
 template <class T, int kN>
 __device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int accumulate) {
   constexpr bool kBf16 = std::is_same_v<T, BFloat16>;

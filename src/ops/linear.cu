@@ -186,7 +186,7 @@ void multiply_planned(Context& ctx, const Problem& p) {
 
 /// Whether an f32 product is computed with operands that are split into TF32 numbers.
 bool is_split(const Runtime& runtime, const Problem& p) {
-  if (!runtime.options().tf32x3 || p.a.dtype() != DType::f32) return false;
+  if (!runtime.options().tf32x3 || p.a.dtype() != DType::f32 || hctr::cuda::compute_capability() < 80) return false;
   return split_product_gains(p.c.dim(0), p.c.dim(1), p.a.dim(p.of_a == Transpose::yes ? 0 : 1));
 }
 

@@ -2,6 +2,7 @@
 #include "ops/relu_product.h"
 
 #include "device/launch.cuh"
+#include "device/profiler.h"
 #include "device/tensor_map.cuh"
 #include "ops/bias_gradient.h"
 #include "ops/linear.h"
@@ -12,8 +13,10 @@ void cuda::gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float fac
                                  Tensor d_bias, Tensor scratch) {
   using hctr::cuda::takes_tensor_map;
   if (hctr::cuda::compute_capability() == 90 && takes_tensor_map(y) && takes_tensor_map(d_z) &&
-      (w.dim(1) == 1 || (takes_tensor_map(d_out) && takes_tensor_map(w))))
+      (w.dim(1) == 1 || (takes_tensor_map(d_out) && takes_tensor_map(w)))) {
+    count_flops(ctx, 2.0 * static_cast<double>(d_out.elements()) * static_cast<double>(w.dim(0)));
     return hopper::gradient_through_relu(ctx, d_out, w, factor, y, d_z, d_bias, scratch.data<float>());
+  }
   ops::matmul(ctx, d_out, Transpose::no, w, Transpose::yes, d_z);
   ops::relu_bias_gradient(ctx, factor, y, d_z, d_z, d_bias, scratch);
 }

@@ -1,4 +1,5 @@
-// The product of gradients and weights, and the ReLU that its result passes through, for GPUs of compute capability 9.0.
+// The product of gradients and weights, and the ReLU that its result passes through, for GPUs of compute
+// capability 9.0.
 //
 // A block computes tiles of 64 kGroups x kN. One warp copies boxes of both operands to a ring in shared memory; kGroups
 // groups of four warps multiply them, 64 rows each, and finish their tile: they apply the ReLU's gradient and dropout's
@@ -19,8 +20,8 @@ namespace {
 
 using namespace hopper;
 
-constexpr int kDepth = 64;                                       // of k in a box: 128 bytes, the widest swizzle
-constexpr int kBoxBytes = 64 * kDepth * 2;                       // 64 rows of it
+constexpr int kDepth = 64;                  // of k in a box: 128 bytes, the widest swizzle
+constexpr int kBoxBytes = 64 * kDepth * 2;  // 64 rows of it
 constexpr size_t kRingBytes = 192 * 1024;
 
 template <int kGroups_, int kN_>
@@ -32,13 +33,14 @@ struct Tiling {
   static constexpr int kStages = std::min<int>(8, kRingBytes / kStageBytes);
   static constexpr int kConsumers = 128 * kGroups, kMaskBytes = kM * kN / 8, kSumBytes = kGroups * 4 * kN * 4;
   // Two masks, so that the next tile's is ready; and the address is rounded up to the 1,024 bytes of an atom.
-  static constexpr size_t kSharedBytes = kStages * kStageBytes + 2 * kMaskBytes + kSumBytes + (2 * kStages + 4) * 8 + 1024;
+  static constexpr size_t kSharedBytes =
+      kStages * kStageBytes + 2 * kMaskBytes + kSumBytes + (2 * kStages + 4) * 8 + 1024;
 };
 using Large = Tiling<2, 256>;
 using Middle = Tiling<2, 128>;
 using Small = Tiling<1, 64>;
 
-struct Shape {
+struct ProductShape {
   int m, n, k;
 };
 
@@ -68,13 +70,13 @@ __device__ inline float unpack(uint32_t both, int which) {
   return static_cast<float>(value);
 }
 
-/// A thread's place in a tile: its first row and column.
-struct Place {
+/// A thread's position in a tile: its first row and column.
+struct TilePosition {
   int row, column, group, lane, thread;
 };
 
 template <class Tiles>
-__device__ inline Place place_of(int tile_m, int tile_n, int consumer) {
+__device__ inline TilePosition position_in(int tile_m, int tile_n, int consumer) {
   const int lane = consumer % 32, warp = consumer / 32 % 4, group = consumer / 128;
   return {tile_m * Tiles::kM + 64 * group + 16 * warp + lane / 4, tile_n * Tiles::kN + 2 * (lane % 4), group, lane,
           consumer % 128};
@@ -97,7 +99,7 @@ __device__ inline uint32_t positive(const uint4& eight) {
 /// Reads the mask of a tile, kN / 8 bytes a row, by threads 0 to kThreads - 1, of which this is `t`. Rows of y begin at
 /// multiples of 16 bytes.
 template <class Tiles, int kThreads, class T>
-__device__ inline void read_mask(const View<const T, 2>& y, const Shape& shape, int tile_m, int tile_n, int t,
+__device__ inline void read_mask(const View<const T, 2>& y, const ProductShape& shape, int tile_m, int tile_n, int t,
                                  uint8_t* mask) {
   constexpr int kPerRow = Tiles::kN / 8, kAtOnce = 16;
 #pragma unroll 1
@@ -135,7 +137,7 @@ __device__ inline void exchange_in_quad(uint32_t (&v)[4], int lane) {
 
 /// Stores the columns that `out` holds, 16 bytes a lane.
 template <class T>
-__device__ inline void store(const View<T, 2>& y, const Shape& shape, const Place& at, int q,
+__device__ inline void store(const View<T, 2>& y, const ProductShape& shape, const TilePosition& at, int q,
                              const uint32_t (&out)[16]) {
 #pragma unroll
   for (int half = 0; half < 2; ++half)
@@ -162,7 +164,7 @@ __device__ inline void store(const View<T, 2>& y, const Shape& shape, const Plac
 /// The sums over the 16 rows of a warp of the columns that `out` holds, each of which eight lanes have: in three steps
 /// lanes give each other half of their columns. Lane l ends with columns j = l / 4 and its two, in sum[0] and sum[1].
 template <class T>
-__device__ inline void sum_rows(const uint32_t (&out)[16], int lane, float (&sum)[2]) {
+__device__ inline void sum_of_warp_rows(const uint32_t (&out)[16], int lane, float (&sum)[2]) {
   float s[16];  // [j][e]
 #pragma unroll
   for (int j = 0; j < 8; ++j)
@@ -185,9 +187,9 @@ __device__ inline void sum_rows(const uint32_t (&out)[16], int lane, float (&sum
 
 /// Finishes a tile whose products the threads of a group hold in d. `of_warps`: memory for four sums of each column.
 template <class Tiles, class T>
-__device__ inline void finish_tile(const Finish<T>& end, const Shape& shape, int tile_m, int tile_n, int consumer,
-                                   const uint8_t* mask, const float* d, float* of_warps) {
-  const Place at = place_of<Tiles>(tile_m, tile_n, consumer);
+__device__ inline void finish_tile(const Finish<T>& end, const ProductShape& shape, int tile_m, int tile_n,
+                                   int consumer, const uint8_t* mask, const float* d, float* of_warps) {
+  const TilePosition at = position_in<Tiles>(tile_m, tile_n, consumer);
   const int warp = at.thread / 32, first_row = at.row - at.lane / 4 - 16 * warp;
   mask += (at.row - tile_m * Tiles::kM) * (Tiles::kN / 8);
   float sums[Tiles::kN / 64][2];
@@ -204,7 +206,7 @@ __device__ inline void finish_tile(const Finish<T>& end, const Shape& shape, int
         out[2 * j + r] = pack<T>(both & 1 ? end.factor * p[0] : 0.0f, both & 2 ? end.factor * p[1] : 0.0f);
       }
     }
-    sum_rows<T>(out, at.lane, sums[q]);
+    sum_of_warp_rows<T>(out, at.lane, sums[q]);
     store(end.d_z, shape, at, q, out);
   }
   // of the four warps, in order
@@ -254,7 +256,7 @@ constexpr int kMostTiles = 2;
 template <class Tiles>
 struct TileList {
   int columns, next, end;
-  __device__ TileList(const Shape& shape, int each)
+  __device__ TileList(const ProductShape& shape, int each)
       : columns((shape.n + Tiles::kN - 1) / Tiles::kN),
         next(static_cast<int>(blockIdx.x) * each),
         end(min(next + each, columns * ((shape.m + Tiles::kM - 1) / Tiles::kM))) {}
@@ -271,7 +273,7 @@ struct TileList {
 template <class Tiles, class T>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     gradient_through_relu_kernel(const __grid_constant__ CUtensorMap a, const __grid_constant__ CUtensorMap b,
-                                 Shape shape, int each, Finish<T> end) {
+                                 ProductShape shape, int each, Finish<T> end) {
   extern __shared__ std::byte dynamic[];
   const auto shared = SharedMemory<Tiles>::of(dynamic);
   const int group = static_cast<int>(threadIdx.x) / 128, depth_steps = (shape.k + kDepth - 1) / kDepth;
@@ -306,7 +308,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
           const int k = step * kDepth;
           load_box(at, a, k, tile_m * Tiles::kM, full);
           at += Tiles::kBoxesA * kBoxBytes;
-          for (int i = 0; i < Tiles::kBoxesB; ++i) load_box(at + i * kBoxBytes, b, k, tile_n * Tiles::kN + 64 * i, full);
+          for (int i = 0; i < Tiles::kBoxesB; ++i)
+            load_box(at + i * kBoxBytes, b, k, tile_n * Tiles::kN + 64 * i, full);
         }
     } else if (threadIdx.x >= 32) {
       for (; tiles.take(tile_m, tile_n); ++turn) {
@@ -354,14 +357,14 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 /// The same for k = 1, as behind a layer with one output: the products are a[row] b[column].
 template <class Tiles, class T>
 __global__ void __launch_bounds__(Tiles::kConsumers)
-    outer_product_through_relu_kernel(const T* a, int64_t a_step, const T* b, int64_t b_step, Shape shape,
+    outer_product_through_relu_kernel(const T* a, int64_t a_step, const T* b, int64_t b_step, ProductShape shape,
                                       Finish<T> end) {
   __shared__ float of_warps[Tiles::kGroups][4][Tiles::kN];
   __shared__ alignas(16) uint8_t mask[Tiles::kMaskBytes];
   const int columns = (shape.n + Tiles::kN - 1) / Tiles::kN, tile = static_cast<int>(blockIdx.x);
   const int tile_m = tile / columns, tile_n = tile % columns, consumer = static_cast<int>(threadIdx.x);
   read_mask<Tiles, Tiles::kConsumers>(end.y, shape, tile_m, tile_n, consumer, mask);
-  const Place at = place_of<Tiles>(tile_m, tile_n, consumer);
+  const TilePosition at = position_in<Tiles>(tile_m, tile_n, consumer);
   float d[Tiles::kN / 2], left[2];
 #pragma unroll
   for (int r = 0; r < 2; ++r) left[r] = at.row + 8 * r < shape.m ? static_cast<float>(a[(at.row + 8 * r) * a_step]) : 0;
@@ -378,7 +381,8 @@ __global__ void __launch_bounds__(Tiles::kConsumers)
   finish_tile<Tiles>(end, shape, tile_m, tile_n, consumer, mask, d, &of_warps[at.group][0][0]);
 }
 
-/// d_bias[j] = the sum of sums[., j] in order of the parts: 32 columns a block, whose 32 warps sum every 32nd part first.
+/// d_bias[j] = the sum of sums[., j] in order of the parts: 32 columns a block, whose 32 warps sum every 32nd part
+/// first.
 template <class Out>
 __global__ void __launch_bounds__(1024) sum_parts_kernel(const float* sums, int parts, int columns, Out* d_bias) {
   __shared__ float shared[32][33];
@@ -395,18 +399,18 @@ __global__ void __launch_bounds__(1024) sum_parts_kernel(const float* sums, int 
   if (lane == 0 && column < columns) d_bias[column] = static_cast<Out>(total);
 }
 
-Shape shape_of(const Tensor& y, int64_t k) {
+ProductShape product_shape(const Tensor& y, int64_t k) {
   return {static_cast<int>(y.dim(0)), static_cast<int>(y.dim(1)), static_cast<int>(k)};
 }
 
 template <class Tiles>
-int64_t tiles_of(const Shape& shape) {
+int64_t tiles_of(const ProductShape& shape) {
   return int64_t{(shape.m + Tiles::kM - 1) / Tiles::kM} * ((shape.n + Tiles::kN - 1) / Tiles::kN);
 }
 
 /// Calls body(Tiles) with the tiles for this shape of d_z: the largest that give every multiprocessor one.
 template <class Body>
-void with_tiles(const Shape& shape, Body&& body) {
+void with_tiles(const ProductShape& shape, Body&& body) {
   const int processors = hctr::cuda::multiprocessors();
   const auto take = [&]<class Tiles, class Narrower>(Tiles, Narrower) {
     const int wide = (shape.n + Tiles::kN - 1) / Tiles::kN * Tiles::kN;
@@ -418,7 +422,7 @@ void with_tiles(const Shape& shape, Body&& body) {
   body(Small());
 }
 
-void add_parts(Context& ctx, const float* sums, const Shape& shape, const Tensor& d_bias) {
+void add_parts(Context& ctx, const float* sums, const ProductShape& shape, const Tensor& d_bias) {
   const int parts = (shape.m + 63) / 64;
   const cuda::Grid grid{(shape.n + 31) / 32, 1024, 0};
   dispatch_float(d_bias.dtype(), [&]<class Out>() {
@@ -428,7 +432,8 @@ void add_parts(Context& ctx, const float* sums, const Shape& shape, const Tensor
 
 /// In tiles that leave room for several blocks on a multiprocessor: memory's latency is all there is to hide.
 template <class T>
-void start_outer_product(Context& ctx, const Tensor& d_out, const Tensor& w, const Shape& shape, const Finish<T>& end) {
+void start_outer_product(Context& ctx, const Tensor& d_out, const Tensor& w, const ProductShape& shape,
+                         const Finish<T>& end) {
   const auto start = [&]<class Tiles>(Tiles) {
     cuda::launch(ctx, "outer_product_through_relu", cuda::Grid{tiles_of<Tiles>(shape), Tiles::kConsumers, 0},
                  outer_product_through_relu_kernel<Tiles, T>, d_out.data<const T>(), d_out.row_stride(),
@@ -448,7 +453,7 @@ void with_type(DType dtype, Body&& body) {
 
 void hopper::gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z,
                                    Tensor d_bias, float* sums) {
-  const Shape shape = shape_of(d_z, w.dim(1));
+  const ProductShape shape = product_shape(d_z, w.dim(1));
   with_type(d_z.dtype(), [&]<class T>() {
     const Finish<T> end{y.view<const T, 2>(), d_z.view<T, 2>(), factor, sums};
     if (shape.k == 1) return start_outer_product(ctx, d_out, w, shape, end);

@@ -35,7 +35,8 @@ std::string choose_on_first_rank(Context& ctx, fs::path path, const std::string&
   ops::describe_product_library(ctx, library);
   if (path.empty()) path = product_cache_path(library);
   ops::ProductAlgorithms kept, known, refused, found;
-  if (!path.empty() && fs::exists(path))
+  std::error_code unreadable;  // then it is as if absent, and writing it warns
+  if (!path.empty() && fs::exists(path, unreadable))
     kept = read_or_warn(log, cat("the file of algorithms '", path.string(), "' is"),
                         [&] { return products_of_text(read_text(path, "the file of algorithms"), library); });
   if (!from_checkpoint.empty())
@@ -44,8 +45,8 @@ std::string choose_on_first_rank(Context& ctx, fs::path path, const std::string&
   known.insert(kept.begin(), kept.end());
   ops::use_algorithms(ctx, known, refused);
   if (!refused.empty())
-    log.warning("the library refuses ", refused.size(), " of the algorithms of matrix products in '", path.string(),
-                "', which are measured again");
+    log.warning("the library refuses ", refused.size(),
+                " kept algorithms of matrix products, which are measured again");
   ops::search_algorithms(ctx, found);
   for (const auto& [key, algorithm] : found) kept[key] = known[key] = algorithm;
   if (path.empty())

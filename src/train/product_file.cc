@@ -1,5 +1,6 @@
 #include "train/product_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <span>

@@ -134,10 +134,17 @@ std::string bottleneck(const StepTimes& step) {
     return cat(milliseconds(seconds), " of ", milliseconds(step.seconds), " ms (", percent(seconds / step.seconds),
                " %)");
   };
-  if (groups.empty() || step.rest() > groups[0].seconds)
+  if (groups.empty() || step.rest() > groups[0].seconds) {
+    double waited = 0;  // while other streams run and the compute stream has nothing to run
+    for (const auto& stream : step.beside)
+      if (stream.on != Span::On::prepare) waited = std::max(waited, stream.seconds - stream.hidden);
+    if (step.gpu && waited > step.rest() / 2)
+      return cat("The bottleneck is the embedding tables: the compute stream waits for their streams for ",
+                 of_step(waited), ".");
     return step.gpu
                ? cat("The bottleneck is the host: nothing runs on the compute stream for ", of_step(step.rest()), ".")
                : cat("The bottleneck is in none of the parts: ", of_step(step.rest()), " lie between them.");
+  }
   const PartGroup& most = groups[0];
   if (most.type == "reader")
     return cat("The bottleneck is the reader: steps wait for data for ", of_step(most.seconds), ".");

@@ -35,10 +35,12 @@ void Run::load_checkpoint() {
 }
 
 void Run::choose_algorithms() {
-  if (!config_.solver.algorithm_search || !trainer_->records()) return;
+  if (!config_.solver.algorithm_search) return;
   const Json* before = from_ ? from_->manifest.about.find("algorithms") : nullptr;
-  algorithms_ = choose_product_algorithms(runtime_, comm_, config_.solver.algorithm_file.value_or(""),
-                                          before && before->string() ? *before->string() : "", log_);
+  algorithms_ = before && before->string() ? *before->string() : "";
+  if (!trainer_->records()) return;  // kept for a run that goes on from a checkpoint of this one
+  algorithms_ =
+      choose_product_algorithms(runtime_, comm_, config_.solver.algorithm_file.value_or(""), algorithms_, log_);
   trainer_->record_again();
   if (evaluator_) evaluator_->record_again();
 }
