@@ -33,6 +33,8 @@ std::string expand(std::string_view text, const std::string& where) {
                   cat(where, ": \"${\" without \"}\" in \"", text, "\"; \"$${\" stands for these characters"));
     const std::string_view inside = text.substr(at + 2, end - at - 2);
     const size_t colon = inside.find(":-");
+    if (colon != inside.npos && inside.find("${", colon) != inside.npos)
+      throw Error(Kind::config, cat(where, ": a default is plain text, and \"", text, "\" has a variable in it"));
     const std::string name(inside.substr(0, colon));
     const char* const value = name.empty() ? nullptr : std::getenv(name.c_str());
     if (value && (*value != '\0' || colon == inside.npos))
@@ -47,29 +49,45 @@ std::string expand(std::string_view text, const std::string& where) {
   return out;
 }
 
-Json expand_all(const Json& value, const std::string& where) {
-  if (value.string()) return expand(*value.string(), where);
+/// The inverse of expand().
+std::string escape(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text.substr(at).starts_with("${")) out += '$';
+    out += text[at];
+  }
+  return out;
+}
+
+/// The value with each string replaced by change(string, place).
+template <class Replace>
+Json with_strings(const Json& value, const std::string& where, const Replace& replace) {
+  if (value.string()) return replace(*value.string(), where);
   if (value.array()) {
     Json array(Json::Array{});
-    for (size_t i = 0; i < value.array()->size(); ++i) array.add(expand_all((*value.array())[i], cat(where, "/", i)));
+    for (size_t i = 0; i < value.array()->size(); ++i)
+      array.add(with_strings((*value.array())[i], cat(where, "/", i), replace));
     return array;
   }
   if (!value.object()) return value;
   Json object(Json::Object{});
-  for (const auto& [key, inner] : *value.object()) object.set(key, expand_all(inner, cat(where, "/", key)));
+  for (const auto& [key, inner] : *value.object()) object.set(key, with_strings(inner, cat(where, "/", key), replace));
   return object;
 }
 
+Json expand_all(const Json& value, const std::string& where) { return with_strings(value, where, expand); }
+
 /// `over` where both have a value, nothing where that is null; objects field by field, in the order of `base`.
 Json merged(const Json& base, const Json& over) {
-  if (!base.object() || !over.object()) return over;
+  if (!over.object()) return over;
   Json out(Json::Object{});
-  for (const auto& [key, value] : *base.object()) {
-    const Json* const other = over.find(key);
-    if (!other || !other->is_null()) out.set(key, other ? merged(value, *other) : value);
-  }
+  if (base.object())
+    for (const auto& [key, value] : *base.object()) {
+      const Json* const other = over.find(key);
+      if (!other || !other->is_null()) out.set(key, other ? merged(value, *other) : value);
+    }
   for (const auto& [key, value] : *over.object())
-    if (!base.find(key)) out.set(key, value);
+    if (!base.find(key) && !value.is_null()) out.set(key, merged(Json(), value));
   return out;
 }
 
@@ -202,6 +220,10 @@ class Change {
 Json read_config_file(const std::filesystem::path& path, const std::vector<std::string>& changes) {
   size_t files = 0;
   return with_changes(read_with_includes(path, files), changes);
+}
+
+Json with_escaped_variables(const Json& config) {
+  return with_strings(config, "", [](const std::string& text, const std::string&) { return escape(text); });
 }
 
 Json with_changes(Json config, const std::vector<std::string>& changes) {

@@ -15,8 +15,8 @@ namespace hctr {
 ///   "include": "base.json"         in the outermost object, or an array of files, whose paths are relative to the file
 ///                                  that names them. Later ones, then the file itself, replace what earlier ones have:
 ///                                  objects field by field, everything else whole; null leaves a field out
-///   "${NAME}" in any string        a variable of the environment; "${NAME:-text}" where it may be missing or empty;
-///                                  "$${" stands for "${"
+///   "${NAME}" in any string        a variable of the environment; "${NAME:-text}" where it may be missing or empty,
+///                                  with a text without variables; "$${" stands for "${"
 ///   changes                        "solver.batchsize=1024" sets a field, and with null leaves it out. An element of an
 ///                                  array is named by its number from 0, its "top", its "name" or its "type". The value
 ///                                  is JSON, or else a text
@@ -24,6 +24,8 @@ namespace hctr {
 /// Errors: Error(config) naming file, place and what would be right; Error(usage) for a change that does not fit;
 /// Error(io).
 Json read_config_file(const std::filesystem::path&, const std::vector<std::string>& changes = {});
+/// The config whose file gives this one: "$${" in place of "${" in every string.
+Json with_escaped_variables(const Json& config);
 /// A config with such changes. Errors: Error(usage) for one that does not fit.
 Json with_changes(Json config, const std::vector<std::string>& changes);
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "config/config_file.h"
 
 namespace hctr {
 namespace {
@@ -9,14 +10,16 @@ namespace {
 constexpr const char* kMetricsName = "metrics.jsonl";
 
 /// A file of the run; null and a note where it is missing or broken.
-Json read_part(const RunData& run, const char* name, const char* without, std::vector<std::string>& notes) {
+template <class Read>
+Json read_part(const RunData& run, const char* name, const char* without, std::vector<std::string>& notes,
+               const Read& read) {
   const fs::path file = run.folder / name;
   if (!fs::exists(file)) {
     if (*without != '\0') notes.push_back(cat("no ", name, ": ", without));
     return {};
   }
   try {
-    Json json = Json::read_file(file);
+    Json json = read(file);
     if (!json.object()) throw Error(Kind::data, cat("holds ", json.kind(), ", not an object"));
     return json;
   } catch (const Error& error) {
@@ -36,10 +39,12 @@ RunData read_run(const fs::path& folder) {
   RunData run{.folder = folder, .name = whole.filename().string()};
   run.log = read_metrics_log(metrics);
   run.notes = run.log.notes;
-  run.summary = read_part(run, "summary.json", "the run goes on, was killed or ended with an error", run.notes);
-  run.config = read_part(run, "config.json", "the config is not known", run.notes);
-  run.about = read_part(run, "run.json", "command line, host and versions are not known", run.notes);
-  run.profile = read_part(run, "profile.json", "", run.notes);
+  run.summary =
+      read_part(run, "summary.json", "the run goes on, was killed or ended with an error", run.notes, Json::read_file);
+  run.config = read_part(run, "config.json", "the config is not known", run.notes,
+                         [](const fs::path& file) { return read_config_file(file); });
+  run.about = read_part(run, "run.json", "command line, host and versions are not known", run.notes, Json::read_file);
+  run.profile = read_part(run, "profile.json", "", run.notes, Json::read_file);
   if (run.log.lines > 0 && !run.log.training.contains("loss"))
     run.notes.emplace_back("no losses: the run was shorter than \"display\", which is the distance of its lines");
   if (run.log.lines > 0 && run.log.metrics.empty() && run.log.not_numbers.empty())

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "config/config_file.h"
 #include "train/run_about.h"
 
 namespace hctr {
@@ -182,7 +183,7 @@ void RunFolder::add_metrics(const Json& line) {
 }
 
 void RunFolder::write_config(const Json& effective) const {
-  if (!path_.empty()) write_text(path_ / "config.json", effective.text(2) + "\n");
+  if (!path_.empty()) write_text(path_ / "config.json", with_escaped_variables(effective).text(2) + "\n");
 }
 
 void RunFolder::write_plan(const std::string& json) const {

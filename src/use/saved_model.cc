@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "config/config_file.h"
 #include "data/formats/first_rows.h"
 #include "hctr/formats.h"
 #include "model/model_manifest.h"
@@ -138,7 +139,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config) {
                [](const std::string& file) { return std::regex_match(file, table_name); });
   if (const auto manifest = manifest_of(model.dense)) model.statistics = manifest->statistics;
   if (fs::exists(folder / "config.json")) {
-    const Json saved = Json::read_file(folder / "config.json");
+    const Json saved = read_config_file(folder / "config.json");
     model.differences = layer_differences(&saved, config);
   }
   if (model.tables.size() != config.embeddings.size()) fail_tables(model, config);
@@ -162,7 +163,7 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
   for (const auto& [prefix, iterations] : snapshots_in(folder))
     hint = cat("; a model was saved at --model ", prefix, ", of iteration ", *iterations.rbegin());
   if (hint.empty() && fs::exists(folder / "config.json")) {
-    const Json config = Json::read_file(folder / "config.json");
+    const Json config = read_config_file(folder / "config.json");
     const Json* solver = config.find("solver");
     const Json* prefix = solver ? solver->find("snapshot_prefix") : nullptr;
     if (prefix && prefix->string()) hint = cat("; its snapshots are at --model ", *prefix->string());
@@ -226,7 +227,7 @@ SavedConfig saved_config(const std::string& model) {
     saved = of_checkpoint(path);
   } else if (fs::exists(path / kSummaryFile) || fs::exists(path / "metrics.jsonl")) {
     if (fs::exists(path / "config.json"))
-      saved = {Json::read_file(path / "config.json"), (path / "config.json").string()};
+      saved = {read_config_file(path / "config.json"), (path / "config.json").string()};
   } else if (fs::is_directory(path) && !list_checkpoints(path).empty()) {
     saved = of_checkpoint(list_checkpoints(path).back().path);
   } else {

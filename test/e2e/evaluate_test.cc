@@ -150,6 +150,18 @@ TEST_F(EvaluateSavedModel, SaysWhereItLookedForAModelAndWhatIsThere) {
   expect_fails(evaluate("measured"), 5, {"has saved no final model", "\"final_snapshot\""});
 }
 
+/// What a config says after variables are replaced is not replaced again.
+TEST_F(EvaluateSavedModel, TheConfigOfARunMayHoldWhatLooksLikeAVariable) {
+  const std::string config = changed("dollar.json", "\"out/\"", "\"out_$${HCTR_NO_SUCH}/\"");
+  const Outcome trained = run_program(
+      "huge_ctr", {"--train", config, "--run-dir", "dollar", "--max-iter", "20", "--device", "cpu"}, folder_->path());
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_TRUE(fs::exists(*folder_ / "out_${HCTR_NO_SUCH}"));
+  EXPECT_EQ(evaluate("dollar", {}, "dollar/config.json").exit_code, 0);
+  fs::remove(*folder_ / "dollar/summary.json");
+  expect_fails(evaluate("dollar"), 5, {"its snapshots are at --model out_${HCTR_NO_SUCH}/"});
+}
+
 TEST_F(EvaluateSavedModel, NamesTheLayerOrTableOfAnotherConfig) {
   const std::string wide = changed("wide.json", "\"num_output\": 16", "\"num_output\": 24");
   expect_fails(evaluate("out/", {}, wide), 4, {"belongs to another model", "'fc1/weights' [19,16]", "[19,24]"});

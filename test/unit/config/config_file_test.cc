@@ -45,6 +45,10 @@ TEST_F(ConfigFile, IncludedFilesComeFirst) {
   EXPECT_EQ(read("run.json"), R"({"solver":{"batchsize":64,"seed":2,"gpu":[3],"display":5},"layers":[{"top":"a"}]})");
   write("less.json", R"({"include": "solver.json", "solver": {"gpu": null, "seed": 3}})");
   EXPECT_EQ(read("less.json"), R"({"solver":{"batchsize":64,"seed":3}})");
+  // Also a field that no file has, as the field of a whole new object.
+  write("none.json", R"({"include": "solver.json", "a": null, "b": {"c": null, "d": {"e": null}}, "f": [null],
+                         "solver": {"gpu": {"g": null}, "h": null}})");
+  EXPECT_EQ(read("none.json"), R"({"solver":{"batchsize":64,"seed":1,"gpu":{}},"b":{"d":{}},"f":[null]})");
   // Later files replace what earlier ones have.
   write("both.json", R"({"include": ["models/wide.json", "solver.json"]})");
   EXPECT_EQ(read("both.json"), R"({"solver":{"batchsize":64,"seed":1,"gpu":[0,1]},"layers":[{"top":"a"}]})");
@@ -78,6 +82,17 @@ TEST_F(ConfigFile, StringsTakeVariablesOfTheEnvironment) {
                  "missing.json");
   write("open.json", R"({"a": "${HOME"})");
   expect_refused(Kind::config, "\"${\" without \"}\"", "open.json");
+  write("nested.json", R"({"a": "${HCTR_TEST_MISSING:-${HCTR_TEST_FOLDER}}"})");
+  expect_refused(Kind::config, "/a: a default is plain text, and \"${HCTR_TEST_MISSING:-${HCTR_TEST_FOLDER}}\" has",
+                 "nested.json");
+}
+
+TEST_F(ConfigFile, EscapedVariablesAreReadAsTheyWere) {
+  Json config(Json::Object{{"n", 3}, {"none", Json()}});
+  for (const char* text : {"${d}", "$${d}", "$$${d}", "a${b}${c", "$5 $ {x}", "${${", ""}) config.set(text, text);
+  config.set("list", Json::Array{Json::Object{{"path", "${d}/x"}}, "${e}"});
+  write("run.json", with_escaped_variables(config).text());
+  EXPECT_EQ(read("run.json"), config.text());
 }
 
 TEST_F(ConfigFile, ChangesSetFieldsByTheirPath) {
