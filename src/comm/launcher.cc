@@ -9,10 +9,11 @@
 namespace hctr {
 namespace {
 
-std::optional<int> number(const Environment& environment, const char* name) {
+template <class Integer = int>
+std::optional<Integer> number(const Environment& environment, const char* name) {
   const std::optional<std::string> text = environment(name);
   if (!text) return std::nullopt;
-  int value = 0;
+  Integer value = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   if (error != std::errc() || end != text->data() + text->size() || value < 0)
     throw Error(Kind::usage, cat("the environment has ", name, "=\"", *text, "\"; expected a number from 0"));
@@ -94,8 +95,9 @@ std::optional<Launch> by_srun(const Environment& environment) {
   for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"})
     if (const auto nodes = environment(name); nodes && launch.address.empty()) launch.address = first_host(*nodes);
   // Jobs that share a host need ports of their own, and all processes of a job the same one.
-  const int job = number(environment, "SLURM_JOB_ID").value_or(0);
-  launch.port = 20000 + (job * 7 + number(environment, "SLURM_STEP_ID").value_or(0)) % 10000;
+  const int64_t job = number<int64_t>(environment, "SLURM_JOB_ID").value_or(0);
+  const int64_t step_number = number<int64_t>(environment, "SLURM_STEP_ID").value_or(0);
+  launch.port = 20000 + static_cast<int>((job % 10000 * 7 + step_number % 10000) % 10000);
   set_meeting_point(environment, launch);
   return launch;
 }

@@ -111,12 +111,12 @@ void Watch::read_from(Peer& peer) {
   try {
     text = peer.socket.receive_text(kMostWatchText, TcpClock::now() + kToSend);
   } catch (const Error&) {
-    peer.left = true;
+    has_left(peer);
     return fail(peer, "has ended before the others: its own messages say why");
   }
   peer.heard = TcpClock::now();
   if (text == kBye) {
-    peer.left = true;
+    has_left(peer);
   } else if (text.starts_with(kFailed)) {
     fail_with(text.substr(kFailed.size()));
   } else if (text.starts_with(kAbort)) {
@@ -124,6 +124,11 @@ void Watch::read_from(Peer& peer) {
     if (const auto known = failure()) print_error(*known);
     std::_Exit(std::atoi(text.c_str() + kAbort.size()));
   }
+}
+
+void Watch::has_left(Peer& peer) {
+  const std::lock_guard lock(sending_);  // the threads that send look at it
+  peer.left = true;
 }
 
 void Watch::fail(const Peer& peer, const std::string& why) {

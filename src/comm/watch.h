@@ -41,6 +41,7 @@ class Watch {
   };
   void run();
   void read_from(Peer&);
+  void has_left(Peer&);
   void fail(const Peer&, const std::string& why);
   void fail_with(const std::string& text);
   void send_to_all(const std::string& text, const Peer* except = nullptr);

@@ -49,7 +49,8 @@ struct ZipEntry {
 
 /// The fields that the two headers of an entry have in common, from the version that is needed to the checksum.
 void add_common(Record& record, uint32_t crc) {
-  record.u16(45).u16(0).u16(0);   // version 4.5, as Zip64 needs; no flags; stored
+  record.u16(45).u16(1 << 11);    // version 4.5, as Zip64 needs; names are UTF-8
+  record.u16(0);                  // stored
   record.u16(0).u16(1 << 5 | 1);  // 1980-01-01, so that equal models give equal files
   record.u32(crc);
 }

@@ -122,10 +122,10 @@ void write_onnx(FileSet& set, const fs::path& path, const OnnxModel& model, int6
   for (const StoredArray& array : model.initializers)
     if (array.bytes() <= most_inline) together += array.bytes();
   if (together > kMostOnnxBytes) most_inline = kSmallBytes;
-  fs::path beside = path;
-  beside += ".data";
+  fs::path data = path;
+  data += ".data";
   AtomicFile& file = set.add(path);
-  Initializers initializers(set, beside, most_inline);
+  Initializers initializers(set, data, most_inline);
   ProtoMessage graph, opset, whole;
   for (const OnnxNode& node : model.graph.nodes()) graph.message(1, node_message(node));
   graph.text(2, "huge_ctr");

@@ -85,6 +85,14 @@ TEST(Launcher, Srun) {
   EXPECT_EQ(launch_of(other)->port, launch->port);
   other["SLURM_JOB_ID"] = "4712";
   EXPECT_NE(launch_of(other)->port, launch->port);
+  // Any number of a job that Slurm makes gives a port: of arrays and federations these are large.
+  for (const char* job : {"306783379", "2147483648", "4294967294", "9223372036854775807"}) {
+    other["SLURM_JOB_ID"] = job;
+    const auto large = launch_of(other);
+    ASSERT_TRUE(large);
+    EXPECT_GE(large->port, 20000) << job;
+    EXPECT_LT(large->port, 30000) << job;
+  }
   other["MASTER_ADDR"] = "10.0.0.7";
   other["MASTER_PORT"] = "1234";
   EXPECT_EQ(launch_of(other)->address, "10.0.0.7");

@@ -56,6 +56,16 @@ TEST(ArrayFiles, NpzIsAnArchiveThatOthersRead) {
       << read.err;
 }
 
+TEST(ArrayFiles, NamesInNpzAreUtf8) {
+  const TemporaryFolder folder;
+  FileSet files;
+  write_npz(files, folder / "a.npz", {stored("größe/重み", {1}, std::vector<float>{1})});
+  files.commit();
+  write_file(folder / "read.py", "import zipfile\nprint(ascii(zipfile.ZipFile('a.npz').namelist()))\n");
+  const Outcome read = run_program("/usr/bin/env", {"python3", "read.py"}, folder.path());
+  EXPECT_EQ(read.out, "['gr\\xf6\\xdfe/\\u91cd\\u307f.npy']\n") << read.err;
+}
+
 TEST(ArrayFiles, SafetensorsSaysWhereEachArrayIs) {
   const TemporaryFolder folder;
   FileSet files;
