@@ -108,7 +108,7 @@ std::vector<ColumnStatistics> select_statistics(const DataSection& section, cons
   if (!missing.empty())
     throw Error(Kind::data, cat(of, " has no mean and standard deviation of ", missing,
                                 ", which \"standardize\" takes from the model: it was trained without, or its "
-                                "manifest is not there; \"mean\" and \"std\" beside \"transform\" state them"));
+                                "manifest is not there; give \"mean\" and \"std\" next to \"transform\""));
   return all;
 }
 
