@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "base/error.h"
 #include "data/parquet/parquet_file.h"
 #include "data/parquet/parquet_values.h"
 #include "prepare/init/column_facts.h"
@@ -10,7 +9,6 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kSplitGroupRows = 128 << 10;
 constexpr size_t kMostColumnBytes = 256 << 20;  // offsets of texts have 32 bits
 
 void push_bit(std::vector<uint8_t>& bits, int64_t at, bool bit) {
@@ -69,8 +67,7 @@ ParquetValues ParquetColumnRows::values() const {
           .text = field_.type == ParquetType::text ? text_.data() : nullptr};
 }
 
-ParquetSplitWriter::ParquetSplitWriter(AtomicFile& file, const std::vector<ParquetField>& fields, size_t label)
-    : file_(file) {
+ParquetSplitWriter::ParquetSplitWriter(AtomicFile& file, const std::vector<ParquetField>& fields, size_t label) {
   names_.reserve(fields.size());  // the fields below point to them
   std::vector<ParquetField> written;
   for (const ParquetField& field : fields) {
@@ -78,23 +75,11 @@ ParquetSplitWriter::ParquetSplitWriter(AtomicFile& file, const std::vector<Parqu
     written.push_back({names_.back().c_str(), field.type, field.list, "", true});
     columns_.emplace_back(written.back(), columns_.size() == label);
   }
-  const ParquetSink sink{this, [](void* self, const void* bytes, int64_t count) {
-                           auto* const mine = static_cast<ParquetSplitWriter*>(self);
-                           try {
-                             mine->file_.write(bytes, static_cast<size_t>(count));
-                             return true;
-                           } catch (...) {  // exceptions must not cross Arrow
-                             mine->failure_ = std::current_exception();
-                             return false;
-                           }
-                         }};
-  ParquetWriter* made = nullptr;
-  expect_done(parquet_plugin().create(written.data(), static_cast<int64_t>(written.size()), 1, sink, &made));
-  writer_.reset(made);
+  output_ = std::make_unique<ParquetOutput>(file, written);
 }
 
 void ParquetSplitWriter::add(const std::vector<ParquetValues>& columns, int64_t row) {
-  bool full = ++rows_ == kSplitGroupRows;
+  bool full = ++rows_ == kParquetGroupRows;
   for (size_t c = 0; c < columns_.size(); ++c) {
     columns_[c].add(columns[c], row);
     full = full || columns_[c].bytes() > kMostColumnBytes;
@@ -106,19 +91,14 @@ void ParquetSplitWriter::write_group() {
   if (rows_ == 0) return;
   std::vector<ParquetValues> values;
   for (const ParquetColumnRows& column : columns_) values.push_back(column.values());
-  expect_done(writer_->write(values.data(), rows_));
+  output_->write(values, rows_);
   for (ParquetColumnRows& column : columns_) column.clear();
   rows_ = 0;
 }
 
 void ParquetSplitWriter::finish() {
   write_group();
-  expect_done(writer_->finish());
-}
-
-void ParquetSplitWriter::expect_done(const char* problem) {
-  if (failure_) std::rethrow_exception(failure_);
-  if (problem) throw Error(Kind::io, cat("cannot write '", file_.path().string(), "': ", problem));
+  output_->finish();
 }
 
 }  // namespace hctr

@@ -1,13 +1,12 @@
 // Writes chosen rows of Parquet columns to a file of the same columns.
 #pragma once
 
-#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/files.h"
-#include "data/parquet/parquet_plugin.h"
+#include "data/parquet/parquet_output.h"
 
 namespace hctr {
 
@@ -48,14 +47,11 @@ class ParquetSplitWriter {
 
  private:
   void write_group();
-  void expect_done(const char* problem);
 
-  AtomicFile& file_;
   std::vector<std::string> names_;
   std::vector<ParquetColumnRows> columns_;
   int64_t rows_ = 0;
-  std::exception_ptr failure_;
-  std::unique_ptr<ParquetWriter> writer_;  // declared last: its destructor may write
+  std::unique_ptr<ParquetOutput> output_;
 };
 
 }  // namespace hctr
