@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "base/standard_streams.h"
 
 namespace hctr {
 
@@ -21,11 +22,11 @@ InitCommand::InitCommand(CommandLine& app) {
       .type_name("COLUMN")
       .comma_separated();
   app.add_word("--template", options_.model,
-               {{"wdl", InitModel::wide_deep},
-                {"deepfm", InitModel::deepfm},
-                {"dcn", InitModel::dcn},
-                {"dlrm", InitModel::dlrm},
-                {"din", InitModel::din}},
+               {{template_word(InitModel::wide_deep), InitModel::wide_deep},
+                {template_word(InitModel::deepfm), InitModel::deepfm},
+                {template_word(InitModel::dcn), InitModel::dcn},
+                {template_word(InitModel::dlrm), InitModel::dlrm},
+                {template_word(InitModel::din), InitModel::din}},
                "Of --init: the model; left out: wdl");
 }
 
@@ -35,9 +36,12 @@ int InitCommand::run(const std::string& eval, const std::string& out) {
   if (!positive_.empty()) options_.positive = positive_;
   options_.eval = eval;
   options_.out = out == "-" ? "" : out;
-  const InitResult result = init(options_);
+  const auto write_config = [](const std::string& config) {
+    std::cout << config;
+    flush_standard_output();
+  };
+  const InitResult result = init(options_, options_.out.empty() ? WriteConfig(write_config) : WriteConfig());
   for (const std::string& line : result.report) std::cerr << printable(line) << "\n";
-  if (options_.out.empty()) std::cout << result.config;
   return 0;
 }
 

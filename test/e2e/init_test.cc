@@ -1,5 +1,6 @@
 // huge_ctr --init: from a table to a model that is trained, measured and used, with no hand edit; and what it refuses.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -235,6 +236,9 @@ TEST_F(InitTable, ReadsParquet) {
   EXPECT_NE(done.err.find("  row: left out: id"), std::string::npos) << done.err;
   EXPECT_NE(done.err.find("  score: number"), std::string::npos) << done.err;
   EXPECT_NE(done.err.find("  city: category"), std::string::npos) << done.err;
+  expect_refusal({"--label", "label", "--positive", "0"}, 2,
+                 "--positive 0: of the fractions in label 'label' only the larger number can be positive",
+                 "scores.parquet");
   const Outcome trained = huge_ctr({"--train", "second.json", "--run-dir", "second", "--device", "cpu", "--strict"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const Outcome measured = huge_ctr({"--eval", "second.json", "--model", "second", "--device", "cpu"});
@@ -280,6 +284,88 @@ TEST_F(InitTable, LeavesOutColumnsThatAreNamed) {
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_NE(done.err.find("  city: left out: by --leave-out"), std::string::npos) << done.err;
   EXPECT_EQ(read_file(folder_ / "c.json").find("city"), std::string::npos);
+}
+
+TEST_F(InitTable, RefusesWhatCanBeReadOnceOnly) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe.csv").c_str(), 0600), 0);
+  write_file(folder_ / "data.csv", mixed_table(300));
+  expect_refusal({"--label", "bought"}, 2, "'pipe.csv' is a pipe or a device, and --init reads the rows several times",
+                 "pipe.csv");
+  expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "pipe.csv"}, 2,
+                 "'pipe.csv' of --eval is a pipe or a device");
+  expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "."}, 2, "'.' of --eval is a folder");
+}
+
+TEST_F(InitTable, BlanksAroundLabelsAreDroppedWhereverTheyBegin) {
+  std::string rows = mixed_table(1000);
+  for (size_t at = rows.size() / 2; (at = rows.find(",yes\n", at)) != rows.npos;) rows.replace(at, 5, ",yes ");
+  write_file(folder_ / "data.csv", rows);
+  ASSERT_EQ(init({"--label", "bought", "--positive", "yes", "--out", "c.json"}).exit_code, 0);
+  EXPECT_NE(read_file(folder_ / "c.json").find("\"trim\": true"), std::string::npos) << read_file(folder_ / "c.json");
+}
+
+TEST_F(InitTable, OddValuesInHeldOutRowsStopNoEvaluation) {
+  const std::string more = [] {
+    std::string rows;
+    for (int r = 0; r < 100; ++r) rows += cat(r, ",1,30,\"town 1, north\",abc,t1,1,1,2026-01-11,a,no\n");
+    return rows;
+  }();
+  write_file(folder_ / "data.csv", mixed_table(300) + more);
+  ASSERT_EQ(init({"--label", "bought", "--positive", "yes", "--out", "which.json"}).exit_code, 0);
+  const std::string held_out = read_file(folder_ / "which.eval.csv");
+  const size_t odd = held_out.find(",abc,"), begin = held_out.rfind('\n', odd) + 1;
+  ASSERT_NE(odd, held_out.npos);
+  const std::string row = held_out.substr(begin, held_out.find('\n', odd) + 1 - begin);
+  write_file(folder_ / "data.csv", mixed_table(600) + row + with_change(row, "abc", "?"));
+  write_file(folder_ / "plain.csv", mixed_table(600));
+  // Held out from the table, or given as rows to evaluate on, in which others are bad.
+  write_file(folder_ / "rest.csv", mixed_table(100, 5000) + row + "1,2,3\n" + with_change(row, ",no\n", ",NA\n"));
+  const Outcome split = init({"--label", "bought", "--positive", "yes", "--out", "split.json"});
+  const Outcome given =
+      init({"--label", "bought", "--positive", "yes", "--eval", "rest.csv", "--out", "given.json"}, "plain.csv");
+  for (const Outcome* done : {&split, &given}) {
+    EXPECT_EQ(done->exit_code, 0) << done->err;
+    EXPECT_NE(done->err.find("values are numbers, but not 'abc' of a row to evaluate on"), std::string::npos)
+        << done->err;
+  }
+  EXPECT_NE(given.err.find("1 bad rows to evaluate on are skipped: 'rest.csv' line 103: expected 11 cells, found 3"),
+            std::string::npos)
+      << given.err;
+  EXPECT_NE(given.err.find("1 rows to evaluate on without a label are skipped"), std::string::npos) << given.err;
+  for (const std::string name : {"split", "given"}) {
+    const Outcome trained =
+        huge_ctr({"--train", name + ".json", "--run-dir", name, "--max-iter", "40", "--device", "cpu", "--strict"});
+    EXPECT_EQ(trained.exit_code, 0) << name << "\n" << trained.err;
+  }
+}
+
+TEST_F(InitTable, LabelsThatAreNotUtf8AreRefused) {
+  std::string text = "a,y\n";
+  for (int r = 0; r < 300; ++r) text += cat(r % 7, ",", r % 3 == 0 ? "gr\xfcn" : "rot", "\n");
+  write_file(folder_ / "data.csv", text);
+  expect_refusal({"--label", "y", "--positive", "gr\xfcn"}, 4, "label 'y': its name or value is not UTF-8");
+}
+
+TEST_F(InitTable, TheCommandThatItProposesCanBeTyped) {
+  write_file(folder_ / "my data.csv", mixed_table(300));
+  const Outcome done =
+      init({"--label", "bought", "--template", "dcn", "--leave-out", "item,city", "--out", "it's.json"}, "my data.csv");
+  EXPECT_NE(done.err.find("\n  huge_ctr --init 'my data.csv' --label bought --template dcn --leave-out item,city --out "
+                          R"('it'\''s.json' --positive yes)"),
+            std::string::npos)
+      << done.err;
+}
+
+TEST_F(InitTable, AFullStandardOutputLeavesNoFiles) {
+  write_file(folder_ / "data.csv", mixed_table(300));
+  const Outcome done =
+      run_program("/bin/sh",
+                  {"-c", "PATH=" + bin_dir().string() +
+                             ":$PATH; huge_ctr --init data.csv --label bought --positive yes > /dev/full"},
+                  folder_.path());
+  EXPECT_EQ(done.exit_code, 5) << done.err;
+  EXPECT_NE(done.err.find("cannot write the standard output"), std::string::npos) << done.err;
+  EXPECT_EQ(files(), 1U);
 }
 
 TEST_F(InitTable, ReplacesNothing) {

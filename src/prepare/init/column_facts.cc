@@ -79,6 +79,20 @@ void ColumnFacts::add(std::string_view cell) {
   add_text(text);
 }
 
+void ColumnFacts::check(std::string_view cell) {
+  const std::string_view text = without_blanks(cell);
+  padded += text.size() != cell.size();
+  if (text.empty()) return;
+  if (is_missing_mark(text)) {
+    ++marks[std::string(text)];
+    return;
+  }
+  held_out_not_keys += !is_integer_text(text);
+  double number = 0;
+  if (read_number(text, number)) return;
+  if (held_out_words++ == 0) held_out_word = text.substr(0, 40);
+}
+
 void ColumnFacts::add_text(std::string_view text) {
   const uint64_t hash = text_hash(text, 0);
   distinct_.add(static_cast<int64_t>(hash));

@@ -50,6 +50,8 @@ class ColumnFacts {
  public:
   /// A cell of a text, or a value of a Parquet column as text. Blanks around it are not part of it.
   void add(std::string_view cell);
+  /// A cell of a row to evaluate on: only what decides whether it can be read like the others.
+  void check(std::string_view cell);
   /// A row of a list column: its values, one by one, then the end of the row.
   void add_item(std::string_view item);
   void end_list();
@@ -59,8 +61,8 @@ class ColumnFacts {
   bool fractions = false;   ///< a Parquet column of floats, which has no keys
   int64_t rows = 0;
   int64_t empty = 0;                     ///< rows without a value, marks included
-  int64_t padded = 0;                    ///< cells with blanks around them
-  std::map<std::string, int64_t> marks;  ///< texts that mean a missing value, and how many
+  int64_t padded = 0;                    ///< cells with blanks around them, also in rows to evaluate on
+  std::map<std::string, int64_t> marks;  ///< texts that mean a missing value, and how many, also there
   int64_t numbers = 0, integers = 0;     ///< of the values; a number like 4.0 is an integer, too
   int64_t negative = 0;
   int64_t leading_zeros = 0;  ///< of the integers
@@ -68,10 +70,13 @@ class ColumnFacts {
   int64_t words = 0;          ///< of all values together
   int64_t rising = 0;         ///< numbers larger than the one before by one
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
-  Moments plain, logs;     ///< of the numbers, and of ln(1 + max(x, 0))
-  std::string no_number;   ///< the first value that is none
-  bool is_list = false;    ///< a list column of Parquet
-  int64_t most_items = 0;  ///< of such a column
+  Moments plain, logs;            ///< of the numbers, and of ln(1 + max(x, 0))
+  std::string no_number;          ///< the first value that is none
+  int64_t held_out_words = 0;     ///< values to evaluate on that are no numbers
+  int64_t held_out_not_keys = 0;  ///< values to evaluate on that are no integers of at least 0
+  std::string held_out_word;      ///< the first of them that is no number
+  bool is_list = false;           ///< a list column of Parquet
+  int64_t most_items = 0;         ///< of such a column
   int64_t integer_items = 0, items = 0;
   std::array<ListFacts, kListSeparators.size()> lists;  ///< by separator
 

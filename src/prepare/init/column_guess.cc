@@ -125,7 +125,8 @@ class Guesser {
   }
   bool leave_out(const std::string& why) { return decide(GuessedKind::left_out, "left out: " + why); }
   bool category(const std::string& why) {
-    guess_.integers = facts_.integers == facts_.values() && facts_.negative == 0 && facts_.leading_zeros == 0;
+    guess_.integers = facts_.integers == facts_.values() && facts_.negative == 0 && facts_.leading_zeros == 0 &&
+                      facts_.held_out_not_keys == 0;
     return decide(GuessedKind::category, "category: " + why);
   }
 
@@ -150,7 +151,7 @@ class Guesser {
   }
 
   bool all_numbers() {
-    if (facts_.numbers < facts_.values()) return false;
+    if (facts_.numbers < facts_.values() || facts_.held_out_words > 0) return false;
     const bool whole = facts_.integers == facts_.values();
     if (const std::string unit = whole ? unit_of_time(facts_) : "";
         !unit.empty() && (named_as_time_ || distinct_ > kMostNumberKeys))
@@ -222,8 +223,9 @@ class Guesser {
 
   /// Says so where most values are numbers and some are not: the user may want to mend these.
   std::string but_numbers() const {
-    if (2 * facts_.numbers < facts_.values()) return {};
-    return cat("; ", facts_.numbers, " of ", facts_.values(), " values are numbers, but not '", facts_.no_number, "'");
+    if (2 * facts_.numbers < facts_.values() || (facts_.no_number.empty() && facts_.held_out_word.empty())) return {};
+    return cat("; ", facts_.numbers, " of ", facts_.values(), " values are numbers, but not '",
+               facts_.no_number.empty() ? facts_.held_out_word + "' of a row to evaluate on" : facts_.no_number + "'");
   }
 
   const ColumnFacts& facts_;

@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "config/problems.h"
 #include "data/io/set_files.h"
+#include "data/text_values.h"
 #include "prepare/init/column_guess.h"
 #include "prepare/init/init_config.h"
 #include "prepare/init/parquet_pass.h"
@@ -39,9 +40,14 @@ std::string bare_name(const fs::path& data) {
 }
 
 std::string command_of(const InitOptions& options) {
-  return cat("huge_ctr --init ", options.data, " --label ", options.label,
-             options.eval.empty() ? "" : cat(" --eval ", options.eval),
-             options.out.empty() ? "" : cat(" --out ", options.out));
+  std::string columns;
+  for (const std::string& column : options.leave_out) columns += (columns.empty() ? "" : ",") + column;
+  const auto with = [](const char* option, const std::string& word) {
+    return word.empty() ? "" : cat(" ", option, " ", quoted_word(word));
+  };
+  return cat("huge_ctr", with("--init", options.data), with("--label", options.label), with("--eval", options.eval),
+             options.model == InitModel::wide_deep ? "" : with("--template", template_word(options.model)),
+             with("--leave-out", columns), with("--out", options.out));
 }
 
 void expect_none(const std::string& path) {
@@ -50,28 +56,34 @@ void expect_none(const std::string& path) {
               cat("'", path, "' exists already and is not replaced; remove it, or name another config with --out"));
 }
 
-/// Whether a config can name the column: JSON is UTF-8.
-bool can_be_named(const std::string& column) {
-  const Json read = Json::parse(Json(column).text(), "name");
-  return *read.string() == column;
+/// `of`: " of --eval", or nothing. Errors: Error(usage) for what can be read once only.
+void expect_to_be_read_again(const fs::path& path, const char* of = "") {
+  if (!fs::exists(path)) throw Error(Kind::io, cat("cannot open '", path.string(), "'", of, ": there is no such file"));
+  if (fs::is_directory(path))
+    throw Error(Kind::usage, cat("'", path.string(), "'", of,
+                                 " is a folder; name one file, or a list of files: the number of files in the first "
+                                 "line, then a path a line"));
+  if (!fs::is_regular_file(path))
+    throw Error(Kind::usage, cat("'", path.string(), "'", of,
+                                 " is a pipe or a device, and --init reads the rows several times: name a file"));
+}
+
+/// Whether a config can name a column or a text: JSON is UTF-8.
+bool can_be_named(const std::string& text) {
+  const Json read = Json::parse(Json(text).text(), "name");
+  return *read.string() == text;
 }
 
 class Initializer {
  public:
   explicit Initializer(const InitOptions& options) : options_(options) {
-    if (!fs::exists(options.data))
-      throw Error(Kind::io, cat("cannot open '", options.data, "': there is no such file"));
-    if (fs::is_directory(options.data))
-      throw Error(Kind::usage, cat("'", options.data,
-                                   "' is a folder; name one file, or a list of files: the number of files in the first "
-                                   "line, then a path a line"));
-    if (!options.eval.empty() && !fs::exists(options.eval))
-      throw Error(Kind::io, cat("cannot open '", options.eval, "' of --eval: there is no such file"));
+    expect_to_be_read_again(options.data);
+    if (!options.eval.empty()) expect_to_be_read_again(options.eval, " of --eval");
     parquet_ = is_parquet(options.data);
     choose_paths();
   }
 
-  InitResult init() {
+  InitResult init(const WriteConfig& write_config) {
     look_at_start();
     SplitFiles split;
     if (options_.eval.empty()) {
@@ -82,12 +94,14 @@ class Initializer {
                      : read_text_table(texts_, *plan_.layout, options_, split);
     expect_few_bad_rows(pass_);
     expect_rows();
+    if (!parquet_ && !options_.eval.empty()) read_eval_text(options_.eval, *plan_.layout, options_, pass_);
     decide();
     InitResult result;
     result.config = init_config(plan_);
     report(result);
     if (!options_.out.empty()) files_.add(options_.out).write(result.config);
     for (AtomicFile& file : files_.files()) file.finish();
+    if (write_config) write_config(result.config);
     files_.commit();
     return result;
   }
@@ -112,6 +126,7 @@ class Initializer {
   void look_at_start() {
     if (parquet_) return;
     texts_ = text_files(options_.data, Log::to_stderr());
+    for (const fs::path& file : texts_) expect_to_be_read_again(file);
     const std::string start = start_of_text(texts_[0]);
     plan_.layout = in_context([&] { return cat("reading '", texts_[0].string(), "'"); },
                               [&] { return guess_layout(start, options_.label); });
@@ -154,15 +169,34 @@ class Initializer {
     expect_columns_to_leave_out();
     plan_.model = options_.model;
     plan_.label = choose_label(options_.label, pass_.labels, options_.positive, command_of(options_));
+    expect_label_of_config();
     plan_.train_rows = pass_.train_rows;
     plan_.eval_rows = pass_.eval_rows;
     plan_.snapshot_prefix = cat("runs/", fs::path(paths_.stem).filename().string(), "_model/");
-    plan_.skip_bad_rows = !options_.eval.empty() && (pass_.bad_rows > 0 || pass_.without_label > 0);
+    plan_.skip_bad_rows = !options_.eval.empty() && (pass_.bad_rows > 0 || pass_.without_label > 0 ||
+                                                     pass_.eval_bad_rows > 0 || pass_.eval_without_label > 0);
     for (size_t i = 0; i < pass_.columns.size(); ++i)
       if (i != pass_.label_column) add_guess(i);
+    if (plan_.layout && pass_.facts[pass_.label_column].padded > 0) plan_.layout->grammar.trim = true;
     choose_missing();
     if (options_.model == InitModel::din) choose_items();
     if (!options_.eval.empty()) check_eval();
+  }
+
+  /// The label can be read as the config says, in every row.
+  void expect_label_of_config() const {
+    const LabelChoice& label = plan_.label;
+    if (!can_be_named(label.column) || !can_be_named(label.text.value_or("")))
+      throw Error(Kind::data,
+                  cat("label '", label.column, "': its name or value is not UTF-8; save the table as UTF-8"));
+    if (parquet_ && pass_.facts[pass_.label_column].fractions && label.text)
+      throw Error(Kind::usage, cat("--positive ", *options_.positive, ": of the fractions in label '", label.column,
+                                   "' only the larger number can be positive; store the label as integers"));
+    if (label.text || pass_.held_out_labels.numbers == pass_.held_out_labels.rows) return;
+    for (const auto& [text, rows] : pass_.held_out_labels.counts)
+      if (double number = 0; !read_number(text, number))
+        throw Error(Kind::data, cat("label '", label.column, "' has the value '", text.substr(0, 40), "' in ", rows,
+                                    rows == 1 ? " row" : " rows", ", and numbers in all others"));
   }
 
   void add_guess(size_t i) {
@@ -233,9 +267,9 @@ class Initializer {
       if (list.kind != GuessedKind::list || !list.integers) continue;
       for (size_t i = 0; i < plan_.columns.size(); ++i) {
         const ColumnGuess& item = plan_.columns[i];
-        const bool integers =
-            item.integers || (item.kind == GuessedKind::number_and_category &&
-                              facts_of(i).integers == facts_of(i).values() && facts_of(i).negative == 0);
+        const bool integers = item.integers || (item.kind == GuessedKind::number_and_category &&
+                                                facts_of(i).integers == facts_of(i).values() &&
+                                                facts_of(i).negative == 0 && facts_of(i).held_out_not_keys == 0);
         if (item.kind == GuessedKind::list || !item.is_slot() || !integers) continue;
         const size_t separator = list.separator == 0 ? 0 : separator_index(list.separator);
         const double share = facts_of(i).share_in(facts_of(l), separator);
@@ -278,6 +312,10 @@ class Initializer {
     const char* const skipped = options_.eval.empty() ? "left out" : "skipped in training";
     if (pass_.bad_rows > 0) say(cat(pass_.bad_rows, " bad rows are ", skipped, ": ", pass_.first_bad));
     if (pass_.without_label > 0) say(cat(pass_.without_label, " rows without a label are ", skipped));
+    if (pass_.eval_bad_rows > 0)
+      say(cat(pass_.eval_bad_rows, " bad rows to evaluate on are skipped: ", pass_.first_bad_eval));
+    if (pass_.eval_without_label > 0)
+      say(cat(pass_.eval_without_label, " rows to evaluate on without a label are skipped"));
     if (options_.eval.empty())
       say(cat("rows: ", pass_.train_rows, " to train on in ", paths_.train, ", ", pass_.eval_rows,
               " to evaluate on in ", paths_.eval, "; a row's own bytes decide"));
@@ -286,7 +324,7 @@ class Initializer {
     const InitSchedule schedule = schedule_of(plan_);
     say(cat("model: ", name_of(plan_.model), ", at most ", schedule.epochs, schedule.epochs == 1 ? " pass" : " passes",
             " in batches of ", schedule.batch, "; the model of the best evaluation is kept"));
-    say(cat("now: huge_ctr --train ", options_.out.empty() ? "CONFIG" : options_.out));
+    say(cat("now: huge_ctr --train ", options_.out.empty() ? "CONFIG" : quoted_word(options_.out)));
   }
 
   const InitOptions& options_;
@@ -300,6 +338,8 @@ class Initializer {
 
 }  // namespace
 
-InitResult init(const InitOptions& options) { return Initializer(options).init(); }
+InitResult init(const InitOptions& options, const WriteConfig& write_config) {
+  return Initializer(options).init(write_config);
+}
 
 }  // namespace hctr

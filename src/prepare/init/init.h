@@ -2,6 +2,7 @@
 // model.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,10 +26,14 @@ struct InitResult {
   std::vector<std::string> report;  ///< a line for each column and file: what was decided, and why
 };
 
-/// Reads the data once. Without `eval` it writes the rows for training and those held out to two files beside `out`, or
-/// into the working folder: which row is held out follows from its bytes alone. Files appear together, when all are
-/// complete, and none replaces another. Errors: Error(usage) for a label, positive label or model that the data do not
-/// fit, saying what would; Error(io); Error(data) for data that cannot be read or learned from.
-InitResult init(const InitOptions&);
+using WriteConfig = std::function<void(const std::string& config)>;
+
+/// Reads every row once, and the start of the data more often. Without `eval` it writes the rows for training and those
+/// held out to two files in the folder of `out`, or into the working folder: which row is held out follows from its
+/// bytes alone. Files appear together, when all are complete, and none replaces another. `write_config` is called
+/// before: what it throws leaves no file. Errors: Error(usage) for a label, positive label or model that the data do
+/// not fit, saying what would, and for data that are no files; Error(io); Error(data) for data that cannot be read or
+/// learned from.
+InitResult init(const InitOptions&, const WriteConfig& write_config = {});
 
 }  // namespace hctr

@@ -12,16 +12,6 @@
 namespace hctr {
 namespace {
 
-/// As a word of a shell.
-std::string quoted_word(const std::string& text) {
-  const bool plain =
-      std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '.' || c == '_'; });
-  if (plain && !text.empty()) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
 bool all_numbers(const LabelFacts& facts) { return facts.numbers == facts.rows; }
 
 double number_of(const std::string& text) {
@@ -75,6 +65,16 @@ std::optional<std::string> find_value(const LabelFacts& facts, const std::string
 std::string in_percent(double share) { return cat(std::round(share * 1000) / 10, " %"); }
 
 }  // namespace
+
+std::string quoted_word(const std::string& text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("._/-+,:").find(static_cast<char>(c)) != std::string_view::npos;
+  });
+  if (plain && !text.empty()) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
 
 void LabelFacts::add(std::string_view text) {
   ++rows;

@@ -11,6 +11,9 @@
 
 namespace hctr {
 
+/// A text as a word of a shell: in quotes unless it needs none.
+std::string quoted_word(const std::string& text);
+
 /// Values of a label column, one after the other.
 class LabelFacts {
  public:

@@ -234,4 +234,20 @@ const char* name_of(InitModel model) {
   return "";
 }
 
+const char* template_word(InitModel model) {
+  switch (model) {
+    case InitModel::wide_deep:
+      return "wdl";
+    case InitModel::deepfm:
+      return "deepfm";
+    case InitModel::dcn:
+      return "dcn";
+    case InitModel::dlrm:
+      return "dlrm";
+    case InitModel::din:
+      return "din";
+  }
+  return "";
+}
+
 }  // namespace hctr

@@ -21,5 +21,7 @@ struct ModelInputs {
 Json::Array model_layers(InitModel, const ModelInputs&);
 /// "Wide & Deep", "DLRM", ...
 const char* name_of(InitModel);
+/// The word of --template: "wdl", "dlrm", ...
+const char* template_word(InitModel);
 
 }  // namespace hctr

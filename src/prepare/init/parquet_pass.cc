@@ -174,6 +174,8 @@ class ParquetTableReader {
     if (eval_ && is_held_out(hash_of(values, row))) {
       ++pass_.eval_rows;
       pass_.held_out_labels.add(label);
+      for (size_t c = 0; c < fields_.size(); ++c)
+        if (c != label_) check_value(fields_[c], values[c], row, pass_.facts[read_[c]]);
       return eval_->add(values, row);
     }
     ++pass_.train_rows;
@@ -192,6 +194,12 @@ class ParquetTableReader {
     const bool finite = has_number_or_text(field, values, row);
     facts.not_finite += !finite && has_value(values, row);
     facts.add(finite ? text_of(field, values, row, memory) : std::string_view());
+  }
+
+  /// Of a column of numbers all values are.
+  static void check_value(const ParquetField& field, const ParquetValues& values, int64_t row, ColumnFacts& facts) {
+    char memory[24];
+    if (!field.list && has_number_or_text(field, values, row)) facts.check(text_of(field, values, row, memory));
   }
 
   uint64_t hash_of(const std::vector<ParquetValues>& values, int64_t row) const {

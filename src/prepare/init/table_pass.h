@@ -14,7 +14,8 @@
 
 namespace hctr {
 
-/// What is known after the pass. Columns and label are those of the rows to train on.
+/// What is known after the pass. Columns and label are those of the rows to train on; of those to evaluate on it is
+/// only known whether they can be read like these.
 struct TablePass {
   std::vector<std::string> columns;  ///< of the table, the label's among them
   std::vector<ColumnFacts> facts;    ///< [columns]
@@ -23,6 +24,8 @@ struct TablePass {
   int64_t train_rows = 0, eval_rows = 0;
   int64_t without_label = 0, bad_rows = 0;  ///< rows that are in neither
   std::string first_bad;
+  int64_t eval_without_label = 0, eval_bad_rows = 0;  ///< the same of a file of rows to evaluate on
+  std::string first_bad_eval;
   std::set<std::string> label_marks;  ///< texts of labels that mean none
 };
 

@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "config/problems.h"
 #include "data/text_values.h"
+#include "prepare/init/column_facts.h"
+#include "prepare/init/label_guess.h"
 
 namespace hctr {
 namespace {
@@ -96,6 +98,26 @@ bool looks_like_header(const Record& first, const std::string& label) {
   return different && std::none_of(first.begin(), first.end(), is_numeric);
 }
 
+/// Errors: Error(usage) where a label that is a column's number makes a row of what looks like names: no cell of the
+/// first record is a number, and all others of some column are.
+void expect_no_names(const std::vector<Record>& records, const std::string& label) {
+  const Record& first = records[0];
+  if (!is_column_number(label, first.size()) || std::any_of(first.begin(), first.end(), is_numeric)) return;
+  for (size_t c = 0; c < first.size(); ++c) {
+    size_t numbers = 0, others = 0;
+    for (size_t r = 1; r < records.size(); ++r) {
+      if (c >= records[r].size() || records[r][c].empty() || is_missing_mark(records[r][c])) continue;
+      ++(is_numeric(records[r][c]) ? numbers : others);
+    }
+    if (numbers == 0 || others > 0 || is_missing_mark(first[c])) continue;
+    int64_t column = 0;
+    read_integer(label, column);
+    throw Error(Kind::usage,
+                cat("--label ", label, ": the first line has names above numbers; name the column: --label ",
+                    quoted_word(first[static_cast<size_t>(column - 1)])));
+  }
+}
+
 void expect_text(std::string_view start) {
   if (start.starts_with("PK\x03\x04"))
     throw Error(Kind::data, "it is a spreadsheet or another zip file; save the table as CSV, or unpack it");
@@ -141,6 +163,7 @@ TextLayout guess_layout(std::string_view start, const std::string& label) {
                     .grammar = grammar_of(best.delimiter, best.quote, plain.records != trimmed.records)};
   const Record& first = trimmed.records[0];
   layout.header = looks_like_header(first, label);
+  if (!layout.header) expect_no_names(trimmed.records, label);
   if (layout.header)
     layout.columns = first;
   else

@@ -58,6 +58,18 @@ void write_record(AtomicFile* file, std::string_view record) {
   file->write("\n");
 }
 
+TextLayout layout_of_eval(const fs::path& path, const std::string& label) {
+  return in_context([&] { return cat("reading '", path.string(), "' of --eval"); },
+                    [&] { return guess_layout(start_of_text(path), label); });
+}
+
+void expect_same_layout(const fs::path& path, const TextLayout& own, const TextLayout& layout) {
+  if (own.header == layout.header && own.delimiter == layout.delimiter) return;
+  throw Error(Kind::data, cat("'", path.string(),
+                              "' of --eval is laid out in another way than the training rows: both need the same "
+                              "separator, and a header or none"));
+}
+
 }  // namespace
 
 std::string start_of_text(const fs::path& path) {
@@ -117,6 +129,7 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& 
         return;
       }
       const std::string_view text = without_blanks(cells[pass.label_column]);
+      pass.facts[pass.label_column].padded += text.size() != cells[pass.label_column].size();
       if (is_missing_label(text, options.positive)) {
         ++pass.without_label;
         if (!text.empty()) pass.label_marks.emplace(text);
@@ -125,6 +138,8 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& 
       if (split.eval && is_held_out(text_hash(record, kHoldOutSeed))) {
         ++pass.eval_rows;
         pass.held_out_labels.add(text);
+        for (size_t i = 0; i < cells.size(); ++i)
+          if (i != pass.label_column) pass.facts[i].check(cells[i]);
         return write_record(split.eval, record);
       }
       ++pass.train_rows;
@@ -140,18 +155,55 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& 
   return pass;
 }
 
+void read_eval_text(const fs::path& path, const TextLayout& layout, const InitOptions& options, TablePass& pass) {
+  const TextLayout own = layout_of_eval(path, options.label);
+  expect_same_layout(path, own, layout);
+  std::vector<size_t> places;  // of the file's columns among those to train on
+  for (const std::string& column : own.columns) places.push_back(column_index(pass.columns, column));
+  const size_t label = column_index(own.columns, options.label);
+  int64_t& padded = pass.facts[pass.label_column].padded;
+  padded += own.grammar.trim;
+  TextGrammar grammar = layout.grammar;
+  grammar.trim = grammar.trim || own.grammar.trim;
+  const bool number_labels = pass.labels.numbers == pass.labels.rows;
+  bool header = own.header;
+  Progress progress("Looking at the rows to evaluate on", "bytes", stream_bytes(path));
+  const auto check_row = [&](std::string_view, std::span<const std::string_view> cells, const std::string& problem,
+                             const auto& line) {
+    if (std::exchange(header, false)) return;
+    std::string wrong = problem;
+    if (wrong.empty() && cells.size() != own.columns.size())
+      wrong = cat("expected ", own.columns.size(), " cells, found ", cells.size());
+    const std::string_view text = wrong.empty() ? without_blanks(cells[label]) : std::string_view();
+    const bool missing = wrong.empty() && is_missing_label(text, options.positive);
+    double number = 0;
+    if (wrong.empty() && !missing && number_labels && !read_number(text, number))
+      wrong = cat("the label is '", text.substr(0, 40), "', not a number");
+    if (!wrong.empty()) {
+      if (pass.eval_bad_rows++ == 0) pass.first_bad_eval = cat("'", path.string(), "' line ", line(), ": ", wrong);
+      return;
+    }
+    padded += text.size() != cells[label].size();
+    if (missing) {
+      ++pass.eval_without_label;
+      if (!text.empty()) pass.label_marks.emplace(text);
+      return;
+    }
+    for (size_t i = 0; i < cells.size(); ++i)
+      if (i != label && places[i] < pass.facts.size()) pass.facts[places[i]].check(cells[i]);
+  };
+  for_each_record(path, grammar, [&](int64_t done) { progress.update(done); }, check_row);
+  progress.finish();
+}
+
 void check_eval_text(const fs::path& path, const TextLayout& layout, const std::vector<std::string>& used,
                      const LabelChoice& choice, const LabelFacts& labels) {
-  const TextLayout own = in_context([&] { return cat("reading '", path.string(), "' of --eval"); },
-                                    [&] { return guess_layout(start_of_text(path), choice.column); });
+  const TextLayout own = layout_of_eval(path, choice.column);
   for (const std::string& column : used)
     if (std::find(own.columns.begin(), own.columns.end(), column) == own.columns.end())
       throw Error(Kind::data,
                   cat("'", path.string(), "' of --eval has no column '", column, "', as the training rows have"));
-  if (own.header != layout.header || own.delimiter != layout.delimiter)
-    throw Error(Kind::data, cat("'", path.string(),
-                                "' of --eval is laid out in another way than the training rows: both need the same "
-                                "separator, and a header or none"));
+  expect_same_layout(path, own, layout);
   if (!choice.text || labels.counts.size() > LabelFacts::kMostLabels) return;
   for (const auto& [text, rows] : first_labels(start_of_text(path), own, choice.column, choice.text).counts)
     if (!labels.counts.contains(text))

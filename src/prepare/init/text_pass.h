@@ -19,6 +19,10 @@ LabelFacts first_labels(const std::string& start, const TextLayout&, const std::
 TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout&, const InitOptions&,
                           const SplitFiles& split);
 
+/// Reads every row of an evaluation text once, and adds to `pass` what decides whether it can be read like the rows to
+/// train on. Errors: Error(io); Error(data) for another layout, and naming file and line.
+void read_eval_text(const fs::path&, const TextLayout&, const InitOptions&, TablePass& pass);
+
 /// Checks the first rows of an evaluation text: it has the columns `used`, and labels that `choice` knows. Errors:
 /// Error(data), Error(io).
 void check_eval_text(const fs::path&, const TextLayout&, const std::vector<std::string>& used,

@@ -31,6 +31,24 @@ TEST(ColumnGuess, NumbersOfManyValuesAreNumbersAlone) {
   EXPECT_FALSE(guess.log);
 }
 
+TEST(ColumnGuess, OneWordInARowToEvaluateOnMakesNumbersACategory) {
+  ColumnFacts facts;
+  for (int r = 0; r < 1000; ++r) facts.add(std::to_string(r % 90));
+  for (const char* cell : {"5", " 7", "", "NA", "-1", "2.5"}) facts.check(cell);
+  EXPECT_EQ(guess_column("age", facts).kind, GuessedKind::number_and_category) << "these are numbers or missing";
+  EXPECT_EQ(facts.padded, 1);
+  EXPECT_EQ(facts.marks.size(), 1U);
+  EXPECT_EQ(facts.held_out_not_keys, 2);
+  EXPECT_EQ(facts.rows, 1000) << "rows to train on alone";
+  facts.check("abc");
+  facts.check("def");
+  const ColumnGuess guess = guess_column("age", facts);
+  EXPECT_EQ(guess.kind, GuessedKind::category);
+  EXPECT_FALSE(guess.integers);
+  EXPECT_NE(guess.why.find("1000 of 1000 values are numbers, but not 'abc' of a row to evaluate on"), std::string::npos)
+      << guess.why;
+}
+
 TEST(ColumnGuess, NumbersThatComeAgainAreCategoriesToo) {
   // Each of them in five rows on average is the border.
   const auto kind = [](int values) {

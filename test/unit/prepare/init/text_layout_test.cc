@@ -55,6 +55,18 @@ TEST(TextLayout, WithoutAHeaderColumnsGoByTheirNumbers) {
   EXPECT_TRUE(guess_layout("x,2020,2021\n1,2,3\n", "x").header) << "a name of the header says that there are names";
 }
 
+TEST(TextLayout, NamesAboveNumbersAreNoRow) {
+  const auto refused = [](const std::string& text, const std::string& label) {
+    return test::message_of(Kind::usage, [&] { guess_layout(text, label); });
+  };
+  EXPECT_EQ(refused("a,b,the label\n1,x,0\n2,y,1\n", "3"),
+            "--label 3: the first line has names above numbers; name the column: --label 'the label'");
+  EXPECT_NE(refused("a,b,y\n?,x,0\n2,y,\n", "3").find("name the column: --label y"), std::string::npos);
+  // Words above words, and a missing value above numbers, may be rows.
+  EXPECT_FALSE(guess_layout("x,y\nx,z\n", "2").header);
+  EXPECT_FALSE(guess_layout("?,y\n3,z\n", "2").header);
+}
+
 TEST(TextLayout, AByteOrderMarkIsNotPartOfAName) {
   EXPECT_EQ(guess_layout("\xEF\xBB\xBFy,b\n1,2\n", "y").columns, (Names{"y", "b"}));
 }
