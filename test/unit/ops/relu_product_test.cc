@@ -74,7 +74,8 @@ class LargeGradientThroughRelu : public testing::TestWithParam<std::tuple<ReluCa
 /// Larger tiles, of which only a GPU has as many as they need, held against the operators one after the other.
 TEST_P(LargeGradientThroughRelu, IsWhatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
-  const auto& [c, dtype] = GetParam();
+  const ReluCase c = std::get<0>(GetParam());
+  const DType dtype = std::get<1>(GetParam());
   Rig t({kGpu, dtype, dtype, {{"rows of 16 bytes", 8}}, 1, relu_inputs(c.batch, c.in, c.out), {}});
   const Shape shape{c.batch, c.in};
   const Tensor d_z = t.out("d_z", shape), d_bias = t.out("d_bias", {c.in}, Type::wide);
