@@ -10,6 +10,7 @@
 
 #include "device/cuda_check.cuh"
 #include "device/cuda_libraries.cuh"
+#include "device/driver_function.cuh"
 
 namespace hctr {
 
@@ -23,16 +24,6 @@ namespace {
 
 /// Sets the current device of this thread. Every function that depends on the current device calls it first.
 void use(int index) { HCTR_CHECK(cudaSetDevice(index)); }
-
-/// Looks up a driver function at run time: a program that links the driver would not start on a machine without one.
-template <class Function>
-Function* driver(const char* name) {
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult result;
-  HCTR_CHECK(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result));
-  HCTR_EXPECT(result == cudaDriverEntryPointSuccess && found, "the CUDA driver has no ", name);
-  return reinterpret_cast<Function*>(found);
-}
 
 CUmemAllocationProp pinned_on(int index) {
   CUmemAllocationProp prop{};

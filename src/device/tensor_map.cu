@@ -1,6 +1,6 @@
 #include "device/tensor_map.cuh"
 
-#include "device/cuda_check.cuh"
+#include "device/driver_function.cuh"
 
 namespace hctr::cuda {
 
@@ -11,14 +11,7 @@ bool takes_tensor_map(const Tensor& t) {
 }
 
 CUtensorMap tensor_map(const Tensor& t, int box_columns, int box_rows) {
-  static const auto encode = [] {
-    void* found = nullptr;
-    cudaDriverEntryPointQueryResult result{};
-    HCTR_CHECK(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found, 12000, cudaEnableDefault, &result));
-    if (result != cudaDriverEntryPointSuccess || !found)
-      throw Error(Kind::device, "the NVIDIA driver has no cuTensorMapEncodeTiled: it is older than CUDA 12");
-    return reinterpret_cast<decltype(cuTensorMapEncodeTiled)*>(found);
-  }();
+  static const auto encode = driver<decltype(cuTensorMapEncodeTiled)>("cuTensorMapEncodeTiled");
   CUtensorMap map;
   const cuuint64_t sizes[2] = {static_cast<cuuint64_t>(t.dim(1)), static_cast<cuuint64_t>(t.dim(0))};
   const cuuint64_t strides[1] = {static_cast<cuuint64_t>(t.row_stride()) * size_of(t.dtype())};

@@ -5,8 +5,8 @@
 #include "layers/onnx_parts.h"
 #include "ops/bias_gradient.h"
 #include "ops/dropout.h"
+#include "ops/gradient_through_relu.h"
 #include "ops/linear.h"
-#include "ops/relu_product.h"
 
 namespace hctr {
 namespace {

@@ -7,7 +7,7 @@
 #include "layers/layer_type.h"
 #include "layers/onnx_graph.h"
 #include "ops/bias_gradient.h"
-#include "ops/relu_product.h"
+#include "ops/gradient_through_relu.h"
 
 namespace hctr {
 

@@ -7,8 +7,8 @@
 #include <bit>
 
 #include "ops/bias_gradient_parts.h"
+#include "ops/bias_totals.cuh"
 #include "ops/element_loops.cuh"
-#include "ops/reduce.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -102,24 +102,6 @@ __global__ void __launch_bounds__(kBiasThreads) bias_gradient_kernel(BiasGradien
       if (column + v < columns) g.sums[part * columns + column + v] = shared[v][thread];
 }
 
-/// d_bias[j] = the sum of sums[., j]: 32 columns a block, whose 32 warps each sum every 32nd part first.
-template <class Out>
-__global__ void __launch_bounds__(1024)
-    bias_totals_kernel(const float* sums, int64_t parts, int64_t columns, Out* d_bias) {
-  __shared__ float shared[32][33];
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int64_t j = static_cast<int64_t>(blockIdx.x) * 32 + lane;
-  float sum = 0;
-  if (j < columns)
-#pragma unroll 4
-    for (int64_t part = warp; part < parts; part += 32) sum += sums[part * columns + j];
-  shared[warp][lane] = sum;
-  __syncthreads();
-  const float total = cuda::warp_sum(shared[lane][warp]);  // of column `warp`
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + warp;
-  if (lane == 0 && column < columns) d_bias[column] = static_cast<Out>(total);
-}
-
 template <bool kMask, class T, class Out>
 void launch_bias_gradient(Context& ctx, float factor, const Tensor& y, const Tensor& d_y, const Tensor& d_z,
                           const Tensor& d_bias, const Tensor& scratch) {
@@ -136,8 +118,7 @@ void launch_bias_gradient(Context& ctx, float factor, const Tensor& y, const Ten
   const int64_t tiles = (chunks + tiling.column_lanes - 1) / tiling.column_lanes;
   cuda::launch(ctx, kMask ? "relu_bias_gradient" : "bias_gradient", cuda::Grid{tiles * tiling.parts, kBiasThreads, 0},
                packs ? bias_gradient_kernel<kMask, V, T> : bias_gradient_kernel<kMask, 1, T>, g, tiling);
-  cuda::launch(ctx, "bias_gradient", cuda::Grid{(columns + 31) / 32, 1024, 0}, bias_totals_kernel<Out>, sums,
-               tiling.parts, columns, d_bias.data<Out>());
+  cuda::add_bias_parts<Out>(ctx, sums, tiling.parts, d_bias);
 }
 
 template <bool kMask>

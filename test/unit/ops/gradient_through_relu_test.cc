@@ -1,5 +1,5 @@
 // The gradient through a ReLU, in one operator with the product before it and the sums behind it.
-#include "ops/relu_product.h"
+#include "ops/gradient_through_relu.h"
 
 #include <gtest/gtest.h>
 

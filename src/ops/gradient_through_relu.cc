@@ -1,4 +1,4 @@
-#include "ops/relu_product.h"
+#include "ops/gradient_through_relu.h"
 
 #include <algorithm>
 

@@ -1,10 +1,11 @@
 // Chooses: one kernel on Hopper for types of two bytes, else the operators one after the other.
-#include "ops/relu_product.h"
+#include "ops/gradient_through_relu.h"
 
 #include "device/launch.cuh"
 #include "device/profiler.h"
 #include "device/tensor_map.cuh"
 #include "ops/bias_gradient.h"
+#include "ops/bias_totals.cuh"
 #include "ops/linear.h"
 
 namespace hctr::ops {
@@ -15,7 +16,10 @@ void cuda::gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float fac
   if (hctr::cuda::compute_capability() == 90 && takes_tensor_map(y) && takes_tensor_map(d_z) &&
       (w.dim(1) == 1 || (takes_tensor_map(d_out) && takes_tensor_map(w)))) {
     count_flops(ctx, 2.0 * static_cast<double>(d_out.elements()) * static_cast<double>(w.dim(0)));
-    return hopper::gradient_through_relu(ctx, d_out, w, factor, y, d_z, d_bias, scratch.data<float>());
+    float* sums = scratch.data<float>();
+    hopper::gradient_through_relu(ctx, d_out, w, factor, y, d_z, sums);
+    return dispatch_float(d_bias.dtype(),
+                          [&]<class Out>() { add_bias_parts<Out>(ctx, sums, (d_z.dim(0) + 63) / 64, d_bias); });
   }
   ops::matmul(ctx, d_out, Transpose::no, w, Transpose::yes, d_z);
   ops::relu_bias_gradient(ctx, factor, y, d_z, d_z, d_bias, scratch);
