@@ -51,20 +51,44 @@ struct BagGradients {
   Dy dy;
 
   /// The weighted sum over positions [begin, end) of elements e, ..., in the order of positions. kAtOnce: gradients
-  /// that are loaded concurrently.
+  /// that are loaded concurrently. Each depends on a bag that must be loaded first, so few at a time would wait for
+  /// memory twice each.
   template <int kAtOnce = 4>
   __device__ Fragment<Width> sum_up(int32_t begin, int32_t end, int64_t e) const {
-    const auto samples = static_cast<uint32_t>(batch.samples);
     Fragment<Width> sum{};
-#pragma unroll kAtOnce
-    for (int32_t p = begin; p < end; ++p) {
-      const auto bag = static_cast<uint32_t>(bags[p]);
-      const float weight = batch.weight(combiner, bag);
-      const Fragment<Width> part = load_row_part<Width>(dy, bag % samples, bag / samples * dy.size(2), e);
-#pragma unroll
-      for (int i = 0; i < Width; ++i) sum.v[i] += weight * part.v[i];
-    }
+    int32_t p = begin;
+    for (; p + kAtOnce <= end; p += kAtOnce) add_some<kAtOnce, true>(p, end, e, sum);
+    if (p < end) add_some<kAtOnce, false>(p, end, e, sum);
     return sum;
+  }
+
+ private:
+  /// Adds the gradients of positions p to p + kAtOnce - 1; unless kAll, those before `end`.
+  template <int kAtOnce, bool kAll>
+  __device__ __forceinline__ void add_some(int32_t p, int32_t end, int64_t e, Fragment<Width>& sum) const {
+    const auto samples = static_cast<uint32_t>(batch.samples);
+    uint32_t bag[kAtOnce];
+    Fragment<Width> part[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) bag[k] = kAll || p + k < end ? static_cast<uint32_t>(bags[p + k]) : 0;
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (kAll || p + k < end) {
+        const uint32_t slot = bag[k] / samples;
+        part[k] = load_row_part<Width>(dy, bag[k] - slot * samples, slot * dy.size(2), e);
+      }
+    float weight[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) weight[k] = 1;
+    if (combiner == Combiner::mean || combiner == Combiner::sqrtn)
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k)
+        if (kAll || p + k < end) weight[k] = batch.weight(combiner, bag[k]);
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (kAll || p + k < end)
+#pragma unroll
+        for (int i = 0; i < Width; ++i) sum.v[i] += weight[k] * part[k].v[i];
   }
 };
 
