@@ -26,9 +26,13 @@ struct BFloat16 {
 };
 
 HCTR_HD inline BFloat16::BFloat16(float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+#else
   const uint32_t u = std::bit_cast<uint32_t>(value);
   const bool nan = (u & 0x7fffffffu) > 0x7f800000u;
   bits = static_cast<uint16_t>(nan ? (u >> 16) | 0x40u : (u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+#endif
 }
 HCTR_HD inline BFloat16::operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
