@@ -192,13 +192,14 @@ std::vector<GradientRange> Weights::gradient_ranges() const {
 void Weights::update(Context& ctx) const {
   for (const auto& [first, end] : trained_) {
     const auto part = [first = first, end = end](const Tensor& all) {
-      return Tensor(all.data<float>() + first, TensorSpec(DType::f32, {end - first}), all.device());
+      const TensorSpec spec(all.dtype(), {end - first});
+      return Tensor(all.bytes() + static_cast<size_t>(first) * size_of(all.dtype()), spec, all.device());
     };
     std::vector<Tensor> states;
     for (const Arena& state : states_) states.push_back(part(state.flat()));
-    ops::update_dense(ctx, optimizer_, part(gradients_.flat()), part(values_.flat()), states);
+    ops::update_dense(ctx, optimizer_, part(gradients_.flat()), part(values_.flat()), states,
+                      copy_type_ ? std::optional(part(copies_.flat(*copy_type_))) : std::nullopt);
   }
-  refresh_copies(ctx);
 }
 
 Work Weights::work_of_update() const {

@@ -1,11 +1,13 @@
 #include "ops/optimizer.h"
 
+#include "ops/copy.h"
 #include "ops/element_loops.h"
 #include "ops/optimizer_loop.h"
 
 namespace hctr::ops {
 
-void update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w, const std::vector<Tensor>& states) {
+void update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w, const std::vector<Tensor>& states,
+                  std::optional<Tensor> copy) {
   expect_on("update_dense", ctx.device(), w);
   HCTR_EXPECT(static_cast<int>(states.size()) == optimizer.states(), "update_dense with ", states.size(),
               " states, not ", optimizer.states());
@@ -18,11 +20,16 @@ void update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w, 
   check("update_dense w", w);
   check("update_dense g", g);
   for (const Tensor& state : states) check("update_dense state", state);
-  HCTR_ON_DEVICE(ctx, update_dense(ctx, optimizer, g, w, states));
+  if (copy) {
+    expect_on("update_dense copy", ctx.device(), *copy);
+    expect_shape("update_dense copy", *copy, w.shape());
+    HCTR_EXPECT(copy->dense() && size_of(copy->dtype()) == 2, "update_dense copy: ", name_of(copy->dtype()));
+  }
+  HCTR_ON_DEVICE(ctx, update_dense(ctx, optimizer, g, w, states, copy));
 }
 
-void cpu::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w,
-                       const std::vector<Tensor>& states) {
+void cpu::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w, const std::vector<Tensor>& states,
+                       std::optional<Tensor> copy) {
   if (ctx.state()->skip) return;
   const float* gradients = g.data<const float>();
   WeightMemory memory{w.data<float>(), {}};
@@ -36,6 +43,7 @@ void cpu::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tenso
       update_elements<Rule>(optimizer, scalars, gradients + begin, scalars.gradient_scale, piece, end - begin);
     });
   });
+  if (copy) cpu::copy(ctx, w, *copy);
 }
 
 }  // namespace hctr::ops

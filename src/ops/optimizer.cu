@@ -12,9 +12,25 @@ struct States {
   float* at[kMostStates];
 };
 
+/// The copy of the weights in two bytes each; null: there is none. Its type is looked up at run time, since the kernel
+/// waits for memory.
+struct RoundedCopy {
+  std::byte* data;
+  DType dtype;
+
+  template <int V>
+  __device__ void write(int64_t i, int64_t left, const float (&weight)[V]) const {
+    if (!data) return;
+    if (dtype == DType::bf16)
+      cuda::write<V>(reinterpret_cast<BFloat16*>(data) + i, left, weight);
+    else
+      cuda::write<V>(reinterpret_cast<Half*>(data) + i, left, weight);
+  }
+};
+
 template <int V, class Rule>
 __global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, const float* g, float* w, States states,
-                                    int64_t count) {
+                                    RoundedCopy copy, int64_t count) {
   constexpr int kStates = Rule::kStates;
   if (step->skip) return;
   const UpdateScalars scalars = block_scalars<Rule>(optimizer, step);
@@ -35,6 +51,7 @@ __global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, 
       for (int n = 0; n < kStates; ++n) state[n][j] = own[n];
     }
     cuda::write<V>(w + i, left, weight);
+    copy.template write<V>(i, left, weight);
 #pragma unroll
     for (int n = 0; n < kStates; ++n) cuda::write<V>(states.at[n] + i, left, state[n]);
   }
@@ -44,8 +61,8 @@ bool aligned(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.bytes()) % 
 
 }  // namespace
 
-void cuda::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w,
-                        const std::vector<Tensor>& states) {
+void cuda::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tensor w, const std::vector<Tensor>& states,
+                        std::optional<Tensor> copy) {
   const int64_t count = w.elements();
   States at{};
   bool packs = aligned(g) && aligned(w);
@@ -53,14 +70,16 @@ void cuda::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tens
     at.at[n] = states[n].data<float>();
     packs = packs && aligned(states[n]);
   }
+  const RoundedCopy rounded{copy ? copy->bytes() : nullptr, copy ? copy->dtype() : DType::f16};
+  packs = packs && (!copy || aligned(*copy));
   dispatch_rule(optimizer.kind, [&]<class Rule>() {
     const int64_t most_blocks = hctr::cuda::blocks_of_device(8);  // one wave, because every block computes the scalars
     if (packs)
       launch(ctx, "update_dense", grid_for((count + 3) / 4, 256, most_blocks), update_dense_kernel<4, Rule>, optimizer,
-             ctx.state(), g.data<const float>(), w.data<float>(), at, count);
+             ctx.state(), g.data<const float>(), w.data<float>(), at, rounded, count);
     else
       launch(ctx, "update_dense", grid_for(count, 256, most_blocks), update_dense_kernel<1, Rule>, optimizer,
-             ctx.state(), g.data<const float>(), w.data<float>(), at, count);
+             ctx.state(), g.data<const float>(), w.data<float>(), at, rounded, count);
   });
 }
 

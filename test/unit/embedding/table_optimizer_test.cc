@@ -94,7 +94,7 @@ std::vector<float> dense_step(TableRig& rig, const StepState& state, const std::
   }
   Context ctx(rig.runtime, rig.runtime.compute_stream(), reinterpret_cast<const StepState*>(step.data()));
   ops::update_dense(ctx, rig.spec().optimizer, Tensor(gradient.data(), shape, device), parts[0],
-                    {parts.begin() + 1, parts.end()});
+                    {parts.begin() + 1, parts.end()}, std::nullopt);
   std::vector<float> out;
   for (const Tensor& part : parts) {
     const auto values = to_host<float>(rig.runtime.compute_stream(), part);

@@ -43,7 +43,7 @@ void rows(OpTest& test, const Optimizer& optimizer) {
     std::vector<Tensor> states;
     if (optimizer.states() > 0) states.push_back(t.inout("first"));
     if (optimizer.states() > 1) states.push_back(t.inout("second"));
-    ops::update_dense(t.ctx, optimizer, t["g"], t.inout("w"), states);
+    ops::update_dense(t.ctx, optimizer, t["g"], t.inout("w"), states, std::nullopt);
   });
 }
 
@@ -72,13 +72,16 @@ const bool kRegistered = [] {
 /// Weights over several steps. `g` is the gradient times the loss scale.
 class DenseRun {
  public:
-  DenseRun(Device device, const Optimizer& optimizer, const std::vector<float>& w)
+  DenseRun(Device device, const Optimizer& optimizer, const std::vector<float>& w, DType copy_type = DType::f16)
       : optimizer_(optimizer),
+        copy_type_(copy_type),
         count_(static_cast<int64_t>(w.size())),
         runtime_(device, {.threads = 2}),
         state_(device, sizeof(StepState)),
         g_(device, w.size() * sizeof(float)),
-        w_(device, w.size() * sizeof(float)) {
+        w_(device, w.size() * sizeof(float)),
+        copy_(device, w.size() * sizeof(uint16_t)) {
+    zero_bytes(runtime_.compute_stream(), copy_.data(), copy_.bytes());
     for (int s = 0; s < optimizer.states(); ++s) {
       states_.emplace_back(device, w.size() * sizeof(float));
       from_host(runtime_.compute_stream(), tensor(states_.back()), std::vector<float>(w.size(), optimizer.start(s)));
@@ -95,8 +98,14 @@ class DenseRun {
     std::vector<Tensor> states;
     for (const Buffer& each : states_) states.push_back(tensor(each));
     Context ctx(runtime_, runtime_.compute_stream(), reinterpret_cast<const StepState*>(state_.data()));
-    ops::update_dense(ctx, optimizer_, tensor(g_), tensor(w_), states);
+    ops::update_dense(ctx, optimizer_, tensor(g_), tensor(w_), states, copy());
     runtime_.compute_stream().synchronize();
+  }
+  /// The rounded copy.
+  template <class T>
+  std::vector<float> rounded() const {
+    const std::vector<T> values = to_host<T>(runtime_.compute_stream(), copy());
+    return {values.begin(), values.end()};
   }
   std::vector<float> w() const { return to_host<float>(runtime_.compute_stream(), tensor(w_)); }
   /// Weights, then each state.
@@ -114,10 +123,13 @@ class DenseRun {
     return Tensor(buffer.data(), TensorSpec(DType::f32, {count_}), buffer.device());
   }
 
+  Tensor copy() const { return Tensor(copy_.data(), TensorSpec(copy_type_, {count_}), copy_.device()); }
+
   Optimizer optimizer_;
+  DType copy_type_;
   int64_t count_, steps_ = 0, updates_ = 0;
   Runtime runtime_;
-  Buffer state_, g_, w_;
+  Buffer state_, g_, w_, copy_;
   std::vector<Buffer> states_;
 };
 
@@ -235,9 +247,33 @@ TEST(OptimizerOp, AGradientWhoseSquareUnderflowsIsHandled) {
     }
 }
 
+template <class T>
+void expect_rounded_copies(DType type) {
+  for (const Device device : devices())
+    for (const Optimizer& optimizer : every_rule())
+      for (const size_t count : {size_t{1}, size_t{77}, size_t{40000}}) {
+        SCOPED_TRACE(cat(name_of_rule(optimizer), ", ", count, " weights"));
+        DenseRun run(device, optimizer, numbers(3, count), type);
+        const auto expect_copy = [&] {
+          std::vector<float> expected;
+          for (const float w : run.w()) expected.push_back(static_cast<float>(T(w)));
+          EXPECT_EQ(run.rounded<T>(), expected);
+        };
+        for (int step = 0; step < 2; ++step) run.step(numbers(4, count), 0.1f);
+        expect_copy();
+        run.step(numbers(5, count), 0.1f, true);  // skipped: neither changes
+        expect_copy();
+      }
+}
+TEST(OptimizerOp, RoundsTheWeightsToTheirCopy) {
+  expect_rounded_copies<Half>(DType::f16);
+  expect_rounded_copies<BFloat16>(DType::bf16);
+}
+
 TEST(OptimizerOp, RefusesTheWrongNumberOfStates) {
   Rig t({{}, DType::f32, DType::f32, {{"dense"}}, 1, {{"w", {1}}, {"g", {1}}}, {}});
-  EXPECT_EQ(message_of(Kind::bug, [&] { ops::update_dense(t.ctx, {}, t["g"], t.inout("w"), {}); }).substr(0, 34),
+  EXPECT_EQ(message_of(Kind::bug, [&] { ops::update_dense(t.ctx, {}, t["g"], t.inout("w"), {}, std::nullopt); })
+                .substr(0, 34),
             "update_dense with 0 states, not 2;");
 }
 
