@@ -7,7 +7,7 @@
 #include <bit>
 
 #include "ops/bias_gradient_parts.h"
-#include "ops/bias_totals.cuh"
+#include "ops/column_totals.cuh"
 #include "ops/element_loops.cuh"
 
 namespace hctr::ops {
@@ -30,14 +30,10 @@ struct BiasTiles {
   int64_t parts;
 };
 
-/// V adjacent elements as they are in memory.
+/// V adjacent elements, or `left` when that is less.
 template <int V, class T>
-__device__ inline cuda::Pack<T, V> load_pack(const T* from, int64_t left) {
-  if (left >= V) return *reinterpret_cast<const cuda::Pack<T, V>*>(from);
-  cuda::Pack<T, V> pack;
-#pragma unroll
-  for (int v = 0; v < V; ++v) pack.at[v] = v < left ? from[v] : T(0.0f);
-  return pack;
+__device__ inline cuda::Pack<T, V> load_some(const T* from, int64_t left) {
+  return left >= V ? cuda::load_pack<V>(from) : cuda::load_part_of_pack<V>(from, left);
 }
 
 template <bool kMask, int V, class T>
@@ -64,16 +60,16 @@ __device__ inline void sum_bias_rows(const BiasGradients<T>& g, int64_t first, i
     cuda::Pack<T, V> y[kRows], d[kRows];
 #pragma unroll
     for (int r = 0; r < kRows; ++r) {
-      if constexpr (kMask) y[r] = load_pack<V>(g.y.row(first + r * step) + column, left);
-      d[r] = load_pack<V>(g.d_y.row(first + r * step) + column, left);
+      if constexpr (kMask) y[r] = load_some<V>(g.y.row(first + r * step) + column, left);
+      d[r] = load_some<V>(g.d_y.row(first + r * step) + column, left);
     }
 #pragma unroll
     for (int r = 0; r < kRows; ++r) finish_bias_row<kMask, V>(g, first + r * step, column, left, y[r], d[r], sum);
   }
   for (; first < end; first += step) {
     cuda::Pack<T, V> y{};
-    if constexpr (kMask) y = load_pack<V>(g.y.row(first) + column, left);
-    finish_bias_row<kMask, V>(g, first, column, left, y, load_pack<V>(g.d_y.row(first) + column, left), sum);
+    if constexpr (kMask) y = load_some<V>(g.y.row(first) + column, left);
+    finish_bias_row<kMask, V>(g, first, column, left, y, load_some<V>(g.d_y.row(first) + column, left), sum);
   }
 }
 

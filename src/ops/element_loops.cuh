@@ -2,6 +2,9 @@
 // multiple of 16 bytes, else one element. A dense tensor is treated as one long row, which needs no division.
 #pragma once
 
+#include <type_traits>
+
+#include "base/half.h"
 #include "device/launch.cuh"
 #include "ops/element_loops.h"
 
@@ -57,6 +60,21 @@ __device__ inline void read(const T* from, int64_t left, float (&to)[V]) {
   }
 }
 
+/// Two numbers rounded to T, the first in the lower half.
+template <class T>
+__device__ inline uint32_t round_two(float low, float high) {
+#if __CUDA_ARCH__ >= 800
+  uint32_t both;
+  if constexpr (std::is_same_v<T, BFloat16>)
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+#else
+  return static_cast<uint32_t>(T(low).bits) | static_cast<uint32_t>(T(high).bits) << 16;
+#endif
+}
+
 template <int V, class T>
 __device__ inline void write(T* to, int64_t left, const float (&from)[V]) {
   if (left >= V) {
@@ -69,6 +87,20 @@ __device__ inline void write(T* to, int64_t left, const float (&from)[V]) {
     for (int j = 0; j < V; ++j)
       if (j < left) to[j] = static_cast<T>(from[j]);
   }
+}
+
+/// V elements as they are, or `left` and then zeros when that is less. To have several loads under way at the same
+/// time, test once for all of them whether `left` is enough.
+template <int V, class T>
+__device__ inline Pack<T, V> load_pack(const T* from) {
+  return *reinterpret_cast<const Pack<T, V>*>(from);
+}
+template <int V, class T>
+__device__ inline Pack<T, V> load_part_of_pack(const T* from, int64_t left) {
+  Pack<T, V> pack;
+#pragma unroll
+  for (int j = 0; j < V; ++j) pack.at[j] = j < left ? from[j] : static_cast<T>(0.0f);
+  return pack;
 }
 
 template <class T, int N>

@@ -4,6 +4,8 @@
 // (multi_cross_backward.cuh), else another kernel does.
 #include "ops/multi_cross.h"
 
+#include <algorithm>
+
 #include "ops/element_loops.cuh"
 #include "ops/multi_cross_backward.cuh"
 #include "ops/multi_cross_layout.h"
@@ -32,21 +34,44 @@ Pointers<T> pointers_of(const CrossWeights& weights) {
   return pointers;
 }
 
+/// The element k of kLayersAtOnce weights or biases from layer `first` on; past the last layer that one's. All loads
+/// are under way at the same time.
+template <class T>
+__device__ void read_layers(T* const* of, int first, int layers, int64_t k, float (&to)[kLayersAtOnce]) {
+#pragma unroll
+  for (int l = 0; l < kLayersAtOnce; ++l) to[l] = static_cast<float>(of[min(first + l, layers - 1)][k]);
+}
+
 /// B_L and q, by one block. A thread always sums the same columns, so the order of the sums is fixed.
 template <class T>
-__global__ void cross_constants_kernel(const __grid_constant__ Pointers<const T> weights, int64_t dim, float* bias_sum,
-                                       float* q) {
-  constexpr int kThreads = 1024;
-  for (int64_t k = threadIdx.x; k < dim; k += kThreads) bias_sum[k] = 0;
-  for (int l = 0; l < weights.layers; ++l) {
-    float dot = 0;
-    for (int64_t k = threadIdx.x; k < dim; k += kThreads) {
-      dot += bias_sum[k] * static_cast<float>(weights.w[l][k]);
-      bias_sum[k] += static_cast<float>(weights.b[l][k]);
+__global__ void __launch_bounds__(1024)
+    cross_constants_kernel(const __grid_constant__ Pointers<const T> weights, int64_t dim, float* bias_sum, float* q) {
+  __shared__ float of_warps[32][kLayersAtOnce];
+  const int layers = weights.layers, thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  for (int first = 0; first < layers; first += kLayersAtOnce) {
+    float dot[kLayersAtOnce] = {};
+    for (int64_t k = thread; k < dim; k += blockDim.x) {
+      float w[kLayersAtOnce], b[kLayersAtOnce], sum = first == 0 ? 0 : bias_sum[k];
+      read_layers(weights.w, first, layers, k, w);
+      read_layers(weights.b, first, layers, k, b);
+#pragma unroll
+      for (int l = 0; l < kLayersAtOnce; ++l) {
+        dot[l] += sum * w[l];
+        if (first + l < layers) sum += b[l];
+      }
+      bias_sum[k] = sum;
     }
-    dot = cuda::block_sum<kThreads>(dot);
-    if (threadIdx.x == 0) q[l] = dot;
-    __syncthreads();  // before block_sum's shared memory is overwritten
+#pragma unroll
+    for (int l = 0; l < kLayersAtOnce; ++l) {
+      const float sum = cuda::warp_sum(dot[l]);
+      if (lane == l) of_warps[warp][l] = sum;
+    }
+    __syncthreads();
+    if (warp < kLayersAtOnce && first + warp < layers) {  // a warp for each layer
+      const float total = cuda::warp_sum(of_warps[lane][warp]);
+      if (lane == 0) q[first + warp] = total;
+    }
+    __syncthreads();  // before the sums of warps are overwritten
   }
 }
 
@@ -58,7 +83,7 @@ struct Turn {
 };
 
 template <int V, class T>
-__global__ void __launch_bounds__(kWarps * 32, 3)
+__global__ void __launch_bounds__(kWarps * 32, 2)
     cross_kernel(View<const T, 2> x, const __grid_constant__ Pointers<const T> weights, const float* bias_sum,
                  const float* q, float* products, View<T, 2> y) {
   const int lane = static_cast<int>(threadIdx.x) % 32, layers = weights.layers;
@@ -70,19 +95,25 @@ __global__ void __launch_bounds__(kWarps * 32, 3)
     for (int first = 0; first < layers; first += kLayersAtOnce) {
       float dot[kRows][kLayersAtOnce] = {};
       for (int64_t k = lane * V; k < dim; k += 32 * V) {
-        float in[kRows][V] = {};
+        cuda::Pack<T, V> in[kRows], w[kLayersAtOnce];
+        if (k + V <= dim) {  // one test for all loads, so that they are under way at the same time
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) cuda::read<V>(x.row(at.row(r)) + k, dim - k, in[r]);
+          for (int r = 0; r < kRows; ++r) in[r] = cuda::load_pack<V>(x.row(at.row(r)) + k);
 #pragma unroll
-        for (int l = 0; l < kLayersAtOnce; ++l) {
-          if (first + l >= layers) break;
-          float w[V] = {};
-          cuda::read<V>(weights.w[first + l] + k, dim - k, w);
+          for (int l = 0; l < kLayersAtOnce; ++l) w[l] = cuda::load_pack<V>(weights.w[min(first + l, layers - 1)] + k);
+        } else {
+#pragma unroll
+          for (int r = 0; r < kRows; ++r) in[r] = cuda::load_part_of_pack<V>(x.row(at.row(r)) + k, dim - k);
+#pragma unroll
+          for (int l = 0; l < kLayersAtOnce; ++l)
+            w[l] = cuda::load_part_of_pack<V>(weights.w[min(first + l, layers - 1)] + k, dim - k);
+        }
+#pragma unroll
+        for (int l = 0; l < kLayersAtOnce; ++l)
 #pragma unroll
           for (int r = 0; r < kRows; ++r)
 #pragma unroll
-            for (int j = 0; j < V; ++j) dot[r][l] += in[r][j] * w[j];
-        }
+            for (int j = 0; j < V; ++j) dot[r][l] += static_cast<float>(in[r].at[j]) * static_cast<float>(w[l].at[j]);
       }
 #pragma unroll
       for (int l = 0; l < kLayersAtOnce; ++l) {
@@ -239,6 +270,31 @@ __global__ void cross_weights_kernel(const float* totals, const __grid_constant_
   const int layers = weights.layers;
   const float* c = totals + (layers + 1) * dim;
   for (int64_t k = cuda::thread_index(); k < dim; k += cuda::thread_count()) {
+    if (layers <= kLayersAtOnce) {  // as below, with all loads under way at the same time
+      float w[kLayersAtOnce], b[kLayersAtOnce], dw[kLayersAtOnce], slopes[kLayersAtOnce], bias = 0;
+      read_layers(weights.w, 0, layers, k, w);
+      read_layers(weights.b, 0, layers, k, b);
+#pragma unroll
+      for (int l = 0; l < kLayersAtOnce; ++l) {
+        const int layer = min(l, layers - 1);
+        dw[l] = totals[layer * dim + k];
+        slopes[l] = c[layer];
+      }
+      float gradient = totals[layers * dim + k];
+#pragma unroll
+      for (int l = 0; l < kLayersAtOnce; ++l) {
+        if (l >= layers) continue;
+        d_weights.w[l][k] = dw[l] + slopes[l] * bias;
+        bias += b[l];
+      }
+#pragma unroll
+      for (int l = kLayersAtOnce - 1; l >= 0; --l) {
+        if (l >= layers) continue;
+        d_weights.b[l][k] = gradient;
+        gradient += slopes[l] * w[l];
+      }
+      continue;
+    }
     float bias = 0;
     for (int l = 0; l < layers; ++l) {
       d_weights.w[l][k] = totals[l * dim + k] + c[l] * bias;
@@ -260,9 +316,12 @@ bool weights_take_packs(const CrossWeights& weights) {
   return packs;
 }
 
+/// kWarps warps a block, or fewer where there would not be a block for each multiprocessor.
 cuda::Grid warps_for(int64_t rows, size_t shared_per_warp) {
-  cuda::Grid grid = cuda::grid_for((rows + kRows - 1) / kRows * 32, kWarps * 32);
-  grid.shared_bytes = shared_per_warp * kWarps;
+  const int64_t turns = (rows + kRows - 1) / kRows;
+  const auto warps = std::clamp<int64_t>(turns / hctr::cuda::multiprocessors(), 1, kWarps);
+  cuda::Grid grid = cuda::grid_for(turns * 32, static_cast<int>(warps) * 32);
+  grid.shared_bytes = shared_per_warp * static_cast<size_t>(warps);
   return grid;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "device/tensor.h"
+#include "ops/element_loops.cuh"
 #include "ops/hopper.cuh"
 
 namespace hctr::ops::hopper {
@@ -41,16 +42,6 @@ struct Finish {
   float factor;
   float* sums;
 };
-
-template <class T>
-__device__ inline uint32_t pack(float low, float high) {
-  uint32_t both;
-  if constexpr (std::is_same_v<T, BFloat16>)
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  else
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  return both;
-}
 
 template <class T>
 __device__ inline float unpack(uint32_t both, int which) {
@@ -192,7 +183,7 @@ __device__ inline void finish_tile(const Finish<T>& end, const ProductShape& sha
       for (int j = 0; j < 8; ++j) {
         const uint32_t both = (j < 4 ? bits.x : bits.y) >> (8 * (j % 4) + 2 * (at.lane % 4));
         const float* p = d + 32 * q + 4 * j + 2 * r;
-        out[2 * j + r] = pack<T>(both & 1 ? end.factor * p[0] : 0.0f, both & 2 ? end.factor * p[1] : 0.0f);
+        out[2 * j + r] = cuda::round_two<T>(both & 1 ? end.factor * p[0] : 0.0f, both & 2 ? end.factor * p[1] : 0.0f);
       }
     }
     sum_of_warp_rows<T>(out, at.lane, sums[q]);
