@@ -1,8 +1,8 @@
 #include "layers/concat_linear.h"
 
-#include "ops/bias_gradient.h"
+#include <numeric>
+
 #include "ops/concat_linear.h"
-#include "ops/linear.h"
 
 namespace hctr {
 namespace {
@@ -12,14 +12,14 @@ class ConcatLinear : public Layer {
   explicit ConcatLinear(FullyConnected stage) : stage_(stage) {}
 
   LayerSpec spec(const Specs& inputs) const override {
-    int64_t width = 0;
+    std::vector<int64_t> widths;
     for (size_t i = 0; i < inputs.size(); ++i) {
       need_rank(inputs[i], 2, cat("bottom/", i), "Concat");
-      width += inputs[i].shape[1];
+      widths.push_back(inputs[i].shape[1]);
     }
     LayerSpec spec{.outputs = {TensorSpec(inputs[0].dtype, {inputs[0].rows(), 1})}};
-    stage_.add_weights(width, "", spec.weights);
-    if (stage_.use_bias) spec.scratch.push_back(ops::bias_gradient_scratch(1));
+    stage_.add_weights(std::accumulate(widths.begin(), widths.end(), int64_t{0}), "", spec.weights);
+    spec.scratch.push_back(ops::concat_linear_scratch(inputs[0].rows(), widths));
     return spec;
   }
 
@@ -28,21 +28,16 @@ class ConcatLinear : public Layer {
                        io.out[0]);
   }
 
+  /// The gradients of weights too, since they need the inputs as well.
   void backward(Context& ctx, const LayerIo& io) const override {
-    std::vector<int64_t> widths;
-    for (const Tensor& x : io.in) widths.push_back(x.dim(1));
-    ops::concat_linear_backward(ctx, io.weights[0], io.d_out[0], widths, io.d_in);
+    std::vector<ops::ConcatLinearInput> inputs;
+    for (size_t i = 0; i < io.in.size(); ++i)
+      inputs.push_back({io.in[i], io.d_in[i], io.below.empty() ? std::nullopt : below_relu(io.below[i])});
+    ops::concat_linear_backward(ctx, io.weights[0], io.d_out[0], inputs, io.d_weights[0],
+                                stage_.use_bias ? std::optional(io.d_weights[1]) : std::nullopt, io.scratch[0]);
   }
 
-  void backward_weights(Context& ctx, const LayerIo& io) const override {
-    int64_t begin = 0;
-    for (const Tensor& x : io.in) {
-      ops::matmul(ctx, x, ops::Transpose::yes, io.d_out[0], ops::Transpose::no,
-                  io.d_weights[0].row_range(begin, begin + x.dim(1)));
-      begin += x.dim(1);
-    }
-    if (stage_.use_bias) ops::bias_gradient(ctx, io.d_out[0], io.d_weights[1], io.scratch[0]);
-  }
+  bool finishes_layer_below(size_t) const override { return true; }
 
  private:
   FullyConnected stage_;

@@ -4,6 +4,7 @@
 
 #include "layers/onnx_parts.h"
 #include "ops/bias_gradient.h"
+#include "ops/concat_linear.h"
 #include "ops/dropout.h"
 #include "ops/gradient_through_relu.h"
 #include "ops/linear.h"
@@ -53,6 +54,20 @@ void FullyConnected::add_weights(int64_t in, const std::string& suffix, std::vec
   weights.push_back({"bias" + suffix, {num_output}, bias});
 }
 
+std::optional<ops::ConcatLinearInput::BelowRelu> below_relu(const std::optional<ReluEnd>& end) {
+  using BelowRelu = ops::ConcatLinearInput::BelowRelu;
+  return end ? std::optional(BelowRelu{end->factor, end->d_bias}) : std::nullopt;
+}
+
+TensorSpec FullyConnected::scratch(const TensorSpec& y, int64_t width) const {
+  const auto one_of = [](const TensorSpec& a, const TensorSpec& b) {
+    return a.shape.elements() > b.shape.elements() ? a : b;
+  };
+  const TensorSpec of_bias =
+      finished_by_reader ? ops::gradient_through_relu_scratch(y) : ops::bias_gradient_scratch(num_output);
+  return num_output == 1 ? one_of(of_bias, ops::concat_linear_scratch(y.rows(), {width})) : of_bias;
+}
+
 ReluEnd FullyConnected::end(const Io& io) const {
   return {dropout_rate > 0 ? ops::dropout_scale(dropout_rate) : 1, io.d_w[1], *io.scratch};
 }
@@ -88,7 +103,10 @@ void FullyConnected::backward(Context& ctx, const Io& io) const {
   }
   const Tensor d_sums = own_gradient() ? *io.d_z : *io.d_y;
   if (!io.d_x) return;
-  if (io.below)
+  if (num_output == 1)
+    ops::concat_linear_backward(ctx, io.w[0], d_sums, {{io.x, io.d_x, below_relu(io.below)}}, io.d_w[0],
+                                use_bias && !relu_with_bias() ? std::optional(io.d_w[1]) : std::nullopt, *io.scratch);
+  else if (io.below)
     ops::gradient_through_relu(ctx, d_sums, io.w[0], io.below->factor, io.x, *io.d_x, io.below->d_bias,
                                io.below->scratch);
   else
@@ -96,6 +114,7 @@ void FullyConnected::backward(Context& ctx, const Io& io) const {
 }
 
 void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
+  if (num_output == 1 && io.d_x) return;  // done
   const Tensor d_sums = own_gradient() ? *io.d_z : *io.d_y;
   ops::matmul(ctx, io.x, Transpose::yes, d_sums, Transpose::no, io.d_w[0]);
   if (use_bias && !relu_with_bias()) ops::bias_gradient(ctx, d_sums, io.d_w[1], *io.scratch);

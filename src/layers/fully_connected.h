@@ -8,6 +8,7 @@
 #include "layers/layer.h"
 #include "layers/onnx_graph.h"
 #include "ops/activation.h"
+#include "ops/concat_linear.h"
 
 namespace hctr {
 
@@ -49,18 +50,24 @@ struct FullyConnected {
     std::optional<Tensor> d_z;      ///< shaped like y, unless own_gradient() is false: written by backward()
     std::optional<Tensor> d_x;      ///< absent if the gradient is not needed
     const Tensor* d_w = nullptr;    ///< gradients of weights()
-    std::optional<Tensor> scratch;  ///< if use_bias
+    std::optional<Tensor> scratch;  ///< if needs_scratch()
     std::optional<ReluEnd> below;   ///< of the stage that wrote x, if that is finished by this one
   };
   /// Whether the gradient of x W + b has memory of its own: else it lies in d_y.
   bool own_gradient() const { return activation != StageActivation::none && !finished_by_reader; }
+  bool needs_scratch() const { return use_bias || num_output == 1; }
+  /// Scratch memory for an output `y` and inputs of `width` columns.
+  TensorSpec scratch(const TensorSpec& y, int64_t width) const;
   /// What the reader of y needs to finish this stage.
   ReluEnd end(const Io&) const;
   void forward(Context&, const Io&, Phase) const;
-  /// Writes d_z and d_x, and d_w[1] where it comes with d_z in one pass.
+  /// Writes d_z and d_x, and those d_w that come with them in one pass.
   void backward(Context&, const Io&) const;
   /// The other gradients of weights, after backward().
   void backward_weights(Context&, const Io&) const;
 };
+
+/// What the reader of a layer that ends with ReLU tells ops::concat_linear_backward() of it.
+std::optional<ops::ConcatLinearInput::BelowRelu> below_relu(const std::optional<ReluEnd>&);
 
 }  // namespace hctr

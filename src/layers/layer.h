@@ -48,6 +48,8 @@ struct LayerSpec {
   /// Which memory outputs can share with inputs. A hint to the memory plan: layers still call ops::copy, which is a
   /// no-op when both tensors are the same memory.
   enum class Memory { own, reshape_of_input, columns_of_inputs } memory = Memory::own;
+  /// Whether the gradient of every input is that of the only output. A hint like `memory`.
+  bool hands_gradient_on = false;
   /// If each output holds adjacent columns of the only input: the first column of each.
   std::vector<int64_t> first_columns{};
 };
@@ -64,8 +66,8 @@ struct LayerIo {
   std::vector<Tensor> in, out, weights, state, scratch;
   std::vector<std::optional<Tensor>> d_in;  ///< absent where the gradient is not needed, as for data
   std::vector<Tensor> d_out, d_weights;     ///< a loss has no d_out
-  std::optional<ReluEnd> below{};  ///< of the layer that wrote in[0], if this one finishes it: see finished_by_reader()
-
+  /// Of the layer that wrote each input, if this one finishes it (finished_by_reader()); empty: it finishes none.
+  std::vector<std::optional<ReluEnd>> below{};
   ops::OverflowSearch overflow{};  ///< for the gradient of Layer::searched_input()
   /// Replaces a tensor by its sum over all ranks, for statistics of the whole batch. On one rank a no-op.
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
@@ -117,8 +119,8 @@ class Layer {
   /// This layer for a graph in which the only reader of out[0] writes to d_out[0] not the gradient of that output, but
   /// that of the input of the ReLU that ends this layer, and its bias's gradient with it; null if it does not end so.
   virtual std::shared_ptr<const Layer> finished_by_reader() const { return nullptr; }
-  /// Whether backward() does so for the layer that wrote in[0], given LayerIo::below.
-  virtual bool finishes_layer_below() const { return false; }
+  /// Whether backward() does so for the layer that wrote this input, given LayerIo::below.
+  virtual bool finishes_layer_below(size_t input) const { return static_cast<void>(input), false; }
   /// LayerIo::below for the reader of a layer that finished_by_reader() returned, whose own tensors these are.
   virtual ReluEnd relu_end(const LayerIo&) const { throw Error(Kind::bug, "a layer without a ReLU at its end"); }
 

@@ -88,9 +88,7 @@ class Stack : public Layer {
       if (stage.keeps_input_of_activation()) spec.scratch.push_back(y);
       if (stage.own_gradient()) spec.scratch.push_back(y);
       if (i + 1 < stages_.size()) spec.scratch.insert(spec.scratch.end(), {y, y});  // its value and gradient
-      if (stage.use_bias)
-        spec.scratch.push_back(stage.finished_by_reader ? ops::gradient_through_relu_scratch(y)
-                                                        : ops::bias_gradient_scratch(stage.num_output));
+      if (stage.needs_scratch()) spec.scratch.push_back(stage.scratch(y, width));
       width = stage.num_output;
     }
     spec.outputs.assign(1 + more_outputs_, TensorSpec(inputs[0].dtype, {0, 1}));
@@ -150,7 +148,7 @@ class Stack : public Layer {
     layer->stages_.back().finished_by_reader = true;
     return layer;
   }
-  bool finishes_layer_below() const override { return true; }
+  bool finishes_layer_below(size_t input) const override { return input == 0; }
   ReluEnd relu_end(const LayerIo& io) const override { return stages_.back().end(stage_io(io).back()); }
 
   std::shared_ptr<const Layer> behind_concat(size_t inputs) const override {
@@ -173,8 +171,8 @@ class Stack : public Layer {
       if (last && train) own.d_y = io.d_out[0];
       if (train) own.d_x = first ? io.d_in[0] : all[i - 1].d_y;
       if (train) own.d_w = d_w;
-      if (stage.use_bias) own.scratch = *scratch++;
-      if (train && first) own.below = io.below;
+      if (stage.needs_scratch()) own.scratch = *scratch++;
+      if (train && first && !io.below.empty()) own.below = io.below[0];
       if (train && !first && stages_[i - 1].finished_by_reader) own.below = stages_[i - 1].end(all[i - 1]);
       w += stage.weights();
       if (train) d_w += stage.weights();

@@ -23,6 +23,27 @@ void forget(Edge& between) {
   between.needs_gradient = false;
 }
 
+/// Hands the input of a Slice whose ranges are all of it to those who read its outputs. Returns whether it is so.
+bool pass_through(Graph& graph, Node& slice) {
+  if (slice.spec.first_columns.empty() || slice.in.size() != 1) return false;
+  const TensorId in = slice.in[0];
+  const TensorSpec& x = graph.edges[in].spec;
+  if (!std::all_of(slice.out.begin(), slice.out.end(), [&](TensorId out) { return graph.edges[out].spec == x; }))
+    return false;
+  std::vector<size_t>& readers = graph.edges[in].readers;
+  std::erase(readers, static_cast<size_t>(&slice - graph.nodes.data()));
+  for (const TensorId out : slice.out) {
+    for (const size_t n : graph.edges[out].readers) {
+      std::vector<TensorId>& read = graph.nodes[n].in;
+      std::replace(read.begin(), read.end(), out, in);
+      readers.push_back(n);
+    }
+    forget(graph.edges[out]);
+  }
+  slice.in.clear();
+  return true;
+}
+
 bool join(Graph& graph, Node& node, size_t reader) {
   const auto function = graph.nodes[reader].layer().element_function();
   if (!function) return false;
@@ -40,14 +61,19 @@ bool join(Graph& graph, Node& node, size_t reader) {
 void finish_in_readers(Graph& graph) {
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     Node& node = graph.nodes[n];
-    const auto reader = only_reader(graph, node);
-    if (!reader || !graph.nodes[*reader].layer().finishes_layer_below()) continue;
-    if (!graph.edges[node.out[0]].needs_gradient) continue;
+    if (node.out.size() != 1) continue;
+    const Edge& between = graph.edges[node.out[0]];
+    if (between.readers.size() != 1 || !between.needs_gradient) continue;
+    Node& reader = graph.nodes[between.readers[0]];
+    const auto input =
+        static_cast<size_t>(std::find(reader.in.begin(), reader.in.end(), node.out[0]) - reader.in.begin());
+    if (!reader.layer().finishes_layer_below(input)) continue;
     auto layer = node.layer().finished_by_reader();
     if (!layer) continue;
     node.fused = std::move(layer);
     node.spec = node.layer().spec({graph.edges[node.in[0]].spec});
-    graph.nodes[*reader].finishes = n;
+    reader.finishes.resize(reader.in.size());
+    reader.finishes[input] = n;
   }
 }
 
@@ -107,6 +133,7 @@ std::vector<size_t> join_reshapes(Graph& graph, Node& slice) {
 
 void fuse_layers(Graph& graph) {
   std::vector<bool> gone(graph.nodes.size(), false);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) gone[n] = pass_through(graph, graph.nodes[n]);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (gone[n]) continue;
     while (const auto reader = only_reader(graph, graph.nodes[n])) {

@@ -12,11 +12,13 @@ namespace hctr {
 /// - A fully connected layer with one output reads the inputs of a Concat of matrices (Layer::behind_concat). Columns
 ///   that would begin between multiples of 16 bytes need no copy then. Unchanged but for the order of sums over
 ///   columns.
+/// - Who reads an output of a Slice whose ranges are all of its input reads that input. Gradients are unchanged but for
+///   the order in which three or more are summed.
 /// - A Slice of rows that are slots takes the Reshapes that put the slots of a sample into one row. Values are
 /// unchanged,
 ///   and each output can lie where a Concat wants it.
-/// - A fully connected layer that alone reads one which ends with ReLU finishes that one's backward pass
-///   (Layer::finished_by_reader).
+/// - A fully connected layer that alone reads one which ends with ReLU, behind a Concat or not, finishes that one's
+///   backward pass (Layer::finished_by_reader).
 void fuse_layers(Graph&);
 
 }  // namespace hctr

@@ -27,7 +27,8 @@ struct Node {
   LayerSpec spec;
   std::vector<TensorId> in, out;         ///< a loss has a second, unnamed output: its prediction
   std::shared_ptr<const Layer> fused{};  ///< computes this layer and others behind it; null: the layer stands alone
-  std::optional<size_t> finishes{};      ///< the node that wrote its input, if its backward finishes that one's
+  /// For each input the node that wrote it, if this one's backward finishes that one's; empty: it finishes none.
+  std::vector<std::optional<size_t>> finishes{};
   const Layer& layer() const { return fused ? *fused : *entry->layer; }
   bool is_loss() const { return dynamic_cast<const LossLayer*>(entry->layer.get()) != nullptr; }
 };

@@ -80,7 +80,9 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::O
       for (const TensorId out : node.out)
         if (memory_.has_gradient(out)) io.d_out.push_back(memory_.gradient(out));
       io.d_weights = weights_.gradients_of_node(n);
-      if (node.finishes) io.below = graph_.nodes[*node.finishes].layer().relu_end(binding.calls[*node.finishes]);
+      for (const auto& below : node.finishes)
+        io.below.push_back(below ? std::optional(graph_.nodes[*below].layer().relu_end(binding.calls[*below]))
+                                 : std::nullopt);
     }
     io.sum_over_ranks = [&comm = comm_, gradients = gradients_](Context& ctx, const Tensor& tensor) {
       if (gradients) gradients->join(ctx);

@@ -1,7 +1,12 @@
 #include "ops/concat_linear.h"
 
+#include <algorithm>
+
 #include "device/profiler.h"
+#include "ops/bias_gradient.h"
+#include "ops/concat_linear_parts.h"
 #include "ops/element_loops.h"
+#include "ops/linear.h"
 
 namespace hctr::ops {
 namespace {
@@ -67,40 +72,67 @@ void cpu::concat_linear(Context& ctx, const std::vector<Tensor>& x, Tensor w, st
   });
 }
 
-void concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std::vector<int64_t>& widths,
-                            const std::vector<std::optional<Tensor>>& d_x) {
-  HCTR_EXPECT(widths.size() == d_x.size(), "concat_linear_backward of ", widths.size(), " widths and ", d_x.size(),
-              " gradients");
-  int64_t width = 0;
-  for (size_t p = 0; p < widths.size(); ++p) {
-    width += widths[p];
-    if (!d_x[p]) continue;
-    count_flops(ctx, 2.0 * static_cast<double>(d_y.rows()) * static_cast<double>(widths[p]));
-    expect_alike("concat_linear_backward", {*d_x[p], d_y});
-    expect_shape("concat_linear_backward d_x", *d_x[p], {d_y.rows(), widths[p]});
+TensorSpec concat_linear_scratch(int64_t rows, const std::vector<int64_t>& widths) {
+  int64_t width = 0, widest = 0;
+  for (const int64_t each : widths) {
+    width += each;
+    widest = std::max(widest, each);
   }
-  expect_on("concat_linear_backward", ctx.device(), d_y);
-  expect_column("concat_linear_backward", w, width, d_y);
-  HCTR_ON_DEVICE(ctx, concat_linear_backward(ctx, w, d_y, widths, d_x));
+  const int64_t on_gpu = concat_linear_parts(rows, width) * concat_linear_part_width(width);
+  return TensorSpec(DType::f32, {std::max(on_gpu, bias_gradient_scratch(widest).shape.elements())});
 }
 
-void cpu::concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std::vector<int64_t>& widths,
-                                 const std::vector<std::optional<Tensor>>& d_x) {
-  dispatch_real(d_y.dtype(), [&]<class T>() {
-    const auto DY = d_y.view<const T, 2>();
-    ctx.threads().parallel_for(d_y.rows(), kConcatRows, [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b) {
-        const T* of_part = w.data<const T>();
-        const auto factor = static_cast<Acc<T>>(DY(b, 0));
-        for (size_t p = 0; p < widths.size(); of_part += widths[p++] * w.row_stride()) {
-          if (!d_x[p]) continue;
-          T* to = d_x[p]->template view<T, 2>().row(b);
-          for (int64_t k = 0; k < widths[p]; ++k)
-            to[k] = static_cast<T>(factor * static_cast<Acc<T>>(of_part[k * w.row_stride()]));
-        }
-      }
-    });
-  });
+void concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std::vector<ConcatLinearInput>& inputs,
+                            Tensor d_w, std::optional<Tensor> d_bias, Tensor scratch) {
+  HCTR_EXPECT(!inputs.empty() && inputs.size() <= kMostConcatParts, "concat_linear_backward of ", inputs.size(),
+              " inputs");
+  expect_on("concat_linear_backward", ctx.device(), d_y);
+  int64_t width = 0;
+  std::vector<int64_t> widths;
+  const auto expect_summed = [&](const char* what, const Tensor& sums) { expect_alike(what, {sums, d_w}); };
+  for (const ConcatLinearInput& input : inputs) {
+    const Tensor& x = input.x;
+    expect_alike("concat_linear_backward", {x, d_y});
+    HCTR_EXPECT(x.rank() == 2 && x.dim(0) == d_y.rows(), "concat_linear_backward of ", to_string(x.shape()), " and ",
+                to_string(d_y.shape()));
+    HCTR_EXPECT(input.d_x || !input.below_relu, "concat_linear_backward through a ReLU without d_x");
+    widths.push_back(x.dim(1));
+    width += widths.back();
+    if (!input.d_x) continue;
+    expect_alike("concat_linear_backward", {*input.d_x, d_y});
+    expect_shape("concat_linear_backward d_x", *input.d_x, x.shape());
+    if (!input.below_relu) continue;
+    expect_shape("concat_linear_backward below_relu", input.below_relu->d_bias, {x.dim(1)});
+    expect_summed("concat_linear_backward below_relu", input.below_relu->d_bias);
+  }
+  expect_column("concat_linear_backward", w, width, d_y);
+  expect_shape("concat_linear_backward d_w", d_w, w.shape());
+  HCTR_EXPECT(d_w.dtype() == w.dtype() || (d_w.dtype() == DType::f32 && size_of(w.dtype()) == 2),
+              "concat_linear_backward of ", name_of(w.dtype()), " with gradients of weights in ", name_of(d_w.dtype()));
+  if (d_bias) {
+    expect_shape("concat_linear_backward d_bias", *d_bias, {1});
+    expect_summed("concat_linear_backward d_bias", *d_bias);
+  }
+  HCTR_EXPECT(scratch.elements() >= concat_linear_scratch(d_y.rows(), widths).shape.elements(),
+              "concat_linear_backward with too little scratch memory");
+  count_flops(ctx, 4.0 * static_cast<double>(d_y.rows()) * static_cast<double>(width));
+  HCTR_ON_DEVICE(ctx, concat_linear_backward(ctx, w, d_y, inputs, d_w, d_bias, scratch));
+}
+
+void cpu::concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std::vector<ConcatLinearInput>& inputs,
+                                 Tensor d_w, std::optional<Tensor> d_bias, Tensor scratch) {
+  int64_t begin = 0;
+  for (const ConcatLinearInput& input : inputs) {
+    const int64_t end = begin + input.x.dim(1);
+    if (input.d_x) {
+      ops::matmul(ctx, d_y, Transpose::no, w.row_range(begin, end), Transpose::yes, *input.d_x);
+      if (const auto& relu = input.below_relu)
+        cpu::relu_bias_gradient(ctx, relu->factor, input.x, *input.d_x, *input.d_x, relu->d_bias, scratch);
+    }
+    ops::matmul(ctx, input.x, Transpose::yes, d_y, Transpose::no, d_w.row_range(begin, end));
+    begin = end;
+  }
+  if (d_bias) cpu::bias_gradient(ctx, d_y, *d_bias, scratch);
 }
 
 }  // namespace hctr::ops

@@ -1,7 +1,12 @@
 // Each part is read and written once, at the speed of memory. Forward, a warp has kRows rows, for which it loads each
-// weight once. Backward, a thread keeps the weights of its columns and goes through rows.
+// weight once. Backward, a thread keeps the weights of its columns, goes through rows and sums what weights and biases
+// want of them; sums of parts of the rows are added up by a second kernel.
 #include "ops/concat_linear.h"
 
+#include <algorithm>
+
+#include "ops/column_totals.cuh"
+#include "ops/concat_linear_parts.h"
 #include "ops/element_loops.cuh"
 #include "ops/reduce.cuh"
 
@@ -85,22 +90,174 @@ __global__ void __launch_bounds__(256, 3)
   }
 }
 
-/// d_x = d_y w^T. The grid has at least as many threads as a row has chunks; a thread keeps its chunk's column.
-template <int V, class T>
-__global__ void concat_linear_backward_kernel(View<const T, 2> d_y, const T* w, int64_t w_step, bool packs_of_w,
-                                              View<T, 2> d_x) {
-  const int64_t columns = d_x.size(1), per_row = cuda::chunks_per_row(columns, V), i = cuda::thread_index(),
-                step = cuda::thread_count() / per_row, column = i % per_row * V, left = columns - column;
-  if (i >= step * per_row) return;
-  float factor[V] = {};
-  read_weights<V>(w + column * w_step, w_step, packs_of_w, left, factor);
-  for (int64_t b = i / per_row; b < d_x.size(0); b += step) {
-    const auto gradient = static_cast<float>(d_y.row(b)[0]);
+/// An input of the backward pass. `w` and the sums begin at its first column.
+template <class T>
+struct BackwardInput {
+  View<const T, 2> x;
+  View<T, 2> d_x;  // null: nobody needs it
+  const T* w;
+  float *d_w_sums, *d_bias_sums;  // d_bias_sums: null unless through a ReLU
+  float factor;                   // of dropout behind the ReLU
+  bool packs;
+};
+
+template <class T>
+struct BackwardInputs {
+  BackwardInput<T> at[kMostConcatParts];
+  int32_t first_tile[kMostConcatParts + 1] = {};
+  int count = 0;
+};
+
+constexpr int kBackwardThreads = 256, kBackwardWarps = kBackwardThreads / 32;
+
+/// Adds up over the warps of a block what each thread has put into its N places of `shared`. The first warp's places
+/// have the sums afterwards.
+template <int N>
+__device__ void sum_over_warps(float (*shared)[kBackwardThreads]) {
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32;
+  __syncthreads();
+  for (int half = kBackwardWarps / 2; half > 0; half /= 2) {
+    if (warp < half) {
+#pragma unroll
+      for (int i = 0; i < N; ++i) shared[i][thread] += shared[i][thread + 32 * half];
+    }
+    __syncthreads();
+  }
+}
+
+/// Stores 16 bytes at a multiple of 16. In assembler, since the compiler made a store for each element of it.
+template <class T, int V>
+__device__ void store_as_one(T* to, const float (&from)[V]) {
+  static_assert(sizeof(T) * V == 16 || V == 1);
+  if constexpr (V == 8) {
+    uint32_t two[4];
+#pragma unroll
+    for (int j = 0; j < 4; ++j) two[j] = cuda::round_two<T>(from[2 * j], from[2 * j + 1]);
+    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(two[0]), "r"(two[1]), "r"(two[2]),
+                 "r"(two[3])
+                 : "memory");
+  } else if constexpr (V == 4) {
+    asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(from[0]), "f"(from[1]), "f"(from[2]),
+                 "f"(from[3])
+                 : "memory");
+  } else {
+    *to = static_cast<T>(from[0]);
+  }
+}
+
+/// V columns of an input from `column` on. kWhole: all of them lie in it. The two cases are apart, because the compiler
+/// would make the stores of one from those of the other, element by element.
+template <int V, bool kRelu, bool kWhole, class T>
+struct BackwardColumns {
+  const BackwardInput<T> input;  // a copy: through a reference it would be read again after each store
+  int64_t column, left;
+  float w[V] = {}, sums[2 * V + 1] = {};  // sums: of d_w, of the bias below, of d_y
+
+  __device__ void load_weights(int64_t step) {
+#pragma unroll
+    for (int v = 0; v < V; ++v)
+      if (kWhole || v < left) w[v] = static_cast<float>(input.w[(column + v) * step]);
+  }
+  __device__ cuda::Pack<T, V> load(int64_t row) const {
+    const T* from = input.x.row(row) + column;
+    if constexpr (kWhole)
+      return cuda::load_pack<V>(from);
+    else
+      return cuda::load_part_of_pack<V>(from, left);
+  }
+  __device__ void add_row(int64_t row, const cuda::Pack<T, V>& in, float gradient) {
     float out[V];
 #pragma unroll
-    for (int v = 0; v < V; ++v) out[v] = gradient * factor[v];
-    cuda::write<V>(d_x.row(b) + column, left, out);
+    for (int v = 0; v < V; ++v) {
+      const auto x = static_cast<float>(in.at[v]);
+      sums[v] += x * gradient;
+      const float product = gradient * w[v];
+      if constexpr (kRelu) {
+        out[v] = static_cast<float>(static_cast<T>(x > 0 ? input.factor * product : 0.0f));
+        sums[V + v] += out[v];
+      } else {
+        out[v] = product;
+      }
+    }
+    sums[2 * V] += gradient;
+    if (input.d_x.data == nullptr) return;
+    T* to = input.d_x.row(row) + column;
+    if constexpr (kWhole) {
+      store_as_one(to, out);
+    } else {
+#pragma unroll
+      for (int v = 0; v < V; ++v)
+        if (v < left) to[v] = static_cast<T>(out[v]);
+    }
   }
+  /// The rows [begin, end), each warp every eighth, a few of them at the same time.
+  __device__ void add_rows(int64_t begin, int64_t end, const T* d_y, int64_t d_y_step) {
+    constexpr int kAtOnce = 4;
+    for (int64_t first = begin + threadIdx.x / 32; first < end; first += kAtOnce * kBackwardWarps) {
+      cuda::Pack<T, V> in[kAtOnce];
+      float gradient[kAtOnce];
+#pragma unroll
+      for (int r = 0; r < kAtOnce; ++r) in[r] = load(min(first + r * kBackwardWarps, end - 1));
+#pragma unroll
+      for (int r = 0; r < kAtOnce; ++r)
+        gradient[r] = static_cast<float>(d_y[min(first + r * kBackwardWarps, end - 1) * d_y_step]);
+#pragma unroll
+      for (int r = 0; r < kAtOnce; ++r)
+        if (first + r * kBackwardWarps < end) add_row(first + r * kBackwardWarps, in[r], gradient[r]);
+    }
+  }
+};
+
+/// The gradients of V columns a lane for the rows [begin, end).
+template <int V, bool kRelu, class T>
+__device__ void backward_tile(const BackwardInput<T>& input, const T* d_y, int64_t d_y_step, int64_t w_step, int tile,
+                              int64_t begin, int64_t end, int64_t sums_at, float* d_y_sum,
+                              float (*shared)[kBackwardThreads]) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t column = (int64_t{tile} * 32 + lane) * V, left = input.x.size(1) - column;
+  const auto add_up = [&]<bool kWhole>() {
+    BackwardColumns<V, kRelu, kWhole, T> columns{input, column, left};
+    columns.load_weights(w_step);
+    columns.add_rows(begin, end, d_y, d_y_step);
+#pragma unroll
+    for (int i = 0; i < 2 * V + 1; ++i) shared[i][threadIdx.x] = columns.sums[i];
+  };
+  if (left >= V)
+    add_up.template operator()<true>();
+  else
+    add_up.template operator()<false>();
+  sum_over_warps<2 * V + 1>(shared);
+  if (threadIdx.x >= 32) return;
+#pragma unroll
+  for (int v = 0; v < V; ++v)
+    if (v < left) {
+      input.d_w_sums[sums_at + column + v] = shared[v][lane];
+      if constexpr (kRelu) input.d_bias_sums[sums_at + column + v] = shared[V + v][lane];
+    }
+  if (lane == 0 && d_y_sum) *d_y_sum = shared[2 * V][0];
+}
+
+/// A block has a tile of 32 chunks of columns of one input, for one part of the rows.
+template <class T>
+__global__ void __launch_bounds__(kBackwardThreads)
+    concat_linear_backward_kernel(const __grid_constant__ BackwardInputs<T> inputs, const T* d_y, int64_t d_y_step,
+                                  int64_t w_step, int64_t rows, int64_t parts, int64_t part_width, float* d_y_sums) {
+  constexpr int V = kConcatPack<T>;
+  __shared__ float shared[2 * V + 1][kBackwardThreads];
+  const int tiles = inputs.first_tile[inputs.count], tile = static_cast<int>(blockIdx.x) % tiles;
+  const int64_t part = blockIdx.x / static_cast<unsigned>(tiles), per_part = (rows + parts - 1) / parts;
+  const int64_t begin = min(part * per_part, rows), end = min(begin + per_part, rows), at = part * part_width;
+  int i = 0;
+  while (i + 1 < inputs.count && tile >= inputs.first_tile[i + 1]) ++i;
+  const BackwardInput<T>& own = inputs.at[i];
+  const auto run = [&]<int kWidth, bool kRelu>() {
+    backward_tile<kWidth, kRelu>(own, d_y, d_y_step, w_step, tile - inputs.first_tile[i], begin, end, at,
+                                 tile == 0 ? d_y_sums + at : nullptr, shared);
+  };
+  if (own.d_bias_sums)
+    own.packs ? run.template operator()<V, true>() : run.template operator()<1, true>();
+  else
+    own.packs ? run.template operator()<V, false>() : run.template operator()<1, false>();
 }
 
 template <int V, class T>
@@ -126,24 +283,50 @@ void cuda::concat_linear(Context& ctx, const std::vector<Tensor>& x, Tensor w, s
   });
 }
 
-void cuda::concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std::vector<int64_t>& widths,
-                                  const std::vector<std::optional<Tensor>>& d_x) {
+void cuda::concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std::vector<ConcatLinearInput>& inputs,
+                                  Tensor d_w, std::optional<Tensor> d_bias, Tensor scratch) {
+  const int64_t rows = d_y.rows(), width = w.dim(0), parts = concat_linear_parts(rows, width),
+                part_width = concat_linear_part_width(width);
+  // Of each part: the sums for d_w, then those for biases, then that of d_y.
+  float *d_w_sums = scratch.data<float>(), *bias_sums = d_w_sums + width, *d_y_sums = bias_sums + width;
   dispatch_float(d_y.dtype(), [&]<class T>() {
     constexpr int V = kConcatPack<T>;
-    const T* of_part = w.data<const T>();
     const int64_t step = w.row_stride();
-    for (size_t p = 0; p < widths.size(); of_part += widths[p++] * step) {
-      if (!d_x[p] || d_x[p]->elements() == 0) continue;
-      const View<T, 2> to = d_x[p]->template view<T, 2>();
-      const bool packs = takes_packs<V>(to);
-      const int64_t per_row = chunks_per_row(widths[p], packs ? V : 1);
-      Grid grid = grid_for(to.size(0) * per_row);
-      grid.blocks = std::max(grid.blocks, (per_row + grid.threads - 1) / grid.threads);
-      launch(ctx, "concat_linear_backward", grid,
-             packs ? concat_linear_backward_kernel<V, T> : concat_linear_backward_kernel<1, T>, d_y.view<const T, 2>(),
-             of_part, step, packs && vector_takes_packs<V>(of_part, step), to);
+    BackwardInputs<T> list;
+    int64_t first = 0;
+    for (const ConcatLinearInput& input : inputs) {
+      const View<const T, 2> x = input.x.view<const T, 2>();
+      const View<T, 2> d_x = input.d_x ? input.d_x->template view<T, 2>() : View<T, 2>{nullptr, {0, 0}, 0};
+      const bool packs = takes_packs<V>(x) && takes_packs<V>(d_x);
+      list.at[list.count] = {x,
+                             d_x,
+                             w.data<const T>() + first * step,
+                             d_w_sums + first,
+                             input.below_relu ? bias_sums + first : nullptr,
+                             input.below_relu ? input.below_relu->factor : 1,
+                             packs};
+      const int64_t tiles = (chunks_per_row(x.size(1), packs ? V : 1) + 31) / 32;
+      list.first_tile[list.count + 1] = list.first_tile[list.count] + static_cast<int32_t>(std::max<int64_t>(tiles, 1));
+      ++list.count;
+      first += x.size(1);
     }
+    launch(ctx, "concat_linear_backward", Grid{parts * list.first_tile[list.count], kBackwardThreads, 0},
+           concat_linear_backward_kernel<T>, list, d_y.data<const T>(), d_y.row_stride(), step, rows, parts, part_width,
+           d_y_sums);
   });
+  const auto add_up = [&]<class Out>() {
+    ColumnTotalsList<Out> totals;
+    totals.add({d_w_sums, part_width, width, d_w.data<Out>(), d_w.row_stride()});
+    if (d_bias) totals.add({d_y_sums, part_width, 1, d_bias->data<Out>()});
+    int64_t first = 0;
+    for (const ConcatLinearInput& input : inputs) {
+      if (const auto& relu = input.below_relu)
+        totals.add({bias_sums + first, part_width, input.x.dim(1), relu->d_bias.data<Out>()});
+      first += input.x.dim(1);
+    }
+    add_column_parts(ctx, "concat_linear_backward totals", totals, parts);
+  };
+  dispatch_float(d_w.dtype(), add_up);
 }
 
 }  // namespace hctr::ops

@@ -5,7 +5,7 @@
 #include "device/profiler.h"
 #include "device/tensor_map.cuh"
 #include "ops/bias_gradient.h"
-#include "ops/bias_totals.cuh"
+#include "ops/column_totals.cuh"
 #include "ops/linear.h"
 
 namespace hctr::ops {
@@ -14,7 +14,7 @@ void cuda::gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float fac
                                  Tensor d_bias, Tensor scratch) {
   using hctr::cuda::takes_tensor_map;
   if (hctr::cuda::compute_capability() == 90 && takes_tensor_map(y) && takes_tensor_map(d_z) &&
-      (w.dim(1) == 1 || (takes_tensor_map(d_out) && takes_tensor_map(w)))) {
+      takes_tensor_map(d_out) && takes_tensor_map(w)) {
     count_flops(ctx, 2.0 * static_cast<double>(d_out.elements()) * static_cast<double>(w.dim(0)));
     float* sums = scratch.data<float>();
     hopper::gradient_through_relu(ctx, d_out, w, factor, y, d_z, sums);

@@ -19,7 +19,7 @@ HCTR_OP(void gradient_through_relu(Context&, Tensor d_out, Tensor w, float facto
 
 namespace hopper {
 /// d_z in one kernel, and in `sums` those of its columns for 64 rows each, [ceil(batch / 64), in]. For GPUs of compute
-/// capability 9.0 and tensors that hctr::cuda::takes_tensor_map() but for d_out and w with one column.
+/// capability 9.0 and tensors that hctr::cuda::takes_tensor_map(), y too.
 void gradient_through_relu(Context&, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z, float* sums);
 }  // namespace hopper
 

@@ -148,33 +148,6 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   }
 }
 
-/// The same for k = 1, as behind a layer with one output: the products are a[row] b[column].
-template <class Tiles, class T>
-__global__ void __launch_bounds__(Tiles::kConsumers)
-    outer_product_through_relu_kernel(const T* a, int64_t a_step, const T* b, int64_t b_step, ProductShape shape,
-                                      Finish<T> end) {
-  __shared__ float of_warps[Tiles::kGroups][4][Tiles::kN];
-  __shared__ alignas(16) uint8_t mask[Tiles::kMaskBytes];
-  const int columns = (shape.n + Tiles::kN - 1) / Tiles::kN, tile = static_cast<int>(blockIdx.x);
-  const int tile_m = tile / columns, tile_n = tile % columns, consumer = static_cast<int>(threadIdx.x);
-  read_mask<Tiles, Tiles::kConsumers>(end.y, shape, tile_m, tile_n, consumer, mask);
-  const TilePosition at = position_in<Tiles>(tile_m, tile_n, consumer);
-  float d[Tiles::kN / 2], left[2];
-#pragma unroll
-  for (int r = 0; r < 2; ++r) left[r] = at.row + 8 * r < shape.m ? static_cast<float>(a[(at.row + 8 * r) * a_step]) : 0;
-#pragma unroll
-  for (int j = 0; j < Tiles::kN / 8; ++j)
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      const int column = at.column + 8 * j + e;
-      const float right = column < shape.n ? static_cast<float>(b[column * b_step]) : 0;
-      d[4 * j + e] = left[0] * right;
-      d[4 * j + 2 + e] = left[1] * right;
-    }
-  __syncthreads();
-  finish_tile<Tiles>(end, shape, tile_m, tile_n, consumer, mask, d, &of_warps[at.group][0][0]);
-}
-
 ProductShape product_shape(const Tensor& y, int64_t k) {
   return {static_cast<int>(y.dim(0)), static_cast<int>(y.dim(1)), static_cast<int>(k)};
 }
@@ -198,19 +171,6 @@ void with_tiles(const ProductShape& shape, Body&& body) {
   body(Small());
 }
 
-/// In tiles that leave room for several blocks on a multiprocessor: memory's latency is all there is to hide.
-template <class T>
-void start_outer_product(Context& ctx, const Tensor& d_out, const Tensor& w, const ProductShape& shape,
-                         const Finish<T>& end) {
-  const auto start = [&]<class Tiles>(Tiles) {
-    cuda::launch(ctx, "outer_product_through_relu", cuda::Grid{tiles_of<Tiles>(shape), Tiles::kConsumers, 0},
-                 outer_product_through_relu_kernel<Tiles, T>, d_out.data<const T>(), d_out.row_stride(),
-                 w.data<const T>(), w.row_stride(), shape, end);
-  };
-  if (tiles_of<Middle>(shape) >= 4 * hctr::cuda::multiprocessors()) return start(Middle());
-  start(Small());
-}
-
 template <class Body>
 void with_type(DType dtype, Body&& body) {
   if (dtype == DType::bf16) return body.template operator()<BFloat16>();
@@ -224,7 +184,6 @@ void hopper::gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float f
   const ProductShape shape = product_shape(d_z, w.dim(1));
   with_type(d_z.dtype(), [&]<class T>() {
     const Finish<T> end{y.view<const T, 2>(), d_z.view<T, 2>(), factor, sums};
-    if (shape.k == 1) return start_outer_product(ctx, d_out, w, shape, end);
     with_tiles(shape, [&]<class Tiles>(Tiles) {
       const int64_t tiles = tiles_of<Tiles>(shape), at_once = hctr::cuda::multiprocessors();
       const int64_t rounds = (tiles + at_once - 1) / at_once;

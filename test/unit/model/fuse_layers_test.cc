@@ -58,6 +58,18 @@ const char* const kSlots = R"(
   {"type": "InnerProduct", "bottom": "deep", "top": "score", "fc_param": {"num_output": 1}},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
 
+/// Both ranges are all of fc; deep ends with ReLU and dropout, and score alone reads the Concat behind it and cross.
+const char* const kTowers = R"(
+  {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 16}},
+  {"type": "Slice", "bottom": "fc", "top": ["left", "right"], "ranges": [[0, 16], [0, 16]]},
+  {"type": "InnerProduct", "bottom": "left", "top": "deep", "fc_param": {"num_output": 24}},
+  {"type": "ReLU", "bottom": "deep", "top": "relu"},
+  {"type": "Dropout", "bottom": "relu", "top": "dropout", "rate": 0.5},
+  {"type": "MultiCross", "bottom": "right", "top": "cross", "mc_param": {"num_layers": 2}},
+  {"type": "Concat", "bottom": ["dropout", "cross"], "top": "both"},
+  {"type": "InnerProduct", "bottom": "both", "top": "score", "fc_param": {"num_output": 1}},
+  {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
+
 Graph wired_for_8(const Config& config) {
   Problems problems;
   Graph graph = wire(config, 8, problems);
@@ -140,13 +152,31 @@ TEST(FusedLayers, CutSlotsIntoColumnsAtOnce) {
                                                          "both", "deep", "score", "loss"}));
 }
 
+TEST(FusedLayers, ReadTheInputOfASliceWhoseRangesAreAllOfIt) {
+  const Config config = config_of(kTowers);
+  Graph graph = wired_for_8(config);
+  fuse_layers(graph);
+  EXPECT_EQ(outputs_of(graph), (std::vector<std::string>{"fc", "dropout", "cross", "score", "loss"}));
+  EXPECT_EQ(graph.edges[graph.nodes[0].out[0]].readers, (std::vector<size_t>{1, 2}));
+  EXPECT_EQ(graph.nodes[2].in, graph.nodes[0].out);
+}
+
+TEST(FusedLayers, FinishALayerBelowAConcatThatEndsWithReLU) {
+  const Config config = config_of(kTowers);
+  Graph graph = wired_for_8(config);
+  fuse_layers(graph);
+  EXPECT_EQ(graph.nodes[3].finishes, (std::vector<std::optional<size_t>>{1, std::nullopt}));
+  EXPECT_TRUE(graph.nodes[1].finishes.empty());  // fc has no ReLU
+}
+
 /// Sums over columns are in another order, of bf16 and fp16 rounded at the end.
-TEST(FusedLayers, ComputeWithoutAConcatWhatTheyComputeWithOne) {
+void expect_close_step(const char* layers) {
   for (const auto& [precision, tolerance] : {std::pair("", 1e-6), std::pair(R"(, "mixed_precision": "bf16")", 2e-2)}) {
-    const Config config = config_of(kConcats, 1, precision);
+    const Config config = config_of(layers, 1, precision);
     const Graph alone = wired_for_8(config);
     Graph fused = alone;
     fuse_layers(fused);
+    ASSERT_LT(fused.nodes.size(), alone.nodes.size());
     for (const Device device : devices()) {
       SCOPED_TRACE(cat(to_string(device), precision));
       const StepResults expected = one_step(config, alone, device), found = one_step(config, fused, device);
@@ -160,6 +190,9 @@ TEST(FusedLayers, ComputeWithoutAConcatWhatTheyComputeWithOne) {
     }
   }
 }
+
+TEST(FusedLayers, ComputeWithoutAConcatWhatTheyComputeWithOne) { expect_close_step(kConcats); }
+TEST(FusedLayers, ComputeBelowAConcatWhatTheLayersAloneCompute) { expect_close_step(kTowers); }
 
 /// CPU: bit by bit. CUDA: biases' gradients are summed in another order.
 void expect_same_step(const char* layers) {

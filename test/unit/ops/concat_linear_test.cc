@@ -2,8 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/linear.h"
-#include "ops/reduce_axis.h"
+#include "ops/fill.h"
 #include "support/op_test.h"
 
 namespace hctr::test {
@@ -77,29 +76,70 @@ OP_TEST(ConcatLinearBackward) {
   forward([](Rig& t) {
     ops::concat_linear(t.ctx, {t["x0"], t["x1"]}, t["w"], t["bias"], t.out("y", {t["x0"].dim(0), 1}));
   });
-  backward([](Rig& t) {  // the weights as the layer does it
+  backward([](Rig& t) {
     const int64_t first = t["x0"].dim(1), width = t["w"].dim(0);
-    ops::concat_linear_backward(t.ctx, t["w"], t.d("y"), {first, width - first}, {t.d("x0"), t.d("x1")});
-    const auto of_part = [&](const char* x, int64_t begin, int64_t end) {
-      ops::matmul(t.ctx, t[x], ops::Transpose::yes, t.d("y"), ops::Transpose::no, t.d("w").row_range(begin, end));
-    };
-    of_part("x0", 0, first);
-    of_part("x1", first, width);
-    ops::sum_rows(t.ctx, t.d("y"), t.d("bias"));
+    ops::concat_linear_backward(t.ctx, t["w"], t.d("y"), {{t["x0"], t.d("x0")}, {t["x1"], t.d("x1")}}, t.d("w"),
+                                t.d("bias"),
+                                t.scratch("sums", ops::concat_linear_scratch(t["x0"].rows(), {first, width - first})));
   });
 }
 
-/// A part whose gradient nobody needs is left out.
-OP_TEST(ConcatLinearBackwardOfOnePartOnly) {
-  row("typical", {{"w", {30, 1}}, {"d_y", {12, 1}}});
+std::vector<Input> backward_inputs(int64_t batch, int64_t first, int64_t second) {
+  return {{"x0", {batch, first}}, {"x1", {batch, second}}, {"w", {first + second, 1}}, {"d_y", {batch, 1}}};
+}
+
+void backward_rows(auto& test) {
+  test.rounding(Rounding::sum);
+  test.row("typical", backward_inputs(67, 45, 64));
+  test.row("widths of packs", backward_inputs(300, 64, 1024));
+  test.row("one column each", backward_inputs(5, 1, 1));
+  test.row("one row", backward_inputs(1, 300, 37));
+  test.row("many parts of rows", backward_inputs(9000, 40, 8));
+  test.large("large", backward_inputs(40000, 1024, 429));
+}
+
+/// An input through a ReLU and one without, whose gradient nobody needs. The gradients of weights are wide.
+void backward_through_relu(Rig& t, const Tensor& d_bias_below) {
+  const Tensor& x = t["x0"];
+  ops::concat_linear_backward(t.ctx, t["w"], t["d_y"],
+                              {{x, t.out("d_x0", x.shape()), {{0.5f, d_bias_below}}}, {t["x1"], std::nullopt}},
+                              t.out("d_w", t["w"].shape(), Type::wide), t.out("d_bias", {1}, Type::wide),
+                              t.scratch("sums", ops::concat_linear_scratch(x.rows(), {x.dim(1), t["x1"].dim(1)})));
+}
+
+OP_TEST(ConcatLinearBackwardThroughRelu) {
+  backward_rows(*this);
   forward([](Rig& t) {
-    ops::concat_linear_backward(t.ctx, t["w"], t["d_y"], {11, 19}, {std::nullopt, t.out("d_x", {12, 19})});
+    const Tensor wide = t.out("d_w2", {1, 1}, Type::wide);  // for the dtype of what is not compared
+    backward_through_relu(t, t.scratch("d_bias_below", TensorSpec(wide.dtype(), {t["x0"].dim(1)})));
+    ops::fill(t.ctx, 0, wide);
   });
+}
+
+/// In f32, where the sums of the bias below are of what is compared.
+OP_TEST(ConcatLinearBackwardThroughReluWithSums) {
+  backward_rows(*this);
+  f32_only();
+  forward([](Rig& t) { backward_through_relu(t, t.out("d_bias_below", {t["x0"].dim(1)}, Type::wide)); });
   expected([](const auto& t) {
-    std::vector<double> d_x;
-    for (size_t b = 0; b < 12; ++b)
-      for (size_t k = 0; k < 19; ++k) d_x.push_back(t["d_y"][b] * t["w"][11 + k]);
-    t.expect("d_x", d_x);
+    const std::vector<double> w = t["w"], d_y = t["d_y"];
+    const size_t batch = t.size("x0", 0), first = t.size("x0", 1), second = t.size("x1", 1);
+    const std::vector<double> x0 = t["x0"], x1 = t["x1"];
+    std::vector<double> d_x(batch * first), d_w(first + second), below(first);
+    double d_bias = 0;
+    for (size_t b = 0; b < batch; ++b) {
+      for (size_t k = 0; k < first; ++k) {
+        d_x[b * first + k] = x0[b * first + k] > 0 ? 0.5 * d_y[b] * w[k] : 0;
+        below[k] += d_x[b * first + k];
+        d_w[k] += x0[b * first + k] * d_y[b];
+      }
+      for (size_t k = 0; k < second; ++k) d_w[first + k] += x1[b * second + k] * d_y[b];
+      d_bias += d_y[b];
+    }
+    t.expect("d_x0", d_x);
+    t.expect("d_bias_below", below);
+    t.expect("d_w", d_w);
+    t.expect("d_bias", {d_bias});
   });
 }
 
