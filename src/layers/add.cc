@@ -14,7 +14,7 @@ class Add : public Layer {
 
   LayerSpec spec(const Specs& inputs) const override {
     need_one_shape(inputs, "Add");
-    return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
+    return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}, .hands_gradient_on = true};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override { ops::add(ctx, io.in, io.out[0]); }

@@ -15,6 +15,12 @@ TensorSpec with_padded_rows(const TensorSpec& spec) {
 
 constexpr int64_t kWideBytes = 256;
 
+/// Whether a layer wrote the tensor that has memory of its own: embeddings may change their gradients in place, and
+/// views hand them on to those.
+bool made_by_layer(const Graph& graph, const Edge& edge) {
+  return edge.producer && graph.nodes[*edge.producer].spec.memory == LayerSpec::Memory::own;
+}
+
 }  // namespace
 
 MemoryPlan::MemoryPlan(const Graph& graph, Phase phase, Device device)
@@ -133,7 +139,10 @@ void MemoryPlan::place_gradients(const Graph& graph) {
       const Edge& edge = graph.edges[node.in[i]];
       std::optional<ArenaRegion> region;
       if (edge.needs_gradient) {
-        if (gradients_[node.out[0]]) region = shared_part(graph, node, i, *gradients_[node.out[0]]);
+        if (gradients_[node.out[0]])
+          region = node.spec.hands_gradient_on && made_by_layer(graph, edge)
+                       ? gradients_[node.out[0]]
+                       : shared_part(graph, node, i, *gradients_[node.out[0]]);
         if (region && keep_dense_[node.in[i]] && !region->spec.dense()) region.reset();
         if (!region) region = own(edge.spec, keep_dense_[node.in[i]]);
       }
