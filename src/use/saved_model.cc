@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <regex>
+#include <optional>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "checkpoint/checkpoint_folder.h"
@@ -23,20 +25,27 @@ std::string list_of(const std::set<int64_t>& numbers) {
   return text;
 }
 
+/// "<stem><mark><number><ending>" as stem and number, which has at most 18 digits. Nothing for any other text. By hand:
+/// std::regex would take seconds to compile.
+std::optional<std::pair<std::string, int64_t>> split_number(std::string_view text, std::string_view mark,
+                                                            std::string_view ending) {
+  const size_t at = text.rfind(mark);
+  if (at == text.npos || !text.ends_with(ending) || text.size() < at + mark.size() + ending.size()) return {};
+  const std::string digits(text.substr(at + mark.size(), text.size() - at - mark.size() - ending.size()));
+  if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != digits.npos) return {};
+  return std::pair(std::string(text.substr(0, at)), std::stoll(digits));
+}
+
 /// A prefix and the iterations of the models that have it.
 using Snapshots = std::map<std::string, std::set<int64_t>>;
 
 /// The models in a folder, by prefix.
 Snapshots snapshots_in(const fs::path& folder) {
-  static const std::regex dense_name(R"((.*)_dense_(\d{1,18})\.model)");
   Snapshots found;
   std::error_code error;
   for (fs::directory_iterator at(folder.empty() ? "." : folder, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    std::smatch parts;
-    if (!std::regex_match(name, parts, dense_name) || parts[1].str().ends_with("_opt")) continue;
-    const std::string prefix = parts[1].str();
-    found[(folder / prefix).string()].insert(std::stoll(parts[2]));
+    const auto model = split_number(at->path().filename().string(), "_dense_", ".model");
+    if (model && !model->first.ends_with("_opt")) found[(folder / model->first).string()].insert(model->second);
   }
   return found;
 }
@@ -134,9 +143,10 @@ SavedModel model_of_run(const fs::path& folder, const Config& config) {
                               "snapshot_prefix"));
   SavedModel model{.iteration = iterations && iterations->integer() ? *iterations->integer() : 0, .dense = found[0]};
   model.name = cat("the final model of run '", folder.string(), "', iteration ", model.iteration);
-  static const std::regex table_name(R"(.*\d+_sparse_\d+\.model)");
-  std::copy_if(found.begin() + 1, found.end(), std::back_inserter(model.tables),
-               [](const std::string& file) { return std::regex_match(file, table_name); });
+  std::copy_if(found.begin() + 1, found.end(), std::back_inserter(model.tables), [](const std::string& file) {
+    const auto table = split_number(file, "_sparse_", ".model");
+    return table && !table->first.empty() && table->first.find_last_of("0123456789") == table->first.size() - 1;
+  });
   if (const auto manifest = manifest_of(model.dense)) model.statistics = manifest->statistics;
   if (fs::exists(folder / "config.json")) {
     const Json saved = read_config_file(folder / "config.json");
@@ -190,10 +200,8 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
 
 /// "out/a@20" as "out/a" and 20. Only digits after the last @ are an iteration.
 std::pair<std::string, std::optional<int64_t>> split_iteration(const std::string& model) {
-  static const std::regex numbered(R"((.*)@(\d{1,18}))"), dense_file(R"((.*)_dense_(\d{1,18})\.model)");
-  std::smatch parts;
-  if (std::regex_match(model, parts, numbered) || std::regex_match(model, parts, dense_file))
-    return {parts[1].str(), std::stoll(parts[2])};
+  if (const auto numbered = split_number(model, "@", "")) return *numbered;
+  if (const auto dense_file = split_number(model, "_dense_", ".model")) return *dense_file;
   return {model, std::nullopt};
 }
 
