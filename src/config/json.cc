@@ -47,13 +47,13 @@ class CountingIterator {
 };
 
 /// Builds a Json from parser events. Keeps its own stack, so that it finds duplicate keys.
-class Builder : public nlohmann::json_sax<nlohmann::json> {
+class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
  public:
   Builder(std::string_view text, std::string_view name) : text_(text), name_(name) {}
 
   Json build() {
-    nlohmann::json::sax_parse(CountingIterator(text_.data(), read_),
-                              CountingIterator(text_.data() + text_.size(), read_), this);
+    nlohmann::ordered_json::sax_parse(CountingIterator(text_.data(), read_),
+                                      CountingIterator(text_.data() + text_.size(), read_), this);
     return std::move(root_);
   }
 
@@ -106,7 +106,7 @@ class Builder : public nlohmann::json_sax<nlohmann::json> {
     } else if (stack_.back().array()) {
       stack_.back().add(std::move(value));
     } else {
-      stack_.back().set(std::move(keys_.back()), std::move(value));
+      stack_.back().set(keys_.back(), std::move(value));
       keys_.pop_back();
     }
     return true;
@@ -139,6 +139,21 @@ nlohmann::ordered_json to_nlohmann(const Json& value) {
 
 }  // namespace
 
+Json::Json() = default;
+Json::Json(bool value) : value_(value) {}
+Json::Json(int64_t value) : value_(value) {}
+Json::Json(int value) : value_(int64_t{value}) {}
+Json::Json(double value) : value_(value) {}
+Json::Json(std::string value) : value_(std::move(value)) {}
+Json::Json(const char* value) : value_(std::string(value)) {}
+Json::Json(Array value) : value_(std::move(value)) {}
+Json::Json(Object value) : value_(std::move(value)) {}
+Json::Json(const Json&) = default;
+Json::Json(Json&&) noexcept = default;
+Json& Json::operator=(const Json&) = default;
+Json& Json::operator=(Json&&) noexcept = default;
+Json::~Json() = default;
+
 Json Json::parse(std::string_view text, std::string_view name) { return Builder(text, name).build(); }
 
 Json Json::read_file(const std::filesystem::path& path) { return parse(read_text(path, ""), path.string()); }
@@ -155,10 +170,10 @@ const Json* Json::find(std::string_view key) const {
   return nullptr;
 }
 
-Json& Json::set(std::string key, Json value) {
+Json& Json::set(std::string_view key, Json value) {
   if (is_null()) value_ = Object{};
   auto& members = std::get<Object>(value_);
-  members.emplace_back(std::move(key), std::move(value));
+  members.emplace_back(std::string(key), std::move(value));
   return *this;
 }
 

@@ -17,15 +17,21 @@ class Json {
   using Array = std::vector<Json>;
   using Object = std::vector<std::pair<std::string, Json>>;
 
-  Json() = default;  // null
-  Json(bool value) : value_(value) {}
-  Json(int64_t value) : value_(value) {}
-  Json(int value) : value_(int64_t{value}) {}
-  Json(double value) : value_(value) {}
-  Json(std::string value) : value_(std::move(value)) {}
-  Json(const char* value) : value_(std::string(value)) {}
-  Json(Array value) : value_(std::move(value)) {}
-  Json(Object value) : value_(std::move(value)) {}
+  // Not inline: hundreds of places make and destroy a Json, and compile faster with calls.
+  Json();  // null
+  Json(bool value);
+  Json(int64_t value);
+  Json(int value);
+  Json(double value);
+  Json(std::string value);
+  Json(const char* value);
+  Json(Array value);
+  Json(Object value);
+  Json(const Json&);
+  Json(Json&&) noexcept;
+  Json& operator=(const Json&);
+  Json& operator=(Json&&) noexcept;
+  ~Json();
 
   /// Errors: Error(config) "<name>: line 3, column 14: ...", also for duplicate keys and more than 200 levels.
   static Json parse(std::string_view text, std::string_view name);
@@ -43,7 +49,7 @@ class Json {
   /// The member of an object, or a null pointer.
   const Json* find(std::string_view key) const;
   /// Appends a member to an object (a null value becomes an object).
-  Json& set(std::string key, Json value);
+  Json& set(std::string_view key, Json value);
   /// Appends an element to an array (a null value becomes an array).
   Json& add(Json value);
 
