@@ -22,7 +22,8 @@ struct ThreadPool::State {
   bool stop = false;
 
   int64_t count = 0, grain = 1;
-  const std::function<void(int64_t, int64_t)>* body = nullptr;
+  const void* body = nullptr;
+  Call call = nullptr;
   std::atomic<int64_t> next{0};
   std::exception_ptr error;
   std::vector<std::thread> workers;
@@ -30,7 +31,7 @@ struct ThreadPool::State {
   void run_chunks() {
     for (int64_t begin; (begin = next.fetch_add(grain)) < count;) {
       try {
-        (*body)(begin, std::min(begin + grain, count));
+        call(body, begin, std::min(begin + grain, count));
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (!error) error = std::current_exception();
@@ -77,18 +78,19 @@ ThreadPool::~ThreadPool() { state_->end(); }
 
 int ThreadPool::threads() const { return static_cast<int>(state_->workers.size()) + 1; }
 
-void ThreadPool::parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+void ThreadPool::run(int64_t count, int64_t grain, const void* body, Call call_body) {
   grain = std::max<int64_t>(grain, 1);
   State& s = *state_;
   if (s.workers.empty() || count <= grain) {
-    for (int64_t begin = 0; begin < count; begin += grain) body(begin, std::min(begin + grain, count));
+    for (int64_t begin = 0; begin < count; begin += grain) call_body(body, begin, std::min(begin + grain, count));
     return;
   }
   {
     const std::lock_guard lock(s.mutex);
     s.count = count;
     s.grain = grain;
-    s.body = &body;
+    s.body = body;
+    s.call = call_body;
     s.next = 0;
     s.error = nullptr;
     s.busy = static_cast<int>(s.workers.size());

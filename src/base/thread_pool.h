@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 namespace hctr {
@@ -20,9 +19,20 @@ class ThreadPool {
 
   /// Calls body(begin, end) for every chunk of `grain` items of [0, count). Returns when all calls have returned, and
   /// rethrows the first exception. One caller at a time; body must not call parallel_for of the same pool.
-  void parallel_for(int64_t count, int64_t grain, const std::function<void(int64_t begin, int64_t end)>& body);
+  template <class Body>
+  void parallel_for(int64_t count, int64_t grain, const Body& body) {
+    run(count, grain, &body, call<Body>);
+  }
 
  private:
+  // Not std::function, which would take a tenth of the code of the operators to copy and destroy what nobody keeps.
+  using Call = void (*)(const void* body, int64_t begin, int64_t end);
+  template <class Body>
+  static void call(const void* body, int64_t begin, int64_t end) {
+    (*static_cast<const Body*>(body))(begin, end);
+  }
+  void run(int64_t count, int64_t grain, const void* body, Call);
+
   struct State;
   std::unique_ptr<State> state_;
 };
