@@ -20,6 +20,11 @@ MixedEmbedding::MixedEmbedding(Runtime& runtime, Communicator& comm, const Place
                        ring_size, outputs),
       on_every_rank_(slots_everywhere(spec, placement)) {}
 
+void MixedEmbedding::reserve_memory() {
+  replicated_.table().reserve_memory();
+  others_.reserve_memory();
+}
+
 void MixedEmbedding::reserve_rows(int64_t step) {
   replicated_.table().reserve_rows(step);
   others_.reserve_rows(step);

@@ -176,14 +176,22 @@ void RowStore::reserve_rows() {
     ++batches_;
     return;
   }
+  if (!rows_may_leave()) check_limit();
+  const int64_t at_most = reserve_memory();
+  if (!rows_may_leave()) check_limit();
+  near_limit_ = row_limit_ > 0 && at_most > most_kept();
+  ++batches_;
+}
+
+int64_t RowStore::reserve_memory() {
+  if (!keys_.empty()) return most_rows();
   Progress now = progress();
-  if (!rows_may_leave()) check_limit(now);
   const auto queued = static_cast<int64_t>(batches_ - now.batches);  // both count modulo 2^32
   int64_t at_most = now.rows + (queued + 1) * batch_keys_;
   if (rows_may_leave()) at_most = std::min(at_most, most_kept() + batch_keys_);  // after each batch's removal
   if (at_most > capacity_ || at_most > keys_in(entry_count_)) {
     now = wait_for_all();
-    if (!rows_may_leave()) check_limit(now);
+    if (!rows_may_leave() && row_limit_ > 0 && now.rows > most_kept()) return at_most;  // reserve_rows() refuses them
     const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_capacity_limit_ : kMostRows);
     const int64_t ample = std::min(std::max(now.rows + ring_keys(), capacity_ + capacity_ / 2), most_rows());
     // Keys that get no row need entries too, until the limit is detected.
@@ -192,8 +200,7 @@ void RowStore::reserve_rows() {
          [this](int64_t keys) { grow_index(keys); });
     at_most = now.rows + batch_keys_;
   }
-  near_limit_ = row_limit_ > 0 && at_most > most_kept();
-  ++batches_;
+  return at_most;
 }
 
 void RowStore::confirm_capacity() const {

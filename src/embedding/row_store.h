@@ -54,6 +54,9 @@ class RowStore {
   /// rows known to be free might not be enough. Errors: Error(data) beyond the row limit; Error(device) when memory is
   /// short.
   void reserve_rows();
+  /// Does the part of it that needs memory: afterwards reserve_rows() needs none. Changes no row, and may be called any
+  /// number of times. Returns the most rows that there can be after the next batch. Errors: Error(device).
+  int64_t reserve_memory();
   /// Checks, once the batch of reserve_rows() is queued on the prepare stream, that it stays within the row limit.
   /// Waits for it only near the limit. Errors: Error(data) beyond the limit, unless rows are removed for that.
   void confirm_capacity() const;

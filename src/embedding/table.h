@@ -50,6 +50,9 @@ class EmbeddingTable {
   /// only when the rows known to be free might not be enough, and when rows expire. Errors: Error(data) when there are
   /// more rows than row_limit; Error(device) when memory is short.
   void reserve_rows(int64_t step);
+  /// Host, before reserve_rows(): does the part of it that needs memory, without which a step needs none. Changes no
+  /// row. Errors: Error(device).
+  void reserve_memory();
   /// Checks that the prepared batch does not exceed row_limit, before its step changes anything. Waits for prepare()
   /// only when the limit is near. Errors: Error(data).
   void confirm_capacity(int buffer) const;

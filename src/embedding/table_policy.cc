@@ -31,6 +31,11 @@ void EmbeddingTable::reserve_rows(int64_t step) {
   store_.reserve_rows();
 }
 
+void EmbeddingTable::reserve_memory() {
+  if (admission_) admission_->reserve_memory();
+  store_.reserve_memory();
+}
+
 void EmbeddingTable::confirm_capacity(int buffer) const {
   if (admission_ && admission_->closed()) return;  // no key gets a row
   store_.confirm_capacity();

@@ -22,6 +22,8 @@ class LossScaler {
   /// All ranks skip the step if one of them has found an overflow.
   void end(Context&, Communicator&, StepState*) const;
 
+  /// The state, on the device.
+  const ops::LossScale* state() const { return scale(); }
   /// The scale and the number of skipped steps. Waits for the stream.
   ops::LossScale read(StreamRef) const;
 

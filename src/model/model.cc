@@ -40,7 +40,8 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
       state_(config, train_graph_, runtime),
       train_(train_graph_, Phase::train, weights_, state_, runtime, comm, &gradients_),
       evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm),
-      side_stream_(runtime.exchange_stream()) {
+      side_stream_(runtime.exchange_stream()),
+      loss_known_(runtime.device()) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   bool exchanges_fp16 = false;
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
@@ -99,6 +100,10 @@ void Model::reserve_rows(int64_t step) {
   if (refusal) throw *refusal;
 }
 
+void Model::reserve_memory() {
+  for (const auto& table : tables_) table->reserve_memory();
+}
+
 bool Model::consume_rerecord_flag() {
   bool any = false;
   for (const auto& table : tables_) any = table->consume_rerecord_flag() || any;
@@ -130,7 +135,8 @@ void Model::prepare(Context& ctx, int buffer, const BatchTensors& batch) {
   });
 }
 
-void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, const Network::Binding& binding) {
+void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, const Network::Binding& binding,
+                       const std::function<void(Context&)>& loss_known) {
   const LossScaler* const scaler = scaler_ ? &*scaler_ : nullptr;
   if (scaler) scaler->begin(ctx, batch.state);
 
@@ -146,8 +152,12 @@ void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, cons
   }
   {
     Context exchange = side_stream_.after(ctx);
-    const ProfiledPart part(exchange, "all-reduce", kWeights, "loss");
-    comm_.all_reduce(exchange, train_.loss(), Reduce::sum);
+    {
+      const ProfiledPart part(exchange, "all-reduce", kWeights, "loss");
+      comm_.all_reduce(exchange, train_.loss(), Reduce::sum);
+    }
+    if (loss_known) loss_known(exchange);  // before the updates of tables, which run on this stream or behind it
+    loss_known_.record(exchange.stream());
   }
 
   train_.backward(ctx, binding,
@@ -171,6 +181,7 @@ void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, cons
   }
   schedule_->update(ctx, buffer, scaler != nullptr);
   gradients_.join(ctx);  // only here: the all-reduce of the first layers' gradients runs while tables are updated
+  loss_known_.make_wait(ctx.stream());
   {
     const ProfiledPart part(ctx, "update", kWeights, "all weights", weights_.work_of_update());
     weights_.update(ctx);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -47,6 +48,9 @@ class Model {
   /// Host, between steps: reserves capacity in every table for the queued steps and the next one, `step`, and removes
   /// rows that have expired. Errors: Error(data) after all other tables have reserved theirs; others at once.
   void reserve_rows(int64_t step);
+  /// Host, before reserve_rows(): reserves the memory that tables will need for the next step, so that ranks can agree
+  /// on an error before any of them begins it. The model is unchanged. Not collective. Errors: Error(device).
+  void reserve_memory();
   /// Whether that has changed the work of a step (Embedding::consume_rerecord_flag).
   bool consume_rerecord_flag();
   /// Host, once prepare() of the next step, in `buffer`, is queued and before train_step() is. Errors: Error(data) when
@@ -63,7 +67,10 @@ class Model {
   void prepare(Context&, int buffer, const BatchTensors&);
   /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also sets batch.state: the
   /// loss scale, the count of updates, and whether the step is skipped.
-  void train_step(Context&, int buffer, const BatchTensors&, const Network::Binding&);
+  /// `loss_known`: called in a context whose work comes behind the loss and before every update; it may set
+  /// batch.state->skip, unless skips_steps().
+  void train_step(Context&, int buffer, const BatchTensors&, const Network::Binding&,
+                  const std::function<void(Context&)>& loss_known = {});
   /// Forward only. Keys that no finished step has seen contribute nothing, unless their rows exist from the start.
   void evaluate(Context&, const BatchTensors&, const Network::Binding&);
 
@@ -99,6 +106,10 @@ class Model {
   std::vector<std::string> tables_with_shared_row() const;
   /// The loss scale and the number of skipped steps, if the model uses loss scaling. Waits for queued steps.
   std::optional<ops::LossScale> loss_scale() const;
+  /// The same on the device, any time; null: no step is skipped.
+  const ops::LossScale* loss_scale_state() const { return scaler_ ? scaler_->state() : nullptr; }
+  /// Whether a step is skipped when one of its gradients is infinite or NaN: loss_scale() has a value.
+  bool skips_steps() const { return scaler_.has_value(); }
 
   /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, what belongs to them, and their
   /// manifest, which gets its name last; returns their paths, first the dense model, then the tables, last the
@@ -151,6 +162,7 @@ class Model {
   Network train_;
   Network evaluation_;
   SideStream side_stream_;
+  Event loss_known_;
   Embeddings tables_;
   bool wide_keys_loaded_ = false;  // a loaded model has keys that 4 bytes do not hold
   int64_t updates_before_ = 0;     // of the run that loaded optimizer states came from

@@ -1,7 +1,6 @@
 #include "train/run.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "train/best_metrics.h"
@@ -10,8 +9,6 @@
 
 namespace hctr {
 namespace {
-
-constexpr int64_t kMostSkipped = 100;  // steps in a row that "on_nan": "skip" leaves out
 
 bool every(int64_t interval, int64_t iteration) { return interval > 0 && iteration % interval == 0; }
 
@@ -366,22 +363,6 @@ void Run::expect_one_data_set() {
     if (sizes[r] != sizes[0])
       throw Error(Kind::data, cat("'", config_.data.source, "' holds ", sizes[r], " samples for rank ", r, " and ",
                                   sizes[0], " for rank 0: all processes must see the same files"));
-}
-
-void Run::check_finite(double loss) {
-  if (trained_ && !std::isfinite(loss) && trainer_->steps_not_finite() >= most_not_finite_) throw_diverged();
-}
-
-void Run::throw_diverged() {
-  diverged_ = true;
-  const Error error(Kind::data,
-                    cat("the loss is not a number at iteration ", now_.iterations,
-                        ": training diverged. Try a smaller learning_rate, or warmup_steps; if it happens at once, "
-                        "look for infinite ",
-                        "or huge dense values in the data; \"on_nan\": \"skip\" leaves such steps out, up to ",
-                        kMostSkipped, " in a row. The model is not saved; ", saver_.describe_last()));
-  if (comm_.size() == 1) throw error;
-  throw CollectiveError(error);
 }
 
 Error Run::with_model(const Error& error, const std::string& what) {

@@ -13,6 +13,7 @@
 #include "train/checkpointer.h"
 #include "train/evaluator.h"
 #include "train/model_saver.h"
+#include "train/not_finite_search.h"
 #include "train/resume.h"
 #include "train/run_folder.h"
 #include "train/step_profile.h"
@@ -60,10 +61,17 @@ class Run {
 
   /// Every rank opens the files itself and must find the same number of samples.
   void expect_one_data_set();
-  /// Throws if the loss of the last step is not a number, unless such steps are skipped. All ranks have one loss.
+  // In run_not_finite.cc:
+  static constexpr int64_t kMostSkipped = 100;  // steps in a row that "on_nan": "skip" leaves out
+  /// Throws if the loss of the last step is not a number, unless such steps are skipped, or of an earlier one that has
+  /// stopped the model. All ranks have one loss. Call when queued steps are waited for.
   void check_finite(double loss);
-  /// Called by all ranks.
+  /// Collective.
   [[noreturn]] void throw_diverged();
+  /// Collective: runs the step again, and says which tensor, sample and record made its loss so. Throws nothing.
+  std::string place_of_not_finite();
+  /// What this rank has found, as JSON: "order", "row" of the whole batch, "samples", "what" and "why".
+  std::string report_of(const NotFinite&, const Trainer::Again&) const;
   /// Runs body(). After an error the model is saved where it is intact, and the error names its path or that of the
   /// last model saved.
   template <class Body>

@@ -10,6 +10,11 @@
 #include "train/trainer_parts.h"
 
 namespace hctr {
+namespace {
+
+constexpr size_t kPastSteps = 2 * Trainer::kBuffers;  // more than can be queued before a loss is looked at
+
+}  // namespace
 
 Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout,
                  const Log& log, const ReadProgress& from)
@@ -51,10 +56,11 @@ void Trainer::record(int buffer) {
   };
   const auto compute = [this, buffer, tensors, binding = model_.bind(Phase::train, tensors)] {
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
-    model_.train_step(ctx, buffer, tensors, binding);
-    const ProfiledPart part(ctx, "download", "loss", "");
-    ops::record_loss(ctx, model_.loss(Phase::train), reinterpret_cast<ops::LossRecord*>(loss_total_.data()),
-                     record_of(buffer));
+    model_.train_step(ctx, buffer, tensors, binding, [&](Context& known) {
+      const ProfiledPart part(known, "download", "loss", "");
+      ops::record_loss(known, model_.loss(Phase::train), reinterpret_cast<ops::LossRecord*>(loss_total_.data()),
+                       record_of(buffer), model_.skips_steps() ? nullptr : tensors.state, model_.loss_scale_state());
+    });
   };
   StepBuffer& at = buffers_[static_cast<size_t>(buffer)];
   at.prepare.emplace(runtime_.prepare_stream(), records_, prepare);
@@ -78,8 +84,9 @@ Trainer::Fetched Trainer::fetch(const std::atomic<int>* stop) {
   }
   fetched_ = true;
   const ProfiledPart part(runtime_, "check", "batch");
-  if (fetched_buffer_)
-    check_.expect(ring_.on_host(*fetched_buffer_), reader_->samples_estimated() ? 0 : reader_->samples());
+  if (!fetched_buffer_) return found();
+  check_.expect(ring_.on_host(*fetched_buffer_), reader_->samples_estimated() ? 0 : reader_->samples());
+  model_.reserve_memory();
   return found();
 }
 
@@ -91,6 +98,8 @@ std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
   fetched_ = false;
   const std::optional<int> next = fetched_buffer_;
   const int64_t samples = ring_.state(*next).global_samples;
+  past_.push_back({step, learning_rate, progress_.position});
+  if (past_.size() > kPastSteps) past_.pop_front();
   run(*next, step, learning_rate, {});
   progress_ = {reader_->position(), reader_->skipped_records(), std::max(progress_.key_bytes, reader_->key_bytes())};
 
@@ -111,7 +120,39 @@ std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
 }
 
 void Trainer::count_not_finite(int buffer) {
-  steps_not_finite_ = std::isfinite(record_of(buffer)->loss) ? 0 : steps_not_finite_ + 1;
+  const ops::LossRecord& record = *record_of(buffer);
+  losses_not_finite_ = record.stopped == 0 && std::isfinite(record.loss) ? 0 : losses_not_finite_ + 1;
+  steps_not_finite_ = std::max(losses_not_finite_, record.skipped_in_row);
+  note_not_finite(record);
+}
+
+void Trainer::note_not_finite(const ops::LossRecord& record) {
+  const bool of_loss = record.stopped != 0 || !std::isfinite(record.loss);
+  if (of_loss)
+    step_not_finite_ = record.stopped != 0 ? record.stopped - 1 : record.step;
+  else if (record.skipped_in_row > 0)
+    step_not_finite_ = record.step - 1;
+  else
+    return;
+  loss_not_finite_ = of_loss;
+}
+
+void Trainer::read_again(int64_t step) {
+  finish_and_read_loss();
+  uploading_.reset();
+  while (!past_.empty() && past_.front().step != step) past_.pop_front();
+  if (past_.empty()) throw Error(Kind::data, cat("the batch of iteration ", step + 1, " is not known any more"));
+  reader_->reset(past_.front().position);
+  fetched_buffer_ = reader_->next();
+  if (!fetched_buffer_) throw Error(Kind::data, "the data have ended");
+}
+
+Trainer::Again Trainer::run_again() {
+  const PastStep& past = past_.front();
+  const int buffer = *fetched_buffer_;
+  run(buffer, past.step, past.learning_rate, {});
+  finish_and_read_loss();
+  return {ring_.on_host(buffer), model_.bind(Phase::train, batch(buffer)), past.position.samples, past.position};
 }
 
 void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) {
@@ -190,13 +231,17 @@ ReaderPosition Trainer::next_pass() const {
 double Trainer::finish_and_read_loss() {
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
+  note_not_finite(last_record());
   return static_cast<double>(last_record().loss);
 }
 
 void Trainer::start_loss_sum(const LossSum& from) {
   finish_and_read_loss();
-  for (int s = 0; s < kBuffers; ++s) *record_of(s) = {from.sum, from.samples, record_of(s)->loss};
-  copy_bytes(runtime_.compute_stream(), loss_total_.data(), record_of(0), sizeof(ops::LossRecord));
+  for (int s = 0; s < kBuffers; ++s) {
+    record_of(s)->sum = from.sum;
+    record_of(s)->samples = from.samples;
+  }
+  copy_bytes(runtime_.compute_stream(), loss_total_.data(), &last_record(), sizeof(ops::LossRecord));
   runtime_.compute_stream().synchronize();
 }
 

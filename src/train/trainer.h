@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,8 +49,9 @@ class Trainer {
   /// What fetch() has found.
   enum class Fetched { batch, end, stopped };
   /// Waits for the next batch of the reader, which step() will train on; or for the end of the data; or until `stop`,
-  /// which may be null, is other than 0. No collective call: a rank whose reader fails can still tell the others.
-  /// Errors: those of the reader.
+  /// which may be null, is other than 0. Then reserves the memory that tables need for the batch. No collective call: a
+  /// rank that fails here can still tell the others, and the model is intact. Errors: those of the reader;
+  /// Error(device).
   Fetched fetch(const std::atomic<int>* stop = nullptr);
   /// Queues the next step with this learning rate and does not wait for it. Returns the number of samples over all
   /// ranks, or nothing at the end of the data. `step`: training steps done before it. Calls fetch() unless the caller
@@ -57,9 +59,25 @@ class Trainer {
   std::optional<int64_t> step(int64_t step, double learning_rate);
   /// Runs a step on a batch that an earlier step left in its buffer, without reading. For benchmarks.
   void replay(int64_t step, double learning_rate, Replay);
-  /// How many of the last steps in a row had a loss that is NaN or infinite, of those steps that are known to have run:
-  /// all but the last few. Does not wait.
+  /// How many of the last steps in a row had a loss that is NaN or infinite, or were skipped for such a gradient, of
+  /// those steps that are known to have run: all but the last few. Does not wait. Unless the model skips such steps,
+  /// the first of them and all steps behind it change no weight and no row, and count.
   int64_t steps_not_finite() const { return steps_not_finite_; }
+  /// The step that steps_not_finite() has counted: the first, or where the model skips such steps the last; -1: none.
+  int64_t step_not_finite() const { return step_not_finite_; }
+  /// Whether its loss was not finite; else a gradient.
+  bool loss_not_finite() const { return loss_not_finite_; }
+  /// Reads the batch of one of the last steps again. Waits for queued steps. No collective call. Ends training: only
+  /// run_again() may follow. Errors: those of the reader; Error(data) if the step is too long ago.
+  void read_again(int64_t step);
+  /// Runs that step again with the present weights and waits for it. Returns its batch, whose tensors remain.
+  struct Again {
+    BatchView batch;  ///< on the host
+    Network::Binding binding;
+    int64_t first_sample;     ///< of the batch, on all ranks: as StepState::first_sample
+    ReaderPosition position;  ///< before the batch
+  };
+  Again run_again();
   /// Starts the data again at the first sample. Waits for every queued step.
   void restart();
   /// Waits for every queued step and returns the last one's loss, over all ranks.
@@ -110,15 +128,23 @@ class Trainer {
   ops::LossRecord* record_of(int buffer) const { return reinterpret_cast<ops::LossRecord*>(losses_.data()) + buffer; }
   const ops::LossRecord& last_record() const { return *record_of(last_); }
   void count_not_finite(int buffer);
+  void note_not_finite(const ops::LossRecord&);
 
   Runtime& runtime_;
   Communicator& comm_;
   Model& model_;
   BatchRing ring_;
   BatchCheck check_;
-  int64_t steps_not_finite_ = 0;
-  HostBuffer losses_;  // LossRecord per buffer
-  Buffer loss_total_;  // LossRecord
+  int64_t steps_not_finite_ = 0, losses_not_finite_ = 0, step_not_finite_ = -1;
+  bool loss_not_finite_ = false;
+  struct PastStep {
+    int64_t step;
+    double learning_rate;
+    ReaderPosition position;  // before its batch
+  };
+  std::deque<PastStep> past_;  // the last few; the first is the one that read_again() has read
+  HostBuffer losses_;          // LossRecord per buffer
+  Buffer loss_total_;          // LossRecord
   size_t sparse_inputs_;
   bool records_, unrecorded_ = false;
   std::vector<StepBuffer> buffers_;

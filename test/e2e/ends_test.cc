@@ -6,11 +6,11 @@
 #include <csignal>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/platform.h"
+#include "support/norm_file.h"
 #include "support/paths.h"
 #include "support/program.h"
 
@@ -46,21 +46,9 @@ class Ends : public testing::Test {
   static std::string two_ranks(const std::string& config) {
     return with_change(config, "\"gpu\": [0]", "\"gpu\": [0, 1]");
   }
-  /// Writes a float into the first record of the first data file of a list, behind `before` other floats of the record,
-  /// and mends its check sum.
+  /// Writes a float into the first record of the first data file of a list, behind `before` other floats.
   void set_float(const std::string& list, size_t before, float value) {
-    std::istringstream lines(read_file(folder_ / list));
-    std::string line;
-    std::getline(lines, line);
-    std::getline(lines, line);
-    std::string bytes = read_file(folder_ / line);
-    constexpr size_t kHeader = 69;  // with its frame
-    int32_t length = 0;
-    std::memcpy(&length, bytes.data() + kHeader, sizeof length);
-    char* const payload = bytes.data() + kHeader + sizeof length;
-    std::memcpy(payload + before * sizeof value, &value, sizeof value);
-    payload[length] = static_cast<char>(std::accumulate(payload, payload + length, 0));
-    write_file(folder_ / line, bytes);
+    set_norm_float(listed_file(folder_ / list, 0), 0, before, value);
   }
   /// The data file after the first one that the list names.
   fs::path last_file() const {

@@ -158,6 +158,30 @@ TEST_F(Faults, ADiskThatDoesNotAnswerDoesNotKeepASignalFromSavingTheModel) {
                "The evaluation is left unfinished");
 }
 
+TEST_F(Faults, ATableThatCannotGrowOnOneRankEndsTheRunWithTheModelSaved) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
+  // Every batch has new keys, with rows of a kilobyte.
+  std::string config = endless();
+  for (const auto& [from, to] : {std::pair("\"batchsize\": 128", "\"batchsize\": 64"),
+                                 {"\"embedding_vec_size\": 5", "\"embedding_vec_size\": 256"},
+                                 {"\"leading_dim\": 15", "\"leading_dim\": 768"},
+                                 {"\"Global\"", "\"Local\""}})
+    config = with_change(config, from, to);
+  write_file(folder_ / "config.json", config);
+  make_data(folder_.path(), "config.json", 20000, 100, {"--vocabulary", "100000", "--force"});
+  const std::string preload =
+      cat("LD_PRELOAD=", (bin_dir() / "libno_more_memory.so").string(), " HCTR_TEST_NO_MEMORY=$PWD/full");
+  for (const char* gpu : {"[0]", "[0, 1]"}) {
+    SCOPED_TRACE(gpu);
+    const Outcome outcome = in_shell(with_change(config, "\"gpu\": [0]", cat("\"gpu\": ", gpu)),
+                                     cat("rm -rf full out; ", preload,
+                                         " timeout 60 $TRAIN 2> err & until_runs; touch full; wait $!; code=$?; "
+                                         "cat err >&2; exit $code"));
+    expect_said(outcome, 6, {"while reserving memory for more rows: table 'deep_emb'", " is saved as out/_dense_"});
+    EXPECT_EQ(files("out").size(), 5u);
+  }
+}
+
 TEST_F(Faults, UnderNohupAHangUpIsIgnored) {
   const Outcome outcome = in_shell(endless(),
                                    "trap '' HUP; $TRAIN 2> err & until_runs; kill -HUP $!; sleep 0.2; kill -TERM $!; "

@@ -303,6 +303,26 @@ TEST_F(Resume, OnOtherRanksGivesTheSameModelWithinRounding) {
     }
 }
 
+TEST_F(Resume, OnAnotherDeviceGivesTheSameModelWithinRounding) {
+  HCTR_SKIP_WITHOUT_GPU();
+  for (const auto& [name, config] :
+       {std::pair("SGD", sgd(config_)), std::pair("Adam", config_), std::pair("direct", sgd(direct(config_))),
+        std::pair("counted", sgd(deep(R"("min_count": 3)")(config_)))})
+    for (const auto& [from, to] : {std::pair("cpu", "cuda"), std::pair("cuda", "cpu")}) {
+      SCOPED_TRACE(cat(name, " from ", from, " to ", to));
+      device_ = from;
+      train_whole(config, "[0]");
+      if (testing::Test::HasFatalFailure()) return;
+      const Result whole = result("whole");
+      device_ = to;
+      const Outcome done = resume(config, "[0]", 9);
+      ASSERT_EQ(done.exit_code, 0) << done.err;
+      Result part = result("part");
+      part.losses.insert(part.losses.begin(), whole.losses.begin(), whole.losses.begin() + 9);
+      expect_same(whole, part, 2e-5, 2e-5);
+    }
+}
+
 TEST_F(ResumeEveryTable, WithEveryPlacementAndOptimizer) {
   for (const Rule& rule : kRules) {
     const std::string config = with_change(config_, kRules[0].section, rule.section);

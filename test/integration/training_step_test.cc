@@ -7,6 +7,8 @@
 #include "comm/self_comm.h"
 #include "device/copy.h"
 #include "support/devices.h"
+#include "support/message_of.h"
+#include "support/norm_file.h"
 #include "support/program.h"
 #include "support/test_log.h"
 #include "train/evaluator.h"
@@ -172,6 +174,31 @@ TEST_F(TrainingStep, AnOverflowChangesNeitherWeightsNorRows) {
     for (int64_t i = 0; i < 4; ++i) still->trainer.step(i, 0.0);  // every batch adds new rows; no weights change
     const auto got = overflowing->model.save((folder_ / "overflowing").string() + "/", 4),
                expected = still->model.save((folder_ / "still").string() + "/", 4);
+    for (size_t f = 0; f + 1 < expected.size(); ++f)  // the manifest counts updates
+      EXPECT_TRUE(read_file(got[f]) == read_file(expected[f])) << expected[f] << " on " << to_string(device);
+  }
+}
+
+/// The third batch holds a dense value whose square is infinite.
+TEST_F(TrainingStep, ALossThatIsNotFiniteChangesNothingFromThereOn) {
+  const std::string squares = with_change(
+      with_change(small_config(), R"({"name": "concat1", "type": "Concat", "bottom": ["deep", "dense"])",
+                  R"({"name": "mul", "type": "ElementwiseMultiply", "bottom": ["dense", "dense"], "top": "mul"},
+                     {"name": "concat1", "type": "Concat", "bottom": ["deep", "mul"])"),
+      "\"lambda\": 0.001", "\"lambda\": 0");
+  set_norm_float(listed_file(folder_ / "train.txt", 2), 50, 2, 3e19f);  // of 8 files with 125 records
+  for (const Device device : devices()) {
+    const auto stopped = run(squares, device), still = run(squares, device);
+    const auto losses = stopped->train(7);
+    EXPECT_FALSE(std::isfinite(losses[2])) << to_string(device);
+    EXPECT_TRUE(std::isfinite(losses[3])) << to_string(device);
+    EXPECT_EQ(stopped->trainer.step_not_finite(), 2);
+    EXPECT_EQ(stopped->trainer.steps_not_finite(), device.is_cuda() ? 2 : 5);  // the last are looked at later
+    for (int64_t i = 0; i < 7; ++i) still->trainer.step(i, i < 2 ? 0.01 : 0.0);
+    EXPECT_EQ(message_of(Kind::data, [&] { still->trainer.read_again(0); }),
+              "the batch of iteration 1 is not known any more");
+    const auto got = stopped->model.save((folder_ / "stopped").string() + "/", 7),
+               expected = still->model.save((folder_ / "still").string() + "/", 7);
     for (size_t f = 0; f + 1 < expected.size(); ++f)  // the manifest counts updates
       EXPECT_TRUE(read_file(got[f]) == read_file(expected[f])) << expected[f] << " on " << to_string(device);
   }

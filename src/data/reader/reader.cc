@@ -87,6 +87,13 @@ int64_t Reader::parsed_rows() const { return run_->parsed_rows(); }
 
 ReaderPosition Reader::next_pass() const { return {.pass = position_.pass + 1, .bad_records = skipped_}; }
 
+std::string Reader::place_of_last_row() const {
+  if (set_->options.shuffle > 0) return "";
+  const std::string file = cat("'", set_->samples->files()[static_cast<size_t>(position_.file)].string(), "'");
+  if (!set_->samples->counts_records() || skipped_ != set_->options.from.bad_records) return file;
+  return cat("record ", position_.record + position_.rows, " of ", file);  // both readers count the row itself
+}
+
 bool Reader::has_labels() const { return set_->samples->has_labels(); }
 
 bool Reader::samples_estimated() const { return set_->samples->samples_estimated(); }

@@ -98,6 +98,10 @@ class Reader {
   /// The start of the pass after that position, for epochs with an order of their own. Counts samples from 0.
   ReaderPosition next_pass() const;
 
+  /// Where the last row of the batch that next() returned last is from, for messages: "record 18 of '<file>'"; the file
+  /// alone where records are not counted or bad ones before it were left out; empty when shuffling.
+  std::string place_of_last_row() const;
+
   /// Samples in the set, as SampleSet::samples().
   int64_t samples() const;
   bool samples_estimated() const;

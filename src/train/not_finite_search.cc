@@ -1,0 +1,240 @@
+#include "train/not_finite_search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "base/error.h"
+#include "device/copy.h"
+#include "device/dtype.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kPieceElements = int64_t{1} << 24;  // copied to the host at a time
+constexpr int64_t kShownKeys = 4;
+
+struct Scan {
+  int64_t count = 0, samples = 0;  // elements that are not finite, and samples with one
+  int64_t row = 0, column = 0;     // the first
+  float value = 0;                 // there
+  float largest = 0;               // magnitude of the finite ones
+};
+
+/// Returns whether the row is finite.
+bool scan_row(const float* values, int64_t width, int64_t row, Scan& scan) {
+  bool finite = true;
+  for (int64_t c = 0; c < width; ++c) {
+    if (std::isfinite(values[c])) {
+      scan.largest = std::max(scan.largest, std::abs(values[c]));
+      continue;
+    }
+    if (scan.count++ == 0) {
+      scan.row = row;
+      scan.column = c;
+      scan.value = values[c];
+    }
+    finite = false;
+  }
+  return finite;
+}
+
+std::string text_of(float value) { return std::isnan(value) ? "nan" : cat(value); }  // without the sign of a NaN
+
+template <class T>
+std::vector<float> floats(StreamRef stream, const Tensor& tensor) {
+  const std::vector<T> values = to_host<T>(stream, tensor);
+  std::vector<float> result(values.size());
+  for (size_t i = 0; i < values.size(); ++i) result[i] = static_cast<float>(values[i]);
+  return result;
+}
+
+std::vector<float> floats(StreamRef stream, const Tensor& tensor) {
+  switch (tensor.dtype()) {
+    case DType::f32:
+      return floats<float>(stream, tensor);
+    case DType::f16:
+      return floats<Half>(stream, tensor);
+    case DType::bf16:
+      return floats<BFloat16>(stream, tensor);
+    default:
+      return {};  // whole numbers are finite
+  }
+}
+
+/// Rows [begin, end), of which each sample has `of_sample`.
+Scan scan(StreamRef stream, const Tensor& tensor, int64_t begin, int64_t end, int64_t of_sample = 1) {
+  Scan found;
+  int64_t last_sample = -1;  // of those that are not finite
+  const int64_t width = tensor.row_elements();
+  const int64_t step = std::max<int64_t>(1, kPieceElements / std::max<int64_t>(1, width));
+  for (int64_t first = begin; first < end && width > 0; first += step) {
+    const int64_t last = std::min(first + step, end);
+    const std::vector<float> values = floats(stream, tensor.row_range(first, last));
+    if (values.empty()) return found;
+    for (int64_t r = first; r < last; ++r)
+      if (!scan_row(values.data() + (r - first) * width, width, r, found) && r / of_sample != last_sample) {
+        last_sample = r / of_sample;
+        ++found.samples;
+      }
+  }
+  return found;
+}
+
+std::string limit_of(DType dtype) {
+  if (dtype == DType::f32) return "";
+  return cat("; ", name_of(dtype), " holds numbers up to ", dtype == DType::f16 ? "65504" : "3.4e38");
+}
+
+class Search {
+ public:
+  explicit Search(const FinishedStep& step) : step_(step), state_(*step.batch.state), seen_(step.graph.edges.size()) {}
+
+  std::optional<NotFinite> run() {
+    const size_t nodes = step_.graph.nodes.size();
+    for (size_t n = 0; n < nodes && !found_; ++n) forward(n);
+    if (!found_) {
+      if (const Scan loss = look(step_.loss); loss.count > 0)
+        report(cat("the sum of all losses and penalties is ", text_of(loss.value)),
+               " though each loss is finite: an overflow");
+    }
+    for (size_t n = nodes; n-- > 0 && !found_;) backward(n);
+    return found_;
+  }
+
+ private:
+  std::string layer(const Node& node) const {
+    return cat("layer '", node.entry->tops[0], "' (", node.entry->type->name(), ")");
+  }
+  std::string weight(const Node& node, size_t w) const {
+    return cat("'", node.entry->tops[0], "/", node.spec.weights[w].name, "'");
+  }
+
+  /// Rows of the tensor for one sample; 0: it is not made of samples.
+  int64_t rows_of_sample(const Tensor& tensor) const {
+    const int64_t samples = state_.samples;
+    return samples > 0 && tensor.rows() % samples == 0 ? tensor.rows() / samples : 0;
+  }
+  Scan look(const Tensor& tensor) {
+    ++order_;
+    return scan(step_.stream, tensor, 0, tensor.rows());
+  }
+  /// The rows that hold a sample.
+  Scan look_at_samples(const Tensor& tensor) {
+    const int64_t of_sample = rows_of_sample(tensor);
+    if (of_sample == 0) return look(tensor);
+    ++order_;
+    return scan(step_.stream, tensor, 0, of_sample * state_.valid_samples, of_sample);
+  }
+  void report(std::string what, std::string why, std::optional<int64_t> row = std::nullopt) {
+    found_ = NotFinite{order_, row, 0, std::move(what), std::move(why)};
+  }
+  void report_samples(const Tensor& tensor, const Scan& scan, std::string what, std::string why) {
+    const int64_t of_sample = rows_of_sample(tensor);
+    if (of_sample == 0) return report(std::move(what), std::move(why));
+    report(std::move(what), std::move(why), scan.row / of_sample);
+    found_->samples = scan.samples;
+  }
+
+  void forward(size_t n) {
+    const Node& node = step_.graph.nodes[n];
+    const LayerIo& io = step_.binding.calls[n];
+    for (size_t i = 0; i < node.in.size() && !found_; ++i) source(node.in[i], io.in[i]);
+    for (size_t w = 0; w < io.weights.size() && !found_; ++w)
+      if (const Scan bad = look(io.weights[w]); bad.count > 0)
+        report(cat("weights ", weight(node, w), " of ", layer(node), " hold ", text_of(bad.value), " at row ", bad.row,
+                   ", column ", bad.column, " (", bad.count, " of ", io.weights[w].elements(), " are not finite)"),
+               spoiled(io.weights[w].dtype()));
+    for (size_t o = 0; o < io.out.size() && !found_; ++o)
+      if (const Scan bad = look_at_samples(io.out[o]); bad.count > 0)
+        report_samples(io.out[o], bad, cat(layer(node), " gives ", text_of(bad.value)), overflow(io, io.out[o], bad));
+  }
+
+  /// A tensor that no layer computes. Each is looked at once, before its first reader.
+  void source(TensorId id, const Tensor& tensor) {
+    if (step_.graph.edges[id].producer || seen_[id]) return;
+    seen_[id] = true;
+    const Scan bad = look_at_samples(tensor);
+    if (bad.count == 0) return;
+    const auto& embeddings = step_.graph.embeddings;
+    const auto embedding = std::find(embeddings.begin(), embeddings.end(), id);
+    if (embedding != embeddings.end()) return vectors(static_cast<size_t>(embedding - embeddings.begin()), tensor, bad);
+    if (id != step_.graph.dense)
+      return report_samples(tensor, bad, cat("'", step_.graph.edges[id].name, "' is ", text_of(bad.value)),
+                            " in the data");
+    const float value = step_.batch.dense[bad.row * tensor.row_elements() + bad.column];
+    report_samples(tensor, bad, cat("dense value ", bad.column, " is ", text_of(value)),
+                   cat(" in the data", std::isfinite(value) ? limit_of(tensor.dtype()) : ""));
+  }
+
+  void vectors(size_t e, const Tensor& tensor, const Scan& bad) {
+    const Edge& edge = step_.graph.edges[step_.graph.embeddings[e]];
+    const size_t input = step_.graph.embedding_inputs[e];
+    const int64_t slots = step_.config.data.sparse[input].slot_num, columns = tensor.rank() == 3 ? tensor.dim(1) : 1;
+    const int64_t slot = bad.column / (tensor.row_elements() / columns);
+    std::string of = cat("the vector of slot ", slot);
+    if (columns != slots) {
+      of = cat("vector ", slot);  // not pooled: one for each key
+    } else {
+      const BatchView::Table& table = step_.batch.tables[input];
+      const int64_t bag = slot * state_.samples + bad.row;
+      const int64_t begin = table.offsets[bag], end = table.offsets[bag + 1];
+      std::string keys;
+      for (int64_t k = begin; k < end && k < begin + kShownKeys; ++k) keys += cat(k > begin ? ", " : "", table.keys[k]);
+      if (end - begin > kShownKeys) keys += ", ...";
+      if (end - begin == 1) of = cat("the row of key ", keys, " in slot ", slot);
+      if (end - begin > 1) of += cat(" (the rows of keys ", keys, ")");
+    }
+    report_samples(tensor, bad, cat(of, " of embedding '", edge.name, "' holds ", text_of(bad.value)),
+                   spoiled(tensor.dtype()));
+  }
+
+  std::string spoiled(DType dtype) const {
+    return cat(step_.updates > 0 ? cat(": an update up to iteration ", step_.updates, " made it so") : "",
+               limit_of(dtype));
+  }
+
+  /// Why a layer gives what is not finite, its inputs and weights being finite.
+  std::string overflow(const LayerIo& io, const Tensor& out, const Scan& bad) const {
+    float inputs = 0, weights = 0;
+    const int64_t of_sample = rows_of_sample(out), sample = of_sample > 0 ? bad.row / of_sample : 0;
+    for (const Tensor& in : io.in) {
+      const int64_t rows = rows_of_sample(in);
+      const Scan scanned = rows > 0 && of_sample > 0 ? scan(step_.stream, in, sample * rows, (sample + 1) * rows)
+                                                     : scan(step_.stream, in, 0, in.rows());
+      inputs = std::max(inputs, scanned.largest);
+    }
+    for (const Tensor& weight : io.weights)
+      weights = std::max(weights, scan(step_.stream, weight, 0, weight.rows()).largest);
+    return cat(": an overflow, from inputs up to ", inputs,
+               io.weights.empty() ? "" : cat(" and weights up to ", weights), limit_of(out.dtype()));
+  }
+
+  void backward(size_t n) {
+    const Node& node = step_.graph.nodes[n];
+    const LayerIo& io = step_.binding.calls[n];
+    for (size_t i = 0; i < io.d_in.size() && !found_; ++i) {
+      if (!io.d_in[i]) continue;
+      if (const Scan bad = look_at_samples(*io.d_in[i]); bad.count > 0)
+        report_samples(*io.d_in[i], bad,
+                       cat("the gradient of '", step_.graph.edges[node.in[i]].name, "' that ", layer(node),
+                           " gives is ", text_of(bad.value)),
+                       limit_of(io.d_in[i]->dtype()));
+    }
+    for (size_t w = 0; w < io.d_weights.size() && !found_; ++w)
+      if (const Scan bad = look(io.d_weights[w]); bad.count > 0)
+        report(cat("the gradient of weights ", weight(node, w), " of ", layer(node), " is ", text_of(bad.value)), "");
+  }
+
+  const FinishedStep& step_;
+  const StepState& state_;
+  std::vector<bool> seen_;  // [edge]
+  int64_t order_ = 0;
+  std::optional<NotFinite> found_;
+};
+
+}  // namespace
+
+std::optional<NotFinite> find_not_finite(const FinishedStep& step) { return Search(step).run(); }
+
+}  // namespace hctr

@@ -1,0 +1,120 @@
+// What a run says of a loss that is not a number: where it comes from.
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/current_error.h"
+#include "config/json.h"
+#include "train/not_finite_search.h"
+#include "train/run.h"
+#include "train/trainer_parts.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kNoRow = -1;
+
+/// The record of a file that a row of a batch is from, for messages; empty where the reader does not know it.
+/// `position`: before the batch.
+std::string record_of_row(const Config& config, const ReaderPosition& position, int64_t row, bool repeat) {
+  if (config.data.shuffle > 0) return "";
+  const BatchLayout layout(batch_shape(config.data, 1));
+  const HostBuffer buffer(Device{}, layout.bytes);
+  ReaderOptions options = reader_options(config, 1);
+  options.repeat = repeat;
+  options.from = position;
+  Reader reader(config.data, training_source(config.data), layout, {buffer.data()}, options, Log::silent());
+  for (int64_t r = 0; r < row; ++r)
+    if (const auto read = reader.next())
+      reader.release(*read);
+    else
+      return "";
+  return reader.next() ? reader.place_of_last_row() : "";
+}
+
+int64_t number(const Json& json, const char* name) { return *json.find(name)->integer(); }
+
+/// Of what ranks have found: the first tensor, and in it the first row of the whole batch.
+std::string first_of(const std::vector<std::string>& of_ranks) {
+  std::optional<Json> first;
+  int64_t samples = 0;  // of all ranks, in that tensor
+  for (const std::string& text : of_ranks) {
+    if (text.empty()) continue;
+    const Json json = Json::parse(text, "what a rank has found");
+    const int64_t before = first ? number(json, "order") - number(*first, "order") : -1;
+    samples = before < 0 ? number(json, "samples") : before == 0 ? samples + number(json, "samples") : samples;
+    if (before < 0 || (before == 0 && number(json, "row") < number(*first, "row"))) first = json;
+  }
+  if (!first) return "";
+  const int64_t others = samples - 1;
+  return cat(*first->find("what")->string(), others > 0 ? cat(" and ", others, others == 1 ? " other" : " others") : "",
+             *first->find("why")->string());
+}
+
+}  // namespace
+
+std::string Run::place_of_not_finite() {
+  const int64_t step = trainer_->step_not_finite();
+  try {
+    run_on_all_ranks(comm_, [&] { trainer_->read_again(step); });
+    const Trainer::Again again = trainer_->run_again();
+    const FinishedStep finished{
+        config_, model_.graph(), again.binding, again.batch, model_.loss(Phase::train), runtime_.compute_stream(),
+        step};
+    std::string own;
+    run_on_all_ranks(comm_, [&] {
+      if (const auto found = find_not_finite(finished)) own = report_of(*found, again);
+    });
+    const std::string text = comm_.broadcast(first_of(comm_.gather(own, 0)), 0);
+    if (!text.empty()) return text;
+    return "run again, the step is finite: rows or the loss scale have changed since";
+  } catch (...) {
+    return cat("the layer could not be found: ", current_error().what());
+  }
+}
+
+std::string Run::report_of(const NotFinite& found, const Trainer::Again& again) const {
+  std::string what = found.what;
+  int64_t row = kNoRow;
+  if (found.row) {
+    const int64_t in_all = again.batch.state->first_sample + *found.row;
+    row = in_all - again.first_sample;
+    std::string record;
+    try {
+      record = record_of_row(config_, again.position, row, config_.solver.max_iter.has_value());
+    } catch (const Error& error) {
+      log_.warning("the record of the sample could not be found: ", error.what());
+    }
+    const int64_t in_set = trainer_->samples_estimated() ? 0 : trainer_->samples_in_set();
+    what += cat(" for sample ", row + 1, " of the batch ('", config_.data.source, "': sample ",
+                (in_set > 0 ? in_all % in_set : in_all) + 1,
+                config_.data.shuffle > 0 ? " in the order of training" : "", record.empty() ? "" : ", " + record, ")");
+  }
+  return Json(Json::Object{
+                  {"order", found.order}, {"row", row}, {"samples", found.samples}, {"what", what}, {"why", found.why}})
+      .text();
+}
+
+void Run::check_finite(double loss) {
+  if (!trained_) return;
+  // Behind a step that has stopped the model, losses may be finite again.
+  const bool stopped = !model_.skips_steps() && trainer_->step_not_finite() >= 0;
+  if (stopped || (!std::isfinite(loss) && trainer_->steps_not_finite() >= most_not_finite_)) throw_diverged();
+}
+
+void Run::throw_diverged() {
+  diverged_ = true;
+  const std::string place = place_of_not_finite();
+  const Error error(
+      Kind::data,
+      cat(trainer_->loss_not_finite() ? "the loss is not a number" : "a gradient is infinite or not a number",
+          " at iteration ", trainer_->step_not_finite() + 1, ": ", place,
+          ". Training diverged: try a smaller learning_rate, or warmup_steps; if it happens at once, look for infinite "
+          "or huge dense values in the data; \"on_nan\": \"skip\" leaves such steps out, up to ",
+          kMostSkipped, " in a row. The model is not saved; ", saver_.describe_last()));
+  if (comm_.size() == 1) throw error;
+  throw CollectiveError(error);
+}
+
+}  // namespace hctr

@@ -1,0 +1,114 @@
+// A run whose loss is not a number says where it comes from: layer, sample and record, on each device.
+#include <gtest/gtest.h>
+
+#include "ranks_fixture.h"
+#include "support/norm_file.h"
+
+namespace hctr::test {
+namespace {
+
+class NotFiniteLoss : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_file(folder_ / "data.json", small_config());
+    make_data(folder_.path(), "data.json", 2000, 500);
+    file_ = listed_file(folder_ / "train.txt", 0);
+  }
+  static std::vector<std::string> devices_here() {
+    std::vector<std::string> names = {"cpu"};
+    if (find_gpus().count > 0) names.push_back("cuda");
+    return names;
+  }
+  /// Dense values are squared before they are used.
+  static std::string squaring() {
+    return with_change(small_config(), R"({"name": "concat1", "type": "Concat", "bottom": ["deep", "dense"])",
+                       R"({"name": "mul", "type": "ElementwiseMultiply", "bottom": ["dense", "dense"], "top": "mul"},
+                          {"name": "concat1", "type": "Concat", "bottom": ["deep", "mul"])");
+  }
+  /// On each device here, and on two ranks where there are as many: the message holds these pieces.
+  void expect_said(const std::string& config, const std::vector<std::string>& pieces) {
+    for (const std::string& device : devices_here())
+      for (const char* gpu : {"[0]", "[0, 1]"}) {
+        if (device == "cuda" && gpu != std::string("[0]") && !why_not_here({gpu}).empty()) continue;
+        SCOPED_TRACE(cat(device, " ", gpu));
+        write_file(folder_ / "config.json", with_change(config, "\"gpu\": [0]", cat("\"gpu\": ", gpu)));
+        const Outcome outcome =
+            run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", device}, folder_.path());
+        EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
+        for (const std::string& piece : pieces)
+          EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.err;
+        fs::remove_all(folder_ / "run");
+      }
+  }
+  std::string record(size_t number) const {
+    return cat("'train.txt': sample ", number, ", record ", number, " of '", file_.filename().string(), "')");
+  }
+
+  TemporaryFolder folder_;
+  fs::path file_;
+};
+
+TEST_F(NotFiniteLoss, OfAnOverflowNamesLayerSampleAndRecord) {
+  // Of the second batch of 128; on two ranks the first has none of these.
+  for (const size_t before : {size_t{199}, size_t{249}}) set_norm_float(file_, before, 3, 3e19f);
+  expect_said(squaring(),
+              {"the loss is not a number at iteration 2: layer 'mul' (ElementwiseMultiply) gives inf for sample ",
+               "72 of the batch (" + record(200), "an overflow, from inputs up to 3e+19"});
+  // After half of an epoch with all of its samples in other batches.
+  const std::string epochs = with_change(squaring(), "\"max_iter\": 60", "\"num_epochs\": 2");
+  expect_said(with_change(epochs, "\"batchsize\": 128", "\"batchsize\": 96"),
+              {"iteration 3: layer 'mul'", "for sample 8 of the batch (" + record(200)});
+}
+
+TEST_F(NotFiniteLoss, OfAGradientNamesLayerAndSample) {
+  // Losses are finite, and gradients beyond f16 in every step.
+  const std::string scaled =
+      with_change(small_config(), "\"batchsize\": 128", "\"batchsize\": 128, \"mixed_precision\": 1e9");
+  expect_said(
+      with_change(scaled, "\"max_iter\": 60", "\"max_iter\": 400"),
+      {"a gradient is infinite or not a number at iteration 10",
+       "the gradient of 'add1' that layer 'loss' (BinaryCrossEntropyLoss) gives is inf for sample 1 of the batch",
+       "and 127 others; f16 holds numbers up to 65504"});
+}
+
+TEST_F(NotFiniteLoss, InTheSecondEpochNamesTheRecordOfTheFirst) {
+  // The values of the first epoch are finite: the file changes behind the reader's back.
+  const std::string config =
+      with_change(with_change(squaring(), "\"max_iter\": 60", "\"max_iter\": 40"), "\"batchsize\": 128",
+                  "\"batchsize\": 500, \"checkpoint\": {\"every\": 1, \"folder\": \"ckpt\"}");
+  write_file(folder_ / "config.json", with_change(config, "\"max_iter\": 40", "\"max_iter\": 6"));
+  const std::vector<std::string> arguments = {"--train", "config.json", "--run-dir", "run", "--device", "cpu"};
+  ASSERT_EQ(run_program("huge_ctr", arguments, folder_.path()).exit_code, 0);
+  set_norm_float(file_, 20, 1, 3e19f);
+  write_file(folder_ / "config.json", config);
+  std::vector<std::string> resume = arguments;
+  resume.insert(resume.end(), {"--resume", "latest"});
+  const Outcome outcome = run_program("huge_ctr", resume, folder_.path());
+  EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
+  EXPECT_NE(outcome.err.find("at iteration 9: layer 'mul'"), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find("for sample 21 of the batch (" + record(21)), std::string::npos) << outcome.err;
+}
+
+TEST_F(NotFiniteLoss, OfWeightsNamesThemAndTheUpdate) {
+  const std::string diverging = with_change(small_config(), "\"learning_rate\": 0.01", "\"learning_rate\": 1e38");
+  // Rows of 1e38 are finite, and their products with such weights are not.
+  expect_said(diverging,
+              {"the loss is not a number at iteration 2: ", "an overflow, from inputs up to ", " and weights up to "});
+  const std::string infinite = with_change(sgd(small_config()), "\"learning_rate\": 0.3", "\"learning_rate\": 3e38");
+  const std::string weighted = with_change(infinite, "\"lambda\": 0.001", "\"lambda\": 0.001, \"loss_weight\": 1e6");
+  expect_said(weighted,
+              {"the loss is not a number at iteration 2: ", "holds ", "an update up to iteration 1 made it so"});
+}
+
+TEST_F(NotFiniteLoss, OfAValueBeyondHalfPrecisionNamesIt) {
+  set_norm_float(file_, 40, 3, 1e6f);
+  // A batch is the whole set: no step is good.
+  const std::string all =
+      with_change(with_change(small_config(), "\"batchsize\": 128", "\"batchsize\": 2000, \"mixed_precision\": true"),
+                  "\"max_iter\": 60", "\"max_iter\": 400");
+  expect_said(all, {"dense value 2 is 1e+06 for sample 41 of the batch (" + record(41),
+                    " in the data; f16 holds numbers up to 65504"});
+}
+
+}  // namespace
+}  // namespace hctr::test
