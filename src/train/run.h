@@ -69,7 +69,7 @@ class Run {
   /// Collective.
   [[noreturn]] void throw_diverged();
   /// Collective: runs the step again, and says which tensor, sample and record made its loss so. Throws nothing.
-  std::string place_of_not_finite();
+  std::string place_of_not_finite(int64_t step);
   /// What this rank has found, as JSON: "order", "row" of the whole batch, "samples", "what" and "why".
   std::string report_of(const NotFinite&, const Trainer::Again&) const;
   /// Runs body(). After an error the model is saved where it is intact, and the error names its path or that of the

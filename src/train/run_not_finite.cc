@@ -54,8 +54,7 @@ std::string first_of(const std::vector<std::string>& of_ranks) {
 
 }  // namespace
 
-std::string Run::place_of_not_finite() {
-  const int64_t step = trainer_->step_not_finite();
+std::string Run::place_of_not_finite(int64_t step) {
   try {
     run_on_all_ranks(comm_, [&] { trainer_->read_again(step); });
     const Trainer::Again again = trainer_->run_again();
@@ -105,11 +104,13 @@ void Run::check_finite(double loss) {
 
 void Run::throw_diverged() {
   diverged_ = true;
-  const std::string place = place_of_not_finite();
+  trainer_->finish_and_read_loss();  // the step is known for certain when none is queued, and all ranks take one
+  const int64_t step = std::stoll(comm_.broadcast(cat(trainer_->step_not_finite()), 0));
+  const std::string place = place_of_not_finite(step);
   const Error error(
       Kind::data,
       cat(trainer_->loss_not_finite() ? "the loss is not a number" : "a gradient is infinite or not a number",
-          " at iteration ", trainer_->step_not_finite() + 1, ": ", place,
+          " at iteration ", step + 1, ": ", place,
           ". Training diverged: try a smaller learning_rate, or warmup_steps; if it happens at once, look for infinite "
           "or huge dense values in the data; \"on_nan\": \"skip\" leaves such steps out, up to ",
           kMostSkipped, " in a row. The model is not saved; ", saver_.describe_last()));
