@@ -51,7 +51,8 @@ class Exporter {
                                                         [&](TensorId out) { return needed_.contains(out); });
       if (!wanted) continue;
       needed_nodes_.insert(n);
-      for (size_t i = 0; i < (node.is_loss() ? 1 : node.in.size()); ++i) {  // the second bottom of a loss is its label
+      for (size_t i = 0; i < (node.is_loss() ? 1 : node.in.size());
+           ++i) {  // behind its logits a loss has labels and weights
         if (node.in[i] == graph_.label)
           fail(node, cat("reads the label '", graph_.edges[graph_.label].name, "', which a model in use does not get"));
         needed_.insert(node.in[i]);

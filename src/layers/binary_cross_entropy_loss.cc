@@ -19,18 +19,21 @@ class BinaryCrossEntropyLoss : public LossLayer {
                          cat("BinaryCrossEntropyLoss takes logits and labels of one column and equally many rows: the "
                              "logits have shape ",
                              to_string(inputs[0].shape), ", the labels ", to_string(inputs[1].shape)));
+    expect_sample_weights(inputs, "BinaryCrossEntropyLoss");
     return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, inputs[0].shape)}};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
-    ops::binary_cross_entropy(ctx, io.in[0], io.in[1], io.out[0], io.out[1]);
+    ops::binary_cross_entropy(ctx, io.in[0], io.in[1], io.out[0], io.out[1], term_weights(params_, io));
   }
 
   void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override { graph.add_as(io.y(), "Sigmoid", {io.x()}); }
 
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0])
-      ops::binary_cross_entropy_backward(ctx, io.in[0], io.in[1], static_cast<float>(params_.loss_weight), *io.d_in[0]);
+      ops::binary_cross_entropy_backward(ctx, io.in[0], io.in[1], static_cast<float>(params_.loss_weight), *io.d_in[0],
+                                         term_weights(params_, io));
+    write_no_gradients(ctx, io);
   }
 
   double weight() const override { return params_.loss_weight; }
@@ -43,10 +46,11 @@ class BinaryCrossEntropyLoss : public LossLayer {
 }  // namespace
 
 LayerType binary_cross_entropy_loss() {
-  return LayerType::of<BinaryCrossEntropyLoss>(
-      "BinaryCrossEntropyLoss",
-      "mean over samples of max(z, 0) - z y + log(1 + exp(-|z|)), z logits, y labels; bottoms in this order", {2, 2},
-      {1, 1}, regularized(Schema<LossParams>("BinaryCrossEntropyLoss")));
+  return LayerType::of<BinaryCrossEntropyLoss>("BinaryCrossEntropyLoss",
+                                               "mean over samples of max(z, 0) - z y + log(1 + exp(-|z|)), z logits, y "
+                                               "labels; bottoms in this order, and a weight of each sample may follow",
+                                               {2, 3}, {1, 1},
+                                               regularized(Schema<LossParams>("BinaryCrossEntropyLoss")));
 }
 
 }  // namespace hctr

@@ -3,7 +3,6 @@
 #include "layers/loss_params.h"
 #include "layers/onnx_graph.h"
 #include "ops/cross_entropy.h"
-#include "ops/fill.h"
 
 namespace hctr {
 namespace {
@@ -21,11 +20,12 @@ class CrossEntropyLoss : public LossLayer {
     if (inputs[1].shape != Shape{rows, 1})
       throw LayerError("bottom/1", cat("CrossEntropyLoss takes labels of one column, 0 or 1, for ", rows,
                                        " rows; this one has shape ", to_string(inputs[1].shape)));
+    expect_sample_weights(inputs, "CrossEntropyLoss");
     return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, {rows, 1})}};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
-    ops::two_class_cross_entropy(ctx, io.in[0], io.in[1], io.out[0], io.out[1]);
+    ops::two_class_cross_entropy(ctx, io.in[0], io.in[1], io.out[0], io.out[1], term_weights(params_, io));
   }
 
   void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override {
@@ -36,8 +36,8 @@ class CrossEntropyLoss : public LossLayer {
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0])
       ops::two_class_cross_entropy_backward(ctx, io.in[0], io.in[1], static_cast<float>(params_.loss_weight),
-                                            *io.d_in[0]);
-    if (io.d_in[1]) ops::fill(ctx, 0, *io.d_in[1]);
+                                            *io.d_in[0], term_weights(params_, io));
+    write_no_gradients(ctx, io);
   }
 
   double weight() const override { return params_.loss_weight; }
@@ -50,10 +50,11 @@ class CrossEntropyLoss : public LossLayer {
 }  // namespace
 
 LayerType cross_entropy_loss() {
-  return LayerType::of<CrossEntropyLoss>("CrossEntropyLoss",
-                                         "mean over samples of -log softmax(z)[k], z two logits, k = 1 where the label "
-                                         "is 0.5 or more, else 0; bottoms in this order",
-                                         {2, 2}, {1, 1}, regularized(Schema<LossParams>("CrossEntropyLoss")));
+  return LayerType::of<CrossEntropyLoss>(
+      "CrossEntropyLoss",
+      "mean over samples of -log softmax(z)[k], z two logits, k = 1 where the label "
+      "is 0.5 or more, else 0; bottoms in this order, and a weight of each sample may follow",
+      {2, 3}, {1, 1}, regularized(Schema<LossParams>("CrossEntropyLoss")));
 }
 
 }  // namespace hctr

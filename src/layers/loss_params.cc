@@ -1,6 +1,7 @@
 #include "layers/loss_params.h"
 
 #include "base/error.h"
+#include "ops/fill.h"
 
 namespace hctr {
 
@@ -12,6 +13,24 @@ const Words<LossLayer::Regularizer::Kind>& EnumWords<LossLayer::Regularizer::Kin
 }
 
 LossLayer::Regularizer LossParams::regularizer() const { return {penalty, lambda.value_or(kDefaultLambda)}; }
+
+ops::TermWeights term_weights(const LossParams& params, const LayerIo& io) {
+  return {io.in.size() > 2 ? std::optional(io.in[2]) : std::nullopt, static_cast<float>(params.positive_weight)};
+}
+
+void expect_sample_weights(const Specs& inputs, const std::string& layer_type) {
+  if (inputs.size() > 2 && (inputs[2].shape != Shape{inputs[0].rows(), 1} || inputs[2].dtype != DType::f32))
+    throw LayerError(
+        "bottom/2",
+        cat(layer_type, " takes as weights of samples a column of the labels, f32 of shape ",
+            to_string(Shape{inputs[0].rows(), 1}), ", not one of shape ", to_string(inputs[2].shape),
+            inputs[2].dtype == DType::f32 ? "" : " of two bytes a number", ": a Slice of \"label\" gives a column"));
+}
+
+void write_no_gradients(Context& ctx, const LayerIo& io) {
+  for (size_t i = 1; i < io.d_in.size(); ++i)
+    if (io.d_in[i]) ops::fill(ctx, 0, *io.d_in[i]);
+}
 
 void check_loss_fields(const LossParams& p, const std::string& pointer, Problems& problems) {
   if (p.lambda && p.penalty == LossLayer::Regularizer::Kind::none)

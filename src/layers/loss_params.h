@@ -5,6 +5,7 @@
 
 #include "config/schema.h"
 #include "layers/layer.h"
+#include "ops/cross_entropy.h"
 
 namespace hctr {
 
@@ -14,9 +15,16 @@ const Words<LossLayer::Regularizer::Kind>& EnumWords<LossLayer::Regularizer::Kin
 struct LossParams {
   LossLayer::Regularizer::Kind penalty = LossLayer::Regularizer::Kind::none;
   std::optional<double> lambda;
-  double loss_weight = 1;
+  double loss_weight = 1, positive_weight = 1;
   LossLayer::Regularizer regularizer() const;
 };
+
+/// The weights of a loss's terms: `positive_weight`, and the third input, if there is one.
+ops::TermWeights term_weights(const LossParams&, const LayerIo&);
+/// Throws LayerError unless the third input, if there is one, has a number for each row of the first.
+void expect_sample_weights(const Specs& inputs, const std::string& layer_type);
+/// Zeros for the gradients of labels and weights of samples, which are not trained.
+void write_no_gradients(Context&, const LayerIo&);
 
 /// lambda of a section that names a regularizer but no lambda.
 inline constexpr double kDefaultLambda = 1e-5;
@@ -24,7 +32,8 @@ inline constexpr double kDefaultLambda = 1e-5;
 /// The rules across these fields.
 void check_loss_fields(const LossParams&, const std::string& pointer, Problems&);
 
-/// Adds the fields "regularizer", "lambda" and "loss_weight" to the schema of a P that derives from LossParams.
+/// Adds the fields "regularizer", "lambda", "loss_weight" and "positive_weight" to the schema of a P that derives from
+/// LossParams.
 template <class P>
 Schema<P> regularized(Schema<P> schema) {
   return schema
@@ -34,6 +43,8 @@ Schema<P> regularized(Schema<P> schema) {
       .opt("loss_weight", &P::loss_weight, "weight of this loss in the sum of all losses; the penalty is not weighted",
            more_than(0))
       .alias("weight")
+      .opt("positive_weight", &P::positive_weight,
+           "weight of the terms whose label is 0.5 or more; it multiplies that of the sample", more_than(0))
       .together([](P& p, const std::string& pointer, Problems& problems) { check_loss_fields(p, pointer, problems); });
 }
 

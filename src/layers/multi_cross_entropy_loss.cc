@@ -3,7 +3,6 @@
 #include "layers/loss_params.h"
 #include "layers/onnx_graph.h"
 #include "ops/cross_entropy.h"
-#include "ops/fill.h"
 
 namespace hctr {
 namespace {
@@ -27,11 +26,12 @@ class MultiCrossEntropyLoss : public LossLayer {
           "target_weight",
           cat("has ", target_weight_.size(), target_weight_.size() == 1 ? " number" : " numbers", " for ",
               inputs[0].shape[1], inputs[0].shape[1] == 1 ? " label" : " labels", "; one for each is needed"));
+    expect_sample_weights(inputs, "MultiCrossEntropyLoss");
     return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, inputs[0].shape)}};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
-    ops::multi_cross_entropy(ctx, io.in[0], io.in[1], target_weight_, io.out[0], io.out[1]);
+    ops::multi_cross_entropy(ctx, io.in[0], io.in[1], target_weight_, io.out[0], io.out[1], term_weights(params_, io));
   }
 
   void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override { graph.add_as(io.y(), "Sigmoid", {io.x()}); }
@@ -39,8 +39,9 @@ class MultiCrossEntropyLoss : public LossLayer {
   void backward(Context& ctx, const LayerIo& io) const override {
     if (io.d_in[0])
       ops::multi_cross_entropy_backward(ctx, io.in[0], io.in[1], target_weight_,
-                                        static_cast<float>(params_.loss_weight), *io.d_in[0]);
-    if (io.d_in[1]) ops::fill(ctx, 0, *io.d_in[1]);
+                                        static_cast<float>(params_.loss_weight), *io.d_in[0],
+                                        term_weights(params_, io));
+    write_no_gradients(ctx, io);
   }
 
   double weight() const override { return params_.loss_weight; }
@@ -59,8 +60,8 @@ LayerType multi_cross_entropy_loss() {
       "MultiCrossEntropyLoss",
       "mean over samples and labels of t (max(z, 0) - z y + log(1 + exp(-|z|))), t the label's target_weight; a label "
       "below -0.5 is missing and adds 0; "
-      "bottoms in the order logits, labels",
-      {2, 2}, {1, 1},
+      "bottoms in the order logits, labels, and a weight of each sample may follow",
+      {2, 3}, {1, 1},
       regularized(Schema<P>("MultiCrossEntropyLoss")
                       .need("target_weight", &P::target_weight,
                             "weight of each label, in the order of the label's columns", at_least(0))));

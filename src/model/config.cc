@@ -119,6 +119,15 @@ void note_own_rates(const Config& config, Problems& problems) {
                                "top-level rate, and \"compatibility\": [\"schedule_sets_embedding_rates\"] does so"));
 }
 
+/// Tells every optimizer the solver's limit.
+void clip_gradients(Config& config) {
+  if (!config.solver.clip_gradient_value) return;
+  const auto most = static_cast<float>(*config.solver.clip_gradient_value);
+  config.optimizer.hyper.most_gradient = most;
+  for (EmbeddingEntry& embedding : config.embeddings)
+    if (embedding.section.optimizer) embedding.section.optimizer->hyper.most_gradient = most;
+}
+
 /// The names in "load_layers", "frozen" and "pretrained".
 void check_start(Config& config, Problems& problems) {
   std::vector<std::string> layers, tables, both;
@@ -211,6 +220,7 @@ Config read_config(const Json& file, Problems& problems) {
                     of_solver && section.placement ? "/solver/placement" : embedding.pointer + "/placement", problems);
   }
   check_start(config, problems);
+  clip_gradients(config);
   place_keys(config, problems);
   config.effective = Json(Json::Object{});
   config.effective.set("solver", solver_schema().effective(config.solver));

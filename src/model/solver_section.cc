@@ -273,6 +273,14 @@ Schema<SolverSection> solver_schema() {
       .opt("on_nan", &S::on_nan,
            "what to do when a loss or a gradient is NaN or infinite: \"stop\" ends training before such a model is "
            "saved; \"skip\" leaves the step out and counts it, as steps are left out whose fp16 gradients overflow")
+      .opt("clip_gradient_norm", &S::clip_gradient_norm,
+           "most that the norm of all gradients of dense weights together may be: larger ones are scaled down to it, "
+           "after the sum over ranks. Tables are not part of it; left out: any",
+           more_than(0))
+      .opt("clip_gradient_value", &S::clip_gradient_value,
+           "most that each number of a gradient may be, in magnitude: of dense weights, after clip_gradient_norm, and "
+           "of the rows of tables that a step touches, summed over the batch; left out: any",
+           more_than(0))
       .opt("compatibility", &S::compatibility, "computes as HugeCTR did: see [compatibility](#compatibility)")
       .opt("placement", &S::placement,
            "on several ranks, which rank has which rows, for embeddings without \"placement\"")

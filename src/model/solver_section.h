@@ -103,6 +103,7 @@ struct SolverSection {
   bool cuda_graph = true;
   Precision mixed_precision;
   OnNan on_nan = OnNan::stop;
+  std::optional<double> clip_gradient_norm, clip_gradient_value;
   std::optional<DType> exchange_precision;
   bool enable_tf32_compute = false;
   std::optional<Fp32Products> fp32_products;  // after parsing tf32x3 or nothing: enable_tf32_compute has the others

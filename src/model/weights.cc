@@ -12,6 +12,7 @@
 #include "device/copy.h"
 #include "hctr/formats.h"
 #include "layers/initializer.h"
+#include "ops/clip.h"
 #include "ops/copy.h"
 #include "ops/fill.h"
 #include "ops/penalty.h"
@@ -28,6 +29,12 @@ ops::Penalty penalty_of(LossLayer::Regularizer::Kind kind) {
 float penalty_factor(const LossLayer::Regularizer& regularizer, int64_t samples, int ranks) {
   const double half = regularizer.kind == LossLayer::Regularizer::Kind::l2 ? 0.5 : 1.0;
   return static_cast<float>(half * regularizer.lambda / static_cast<double>(samples) / ranks);
+}
+
+/// Elements [first, end) of a flat tensor.
+Tensor part_of(const Tensor& all, int64_t first, int64_t end) {
+  const TensorSpec spec(all.dtype(), {end - first});
+  return Tensor(all.bytes() + static_cast<size_t>(first) * size_of(all.dtype()), spec, all.device());
 }
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
@@ -94,7 +101,8 @@ std::filesystem::path Weights::layout_path(std::filesystem::path dense_model_fil
 }
 
 Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime)
-    : optimizer_(config.optimizer.rule(config.optimizer.hyper.learning_rate)) {
+    : most_norm_(config.solver.clip_gradient_norm.value_or(0)),
+      optimizer_(config.optimizer.rule(config.optimizer.hyper.learning_rate)) {
   // The running order may differ from the order of the config; the file keeps the latter.
   std::vector<const WeightSpec*> specs;
   for (const LayerEntry& entry : config.layers)
@@ -110,6 +118,7 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime)
       }
     }
   penalty_scratch_ = scratch_.add(ops::penalty_scratch());
+  squares_ = scratch_.add(TensorSpec(DType::f32, {1}));
   scratch_.build(runtime.device());
   values_.build(runtime.device());
   if (copy_type_) {
@@ -189,12 +198,20 @@ std::vector<GradientRange> Weights::gradient_ranges() const {
   return ranges;
 }
 
+void Weights::clip_gradients(Context& ctx) const {
+  if (most_norm_ == 0) return;
+  const Tensor all = gradients_.flat(), squares = scratch_.get(squares_);
+  const auto part = [&](const std::pair<int64_t, int64_t>& range) { return part_of(all, range.first, range.second); };
+  ops::fill(ctx, 0, squares);
+  for (const auto& range : trained_)
+    ops::add_penalty(ctx, ops::Penalty::l2, 1, part(range), scratch_.get(penalty_scratch_), squares);
+  for (const auto& range : trained_) ops::clip_to_norm(ctx, static_cast<float>(most_norm_), squares, part(range));
+}
+
 void Weights::update(Context& ctx) const {
+  clip_gradients(ctx);
   for (const auto& [first, end] : trained_) {
-    const auto part = [first = first, end = end](const Tensor& all) {
-      const TensorSpec spec(all.dtype(), {end - first});
-      return Tensor(all.bytes() + static_cast<size_t>(first) * size_of(all.dtype()), spec, all.device());
-    };
+    const auto part = [first = first, end = end](const Tensor& all) { return part_of(all, first, end); };
     std::vector<Tensor> states;
     for (const Arena& state : states_) states.push_back(part(state.flat()));
     ops::update_dense(ctx, optimizer_, part(gradients_.flat()), part(values_.flat()), states,

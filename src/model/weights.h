@@ -44,6 +44,7 @@ class Weights {
   /// global batch. Each of `ranks` adds an equal fraction of the penalty.
   void add_penalty(Context&, const LossLayer::Regularizer&, int64_t samples, int ranks, Tensor total) const;
   void add_penalty_gradients(Context&, size_t node, const LossLayer::Regularizer&, int64_t samples, int ranks) const;
+  /// Clips the gradients where the config says so, then updates.
   void update(Context&) const;
   Work work_of_update() const;
   /// All gradients, one flat f32 tensor.
@@ -80,6 +81,7 @@ class Weights {
     bool frozen;  // not updated
   };
   void refresh_copies(Context&) const;
+  void clip_gradients(Context&) const;
   /// Compares names and shapes with the description of a dense model file, if there is one. Errors: Error(data).
   void expect_layout(const std::filesystem::path&) const;
   template <class State>
@@ -91,7 +93,8 @@ class Weights {
   std::vector<std::pair<int64_t, int64_t>> trained_;  // ranges of elements that are updated
   Arena values_, gradients_, copies_, scratch_;
   std::optional<DType> copy_type_;  // of copies_; none when every layer reads the weights themselves
-  size_t penalty_scratch_;
+  size_t penalty_scratch_, squares_;
+  double most_norm_;  // of all gradients that are trained; 0: any
   std::vector<Arena> states_;
   ops::Optimizer optimizer_;
 };

@@ -13,12 +13,16 @@ namespace {
 /// What a loss reads, and how many columns each must have. Labels have the dtype of sums.
 struct LossInputs {
   const Tensor &logits, &label;
+  const TermWeights& weights;
   int64_t logit_columns = 1, label_columns = 1;
 
   void expect(const std::string& what, Context& ctx) const {
     HCTR_EXPECT(ctx.state(), what, " without a step's state");
     expect_tensor((what + " logits").c_str(), ctx.device(), logits, {logits.rows(), logit_columns}, logits.dtype());
     expect_label_shape(what + " label", ctx, label);
+    if (weights.samples)
+      expect_tensor((what + " weights").c_str(), ctx.device(), *weights.samples, {logits.rows(), 1},
+                    sum_dtype(logits.dtype()));
   }
   void expect_label_shape(const std::string& what, Context& ctx, const Tensor& t) const {
     expect_tensor(what.c_str(), ctx.device(), t, {logits.rows(), label_columns}, sum_dtype(logits.dtype()));
@@ -46,38 +50,43 @@ void expect_weights(const char* what, const Tensor& logits, const std::vector<fl
 
 }  // namespace
 
-void binary_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability) {
-  expect_forward("binary_cross_entropy", ctx, {logits, label}, loss, probability);
-  HCTR_ON_DEVICE(ctx, binary_cross_entropy(ctx, logits, label, loss, probability));
+void binary_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability,
+                          const TermWeights& weights) {
+  expect_forward("binary_cross_entropy", ctx, {logits, label, weights}, loss, probability);
+  HCTR_ON_DEVICE(ctx, binary_cross_entropy(ctx, logits, label, loss, probability, weights));
 }
 
-void binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits) {
-  expect_backward("binary_cross_entropy_backward", ctx, {logits, label}, d_logits);
-  HCTR_ON_DEVICE(ctx, binary_cross_entropy_backward(ctx, logits, label, weight, d_logits));
+void binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits,
+                                   const TermWeights& weights) {
+  expect_backward("binary_cross_entropy_backward", ctx, {logits, label, weights}, d_logits);
+  HCTR_ON_DEVICE(ctx, binary_cross_entropy_backward(ctx, logits, label, weight, d_logits, weights));
 }
 
-void two_class_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability) {
-  expect_forward("two_class_cross_entropy", ctx, {logits, label, 2}, loss, probability);
-  HCTR_ON_DEVICE(ctx, two_class_cross_entropy(ctx, logits, label, loss, probability));
+void two_class_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability,
+                             const TermWeights& weights) {
+  expect_forward("two_class_cross_entropy", ctx, {logits, label, weights, 2}, loss, probability);
+  HCTR_ON_DEVICE(ctx, two_class_cross_entropy(ctx, logits, label, loss, probability, weights));
 }
 
-void two_class_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits) {
-  expect_backward("two_class_cross_entropy_backward", ctx, {logits, label, 2}, d_logits);
-  HCTR_ON_DEVICE(ctx, two_class_cross_entropy_backward(ctx, logits, label, weight, d_logits));
+void two_class_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits,
+                                      const TermWeights& weights) {
+  expect_backward("two_class_cross_entropy_backward", ctx, {logits, label, weights, 2}, d_logits);
+  HCTR_ON_DEVICE(ctx, two_class_cross_entropy_backward(ctx, logits, label, weight, d_logits, weights));
 }
 
 void multi_cross_entropy(Context& ctx, Tensor logits, Tensor label, const std::vector<float>& t, Tensor loss,
-                         Tensor probability) {
+                         Tensor probability, const TermWeights& weights) {
   expect_weights("multi_cross_entropy", logits, t);
-  expect_forward("multi_cross_entropy", ctx, {logits, label, logits.dim(1), logits.dim(1)}, loss, probability);
-  HCTR_ON_DEVICE(ctx, multi_cross_entropy(ctx, logits, label, t, loss, probability));
+  expect_forward("multi_cross_entropy", ctx, {logits, label, weights, logits.dim(1), logits.dim(1)}, loss, probability);
+  HCTR_ON_DEVICE(ctx, multi_cross_entropy(ctx, logits, label, t, loss, probability, weights));
 }
 
 void multi_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, const std::vector<float>& t, float weight,
-                                  Tensor d_logits) {
+                                  Tensor d_logits, const TermWeights& weights) {
   expect_weights("multi_cross_entropy_backward", logits, t);
-  expect_backward("multi_cross_entropy_backward", ctx, {logits, label, logits.dim(1), logits.dim(1)}, d_logits);
-  HCTR_ON_DEVICE(ctx, multi_cross_entropy_backward(ctx, logits, label, t, weight, d_logits));
+  expect_backward("multi_cross_entropy_backward", ctx, {logits, label, weights, logits.dim(1), logits.dim(1)},
+                  d_logits);
+  HCTR_ON_DEVICE(ctx, multi_cross_entropy_backward(ctx, logits, label, t, weight, d_logits, weights));
 }
 
 namespace cpu {
@@ -129,47 +138,56 @@ void write_gradients(Context& ctx, const Terms& terms, float weight, Tensor d_lo
 }
 
 template <class T>
-BinaryTerms<T> binary_terms(const Tensor& logits, const Tensor& label) {
-  return {logits.matrix<const T>(), label.matrix<const Acc<T>>()};
+BinaryTerms<T> binary_terms(const Tensor& logits, const Tensor& label, const TermWeights& weights) {
+  return {logits.matrix<const T>(), label.matrix<const Acc<T>>(), factor_of<Acc<T>>(weights)};
 }
 template <class T>
-TwoClassTerms<T> two_class_terms(const Tensor& logits, const Tensor& label) {
-  return {logits.matrix<const T>(), label.matrix<const Acc<T>>()};
+TwoClassTerms<T> two_class_terms(const Tensor& logits, const Tensor& label, const TermWeights& weights) {
+  return {logits.matrix<const T>(), label.matrix<const Acc<T>>(), factor_of<Acc<T>>(weights)};
 }
 template <class T>
-MultiTerms<T, const float*> multi_terms(const Tensor& logits, const Tensor& label, const std::vector<float>& t) {
-  return {logits.matrix<const T>(), label.matrix<const Acc<T>>(), t.data()};
+MultiTerms<T, const float*> multi_terms(const Tensor& logits, const Tensor& label, const std::vector<float>& t,
+                                        const TermWeights& weights) {
+  return {logits.matrix<const T>(), label.matrix<const Acc<T>>(), t.data(), factor_of<Acc<T>>(weights)};
 }
 
 }  // namespace
 
-void binary_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability) {
+void binary_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability,
+                          const TermWeights& weights) {
   dispatch_real(logits.dtype(),
-                [&]<class T>() { sum_terms<Acc<T>>(ctx, binary_terms<T>(logits, label), loss, probability); });
+                [&]<class T>() { sum_terms<Acc<T>>(ctx, binary_terms<T>(logits, label, weights), loss, probability); });
 }
-void binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits) {
+void binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits,
+                                   const TermWeights& weights) {
   dispatch_real(logits.dtype(),
-                [&]<class T>() { write_gradients<T>(ctx, binary_terms<T>(logits, label), weight, d_logits); });
+                [&]<class T>() { write_gradients<T>(ctx, binary_terms<T>(logits, label, weights), weight, d_logits); });
 }
 
-void two_class_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability) {
-  dispatch_real(logits.dtype(),
-                [&]<class T>() { sum_terms<Acc<T>>(ctx, two_class_terms<T>(logits, label), loss, probability); });
+void two_class_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability,
+                             const TermWeights& weights) {
+  dispatch_real(logits.dtype(), [&]<class T>() {
+    sum_terms<Acc<T>>(ctx, two_class_terms<T>(logits, label, weights), loss, probability);
+  });
 }
-void two_class_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits) {
-  dispatch_real(logits.dtype(),
-                [&]<class T>() { write_gradients<T>(ctx, two_class_terms<T>(logits, label), weight, d_logits); });
+void two_class_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits,
+                                      const TermWeights& weights) {
+  dispatch_real(logits.dtype(), [&]<class T>() {
+    write_gradients<T>(ctx, two_class_terms<T>(logits, label, weights), weight, d_logits);
+  });
 }
 
 void multi_cross_entropy(Context& ctx, Tensor logits, Tensor label, const std::vector<float>& t, Tensor loss,
-                         Tensor probability) {
-  dispatch_real(logits.dtype(),
-                [&]<class T>() { sum_terms<Acc<T>>(ctx, multi_terms<T>(logits, label, t), loss, probability); });
+                         Tensor probability, const TermWeights& weights) {
+  dispatch_real(logits.dtype(), [&]<class T>() {
+    sum_terms<Acc<T>>(ctx, multi_terms<T>(logits, label, t, weights), loss, probability);
+  });
 }
 void multi_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, const std::vector<float>& t, float weight,
-                                  Tensor d_logits) {
-  dispatch_real(logits.dtype(),
-                [&]<class T>() { write_gradients<T>(ctx, multi_terms<T>(logits, label, t), weight, d_logits); });
+                                  Tensor d_logits, const TermWeights& weights) {
+  dispatch_real(logits.dtype(), [&]<class T>() {
+    write_gradients<T>(ctx, multi_terms<T>(logits, label, t, weights), weight, d_logits);
+  });
 }
 
 }  // namespace cpu

@@ -110,22 +110,25 @@ void launch_backward(Context& ctx, const char* name, const Terms& terms, float w
 }
 
 template <class T>
-BinaryTerms<T> binary_terms(const Tensor& logits, const Tensor& label) {
-  return {logits.matrix<const T>(), label.matrix<const float>()};
+BinaryTerms<T> binary_terms(const Tensor& logits, const Tensor& label, const TermWeights& weights) {
+  return {logits.matrix<const T>(), label.matrix<const float>(), factor_of<float>(weights)};
 }
 template <class T>
-TwoClassTerms<T> two_class_terms(const Tensor& logits, const Tensor& label) {
-  return {logits.matrix<const T>(), label.matrix<const float>()};
+TwoClassTerms<T> two_class_terms(const Tensor& logits, const Tensor& label, const TermWeights& weights) {
+  return {logits.matrix<const T>(), label.matrix<const float>(), factor_of<float>(weights)};
 }
 
 /// Calls body(begin, end, terms) for the columns [begin, end) of each launch.
 template <class T, class Body>
-void for_labels(const Tensor& logits, const Tensor& label, const std::vector<float>& t, const Body& body) {
+void for_labels(const Tensor& logits, const Tensor& label, const std::vector<float>& t, const TermWeights& weights,
+                const Body& body) {
   const auto labels = static_cast<int64_t>(t.size());
   for (int64_t begin = 0; begin < labels; begin += kMostLabels) {
     const int64_t end = std::min(begin + kMostLabels, labels);
-    MultiTerms<T, LabelWeights> terms{
-        logits.columns(begin, end).matrix<const T>(), label.columns(begin, end).matrix<const float>(), {}};
+    MultiTerms<T, LabelWeights> terms{logits.columns(begin, end).matrix<const T>(),
+                                      label.columns(begin, end).matrix<const float>(),
+                                      {},
+                                      factor_of<float>(weights)};
     std::copy(t.begin() + begin, t.begin() + end, terms.weights.at);
     body(begin, end, terms);
   }
@@ -133,45 +136,51 @@ void for_labels(const Tensor& logits, const Tensor& label, const std::vector<flo
 
 }  // namespace
 
-void cuda::binary_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability) {
+void cuda::binary_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability,
+                                const TermWeights& weights) {
   dispatch_float(logits.dtype(), [&]<class T>() {
-    launch_forward(ctx, "binary_cross_entropy", binary_terms<T>(logits, label), 1, false, loss, probability);
+    launch_forward(ctx, "binary_cross_entropy", binary_terms<T>(logits, label, weights), 1, false, loss, probability);
   });
 }
 
-void cuda::binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits) {
+void cuda::binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits,
+                                         const TermWeights& weights) {
   dispatch_float(logits.dtype(), [&]<class T>() {
-    launch_backward<T>(ctx, "binary_cross_entropy_backward", binary_terms<T>(logits, label), weight, d_logits);
+    launch_backward<T>(ctx, "binary_cross_entropy_backward", binary_terms<T>(logits, label, weights), weight, d_logits);
   });
 }
 
-void cuda::two_class_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability) {
+void cuda::two_class_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability,
+                                   const TermWeights& weights) {
   dispatch_float(logits.dtype(), [&]<class T>() {
-    launch_forward(ctx, "two_class_cross_entropy", two_class_terms<T>(logits, label), 1, false, loss, probability);
+    launch_forward(ctx, "two_class_cross_entropy", two_class_terms<T>(logits, label, weights), 1, false, loss,
+                   probability);
   });
 }
 
-void cuda::two_class_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits) {
+void cuda::two_class_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits,
+                                            const TermWeights& weights) {
   dispatch_float(logits.dtype(), [&]<class T>() {
-    launch_backward<T>(ctx, "two_class_cross_entropy_backward", two_class_terms<T>(logits, label), weight, d_logits);
+    launch_backward<T>(ctx, "two_class_cross_entropy_backward", two_class_terms<T>(logits, label, weights), weight,
+                       d_logits);
   });
 }
 
 void cuda::multi_cross_entropy(Context& ctx, Tensor logits, Tensor label, const std::vector<float>& t, Tensor loss,
-                               Tensor probability) {
+                               Tensor probability, const TermWeights& weights) {
   const double factor = 1 / static_cast<double>(t.size());
   dispatch_float(logits.dtype(), [&]<class T>() {
-    for_labels<T>(logits, label, t, [&](int64_t begin, int64_t end, const auto& terms) {
+    for_labels<T>(logits, label, t, weights, [&](int64_t begin, int64_t end, const auto& terms) {
       launch_forward(ctx, "multi_cross_entropy", terms, factor, begin > 0, loss, probability.columns(begin, end));
     });
   });
 }
 
 void cuda::multi_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, const std::vector<float>& t,
-                                        float weight, Tensor d_logits) {
+                                        float weight, Tensor d_logits, const TermWeights& weights) {
   const float of_label = weight / static_cast<float>(t.size());
   dispatch_float(logits.dtype(), [&]<class T>() {
-    for_labels<T>(logits, label, t, [&](int64_t begin, int64_t end, const auto& terms) {
+    for_labels<T>(logits, label, t, weights, [&](int64_t begin, int64_t end, const auto& terms) {
       launch_backward<T>(ctx, "multi_cross_entropy_backward", terms, of_label, d_logits.columns(begin, end));
     });
   });

@@ -6,6 +6,7 @@
 
 #include "device/tensor.h"
 #include "ops/activation_rules.h"
+#include "ops/cross_entropy.h"
 
 namespace hctr::ops {
 
@@ -25,15 +26,35 @@ struct CrossEntropyTerm {
   HCTR_HD A gradient(A factor) const { return factor * weight * (probability() - target); }
 };
 
+/// The weight of a sample's terms.
+template <class A>
+struct SampleFactor {
+  const A* weights = nullptr;  ///< of sample b at weights[b * stride]; null: 1 each
+  int64_t stride = 0;
+  float positive = 1;
+  HCTR_HD A operator()(int64_t b, A target) const {
+    const A of_class = target < A(0.5) ? A(1) : static_cast<A>(positive);
+    return weights ? of_class * weights[b * stride] : of_class;
+  }
+};
+
+template <class A>
+SampleFactor<A> factor_of(const TermWeights& weights) {
+  if (!weights.samples) return {nullptr, 0, weights.positive};
+  return {weights.samples->data<const A>(), weights.samples->row_stride(), weights.positive};
+}
+
 /// One logit and one label in a row.
 template <class T>
 struct BinaryTerms {
   using A = Acc<T>;
   View<const T, 2> logits;
   View<const A, 2> label;
+  SampleFactor<A> factor;
   HCTR_HD static constexpr int64_t per_row() { return 1; }
   HCTR_HD CrossEntropyTerm<A> operator()(int64_t b, int64_t) const {
-    return {static_cast<A>(*logits.row(b)), *label.row(b), A(1)};
+    const A y = *label.row(b);
+    return {static_cast<A>(*logits.row(b)), y, factor(b, y)};
   }
   HCTR_HD static void write_gradient(T* d_logits, int64_t, A gradient) { *d_logits = static_cast<T>(gradient); }
 };
@@ -44,10 +65,12 @@ struct TwoClassTerms {
   using A = Acc<T>;
   View<const T, 2> logits;
   View<const A, 2> label;
+  SampleFactor<A> factor;
   HCTR_HD static constexpr int64_t per_row() { return 1; }
   HCTR_HD CrossEntropyTerm<A> operator()(int64_t b, int64_t) const {
     const T* z = logits.row(b);
-    return {static_cast<A>(z[1]) - static_cast<A>(z[0]), *label.row(b) < A(0.5) ? A(0) : A(1), A(1)};
+    const A y = *label.row(b) < A(0.5) ? A(0) : A(1);
+    return {static_cast<A>(z[1]) - static_cast<A>(z[0]), y, factor(b, y)};
   }
   HCTR_HD static void write_gradient(T* d_logits, int64_t, A gradient) {
     d_logits[0] = static_cast<T>(-gradient);
@@ -62,10 +85,11 @@ struct MultiTerms {
   View<const T, 2> logits;
   View<const A, 2> label;
   Weights weights;
+  SampleFactor<A> factor;
   HCTR_HD int64_t per_row() const { return logits.size(1); }
   HCTR_HD CrossEntropyTerm<A> operator()(int64_t b, int64_t j) const {
     const A y = label.row(b)[j];
-    return {static_cast<A>(logits.row(b)[j]), y, static_cast<A>(weights[j]), !(y < A(-0.5))};
+    return {static_cast<A>(logits.row(b)[j]), y, static_cast<A>(weights[j]) * factor(b, y), !(y < A(-0.5))};
   }
   HCTR_HD static void write_gradient(T* d_logits, int64_t j, A gradient) { d_logits[j] = static_cast<T>(gradient); }
 };

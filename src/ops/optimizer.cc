@@ -40,7 +40,8 @@ void cpu::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tenso
       WeightMemory piece = memory;
       piece.w += begin;
       for (int s = 0; s < Rule::kStates; ++s) piece.states[s] += begin;
-      update_elements<Rule>(optimizer, scalars, gradients + begin, scalars.gradient_scale, piece, end - begin);
+      update_elements<Rule>(optimizer, scalars, gradients + begin, optimizer.gradient_scale(scalars), piece,
+                            end - begin);
     });
   });
   if (copy) cpu::copy(ctx, w, *copy);

@@ -34,6 +34,7 @@ __global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, 
   constexpr int kStates = Rule::kStates;
   if (step->skip) return;
   const UpdateScalars scalars = block_scalars<Rule>(optimizer, step);
+  const GradientScale scale = optimizer.gradient_scale(scalars);
   for (int64_t i = cuda::thread_index() * V; i < count; i += cuda::thread_count() * V) {
     const int64_t left = count - i;
     float gradient[V] = {}, weight[V] = {}, state[kMostStates][V] = {};
@@ -46,7 +47,7 @@ __global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, 
       float own[kMostStates];
 #pragma unroll
       for (int n = 0; n < kStates; ++n) own[n] = state[n][j];
-      Rule::update(optimizer, scalars, gradient[j] * scalars.gradient_scale, weight[j], own);
+      Rule::update(optimizer, scalars, gradient[j] * scale, weight[j], own);
 #pragma unroll
       for (int n = 0; n < kStates; ++n) state[n][j] = own[n];
     }

@@ -14,8 +14,8 @@ struct WeightMemory {
 /// Applies the rule to n elements with gradients g * gradient_scale. `optimizer`, `scalars` and `at` are passed by
 /// value so that the compiler sees no aliasing with the arrays and vectorizes the loop.
 template <class Rule, class Scalars>
-void update_elements(const Optimizer optimizer, const Scalars scalars, const float* g, float gradient_scale,
-                     const WeightMemory at, int64_t n) {
+void update_elements(const Optimizer optimizer, const Scalars scalars, const float* g,
+                     const GradientScale gradient_scale, const WeightMemory at, int64_t n) {
   HCTR_INDEPENDENT_ITERATIONS
   for (int64_t i = 0; i < n; ++i) {
     float weight = at.w[i], state[kMostStates] = {};

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "base/platform.h"
 #include "base/step_state.h"
@@ -12,6 +13,17 @@ namespace hctr::ops {
 
 /// The most states (moments, sums of squares, ...) that a rule keeps for each weight.
 inline constexpr int kMostStates = 2;
+
+/// What becomes of a gradient before a rule sees it: g times 1 / loss_scale, at most +-`most`. NaN stays.
+struct GradientScale {
+  float factor = 1, most = std::numeric_limits<float>::infinity();
+  HCTR_HD friend float operator*(float g, const GradientScale& scale) {
+    const float scaled = g * scale.factor;
+    return scaled > scale.most ? scale.most : scaled < -scale.most ? -scale.most : scaled;
+  }
+};
+
+struct UpdateScalars;
 
 /// A rule and its constants, whose defaults are those of a config. The learning rate and the step come with each batch
 /// (StepState).
@@ -28,6 +40,9 @@ struct Optimizer {
   float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
   float weight_decay = 0.01f;                ///< adamw
   float rate_factor = 1;  ///< this optimizer's rate over the step's: an embedding may have a rate of its own
+  float most_gradient = std::numeric_limits<float>::infinity();  ///< the magnitude that gradients are cut to
+
+  HCTR_HD GradientScale gradient_scale(const UpdateScalars&) const;
 
   // What the rule's struct says, see RuleDefaults.
   int states() const;
@@ -41,6 +56,10 @@ struct UpdateScalars {
   float gradient_scale;  ///< 1 / loss_scale
   float decay;           ///< adamw: the fraction of a weight that is subtracted
 };
+
+HCTR_HD inline GradientScale Optimizer::gradient_scale(const UpdateScalars& of_step) const {
+  return {of_step.gradient_scale, most_gradient};
+}
 
 /// Which scalars update an embedding row: those of the step, or its own, computed from the step of its last update or
 /// from the mean square of its gradient.

@@ -90,7 +90,7 @@ struct RowUpdater {
 
   /// Applies the rule to elements [e, e + n) of a row; e is a multiple of kUpdateBlock.
   template <class Rule, class Scalars>
-  void update_part(const Scalars& scalars, const float* g, float gradient_scale, int64_t row, int64_t e,
+  void update_part(const Scalars& scalars, const float* g, const GradientScale& gradient_scale, int64_t row, int64_t e,
                    int64_t n) const {
     const int64_t at = row * data.dim + e;
     if (plain) {
@@ -113,7 +113,7 @@ struct RowUpdater {
   }
 };
 
-double square_sum(const float* g, int64_t n, float gradient_scale) {
+double square_sum(const float* g, int64_t n, const GradientScale& gradient_scale) {
   double sum = 0;
   for (int64_t i = 0; i < n; ++i)
     sum += static_cast<double>(g[i] * gradient_scale) * static_cast<double>(g[i] * gradient_scale);
@@ -137,7 +137,7 @@ void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, 
   const BagGradients<T> gradients{batch, combiner, groups.bags, dy, dim};
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
   const UpdateScalars scalars = Rule::scalars(optimizer, state);
-  const float scale = scalars.gradient_scale;
+  const GradientScale scale = optimizer.gradient_scale(scalars);
   const auto of_row = [&](int64_t row, double squares) {
     if (data.touched) data.touched[row] = 1;
     return row_scalars<Rule>(optimizer, state, scalars, data, row,
@@ -231,7 +231,8 @@ void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, 
           continue;
         }
         for (int64_t e = 0; e < data.dim; e += kUpdateBlock)
-          updater.template update_part<Rule>(scalars, kNone, 1.0f, row, e, std::min(kUpdateBlock, data.dim - e));
+          updater.template update_part<Rule>(scalars, kNone, GradientScale{}, row, e,
+                                             std::min(kUpdateBlock, data.dim - e));
       }
     });
   });

@@ -95,7 +95,8 @@ struct BagGradients {
 /// Applies the rule to elements e, ... of a row.
 template <class Rule, int Width, class Rows, class Scalars>
 __device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Fragment<Width>& g,
-                      float gradient_scale, const RowData& data, const Rows& rows, int64_t row, int64_t e) {
+                      const GradientScale& gradient_scale, const RowData& data, const Rows& rows, int64_t row,
+                      int64_t e) {
   const int64_t at = row * data.dim + e;
   Fragment<Width> w = rows.template load<Width>(data.vectors, at), s[kMostStates]{};
 #pragma unroll
@@ -115,7 +116,7 @@ __device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const 
 }
 
 template <int Width>
-__device__ float square_sum(const Fragment<Width>& g, float gradient_scale) {
+__device__ float square_sum(const Fragment<Width>& g, const GradientScale& gradient_scale) {
   float sum = 0;
 #pragma unroll
   for (int i = 0; i < Width; ++i) sum += g.v[i] * gradient_scale * (g.v[i] * gradient_scale);
@@ -175,13 +176,13 @@ __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const S
       for (int64_t e = own; e < data.dim; e += lanes * Width) {
         const Fragment<Width> g = gradients.sum_up(begin, end, e);
         if (e == own) first = g;
-        squares += square_sum(g, of_step.gradient_scale);
+        squares += square_sum(g, optimizer.gradient_scale(of_step));
       }
     const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
     const Rows rows(data, row, state->updates);
     for (int64_t e = own; e < data.dim; e += lanes * Width)
       apply<Rule, Width>(optimizer, scalars, kSquares && e == own ? first : gradients.sum_up(begin, end, e),
-                         of_step.gradient_scale, data, rows, row, e);
+                         optimizer.gradient_scale(of_step), data, rows, row, e);
     if (data.touched && group.lane == 0) data.touched[row] = 1;
   }
 }
@@ -239,11 +240,12 @@ __device__ void update_long_runs(BlockRange range, Optimizer optimizer, const St
     float squares = 0;
     if constexpr (Rule::kScalarsOf == ScalarsOf::mean_square)
       for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-        squares += square_sum(load_fragment<Width>(sum + e), of_step.gradient_scale);
+        squares += square_sum(load_fragment<Width>(sum + e), optimizer.gradient_scale(of_step));
     const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
     const Rows rows(data, row, state->updates);
     for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      apply<Rule, Width>(optimizer, scalars, load_fragment<Width>(sum + e), of_step.gradient_scale, data, rows, row, e);
+      apply<Rule, Width>(optimizer, scalars, load_fragment<Width>(sum + e), optimizer.gradient_scale(of_step), data,
+                         rows, row, e);
     if (data.touched && group.lane == 0) data.touched[row] = 1;
   }
 }
@@ -264,7 +266,7 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
     }
     const Rows rows(data, row, state->updates);
     for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      apply<Rule, Width>(optimizer, scalars, Fragment<Width>{}, 1.0f, data, rows, row, e);
+      apply<Rule, Width>(optimizer, scalars, Fragment<Width>{}, GradientScale{}, data, rows, row, e);
   }
 }
 
