@@ -51,6 +51,7 @@ Run::Run(const TrainOptions& options, const Config& config, Device device, int t
   choose_algorithms();
   expect_one_data_set();
   saver_.set_origin({folder_.run(), data_json()});
+  if (comm.rank() == 0) expect_one_numbering();
   if (from && comm.rank() == 0) expect_same_data(*from, data_json(), config);
   comm.barrier();  // set-up times differ between ranks; time limits of steps start after it
 }

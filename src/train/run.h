@@ -91,6 +91,8 @@ class Run {
   void choose_algorithms();
   ReadProgress read_progress() const;
   Json data_json() const;
+  /// Errors: Error(data) for evaluation data, or models to start from, of another numbering than the training data.
+  void expect_one_numbering() const;
   /// Takes the model and the numbers of the run from the checkpoint.
   void load_checkpoint();
   /// Collective. `finished`: whether nothing is left to do.

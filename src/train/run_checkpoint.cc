@@ -1,7 +1,9 @@
 // What a run puts into its checkpoints and takes from them.
 #include <algorithm>
 
+#include "data/numbering.h"
 #include "embedding/plan_file.h"
+#include "model/model_manifest.h"
 #include "train/placement_plan.h"
 #include "train/product_choice.h"
 #include "train/run.h"
@@ -14,7 +16,26 @@ ReadProgress Run::read_progress() const {
   return {now_.reader, now_.skipped_records, static_cast<int>(now_.key_bytes)};
 }
 
-Json Run::data_json() const { return to_json(trainer_->data_fingerprint()); }
+Json Run::data_json() const {
+  Json json = to_json(trainer_->data_fingerprint());
+  if (const std::string numbering = numbering_of_data(config_.data.source); !numbering.empty())
+    json.set("numbering", numbering);
+  return json;
+}
+
+void Run::expect_one_numbering() const {
+  const std::string &source = config_.data.source, numbering = numbering_of_data(source);
+  expect_numbering(numbering, cat("the training data '", source, "'"), config_.data.eval_source);
+  if (from_) return;  // which began with the same data
+  std::vector<std::string> files = config_.solver.sparse_model_file;
+  files.push_back(config_.solver.dense_model_file);
+  for (const std::string& file : files)
+    if (!file.empty())
+      if (const auto manifest = manifest_of(file)) {
+        const Json* wanted = manifest->data.find("numbering");
+        if (wanted && wanted->string()) expect_numbering(*wanted->string(), cat("the model '", file, "'"), source);
+      }
+}
 
 void Run::load_checkpoint() {
   model_.load_state(StateReader(from_->folder, from_->manifest, exact_, comm_.rank(), runtime_.compute_stream()));

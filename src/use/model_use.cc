@@ -1,6 +1,7 @@
 #include "use/model_use.h"
 
 #include "config/config_file.h"
+#include "data/numbering.h"
 #include "train/load_config.h"
 
 namespace hctr {
@@ -55,7 +56,10 @@ int use_model(const ModelOptions& options, const std::string& doing, const std::
     config.solver.export_predictions_prefix.clear();  // of evaluations during training
     prepare(config);
     std::optional<SavedModel> found;
-    if (first) found = find_saved_model(options.model, config, log);
+    if (first) {
+      found = find_saved_model(options.model, config, log);
+      expect_numbering(found->numbering, found->name, config.data.eval_source);
+    }
     Ranks ranks(options, config, others, log, doing);
     if (found) log.info("Model: ", found->name, ".");
     first_rank = ranks.job.first_rank();

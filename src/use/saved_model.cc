@@ -101,6 +101,12 @@ std::string tables_of(const Config& config) {
                   "): it is a model of another config", model.differences.empty() ? "" : "; ", model.differences));
 }
 
+/// What the description of a model's training data says of their numbering.
+std::string numbering_in(const Json* data) {
+  const Json* numbering = data ? data->find("numbering") : nullptr;
+  return numbering && numbering->string() ? *numbering->string() : "";
+}
+
 /// The model of an iteration at a prefix.
 SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& config) {
   SavedModel model{.name = cat("the model '", formats::dense_model_name(prefix, iteration), "'"),
@@ -114,6 +120,7 @@ SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& 
   if (const auto manifest = manifest_of(model.dense)) {
     model.differences = layer_differences(&manifest->config, config);
     model.statistics = manifest->statistics;
+    model.numbering = numbering_in(&manifest->data);
   }
   if (model.tables.size() != config.embeddings.size()) fail_tables(model, config);
   return model;
@@ -147,7 +154,10 @@ SavedModel model_of_run(const fs::path& folder, const Config& config) {
     const auto table = split_number(file, "_sparse_", ".model");
     return table && !table->first.empty() && table->first.find_last_of("0123456789") == table->first.size() - 1;
   });
-  if (const auto manifest = manifest_of(model.dense)) model.statistics = manifest->statistics;
+  if (const auto manifest = manifest_of(model.dense)) {
+    model.statistics = manifest->statistics;
+    model.numbering = numbering_in(&manifest->data);
+  }
   if (fs::exists(folder / "config.json")) {
     const Json saved = read_config_file(folder / "config.json");
     model.differences = layer_differences(&saved, config);
@@ -164,6 +174,7 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
   model.name = cat("the checkpoint '", model.checkpoint->folder.string(), "'");
   model.differences = layer_differences(model.checkpoint->manifest.about.find("config"), config);
   model.statistics = statistics_of(model.checkpoint->manifest);
+  model.numbering = numbering_in(model.checkpoint->manifest.about.find("data"));
   return model;
 }
 

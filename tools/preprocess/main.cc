@@ -9,6 +9,7 @@
 #include "data/parquet/parquet_set.h"
 #include "data/raw/raw_set.h"
 #include "prepare/preprocess/preprocess_report.h"
+#include "prepare/preprocess/saved_columns.h"
 
 namespace hctr {
 namespace {
@@ -25,12 +26,26 @@ hashes values into a range. <out>/preprocess.json describes the result; its "dat
 
 struct Arguments {
   std::vector<std::string> criteo, csv, crosses, dense, labels, categories, lists;
-  std::string folder, header, fill = "0", split, list_separator = "|", separator = ",";
+  std::string apply, folder, header, fill = "0", split, list_separator = "|", separator = ",";
   double holdout = 0;
   bool random = false, integers = false;
   int key_bits = 32;
   PreprocessOptions make;
+  std::optional<SavedColumns> saved;  // of --apply
 };
+
+/// Reads what --apply names. Errors: Error(usage) for an option that it decides.
+void read_saved(Arguments& given, const CommandLine& app) {
+  if (given.apply.empty()) return;
+  for (const char* option : {"--label", "--dense", "--categories", "--lists", "--passes", "--range", "--min-count",
+                             "--modulo", "--cross", "--fill", "--log", "--normalize"})
+    if (app.count(option) > 0)
+      throw Error(Kind::usage, cat(option, " is taken from '", given.apply, "', which --apply names; leave it out"));
+  given.saved = read_columns(given.apply);
+  if (given.saved->criteo != given.csv.empty())
+    throw Error(Kind::usage, cat("'", given.apply, "' was made of ", given.saved->criteo ? "--criteo" : "--csv",
+                                 " rows, and these are ", given.saved->criteo ? "--csv" : "--criteo"));
+}
 
 char one_character(const std::string& text, const char* option) {
   if (text == "\\t" || text == "tab") return '\t';
@@ -61,6 +76,7 @@ void read_table(Arguments& given, const CommandLine& app) {
   if (given.csv.empty()) throw Error(Kind::usage, "expected --criteo FILE... or --csv FILE..., and --out DIR");
   make.inputs = given.csv;
   TextRoles roles{given.labels, given.dense, given.categories, given.lists, {}};
+  if (given.saved) roles = given.saved->roles;
   if (const size_t equals = given.split.find('='); !given.split.empty()) {
     if (equals == std::string::npos)
       throw Error(Kind::usage, cat("--split '", given.split, "': expected COLUMN=VALUE"));
@@ -120,12 +136,20 @@ void print_set(const char* name, const PreprocessSummary::Set& set) {
 }
 
 void run(Arguments& given, const CommandLine& app) {
+  read_saved(given, app);
   read_table(given, app);
   read_rest(given, app);
+  const std::string numbering = given.saved ? given.saved->numbering : "";
+  if (given.saved) apply_columns(std::move(*given.saved), given.make);
+  if (!numbering.empty() && numbering_of(given.make, *given.make.applied) != numbering)
+    throw Error(Kind::data, cat("'", given.apply, "' has the numbering ", numbering,
+                                ", and its vocabularies and statistics give another: a file is damaged, is of another "
+                                "run, or --integers differs"));
   if (app.count("--max-bad-rows") > 0 && !given.make.bad_rows.skip)
     throw Error(Kind::usage, "--max-bad-rows belongs to --bad-rows skip");
   const PreprocessSummary summary = preprocess(given.make, Log::to_stderr());
   const Json described = describe_preprocessed(given.make, summary);
+  if (given.make.passes == 2) write_vocabularies(given.make.folder / kVocabularyFile, summary.fitted);
   write_text(given.make.folder / "preprocess.json", described.text(2) + "\n");
   print_set("training:", summary.train);
   if (summary.eval.rows > 0) print_set("evaluation:", summary.eval);
@@ -152,6 +176,10 @@ int main_of(int argc, char** argv) {
                  "tables with named columns, plain, gzip or zstd, in order; - is the standard input");
   app.add_option("--eval-input", make.eval_inputs, "files whose rows are all for evaluation");
   app.add_option("--out", given.folder, "folder for the result").required();
+  app.add_option("--apply", given.apply,
+                 "preprocess.json of earlier rows: these get its ids, and its scaling of dense values; what it has not "
+                 "seen gets the id 1")
+      .type_name("FILE");
   app.add_option("--label", given.labels, "columns of a CSV that are labels").comma_separated();
   app.add_option("--dense", given.dense, "columns that are dense values").comma_separated();
   app.add_option("--categories", given.categories, "columns that are categories, one value each").comma_separated();

@@ -11,6 +11,7 @@
 #include "data/parquet/parquet_set.h"
 #include "data/raw/raw_set.h"
 #include "prepare/preprocess/preprocess_rows.h"
+#include "prepare/preprocess/saved_columns.h"
 #include "prepare/text_work.h"
 #include "prepare/write/record_writer.h"
 
@@ -147,8 +148,9 @@ void check_preprocess_options(const PreprocessOptions& options) {
   if (options.slots() == 0) bad("no categories: --categories names the columns that get embeddings");
   for (const auto* files : {&options.inputs, &options.eval_inputs})
     if (std::find(files->begin(), files->end(), "-") != files->end() &&
-        (options.passes == 2 || fraction || files->size() > 1))
-      bad("the standard input can be read once only: it needs --passes 1, no --holdout by position, and no other "
+        ((options.passes == 2 && !options.applied) || fraction || files->size() > 1))
+      bad("the standard input can be read once only: it needs --passes 1 or --apply, no --holdout by position, and no "
+          "other "
           "input");
   if (!options.eval_inputs.empty() && options.holdout.by != Holdout::By::nothing)
     bad("--eval-input and --holdout are two ways to say which rows are for evaluation; one of them is enough");
@@ -222,7 +224,8 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   if (parquet) parquet_plugin();
   for (const auto* files : {&options.inputs, &options.eval_inputs}) TextSource(*files).expect_readable();
   std::vector<fs::path> results;
-  if (!options.criteo) results.push_back(options.folder / "preprocess.json");
+  if (!options.criteo)
+    for (const char* file : {"preprocess.json", kVocabularyFile}) results.push_back(options.folder / file);
   for (const char* stem : {"train", "val"}) results.push_back(options.result(stem));
   remove_older_results(results, options.force);
   if (options.holdout.by == Holdout::By::position) {
@@ -232,7 +235,9 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   }
   const TableParser parser(options.table, options.bad_rows, static_cast<uint64_t>(options.modulo));
   PreprocessSummary summary;
-  if (options.passes == 2) {
+  if (options.applied) {
+    summary.fitted = *options.applied;
+  } else if (options.passes == 2) {
     summary.fitted = fit_columns(options, parser);
   } else {
     summary.fitted.dense.resize(options.table.numbers().size());

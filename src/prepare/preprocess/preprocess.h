@@ -20,6 +20,8 @@
 
 namespace hctr {
 
+struct FittedColumns;
+
 struct PreprocessOptions {
   TextTable table = criteo_table();
   std::vector<std::string> inputs, eval_inputs;  ///< in order; "-": the standard input
@@ -39,6 +41,8 @@ struct PreprocessOptions {
   BadRows bad_rows;
   /// Norm only: slots, keys and dense values are those of the Criteo reader. Two passes then determine the rare values.
   std::optional<CriteoStyle> criteo;
+  /// Vocabularies and statistics of earlier rows; null: those of these training rows.
+  std::shared_ptr<const FittedColumns> applied;
   bool force = false;
   int threads = 1;
 

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "prepare/preprocess/saved_columns.h"
+
 namespace hctr {
 namespace {
 
@@ -87,6 +89,8 @@ Json describe_preprocessed(const PreprocessOptions& options, const PreprocessSum
       .set("dense", std::move(dense))
       .set("slots", describe_slots(options, summary));
   json.set("slot_size_array", to_json(record_slot_sizes(options, summary)));
+  json.set("numbering", numbering_of(options, summary.fitted))
+      .set("columns", describe_columns(options, summary.fitted));
   return json.set("data", preprocess_data_section(options, summary));
 }
 

@@ -24,6 +24,16 @@ Vocabulary::Vocabulary(CodeCounts& counts, uint64_t min_count) : by_id_(kFirstVa
   std::sort(by_id_.begin() + kFirstValue, by_id_.end(), [](const CodeCounts::Entry& a, const CodeCounts::Entry& b) {
     return std::tie(b.count, a.code) < std::tie(a.count, b.code);
   });
+  index();
+}
+
+Vocabulary::Vocabulary(std::span<const uint64_t> codes, const Totals& totals)
+    : by_id_(kFirstValue), distinct_(totals.distinct), missing_(totals.missing), rare_(totals.rare) {
+  for (const uint64_t code : codes) by_id_.push_back({code, 0});
+  index();
+}
+
+void Vocabulary::index() {
   entries_.resize(std::bit_ceil(by_id_.size() * 2));
   for (uint64_t id = kFirstValue; id < by_id_.size(); ++id) entries_[place(by_id_[id].code)] = {by_id_[id].code, id};
 }

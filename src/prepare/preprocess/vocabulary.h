@@ -15,6 +15,11 @@ class Vocabulary {
  public:
   /// Keeps every code with at least `min_count` occurrences. Frees the counts.
   Vocabulary(CodeCounts& counts, uint64_t min_count);
+  struct Totals {
+    int64_t distinct = 0, missing = 0, rare = 0;
+  };
+  /// One that was saved: the kept codes by id, from 2 on. Their counts are not known: 0.
+  Vocabulary(std::span<const uint64_t> codes, const Totals&);
 
   /// Replaces each code by its id.
   void to_ids(std::span<uint64_t> codes) const;
@@ -29,6 +34,7 @@ class Vocabulary {
   const std::vector<CodeCounts::Entry>& by_id() const { return by_id_; }
 
  private:
+  void index();
   size_t place(uint64_t code) const;
   struct Entry {
     uint64_t code = 0;

@@ -1,0 +1,278 @@
+#include "prepare/preprocess/saved_columns.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace hctr {
+namespace {
+
+constexpr char kMagic[8] = {'H', 'C', 'T', 'R', 'V', 'O', 'C', '1'};
+
+const char* normalize_word(Normalize normalize) {
+  return normalize == Normalize::minmax ? "minmax" : normalize == Normalize::standard ? "standard" : "none";
+}
+
+/// A hash of a sequence of numbers and texts.
+class SequenceHash {
+ public:
+  void add(uint64_t value) { hash_ = mix64(hash_ ^ mix64(value + ++count_)); }
+  void add(double value) { add(std::bit_cast<uint64_t>(value)); }
+  void add(const std::string& text) {
+    add(static_cast<uint64_t>(text.size()));
+    for (const char c : text) add(static_cast<uint64_t>(static_cast<unsigned char>(c)));
+  }
+  std::string text() const {
+    std::string digits;
+    for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[hash_ >> shift & 15];
+    return digits;
+  }
+
+ private:
+  uint64_t hash_ = 0, count_ = 0;
+};
+
+void add(SequenceHash& hash, const DenseStatistics& all) {
+  hash.add(static_cast<uint64_t>(all.count));
+  for (const double value : {all.least, all.most, all.mean, all.squares}) hash.add(value);
+}
+
+bool is_criteo(const PreprocessOptions& options) { return !options.table.quotes; }
+
+Json to_json(const DenseStatistics& all) {
+  Json json(Json::Object{{"count", all.count}});
+  if (all.count > 0)
+    json.set("least", all.least).set("most", all.most).set("mean", all.mean).set("squares", all.squares);
+  return json;
+}
+
+/// Members of an object, or an error that names the one that is missing.
+struct Members {
+  const Json& json;
+  const Json& operator[](const char* name) const {
+    const Json* found = json.find(name);
+    if (!found) throw Error(Kind::data, cat("it lacks \"", name, "\""));
+    return *found;
+  }
+  int64_t whole(const char* name) const {
+    const int64_t* value = (*this)[name].integer();
+    if (!value) throw Error(Kind::data, cat("its \"", name, "\" is ", (*this)[name].kind()));
+    return *value;
+  }
+  double number(const char* name) const {
+    if (!(*this)[name].is_number()) throw Error(Kind::data, cat("its \"", name, "\" is ", (*this)[name].kind()));
+    return (*this)[name].number();
+  }
+  bool flag(const char* name) const {
+    const bool* value = (*this)[name].boolean();
+    if (!value) throw Error(Kind::data, cat("its \"", name, "\" is ", (*this)[name].kind()));
+    return *value;
+  }
+  const std::string& text(const char* name) const {
+    const std::string* value = (*this)[name].string();
+    if (!value) throw Error(Kind::data, cat("its \"", name, "\" is ", (*this)[name].kind()));
+    return *value;
+  }
+  const Json::Array& list(const char* name) const {
+    const Json::Array* values = (*this)[name].array();
+    if (!values) throw Error(Kind::data, cat("its \"", name, "\" is ", (*this)[name].kind()));
+    return *values;
+  }
+  std::vector<std::string> texts(const char* name) const {
+    std::vector<std::string> texts;
+    for (const Json& value : list(name)) {
+      if (!value.string()) throw Error(Kind::data, cat("its \"", name, "\" has ", value.kind()));
+      texts.push_back(*value.string());
+    }
+    return texts;
+  }
+};
+
+DenseStatistics read_statistics(const Json& json) {
+  const Members from{json};
+  DenseStatistics all;
+  all.count = from.whole("count");
+  if (all.count == 0) return all;
+  all.least = from.number("least");
+  all.most = from.number("most");
+  all.mean = from.number("mean");
+  all.squares = from.number("squares");
+  return all;
+}
+
+std::vector<Vocabulary> read_vocabularies(const fs::path& path) {
+  const std::string bytes = read_text(path, "file of vocabularies");
+  size_t at = sizeof kMagic;
+  const auto next = [&] {
+    uint64_t value = 0;
+    if (bytes.size() - at < sizeof value) throw Error(Kind::data, cat("'", path.string(), "' ends too early"));
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    at += sizeof value;
+    return value;
+  };
+  if (bytes.size() < at || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
+    throw Error(Kind::data, cat("'", path.string(), "' is no file of vocabularies"));
+  std::vector<Vocabulary> all;
+  for (uint64_t slots = next(); slots > 0; --slots) {
+    const uint64_t kept = next();
+    Vocabulary::Totals totals;
+    totals.distinct = static_cast<int64_t>(next());
+    totals.missing = static_cast<int64_t>(next());
+    totals.rare = static_cast<int64_t>(next());
+    if (kept > (bytes.size() - at) / sizeof(uint64_t))
+      throw Error(Kind::data, cat("'", path.string(), "' ends too early"));
+    std::vector<uint64_t> codes(kept);
+    std::memcpy(codes.data(), bytes.data() + at, kept * sizeof(uint64_t));
+    at += kept * sizeof(uint64_t);
+    all.emplace_back(codes, totals);
+  }
+  if (at != bytes.size()) throw Error(Kind::data, cat("'", path.string(), "' is longer than its vocabularies"));
+  return all;
+}
+
+}  // namespace
+
+std::string numbering_of(const PreprocessOptions& options, const FittedColumns& fitted) {
+  SequenceHash hash;
+  hash.add(uint64_t{is_criteo(options)});
+  for (const std::string& name : options.table.numbers()) hash.add(name);
+  for (const std::string& name : options.slot_names()) hash.add(name);
+  hash.add(static_cast<uint64_t>(options.passes));
+  hash.add(static_cast<uint64_t>(options.passes == 1 ? options.range : 0));
+  hash.add(static_cast<uint64_t>(options.modulo));
+  hash.add(uint64_t{options.float_label_dense});
+  hash.add(uint64_t{options.dense.log});
+  hash.add(std::string(normalize_word(options.dense.normalize)));
+  hash.add(options.dense.fill_with_mean ? 0 : options.dense.fill);
+  for (const DenseColumn& column : fitted.dense) {
+    if (options.dense.fill_with_mean) hash.add(column.raw.mean);
+    if (options.dense.normalize == Normalize::none) continue;
+    add(hash, column.scaled);
+    hash.add(static_cast<uint64_t>(column.missing));
+  }
+  for (const Vocabulary& vocabulary : fitted.vocabularies) {
+    hash.add(static_cast<uint64_t>(vocabulary.size()));
+    for (uint64_t id = kFirstValue; id < vocabulary.by_id().size(); ++id) hash.add(vocabulary.by_id()[id].code);
+  }
+  return hash.text();
+}
+
+Json describe_columns(const PreprocessOptions& options, const FittedColumns& fitted) {
+  std::vector<std::string> categories, lists;
+  const std::vector<std::string> all = options.table.categories();
+  for (size_t place = 0; place < all.size(); ++place)
+    (options.table.is_list(place) ? lists : categories).push_back(all[place]);
+  Json crosses(Json::Array{}), statistics(Json::Array{});
+  for (const auto& [a, b] : options.crosses) crosses.add(Json::Array{all[a], all[b]});
+  for (const DenseColumn& column : fitted.dense)
+    statistics.add(
+        Json::Object{{"missing", column.missing}, {"raw", to_json(column.raw)}, {"scaled", to_json(column.scaled)}});
+  Json json(Json::Object{{"criteo", is_criteo(options)},
+                         {"labels", to_json(options.table.labels())},
+                         {"dense", to_json(options.table.numbers())},
+                         {"categories", to_json(categories)},
+                         {"lists", to_json(lists)},
+                         {"crosses", std::move(crosses)},
+                         {"passes", options.passes},
+                         {"range", options.range},
+                         {"modulo", options.modulo},
+                         {"min_count", options.min_count},
+                         {"fill", options.dense.fill},
+                         {"fill_with_mean", options.dense.fill_with_mean},
+                         {"log", options.dense.log},
+                         {"normalize", normalize_word(options.dense.normalize)},
+                         {"floats", options.float_label_dense},
+                         {"statistics", std::move(statistics)}});
+  if (options.passes == 2) json.set("vocabulary", kVocabularyFile);
+  return json;
+}
+
+void write_vocabularies(const fs::path& path, const FittedColumns& fitted) {
+  std::string bytes(kMagic, sizeof kMagic);
+  const auto put = [&](uint64_t value) {
+    char word[sizeof value];
+    std::memcpy(word, &value, sizeof value);
+    bytes.append(word, sizeof word);
+  };
+  put(fitted.vocabularies.size());
+  for (const Vocabulary& vocabulary : fitted.vocabularies) {
+    put(vocabulary.by_id().size() - kFirstValue);
+    for (const int64_t total : {vocabulary.distinct(), vocabulary.missing(), vocabulary.rare()})
+      put(static_cast<uint64_t>(total));
+    for (uint64_t id = kFirstValue; id < vocabulary.by_id().size(); ++id) put(vocabulary.by_id()[id].code);
+  }
+  write_text(path, bytes);
+}
+
+SavedColumns read_columns(const fs::path& path) {
+  const Json json = Json::read_file(path);
+  SavedColumns saved;
+  in_context([&] { return cat("reading '", path.string(), "', which preprocess of this version writes"); },
+             [&] {
+               const Members file{json};
+               saved.numbering = file.text("numbering");
+               const Members from{file["columns"]};
+               saved.criteo = from.flag("criteo");
+               saved.roles = {
+                   from.texts("labels"), from.texts("dense"), from.texts("categories"), from.texts("lists"), {}};
+               for (const Json& cross : from.list("crosses")) {
+                 const Json::Array* pair = cross.array();
+                 if (!pair || pair->size() != 2 || !(*pair)[0].string() || !(*pair)[1].string())
+                   throw Error(Kind::data, cat("its \"crosses\" have ", cross.text()));
+                 saved.crosses.emplace_back(*(*pair)[0].string(), *(*pair)[1].string());
+               }
+               saved.passes = static_cast<int>(from.whole("passes"));
+               saved.range = from.whole("range");
+               saved.modulo = from.whole("modulo");
+               saved.min_count = from.whole("min_count");
+               saved.dense.fill = from.number("fill");
+               saved.dense.fill_with_mean = from.flag("fill_with_mean");
+               saved.dense.log = from.flag("log");
+               const std::string& normalize = from.text("normalize");
+               for (const Normalize each : {Normalize::none, Normalize::minmax, Normalize::standard})
+                 if (normalize == normalize_word(each)) saved.dense.normalize = each;
+               for (const Json& column : from.list("statistics")) {
+                 const Members of{column};
+                 DenseColumn& dense = saved.fitted.dense.emplace_back();
+                 dense.missing = of.whole("missing");
+                 dense.raw = read_statistics(of["raw"]);
+                 dense.scaled = read_statistics(of["scaled"]);
+               }
+               if (saved.fitted.dense.size() != saved.roles.numbers.size())
+                 throw Error(Kind::data, cat("it has statistics of ", saved.fitted.dense.size(), " of ",
+                                             saved.roles.numbers.size(), " dense columns"));
+             });
+  const size_t slots = saved.crosses.size() + saved.roles.categories.size() + saved.roles.lists.size();
+  if (saved.passes == 2) {
+    const fs::path vocabularies = path.parent_path() / kVocabularyFile;
+    saved.fitted.vocabularies = read_vocabularies(vocabularies);
+    if (saved.fitted.vocabularies.size() != slots)
+      throw Error(Kind::data, cat("'", vocabularies.string(), "' has ", saved.fitted.vocabularies.size(),
+                                  " vocabularies, and '", path.string(), "' has ", slots, " slots"));
+    for (const Vocabulary& vocabulary : saved.fitted.vocabularies) saved.fitted.slot_sizes.push_back(vocabulary.size());
+  } else {
+    saved.fitted.slot_sizes.assign(slots, saved.range);
+  }
+  return saved;
+}
+
+void apply_columns(SavedColumns saved, PreprocessOptions& options) {
+  const std::vector<std::string> categories = options.table.categories();
+  const auto place = [&](const std::string& name) {
+    const auto found = std::find(categories.begin(), categories.end(), name);
+    HCTR_EXPECT(found != categories.end(), "no category '", name, "'");
+    return static_cast<size_t>(found - categories.begin());
+  };
+  for (const auto& [a, b] : saved.crosses) options.crosses.emplace_back(place(a), place(b));
+  options.passes = saved.passes;
+  if (saved.passes == 1) options.range = saved.range;
+  options.modulo = saved.modulo;
+  options.min_count = saved.min_count;
+  options.dense = saved.dense;
+  options.applied = std::make_shared<const FittedColumns>(std::move(saved.fitted));
+}
+
+}  // namespace hctr
