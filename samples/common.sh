@@ -1,16 +1,28 @@
-# Sourced by the run.sh of each sample. Installs what is missing and builds huge_ctr, data_generator and the programs in
-# $programs, or takes the programs from HCTR_BIN_DIR. Builds for the GPU when there is one. Afterwards the working folder
-# is the root of the repository, and $name, $config, $out, $bin and the functions below are set; $preset is set when
-# something was built.
+# Sourced by the run.sh of each sample. Takes the programs from HCTR_BIN_DIR, or installed ones of the version of this
+# tree; else installs what is missing and builds huge_ctr, data_generator and the programs in $programs, for the GPU when
+# there is one. Afterwards the working folder is the root of the repository, and $name, $config, $out, $bin and the
+# functions below are set; $preset is set when something was built.
 SECONDS=0
 name=$(basename "$(cd "$(dirname "$0")" && pwd)")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 config=samples/$name/config.json out=runs/$name
 mkdir -p "$out"
-third_party/install.sh
 
-bin=${HCTR_BIN_DIR:-}
+# The folder of installed programs of this version, if all that are needed are there.
+installed_programs() {
+  local found version program
+  found=$(command -v huge_ctr) || return 0
+  version=$(sed -n 's/^project(huge_ctr VERSION \([^ ]*\).*/\1/p' CMakeLists.txt)
+  for program in huge_ctr data_generator ${programs:-}; do
+    [ -x "$(dirname "$found")/$program" ] || return 0
+  done
+  [ "$("$found" --version | head -n 1)" = "huge_ctr $version" ] || return 0
+  dirname "$found"
+}
+
+bin=${HCTR_BIN_DIR:-$(installed_programs)}
 if [ -z "$bin" ]; then
+  third_party/install.sh
   preset=cpu options=()
   if nvidia-smi -L >/dev/null 2>&1 && { command -v nvcc || [ -x /usr/local/cuda/bin/nvcc ]; } >/dev/null; then
     preset=cuda options=(-DCMAKE_CUDA_ARCHITECTURES=native)

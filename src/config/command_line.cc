@@ -7,6 +7,7 @@
 #include "base/current_error.h"
 #include "base/process_end.h"
 #include "base/standard_streams.h"
+#include "config/command_pages.h"
 #include "config/problems.h"
 
 namespace hctr {
@@ -58,6 +59,10 @@ CommandOption CommandOption::range(int64_t low, int64_t high) {
   option_->check(CLI::Range(low, high));
   return *this;
 }
+CommandOption CommandOption::positive_number() {
+  option_->check(CLI::PositiveNumber);
+  return *this;
+}
 CommandOption CommandOption::real_range(double low, double high) {
   option_->check(CLI::Range(low, high));
   return *this;
@@ -75,6 +80,14 @@ CommandLine::CommandLine(const std::string& program, const std::string& descript
     : app_(std::make_shared<CLI::App>(description, program)) {
   app_->footer(footer);
   app_->set_version_flag("--version", version_text(program), "Print version, commit and libraries of this build");
+  CLI::App* const app = app_.get();  // options that are added later are on the pages too
+  app->add_option_function<std::string>(
+         "--completion",
+         [app](const std::string& shell) { throw CLI::CallForVersion(completion_script(*app, shell), 0); },
+         "Print a script that completes these options in a shell")
+      ->check(check_word({"bash", "zsh"}));
+  app->add_flag_callback(
+      "--man", [app] { throw CLI::CallForVersion(man_page(*app), 0); }, "Print these texts as a man page");
 }
 
 CommandOption CommandLine::add_option(const std::string& name, int& value, const std::string& text) {

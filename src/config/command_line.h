@@ -1,4 +1,4 @@
-// Command lines of the programs. The parser behind them (CLI11) stays inside one file, which spares every main() its
+// Command lines of the programs. The parser behind them (CLI11) stays inside two files, which spares every main() its
 // templates.
 #pragma once
 
@@ -29,6 +29,7 @@ class CommandOption {
   CommandOption type_name(const std::string& name);
   CommandOption existing_file();
   CommandOption positive();
+  CommandOption positive_number();  ///< may be a fraction
   CommandOption non_negative();
   CommandOption range(int64_t low, int64_t high);
   CommandOption real_range(double low, double high);
@@ -74,7 +75,8 @@ class CommandLine {
   /// How often the option was given.
   size_t count(const std::string& name) const;
 
-  /// Fills the variables. Returns false when the command line asked for --help or --version, which it has printed.
+  /// Fills the variables. Returns false when the command line asked for --help, --version, --completion or --man, which
+  /// it has printed.
   /// Errors: Error(usage).
   bool parse(int argc, char** argv);
 
