@@ -76,9 +76,23 @@ struct TrainSummary {
 /// the process of rank 0 writes, and an error ends all processes. Errors: Error of any kind, the first of any rank.
 TrainSummary train(const TrainOptions&);
 
+struct CheckOptions : JobOptions {
+  std::optional<double> gpu_memory;  ///< GiB that each GPU has; nothing: of the GPU that is named, or that is there
+  std::optional<int64_t> gpus;       ///< instead of those that the config names
+  std::string gpu_name;              ///< of a known GPU; empty: the one that is there
+  bool json = false;                 ///< the result as JSON
+  /// What the data have, by slot of a record.
+  struct Slot {
+    double keys = 0;       ///< of a sample, the mean
+    int64_t distinct = 0;  ///< different keys
+  };
+  std::vector<Slot> slots;  ///< empty: not counted
+};
+
 /// Checks a config: reads it, connects the layers, computes every shape. Needs no GPU and no data files. Returns the
-/// layer table. `note` is called with each warning and note, a line each.
-/// Errors: Error(config) with every problem found.
-std::string check(const JobOptions&, const std::function<void(std::string_view)>& note);
+/// layer table, the plan on several GPUs, the memory of each, the expected time of a step where the GPU is known, and
+/// which folders cannot be written; as text or JSON. `note` is called with each warning and note, a line each.
+/// Errors: Error(config) with every problem found; Error(usage) for a GPU of an unknown name.
+std::string check(const CheckOptions&, const std::function<void(std::string_view)>& note);
 
 }  // namespace hctr

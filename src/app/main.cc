@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "app/check_command.h"
 #include "app/init_command.h"
 #include "app/model_commands.h"
 #include "app/print_results.h"
 #include "app/report_command.h"
 #include "app/stop_signals.h"
 #include "base/error.h"
-#include "base/printable.h"
 #include "base/process_end.h"
 #include "config/command_line.h"
 #include "hctr/solver.h"
@@ -60,6 +60,11 @@ const Belongs kBelongs[] = {
     {"--positive", {"--init"}},
     {"--leave-out", {"--init"}},
     {"--template", {"--init"}},
+    {"--check-data", {"--check"}},
+    {"--format", {"--check"}},
+    {"--gpu-memory", {"--check"}},
+    {"--gpus", {"--check"}},
+    {"--gpu-name", {"--check"}},
     {"--no-scores", {"--report"}},
     {"--importance", {"--report"}},
     {"--score-rows", {"--report"}},
@@ -88,13 +93,6 @@ void expect_one_command(const hctr::CommandLine& app) {
                         hctr::cat(each.option, " belongs to ", list_of(each.commands), ", which is not there"));
 }
 
-int run_check(const hctr::JobOptions& options) {
-  const std::string table =
-      hctr::check(options, [](std::string_view line) { std::cerr << hctr::printable(line) << "\n"; });
-  std::cout << hctr::printable(table) << options.config.string() << " is right.\n";
-  return 0;
-}
-
 int run_train(const hctr::TrainOptions& options) {
   const hctr::TrainSummary summary = hctr::train(options);
   if (summary.rank == 0) print_summary(summary, options.json);
@@ -103,7 +101,7 @@ int run_train(const hctr::TrainOptions& options) {
 
 int run(int argc, char** argv) {
   check_for_pasted_dashes(argc, argv);
-  std::string train, check, topic, device = "auto", log = "text", out;
+  std::string train, topic, device = "auto", log = "text", out;
   hctr::TrainOptions options;
   hctr::CommandLine app("huge_ctr", "Trains click-through-rate models as a JSON file describes them.",
                         "Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device or memory, 7 "
@@ -111,9 +109,7 @@ int run(int argc, char** argv) {
                         "SIGTERM, SIGUSR1 or SIGHUP with the model saved, 130 the same by SIGINT (Ctrl-C).\n"
                         "Manual: docs/ in the source tree.");
   app.add_option("--train", train, "Train the model that FILE.json describes").type_name("FILE.json");
-  app.add_option("--check", check,
-                 "Check FILE.json: names, values and shapes; print the layer table. Needs no GPU and no data")
-      .type_name("FILE.json");
+  hctr::CheckCommand check(app);
   hctr::ModelCommands with_model(app);
   hctr::InitCommand init(app);
   hctr::ReportCommand report(app);
@@ -179,10 +175,10 @@ int run(int argc, char** argv) {
   options.device = device == "cpu"    ? hctr::DeviceChoice::cpu
                    : device == "cuda" ? hctr::DeviceChoice::cuda
                                       : hctr::DeviceChoice::automatic;
-  options.config = train + check;
+  options.config = train;
   options.json = log == "json";
   options.command.assign(argv, argv + argc);
-  if (!check.empty()) return run_check(options);
+  if (check.given()) return check.run(options);
   if (init.given()) return init.run(with_model.eval(), out);
   options.stop = &hctr::catch_stop_signals();
   if (report.given()) return report.run(options, out);

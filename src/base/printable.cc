@@ -24,4 +24,8 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
+std::string filled_up(const std::string& text, size_t width) {
+  return text + std::string(width > text.size() ? width - text.size() : 0, ' ');
+}
+
 }  // namespace hctr

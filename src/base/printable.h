@@ -10,4 +10,7 @@ namespace hctr {
 /// move the cursor of a terminal or change its settings.
 std::string printable(std::string_view text);
 
+/// The text with blanks behind it up to `width` bytes, for tables.
+std::string filled_up(const std::string& text, size_t width);
+
 }  // namespace hctr

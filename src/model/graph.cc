@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/printable.h"
 
 namespace hctr {
 namespace {
@@ -238,10 +239,6 @@ class Wiring {
   std::map<std::string, Maker> makers_;
   std::map<std::string, TensorId> ids_;
 };
-
-std::string filled_up(const std::string& text, size_t width) {
-  return text + std::string(width > text.size() ? width - text.size() : 0, ' ');
-}
 
 }  // namespace
 

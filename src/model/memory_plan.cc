@@ -23,7 +23,11 @@ bool made_by_layer(const Graph& graph, const Edge& edge) {
 
 }  // namespace
 
-MemoryPlan::MemoryPlan(const Graph& graph, Phase phase, Device device)
+MemoryPlan::MemoryPlan(const Graph& graph, Phase phase, Device device) : MemoryPlan(graph, phase) {
+  arena_.build(device);
+}
+
+MemoryPlan::MemoryPlan(const Graph& graph, Phase phase)
     : label_(graph.label),
       dense_(graph.dense && graph.edges[*graph.dense].spec.dtype == DType::f32 ? graph.dense : std::nullopt),
       keep_dense_(graph.edges.size(), false),
@@ -43,7 +47,6 @@ MemoryPlan::MemoryPlan(const Graph& graph, Phase phase, Device device)
   if (phase == Phase::train) place_gradients(graph);
   for (size_t n = 0; n < graph.nodes.size(); ++n)
     for (const TensorSpec& spec : graph.nodes[n].spec.scratch) scratch_[n].push_back(own(spec, true));
-  arena_.build(device);
 }
 
 MemoryPlan::ArenaRegion MemoryPlan::own(const TensorSpec& spec, bool dense) {

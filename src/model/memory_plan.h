@@ -14,6 +14,8 @@ namespace hctr {
 class MemoryPlan {
  public:
   MemoryPlan(const Graph&, Phase, Device);
+  /// The sizes alone: no memory is allocated, and only bytes() may be called.
+  MemoryPlan(const Graph&, Phase);
 
   /// Whether a tensor is part of the batch. Dense values are, unless activations have another dtype than f32.
   bool is_data(TensorId id) const { return id == label_ || id == dense_; }

@@ -21,20 +21,6 @@ double processor_seconds() {
   return in_seconds(usage.ru_utime) + in_seconds(usage.ru_stime);
 }
 
-/// What a part of a step does at least with a table: keys, or rows and their states, or gradients.
-double bytes_of_table(const std::string& part, const TableSpec& spec, double keys, double rows, double vector_bytes) {
-  const double row = static_cast<double>(spec.dim) * static_cast<double>(size_of(spec.storage)),
-               states = spec.optimizer.states() * static_cast<double>(spec.state_dim()) *
-                        static_cast<double>(size_of(spec.stored_states())),
-               vectors = static_cast<double>(spec.samples * spec.columns() * spec.dim) * vector_bytes;
-  // Reads a key and its entry of the index, writes the row number, sorts pairs of row and place.
-  constexpr double kKey = 8 + 16 + 4 + 2 * 8;
-  if (part == "prepare") return keys * kKey;
-  if (part == "forward") return keys * row + vectors;
-  if (part == "update") return vectors + rows * 2 * (row + states);
-  return 0;
-}
-
 }  // namespace
 
 StepProfile::StepProfile(const Config& config, Runtime& runtime, const Model& model, Trainer& trainer,
@@ -127,13 +113,13 @@ std::vector<std::string> StepProfile::finish() {
 }
 
 void StepProfile::add_bytes_of_tables() {
-  const auto vector_bytes = static_cast<double>(size_of(config_.solver.mixed_precision.activations));
+  const auto number_bytes = static_cast<double>(size_of(config_.solver.mixed_precision.activations));
   for (PartTime& part : times_.parts) {
     if (part.type != "embedding" || part.work.bytes > 0) continue;
     for (size_t e = 0; e < uses_.size(); ++e) {
       const TableSpec& spec = model_.table_spec(e);
       if (part.name == spec.name || part.name == "all tables")
-        part.work.bytes += bytes_of_table(part.part, spec, uses_[e].keys, uses_[e].rows, vector_bytes);
+        part.work.bytes += bytes_of_table(part.part, spec, uses_[e], number_bytes);
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "model/model.h"
 #include "train/profile_report.h"
 #include "train/run_folder.h"
+#include "train/table_work.h"
 #include "train/trainer.h"
 
 namespace hctr {
@@ -37,9 +38,6 @@ class StepProfile {
 
  private:
   enum class Phase { warm_up, whole, parts, done };
-  struct TableUse {
-    double keys = 0, rows = 0;  // rows: different ones
-  };
   void count_keys();
   void close();
   void add_bytes_of_tables();

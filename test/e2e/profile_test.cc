@@ -22,7 +22,7 @@ class Profile : public ::testing::Test {
     return done;
   }
   Json profile(const std::string& run) { return Json::read_file(folder_ / run / "profile.json"); }
-  std::string model(const std::string& run) { return read_file(folder_ / run / "final_dense.model"); }
+  std::string model(const std::string& run) { return read_file(folder_ / run / "final__dense_60.model"); }
 
   TemporaryFolder folder_;
 };

@@ -31,28 +31,13 @@ struct Arguments {
 
 long long whole(int64_t n) { return static_cast<long long>(n); }
 
-/// Returns whether every loss of the config is a binary cross entropy, so that labels must be 0 or 1.
-bool wants_binary_labels(const Json& config) {
-  bool any = false;
-  for (const Json& layer : *config.find("layers")->array()) {
-    const Json* type = layer.find("type");
-    const std::string word = type && type->string() ? *type->string() : "";
-    if (word.find("Loss") == std::string::npos) continue;
-    if (word != "BinaryCrossEntropyLoss") return false;
-    any = true;
-  }
-  return any;
-}
-
 void read_config(Arguments& given) {
   const Json config = Json::read_file(given.config);
   Problems problems;
   given.look.section = data_section_of(config, problems);
   problems.throw_if_any(given.config);
   given.look.binary_labels = wants_binary_labels(config);
-  const Json* solver = config.find("solver");
-  const Json* width = solver ? solver->find("input_key_type") : nullptr;
-  if (width && width->string()) given.look.key_width = *width->string() == "I32" ? KeyWidth::u32 : KeyWidth::i64;
+  given.look.key_width = key_width_of(config);
 }
 
 Json print_numbers(const char* what, const std::vector<NumberSummary>& columns) {

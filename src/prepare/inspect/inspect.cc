@@ -172,7 +172,7 @@ class Files {
         }
         work.file = next_ - 1;
         work.data = open_;
-        if (open_->cutter->next(work.chunk)) {
+        if (in_file_ < options_.most_bytes_of_file && open_->cutter->next(work.chunk)) {
           in_file_ = open_->cutter->consumed().value_or(in_file_ + work.chunk.bytes);
           work.bytes_done = before_ + in_file_;
           return true;
@@ -239,6 +239,27 @@ void SlotSummary::merge(SlotSummary& other) {
   least_key = std::min(least_key, other.least_key);
   most_key = std::max(most_key, other.most_key);
   distinct.merge(other.distinct);
+}
+
+bool wants_binary_labels(const Json& config) {
+  bool any = false;
+  for (const Json& layer : *config.find("layers")->array()) {
+    const Json* type = layer.find("type");
+    const std::string word = type && type->string() ? *type->string() : "";
+    if (word.find("Loss") == std::string::npos) continue;
+    const Json* bottom = layer.find("bottom");
+    const bool weighted = bottom && bottom->array() && bottom->array()->size() > 2;
+    if (word != "BinaryCrossEntropyLoss" || weighted) return false;
+    any = true;
+  }
+  return any;
+}
+
+KeyWidth key_width_of(const Json& config) {
+  const Json* solver = config.find("solver");
+  const Json* width = solver ? solver->find("input_key_type") : nullptr;
+  if (!width || !width->string()) return KeyWidth::detect;
+  return *width->string() == "I32" ? KeyWidth::u32 : KeyWidth::i64;
 }
 
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions& options, const Log& log) {

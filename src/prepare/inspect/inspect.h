@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "config/json.h"
 #include "data/data_section.h"
 #include "data/formats/format_table.h"
 #include "prepare/inspect/distinct_count.h"
@@ -55,9 +56,16 @@ struct InspectOptions {
   bool binary_labels = false;          ///< a label other than 0 or 1 is a problem
   KeyWidth key_width = KeyWidth::detect;
   int64_t head = 0, most_problems = 20;
-  int64_t exact_bound = 1 << 20;  ///< distinct keys are counted exactly up to this
+  int64_t most_bytes_of_file = std::numeric_limits<int64_t>::max();  ///< a file is read up to the chunk that reaches it
+  int64_t exact_bound = 1 << 20;                                     ///< distinct keys are counted exactly up to this
   int threads = 1;
 };
+
+/// Returns whether every loss of the config is a binary cross entropy without weights of samples, so that all labels
+/// must be 0 or 1.
+bool wants_binary_labels(const Json& config);
+/// The width of keys in Norm files that the solver section states.
+KeyWidth key_width_of(const Json& config);
 
 /// Returns the data files of a path: the file itself, the files of a list, or the mapping of a feature specification.
 /// Errors: those of read_file_list().

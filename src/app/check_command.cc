@@ -1,0 +1,58 @@
+#include "app/check_command.h"
+
+#include <iostream>
+
+#include "app/check_data.h"
+#include "base/error.h"
+#include "base/printable.h"
+#include "config/config_file.h"
+#include "train/known_gpus.h"
+
+namespace hctr {
+
+CheckCommand::CheckCommand(CommandLine& app) {
+  app.add_option(
+         "--check", config_,
+         "Check FILE.json: names, values and shapes; print the layer table, the memory that each GPU needs and, "
+         "for a known GPU, the expected time of a step. Needs no GPU and no data")
+      .type_name("FILE.json");
+  app.add_flag("--check-data", data_,
+               "Of --check: open the data too, read the first samples of each file, and hold labels, dense values and "
+               "keys against the config");
+  app.add_option("--format", format_, "Of --check: text, or JSON for programs").one_of({"text", "json"}).show_default();
+  app.add_option("--gpu-memory", gpu_memory_, "Of --check: GiB of each GPU, to judge by; default: of the GPU there is")
+      .positive_number()
+      .type_name("GIB");
+  app.add_option("--gpus", options_.gpus, "Of --check: as many GPUs, instead of those that the config names")
+      .range(1, 4096);
+  app.add_option("--gpu-name", options_.gpu_name,
+                 "Of --check: the GPU that memory and time are for; default: the one there is")
+      .one_of(gpu_names());
+}
+
+int CheckCommand::run(const JobOptions& job) {
+  static_cast<JobOptions&>(options_) = job;
+  options_.config = config_;
+  options_.json = format_ == "json";
+  if (gpu_memory_ > 0) options_.gpu_memory = gpu_memory_;
+  DataCheck data;
+  if (data_) {
+    data = check_data(read_config_file(config_, job.changes), config_);
+    options_.slots = data.slots;
+  }
+  const std::string found = check(options_, [](std::string_view line) { std::cerr << printable(line) << "\n"; });
+  if (options_.json) {
+    Json json = Json::parse(found, "the result of --check");
+    if (data_) json.set("data", data.json);
+    std::cout << json.text(2) << "\n";
+  } else {
+    std::cout << printable(found) << printable(data.text);
+    if (data.problems == 0) std::cout << config_ << " is right.\n";
+  }
+  if (data.problems > 0)
+    throw Error(Kind::data, cat("the data do not fit '", config_, "': ", data.problems,
+                                data.problems == 1 ? " problem was" : " problems were", " found, see above"));
+  return 0;
+}
+
+}  // namespace hctr

@@ -1,0 +1,112 @@
+#include "app/check_data.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/progress.h"
+#include "base/thread_pool.h"
+#include "config/problems.h"
+#include "data/formats/data_schema.h"
+#include "prepare/inspect/inspect.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kBytesOfFile = int64_t{16} << 20;  // read of each file, about
+
+std::string number(double value) { return formatted("%.6g", value); }
+
+struct Columns {
+  const char* name;
+  const std::vector<NumberSummary>& columns;
+};
+
+std::string text_of(const Columns& of) {
+  std::string text;
+  for (size_t i = 0; i < of.columns.size(); ++i) {
+    const NumberSummary& c = of.columns[i];
+    const double mean = c.sum / static_cast<double>(std::max<int64_t>(c.count - c.not_finite, 1));
+    text += cat("  ", of.name, " ", i, ": ", number(c.least), " to ", number(c.most), ", mean ", number(mean),
+                c.not_finite > 0 ? cat(", ", c.not_finite, " not finite") : "", "\n");
+  }
+  return text;
+}
+
+Json to_json(const std::vector<NumberSummary>& columns) {
+  Json all(Json::Array{});
+  for (const NumberSummary& c : columns)
+    all.add(Json::Object{{"least", c.least},
+                         {"most", c.most},
+                         {"mean", c.sum / static_cast<double>(std::max<int64_t>(c.count - c.not_finite, 1))},
+                         {"not_finite", c.not_finite}});
+  return all;
+}
+
+double mean_keys(const SlotSummary& slot, const Inspection& found) {
+  return static_cast<double>(slot.keys) / static_cast<double>(std::max<int64_t>(found.samples, 1));
+}
+
+std::string text_of(const std::string& name, const Inspection& found) {
+  std::string text = cat("Data '", name, "': the first ", found.samples, " samples of ", found.files.size(),
+                         found.files.size() == 1 ? " file" : " files", "\n");
+  text += text_of({"label", found.labels}) + text_of({"dense value", found.dense});
+  for (size_t s = 0; s < found.slots.size(); ++s) {
+    const SlotSummary& slot = found.slots[s];
+    text += cat("  slot ", s, ": ", number(mean_keys(slot, found)), " keys a sample, at most ", slot.most_nnz, "; ",
+                slot.distinct.exact() ? "" : "about ", slot.distinct.value(), " different",
+                slot.keys > 0 ? cat(", from ", slot.least_key, " to ", slot.most_key) : "", "\n");
+  }
+  for (const std::string& problem : found.problems) text += cat("  problem: ", problem, "\n");
+  if (found.problem_count > static_cast<int64_t>(found.problems.size()))
+    text += cat("  ... and ", found.problem_count - static_cast<int64_t>(found.problems.size()),
+                " more problems: data_inspect --config lists them\n");
+  return text;
+}
+
+Json json_of(const std::string& name, const Inspection& found) {
+  Json slots(Json::Array{}), problems(Json::Array{});
+  for (const SlotSummary& slot : found.slots) {
+    Json one(Json::Object{{"mean_keys", mean_keys(slot, found)},
+                          {"most_keys", slot.most_nnz},
+                          {"distinct", slot.distinct.value()},
+                          {"exact", slot.distinct.exact()}});
+    if (slot.keys > 0) one.set("least_key", slot.least_key).set("most_key", slot.most_key);
+    slots.add(std::move(one));
+  }
+  for (const std::string& problem : found.problems) problems.add(problem);
+  return Json::Object{{"name", name},
+                      {"files", static_cast<int64_t>(found.files.size())},
+                      {"samples", found.samples},
+                      {"labels", to_json(found.labels)},
+                      {"dense", to_json(found.dense)},
+                      {"slots", std::move(slots)},
+                      {"problem_count", found.problem_count},
+                      {"problems", std::move(problems)}};
+}
+
+}  // namespace
+
+DataCheck check_data(const Json& config, const std::string& name) {
+  Problems problems;
+  InspectOptions options;
+  options.section = data_section_of(config, problems);
+  problems.throw_if_any(name);
+  options.binary_labels = wants_binary_labels(config);
+  options.key_width = key_width_of(config);
+  options.most_bytes_of_file = kBytesOfFile;
+  options.threads = usable_cores();
+  DataCheck check;
+  check.json = Json::Array{};
+  for (const std::string& source : {options.section->source, options.section->eval_source}) {
+    if (source.empty()) continue;
+    const Inspection found = inspect(data_files(source, options, Log::to_stderr()), options);
+    check.text += text_of(source, found);
+    check.json.add(json_of(source, found));
+    check.problems += found.problem_count;
+    if (!check.slots.empty() || found.samples == 0) continue;
+    for (const SlotSummary& slot : found.slots) check.slots.push_back({mean_keys(slot, found), slot.distinct.value()});
+  }
+  return check;
+}
+
+}  // namespace hctr

@@ -1,0 +1,23 @@
+// What the data of a config hold, held against the config: the beginning of each file.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/json.h"
+#include "hctr/solver.h"
+
+namespace hctr {
+
+struct DataCheck {
+  std::string text;  ///< for people
+  Json json;
+  int64_t problems = 0;
+  std::vector<CheckOptions::Slot> slots;  ///< of the training data, by slot of a record
+};
+
+/// Opens source and eval_source of a config with its changes, reads the headers of all files and the first samples of
+/// each. Errors: Error(config); Error(io) for files that are not there.
+DataCheck check_data(const Json& config, const std::string& name);
+
+}  // namespace hctr

@@ -1,0 +1,151 @@
+#include "train/check_report.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "base/progress.h"
+
+namespace hctr {
+namespace {
+
+constexpr double kGib = 1 << 30;
+
+std::string gib(double bytes) {
+  const double value = bytes / kGib;
+  return value >= 100 ? formatted("%.0f", value) : value >= 0.01 || value == 0 ? formatted("%.2f", value) : "< 0.01";
+}
+std::string gib(int64_t bytes) { return gib(static_cast<double>(bytes)); }
+std::string ms(double seconds) { return formatted("%.3f", 1e3 * seconds); }
+
+std::string right_aligned(const std::string& text, size_t width) {
+  return std::string(width - std::min(width, text.size()), ' ') + text;
+}
+
+/// The GPUs with the smallest and the largest sum.
+std::pair<size_t, size_t> least_and_most(const MemoryBill& bill) {
+  const auto less = [](const auto& a, const auto& b) { return sum_of(a) < sum_of(b); };
+  const auto [least, most] = std::minmax_element(bill.gpus.begin(), bill.gpus.end(), less);
+  return {static_cast<size_t>(least - bill.gpus.begin()), static_cast<size_t>(most - bill.gpus.begin())};
+}
+
+std::string memory_text(const CheckReport& report) {
+  const MemoryBill& bill = report.memory;
+  const auto [least, most] = least_and_most(bill);
+  const bool alike = bill.gpus[least] == bill.gpus[most];
+  std::vector<std::vector<std::string>> rows = {
+      {"GiB", alike && bill.gpus.size() > 1 ? "each GPU" : cat("GPU ", most)}};
+  if (!alike) rows[0].push_back(cat("GPU ", least));
+  for (size_t p = 0; p < bill.gpus[most].size(); ++p) {
+    rows.push_back({bill.gpus[most][p].first, gib(bill.gpus[most][p].second)});
+    if (!alike) rows.back().push_back(gib(bill.gpus[least][p].second));
+  }
+  rows.push_back({"all", gib(sum_of(bill.gpus[most]))});
+  if (!alike) rows.back().push_back(gib(sum_of(bill.gpus[least])));
+  size_t width = 0;
+  for (const auto& row : rows) width = std::max(width, row[0].size());
+  std::string text = bill.gpus.size() == 1
+                         ? cat("Memory of the GPU, with ", report.samples, " samples a step:\n")
+                         : cat("Memory of ", bill.gpus.size(), " GPUs, with ", report.samples,
+                               " samples a step on each", alike ? "" : "; the fullest and the emptiest", ":\n");
+  for (const auto& row : rows) {
+    text += "  " + filled_up(row[0], width + 2);
+    for (size_t c = 1; c < row.size(); ++c) text += right_aligned(row[c], 10);
+    text += "\n";
+  }
+  for (const auto& [name, bytes] : bill.bytes_of_unknown_rows)
+    text +=
+        cat("  table ", name, ": ", bytes, " bytes for each row; how many there will be is not known without data\n");
+  if (const auto fits = report.fits()) {
+    const double needed = static_cast<double>(sum_of(bill.gpus[most]));
+    text += *fits ? cat("  It fits: ", gib(needed), " of ", gib(*report.gpu_bytes), " GiB",
+                        bill.bytes_of_unknown_rows.empty() ? "" : ", without the rows that are not known", ".\n")
+                  : cat("  It does not fit: GPU ", most, " needs ", gib(needed), " GiB and has ",
+                        gib(*report.gpu_bytes), ": ", gib(needed - *report.gpu_bytes),
+                        " GiB too much. More GPUs, a smaller \"batchsize\" or rows of two bytes a number need less.\n");
+  }
+  text += "Memory of the host:";
+  for (size_t p = 0; p < bill.host.size(); ++p)
+    text += cat(p == 0 ? " " : ", ", bill.host[p].first, " ", gib(bill.host[p].second), " GiB");
+  return text + "\n";
+}
+
+std::string step_text(const CheckReport& report) {
+  const StepForecast& step = *report.step;
+  std::string text = cat(
+      "Expected time of a step of ", report.samples, " samples on ", report.measured ? "this " : "", report.gpu, ": ",
+      ms(step.seconds), " ms, ", with_unit_prefix(static_cast<double>(report.samples) / step.seconds),
+      " samples/s; without reading", report.memory.gpus.size() > 1 ? " and without the exchange between GPUs" : "",
+      ".\n", "  dense layers ", ms(step.layers), ", tables ", ms(step.tables), ", starts of ", step.parts.size(),
+      " kernels ", ms(step.starts), "; copies of ", formatted("%.2f", report.ceilings.copy_bytes / 1e12),
+      " TB/s, products of ", formatted("%.0f", report.ceilings.product_flops / 1e12), " TFLOP/s, ",
+      report.measured ? "measured" : "as its data sheet lets expect", "\n",
+      report.keys_counted ? "" : "  Keys are assumed to follow a power law: --check-data counts those of the data.\n");
+  std::vector<StepForecast::Part> parts = step.parts;
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  parts.resize(std::min<size_t>(parts.size(), 5));
+  for (const StepForecast::Part& part : parts)
+    text += cat("  ", filled_up(part.what.part, 17), filled_up(part.what.type, 14), filled_up(part.what.name, 20), " ",
+                ms(part.seconds), " ms\n");
+  return text;
+}
+
+Json to_json(const MemoryBill::Parts& parts) {
+  Json json(Json::Object{});
+  for (const auto& [name, bytes] : parts) json.set(name, bytes);
+  return json;
+}
+
+Json to_json(const StepForecast& step, const CheckReport& report) {
+  Json parts(Json::Array{});
+  for (const StepForecast::Part& part : step.parts)
+    parts.add(Json::Object{{"part", part.what.part},
+                           {"type", part.what.type},
+                           {"name", part.what.name},
+                           {"ms", 1e3 * part.seconds},
+                           {"bytes", part.what.work.bytes},
+                           {"flops", part.what.work.flops}});
+  return Json::Object{{"gpu", report.gpu},
+                      {"measured", report.measured},
+                      {"keys_counted", report.keys_counted},
+                      {"samples", report.samples},
+                      {"ms", 1e3 * step.seconds},
+                      {"layers_ms", 1e3 * step.layers},
+                      {"tables_ms", 1e3 * step.tables},
+                      {"starts_ms", 1e3 * step.starts},
+                      {"copy_bytes_per_s", report.ceilings.copy_bytes},
+                      {"product_flop_per_s", report.ceilings.product_flops},
+                      {"parts", std::move(parts)}};
+}
+
+}  // namespace
+
+std::optional<bool> CheckReport::fits() const {
+  if (!gpu_bytes) return std::nullopt;
+  return static_cast<double>(sum_of(memory.gpus[least_and_most(memory).second])) <= *gpu_bytes;
+}
+
+std::string text_of(const CheckReport& report) {
+  std::string text = report.layers + report.plan + memory_text(report);
+  if (report.step) text += step_text(report);
+  for (const std::string& sentence : report.unwritable) text += cat("warning: ", sentence, "\n");
+  return text;
+}
+
+Json to_json(const CheckReport& report) {
+  Json gpus(Json::Array{}), unknown(Json::Object{}), unwritable(Json::Array{});
+  for (const MemoryBill::Parts& gpu : report.memory.gpus)
+    gpus.add(Json::Object{{"bytes", sum_of(gpu)}, {"parts", to_json(gpu)}});
+  for (const auto& [name, bytes] : report.memory.bytes_of_unknown_rows) unknown.set(name, bytes);
+  for (const std::string& sentence : report.unwritable) unwritable.add(sentence);
+  Json memory(Json::Object{{"samples", report.samples},
+                           {"gpus", std::move(gpus)},
+                           {"host", to_json(report.memory.host)},
+                           {"bytes_of_unknown_rows", std::move(unknown)}});
+  if (report.gpu_bytes) memory.set("gpu_bytes", *report.gpu_bytes).set("fits", *report.fits());
+  Json json(Json::Object{{"schema", 1}, {"kind", "check"}, {"config", report.config}, {"memory", std::move(memory)}});
+  if (report.step) json.set("step", to_json(*report.step, report));
+  return json.set("unwritable", std::move(unwritable));
+}
+
+}  // namespace hctr

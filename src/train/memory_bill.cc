@@ -1,0 +1,179 @@
+#include "train/memory_bill.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "data/batch_layout.h"
+#include "embedding/plan_file.h"
+#include "model/fuse_layers.h"
+#include "model/memory_plan.h"
+#include "ops/embedding/embedding_group.h"
+#include "optim/catalog.h"
+#include "train/placement_plan.h"
+#include "train/scorer.h"
+#include "train/trainer.h"
+#include "train/trainer_parts.h"
+
+namespace hctr {
+namespace {
+
+// Of the CUDA context, cuBLASLt and its workspaces, on one GPU.
+constexpr int64_t kLibraries = int64_t{600} << 20;
+constexpr int64_t kSortBytes = 16;                 // scratch of a key in group_by_row on a GPU
+constexpr int64_t kChunkBytes = int64_t{1} << 20;  // of a file, about; parsed it takes as much again
+
+int64_t activations(const Config& config, Phase phase, int64_t samples) {
+  Problems problems;
+  Graph graph = wire(config, samples, problems);
+  problems.throw_if_any("the config");
+  fuse_layers(graph);
+  return static_cast<int64_t>(MemoryPlan(graph, phase).bytes());
+}
+
+std::vector<Placement> placements_of(const Config& config, int64_t ranks) {
+  std::vector<Placement> placements;
+  const std::string& file = config.solver.placement_file;
+  if (ranks > 1) {
+    const PlanProblem problem = plan_problem(config, ranks, {});
+    if (file.empty() || !std::filesystem::exists(file)) return make_plan(problem);
+    return plan_from_json(Json::read_file(file), file, problem);
+  }
+  for (const EmbeddingEntry& entry : config.embeddings)
+    placements.push_back(
+        Placement::without_plan(entry.section.placement_rule(), entry.section.identity_by_slot(),
+                                entry.section.hparam.slot_size_array.empty()
+                                    ? 1
+                                    : static_cast<int64_t>(entry.section.hparam.slot_size_array.size()),
+                                1));
+  return placements;
+}
+
+/// The share of a slot's rows that a rank has.
+double share_of_slot(const Placement& placement, int64_t rank, int64_t ranks, size_t slot) {
+  if (ranks == 1 || placement.replicated_on(ranks) ||
+      placement.replicated(static_cast<int64_t>(slot) * placement.pieces))
+    return 1;
+  double share = 0;
+  for (int64_t p = 0; p < placement.pieces; ++p) {
+    const int64_t number = static_cast<int64_t>(slot) * placement.pieces + p;
+    if (placement.spread(number))
+      share += 1.0 / static_cast<double>(ranks);
+    else if (placement.holds(rank, number))
+      share += 1;
+  }
+  return share / static_cast<double>(placement.pieces);
+}
+
+/// The rows of a table on one rank, those of the stated capacity if it is more; 0 if nothing is known.
+int64_t rows_on(const EmbeddingSection& section, const Placement& placement, int64_t rank, int64_t ranks,
+                const std::vector<int64_t>& distinct) {
+  const std::vector<int64_t>& sizes =
+      section.hparam.slot_size_array.empty() ? distinct : section.hparam.slot_size_array;
+  double rows = 0;
+  for (size_t s = 0; s < sizes.size(); ++s)
+    rows += share_of_slot(placement, rank, ranks, s) * static_cast<double>(sizes[s]);
+  const int64_t counted = static_cast<int64_t>(std::min(rows + 0.5, static_cast<double>(kMostRows)));
+  return section.hparam.slot_size_array.empty() ? std::max(counted, section.stated_rows(rank, placement)) : counted;
+}
+
+struct TableBuffers {
+  int64_t prepared = 0, exchanged = 0;  // bytes
+};
+
+/// What a table keeps of the batches in the ring, and of their exchange.
+TableBuffers buffers_of(const PlanTable& table, const Placement& placement, const SparseInput& input, int64_t rank,
+                        int64_t ranks, int64_t samples, int64_t eval_samples) {
+  double owned_keys = 0, owned_vectors = 0, vectors = 0;  // of a sample
+  for (size_t s = 0; s < table.slots.size(); ++s) {
+    const bool whole = ranks == 1 || placement.replicated_on(ranks) ||
+                       placement.replicated(static_cast<int64_t>(s) * placement.pieces);
+    const bool spread = !whole && placement.spread(static_cast<int64_t>(s) * placement.pieces);
+    const double here = spread ? 1 : share_of_slot(placement, rank, ranks, s);
+    const double columns = static_cast<double>(table.slots[s].vectors);
+    owned_keys += here * static_cast<double>(input.kept_nnz(static_cast<int64_t>(s)));
+    if (whole) continue;
+    owned_vectors += here * columns;
+    vectors += columns * (spread ? static_cast<double>(ranks) : 1);
+  }
+  const bool exchanged = vectors > 0;
+  const double all_samples = static_cast<double>(samples * (exchanged ? ranks : 1)),
+               eval_all = static_cast<double>(eval_samples * (exchanged ? ranks : 1));
+  const auto keys = static_cast<int64_t>(owned_keys * all_samples),
+             eval_keys = static_cast<int64_t>(owned_keys * eval_all);
+  const int64_t pieces = ops::RowGroups::most_pieces(keys);
+  TableBuffers bytes;
+  bytes.prepared = Trainer::kBuffers * (4 * 4 * keys + static_cast<int64_t>(sizeof(ops::Piece)) * pieces) +
+                   pieces * table.dim * 4 + kSortBytes * keys + 4 * eval_keys;
+  if (!exchanged) return bytes;
+  const double of_vector = static_cast<double>(table.dim * table.number_bytes);
+  for (const auto& [own, all] :
+       {std::pair(static_cast<double>(samples), all_samples), std::pair(static_cast<double>(eval_samples), eval_all)})
+    bytes.exchanged += static_cast<int64_t>(of_vector * (owned_vectors * all + vectors * own));
+  bytes.exchanged +=
+      8 * ((Trainer::kBuffers + 1) * keys + static_cast<int64_t>(input.kept_keys()) * samples + 3 * eval_keys);
+  return bytes;
+}
+
+}  // namespace
+
+int64_t sum_of(const MemoryBill::Parts& parts) {
+  int64_t sum = 0;
+  for (const auto& [name, bytes] : parts) sum += bytes;
+  return sum;
+}
+
+MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<std::vector<int64_t>>& distinct) {
+  const int64_t samples = (config.solver.batchsize + ranks - 1) / ranks,
+                eval_samples = (config.solver.eval_batch() + ranks - 1) / ranks;
+  Problems problems;
+  const Graph graph = wire(config, samples, problems);
+  problems.throw_if_any("the config");
+  const int64_t weights = 4 * graph.parameters,
+                copies = config.solver.mixed_precision.mixed() ? 2 * graph.parameters : 0;
+  const int64_t states = config.optimizer.rule(config.optimizer.hyper.learning_rate).states();
+  const int64_t staging =
+                    static_cast<int64_t>(BatchLayout(batch_shape(config.data, samples)).bytes) * Trainer::kBuffers,
+                eval_staging =
+                    static_cast<int64_t>(BatchLayout(batch_shape(config.data, eval_samples)).bytes) * Scorer::kBuffers;
+  const PlanProblem problem = plan_problem(config, ranks, {});
+  const std::vector<Placement> placements = placements_of(config, ranks);
+  const int64_t in_training = activations(config, Phase::train, samples),
+                in_evaluation = activations(config, Phase::evaluate, eval_samples);
+  MemoryBill bill;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    MemoryBill::Parts parts = {{"dense weights", weights + copies},
+                               {"gradients of weights", weights},
+                               {"optimizer states of weights", weights * states},
+                               {"activations in training", in_training},
+                               {"activations in evaluation", in_evaluation}};
+    TableBuffers buffers;
+    for (size_t e = 0; e < config.embeddings.size(); ++e) {
+      const EmbeddingSection& section = config.embeddings[e].section;
+      const auto input =
+          static_cast<size_t>(std::find_if(config.data.sparse.begin(), config.data.sparse.end(),
+                                           [&](const SparseInput& each) { return each.top == section.bottom; }) -
+                              config.data.sparse.begin());
+      const int64_t rows =
+          rows_on(section, placements[e], rank, ranks, distinct.empty() ? std::vector<int64_t>() : distinct.at(input));
+      parts.emplace_back("rows of table " + section.top(), rows * problem.tables[e].row_bytes);
+      if (rows == 0 && rank == 0 && problem.tables[e].slots.size() > 0 && section.stated_by().empty() &&
+          distinct.empty())
+        bill.bytes_of_unknown_rows.emplace_back(section.top(), problem.tables[e].row_bytes);
+      const TableBuffers more =
+          buffers_of(problem.tables[e], placements[e], config.data.sparse[input], rank, ranks, samples, eval_samples);
+      buffers.prepared += more.prepared;
+      buffers.exchanged += more.exchanged;
+    }
+    parts.emplace_back("keys of batches", buffers.prepared);
+    if (ranks > 1) parts.emplace_back("exchange between ranks", buffers.exchanged);
+    parts.emplace_back("batches", staging + eval_staging);
+    parts.emplace_back("CUDA and its libraries, about", kLibraries);
+    bill.gpus.push_back(std::move(parts));
+  }
+  const int64_t workers = reader_options(config, config.solver.batchsize).workers;
+  bill.host = {{"page-locked batches", ranks * (staging + eval_staging)},
+               {"reader, about", ranks * workers * 3 * kChunkBytes + 3 * ranks * (staging / Trainer::kBuffers)}};
+  return bill;
+}
+
+}  // namespace hctr

@@ -1,0 +1,28 @@
+// How much memory a run will need, by device, from the config.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "embedding/placement.h"
+#include "model/config.h"
+
+namespace hctr {
+
+struct MemoryBill {
+  using Parts = std::vector<std::pair<std::string, int64_t>>;  ///< bytes by name
+  std::vector<Parts> gpus;                                     ///< of each rank; the same names in one order
+  Parts host;                                                  ///< of the process, if it has all ranks
+  /// Tables whose rows are known neither from the config nor from data, and the bytes that each row will take.
+  std::vector<std::pair<std::string, int64_t>> bytes_of_unknown_rows;
+};
+int64_t sum_of(const MemoryBill::Parts&);
+
+/// For training on `ranks` GPUs. `distinct`: keys that the data were seen to have, by sparse input and slot; empty:
+/// not known. Weights, activations and rows are exact where rows are known, buffers of tables and exchanges estimated.
+/// Errors: Error(config) for a placement_file that does not fit; Error(io).
+MemoryBill memory_bill(const Config&, int64_t ranks, const std::vector<std::vector<int64_t>>& distinct);
+
+}  // namespace hctr

@@ -1,0 +1,149 @@
+// The memory that --check expects is what models take, and its step is what a profile counts.
+#include "train/memory_bill.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "device/profiler.h"
+#include "train/known_gpus.h"
+#include "train/step_forecast.h"
+#include "unit/model/tiny_model.h"
+
+namespace hctr::test {
+namespace {
+
+const char* const kDense = R"(
+  {"type": "InnerProduct", "bottom": "dense", "top": "fc1", "fc_param": {"num_output": 24}},
+  {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
+  {"type": "Concat", "bottom": ["relu1", "dense"], "top": "both"},
+  {"type": "InnerProduct", "bottom": "both", "top": "fc2", "fc_param": {"num_output": 1}},
+  {"type": "BinaryCrossEntropyLoss", "bottom": ["fc2", "label"], "top": "loss"})";
+
+Config with_table(const std::string& hparam, const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
+  Problems problems;
+  Config config = read_config(Json::parse(R"({"solver": {"batchsize": 64, "max_iter": 1},
+    "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 1}},
+    "layers": [{"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": 1},
+                "dense": {"top": "dense", "dense_dim": 3},
+                "sparse": [{"top": "keys", "slot_num": 2, "nnz_per_slot": 1}]},
+               {"type": ")" + type + R"(", "bottom": "keys", "top": "table",
+                "sparse_embedding_hparam": {"embedding_vec_size": 16, "combiner": "sum")" +
+                                              hparam + R"(}},
+               {"type": "Reshape", "bottom": "table", "top": "flat", "leading_dim": 32},
+               {"type": "InnerProduct", "bottom": "flat", "top": "fc", "fc_param": {"num_output": 1}},
+               {"type": "BinaryCrossEntropyLoss", "bottom": ["fc", "label"], "top": "loss"}]})",
+                                          "test.json"),
+                              problems);
+  problems.throw_if_any("test.json");
+  return config;
+}
+
+int64_t part_of(const MemoryBill::Parts& parts, const std::string& name) {
+  for (const auto& [own, bytes] : parts)
+    if (own == name) return bytes;
+  ADD_FAILURE() << "no part " << name;
+  return 0;
+}
+
+TEST(MemoryBill, ActivationsAreThoseOfTheModelAndWeightsNearly) {
+  TinyModel tiny(config_of(kDense));
+  const MemoryBill bill = memory_bill(tiny.config, 1, {});
+  ASSERT_EQ(bill.gpus.size(), 1u);
+  std::map<std::string, int64_t> in_model;
+  for (const auto& [name, bytes] : tiny.model.memory_parts()) in_model[name] = bytes;
+  for (const char* name : {"activations in training", "activations in evaluation"})
+    EXPECT_EQ(part_of(bill.gpus[0], name), in_model.at(name)) << name;
+  // (3 + 1) * 24 + 27 + 1 numbers; the model's begin at multiples of 256 bytes.
+  EXPECT_EQ(part_of(bill.gpus[0], "dense weights"), 4 * 124);
+  EXPECT_GE(in_model.at("dense weights"), 4 * 124);
+  EXPECT_EQ(part_of(bill.gpus[0], "optimizer states of weights"), 0);  // SGD
+}
+
+TEST(MemoryBill, RowsAreThoseOfTheSlotsOrTheStatedOnesOrCounted) {
+  const int64_t numbers = 3 * 16 * 4, index = 24;  // the vector and two states of Adam
+  const Config sized = with_table(R"(, "slot_size_array": [1000, 3000], "index": "direct")");
+  EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "rows of table table"), 4000 * numbers);
+  const MemoryBill two = memory_bill(sized, 2, {});
+  ASSERT_EQ(two.gpus.size(), 2u);
+  EXPECT_EQ(part_of(two.gpus[0], "rows of table table") + part_of(two.gpus[1], "rows of table table"), 4000 * numbers);
+
+  const Config stated = with_table(R"(, "max_vocabulary_size_per_gpu": 500)");
+  EXPECT_EQ(part_of(memory_bill(stated, 1, {}).gpus[0], "rows of table table"), 500 * (numbers + index));
+  EXPECT_EQ(part_of(memory_bill(stated, 1, {{700, 200}}).gpus[0], "rows of table table"), 900 * (numbers + index));
+
+  const Config unknown = with_table("");
+  const MemoryBill bill = memory_bill(unknown, 1, {});
+  ASSERT_EQ(bill.bytes_of_unknown_rows.size(), 1u);
+  EXPECT_EQ(bill.bytes_of_unknown_rows[0].second, numbers + index);
+  EXPECT_TRUE(memory_bill(unknown, 1, {{700, 200}}).bytes_of_unknown_rows.empty());
+}
+
+TEST(MemoryBill, ASmallerBatchOfEachGpuNeedsLess) {
+  const Config config = with_table(R"(, "max_vocabulary_size_per_gpu": 500)");
+  const MemoryBill one = memory_bill(config, 1, {}), four = memory_bill(config, 4, {});
+  EXPECT_LT(part_of(four.gpus[0], "activations in training"), part_of(one.gpus[0], "activations in training"));
+  EXPECT_GT(part_of(four.gpus[0], "exchange between ranks"), 0);
+}
+
+TEST(StepWork, CountsWhatAProfileCounts) {
+  TinyModel tiny(config_of(kDense));
+  Profiler profiler(tiny.runtime);
+  profiler.start();
+  tiny.train();
+  profiler.stop();
+  std::map<std::string, Work> counted;
+  for (const Span& span : profiler.spans()) counted[cat(span.part, " ", span.name)] = span.work;
+  int compared = 0;
+  for (const PartWork& part : work_of_dense_layers(tiny.config, 8)) {
+    const std::string name = cat(part.part, " ", part.name);
+    ASSERT_TRUE(counted.contains(name)) << name;
+    EXPECT_DOUBLE_EQ(part.work.flops, counted[name].flops) << name;
+    EXPECT_DOUBLE_EQ(part.work.bytes, counted[name].bytes) << name;
+    compared += part.work.flops > 0;
+  }
+  EXPECT_EQ(compared, 5);  // forward and weights of both layers; fc1 reads data, so only fc2 has a backward product
+}
+
+TEST(StepWork, DistinctKeysAreThoseOfThePowerLaw) {
+  for (const auto& [draws, rows] : {std::pair(100.0, int64_t{50}), {1000.0, 3000}, {20000.0, 400000}}) {
+    double sum = 0, distinct = 0;
+    for (int64_t row = 1; row <= rows; ++row) sum += std::pow(static_cast<double>(row), -1.05);
+    for (int64_t row = 1; row <= rows; ++row)
+      distinct += 1 - std::pow(1 - std::pow(static_cast<double>(row), -1.05) / sum, draws);
+    EXPECT_NEAR(expected_distinct(draws, rows), distinct, 0.005 * distinct) << draws << " of " << rows;
+  }
+  EXPECT_EQ(expected_distinct(100, 0), 0);
+  EXPECT_LE(expected_distinct(1, 10), 1);
+}
+
+TEST(StepForecast, TakesTheLongerOfBytesAndProductsAndGrowsWithTheBatch) {
+  const Config config = with_table(R"(, "slot_size_array": [1000, 3000])");
+  const Ceilings slow_copy = {.copy_bytes = 1e9, .product_flops = 1e15},
+                 slow_product = {.copy_bytes = 1e15, .product_flops = 1e9};
+  const auto step_at = [&](const Ceilings& ceilings, int64_t samples) {
+    const StepForecast step = forecast_step(config, samples, ceilings, assumed_keys(config, samples));
+    double sum = 0;
+    for (const auto& part : step.parts) sum += part.seconds;
+    EXPECT_NEAR(step.seconds, sum, 1e-12);
+    return step;
+  };
+  EXPECT_GT(step_at(slow_copy, 64).tables, 0.0);
+  // Products of [samples, 32] and [32, 1]: forward, backward and of the weights, each 64 FLOP a sample.
+  EXPECT_NEAR(step_at(slow_product, 1000).layers, 3 * 64 * 1000 / 1e9 / 0.85, 1e-6);
+  EXPECT_GT(step_at(slow_copy, 4096).seconds, 2 * step_at(slow_copy, 1024).seconds);
+}
+
+TEST(KnownGpus, AreFoundByTheNamesOfTheirDrivers) {
+  for (const std::string& name : gpu_names()) EXPECT_EQ(find_known_gpu(name)->name, name);
+  EXPECT_EQ(find_known_gpu("NVIDIA H100 80GB HBM3")->name, "H100");
+  EXPECT_EQ(find_known_gpu("NVIDIA H100 PCIe")->name, "H100-PCIe");
+  EXPECT_EQ(find_known_gpu("NVIDIA A100-SXM4-40GB")->name, "A100-40GB");
+  EXPECT_EQ(find_known_gpu("NVIDIA L40S")->name, "L40S");
+  EXPECT_FALSE(find_known_gpu("NVIDIA L40"));
+  EXPECT_FALSE(find_known_gpu("Tesla T4"));
+}
+
+}  // namespace
+}  // namespace hctr::test
