@@ -3,6 +3,7 @@
 
 #include <sstream>
 
+#include "base/error.h"
 #include "support/paths.h"
 #include "support/program.h"
 
@@ -64,6 +65,27 @@ TEST(Package, ManPagesAreRight) {
   const Outcome shown = run_program("/usr/bin/env", {"groff", "-man", "-Tutf8", "-ww", "page.1"}, folder.path());
   EXPECT_EQ(shown.exit_code, 0);
   EXPECT_EQ(shown.err, "");
+}
+
+TEST(Package, AnInstalledTreeIsWhole) {
+  const TemporaryFolder folder;
+  for (const char* program : {"huge_ctr", "criteo2hugectr", "data_generator", "data_inspect", "feature_spec",
+                              "preprocess", "table_inspect", "model_convert"})
+    if (!std::filesystem::exists(bin_dir() / program)) GTEST_SKIP() << program << " is not built";
+  const Outcome installed = run_program(
+      "/usr/bin/env",
+      {"cmake", "--install", bin_dir().parent_path().string(), "--prefix", (folder / "tree").string()}, folder.path());
+  ASSERT_EQ(installed.exit_code, 0) << installed.err;
+  const Outcome version = run_program((folder / "tree/bin/huge_ctr").string(), {"--version"}, folder.path());
+  EXPECT_EQ(version.out, run_program("huge_ctr", {"--version"}, folder.path()).out);
+  for (const char* program : {"huge_ctr", "table_inspect"}) {
+    EXPECT_EQ(read_file(folder / "tree/share/bash-completion/completions" / program),
+              run_program(program, {"--completion", "bash"}, folder.path()).out);
+    EXPECT_EQ(read_file(folder / "tree/share/man/man1" / cat(program, ".1")),
+              run_program(program, {"--man"}, folder.path()).out);
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder / "tree/share/doc/huge_ctr/config.md"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "tree/share/huge_ctr/samples/wdl/wdl.json"));
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         name, data = path.relative_to(folder).as_posix(), path.read_bytes()
         entry = zipfile.ZipInfo(name, (2020, 1, 1, 0, 0, 0))  # the same files give the same wheel
-        entry.external_attr = (0o755 if "/scripts/" in name else 0o644) << 16
+        entry.external_attr = (0o100755 if "/scripts/" in name else 0o100644) << 16
         entry.compress_type = zipfile.ZIP_DEFLATED
         archive.writestr(entry, data)
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
