@@ -113,7 +113,7 @@ TEST_F(BadInput, ShapesThatDoNotFit) {
 
 TEST_F(BadInput, WrongArity) {
   check("\"bottom\": [\"add1\", \"label\"]", "\"bottom\": [\"add1\"]",
-        {"/layers/11/bottom", "takes 2 bottoms", "found 1"});
+        {"/layers/11/bottom", "takes 2 to 3 bottoms", "found 1"});
   check("\"bottom\": [\"fc2\", \"wide\"]", "\"bottom\": [\"fc2\"]",
         {"/layers/10/bottom", "takes 2 or more bottoms", "found 1"});
 }
