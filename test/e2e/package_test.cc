@@ -73,8 +73,8 @@ TEST(Package, AnInstalledTreeIsWhole) {
                               "preprocess", "table_inspect", "model_convert"})
     if (!std::filesystem::exists(bin_dir() / program)) GTEST_SKIP() << program << " is not built";
   const Outcome installed = run_program(
-      "/usr/bin/env",
-      {"cmake", "--install", bin_dir().parent_path().string(), "--prefix", (folder / "tree").string()}, folder.path());
+      "/usr/bin/env", {"cmake", "--install", bin_dir().parent_path().string(), "--prefix", (folder / "tree").string()},
+      folder.path());
   ASSERT_EQ(installed.exit_code, 0) << installed.err;
   const Outcome version = run_program((folder / "tree/bin/huge_ctr").string(), {"--version"}, folder.path());
   EXPECT_EQ(version.out, run_program("huge_ctr", {"--version"}, folder.path()).out);
