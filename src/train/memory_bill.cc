@@ -156,8 +156,7 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
       const int64_t rows =
           rows_on(section, placements[e], rank, ranks, distinct.empty() ? std::vector<int64_t>() : distinct.at(input));
       parts.emplace_back("rows of table " + section.top(), rows * problem.tables[e].row_bytes);
-      if (rows == 0 && rank == 0 && problem.tables[e].slots.size() > 0 && section.stated_by().empty() &&
-          distinct.empty())
+      if (rows == 0 && rank == 0 && section.stated_by().empty() && distinct.empty())
         bill.bytes_of_unknown_rows.emplace_back(section.top(), problem.tables[e].row_bytes);
       const TableBuffers more =
           buffers_of(problem.tables[e], placements[e], config.data.sparse[input], rank, ranks, samples, eval_samples);
