@@ -37,6 +37,7 @@ class ConcatLinear : public Layer {
                                 stage_.use_bias ? std::optional(io.d_weights[1]) : std::nullopt, io.scratch[0]);
   }
 
+  bool writes_weights_in_backward(const LayerIo&) const override { return true; }
   bool finishes_layer_below(size_t) const override { return true; }
 
  private:

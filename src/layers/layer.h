@@ -106,6 +106,8 @@ class Layer {
   /// Gradients of weights that backward() did not write. Called after it, when the gradients of inputs have been handed
   /// on to the layers before.
   virtual void backward_weights(Context&, const LayerIo&) const {}
+  /// Whether backward() writes all of d_weights, so that backward_weights() has nothing to do.
+  virtual bool writes_weights_in_backward(const LayerIo&) const { return false; }
   /// Adds what forward() computes in evaluation to a graph of ONNX operators, for exports. Each output gets its name.
   /// Errors: LayerError saying why the layer has no such form, and what has; unless overridden, that it has none.
   virtual void to_onnx(OnnxGraph&, const OnnxIo&) const;

@@ -125,6 +125,10 @@ class Stack : public Layer {
     stages_[0].backward_weights(ctx, stage_io(io)[0]);
   }
 
+  bool writes_weights_in_backward(const LayerIo& io) const override {
+    return stages_.size() == 1 && stages_[0].num_output == 1 && io.d_in[0];
+  }
+
   /// Takes ReLU into a last stage that has no activation, and dropout into one that ends with ReLU.
   std::shared_ptr<const Layer> followed_by(const ElementFunction& function) const override {
     const bool is_relu = function.kind == ElementFunction::Kind::relu;

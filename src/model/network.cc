@@ -128,7 +128,7 @@ void Network::backward(Context& ctx, const Binding& binding, const BackwardCallb
     if (node.spec.memory == LayerSpec::Memory::own) flush();
     {
       const ProfiledPart part =
-          part_of(node, ctx, "backward", [&] { return bytes_backward(node.spec, binding.calls[n]); });
+          part_of(node, ctx, "backward", [&] { return bytes_backward(node.spec, node.layer(), binding.calls[n]); });
       in_context([&] { return cat("running ", label_of(node), " backward"); },
                  [&] {
                    for (const TensorId out : node.out) sum_gradients(ctx, out);
@@ -143,6 +143,7 @@ void Network::backward(Context& ctx, const Binding& binding, const BackwardCallb
 }
 
 void Network::backward_weights(Context& ctx, const Binding& binding, size_t n) const {
+  if (graph_.nodes[n].layer().writes_weights_in_backward(binding.calls[n])) return;
   const ProfiledPart part =
       part_of(graph_.nodes[n], ctx, "weight gradients", [&] { return bytes_backward_weights(binding.calls[n]); });
   in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " backward"); },

@@ -131,13 +131,14 @@ void add_up(const std::vector<Span>& spans, int64_t steps, double seconds, StepT
 std::string bottleneck(const StepTimes& step) {
   const std::vector<PartGroup> groups = groups_of(step);
   const auto of_step = [&](double seconds) {
-    return cat(milliseconds(seconds), " of ", milliseconds(step.seconds), " ms (", percent(seconds / step.seconds),
-               " %)");
+    return cat(milliseconds(seconds), " of ", milliseconds(step.as_trained()), " ms (",
+               percent(seconds / step.as_trained()), " %)");
   };
   if (groups.empty() || step.rest() > groups[0].seconds) {
     double waited = 0;  // while other streams run and the compute stream has nothing to run
     for (const auto& stream : step.beside)
       if (stream.on != Span::On::prepare) waited = std::max(waited, stream.seconds - stream.hidden);
+    waited = std::min(waited, step.rest());  // it was measured in steps that are not recorded
     if (step.gpu && waited > step.rest() / 2)
       return cat("The bottleneck is the embedding tables: the compute stream waits for their streams for ",
                  of_step(waited), ".");
@@ -157,12 +158,12 @@ std::string bottleneck(const StepTimes& step) {
 
 std::vector<std::string> lines_of(const StepTimes& step) {
   std::vector<std::string> lines;
-  lines.push_back(
-      cat("Profile of ", step.steps, " steps of ", step.samples, " samples: ", milliseconds(step.seconds), " ms a step",
-          step.unmeasured > 0
-              ? cat(" (", milliseconds(step.unmeasured), step.recorded ? " recorded" : "", " without measuring parts)")
-              : "",
-          "."));
+  lines.push_back(cat("Profile of ", step.steps, " steps of ", step.samples,
+                      " samples: ", milliseconds(step.as_trained()), " ms a step",
+                      step.unmeasured == 0 ? ""
+                      : step.recorded ? cat(" (recorded; ", milliseconds(step.seconds), " while parts are measured)")
+                                      : cat(" (", milliseconds(step.unmeasured), " without measuring parts)"),
+                      "."));
   lines.push_back(cat("On this machine now: copies ", fixed(step.ceilings.copy_bytes / 1e9, 1), " GB/s, products of ",
                       name_of(step.ceilings.products), " ", fixed(step.ceilings.product_flops / 1e9, 0), " GFLOP/s."));
   constexpr size_t kNumber = 11;  // columns of a number
@@ -186,7 +187,7 @@ std::vector<std::string> lines_of(const StepTimes& step) {
   const auto rows_of = [&](const PartTime& part) {
     const Work& w = part.work;
     row(part.part, part.type, part.name,
-        {milliseconds(part.seconds), percent(part.seconds / step.seconds),
+        {milliseconds(part.seconds), percent(part.seconds / step.as_trained()),
          w.bytes > 0 ? fixed(w.bytes / part.seconds / 1e9, 1) : "",
          w.bytes > 0 ? percent(copy_seconds(w, step.ceilings) / part.seconds) : "",
          w.flops > 0 ? fixed(w.flops / part.seconds / 1e9, 1) : "",
@@ -197,19 +198,19 @@ std::vector<std::string> lines_of(const StepTimes& step) {
   int64_t smalls = 0;
   for (const PartTime& part : step.parts) {
     if (!step.in_step(part)) continue;
-    if (part.seconds >= step.seconds / 1000) {
+    if (part.seconds >= step.as_trained() / 1000) {
       rows_of(part);
     } else {
       small += part.seconds;
       ++smalls;
     }
   }
-  if (smalls > 0) row(cat(smalls, " smaller parts"), "", "", {milliseconds(small), percent(small / step.seconds)});
-  row("all parts", "", "", {milliseconds(step.in_parts()), percent(step.in_parts() / step.seconds)});
-  row(step.gpu ? "idle" : "the rest", "", "", {milliseconds(step.rest()), percent(step.rest() / step.seconds)});
+  if (smalls > 0) row(cat(smalls, " smaller parts"), "", "", {milliseconds(small), percent(small / step.as_trained())});
+  row("all parts", "", "", {milliseconds(step.in_parts()), percent(step.in_parts() / step.as_trained())});
+  row(step.gpu ? "idle" : "the rest", "", "", {milliseconds(step.rest()), percent(step.rest() / step.as_trained())});
   bool head = false;
   for (const PartTime& part : step.parts) {
-    if (step.in_step(part) || part.seconds < step.seconds / 1000) continue;
+    if (step.in_step(part) || part.seconds < step.as_trained() / 1000) continue;
     if (!head) lines.emplace_back("Beside the compute stream:");
     head = true;
     rows_of(part);
@@ -232,7 +233,7 @@ Json to_json(const StepTimes& step) {
                           {"on", std::string(step.gpu ? word(part.on) : "host")},
                           {"in_step", step.in_step(part)},
                           {"ms", part.seconds * 1e3},
-                          {"share", part.seconds / step.seconds}});
+                          {"share", part.seconds / step.as_trained()}});
     if (part.work.bytes > 0) {
       one.set("bytes", part.work.bytes);
       one.set("share_of_copy", copy_seconds(part.work, step.ceilings) / part.seconds);
@@ -254,7 +255,8 @@ Json to_json(const StepTimes& step) {
                    {"threads", step.threads},
                    {"samples", step.samples},
                    {"steps", step.steps},
-                   {"step_ms", step.seconds * 1e3},
+                   {"step_ms", step.as_trained() * 1e3},
+                   {"step_ms_measured", step.seconds * 1e3},
                    {"step_ms_unmeasured", step.unmeasured > 0 ? Json(step.unmeasured * 1e3) : Json()},
                    {"recorded", step.recorded},
                    {"parts_ms", step.in_parts() * 1e3},

@@ -1,6 +1,7 @@
 // The report of a profile: where the time of a step goes, for people and for programs, and what limits it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -41,9 +42,13 @@ struct StepTimes {
 
   /// Whether the part takes time of the step itself: on a GPU only what runs on the compute stream, on a CPU all.
   bool in_step(const PartTime& part) const { return !gpu || part.on == Span::On::compute; }
-  /// Seconds of all parts in the step, and those that belong to none.
+  /// Seconds of a step as training runs it: parts are held against these. Recorded steps have no gaps between kernels
+  /// that the host cannot start in time.
+  double as_trained() const { return recorded && unmeasured > 0 ? unmeasured : seconds; }
+  /// Seconds of all parts in the step, and those that belong to none. Measured apart, parts can be a little longer than
+  /// a recorded step.
   double in_parts() const;
-  double rest() const { return seconds - in_parts(); }
+  double rest() const { return std::max(0.0, as_trained() - in_parts()); }
 };
 
 /// Adds up spans of `steps` steps that took `seconds` in all: sets steps, seconds, parts and beside.

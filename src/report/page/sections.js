@@ -103,7 +103,7 @@
     const small = step.parts.filter((part) => part.in_step && part.share < 0.001);
     const rows = shown.map((part) => [[part.part, part.name || part.type].filter(Boolean).join(' '), milliseconds(part.ms), percent(part.share), percent(part.share_of_copy), percent(part.share_of_products), part.share]);
     if (small.length) rows.push([`${small.length} smaller parts`, milliseconds(small.reduce((sum, part) => sum + part.ms, 0)), percent(small.reduce((sum, part) => sum + part.share, 0)), '', '', 0]);
-    const rest = step.step_ms - step.parts_ms;
+    const rest = Math.max(0, step.step_ms - step.parts_ms);
     rows.push(['in no part', milliseconds(rest), percent(rest / step.step_ms), '', '', rest / step.step_ms]);
     return make('div', 'card', head(run), make('p', 'lead', `${short(step.step_ms, 4)} ms a step of ${step.samples} samples. ${step.bottleneck} ` +
       `This machine copies ${short(step.ceilings.copy_gb_per_s, 3)} GB/s and multiplies ${short(step.ceilings.product_gflop_per_s, 3)} GFLOP/s.`),

@@ -70,13 +70,6 @@ const char* const kTowers = R"(
   {"type": "InnerProduct", "bottom": "both", "top": "score", "fc_param": {"num_output": 1}},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
 
-Graph wired_for_8(const Config& config) {
-  Problems problems;
-  Graph graph = wire(config, 8, problems);
-  problems.throw_if_any("test.json");
-  return graph;
-}
-
 struct StepResults {
   float loss = 0;
   std::vector<float> gradients;

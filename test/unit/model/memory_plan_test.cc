@@ -10,13 +10,6 @@
 namespace hctr::test {
 namespace {
 
-Graph wired_for_8(const Config& config) {
-  Problems problems;
-  Graph graph = wire(config, 8, problems);
-  problems.throw_if_any("test.json");
-  return graph;
-}
-
 TensorId edge_of(const Graph& graph, const std::string& name) {
   const auto at =
       std::find_if(graph.edges.begin(), graph.edges.end(), [&](const Edge& edge) { return edge.name == name; });

@@ -32,6 +32,14 @@ inline Config config_of(const std::string& layers, int label_dim = 1, const std:
   return config;
 }
 
+/// The graph of a valid config.
+inline Graph wired_for_8(const Config& config) {
+  Problems problems;
+  Graph graph = wire(config, 8, problems);
+  problems.throw_if_any("test.json");
+  return graph;
+}
+
 /// Returns the problems of wiring the layers: "/layers/2/bottom: ...", one per line.
 inline std::string wiring_errors(const std::string& layers, int label_dim = 1) {
   Problems problems;

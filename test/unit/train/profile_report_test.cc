@@ -93,6 +93,19 @@ TEST(ProfileReport, NamesTheReaderTheHostAndWhatNoPartHolds) {
             "The bottleneck is in none of the parts: 7.00 of 10.00 ms (70 %) lie between them.");
 }
 
+/// Steps that are not recorded wait for the host between kernels, those of training do not.
+TEST(ProfileReport, HoldsPartsAgainstTheRecordedStep) {
+  StepTimes times = times_of({span(Span::On::compute, "forward", "ReLU", "relu1", 0, 3e-3)}, 1, 10e-3, true);
+  times.recorded = true;
+  times.unmeasured = 4e-3;
+  EXPECT_EQ(bottleneck(times), "The bottleneck is the layers of type ReLU: 3.00 of 4.00 ms (75 %).");
+  EXPECT_DOUBLE_EQ(times.rest(), 1e-3);
+  EXPECT_EQ(lines_of(times)[0],
+            "Profile of 1 steps of 0 samples: 4.00 ms a step (recorded; 10.00 while parts are measured).");
+  times.unmeasured = 2e-3;  // the parts are longer, apart as they are
+  EXPECT_DOUBLE_EQ(times.rest(), 0);
+}
+
 TEST(ProfileReport, LinesHaveEveryPartAndJoinThoseTooSmallToMatter) {
   const std::vector<std::string> lines = lines_of(
       times_of({span(Span::On::compute, "forward", "InnerProduct", "fc1", 0, 5, {.flops = 100e9, .bytes = 5e9}),
