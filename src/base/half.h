@@ -4,6 +4,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "base/platform.h"
 
@@ -65,6 +66,21 @@ HCTR_HD inline Half::operator float() const {
   const float value = std::bit_cast<float>(magnitude << 13) * std::bit_cast<float>(0x77800000u);
   const uint32_t special = magnitude >= 0x7c00u ? 0x7f800000u : 0u;  // infinity or NaN
   return std::bit_cast<float>(std::bit_cast<uint32_t>(value) | special | sign);
+#endif
+}
+
+/// Two numbers rounded to T, which is Half or BFloat16, the first in the lower half.
+template <class T>
+HCTR_HD inline uint32_t round_two(float low, float high) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32_t both;
+  if constexpr (std::is_same_v<T, BFloat16>)
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  else
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+#else
+  return static_cast<uint32_t>(T(low).bits) | static_cast<uint32_t>(T(high).bits) << 16;
 #endif
 }
 

@@ -115,7 +115,6 @@ void concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std::vecto
   }
   HCTR_EXPECT(scratch.elements() >= concat_linear_scratch(d_y.rows(), widths).shape.elements(),
               "concat_linear_backward with too little scratch memory");
-  count_flops(ctx, 4.0 * static_cast<double>(d_y.rows()) * static_cast<double>(width));
   HCTR_ON_DEVICE(ctx, concat_linear_backward(ctx, w, d_y, inputs, d_w, d_bias, scratch));
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "device/profiler.h"
 #include "ops/column_totals.cuh"
 #include "ops/concat_linear_parts.h"
 #include "ops/element_loops.cuh"
@@ -132,7 +133,7 @@ __device__ void store_as_one(T* to, const float (&from)[V]) {
   if constexpr (V == 8) {
     uint32_t two[4];
 #pragma unroll
-    for (int j = 0; j < 4; ++j) two[j] = cuda::round_two<T>(from[2 * j], from[2 * j + 1]);
+    for (int j = 0; j < 4; ++j) two[j] = round_two<T>(from[2 * j], from[2 * j + 1]);
     asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(two[0]), "r"(two[1]), "r"(two[2]),
                  "r"(two[3])
                  : "memory");
@@ -309,6 +310,7 @@ void cuda::concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std:
       list.first_tile[list.count + 1] = list.first_tile[list.count] + static_cast<int32_t>(std::max<int64_t>(tiles, 1));
       ++list.count;
       first += x.size(1);
+      count_flops(ctx, (input.d_x ? 4.0 : 2.0) * static_cast<double>(rows) * static_cast<double>(x.size(1)));
     }
     launch(ctx, "concat_linear_backward", Grid{parts * list.first_tile[list.count], kBackwardThreads, 0},
            concat_linear_backward_kernel<T>, list, d_y.data<const T>(), d_y.row_stride(), step, rows, parts, part_width,

@@ -2,9 +2,6 @@
 // multiple of 16 bytes, else one element. A dense tensor is treated as one long row, which needs no division.
 #pragma once
 
-#include <type_traits>
-
-#include "base/half.h"
 #include "device/launch.cuh"
 #include "ops/element_loops.h"
 
@@ -58,21 +55,6 @@ __device__ inline void read(const T* from, int64_t left, float (&to)[V]) {
     for (int j = 0; j < V; ++j)
       if (j < left) to[j] = static_cast<float>(from[j]);
   }
-}
-
-/// Two numbers rounded to T, the first in the lower half.
-template <class T>
-__device__ inline uint32_t round_two(float low, float high) {
-#if __CUDA_ARCH__ >= 800
-  uint32_t both;
-  if constexpr (std::is_same_v<T, BFloat16>)
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  else
-    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-  return both;
-#else
-  return static_cast<uint32_t>(T(low).bits) | static_cast<uint32_t>(T(high).bits) << 16;
-#endif
 }
 
 template <int V, class T>

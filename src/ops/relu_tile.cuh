@@ -183,7 +183,7 @@ __device__ inline void finish_tile(const Finish<T>& end, const ProductShape& sha
       for (int j = 0; j < 8; ++j) {
         const uint32_t both = (j < 4 ? bits.x : bits.y) >> (8 * (j % 4) + 2 * (at.lane % 4));
         const float* p = d + 32 * q + 4 * j + 2 * r;
-        out[2 * j + r] = cuda::round_two<T>(both & 1 ? end.factor * p[0] : 0.0f, both & 2 ? end.factor * p[1] : 0.0f);
+        out[2 * j + r] = round_two<T>(both & 1 ? end.factor * p[0] : 0.0f, both & 2 ? end.factor * p[1] : 0.0f);
       }
     }
     sum_of_warp_rows<T>(out, at.lane, sums[q]);
