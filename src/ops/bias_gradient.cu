@@ -7,8 +7,8 @@
 #include <bit>
 
 #include "ops/bias_gradient_parts.h"
-#include "ops/column_totals.cuh"
 #include "ops/element_loops.cuh"
+#include "ops/part_totals.cuh"
 
 namespace hctr::ops {
 namespace {

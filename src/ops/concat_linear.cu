@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "device/profiler.h"
-#include "ops/column_totals.cuh"
 #include "ops/concat_linear_parts.h"
 #include "ops/element_loops.cuh"
+#include "ops/part_totals.cuh"
 #include "ops/reduce.cuh"
 
 namespace hctr::ops {
@@ -317,7 +317,7 @@ void cuda::concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std:
            d_y_sums);
   });
   const auto add_up = [&]<class Out>() {
-    ColumnTotalsList<Out> totals;
+    PartTotalsList<Out> totals;
     totals.add({d_w_sums, part_width, width, d_w.data<Out>(), d_w.row_stride()});
     if (d_bias) totals.add({d_y_sums, part_width, 1, d_bias->data<Out>()});
     int64_t first = 0;
@@ -326,7 +326,7 @@ void cuda::concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std:
         totals.add({bias_sums + first, part_width, input.x.dim(1), relu->d_bias.data<Out>()});
       first += input.x.dim(1);
     }
-    add_column_parts(ctx, "concat_linear_backward totals", totals, parts);
+    add_parts(ctx, "concat_linear_backward totals", totals, parts);
   };
   dispatch_float(d_w.dtype(), add_up);
 }

@@ -5,8 +5,8 @@
 #include "device/profiler.h"
 #include "device/tensor_map.cuh"
 #include "ops/bias_gradient.h"
-#include "ops/column_totals.cuh"
 #include "ops/linear.h"
+#include "ops/part_totals.cuh"
 
 namespace hctr::ops {
 
