@@ -1,6 +1,6 @@
 # Sourced by the run.sh of each sample. Takes the programs from HCTR_BIN_DIR, or installed ones of the version of this
-# tree; else installs what is missing and builds huge_ctr, data_generator and the programs in $programs, for the GPU when
-# there is one. Afterwards the working folder is the root of the repository, and $name, $config, $out, $bin and the
+# tree; else installs what is missing and builds huge_ctr, data_generator and the programs in $programs, for the GPU
+# when there is one. Afterwards the working folder is the root of the repository, and $name, $config, $out, $bin and the
 # functions below are set; $preset is set when something was built.
 SECONDS=0
 name=$(basename "$(cd "$(dirname "$0")" && pwd)")

@@ -126,7 +126,8 @@ __device__ void sum_over_warps(float (*shared)[kBackwardThreads]) {
   }
 }
 
-/// Stores 16 bytes at a multiple of 16. In assembler, since the compiler made a store for each element of it.
+/// Stores 16 bytes at a multiple of 16, or one element. In assembler, because the compiler makes eight stores of two
+/// bytes here from one of sixteen, whatever the type in the source.
 template <class T, int V>
 __device__ void store_as_one(T* to, const float (&from)[V]) {
   static_assert(sizeof(T) * V == 16 || V == 1);
@@ -146,8 +147,7 @@ __device__ void store_as_one(T* to, const float (&from)[V]) {
   }
 }
 
-/// V columns of an input from `column` on. kWhole: all of them lie in it. The two cases are apart, because the compiler
-/// would make the stores of one from those of the other, element by element.
+/// V columns of an input from `column` on. kWhole: all of them lie in it, so that loads need no tests between them.
 template <int V, bool kRelu, bool kWhole, class T>
 struct BackwardColumns {
   const BackwardInput<T> input;  // a copy: through a reference it would be read again after each store

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <vector>
 
 #include "device/arena.h"
 #include "device/copy.h"
@@ -14,36 +16,62 @@ namespace {
 
 using ops::LossRecord;
 
+/// Records the losses of steps on one device.
+class Recorder {
+ public:
+  explicit Recorder(Device device)
+      : runtime_(runtime_of(device)),
+        state_(device, sizeof(StepState)),
+        total_(device, sizeof(LossRecord)),
+        scale_(device, sizeof(ops::LossScale)),
+        seen_(device, sizeof(LossRecord)) {
+    arena_.add(TensorSpec(DType::f32, {1}));
+    arena_.build(device);
+  }
+
+  /// Records a loss and returns the state of its step afterwards. `stops`: whether steps stop at a loss that is not
+  /// finite.
+  StepState step(StepState now, float loss, bool stops, std::optional<ops::LossScale> scale = std::nullopt) {
+    auto* const state = reinterpret_cast<StepState*>(state_.data());
+    Context ctx(runtime_, runtime_.compute_stream(), state);
+    copy_bytes(ctx.stream(), state_.data(), &now, sizeof now);
+    if (scale) copy_bytes(ctx.stream(), scale_.data(), &*scale, sizeof *scale);
+    from_host(ctx.stream(), arena_.get(0), std::vector<float>{loss});
+    ops::record_loss(ctx, arena_.get(0), reinterpret_cast<LossRecord*>(total_.data()),
+                     reinterpret_cast<LossRecord*>(seen_.data()), stops ? state : nullptr,
+                     scale ? reinterpret_cast<const ops::LossScale*>(scale_.data()) : nullptr);
+    copy_bytes(ctx.stream(), &now, state_.data(), sizeof now);
+    ctx.stream().synchronize();
+    return now;
+  }
+  const LossRecord& seen() const { return *reinterpret_cast<const LossRecord*>(seen_.data()); }
+
+ private:
+  Runtime& runtime_;
+  Buffer state_, total_, scale_;
+  HostBuffer seen_;
+  Arena arena_;
+};
+
 TEST(LossRecordOp, SumsFiniteLossesTimesTheirSamplesAndShowsTheLastOne) {
   for (const Device device : devices()) {
     SCOPED_TRACE(to_string(device));
-    Runtime& runtime = runtime_of(device);
-    const Buffer state(device, sizeof(StepState)), total(device, sizeof(LossRecord));
-    const HostBuffer seen(device, sizeof(LossRecord));
-    Arena arena;
-    arena.add(TensorSpec(DType::f32, {1}));
-    arena.build(device);
-    Context ctx(runtime, runtime.compute_stream(), reinterpret_cast<StepState*>(state.data()));
-    const auto* record = reinterpret_cast<const LossRecord*>(seen.data());
+    Recorder recorder(device);
     double sum = 0;
     int64_t samples = 0;
     const float losses[] = {0.5f, 0.25f, std::nanf(""), 3e38f, std::numeric_limits<float>::infinity(), -1};
     for (int step = 0; step < 6; ++step) {
-      const StepState now{.step = step, .global_samples = 100 + step};
-      copy_bytes(ctx.stream(), state.data(), &now, sizeof now);
-      from_host(ctx.stream(), arena.get(0), std::vector<float>{losses[step]});
-      ops::record_loss(ctx, arena.get(0), reinterpret_cast<LossRecord*>(total.data()),
-                       reinterpret_cast<LossRecord*>(seen.data()), nullptr, nullptr);
-      ctx.stream().synchronize();
+      recorder.step({.step = step, .global_samples = 100 + step}, losses[step], false);
+      const LossRecord& record = recorder.seen();
       if (std::isfinite(losses[step])) {
         sum += static_cast<double>(losses[step]) * (100 + step);
         samples += 100 + step;
       }
-      EXPECT_EQ(record->sum, sum) << step;
-      EXPECT_EQ(record->samples, samples) << step;
-      EXPECT_TRUE(record->loss == losses[step] || std::isnan(losses[step])) << step;
-      EXPECT_EQ(record->step, step);
-      EXPECT_EQ(record->stopped, 0);
+      EXPECT_EQ(record.sum, sum) << step;
+      EXPECT_EQ(record.samples, samples) << step;
+      EXPECT_TRUE(record.loss == losses[step] || std::isnan(losses[step])) << step;
+      EXPECT_EQ(record.step, step);
+      EXPECT_EQ(record.stopped, 0);
     }
   }
 }
@@ -51,25 +79,12 @@ TEST(LossRecordOp, SumsFiniteLossesTimesTheirSamplesAndShowsTheLastOne) {
 TEST(LossRecordOp, SkipsTheFirstStepWhoseLossIsNotFiniteAndAllAfterIt) {
   for (const Device device : devices()) {
     SCOPED_TRACE(to_string(device));
-    Runtime& runtime = runtime_of(device);
-    const Buffer state(device, sizeof(StepState)), total(device, sizeof(LossRecord));
-    const HostBuffer seen(device, sizeof(LossRecord));
-    Arena arena;
-    arena.add(TensorSpec(DType::f32, {1}));
-    arena.build(device);
-    auto* const on_device = reinterpret_cast<StepState*>(state.data());
-    Context ctx(runtime, runtime.compute_stream(), on_device);
+    Recorder recorder(device);
     const float losses[] = {0.5f, std::nanf(""), 0.25f, std::numeric_limits<float>::infinity()};
     for (int step = 0; step < 4; ++step) {
-      StepState now{.step = 10 + step, .global_samples = 100};
-      copy_bytes(ctx.stream(), state.data(), &now, sizeof now);
-      from_host(ctx.stream(), arena.get(0), std::vector<float>{losses[step]});
-      ops::record_loss(ctx, arena.get(0), reinterpret_cast<LossRecord*>(total.data()),
-                       reinterpret_cast<LossRecord*>(seen.data()), on_device, nullptr);
-      copy_bytes(ctx.stream(), &now, state.data(), sizeof now);
-      ctx.stream().synchronize();
-      EXPECT_EQ(now.skip, step > 0) << step;
-      EXPECT_EQ(reinterpret_cast<const LossRecord*>(seen.data())->stopped, step > 0 ? 12 : 0) << step;
+      const StepState after = recorder.step({.step = 10 + step, .global_samples = 100}, losses[step], true);
+      EXPECT_EQ(after.skip, step > 0) << step;
+      EXPECT_EQ(recorder.seen().stopped, step > 0 ? 12 : 0) << step;
     }
   }
 }
@@ -77,23 +92,11 @@ TEST(LossRecordOp, SkipsTheFirstStepWhoseLossIsNotFiniteAndAllAfterIt) {
 TEST(LossRecordOp, CountsStepsThatWereSkippedInARow) {
   for (const Device device : devices()) {
     SCOPED_TRACE(to_string(device));
-    Runtime& runtime = runtime_of(device);
-    const Buffer state(device, sizeof(StepState)), total(device, sizeof(LossRecord)),
-        scale(device, sizeof(ops::LossScale));
-    const HostBuffer seen(device, sizeof(LossRecord));
-    Arena arena;
-    arena.add(TensorSpec(DType::f32, {1}));
-    arena.build(device);
-    Context ctx(runtime, runtime.compute_stream(), reinterpret_cast<StepState*>(state.data()));
+    Recorder recorder(device);
     const int64_t skipped[] = {0, 1, 2, 2, 3}, in_row[] = {0, 1, 2, 0, 1};
     for (int step = 0; step < 5; ++step) {
-      const ops::LossScale now{.skipped = skipped[step]};
-      copy_bytes(ctx.stream(), scale.data(), &now, sizeof now);
-      ops::record_loss(ctx, arena.get(0), reinterpret_cast<LossRecord*>(total.data()),
-                       reinterpret_cast<LossRecord*>(seen.data()), nullptr,
-                       reinterpret_cast<const ops::LossScale*>(scale.data()));
-      ctx.stream().synchronize();
-      EXPECT_EQ(reinterpret_cast<const LossRecord*>(seen.data())->skipped_in_row, in_row[step]) << step;
+      recorder.step({.step = step}, 0.5f, false, ops::LossScale{.skipped = skipped[step]});
+      EXPECT_EQ(recorder.seen().skipped_in_row, in_row[step]) << step;
     }
   }
 }
