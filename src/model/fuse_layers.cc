@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "layers/slot_columns.h"
+#include "model/fuse_factorization_machine.h"
 
 namespace hctr {
 namespace {
@@ -134,6 +135,7 @@ std::vector<size_t> join_reshapes(Graph& graph, Node& slice) {
 void fuse_layers(Graph& graph) {
   std::vector<bool> gone(graph.nodes.size(), false);
   for (size_t n = 0; n < graph.nodes.size(); ++n) gone[n] = pass_through(graph, graph.nodes[n]);
+  for (const size_t n : join_factorization_machines(graph)) gone[n] = true;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (gone[n]) continue;
     while (const auto reader = only_reader(graph, graph.nodes[n])) {

@@ -3,7 +3,7 @@
 // is read and written in packs nevertheless.
 #include "ops/fm_order2.h"
 
-#include "ops/element_loops.cuh"
+#include "ops/staged_rows.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -65,38 +65,6 @@ __global__ void fm_order2_backward_kernel(View<const T, 2> x, View<const T, 2> d
 constexpr int kStagedRows = 16;  // per block
 constexpr int64_t kMostStagedBytes = 32 * 1024;
 
-/// Elements of a row in shared memory: whole packs.
-template <class T>
-__host__ __device__ int64_t staged_width(int64_t columns) {
-  constexpr int V = 16 / sizeof(T);
-  return cuda::chunks_per_row(columns, V) * V;
-}
-
-/// Copies `rows` rows between memory, from row `first` on, and shared memory.
-template <bool kToShared, class T, class Element>
-__device__ void move_rows(View<Element, 2> memory, int64_t first, int rows, T* shared) {
-  constexpr int V = 16 / sizeof(T);
-  const int columns = static_cast<int>(memory.size(1)), per_row = (columns + V - 1) / V;
-  for (int i = static_cast<int>(threadIdx.x); i < rows * per_row; i += static_cast<int>(blockDim.x)) {
-    const int row = i / per_row, begin = i % per_row * V;
-    auto* far = memory.row(first + row) + begin;
-    T* near = shared + i * V;
-    if (begin + V <= columns) {
-      if constexpr (kToShared)
-        *reinterpret_cast<uint4*>(near) = *reinterpret_cast<const uint4*>(far);
-      else
-        *reinterpret_cast<uint4*>(far) = *reinterpret_cast<const uint4*>(near);
-    } else {
-      for (int j = 0; begin + j < columns; ++j) {
-        if constexpr (kToShared)
-          near[j] = far[j];
-        else
-          far[j] = near[j];
-      }
-    }
-  }
-}
-
 /// y, or with kBackward dx from dy: a block has a few samples in shared memory.
 template <bool kBackward, class T>
 __global__ void fm_order2_staged_kernel(View<const T, 2> x, int slots, int dim, View<T, 2> y, View<const T, 2> dy,
@@ -104,10 +72,10 @@ __global__ void fm_order2_staged_kernel(View<const T, 2> x, int slots, int dim, 
   extern __shared__ uint4 staged_vectors[];
   T* shared = reinterpret_cast<T*>(staged_vectors);
   const int64_t rows = x.size(0);
-  const int width = static_cast<int>(staged_width<T>(x.size(1)));
+  const int width = static_cast<int>(cuda::staged_width<T>(x.size(1)));
   for (int64_t first = int64_t{blockIdx.x} * kStagedRows; first < rows; first += int64_t{gridDim.x} * kStagedRows) {
     const int here = static_cast<int>(min(int64_t{kStagedRows}, rows - first));
-    move_rows<true>(x, first, here, shared);
+    cuda::move_rows<true>(x, first, here, shared);
     __syncthreads();
     for (int i = static_cast<int>(threadIdx.x); i < here * dim; i += static_cast<int>(blockDim.x)) {
       const int row = i / dim, k = i % dim;
@@ -131,7 +99,7 @@ __global__ void fm_order2_staged_kernel(View<const T, 2> x, int slots, int dim, 
     }
     __syncthreads();
     if constexpr (kBackward) {
-      move_rows<false>(dx, first, here, shared);
+      cuda::move_rows<false>(dx, first, here, shared);
       __syncthreads();  // before the next samples
     }
   }
@@ -142,7 +110,7 @@ template <class T>
 bool takes_staged(View<const T, 2> x, int64_t dim) {
   constexpr int V = 16 / sizeof(T);
   return dim % V != 0 && cuda::takes_packs<V>(x) &&
-         staged_width<T>(x.size(1)) * kStagedRows * static_cast<int64_t>(sizeof(T)) <= kMostStagedBytes;
+         cuda::staged_width<T>(x.size(1)) * kStagedRows * static_cast<int64_t>(sizeof(T)) <= kMostStagedBytes;
 }
 
 template <bool kBackward, class T>
@@ -150,7 +118,7 @@ void launch_staged(Context& ctx, const char* name, View<const T, 2> x, int64_t d
                    View<T, 2> dx) {
   const int64_t tiles = (x.size(0) + kStagedRows - 1) / kStagedRows;
   const cuda::Grid grid{std::min(tiles, hctr::cuda::blocks_of_device(32)), 256,
-                        static_cast<size_t>(staged_width<T>(x.size(1)) * kStagedRows) * sizeof(T)};
+                        static_cast<size_t>(cuda::staged_width<T>(x.size(1)) * kStagedRows) * sizeof(T)};
   cuda::launch(ctx, name, grid, fm_order2_staged_kernel<kBackward, T>, x, static_cast<int>(x.size(1) / dim),
                static_cast<int>(dim), y, dy, dx);
 }

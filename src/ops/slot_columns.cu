@@ -2,7 +2,7 @@
 // read and written with wide loads and stores; only shared memory sees single elements.
 #include "ops/slot_columns.h"
 
-#include "ops/element_loops.cuh"
+#include "ops/staged_rows.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -50,17 +50,6 @@ __device__ void move_part(View<T, 2> part, int64_t row, int samples, int slots, 
   }
 }
 
-/// Copies elements between two addresses at multiples of 16 bytes.
-template <class T>
-__device__ void copy_block(const T* from, T* to, int elements) {
-  constexpr int V = 16 / sizeof(T);
-  for (int i = static_cast<int>(threadIdx.x) * V; i < elements; i += static_cast<int>(blockDim.x) * V)
-    if (i + V <= elements)
-      *reinterpret_cast<uint4*>(to + i) = *reinterpret_cast<const uint4*>(from + i);
-    else
-      for (int j = i; j < elements; ++j) to[j] = from[j];
-}
-
 template <bool kSplit, class T>
 __global__ void move_slots_kernel(T* x, int64_t samples, int slots, int width,
                                   const __grid_constant__ SlotParts<T> parts) {
@@ -72,7 +61,7 @@ __global__ void move_slots_kernel(T* x, int64_t samples, int slots, int width,
     const int here = static_cast<int>(min(int64_t{kSlotSamples}, samples - first)), elements = here * slots * width;
     T* memory = x + first * slots * width;
     if constexpr (kSplit) {
-      copy_block(memory, shared, elements);
+      cuda::copy_block(memory, shared, elements);
       __syncthreads();
     }
     for (int p = 0; p < parts.count; ++p)
@@ -82,7 +71,7 @@ __global__ void move_slots_kernel(T* x, int64_t samples, int slots, int width,
         move_part<1, kSplit>(parts.at[p], first, here, slots, width, parts.first[p], shared);
     __syncthreads();
     if constexpr (!kSplit) {
-      copy_block(shared, memory, elements);
+      cuda::copy_block(shared, memory, elements);
       __syncthreads();  // before the next samples
     }
   }

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "comm/self_comm.h"
 #include "device/copy.h"
 #include "model/network.h"
@@ -69,6 +71,25 @@ const char* const kTowers = R"(
   {"type": "Concat", "bottom": ["dropout", "cross"], "top": "both"},
   {"type": "InnerProduct", "bottom": "both", "top": "score", "fc_param": {"num_output": 1}},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
+
+/// The slots of four rows have a vector and a weight each; vectors and weights of dense values stand beside them.
+const char* const kMachine = R"(
+  {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 11}},
+  {"type": "Scale", "bottom": "fc", "top": "slots", "scale_param": {"axis": 1, "factor": 4}},
+  {"type": "Slice", "bottom": "slots", "top": ["vectors", "weights"], "ranges": [[0, 10], [10, 11]]},
+  {"type": "Reshape", "bottom": "vectors", "top": "key_vectors", "leading_dim": 40},
+  {"type": "Reshape", "bottom": "weights", "top": "key_weights", "leading_dim": 4},
+  {"type": "WeightMultiply", "bottom": "dense", "top": "dense_vectors", "weight_dims": [3, 10]},
+  {"type": "WeightMultiply", "bottom": "dense", "top": "dense_weights", "weight_dims": [3, 1]},
+  {"type": "Concat", "bottom": ["key_vectors", "dense_vectors"], "top": "all"},
+  {"type": "InnerProduct", "bottom": "all", "top": "deep", "fc_param": {"num_output": 2}},
+  {"type": "InnerProduct", "bottom": "deep", "top": "score", "fc_param": {"num_output": 1}},
+  {"type": "FmOrder2", "bottom": "all", "top": "fm", "out_dim": 10},
+  {"type": "ReduceSum", "bottom": "fm", "top": "second", "axis": 1},
+  {"type": "Concat", "bottom": ["key_weights", "dense_weights"], "top": "all_weights"},
+  {"type": "ReduceSum", "bottom": "all_weights", "top": "first", "axis": 1},
+  {"type": "Add", "bottom": ["score", "second", "first"], "top": "logits"},
+  {"type": "BinaryCrossEntropyLoss", "bottom": ["logits", "label"], "top": "loss"})";
 
 struct StepResults {
   float loss = 0;
@@ -162,6 +183,38 @@ TEST(FusedLayers, FinishALayerBelowAConcatThatEndsWithReLU) {
   EXPECT_TRUE(graph.nodes[1].finishes.empty());  // fc has no ReLU
 }
 
+TEST(FusedLayers, ComputeAFactorizationMachineInOne) {
+  const Config config = config_of(kMachine);
+  Graph graph = wired_for_8(config);
+  fuse_layers(graph);
+  EXPECT_EQ(outputs_of(graph), (std::vector<std::string>{"fc", "slots", "dense_vectors", "dense_weights", "all", "deep",
+                                                         "score", "logits", "loss"}));
+  std::vector<std::string> read, written;
+  for (const TensorId in : graph.nodes[4].in) read.push_back(graph.edges[in].name);
+  for (const TensorId out : graph.nodes[4].out) written.push_back(graph.edges[out].name);
+  EXPECT_EQ(read, (std::vector<std::string>{"slots", "dense_vectors", "dense_weights"}));
+  EXPECT_EQ(written, (std::vector<std::string>{"all", "second", "first"}));
+}
+
+/// What somebody else reads between its layers stays.
+TEST(FusedLayers, LeaveAFactorizationMachineWhoseVectorsOthersRead) {
+  const std::string layers = kMachine;
+  for (const auto& [word, instead] :
+       {std::pair(R"("bottom": ["score", "second", "first"])", R"("bottom": ["score", "second", "first", "fm_too"])"),
+        std::pair(R"("ranges": [[0, 10], [10, 11]])", R"("ranges": [[1, 11], [10, 11]])")}) {
+    std::string changed = layers;
+    changed.replace(changed.find(word), std::string(word).size(), instead);
+    if (std::string(instead).find("fm_too") != std::string::npos)
+      changed.insert(changed.find(R"({"type": "Add")"),
+                     R"({"type": "ReduceSum", "bottom": "fm", "top": "fm_too", "axis": 1}, )");
+    const Config config = config_of(changed.c_str());
+    Graph graph = wired_for_8(config);
+    fuse_layers(graph);
+    const std::vector<std::string> outputs = outputs_of(graph);
+    EXPECT_NE(std::find(outputs.begin(), outputs.end(), "fm"), outputs.end()) << instead;
+  }
+}
+
 /// Sums over columns are in another order, of bf16 and fp16 rounded at the end.
 void expect_close_step(const char* layers) {
   for (const auto& [precision, tolerance] : {std::pair("", 1e-6), std::pair(R"(, "mixed_precision": "bf16")", 2e-2)}) {
@@ -185,6 +238,7 @@ void expect_close_step(const char* layers) {
 }
 
 TEST(FusedLayers, ComputeWithoutAConcatWhatTheyComputeWithOne) { expect_close_step(kConcats); }
+TEST(FusedLayers, ComputeOfAFactorizationMachineWhatItsLayersCompute) { expect_close_step(kMachine); }
 TEST(FusedLayers, ComputeBelowAConcatWhatTheLayersAloneCompute) { expect_close_step(kTowers); }
 
 /// CPU: bit by bit. CUDA: biases' gradients are summed in another order.
