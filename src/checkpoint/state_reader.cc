@@ -64,6 +64,13 @@ void StateReader::tensor(std::string_view name, const Tensor& to) const {
 
 void StateReader::array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                         void* to) const {
+  array(name, type, shape, [to](StreamRef stream, int64_t first, std::span<const std::byte> from) {
+    copy_bytes(stream, static_cast<std::byte*>(to) + first, from.data(), from.size());
+  });
+}
+
+void StateReader::array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
+                        const Copy& copy) const {
   const StateArray& from = at(name);
   if (from.type != type || from.shape != shape)
     throw Error(Kind::data, cat(place(name), " is ", describe_array(from.type, from.shape), ", and this run needs ",
@@ -73,7 +80,7 @@ void StateReader::array(std::string_view name, std::string_view type, const std:
   for (int64_t first = 0; first < all; first += kReadBytes) {
     piece.resize(static_cast<size_t>(std::min(kReadBytes, all - first)));
     read(from, first, piece);
-    copy_bytes(input_->stream, static_cast<std::byte*>(to) + first, piece.data(), piece.size());
+    copy(input_->stream, first, piece);
     input_->stream.synchronize();
   }
 }

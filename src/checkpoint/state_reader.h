@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,6 +38,8 @@ class StateReader {
   // As StateWriter's: they fill what that was given.
   void tensor(std::string_view name, const Tensor&) const;
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, void* to) const;
+  using Copy = std::function<void(StreamRef, int64_t first, std::span<const std::byte> from)>;
+  void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Copy& copy) const;
   template <class T>
   void list(std::string_view name, std::vector<T>& values) const {
     const StateArray& from = at(name);

@@ -28,6 +28,13 @@ void StateWriter::tensor(std::string_view name, const Tensor& from) {
 
 void StateWriter::array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                         const void* from) {
+  array(name, type, shape, [from](StreamRef stream, int64_t first, std::span<std::byte> to) {
+    copy_bytes(stream, to.data(), static_cast<const std::byte*>(from) + first, to.size());
+  });
+}
+
+void StateWriter::array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
+                        const Copy& copy) {
   StateArray& array =
       index_->arrays.emplace_back(StateArray{scope_ + std::string(name), std::string(type), shape, index_->bytes});
   const int64_t all = array.bytes();
@@ -36,7 +43,7 @@ void StateWriter::array(std::string_view name, std::string_view type, const std:
   for (int64_t first = 0; first < all; first += kCopyBytes) {
     const auto bytes = static_cast<size_t>(std::min(kCopyBytes, all - first));
     HostBytes piece{std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
-    copy_bytes(stream_, piece.data.get(), static_cast<const std::byte*>(from) + first, bytes);
+    copy(stream_, first, {piece.data.get(), bytes});
     stream_.synchronize();
     (*sink_)(std::move(piece));
   }

@@ -43,6 +43,9 @@ class StateWriter {
   void tensor(std::string_view name, const Tensor&);
   /// Memory of the device, or of the host.
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const void* from);
+  /// What `copy` copies behind the work of the stream: the bytes of the array from `first` on.
+  using Copy = std::function<void(StreamRef, int64_t first, std::span<std::byte> to)>;
+  void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Copy& copy);
   template <class T>
   void list(std::string_view name, const std::vector<T>& values) {
     array(name, name_of(kDTypeOf<T>), {static_cast<int64_t>(values.size())}, values.data());

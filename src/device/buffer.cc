@@ -2,15 +2,20 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <new>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/platform.h"
+#include "device/copy.h"
 #include "device/cuda_runtime_calls.h"
 
 namespace hctr {
@@ -93,11 +98,43 @@ size_t granularity_of(Device device) {
 
 size_t rounded_up(size_t bytes, size_t granularity) { return (bytes + granularity - 1) / granularity * granularity; }
 
+/// The host parts of all reserved buffers of the process: their ends by their begins.
+struct HostParts {
+  std::mutex mutex;
+  std::map<const std::byte*, const std::byte*> ends;
+  std::atomic<int64_t> count{0};  // so that a process without any does not lock
+
+  void set(const std::byte* begin, size_t bytes) {
+    const std::lock_guard lock(mutex);
+    if (bytes == 0)
+      ends.erase(begin);
+    else
+      ends[begin] = begin + bytes;
+    count = static_cast<int64_t>(ends.size());
+  }
+};
+
+HostParts& host_parts() {
+  static HostParts parts;
+  return parts;
+}
+
 }  // namespace
 
-ReservedBuffer::ReservedBuffer(Device device, size_t most_bytes)
+bool in_host_part(const void* first, size_t bytes) {
+  HostParts& parts = host_parts();
+  if (parts.count == 0) return false;
+  const std::lock_guard lock(parts.mutex);
+  const auto* begin = static_cast<const std::byte*>(first);
+  auto next = parts.ends.upper_bound(begin);
+  if (next != parts.ends.end() && next->first < begin + bytes) return true;
+  return next != parts.ends.begin() && std::prev(next)->second > begin;
+}
+
+ReservedBuffer::ReservedBuffer(Device device, size_t most_bytes, RowMemory* budget)
     : device_(device),
       most_bytes_(rounded_up(most_bytes, granularity_of(device))),
+      budget_(budget),
       chunks_(std::make_unique<Chunks>()) {
   expect_built(device);
   if (device.is_cuda()) {
@@ -117,6 +154,8 @@ ReservedBuffer::ReservedBuffer(ReservedBuffer&& other) noexcept
       data_(std::exchange(other.data_, nullptr)),
       bytes_(other.bytes_),
       most_bytes_(other.most_bytes_),
+      device_bytes_(other.device_bytes_),
+      budget_(other.budget_),
       chunks_(std::move(other.chunks_)) {}
 
 ReservedBuffer::~ReservedBuffer() {
@@ -129,11 +168,18 @@ ReservedBuffer::~ReservedBuffer() {
   }
 }
 
+size_t ReservedBuffer::granularity() const { return granularity_of(device_); }
+
+void ReservedBuffer::expect_growth(size_t wanted) const {
+  if (wanted > most_bytes_)
+    throw Error(Kind::device, cat("a range of ", most_bytes_, " bytes was reserved, but ", wanted, " are needed"));
+}
+
 void ReservedBuffer::grow(size_t wanted) {
   wanted = rounded_up(wanted, granularity_of(device_));
   if (wanted <= bytes_) return;
-  if (wanted > most_bytes_)
-    throw Error(Kind::device, cat("a range of ", most_bytes_, " bytes was reserved, but ", wanted, " are needed"));
+  expect_growth(wanted);
+  HCTR_EXPECT(device_bytes_ == bytes_, "memory of the device behind ", bytes_ - device_bytes_, " bytes of the host");
   const size_t more = wanted - bytes_;
   if (device_.is_cuda()) {
     if constexpr (kCudaBuild)
@@ -143,10 +189,32 @@ void ReservedBuffer::grow(size_t wanted) {
   }
   // Embedding rows are read at random: huge pages halve the time of a lookup. Only a hint, so its failure is ignored.
   if (!device_.is_cuda()) ::madvise(data_, wanted, MADV_HUGEPAGE);
-  bytes_ = wanted;
+  bytes_ = device_bytes_ = wanted;
+  if (budget_) budget_->take_device(static_cast<int64_t>(more));
+}
+
+void ReservedBuffer::grow_on_host(size_t wanted) {
+  constexpr size_t kMostAtOnce = size_t{1} << 30;  // larger pieces of page-locked memory are harder to find
+  wanted = rounded_up(wanted, granularity_of(device_));
+  if (wanted > bytes_) expect_growth(wanted);
+  while (bytes_ < wanted) {
+    const size_t more = std::min(wanted - bytes_, kMostAtOnce);
+    if (device_.is_cuda()) {
+      if constexpr (kCudaBuild)
+        chunks_->mapped.push_back({bytes_, more, cuda::map_host_zeroed(device_.index, data_ + bytes_, more)});
+    } else if (::mprotect(data_ + bytes_, more, PROT_READ | PROT_WRITE) != 0) {
+      throw Error(Kind::device,
+                  cat("out of memory: ", more, " more bytes requested on the CPU: ", std::strerror(errno)));
+    }
+    if (!device_.is_cuda()) ::madvise(data_ + bytes_, more, MADV_HUGEPAGE);
+    bytes_ += more;
+    host_parts().set(data_ + device_bytes_, bytes_ - device_bytes_);
+    if (budget_) budget_->take_host(static_cast<int64_t>(more));
+  }
 }
 
 void ReservedBuffer::release() {
+  if (bytes_ > device_bytes_) host_parts().set(data_ + device_bytes_, 0);
   if (device_.is_cuda()) {
     if constexpr (kCudaBuild)
       for (const Chunks::Chunk& chunk : chunks_->mapped) cuda::unmap(data_ + chunk.offset, chunk.bytes, chunk.handle);
@@ -156,7 +224,38 @@ void ReservedBuffer::release() {
     constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
     if (::mmap(data_, bytes_, PROT_NONE, kFlags, -1, 0) == MAP_FAILED) std::memset(data_, 0, bytes_);
   }
-  bytes_ = 0;
+  if (budget_) {
+    budget_->take_device(-static_cast<int64_t>(device_bytes_));
+    budget_->take_host(-static_cast<int64_t>(bytes_ - device_bytes_));
+  }
+  bytes_ = device_bytes_ = 0;
+}
+
+void ReservedBuffer::read(StreamRef stream, size_t first, void* to, size_t bytes) const {
+  HCTR_EXPECT(first + bytes <= bytes_, "bytes ", first, " to ", first + bytes, " of ", bytes_);
+  const size_t on_device = std::min(bytes, device_bytes_ - std::min(first, device_bytes_));
+  copy_bytes(stream, to, data_ + first, on_device);
+  if (on_device == bytes) return;
+  stream.synchronize();
+  std::memcpy(static_cast<std::byte*>(to) + on_device, data_ + first + on_device, bytes - on_device);
+}
+
+void ReservedBuffer::write(StreamRef stream, size_t first, const void* from, size_t bytes) {
+  HCTR_EXPECT(first + bytes <= bytes_, "bytes ", first, " to ", first + bytes, " of ", bytes_);
+  const size_t on_device = std::min(bytes, device_bytes_ - std::min(first, device_bytes_));
+  copy_bytes(stream, data_ + first, from, on_device);
+  if (on_device == bytes) return;
+  stream.synchronize();
+  std::memcpy(data_ + first + on_device, static_cast<const std::byte*>(from) + on_device, bytes - on_device);
+}
+
+void ReservedBuffer::zero(StreamRef stream, size_t first, size_t bytes) {
+  HCTR_EXPECT(first + bytes <= bytes_, "bytes ", first, " to ", first + bytes, " of ", bytes_);
+  const size_t on_device = std::min(bytes, device_bytes_ - std::min(first, device_bytes_));
+  zero_bytes(stream, data_ + first, on_device);
+  if (on_device == bytes) return;
+  stream.synchronize();
+  std::memset(data_ + first + on_device, 0, bytes - on_device);
 }
 
 }  // namespace hctr

@@ -6,6 +6,8 @@
 #include <memory>
 
 #include "device/device.h"
+#include "device/row_memory.h"
+#include "device/stream.h"
 
 namespace hctr {
 
@@ -48,10 +50,16 @@ class HostBuffer {
 
 /// An address range that is reserved once and backed by memory as needed. Growing does not move data, so recorded work
 /// that points into it stays valid. Uses the driver's virtual memory management on CUDA, and mmap on the CPU.
+///
+/// Its first bytes are memory of the device. From some multiple of the granularity on, they may be memory of the host,
+/// at the same addresses: kernels do not notice. Copies by the host do: they use read(), write() and zero(), which
+/// treat both parts; copy_bytes() and zero_bytes() refuse the host part. On the CPU both parts are the same memory, and
+/// the rules are kept.
 class ReservedBuffer {
  public:
-  /// Reserves addresses for `most_bytes`. Allocates no memory.
-  ReservedBuffer(Device, size_t most_bytes);
+  /// Reserves addresses for `most_bytes`. Allocates no memory. `budget`: where its memory is counted, for rows of
+  /// tables; outlives it.
+  ReservedBuffer(Device, size_t most_bytes, RowMemory* budget = nullptr);
   ~ReservedBuffer();
   ReservedBuffer(ReservedBuffer&& other) noexcept;
   ReservedBuffer& operator=(ReservedBuffer&&) = delete;
@@ -60,19 +68,37 @@ class ReservedBuffer {
   /// complete. Never shrinks. Errors: Error(device) beyond most_bytes or if memory runs out; usable memory stays
   /// usable.
   void grow(size_t bytes);
+  /// The same with memory of the host, page-locked for a GPU. From then on grow() must not be called. Errors:
+  /// Error(device) also where the driver has no such memory.
+  void grow_on_host(size_t bytes);
   /// Frees all memory and keeps the addresses reserved. No work on the device may still use the memory.
   void release();
 
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }  ///< usable now: a multiple of the device's allocation granularity
   size_t most_bytes() const { return most_bytes_; }
+  /// The first bytes, which are memory of the device; the others are memory of the host.
+  size_t device_bytes() const { return device_bytes_; }
+  size_t granularity() const;
+
+  // Copies of [first, first + bytes), in either part or across the border, behind the work queued on the stream. They
+  // wait for the stream where they reach host memory; otherwise as copy_bytes() and zero_bytes().
+  void read(StreamRef, size_t first, void* to, size_t bytes) const;
+  void write(StreamRef, size_t first, const void* from, size_t bytes);
+  void zero(StreamRef, size_t first, size_t bytes);
 
  private:
+  void expect_growth(size_t wanted) const;
+
   Device device_;
   std::byte* data_ = nullptr;
-  size_t bytes_ = 0, most_bytes_ = 0;
+  size_t bytes_ = 0, most_bytes_ = 0, device_bytes_ = 0;
+  RowMemory* budget_ = nullptr;
   struct Chunks;
   std::unique_ptr<Chunks> chunks_;  // CUDA: the physical allocations mapped so far
 };
+
+/// Whether any of these bytes are host memory of a ReservedBuffer.
+bool in_host_part(const void* first, size_t bytes);
 
 }  // namespace hctr

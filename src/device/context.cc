@@ -7,8 +7,9 @@ namespace hctr {
 
 Runtime::Runtime(Device device, RuntimeOptions options)
     : device_(device),
-      options_(options),
-      threads_(options.threads),
+      options_(std::move(options)),
+      threads_(options_.threads),
+      row_memory_(device, options_.row_memory),
       compute_(device),
       prepare_(device),
       exchange_(device) {

@@ -7,6 +7,7 @@
 #include "base/step_state.h"
 #include "base/thread_pool.h"
 #include "device/device.h"
+#include "device/row_memory.h"
 #include "device/stream.h"
 
 namespace hctr {
@@ -17,6 +18,7 @@ struct RuntimeOptions {
   bool tf32 = false;           ///< GPU: f32 matrix products may round their operands to TF32
   bool tf32x3 = false;         ///< GPU: large f32 matrix products by three products of TF32 numbers (ops/tf32_split.h)
   bool sync_launches = false;  ///< synchronize after every kernel, to find one that faults
+  RowMemoryLimits row_memory{};  ///< of the rows of tables
 };
 
 class Profiler;
@@ -33,6 +35,8 @@ class Runtime {
   Device device() const { return device_; }
   const RuntimeOptions& options() const { return options_; }
   ThreadPool& threads() { return threads_; }
+  RowMemory& row_memory() { return row_memory_; }
+  const RowMemory& row_memory() const { return row_memory_; }
   StreamRef compute_stream() const { return compute_; }  ///< forward, backward, update
   /// Upload, lookup and sort of the next batch, concurrently with the compute stream.
   StreamRef prepare_stream() const { return prepare_; }
@@ -53,6 +57,7 @@ class Runtime {
   Device device_;
   RuntimeOptions options_;
   ThreadPool threads_;
+  RowMemory row_memory_;
   Stream compute_, prepare_, exchange_;
   Profiler* profiler_ = nullptr;
   std::unique_ptr<CudaLibraries, DestroyLibraries> libraries_;

@@ -3,12 +3,15 @@
 #include <cstring>
 
 #include "base/platform.h"
+#include "device/buffer.h"
 #include "device/cuda_runtime_calls.h"
 
 namespace hctr {
 
 void copy_bytes(StreamRef stream, void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
+  HCTR_EXPECT(!in_host_part(to, bytes) && !in_host_part(from, bytes), bytes,
+              " bytes of rows in host memory, which ReservedBuffer::read() and write() copy");
   if (stream.device.is_cuda()) {
     if constexpr (kCudaBuild) cuda::copy(stream, to, from, bytes);
   } else {
@@ -18,6 +21,7 @@ void copy_bytes(StreamRef stream, void* to, const void* from, size_t bytes) {
 
 void zero_bytes(StreamRef stream, void* at, size_t bytes) {
   if (bytes == 0) return;
+  HCTR_EXPECT(!in_host_part(at, bytes), bytes, " bytes of rows in host memory, which ReservedBuffer::zero() sets");
   if (stream.device.is_cuda()) {
     if constexpr (kCudaBuild) cuda::zero(stream, at, bytes);
   } else {

@@ -11,7 +11,8 @@
 namespace hctr {
 
 /// Copies bytes in stream order, from and to the host or the stream's device. Host memory must not change until the
-/// copy is complete. The copy is asynchronous only if the host memory is page-locked (HostBuffer).
+/// copy is complete. The copy is asynchronous only if the host memory is page-locked (HostBuffer). Neither end may be
+/// in the host part of a ReservedBuffer.
 void copy_bytes(StreamRef, void* to, const void* from, size_t bytes);
 /// Sets bytes to zero in stream order.
 void zero_bytes(StreamRef, void* at, size_t bytes);

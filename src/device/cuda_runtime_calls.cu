@@ -3,10 +3,13 @@
 #include <cuda.h>
 #include <nvtx3/nvToolsExt.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "device/cuda_check.cuh"
 #include "device/cuda_libraries.cuh"
@@ -242,12 +245,38 @@ void unreserve(void* address, size_t bytes) noexcept {
   driver<decltype(cuMemAddressFree)>("cuMemAddressFree")(reinterpret_cast<CUdeviceptr>(address), bytes);
 }
 
+namespace {
+
+/// Maps physical memory to its addresses for these processors. Frees it if that fails.
+void map_for(void* at, size_t bytes, CUmemGenericAllocationHandle handle, std::span<const CUmemLocation> users) {
+  static const auto map = driver<decltype(cuMemMap)>("cuMemMap");
+  static const auto unmap_range = driver<decltype(cuMemUnmap)>("cuMemUnmap");
+  static const auto set_access = driver<decltype(cuMemSetAccess)>("cuMemSetAccess");
+  static const auto release = driver<decltype(cuMemRelease)>("cuMemRelease");
+  const auto address = reinterpret_cast<CUdeviceptr>(at);
+  const CUresult mapped = map(address, bytes, 0, handle, 0);
+  if (mapped != CUDA_SUCCESS) release(handle);
+  HCTR_CHECK(mapped);
+  std::vector<CUmemAccessDesc> access;
+  for (const CUmemLocation& user : users) {
+    CUmemAccessDesc one{};
+    one.location = user;
+    one.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    access.push_back(one);
+  }
+  const CUresult allowed = set_access(address, bytes, access.data(), access.size());
+  if (allowed != CUDA_SUCCESS) {
+    unmap_range(address, bytes);
+    release(handle);
+  }
+  HCTR_CHECK(allowed);
+}
+
+}  // namespace
+
 uint64_t map_zeroed(int index, void* at, size_t bytes) {
   use(index);
   static const auto create = driver<decltype(cuMemCreate)>("cuMemCreate");
-  static const auto map = driver<decltype(cuMemMap)>("cuMemMap");
-  static const auto set_access = driver<decltype(cuMemSetAccess)>("cuMemSetAccess");
-  static const auto release = driver<decltype(cuMemRelease)>("cuMemRelease");
   const CUmemAllocationProp prop = pinned_on(index);
   CUmemGenericAllocationHandle handle = 0;
   const CUresult created = create(&handle, bytes, &prop, 0);
@@ -255,16 +284,30 @@ uint64_t map_zeroed(int index, void* at, size_t bytes) {
     throw Error(Kind::device, cat("out of memory on GPU ", index, ": ", bytes, " more bytes requested, ",
                                   free_memory(index), " free"));
   HCTR_CHECK(created);
-  const auto address = reinterpret_cast<CUdeviceptr>(at);
-  const CUresult mapped = map(address, bytes, 0, handle, 0);
-  if (mapped != CUDA_SUCCESS) release(handle);
-  HCTR_CHECK(mapped);
-  CUmemAccessDesc access{};
-  access.location = prop.location;
-  access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  HCTR_CHECK(set_access(address, bytes, &access, 1));
+  map_for(at, bytes, handle, {&prop.location, 1});
   HCTR_CHECK(cudaMemset(at, 0, bytes));
   HCTR_CHECK(cudaStreamSynchronize(nullptr));
+  return handle;
+}
+
+uint64_t map_host_zeroed(int index, void* at, size_t bytes) {
+  use(index);
+  static const auto create = driver<decltype(cuMemCreate)>("cuMemCreate");
+  CUmemAllocationProp prop = pinned_on(index);
+  const CUmemLocation gpu = prop.location;
+  int node = 0;  // the memory nearest to the GPU
+  HCTR_CHECK(cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, index));
+  prop.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, std::max(node, 0)};
+  CUmemGenericAllocationHandle handle = 0;
+  const CUresult created = create(&handle, bytes, &prop, 0);
+  if (created != CUDA_SUCCESS)
+    throw Error(Kind::device,
+                cat(bytes, " bytes of page-locked host memory for rows of GPU ", index, " were refused (driver error ",
+                    static_cast<int>(created), created == CUDA_ERROR_OUT_OF_MEMORY ? ", out of memory" : "",
+                    "); \"table_memory\": {\"host\": ...} sets a lower limit"));
+  const CUmemLocation users[] = {gpu, prop.location};
+  map_for(at, bytes, handle, users);
+  std::memset(at, 0, bytes);  // the runtime does not set such memory
   return handle;
 }
 

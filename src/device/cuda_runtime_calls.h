@@ -54,7 +54,8 @@ void destroy_libraries(Runtime::CudaLibraries*) noexcept;
 size_t granularity(int index);
 void* reserve(int index, size_t bytes);
 void unreserve(void* address, size_t bytes) noexcept;
-uint64_t map_zeroed(int index, void* at, size_t bytes);  // returns the handle of the physical allocation
+uint64_t map_zeroed(int index, void* at, size_t bytes);       // returns the handle of the physical allocation
+uint64_t map_host_zeroed(int index, void* at, size_t bytes);  // the same with memory of the host, also for the CPU
 void unmap(void* at, size_t bytes, uint64_t handle) noexcept;
 
 }  // namespace hctr::cuda

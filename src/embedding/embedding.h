@@ -57,6 +57,8 @@ class Embedding {
   /// Rows of all ranks together.
   virtual int64_t rows() = 0;
   virtual std::map<std::string, int64_t> counts() = 0;
+  /// Rows of this rank in host memory, and their bytes there. Not collective. Waits for queued steps.
+  virtual RowStore::HostRows host_rows() { return table().host_rows(); }
   /// Whether keys on any rank have used the shared row, which model files do not hold.
   virtual bool uses_shared_row() { return table().uses_shared_row(); }
   /// The same on every rank, see EmbeddingTable.

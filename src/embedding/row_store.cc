@@ -10,15 +10,6 @@
 namespace hctr {
 namespace {
 
-int64_t bytes_per_row(const TableSpec& spec) {
-  const auto size = [](DType dtype) { return static_cast<int64_t>(size_of(dtype)); };
-  const int64_t numbers =
-      spec.dim * size(spec.storage) + spec.optimizer.states() * spec.state_dim() * size(spec.stored_states());
-  constexpr int64_t kKey = 8 + 4, kMarks = 4 + 1, kEntries = 2 * sizeof(ops::IndexEntry);
-  const int64_t stats_bytes = 4 * (spec.policy.tracks_last_step() + spec.policy.counts_occurrences());
-  return numbers + kMarks + stats_bytes + (spec.direct.empty() ? kKey + kEntries : 0);
-}
-
 /// With eviction, a batch is inserted before rows are removed for it; the shared row is one more.
 int64_t row_capacity_limit(const TableSpec& spec, int64_t batch_keys) {
   if (spec.policy.when_full == WhenFull::error) return std::min(spec.row_limit, kMostRows);
@@ -26,7 +17,14 @@ int64_t row_capacity_limit(const TableSpec& spec, int64_t batch_keys) {
 }
 
 int64_t rows_to_reserve(const Runtime& runtime, const TableSpec& spec, int64_t least, int64_t most) {
-  const int64_t fitting = std::max(free_memory(runtime.device()) / bytes_per_row(spec), least);
+  const RowMemory& budget = runtime.row_memory();
+  const int64_t numbers = number_bytes_of_row(spec), rest = bytes_of_row(spec) - numbers;
+  int64_t rows = free_memory(runtime.device()) / bytes_of_row(spec);
+  if (runtime.device().is_cuda() && budget.has_host() && numbers > 0) {
+    const int64_t more = rows + budget.host_room() / numbers;
+    rows = rest > 0 ? std::min(more, free_memory(runtime.device()) / rest) : more;
+  }
+  const int64_t fitting = std::max(rows, least);
   return std::min({fitting, kMostRows, spec.row_limit > 0 ? most : kMostRows});
 }
 
@@ -37,6 +35,18 @@ int64_t entries_for(int64_t keys) {
 }
 
 }  // namespace
+
+int64_t number_bytes_of_row(const TableSpec& spec) {
+  const auto size = [](DType dtype) { return static_cast<int64_t>(size_of(dtype)); };
+  return spec.dim * size(spec.storage) + spec.optimizer.states() * spec.state_dim() * size(spec.stored_states());
+}
+
+int64_t bytes_of_row(const TableSpec& spec) {
+  const int64_t numbers = number_bytes_of_row(spec);
+  constexpr int64_t kKey = 8 + 4, kMarks = 4 + 1, kEntries = 2 * sizeof(ops::IndexEntry);
+  const int64_t stats_bytes = 4 * (spec.policy.tracks_last_step() + spec.policy.counts_occurrences());
+  return numbers + kMarks + stats_bytes + (spec.direct.empty() ? kKey + kEntries : 0);
+}
 
 RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead)
     : runtime_(runtime),
@@ -50,7 +60,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
       limit_setting_(spec.limit_setting),
       reserved_rows_(keys_.empty()
                          ? rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys, row_capacity_limit_)
-                         : all_rows(bytes_per_row(spec), spec.ranks > 1)),
+                         : all_rows(spec)),
       entries_(runtime.device(),
                std::max(static_cast<size_t>(entries_for(keys_.empty() ? reserved_rows_ + ring_keys() : 0)) *
                             sizeof(ops::IndexEntry),
@@ -99,7 +109,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     allocate_all_rows();
     return;
   }
-  const int64_t plenty = free_memory(runtime.device()) / 4 / bytes_per_row(spec);
+  const int64_t plenty = free_memory(runtime.device()) / 4 / bytes_of_row(spec);
   const int64_t rows = std::min(std::max(ring_keys(), std::min(spec.row_hint, plenty)), most_rows());
   grow_rows(rows);
   grow_index(std::max(rows, ring_keys()));
@@ -130,21 +140,23 @@ void RowStore::set_steps_before(int64_t steps) {
 }
 
 template <class T>
-T* RowStore::add_column(std::string name, std::string_view type, bool wanted, int64_t elements_per_row) {
+T* RowStore::add_column(std::string name, std::string_view type, bool wanted, int64_t elements_per_row, bool numbers) {
   if (!wanted || elements_per_row == 0) return nullptr;
   const int64_t bytes = elements_per_row * static_cast<int64_t>(sizeof(T));
-  columns_.push_back({.memory = ReservedBuffer(runtime_.device(), static_cast<size_t>((reserved_rows_ + 1) * bytes)),
+  columns_.push_back({.memory = ReservedBuffer(runtime_.device(), static_cast<size_t>((reserved_rows_ + 1) * bytes),
+                                               numbers ? &runtime_.row_memory() : nullptr),
                       .bytes_per_row = bytes,
                       .name = std::move(name),
                       .type = std::string(type),
-                      .elements_per_row = elements_per_row});
+                      .elements_per_row = elements_per_row,
+                      .numbers = numbers});
   return reinterpret_cast<T*>(columns_.back().memory.data());
 }
 
 ops::RowMemory RowStore::add_numbers(std::string name, DType dtype, int64_t elements_per_row) {
   const std::string_view type = name_of(dtype);
-  if (size_of(dtype) == 2) return {add_column<uint16_t>(std::move(name), type, true, elements_per_row), dtype};
-  return {add_column<float>(std::move(name), type, true, elements_per_row), dtype};
+  if (size_of(dtype) == 2) return {add_column<uint16_t>(std::move(name), type, true, elements_per_row, true), dtype};
+  return {add_column<float>(std::move(name), type, true, elements_per_row, true), dtype};
 }
 
 int RowStore::row_bits() const { return std::bit_width(static_cast<uint64_t>(most_rows())); }
@@ -193,7 +205,10 @@ int64_t RowStore::reserve_memory() {
     now = wait_for_all();
     if (!rows_may_leave() && row_limit_ > 0 && now.rows > most_kept()) return at_most;  // reserve_rows() refuses them
     const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_capacity_limit_ : kMostRows);
-    const int64_t ample = std::min(std::max(now.rows + ring_keys(), capacity_ + capacity_ / 2), most_rows());
+    int64_t ample = std::min(std::max(now.rows + ring_keys(), capacity_ + capacity_ / 2), most_rows());
+    // Host memory is slow to get: rows that may never come take little of it.
+    if (ample > capacity_ && rows_on_device(ample) < ample)
+      ample = std::min(ample, std::max(now.rows + ring_keys(), capacity_ + capacity_ / 8));
     // Keys that get no row need entries too, until the limit is detected.
     if (now.rows + ring_keys() > capacity_) grow(needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
     grow(now.rows + batch_keys_, now.rows + ring_keys(), keys_in(entry_count_),
@@ -234,11 +249,84 @@ void RowStore::grow_rows(int64_t rows) {
   if (rows > reserved_rows_)
     throw Error(Kind::device, cat(rows, " rows are needed and the memory of ", to_string(runtime_.device()), " holds ",
                                   reserved_rows_));
-  for (Column& column : columns_) column.memory.grow(static_cast<size_t>((rows + 1) * column.bytes_per_row));
+  for (Column& column : columns_)
+    if (!column.numbers) column.memory.grow(column.bytes_to(rows));
   if (policy_.removes_rows())
     entries_.grow(ops::removal_bytes(runtime_.device(), rows));  // removal works in the memory of the index
+  const int64_t on_device = rows_on_device(rows);
+  check_host_room(rows, on_device);
+  for (Column& column : columns_) {
+    if (!column.numbers) continue;
+    if (on_device == rows) {
+      column.memory.grow(column.bytes_to(rows));
+      continue;
+    }
+    const size_t granularity = column.memory.granularity(),
+                 border = column.bytes_to(on_device) / granularity * granularity;
+    if (border > column.memory.bytes()) column.memory.grow(border);
+    column.memory.grow_on_host(column.bytes_to(rows));
+  }
   capacity_ = rows;
   set_in_state(offsetof(ops::IndexState, row_capacity), static_cast<uint32_t>(rows));
+}
+
+int64_t RowStore::rows_on_device(int64_t rows) const {
+  int64_t room = runtime_.row_memory().device_room();
+  if (!runtime_.row_memory().has_host()) return rows;
+  for (const Column& column : columns_)
+    if (column.numbers && column.memory.bytes() > column.memory.device_bytes()) return std::min(rows, capacity_);
+  // The index that these rows will need comes before them.
+  const int64_t index = keys_.empty()
+                            ? entries_for(rows + ring_keys()) * static_cast<int64_t>(sizeof(ops::IndexEntry)) -
+                                  static_cast<int64_t>(entries_.bytes())
+                            : 0;
+  if (!runtime_.row_memory().limits().device) room -= std::max<int64_t>(0, index);
+  const auto bytes_more = [&](int64_t up_to) {
+    int64_t sum = 0;
+    for (const Column& column : columns_) {
+      if (!column.numbers) continue;
+      const size_t granularity = column.memory.granularity(),
+                   wanted = (column.bytes_to(up_to) + granularity - 1) / granularity * granularity;
+      sum += static_cast<int64_t>(wanted - std::min(wanted, column.memory.device_bytes()));
+    }
+    return sum;
+  };
+  int64_t fits = std::min(rows, capacity_), beyond = rows + 1;  // by halves
+  while (beyond - fits > 1) {
+    const int64_t middle = fits + (beyond - fits) / 2;
+    (bytes_more(middle) <= room ? fits : beyond) = middle;
+  }
+  return fits;
+}
+
+void RowStore::check_host_room(int64_t rows, int64_t on_device) const {
+  if (on_device >= rows) return;
+  const RowMemory& budget = runtime_.row_memory();
+  int64_t more = 0;
+  for (const Column& column : columns_) {
+    if (!column.numbers) continue;
+    const size_t granularity = column.memory.granularity(),
+                 border = std::max(column.memory.bytes(), column.bytes_to(on_device) / granularity * granularity),
+                 wanted = (column.bytes_to(rows) + granularity - 1) / granularity * granularity;
+    more += static_cast<int64_t>(wanted - std::min(wanted, border));
+  }
+  if (more <= budget.host_room()) return;
+  throw Error(Kind::device,
+              cat(label_, ": ", rows, " rows need ", more, " bytes more in host memory, and ", budget.host_room(),
+                  " of ", budget.limits().host, " are left; ", budget.limits().host_setting, " must be at least ",
+                  budget.limits().host - budget.host_room() + more, " bytes for each rank, or \"gpu\" larger"));
+}
+
+RowStore::HostRows RowStore::host_rows(int64_t rows) const {
+  HostRows on_host;
+  for (const Column& column : columns_) {
+    const auto device = static_cast<int64_t>(column.memory.device_bytes());
+    if (static_cast<int64_t>(column.bytes_to(rows)) <= device || column.memory.bytes() == column.memory.device_bytes())
+      continue;
+    on_host.bytes += static_cast<int64_t>(column.bytes_to(rows)) - device;
+    on_host.rows = std::max(on_host.rows, std::min(rows, rows - device / column.bytes_per_row + 1));
+  }
+  return on_host;
 }
 
 void RowStore::grow_index(int64_t keys) {

@@ -99,6 +99,11 @@ class RowStore {
   void load_shared_row(const StateReader&);
 
   int64_t capacity() const { return capacity_; }
+  /// Rows 1 to `rows` of which some numbers lie in host memory, and the bytes of these numbers there.
+  struct HostRows {
+    int64_t rows = 0, bytes = 0;
+  };
+  HostRows host_rows(int64_t rows) const;
   /// Every row number is below 2^row_bits(), now and later.
   int row_bits() const;
 
@@ -111,14 +116,16 @@ class RowStore {
     int64_t bytes_per_row;
     std::string name, type;  // in checkpoints
     int64_t elements_per_row;
+    bool numbers;  // may lie in host memory
     std::vector<int64_t> shape(int64_t rows) const { return {rows, elements_per_row}; }
     std::byte* row(int64_t number) const { return memory.data() + number * bytes_per_row; }
+    size_t bytes_to(int64_t rows) const { return static_cast<size_t>((rows + 1) * bytes_per_row); }
   };
   template <class T>
-  T* add_column(std::string name, std::string_view type, bool wanted, int64_t elements_per_row);
+  T* add_column(std::string name, std::string_view type, bool wanted, int64_t elements_per_row, bool numbers = false);
   ops::RowMemory add_numbers(std::string name, DType, int64_t elements_per_row);
   /// The rows of a table without an index. Errors: Error(device) when memory for them is short.
-  int64_t all_rows(int64_t bytes_per_row, bool one_of_several) const;
+  int64_t all_rows(const TableSpec&) const;
   /// Allocates all rows, with initial values.
   void allocate_all_rows();
   void add_shared_row(const TableSpec&);
@@ -141,6 +148,13 @@ class RowStore {
   /// Calls grow_to with `ample`, or with `needed` if memory is too short for that. Does nothing if `have` is enough.
   void grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to);
   void grow_rows(int64_t rows);
+  /// The most rows, of `rows`, whose numbers can be on the device beyond those that are.
+  int64_t rows_on_device(int64_t rows) const;
+  /// Errors: Error(device) when the host may not hold the numbers of the rows beyond these, naming the least.
+  void check_host_room(int64_t rows, int64_t on_device) const;
+  /// Saves and loads rows 1 to `rows` of a column.
+  static void save_column(StateWriter&, const Column&, int64_t rows);
+  void load_column(const StateReader&, Column&, int64_t rows);
   /// Grows the index and reinserts every row.
   void grow_index(int64_t keys);
   template <class T>

@@ -73,8 +73,8 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   for (Column& column : columns_) {
     ops::move_rows(ctx, moves, column.memory.data(), column.bytes_per_row);
     // Freed rows are zeroed, since rows that are assigned later expect new memory.
-    zero_bytes(ctx.stream(), column.memory.data() + (moves.rows + 1) * column.bytes_per_row,
-               static_cast<size_t>((rows - moves.rows) * column.bytes_per_row));
+    column.memory.zero(ctx.stream(), column.bytes_to(moves.rows),
+                       static_cast<size_t>((rows - moves.rows) * column.bytes_per_row));
   }
   ops::follow_moves(ctx, moves, memory.fates, batch.rows, batch.count, batch.instead, batch.replaced);
 

@@ -15,7 +15,22 @@ void RowStore::save_state(StateWriter& to) {
               now.ready, " are ready");
   to.number("rows", now.rows);
   to.number("first_row", index_.first_row);
-  for (const Column& column : columns_) to.array(column.name, column.type, column.shape(now.rows), column.row(1));
+  for (const Column& column : columns_) save_column(to, column, now.rows);
+}
+
+void RowStore::save_column(StateWriter& to, const Column& column, int64_t rows) {
+  to.array(column.name, column.type, column.shape(rows),
+           [&](StreamRef stream, int64_t first, std::span<std::byte> piece) {
+             column.memory.read(stream, static_cast<size_t>(column.bytes_per_row + first), piece.data(), piece.size());
+           });
+}
+
+void RowStore::load_column(const StateReader& from, Column& column, int64_t rows) {
+  from.array(column.name, column.type, column.shape(rows),
+             [&](StreamRef stream, int64_t first, std::span<const std::byte> piece) {
+               column.memory.write(stream, static_cast<size_t>(column.bytes_per_row + first), piece.data(),
+                                   piece.size());
+             });
 }
 
 void RowStore::load_state(const StateReader& from) {
@@ -34,7 +49,7 @@ void RowStore::load_state(const StateReader& from) {
                });
     now = state();
   }
-  for (const Column& column : columns_) from.array(column.name, column.type, column.shape(rows), column.row(1));
+  for (Column& column : columns_) load_column(from, column, rows);
   now.rows = now.ready = now.finished = static_cast<uint32_t>(rows);
   const StreamRef stream = runtime_.compute_stream();
   copy_bytes(stream, state_.data(), &now, sizeof now);
@@ -51,10 +66,10 @@ void RowStore::load_state(const StateReader& from) {
 void RowStore::load_shared_row(const StateReader& from) {
   HCTR_EXPECT(shared_rows() == 1, label_, " has no shared row");
   wait_for_all();
-  for (const Column& column : columns_) {
+  for (Column& column : columns_) {
     std::vector<std::byte> row(static_cast<size_t>(column.bytes_per_row));
     from.read(from.at(column.name), 0, row);
-    copy_bytes(runtime_.compute_stream(), column.row(1), row.data(), row.size());
+    column.memory.write(runtime_.compute_stream(), row.size(), row.data(), row.size());  // row 1
     runtime_.compute_stream().synchronize();
   }
 }

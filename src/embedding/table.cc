@@ -176,6 +176,8 @@ void EmbeddingTable::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y)
   pool(ctx, find(ctx, keys, offsets), nullptr, y);
 }
 
+RowStore::HostRows EmbeddingTable::host_rows() { return store_.host_rows(rows()); }
+
 int64_t EmbeddingTable::rows() { return store_.finished_rows(); }
 
 }  // namespace hctr

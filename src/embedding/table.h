@@ -106,6 +106,8 @@ class EmbeddingTable {
   const TableSpec& spec() const { return spec_; }
   /// Rows as of the last finished step. Waits for queued steps.
   int64_t rows();
+  /// Rows of finished steps that are in host memory, at least in part, and their bytes there. Waits for queued steps.
+  RowStore::HostRows host_rows();
   /// Counts of evicted, expired and refused rows and keys, by the names of summary.json; empty without a policy. Waits
   /// for queued steps.
   std::map<std::string, int64_t> counts();

@@ -71,4 +71,9 @@ struct TableSpec {
   DType stored_states() const { return optimizer.row_wise ? DType::f32 : state_storage; }
 };
 
+/// Bytes of the vector and the optimizer states of a row: what may be in host memory. And of all that a row takes, with
+/// its key, marks, access statistics and entries of the index.
+int64_t number_bytes_of_row(const TableSpec&);
+int64_t bytes_of_row(const TableSpec&);
+
 }  // namespace hctr

@@ -252,6 +252,12 @@ std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() cons
   std::map<std::string, std::map<std::string, int64_t>> counts;
   for (const auto& table : tables_)
     if (table->spec().policy.any()) counts[table->spec().name] = table->counts();
+  for (const auto& table : tables_) {
+    const RowStore::HostRows on_host = table->host_rows();
+    if (on_host.bytes == 0) continue;
+    counts[table->spec().name]["rows_in_host_memory"] = on_host.rows;
+    counts[table->spec().name]["bytes_in_host_memory"] = on_host.bytes;
+  }
   return counts;
 }
 

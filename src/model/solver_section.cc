@@ -288,6 +288,8 @@ Schema<SolverSection> solver_schema() {
            "the plan.json of an earlier run on as many ranks, which says where rows are. Left out: a plan is made at "
            "the "
            "start and written to the run folder")
+      .part("table_memory", &S::table_memory, table_memory_schema(),
+            "the memory that rows of tables may take on a GPU and, when it is full, on its host", false)
       .ignored("all_reduce_algo", "the program chooses how gradients are summed")
       .ignored("plan_file", "the program makes its own plan, which \"placement_file\" can load")
       .ignored("device_layout", "the order of ranks is that of \"gpu\"")

@@ -15,6 +15,7 @@
 #include "model/metric_words.h"
 #include "model/precision.h"
 #include "model/pretrained.h"
+#include "model/table_memory.h"
 
 namespace hctr {
 
@@ -115,6 +116,7 @@ struct SolverSection {
   std::optional<double> scaler, auc_threshold;
   std::optional<PlacementRule> placement;  // of embeddings without a placement of their own
   std::string placement_file;
+  TableMemory table_memory;
 
   /// The type in which ranks exchange embedding vectors, unless an embedding has its own.
   DType exchange() const { return exchange_precision.value_or(mixed_precision.activations); }

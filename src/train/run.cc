@@ -27,7 +27,8 @@ Run::Run(const TrainOptions& options, const Config& config, Device device, int t
                         .seed = config.solver.seed.value,
                         .tf32 = config.solver.enable_tf32_compute,
                         .tf32x3 = config.solver.tf32x3(),
-                        .sync_launches = options.sync_launches}),
+                        .sync_launches = options.sync_launches,
+                        .row_memory = row_memory_limits(config.solver.table_memory, device, comm)}),
       layout_(batch_shape(config.data, rows_per_rank(config.solver.batchsize, comm))),
       eval_layout_(batch_shape(config.data, rows_per_rank(config.solver.eval_batch(), comm))),
       from_(from),
@@ -209,7 +210,26 @@ void Run::display(double rate) {
   trainer_->start_loss_sum();
   check_finite(loss);
   report_skipped();
-  report_->tables(now_.iterations, model_.table_counts());
+  const auto counts = model_.table_counts();
+  report_host_rows(counts);
+  report_->tables(now_.iterations, counts);
+}
+
+void Run::report_host_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts) {
+  int64_t rows = 0, bytes = 0;
+  for (const auto& [name, of_table] : counts)
+    if (const auto found = of_table.find("rows_in_host_memory"); found != of_table.end()) {
+      rows += found->second;
+      bytes += of_table.at("bytes_in_host_memory");
+    }
+  if (bytes == 0 || bytes == host_row_bytes_) return;
+  const std::string gib = formatted("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
+  if (host_row_bytes_ == 0)
+    report_->event(cat(runtime_.device().is_cuda() ? "The GPU has no more memory for rows"
+                                                   : "The rows exceed \"gpu\" of \"table_memory\"",
+                       ": new rows go to memory of the host, where steps read them more slowly."));
+  report_->event(cat(rows, " rows in host memory (", gib, ")"));
+  host_row_bytes_ = bytes;
 }
 
 void Run::evaluate() {

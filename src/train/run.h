@@ -54,6 +54,8 @@ class Run {
   double last_loss() { return trained_ ? trainer_->finish_and_read_loss() : now_.loss; }
   /// Reports trained rows that the classic model files cannot hold.
   void report_unsaved();
+  /// Says how many rows are in host memory, and once that it has begun.
+  void report_host_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts);
   /// Reports the steps skipped for fp16 overflow since the last display.
   void report_skipped();
   /// The largest of any rank's.
@@ -118,6 +120,7 @@ class Run {
   RunProgress now_;
   bool stopping_ = false, trained_ = false;  // trained_: since this process began
   bool diverged_ = false;
+  int64_t host_row_bytes_ = 0;                     // as reported last
   int64_t most_not_finite_ = 0;                    // steps in a row whose loss may be NaN or infinite
   std::optional<int64_t> metrics_bytes_;           // at the end, before the last line
   std::optional<ReaderPosition> left_evaluation_;  // where an evaluation began that a stop has cut short

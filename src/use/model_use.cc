@@ -20,7 +20,8 @@ void run_rank(const Config& config, const SavedModel& saved, Device device, int 
                            .seed = config.solver.seed.value,
                            .tf32 = config.solver.enable_tf32_compute,
                            .tf32x3 = config.solver.tf32x3(),
-                           .sync_launches = sync_launches});
+                           .sync_launches = sync_launches,
+                           .row_memory = row_memory_limits(config.solver.table_memory, device, comm)});
   const int64_t rows = (config.solver.eval_batch() + comm.size() - 1) / comm.size();
   const BatchLayout layout(batch_shape(config.data, rows));
   // Nothing is trained: training batches of one row in a ring of one buffer.

@@ -103,6 +103,65 @@ TEST(ReservedBuffer, RefusesToGrowBeyondItsAddresses) {
   }
 }
 
+TEST(ReservedBuffer, GoesOnInHostMemoryAtTheSameAddresses) {
+  for (const Device device : devices()) {
+    SCOPED_TRACE(to_string(device));
+    RowMemory budget(device, {});
+    const StreamRef stream = runtime_of(device).compute_stream();
+    {
+      ReservedBuffer range(device, size_t{64} << 20, &budget);
+      const size_t granule = range.granularity();
+      range.grow(1);
+      range.grow_on_host(granule + 1);
+      EXPECT_EQ(range.device_bytes(), granule);
+      EXPECT_EQ(range.bytes(), 2 * granule);
+      EXPECT_EQ(budget.device_bytes(), static_cast<int64_t>(granule));
+      EXPECT_EQ(budget.host_bytes(), static_cast<int64_t>(granule));
+      std::vector<unsigned char> all(2 * granule, 1), pattern(granule);
+      range.read(stream, 0, all.data(), all.size());
+      stream.synchronize();
+      EXPECT_EQ(all, std::vector<unsigned char>(2 * granule)) << "new memory is zero";
+      for (size_t i = 0; i < pattern.size(); ++i) pattern[i] = static_cast<unsigned char>(i * 7 + 1);
+      const size_t first = granule / 2 + 3;  // across the border
+      range.write(stream, first, pattern.data(), pattern.size());
+      range.grow_on_host(3 * granule);
+      std::vector<unsigned char> back(granule);
+      range.read(stream, first, back.data(), back.size());
+      stream.synchronize();
+      EXPECT_EQ(back, pattern);
+      range.zero(stream, granule - 5, 10);
+      range.read(stream, granule - 6, back.data(), 12);
+      stream.synchronize();
+      for (size_t i = 0; i < 12; ++i) EXPECT_EQ(back[i], i > 0 && i < 11 ? 0 : pattern[granule - 6 - first + i]) << i;
+    }
+    EXPECT_EQ(budget.device_bytes(), 0);
+    EXPECT_EQ(budget.host_bytes(), 0);
+  }
+}
+
+TEST(ReservedBuffer, LetsNoPlainCopyReachItsHostPart) {
+  for (const Device device : devices()) {
+    ReservedBuffer range(device, size_t{64} << 20);
+    const StreamRef stream = runtime_of(device).compute_stream();
+    range.grow(1);
+    const size_t border = range.bytes();
+    range.grow_on_host(border + 1);
+    std::byte bytes[2];
+    copy_bytes(stream, bytes, range.data() + border - 2, 2);
+    for (const size_t first : {border - 1, border, range.bytes() - 2}) {
+      std::byte* const at = range.data() + first;
+      EXPECT_NE(message_of(Kind::bug, [&] { copy_bytes(stream, bytes, at, 2); }).find("in host memory"),
+                std::string::npos);
+      EXPECT_NE(message_of(Kind::bug, [&] { copy_bytes(stream, at, bytes, 2); }).find("in host memory"),
+                std::string::npos);
+      EXPECT_NE(message_of(Kind::bug, [&] { zero_bytes(stream, at, 2); }).find("in host memory"), std::string::npos);
+    }
+    std::byte* const data = range.data();
+    range.release();
+    EXPECT_FALSE(in_host_part(data, border + 1));
+  }
+}
+
 TEST(ReservedBuffer, MovesItsMemory) {
   ReservedBuffer range(kCpu, 1 << 20);
   range.grow(10);

@@ -61,8 +61,8 @@ struct DeviceArray {
 class TableRig {
  public:
   TableRig(Device device, TableSpec spec, int threads = 1, int ring = 2, bool record = true,
-           DType activations = DType::f32)
-      : runtime(device, {.threads = threads, .seed = 7}),
+           DType activations = DType::f32, const RowMemoryLimits& row_memory = {})
+      : runtime(device, {.threads = threads, .seed = 7, .row_memory = row_memory}),
         table(std::make_unique<EmbeddingTable>(runtime, spec, ring)),
         ring_(ring),
         record_(record) {

@@ -1,0 +1,49 @@
+// How much memory the rows of tables may take: on a device, and once that is full in memory of its host.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "device/device.h"
+
+namespace hctr {
+
+/// Bytes of one rank. The default: all that the device has free, and none on the host.
+struct RowMemoryLimits {
+  std::optional<int64_t> device;  ///< most on the device; none: what is free there, but for the reserve
+  int64_t reserve = 0;            ///< without `device`: stays free on the device
+  int64_t host = 0;               ///< most in memory of the host
+  std::string host_setting;       ///< the setting that gives it, for messages; empty: none, rows stay on the device
+};
+
+/// The budget that the tables of a rank share. Who asks first gets first; numbers do not depend on it. For the thread
+/// of its rank.
+class RowMemory {
+ public:
+  RowMemory(Device device, RowMemoryLimits limits) : device_(device), limits_(std::move(limits)) {}
+
+  /// Bytes that rows may take on the device beyond those that they have; the largest number where nothing limits them
+  /// but the device itself. 0 where no more than the reserve is free.
+  int64_t device_room() const;
+  /// Likewise on the host.
+  int64_t host_room() const { return limits_.host - host_bytes_; }
+  /// Whether rows may be in host memory at all.
+  bool has_host() const { return limits_.host > 0; }
+
+  /// What tables have taken.
+  int64_t device_bytes() const { return device_bytes_; }
+  int64_t host_bytes() const { return host_bytes_; }
+  const RowMemoryLimits& limits() const { return limits_; }
+
+  // Called by ReservedBuffer; negative numbers give back.
+  void take_device(int64_t bytes) { device_bytes_ += bytes; }
+  void take_host(int64_t bytes) { host_bytes_ += bytes; }
+
+ private:
+  Device device_;
+  RowMemoryLimits limits_;
+  int64_t device_bytes_ = 0, host_bytes_ = 0;
+};
+
+}  // namespace hctr

@@ -1,0 +1,139 @@
+#include "model/table_memory.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <limits>
+
+#include "base/host_name.h"
+
+namespace hctr {
+namespace {
+
+constexpr double kHostShare = 0.8;  // of the free memory of the host, for all ranks there, where it says "auto"
+constexpr const char* kHostWord = "\"host\" of \"table_memory\"";
+
+/// The number in the first line of a file, or of the line that begins with `name`; the largest number without it.
+int64_t number_in(const std::string& path, const std::string& name = "") {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with(name)) continue;
+    const char* begin = line.data() + name.size();
+    int64_t number = 0;
+    if (std::from_chars(begin, line.data() + line.size(), number).ec == std::errc()) return number;
+    break;
+  }
+  return std::numeric_limits<int64_t>::max();
+}
+
+int64_t left_of_cgroup(const std::string& folder, const char* limit, const char* used) {
+  const int64_t most = number_in(folder + limit), now = number_in(folder + used);
+  if (most == std::numeric_limits<int64_t>::max() || now == std::numeric_limits<int64_t>::max()) return most;
+  int64_t cached = number_in(folder + "memory.stat", "inactive_file ");  // given back where memory is short
+  if (cached == std::numeric_limits<int64_t>::max()) cached = 0;
+  return std::max<int64_t>(0, most - std::max<int64_t>(0, now - cached));
+}
+
+/// The bytes of "20GB", "1.5 GiB"; none: it is no such text.
+std::optional<int64_t> bytes_of(const std::string& text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || !(number >= 0)) return std::nullopt;
+  std::string unit(end, text.data() + text.size());
+  std::erase(unit, ' ');
+  std::transform(unit.begin(), unit.end(), unit.begin(), [](unsigned char c) { return std::toupper(c); });
+  static constexpr const char* kPrefixes = "KMGT";
+  double factor = 1;
+  if (unit.size() == 2 || (unit.size() == 3 && unit[1] == 'I')) {
+    const char* prefix = std::char_traits<char>::find(kPrefixes, 4, unit[0]);
+    if (!prefix || unit.back() != 'B') return std::nullopt;
+    factor = std::pow(unit.size() == 2 ? 1000.0 : 1024.0, static_cast<double>(prefix - kPrefixes + 1));
+  } else if (unit != "B") {
+    return std::nullopt;
+  }
+  if (number * factor > 1e18) return std::nullopt;
+  return static_cast<int64_t>(number * factor);
+}
+
+}  // namespace
+
+int64_t MemorySize::of(int64_t free, double automatic_share) const {
+  if (kind == Kind::bytes) return bytes;
+  return static_cast<int64_t>(static_cast<double>(free) * (kind == Kind::share ? share : automatic_share));
+}
+
+std::string read_value(const Json& value, const Range&, MemorySize& out) {
+  const std::string expected =
+      "\"auto\", a number of bytes such as \"20GB\" or \"512MiB\", or a share of what is free "
+      "above 0 and up to 1";
+  if (const std::string* text = unwrapped(value).string()) {
+    if (*text == "auto") {
+      out = {};
+      return "";
+    }
+    const auto bytes = bytes_of(*text);
+    if (!bytes) return expected;
+    out = {MemorySize::Kind::bytes, *bytes, 0, *text};
+    return "";
+  }
+  double share = 0;
+  if (!read_value(value, between(0, 1), share).empty() || !(share > 0 && share <= 1)) return expected;
+  out = {MemorySize::Kind::share, 0, share, ""};
+  return "";
+}
+
+Json to_json(const MemorySize& size) {
+  if (size.kind == MemorySize::Kind::share) return size.share;
+  return size.kind == MemorySize::Kind::bytes ? size.text : std::string("auto");
+}
+
+Schema<TableMemory> table_memory_schema() {
+  using T = TableMemory;
+  constexpr const char* kNoDisk = "rows are kept in memory of GPUs and of their hosts; there is no tier on a disk";
+  return Schema<T>("table_memory")
+      .opt(
+          "gpu", &T::gpu,
+          "most that the rows of all tables of a rank, with their optimizer states, take on its GPU; \"auto\": what is "
+          "free, but for a thirty-second of the GPU's memory and 512 MiB")
+      .opt("host", &T::host,
+           "most that rows take in page-locked memory of the host, of all its ranks together, once their GPUs have no "
+           "more; \"auto\": 0.8 of what is free when the run starts")
+      .refused("disk", kNoDisk)
+      .refused("disk_limit", kNoDisk)
+      .closed();
+}
+
+int64_t usable_host_memory() {
+  return std::min({free_memory(Device{}), left_of_cgroup("/sys/fs/cgroup/", "memory.max", "memory.current"),
+                   left_of_cgroup("/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes")});
+}
+
+RowMemoryLimits row_memory_limits(const TableMemory& given, Device device, int64_t ranks_of_host) {
+  RowMemoryLimits limits;
+  constexpr MemorySize::Kind kAuto = MemorySize::Kind::automatic;
+  const bool stated = given.gpu.kind != kAuto || given.host.kind != kAuto;
+  if (!device.is_cuda() && !stated) return limits;
+  limits.host = given.host.of(usable_host_memory(), kHostShare) / std::max<int64_t>(1, ranks_of_host);
+  limits.host_setting = kHostWord;
+  if (given.gpu.kind != kAuto)
+    limits.device = given.gpu.of(free_memory(device), 1);
+  else if (device.is_cuda())
+    limits.reserve = (free_memory(device) + used_memory(device)) / 32 + (int64_t{512} << 20);
+  else
+    limits.device = 0;  // the CPU has no other memory
+  return limits;
+}
+
+RowMemoryLimits row_memory_limits(const TableMemory& given, Device device, Communicator& comm) {
+  std::string all;
+  for (const std::string& host : comm.gather(host_name(), 0)) all += host + "\n";
+  all = comm.broadcast(all, 0);
+  const std::string mine = host_name() + "\n";
+  int64_t ranks = 0;
+  for (size_t at = 0; at < all.size(); at = all.find('\n', at) + 1) ranks += all.compare(at, mine.size(), mine) == 0;
+  return row_memory_limits(given, device, ranks);
+}
+
+}  // namespace hctr

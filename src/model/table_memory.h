@@ -1,0 +1,44 @@
+// The solver's "table_memory" object: how much memory the rows of tables may take, on a GPU and on its host.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "comm/communicator.h"
+#include "config/schema.h"
+#include "device/row_memory.h"
+
+namespace hctr {
+
+/// "auto", a number of bytes such as "20GB", or a share of what is free, such as 0.7.
+struct MemorySize {
+  enum class Kind { automatic, bytes, share };
+  Kind kind = Kind::automatic;
+  int64_t bytes = 0;
+  double share = 0;
+  std::string text;  ///< of bytes, as given
+  /// Bytes of a memory of which `free` are free; `automatic_share` of them where the size is "auto".
+  int64_t of(int64_t free, double automatic_share) const;
+};
+std::string read_value(const Json& value, const Range&, MemorySize& out);
+Json to_json(const MemorySize&);
+template <>
+struct TypeWord<MemorySize> {
+  static std::string text() { return "\"auto\", bytes such as \"20GB\", or a share such as 0.7"; }
+};
+
+struct TableMemory {
+  MemorySize gpu, host;
+};
+Schema<TableMemory> table_memory_schema();
+
+/// Free memory of this machine that this process may use: no more than the limits of its cgroups leave.
+int64_t usable_host_memory();
+
+/// The budget of one of `ranks_of_host` ranks that share the memory of a machine. On the CPU, where both memories are
+/// one, there is a budget only where the config states one. Errors: Error(device).
+RowMemoryLimits row_memory_limits(const TableMemory&, Device, int64_t ranks_of_host);
+/// Collective: counts the ranks of each host.
+RowMemoryLimits row_memory_limits(const TableMemory&, Device, Communicator&);
+
+}  // namespace hctr
