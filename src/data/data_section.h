@@ -147,6 +147,7 @@ struct DataSection {
   bool float_label_dense = false;
   std::optional<int64_t> num_workers;
   int64_t shuffle = 0;
+  double negative_sampling = 1;                ///< the share of the training samples with label 0 that is kept
   std::optional<BadRecordPolicy> bad_records;  ///< none: the format decides
   std::optional<int64_t> max_bad_records;
   CachedBatches cache_eval_data;

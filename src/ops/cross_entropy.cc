@@ -108,7 +108,7 @@ void sum_terms(Context& ctx, const Terms& terms, Tensor loss, Tensor probability
       for (int64_t j = 0; j < terms.per_row(); ++j) {
         const CrossEntropyTerm<A> term = terms(b, j);
         p.row(b)[j] = term.probability();
-        if (term.has_label) of_row += static_cast<double>(term.loss());
+        if (term.has_label) of_row += static_cast<double>(term.sampled(state.log_negative_share).loss());
       }
       if (b < state.valid_samples) sum += of_row;
     }
@@ -132,7 +132,7 @@ void write_gradients(Context& ctx, const Terms& terms, float weight, Tensor d_lo
       for (int64_t j = 0; j < terms.per_row(); ++j) {
         const CrossEntropyTerm<A> term = terms(b, j);
         const bool counts = b < state.valid_samples && term.has_label;
-        terms.write_gradient(dz.row(b), j, counts ? term.gradient(factor) : A(0));
+        terms.write_gradient(dz.row(b), j, counts ? term.sampled(state.log_negative_share).gradient(factor) : A(0));
       }
   });
 }

@@ -22,16 +22,17 @@ struct LabelWeights {
 
 /// The sum of the terms first, first + step, ... of a batch, with their probabilities written.
 template <class Terms>
-__device__ inline double sum_terms(const Terms& terms, int64_t first, int64_t end, int64_t step, int64_t valid,
+__device__ inline double sum_terms(const StepState* state, const Terms& terms, int64_t first, int64_t end, int64_t step,
                                    View<float, 2>& probability) {
-  const int64_t rows = probability.size(0), per_row = terms.per_row();
+  const int64_t rows = probability.size(0), per_row = terms.per_row(), valid = state->valid_samples;
+  const float log_negative_share = state->log_negative_share;
   double sum = 0;
 #pragma unroll 4
   for (int64_t i = first; i < end; i += step) {
     const cuda::Chunk at = cuda::chunk_at(i, rows, per_row, 1);
     const CrossEntropyTerm<float> term = terms(at.row, at.column);
     probability.row(at.row)[at.column] = term.probability();
-    if (at.row < valid && term.has_label) sum += static_cast<double>(term.loss());
+    if (at.row < valid && term.has_label) sum += static_cast<double>(term.sampled(log_negative_share).loss());
   }
   return sum;
 }
@@ -45,8 +46,8 @@ __device__ inline void write_loss(const StepState* state, double sum, double fac
 template <class Terms>
 __global__ void cross_entropy_kernel(const StepState* state, const __grid_constant__ Terms terms, double factor,
                                      bool adds, float* loss, View<float, 2> probability) {
-  const double sum = cuda::block_sum<kLossThreads>(sum_terms(terms, threadIdx.x, probability.size(0) * terms.per_row(),
-                                                             kLossThreads, state->valid_samples, probability));
+  const double sum = cuda::block_sum<kLossThreads>(
+      sum_terms(state, terms, threadIdx.x, probability.size(0) * terms.per_row(), kLossThreads, probability));
   if (threadIdx.x == 0) write_loss(state, sum, factor, adds, loss);
 }
 
@@ -59,8 +60,8 @@ __global__ void __launch_bounds__(kPartThreads)
     cross_entropy_parts_kernel(const StepState* state, const __grid_constant__ Terms terms, double* parts,
                                View<float, 2> probability) {
   const int64_t begin = blockIdx.x * kPartTerms, end = min(begin + kPartTerms, probability.size(0) * terms.per_row());
-  const double sum = cuda::block_sum<kPartThreads>(
-      sum_terms(terms, begin + threadIdx.x, end, kPartThreads, state->valid_samples, probability));
+  const double sum =
+      cuda::block_sum<kPartThreads>(sum_terms(state, terms, begin + threadIdx.x, end, kPartThreads, probability));
   if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
 
@@ -78,11 +79,12 @@ __global__ void cross_entropy_backward_kernel(const StepState* state, const __gr
                                               View<T, 2> d_logits) {
   const int64_t rows = d_logits.size(0), per_row = terms.per_row(), valid = state->valid_samples;
   const float factor = weight * state->loss_scale * inverse_count<float>(state->global_samples);
+  const float log_negative_share = state->log_negative_share;
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
     const cuda::Chunk at = cuda::chunk_at(i, rows, per_row, 1);
     const CrossEntropyTerm<float> term = terms(at.row, at.column);
     terms.write_gradient(d_logits.row(at.row), at.column,
-                         at.row < valid && term.has_label ? term.gradient(factor) : 0.0f);
+                         at.row < valid && term.has_label ? term.sampled(log_negative_share).gradient(factor) : 0.0f);
   }
 }
 

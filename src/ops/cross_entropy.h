@@ -7,8 +7,10 @@
 // written all the same. Without any sample (global_samples 0) the loss is 0.
 // A term counts as often as its sample's weight says, times `positive` where the label is 0.5 or more; the divisor is
 // the number of samples whatever they weigh.
-// Dtypes: logits and d_logits f32 f16 bf16; label, loss and probability f32. Errors: Error(bug) if shapes, dtypes or
-// devices do not fit, or without ctx.state().
+// Where the batch was drawn with fewer samples of label 0 (state.log_negative_share below 0), c takes z minus that in
+// the place of z, in the loss and its gradient; the probability stays that of z. Dtypes: logits and d_logits f32 f16
+// bf16; label, loss and probability f32. Errors: Error(bug) if shapes, dtypes or devices do not fit, or without
+// ctx.state().
 #pragma once
 
 #include <optional>

@@ -22,6 +22,12 @@ struct CrossEntropyTerm {
     const A z = logit, distance = z < 0 ? -z : z;
     return weight * ((z > 0 ? z : A(0)) - z * target + std::log1p(std::exp(-distance)));
   }
+  /// The term of the data that samples were drawn from, in which positives are more frequent: their log odds are higher
+  /// by -log_negative_share. G. King, L. Zeng, "Logistic Regression in Rare Events Data", Political Analysis 9 (2001),
+  /// "prior correction", here inside the loss, so that the logit is that of all data.
+  HCTR_HD CrossEntropyTerm sampled(float log_negative_share) const {
+    return {logit - static_cast<A>(log_negative_share), target, weight, has_label};
+  }
   /// `factor` times the derivative of loss().
   HCTR_HD A gradient(A factor) const { return factor * weight * (probability() - target); }
 };

@@ -53,9 +53,12 @@ BatchCheck::BatchCheck(const Config& config, const Graph& graph, std::string sou
                                    [&](const LabelRule& one) { return loss.entry->type->name() == one.loss; });
     if (!first || rule == std::end(kLabelRules)) continue;
     const auto count = static_cast<size_t>(graph.edges[loss.in[1]].spec.row_elements());
+    const bool sampled = config.data.negative_sampling < 1;  // which is right for labels that are 0 or 1
     for (size_t c = *first; c < *first + count; ++c)
-      columns_.push_back({c, rule->low, rule->high, rule->may_be_missing,
-                          cat("'", loss.entry->tops[0], "' (", rule->loss, ") takes ", rule->takes)});
+      columns_.push_back({c, rule->low, rule->high, rule->may_be_missing, sampled && rule->low == 0,
+                          sampled && rule->low == 0
+                              ? "\"negative_sampling\" needs labels that are 0 or 1"
+                              : cat("'", loss.entry->tops[0], "' (", rule->loss, ") takes ", rule->takes)});
   }
 }
 
@@ -68,7 +71,8 @@ void BatchCheck::expect(const BatchView& batch, int64_t samples_in_set) const {
   for (const Column& column : columns_) {
     const float* labels = batch.label + column.index;
     const auto fits = [&](float y) {
-      return (y >= column.low && y <= column.high) || (column.may_be_missing && y < -0.5f);
+      if (column.may_be_missing && y < -0.5f) return true;
+      return column.binary ? y == 0 || y == 1 : y >= column.low && y <= column.high;
     };
     bool all_fit = true;
     for (int64_t r = 0; r < rows; ++r) all_fit &= fits(labels[r * label_dim_]);

@@ -29,6 +29,7 @@ class BatchCheck {
     size_t index;  ///< of the label
     float low, high;
     bool may_be_missing;  ///< a value below -0.5
+    bool binary;          ///< only 0 and 1
     std::string takes;    ///< for messages
   };
   std::string source_;

@@ -18,7 +18,7 @@ constexpr int64_t kNoRow = -1;
 /// The record of a file that a row of a batch is from, for messages; empty where the reader does not know it.
 /// `position`: before the batch.
 std::string record_of_row(const Config& config, const ReaderPosition& position, int64_t row, bool repeat) {
-  if (config.data.shuffle > 0) return "";
+  if (config.data.shuffle > 0 || config.data.negative_sampling < 1) return "";
   const BatchLayout layout(batch_shape(config.data, 1));
   const HostBuffer buffer(Device{}, layout.bytes);
   ReaderOptions options = reader_options(config, 1);

@@ -37,6 +37,7 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
   options.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
   options.shuffle = config.data.shuffle;
   options.seed = config.solver.seed.value;
+  options.negative_share = config.data.negative_sampling;
   options.from = from.position;
   reader_ =
       std::make_unique<Reader>(config.data, training_source(config.data), layout, ring_.host_blocks(), options, log);

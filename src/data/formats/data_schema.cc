@@ -61,6 +61,10 @@ void check_together(DataSection& section, const std::string& pointer, Problems& 
                   cat("taken as \"shuffle\": ", kAsyncShuffle,
                       " of the Data layer, a window of so many samples; \"shuffle\" sets another one"));
   }
+  if (section.negative_sampling < 1 && section.label.label_dim != 1)
+    problems.error(
+        pointer + "/negative_sampling",
+        cat("needs a single label, which says what is a negative; there are ", int64_t{section.label.label_dim}));
   if (section.source.empty())
     problems.error(pointer + "/source", cat("expected ", format.source_text, ", found an empty string"));
 
@@ -143,6 +147,10 @@ Schema<DataSection> data_schema() {
            "samples of a window, within which the order of training samples is random, as is that of the files in each "
            "pass; 0: the order of the files. The order depends on the solver's seed and the pass",
            between(0, 1 << 30))
+      .opt("negative_sampling", &DataSection::negative_sampling,
+           "the share of the training samples with label 0 that is kept, other ones in each pass; the loss allows for "
+           "it, so that predictions are those for all samples. For one label, 0 or 1. Evaluation reads every sample",
+           Range{.low = 0, .high = 1, .low_open = true})
       .opt("bad_records", &DataSection::bad_records,
            "what becomes of a record that makes no sense: an error, or it is left out and counted; left out: an error, "
            "but "

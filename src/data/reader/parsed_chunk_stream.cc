@@ -15,9 +15,10 @@ std::future<int64_t> ready_future(int64_t number) {
 
 ParsedChunkStream::ParsedChunkStream(SampleSet& set, const PassOptions& options, const ReaderPosition& from,
                                      int workers, Recycler<SampleBlock>& blocks, BadRecordReport& bad_report,
-                                     std::optional<RankSlice> slice)
+                                     std::optional<RankSlice> slice, std::optional<LeftOutNegatives> negatives)
     : set_(set),
       slice_(slice),
+      negatives_(std::move(negatives)),
       next_row_(ready_future(-from.rows)),
       blocks_(blocks),
       bad_report_(bad_report),
@@ -25,7 +26,9 @@ ParsedChunkStream::ParsedChunkStream(SampleSet& set, const PassOptions& options,
       pass_(from.pass),
       pass_rows_(from.file + from.record + from.offset + from.rows + from.taken > 0),
       source_(set, options, from),
-      workers_(workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {}
+      workers_(workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {
+  HCTR_EXPECT(!slice_ || !negatives_, "a slice of rows whose labels decide which are left out");
+}
 
 bool ParsedChunkStream::cut(Work& work) {
   const bool more = source_.next(work.chunk);
@@ -55,12 +58,15 @@ ParsedChunkStream::Result ParsedChunkStream::parse(Work& work) {
   ParsedChunk parsed;
   if (slice_) select_rows(work, parsed);
   const RowSelection rows = slice_ ? RowSelection(work.selected) : RowSelection();
-  BadRecords bad = work.parser->parse_rows(work.chunk, rows, *samples);
-  if (slice_)
-    HCTR_EXPECT(samples->rows == rows.count(0), samples->rows, " rows were parsed of ", rows.count(0));
-  else
-    parsed.rows = samples->rows;
-  parsed_rows_ += samples->rows;
+  SampleBlock& parsed_block = negatives_ ? work.all : *samples;
+  if (negatives_) parsed_block.one_hot = false;
+  BadRecords bad = work.parser->parse_rows(work.chunk, rows, parsed_block);
+  if (slice_) HCTR_EXPECT(samples->rows == rows.count(0), samples->rows, " rows were parsed of ", rows.count(0));
+  parsed_rows_ += parsed_block.rows;
+  if (negatives_)
+    negatives_->rule.copy_kept(parsed_block, negatives_->shape, {work.pass, work.chunk.file, work.chunk.begin},
+                               *samples);
+  if (!slice_) parsed.rows = samples->rows;
   const FilePosition& begin = work.chunk.begin;
   parsed.begin = {.pass = work.pass, .file = work.file, .record = begin.record, .offset = begin.offset};
   parsed.samples = samples;
@@ -94,9 +100,12 @@ void ParsedChunkStream::count_bad_records(const Result& result) {
 }
 
 void ParsedChunkStream::fail_empty() const {
-  throw Error(Kind::data, pass_bad_ > 0
-                              ? cat("'", bad_report_.set, "': every record of the set is bad (", pass_bad_,
-                                    " of them); the warnings say why")
+  throw Error(Kind::data, pass_bad_ > 0 ? cat("'", bad_report_.set, "': every record of the set is bad (", pass_bad_,
+                                              " of them); the warnings say why")
+                          : parsed_rows_ > 0
+                              ? cat("'", bad_report_.set,
+                                    "': \"negative_sampling\" has left out every sample of a pass: none has a label of "
+                                    "0.5 or more, and too few have another")
                               : cat("'", bad_report_.set, "': the data set is empty: its files hold no records"));
 }
 

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/ordered_workers.h"
 #include "data/reader/chunk_source.h"
+#include "data/reader/negative_sampling.h"
 
 namespace hctr {
 
@@ -56,11 +57,19 @@ struct BadRecordReport {
   std::set<size_t> files{};       ///< the files that a warning named
 };
 
+/// A stream's rule that leaves samples out, and the widths of its blocks.
+struct LeftOutNegatives {
+  NegativeSampling rule;
+  BatchShape shape;
+};
+
 class ParsedChunkStream {
  public:
   /// `slice`: only these rows are parsed, counted from `from` on; the set must be able to select rows. None: all rows.
+  /// `negatives`: rows that it leaves out are none of the stream; not together with a slice.
   ParsedChunkStream(SampleSet&, const PassOptions&, const ReaderPosition& from, int workers, Recycler<SampleBlock>&,
-                    BadRecordReport&, std::optional<RankSlice> slice = {});
+                    BadRecordReport&, std::optional<RankSlice> slice = {},
+                    std::optional<LeftOutNegatives> negatives = {});
 
   /// Empty at the end of the set, or when closed. Errors: those of the format; Error(data) when there are too many bad
   /// records, or a whole pass has no others.
@@ -75,6 +84,7 @@ class ParsedChunkStream {
     Chunk chunk;
     std::vector<RowSpan> selected;  // with a slice: its rows of the chunk
     std::unique_ptr<Parser> parser;
+    SampleBlock all;  // with negative sampling: every row of the chunk
     int64_t pass = 0, file = 0;
     // With a slice: the number of the chunk's first row, from the thread that has the chunk before; and of the next
     // chunk's, a promise that is dropped when this chunk cannot be read.
@@ -94,6 +104,7 @@ class ParsedChunkStream {
 
   SampleSet& set_;
   std::optional<RankSlice> slice_;
+  std::optional<LeftOutNegatives> negatives_;
   std::future<int64_t> next_row_;  // the number of the first row of the next chunk
   std::atomic<int64_t> parsed_rows_ = 0;
   Recycler<SampleBlock>& blocks_;

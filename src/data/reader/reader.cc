@@ -1,5 +1,8 @@
 #include "data/reader/reader.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/error.h"
 #include "base/random.h"
 #include "data/reader/reader_run.h"
@@ -17,7 +20,8 @@ void expect_same_shape(const BatchShape& batch, const RecordShape& record) {
 }
 
 std::unique_ptr<ReaderRun> make_run(ReaderSet& set, const ReaderPosition& from) {
-  const RowMap* rows = set.options.shuffle == 0 && set.samples->samples() > 0 ? set.samples->row_map() : nullptr;
+  const bool every_row = set.options.shuffle == 0 && !set.negatives.samples() && set.samples->samples() > 0;
+  const RowMap* rows = every_row ? set.samples->row_map() : nullptr;
   return rows ? run_by_rows(set, *rows, from) : run_by_chunks(set, from);
 }
 
@@ -28,6 +32,7 @@ void ReaderSet::describe(StepState& state, int64_t rows, int64_t first_sample) c
   state.valid_samples = static_cast<int32_t>(rows_of_rank(rows));
   state.global_samples = static_cast<int32_t>(rows);
   state.samples = static_cast<int32_t>(layout.shape.samples);
+  state.log_negative_share = negatives.log_share();
 }
 
 Reader::Reader(const DataSection& section, const Source& source, const BatchLayout& layout,
@@ -42,8 +47,15 @@ Reader::Reader(const DataSection& section, const Source& source, const BatchLayo
                            .options = options,
                            .blocks = {},
                            .bad_report = {.set = source.path, .most = section.max_bad_records, .log = log},
-                           .kept_columns = source.keep.size()});
+                           .kept_columns = source.keep.size(),
+                           .negatives = {options.negative_share, options.seed}});
   ReaderSet& set = *set_;
+  HCTR_EXPECT(!set.negatives.samples() || source.keep.empty(), "columns are kept of every row");
+  set.delivered_samples = set.samples->samples();
+  if (set.negatives.samples())
+    set.delivered_samples = std::max<int64_t>(std::llround(static_cast<double>(set.delivered_samples) *
+                                                           set.negatives.expected_share(*set.samples, layout.shape)),
+                                              1);
   if (!source.keep.empty() && !set.samples->keeps_columns())
     throw Error(Kind::usage, cat("column '", source.keep[0],
                                  "' cannot be kept: only those of Csv and Criteo texts can, "
@@ -90,17 +102,18 @@ ReaderPosition Reader::next_pass() const { return {.pass = position_.pass + 1, .
 std::string Reader::place_of_last_row() const {
   if (set_->options.shuffle > 0) return "";
   const std::string file = cat("'", set_->samples->files()[static_cast<size_t>(position_.file)].string(), "'");
-  if (!set_->samples->counts_records() || skipped_ != set_->options.from.bad_records) return file;
+  const bool some_left_out = skipped_ != set_->options.from.bad_records || set_->negatives.samples();
+  if (!set_->samples->counts_records() || some_left_out) return file;
   return cat("record ", position_.record + position_.rows, " of ", file);  // both readers count the row itself
 }
 
 bool Reader::has_labels() const { return set_->samples->has_labels(); }
 
-bool Reader::samples_estimated() const { return set_->samples->samples_estimated(); }
+bool Reader::samples_estimated() const { return set_->samples->samples_estimated() || set_->negatives.samples(); }
 
 int Reader::key_bytes() const { return set_->samples->key_bytes(); }
 
-int64_t Reader::samples() const { return set_->samples->samples(); }
+int64_t Reader::samples() const { return set_->delivered_samples; }
 
 DataFingerprint Reader::fingerprint() const {
   DataFingerprint print{.files = static_cast<int64_t>(set_->samples->files().size()), .bytes = 0, .sizes = 0};

@@ -50,7 +50,8 @@ struct ReaderOptions {
   int rank = 0, ranks = 1;  ///< this rank gets rows [batch * rank / ranks, batch * (rank + 1) / ranks) of each batch
   bool keep_last_partial = true;  ///< without repeat: deliver the last, smaller batch
   int64_t shuffle = 0;            ///< rows of a window, within which the order is random; 0: the order of the set
-  uint64_t seed = 0;              ///< of that order
+  uint64_t seed = 0;              ///< of that order, and of negative sampling
+  double negative_share = 1;      ///< of the samples with label 0, the share that is delivered
   ReaderPosition from = {};       ///< where to start
 };
 
@@ -99,10 +100,10 @@ class Reader {
   ReaderPosition next_pass() const;
 
   /// Where the last row of the batch that next() returned last is from, for messages: "record 18 of '<file>'"; the file
-  /// alone where records are not counted or bad ones before it were left out; empty when shuffling.
+  /// alone where records are not counted or some before it were left out; empty when shuffling.
   std::string place_of_last_row() const;
 
-  /// Samples in the set, as SampleSet::samples().
+  /// Samples in the set, as SampleSet::samples(); with negative sampling an estimate of those that are delivered.
   int64_t samples() const;
   bool samples_estimated() const;
   /// Whether the samples have labels; only a Source with optional ones may have none.

@@ -19,9 +19,11 @@ struct BatchRows {
   int64_t skipped;
 };
 
-/// This rank's rows, where only these are parsed. When shuffling, rows of every rank are in every chunk.
+/// This rank's rows, where only these are parsed. When shuffling, rows of every rank are in every chunk; with negative
+/// sampling a row's place in its batch depends on the labels before it.
 std::optional<RankSlice> slice_of(const ReaderSet& set) {
-  if (set.options.ranks == 1 || set.options.shuffle > 0 || !set.samples->can_select_rows()) return {};
+  if (set.options.ranks == 1 || set.options.shuffle > 0 || set.negatives.samples() || !set.samples->can_select_rows())
+    return {};
   return RankSlice{.batch = set.options.batch, .begin = set.rank_begin, .end = set.rank_end};
 }
 
@@ -30,7 +32,8 @@ class ChunkRun : public ReaderRun {
   ChunkRun(ReaderSet& of, const ReaderPosition& start)
       : set_(of),
         from_(start),
-        chunks_(*of.samples, of.pass_options(), start, of.options.workers, of.blocks, of.bad_report, slice_of(of)),
+        chunks_(*of.samples, of.pass_options(), start, of.options.workers, of.blocks, of.bad_report, slice_of(of),
+                of.negatives.samples() ? std::optional(LeftOutNegatives{of.negatives, of.layout.shape}) : std::nullopt),
         ready_(of.buffers.size()),
         ring_(of.buffers.size()),
         filling_(std::max(1, of.options.workers / 2)) {

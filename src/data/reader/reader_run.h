@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "data/reader/negative_sampling.h"
 #include "data/reader/parsed_chunk_stream.h"
 #include "data/reader/reader.h"
 #include "data/row_map.h"
@@ -24,6 +25,8 @@ struct ReaderSet {
   Recycler<SampleBlock> blocks;
   BadRecordReport bad_report;
   size_t kept_columns;  ///< of Source::keep
+  NegativeSampling negatives;
+  int64_t delivered_samples = 0;  ///< of a pass; with negative sampling an estimate
 
   PassOptions pass_options() const {
     return {.repeat = options.repeat, .shuffle_files = options.shuffle > 0, .seed = options.seed};

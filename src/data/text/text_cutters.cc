@@ -45,16 +45,16 @@ StreamCutter::StreamCutter(const fs::path& path, TextGrammar grammar, int64_t fr
 bool StreamCutter::next(Chunk& chunk) {
   chunk.begin = {.record = 0, .offset = at_};
   size_t used = rest_.size();
-  for (size_t room = std::max<size_t>(kChunkBytes, 2 * used);; room *= 2) {
-    if (chunk.buffer.size() < room) chunk.buffer.resize(room);
+  // The first `room` bytes decide, whatever was read ahead: a reader that starts here cuts the same chunks.
+  for (size_t room = kChunkBytes;; room *= 2) {
+    if (chunk.buffer.size() < std::max(room, used)) chunk.buffer.resize(std::max(room, used));
     if (!rest_.empty()) std::copy(rest_.begin(), rest_.end(), chunk.buffer.begin());
     rest_.clear();
-    const size_t got = stream_->read(chunk.buffer.data() + used, room - used);
-    used += got;
+    if (used < room) used += stream_->read(chunk.buffer.data() + used, room - used);
     if (used == 0) return false;
     const bool last = used < room;
     const size_t end =
-        last ? used : end_of_last_record({reinterpret_cast<const char*>(chunk.buffer.data()), used}, grammar_);
+        last ? used : end_of_last_record({reinterpret_cast<const char*>(chunk.buffer.data()), room}, grammar_);
     if (end > 0) {
       rest_.assign(chunk.buffer.begin() + static_cast<ptrdiff_t>(end),
                    chunk.buffer.begin() + static_cast<ptrdiff_t>(used));

@@ -54,12 +54,12 @@ enum class Loss { binary, two_class, multi };
 
 struct Result {
   double loss;
-  std::vector<double> d_logits;
+  std::vector<double> d_logits, probability;
 };
 
 /// Four samples: `z` each its first logits, `y` its label, `w` its weight (empty: none).
 Result run(Device device, Loss kind, const std::vector<double>& z, const std::vector<double>& y,
-           const std::vector<double>& w, float positive) {
+           const std::vector<double>& w, float positive, float log_negative_share = 0) {
   const int64_t columns = kind == Loss::binary ? 1 : 2, labels = kind == Loss::multi ? 2 : 1;
   Rig t({device,
          DType::f32,
@@ -67,7 +67,7 @@ Result run(Device device, Loss kind, const std::vector<double>& z, const std::ve
          {{"dense"}},
          1,
          {{"logits", {4, columns}, 0, 0}, {"label", {4, labels}, 0, 0}, {"weights", {4, 1}, 0, 0}},
-         {.valid_samples = 4, .global_samples = 4}});
+         {.valid_samples = 4, .global_samples = 4, .log_negative_share = log_negative_share}});
   for (int64_t b = 0; b < 4; ++b) {
     const auto at = static_cast<size_t>(b);
     for (int64_t c = 0; c < columns; ++c) t.perturb("logits", b * columns + c, c == 0 ? z[at] : 0.25 - z[at]);
@@ -93,7 +93,7 @@ Result run(Device device, Loss kind, const std::vector<double>& z, const std::ve
       ops::multi_cross_entropy_backward(t.ctx, t["logits"], t["label"], of_label, 1, d_logits, weights);
   }
   t.fetch();
-  return {t.values("loss")[0], t.values("d_logits")};
+  return {t.values("loss")[0], t.values("d_logits"), t.values("probability")};
 }
 
 TEST(LossWeights, TwoIsTheRowTwiceAndNoneIsTheRowLeftOut) {
@@ -122,6 +122,34 @@ TEST(LossWeights, APositiveWeightIsThatOfThePositiveRows) {
       EXPECT_EQ(of_class.loss, of_rows.loss);
       EXPECT_EQ(of_class.d_logits, of_rows.d_logits);
     }
+}
+
+TEST(SampledNegatives, TheLossIsThatOfLogitsMovedByTheLogOfTheShareAndTheProbabilityThatOfAllSamples) {
+  const double moved = std::log(10.0);
+  const std::vector<double> z = {0.5, -1, 2, -3}, y = {1, 0, 1, 0};
+  for (const Device device : devices()) {
+    const Result sampled = run(device, Loss::binary, z, y, {}, 2, static_cast<float>(-moved));
+    const Result by_hand = run(device, Loss::binary, {0.5 + moved, -1 + moved, 2 + moved, -3 + moved}, y, {}, 2);
+    EXPECT_NEAR(sampled.loss, by_hand.loss, 1e-6 * by_hand.loss);
+    for (size_t b = 0; b < 4; ++b) {
+      EXPECT_NEAR(sampled.d_logits[b], by_hand.d_logits[b], 1e-6);
+      EXPECT_NEAR(sampled.probability[b], 1 / (1 + std::exp(-z[b])), 1e-6);
+      // p / (1 - p) of all samples is a tenth of q / (1 - q) of the sampled ones.
+      const double p = sampled.probability[b], q = by_hand.probability[b];
+      EXPECT_NEAR(p, q / (q + (1 - q) * 10), 1e-6);
+    }
+    // Of two classes z_1 - z_0 is 0.25 - 2 z_0.
+    const auto two = [](double difference) { return (0.25 - difference) / 2; };
+    const std::vector<double> first = {two(0.5), two(-1), two(2), two(-3)},
+                              first_moved = {two(0.5 + moved), two(-1 + moved), two(2 + moved), two(-3 + moved)};
+    const Result two_class = run(device, Loss::two_class, first, y, {}, 2, static_cast<float>(-moved));
+    const Result two_by_hand = run(device, Loss::two_class, first_moved, y, {}, 2);
+    EXPECT_NEAR(two_class.loss, two_by_hand.loss, 1e-6 * two_by_hand.loss);
+    for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(two_class.d_logits[i], two_by_hand.d_logits[i], 1e-6);
+    const Result none = run(device, Loss::binary, z, y, {}, 2, 0), plain = run(device, Loss::binary, z, y, {}, 2);
+    EXPECT_EQ(none.loss, plain.loss);
+    EXPECT_EQ(none.d_logits, plain.d_logits);
+  }
 }
 
 }  // namespace

@@ -484,5 +484,25 @@ TEST(CsvSet, RulesOfTheSection) {
   EXPECT_SAYS(dense(R"("transform": ["sqrt"])"), "/layers/0/csv/dense/0/transform/0: expected ");
 }
 
+/// What negative sampling relies on: a chunk's rows do not depend on where reading began.
+TEST(StreamCutter, CutsTheSameChunksFromTheBeginOfAnyOfThem) {
+  Folder folder;
+  std::string text;
+  for (int r = 0; r < 40; ++r) text += std::string(r % 13 == 4 ? 700'000 : r % 5 == 0 ? 150'000 : 40'000, 'x') + ",1\n";
+  const fs::path path = folder / "long.csv";
+  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
+  put_bytes(path, {bytes, bytes + text.size()});
+  const auto chunks = [&](int64_t from) {
+    std::vector<std::pair<int64_t, int64_t>> found;
+    StreamCutter cutter(path, {.delimiter = ',', .quote = '"'}, from);
+    for (Chunk chunk; cutter.next(chunk);) found.emplace_back(chunk.begin.offset, chunk.bytes);
+    return found;
+  };
+  const auto whole = chunks(0);
+  ASSERT_GT(whole.size(), 5u);
+  for (size_t i = 1; i < whole.size(); ++i)
+    EXPECT_EQ(chunks(whole[i].first), std::vector(whole.begin() + static_cast<ptrdiff_t>(i), whole.end())) << i;
+}
+
 }  // namespace
 }  // namespace hctr::data_test
