@@ -104,6 +104,13 @@ struct LabelPart {
   Width label_dim;
 };
 
+/// A column that says how much each sample counts. It is stored as one more label, the last.
+struct SampleWeightPart {
+  std::string top;
+  std::string column;  ///< empty where columns have no names
+  bool given = false;
+};
+
 struct DensePart {
   std::string top;
   Width dense_dim;
@@ -139,7 +146,8 @@ struct DataSection {
   std::string source, eval_source;  ///< files; mappings of feature_spec where that is given
   std::string feature_spec;         ///< empty: `format` says how samples are stored
   std::optional<Check> check;       ///< what the files are expected to have
-  LabelPart label;
+  LabelPart label;                  ///< with `sample_weight` its label_dim counts the weight, once the section is read
+  SampleWeightPart sample_weight;
   DensePart dense;
   std::vector<SparseInput> sparse;
   int64_t num_samples = 0, eval_num_samples = 0;
@@ -156,6 +164,8 @@ struct DataSection {
   std::vector<ColumnStatistics> statistics;  ///< no field: what is learned of dense columns, before the data is opened
 
   int64_t slots() const;
+  /// Labels of a sample, without its weight.
+  int64_t labels() const { return label.label_dim - sample_weight.given; }
 };
 
 /// The shape of the records of the section's data.

@@ -20,11 +20,11 @@ ops::TermWeights term_weights(const LossParams& params, const LayerIo& io) {
 
 void expect_sample_weights(const Specs& inputs, const std::string& layer_type) {
   if (inputs.size() > 2 && (inputs[2].shape != Shape{inputs[0].rows(), 1} || inputs[2].dtype != DType::f32))
-    throw LayerError(
-        "bottom/2",
-        cat(layer_type, " takes as weights of samples a column of the labels, f32 of shape ",
-            to_string(Shape{inputs[0].rows(), 1}), ", not one of shape ", to_string(inputs[2].shape),
-            inputs[2].dtype == DType::f32 ? "" : " of two bytes a number", ": a Slice of \"label\" gives a column"));
+    throw LayerError("bottom/2",
+                     cat(layer_type, " takes as weights of samples a column of the labels, f32 of shape ",
+                         to_string(Shape{inputs[0].rows(), 1}), ", not one of shape ", to_string(inputs[2].shape),
+                         inputs[2].dtype == DType::f32 ? "" : " of two bytes a number",
+                         ": \"sample_weight\" of the Data layer gives a column"));
 }
 
 void write_no_gradients(Context& ctx, const LayerIo& io) {

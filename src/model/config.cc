@@ -85,6 +85,30 @@ void read_layer(const Json& section, const std::string& pointer, Config& config,
   config.layers.push_back(std::move(entry));
 }
 
+/// The tensors of labels and of their weights, which the data have as one.
+void add_sample_weight(Config& config, Problems& problems) {
+  const SampleWeightPart& weight = config.data.sample_weight;
+  if (!weight.given || config.data.labels() < 1) return;
+  const std::string pointer = "/layers/0/sample_weight";
+  const auto reads = [&](const LayerEntry& layer) {
+    return std::find(layer.bottoms.begin(), layer.bottoms.end(), weight.top) != layer.bottoms.end();
+  };
+  if (std::none_of(config.layers.begin(), config.layers.end(), reads))
+    problems.error(pointer, cat("no loss reads \"", weight.top,
+                                "\": name it as the third bottom of a loss, behind logits and labels"));
+  std::string& label = config.data.label.top;
+  LayerEntry cut{.pointer = pointer,
+                 .type = find_layer_type("Slice"),
+                 .bottoms = {cat(label, "+", weight.top)},
+                 .tops = {label, weight.top},
+                 .layer = nullptr};
+  const int64_t labels = config.data.labels();
+  const Json ranges(Json::Array{Json(Json::Array{int64_t{0}, labels}), Json(Json::Array{labels, labels + 1})});
+  cut.layer = cut.type->make(Json(Json::Object{{"ranges", ranges}}), pointer, label, problems);
+  label = cut.bottoms[0];
+  config.layers.insert(config.layers.begin(), std::move(cut));
+}
+
 void check_groups(const Config& config, Problems& problems) {
   const GroupBy& by = config.solver.group_by;
   const std::string here = "/solver/group_by";
@@ -195,6 +219,7 @@ Config read_config(const Json& file, Problems& problems) {
         problems.error(pointer, cat("expected a layer, an object, found ", section.kind()));
     }
 
+  add_sample_weight(config, problems);
   if (const HyperParameters& top = config.optimizer.hyper; top.given && top.learning_rate == 0)
     for (const EmbeddingEntry& embedding : config.embeddings)
       if (const auto& own = embedding.section.optimizer; own && own->hyper.learning_rate > 0)

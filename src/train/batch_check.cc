@@ -60,6 +60,13 @@ BatchCheck::BatchCheck(const Config& config, const Graph& graph, std::string sou
                               ? "\"negative_sampling\" needs labels that are 0 or 1"
                               : cat("'", loss.entry->tops[0], "' (", rule->loss, ") takes ", rule->takes)});
   }
+  for (size_t l = 0; labels && l < graph.losses.size(); ++l) {
+    const Node& loss = graph.nodes[graph.losses[l]];
+    if (loss.in.size() < 3) continue;
+    if (const auto column = first_label_column(graph, loss.in[2]))
+      columns_.push_back({*column, 0, kAny, false, false,
+                          cat("'", loss.entry->tops[0], "' takes it as the weight of the sample, 0 or more")});
+  }
 }
 
 void BatchCheck::expect(const BatchView& batch, int64_t samples_in_set) const {

@@ -76,6 +76,47 @@ TEST_F(WeightsAndClipping, ClippedGradientsAreThoseOfAllRanks) {
   expect_near(train("two", rows, plain_, ranks), one, 1e-5f);
 }
 
+TEST_F(WeightsAndClipping, AColumnOfTheDataLayerIsTheSliceBitByBit) {
+  const std::string rows = std::string(kHeader) + kWeighted;
+  const auto sliced = train("sliced", rows, weighted_);
+  std::string config = read_file(folder_ / "sliced.json");
+  config = with_change(config, R"("labels": ["click", "weight"])", R"("labels": ["click"])");
+  config = with_change(config, R"("label": {"top": "both", "label_dim": 2})",
+                       R"("label": {"top": "click"}, "sample_weight": {"top": "weight", "column": "weight"})");
+  config = with_change(
+      config, R"({"type": "Slice", "bottom": "both", "top": ["click", "weight"], "ranges": [[0, 1], [1, 2]]},)", "");
+  const auto run = [&](const std::string& text, const std::string& verb = "--train") {
+    write_file(folder_ / "named.json", text);
+    std::vector<std::string> words = {verb, "named.json", "--device", "cpu"};
+    if (verb == "--train") words.insert(words.end(), {"--run-dir", "named"});
+    return run_program("huge_ctr", words, folder_.path());
+  };
+  const Outcome done = run(with_change(config, "sliced_model/", "named_model/"));
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_TRUE(read_file(folder_ / "named_model/_dense_5.model") == read_file(folder_ / "sliced_model/_dense_5.model"));
+  // The label of a prediction is the click.
+  const Outcome scored = run_program(
+      "huge_ctr",
+      {"--predict", "named.json", "--model", "named", "--data", "sliced.csv", "--out", "-", "--device", "cpu"},
+      folder_.path());
+  ASSERT_EQ(scored.exit_code, 0) << scored.err;
+  EXPECT_EQ(scored.out.rfind("row\tlabel\tscore\n0\t1\t", 0), 0u) << scored.out;
+
+  const auto expect_says = [&](const std::string& text, const std::string& message, int code = 3) {
+    const Outcome wrong = run(text, code == 3 ? "--check" : "--train");
+    EXPECT_EQ(wrong.exit_code, code) << wrong.err;
+    EXPECT_NE(wrong.err.find(message), std::string::npos) << wrong.err;
+  };
+  expect_says(with_change(config, R"(, "column": "weight"})", "}"), "needs \"column\", the column of the weights");
+  expect_says(with_change(config, R"("column": "weight"})", R"("column": "click"})"), "\"click\" is a label too");
+  expect_says(with_change(config, R"("click", "weight"], "top": "loss")", R"("click"], "top": "loss")"),
+              "no loss reads \"weight\": name it as the third bottom");
+  expect_says(with_change(config, R"("label": {"top": "click"})", R"("label": {"top": "click", "label_dim": 2})"),
+              "is 2, but \"labels\" of \"csv\" names 1 column");
+  write_file(folder_ / "sliced.csv", with_change(rows, "1,2,2,Paris", "1,-2,2,Paris"));
+  expect_says(config, "has -2 as label 1, and 'loss' takes it as the weight of the sample, 0 or more", 4);
+}
+
 TEST_F(WeightsAndClipping, RefusesWhatCannotBe) {
   write_file(folder_ / "c.json",
              with_change(small_config(), R"("regularizer": "L2")", R"("positive_weight": 0, "regularizer": "L2")"));

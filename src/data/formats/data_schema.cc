@@ -40,10 +40,34 @@ void check_limits(SparseInput& input, const std::string& pointer, Problems& prob
   input.max_nnz = input.limits().max_nnz;  // the effective config shows both
 }
 
+/// Makes the weight of samples one more label.
+void add_sample_weight(DataSection& section, const FormatType& format, const std::string& pointer, Problems& problems) {
+  SampleWeightPart& weight = section.sample_weight;
+  weight.given = !weight.top.empty();
+  if (!weight.given) return;
+  const std::string here = pointer + "/sample_weight";
+  const auto columns = format.columns ? format.columns(section) : std::nullopt;
+  const bool named = columns && !columns->labels->empty();
+  if (named && weight.column.empty())
+    return problems.error(here, "needs \"column\", the column of the weights, as the labels have theirs");
+  if (!named && !weight.column.empty())
+    return problems.error(here + "/column",
+                          "the Data layer names no columns of labels, of which this would be one more: "
+                          "the weight is the value behind the labels");
+  if (named) {
+    for (const LabelColumn& label : *columns->labels)
+      if (label.column == weight.column)
+        return problems.error(here + "/column", cat("\"", weight.column, "\" is a label too"));
+    columns->labels->emplace_back(weight.column);
+  }
+  if (section.label.label_dim.given()) section.label.label_dim = section.label.label_dim + 1;
+}
+
 void check_together(DataSection& section, const std::string& pointer, Problems& problems) {
   for (const FormatType& type : format_types())
     if (type.complete) type.complete(section, pointer, problems);
   const FormatType& format = format_type(section.format);
+  add_sample_weight(section, format, pointer, problems);
   const size_t before = problems.errors().size();
   complete_widths(section, format, pointer, problems);
   for (size_t i = 0; i < section.sparse.size(); ++i)
@@ -61,15 +85,16 @@ void check_together(DataSection& section, const std::string& pointer, Problems& 
                   cat("taken as \"shuffle\": ", kAsyncShuffle,
                       " of the Data layer, a window of so many samples; \"shuffle\" sets another one"));
   }
-  if (section.negative_sampling < 1 && section.label.label_dim != 1)
-    problems.error(
-        pointer + "/negative_sampling",
-        cat("needs a single label, which says what is a negative; there are ", int64_t{section.label.label_dim}));
+  if (section.negative_sampling < 1 && section.labels() != 1)
+    problems.error(pointer + "/negative_sampling",
+                   cat("needs a single label, which says what is a negative; there are ", section.labels(),
+                       section.sample_weight.given ? "" : " (weights of samples go to \"sample_weight\")"));
   if (section.source.empty())
     problems.error(pointer + "/source", cat("expected ", format.source_text, ", found an empty string"));
 
   std::vector<std::pair<std::string, std::string>> tops = {{section.label.top, "/label/top"},
                                                            {section.dense.top, "/dense/top"}};
+  if (section.sample_weight.given) tops.emplace_back(section.sample_weight.top, "/sample_weight/top");
   for (size_t i = 0; i < section.sparse.size(); ++i)
     tops.emplace_back(section.sparse[i].top, cat("/sparse/", i, "/top"));
   for (size_t i = 0; i < tops.size(); ++i)
@@ -84,6 +109,14 @@ Schema<LabelPart> label_schema() {
       .need("top", &LabelPart::top, "name of the label tensor")
       .opt("label_dim", &LabelPart::label_dim,
            "labels of a sample; may be left out where the layer states its label columns", between(1, kMost));
+}
+
+Schema<SampleWeightPart> sample_weight_schema() {
+  return Schema<SampleWeightPart>("sample_weight")
+      .need("top", &SampleWeightPart::top, "name of the tensor that losses read as their third bottom")
+      .opt("column", &SampleWeightPart::column,
+           "the column, where the layer names those of its labels; else left out: the weight is the value behind the "
+           "labels");
 }
 
 Schema<DensePart> dense_schema() {
@@ -133,6 +166,8 @@ Schema<DataSection> data_schema() {
       .opt("check", &DataSection::check,
            "whether records have check sums; found in the files, which must agree where this is given")
       .part("label", &DataSection::label, label_schema(), "the labels of a sample")
+      .part("sample_weight", &DataSection::sample_weight, sample_weight_schema(),
+            "how much each sample counts in the losses that read it", false)
       .part("dense", &DataSection::dense, dense_schema(), "the dense features of a sample")
       .list("sparse", &DataSection::sparse, sparse_schema(),
             "the sparse inputs, in the order of their slots in the record")

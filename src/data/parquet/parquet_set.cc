@@ -179,7 +179,8 @@ void check_parquet_section(const DataSection& section, const std::string& pointe
       problems.error(pointer + field, cat("is ", stated, ", but ", list, " of \"parquet\" names ", columns,
                                           columns == 1 ? " column" : " columns"));
   };
-  compare("/label/label_dim", section.label.label_dim, static_cast<int64_t>(options.labels.size()), "\"labels\"");
+  compare("/label/label_dim", section.labels(),
+          static_cast<int64_t>(options.labels.size()) - section.sample_weight.given, "\"labels\"");
   compare("/dense/dense_dim", section.dense.dense_dim, columns_of(options.dense), "\"dense\"");
   if (const int64_t columns = columns_of(options.slots); columns > 0 && columns != section.slots())
     problems.error(pointer + "/sparse", cat("has ", section.slots(),

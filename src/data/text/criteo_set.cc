@@ -101,7 +101,9 @@ StatedWidths criteo_widths(const DataSection& section) {
 void check_criteo_section(const DataSection& section, const std::string& pointer, Problems& problems) {
   const CriteoStyle style = criteo_style(section.options.get<CriteoTextOptions>());
   const int64_t slots = style.deep_slots() + (style.wide_keys() > 0);
-  if (section.label.label_dim != 1)
+  if (section.sample_weight.given)
+    problems.error(pointer + "/sample_weight", "Criteo data has no column of weights");
+  else if (section.label.label_dim != 1)
     problems.error(pointer + "/label/label_dim", cat("Criteo data has 1 label, not ", section.label.label_dim));
   if (section.dense.dense_dim != style.dense_dim())
     problems.error(pointer + "/dense/dense_dim", cat("Criteo data with these options has ", style.dense_dim(),

@@ -192,7 +192,8 @@ void check_csv_section(const DataSection& section, const std::string& pointer, P
       problems.error(pointer + field, cat("is ", stated, ", but ", list, " of \"csv\" names ", columns,
                                           columns == 1 ? " column" : " columns"));
   };
-  compare("/label/label_dim", section.label.label_dim, static_cast<int64_t>(csv.labels.size()), "\"labels\"");
+  compare("/label/label_dim", section.labels(), static_cast<int64_t>(csv.labels.size()) - section.sample_weight.given,
+          "\"labels\"");
   compare("/dense/dense_dim", section.dense.dense_dim, columns_of(csv.dense), "\"dense\"");
   if (section.slots() != columns_of(csv.slots))
     problems.error(pointer + "/sparse", cat("has ", section.slots(), " slots in all, but \"slots\" of \"csv\" names ",
