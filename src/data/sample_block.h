@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Cells of a text that are passed on as they are: those of row 0, in the order of Source::keep, then those of row 1.
+/// Cells that are passed on as texts: those of row 0, in the order of Source::keep, then those of row 1.
 struct KeptCells {
   std::string text;
   std::vector<size_t> ends;  ///< of each cell in the text

@@ -18,7 +18,7 @@ struct Source {
   int64_t num_samples = 0;  ///< `num_samples` or `eval_num_samples`; 0: not stated
   /// Labels may be missing, as predictions need none: in rows, or as columns. They are read as kNoLabel.
   bool labels_optional = false;
-  std::vector<std::string> keep{};  ///< columns of a text whose cells are passed on as they are
+  std::vector<std::string> keep{};  ///< columns whose cells are passed on as texts
 };
 /// A missing label: any value below -0.5 means the same.
 inline constexpr float kNoLabel = -1;

@@ -306,7 +306,7 @@ TEST_F(Predict, SaysWhatIsWrong) {
                5, {"cannot write the scores to the standard output"});
 }
 
-TEST_F(Predict, KeepsColumnsOfTextsAlone) {
+TEST_F(Predict, KeepsNoColumnsOfFormatsWithoutNames) {
   const TemporaryFolder folder;
   write_file(folder / "config.json", small_config());
   make_data(folder.path(), "config.json", 1000, 300);
@@ -318,7 +318,7 @@ TEST_F(Predict, KeepsColumnsOfTextsAlone) {
   std::vector<std::string> keeping = words;
   keeping.insert(keeping.end(), {"--keep", "id"});
   expect_fails(run_program("huge_ctr", keeping, folder.path()), 2,
-               {"column 'id' cannot be kept: only those of Csv and Criteo texts can", "Norm"});
+               {"column 'id' cannot be kept: only those of Csv, Criteo and Parquet data can", "Norm"});
 }
 
 TEST_F(Predict, NamesScoresOfSeveralLossesByTheirTops) {

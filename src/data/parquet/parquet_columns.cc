@@ -10,17 +10,25 @@ namespace hctr {
 const std::string& ParquetPlan::name(size_t column) const {
   if (column < labels.size()) return labels[column].rule.column;
   column -= labels.size();
-  return column < dense.size() ? dense[column].rule.column : slots[column - dense.size()].rule.column;
+  if (column < dense.size()) return dense[column].rule.column;
+  column -= dense.size();
+  return column < slots.size() ? slots[column].rule.column : kept[column - slots.size()];
 }
 
 int64_t ParquetPlan::index(size_t column) const {
   if (column < labels.size()) return labels[column].index;
   column -= labels.size();
-  return column < dense.size() ? dense[column].index : slots[column - dense.size()].index;
+  if (column < dense.size()) return dense[column].index;
+  column -= dense.size();
+  return column < slots.size() ? slots[column].index : -1;
 }
 
 std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) const {
   const size_t numbers = labels.size() + dense.size();
+  if (column >= numbers + slots.size())
+    return field.type != ParquetType::other
+               ? ""
+               : cat("is of type ", field.said, ", which cannot be kept: numbers, text and lists of them can");
   const char* what = column < labels.size() ? "a label" : column < numbers ? "a dense value" : "a slot";
   const char* wants = column < numbers ? "one number in each row" : "integers, text, or lists of them";
   bool right = field.type != ParquetType::other;

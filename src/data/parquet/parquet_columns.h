@@ -31,10 +31,11 @@ struct ParquetPlan {
   RecordShape shape;
   std::vector<ParquetNumber> labels, dense;
   std::vector<ParquetSlot> slots;
-  uint64_t most_key = 0;  ///< of the key type
+  std::vector<std::string> kept;  ///< Source::keep
+  uint64_t most_key = 0;          ///< of the key type
 
-  size_t columns() const { return labels.size() + dense.size() + slots.size(); }
-  /// Columns in the order of reading: labels, dense values, slots.
+  size_t columns() const { return labels.size() + dense.size() + slots.size() + kept.size(); }
+  /// Columns in the order of reading: labels, dense values, slots, those that are passed on.
   const std::string& name(size_t column) const;
   int64_t index(size_t column) const;
   /// What is wrong with the type of a field for this column; empty when nothing is.

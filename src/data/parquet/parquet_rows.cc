@@ -29,6 +29,8 @@ void ParquetRows::start(int64_t rows, SampleBlock& block) {
   bad_.assign(static_cast<size_t>(rows), 0);
   bad_count_ = 0;
   first_bad_ = -1;
+  kept_.resize(plan_.kept.size());
+  for (KeptCells& column : kept_) column.clear();
   grow(block.label, rows * plan_.shape.label_dim);
   if (plan_.labels.empty()) std::fill_n(block.label.begin(), rows * plan_.shape.label_dim, kNoLabel);
   grow(block.dense, rows * plan_.shape.dense_dim);
@@ -50,8 +52,14 @@ void ParquetRows::add(size_t column, const ParquetField& field, const ParquetVal
   else if (column < labels + dense)
     add_numbers(plan_.dense[column - labels], field, values, place(block_->dense, column - labels, dense),
                 static_cast<int64_t>(dense));
-  else
+  else if (column < labels + dense + plan_.slots.size())
     add_slot(column - labels - dense, field, values);
+  else
+    for (int64_t r = 0; r < values.rows; ++r) {
+      KeptCells& cells = kept_[column - labels - dense - plan_.slots.size()];
+      append_text(field.type, values, r, cells.text);
+      cells.ends.push_back(cells.text.size());
+    }
   added_ += values.rows;
   if (added_ == rows_) added_ = 0;
 }
@@ -244,9 +252,19 @@ void ParquetRows::leave_out_bad_rows() {
   rows_ -= bad_count_;
 }
 
+/// The cells of the rows that are not bad, row after row.
+void ParquetRows::pass_on_kept_cells() {
+  block_->kept.clear();
+  if (kept_.empty()) return;
+  for (size_t r = 0; r < bad_.size(); ++r)
+    if (!bad_[r])
+      for (const KeptCells& column : kept_) block_->kept.add(column.cell(r));
+}
+
 BadRecords ParquetRows::finish(const std::function<std::string(int64_t row)>& where) {
   block_->offsets[static_cast<size_t>(static_cast<int64_t>(plan_.slots.size()) * rows_)] = static_cast<int32_t>(keys_);
   check_inputs();
+  pass_on_kept_cells();
   BadRecords found{.count = bad_count_};
   if (bad_count_ > 0) {
     found.first = cat(where(first_bad_), ": ", first_problem_);

@@ -34,12 +34,14 @@ class ParquetRows {
   void check_limits(size_t slot, const ParquetField&);
   void check_inputs();
   void leave_out_bad_rows();
+  void pass_on_kept_cells();
 
   const ParquetPlan& plan_;
   SampleBlock* block_ = nullptr;
   int64_t rows_ = 0, keys_ = 0;  // keys_: in the block so far
   int64_t added_ = 0;            // rows of the current column
   bool many_ = false;            // a slot has other than one key somewhere
+  std::vector<KeptCells> kept_;  // of each column that is passed on, a cell for each row
   std::vector<uint8_t> bad_;
   int64_t bad_count_ = 0, first_bad_ = 0;
   std::string first_problem_;

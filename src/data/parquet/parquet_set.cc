@@ -115,6 +115,7 @@ class ParquetSet : public SampleSet {
       if (!metadata.contains(folder)) metadata[folder] = read_parquet_metadata(folder);
       const std::optional<ParquetMetadata>& in_folder = metadata[folder];
       if (fields_.empty()) plan_ = parquet_plan(section, in_folder ? &*in_folder : nullptr, path, width, log);
+      plan_.kept = source.keep;
       const std::shared_ptr<ParquetFile> file = open_parquet(path);
       if (fields_.empty() && source.labels_optional) let_labels_lack(plan_, file->info());
       if (in_folder) check_rows(*in_folder, path, file->info().rows);
@@ -134,6 +135,7 @@ class ParquetSet : public SampleSet {
   std::unique_ptr<Parser> parser() const override { return std::make_unique<ParquetParser>(plan_, policy_); }
   int key_bytes() const override { return key_bytes_; }
   bool has_labels() const override { return !plan_.labels.empty(); }
+  bool keeps_columns() const override { return true; }
   std::string facts(size_t file) const override {
     const std::shared_ptr<ParquetFile> opened = open_parquet(files_[file]);
     const ParquetFileInfo& info = opened->info();

@@ -53,6 +53,29 @@ std::string_view digits_at(ParquetType type, const ParquetValues& values, int64_
   return {memory, static_cast<size_t>(end - memory)};
 }
 
+void append_text(ParquetType type, const ParquetValues& values, int64_t r, std::string& to) {
+  if (!has_value(values, r)) return;
+  const int64_t begin = values.list ? values.list[r] : r, end = values.list ? values.list[r + 1] : r + 1;
+  char memory[32];
+  for (int64_t i = begin; i < end; ++i) {
+    if (i > begin) to += '|';
+    if (!has_item(values, i)) continue;
+    if (type == ParquetType::text)
+      to += text_at(values, i);
+    else if (type == ParquetType::boolean)
+      to += number_at(type, values, i) == 0 ? "false" : "true";
+    else
+      with_values(type, values.values, [&](const auto* from) {
+        char* last = memory;
+        if constexpr (std::is_same_v<decltype(from), const Half*>)
+          last = std::to_chars(memory, memory + sizeof memory, static_cast<float>(from[i])).ptr;
+        else
+          last = std::to_chars(memory, memory + sizeof memory, +from[i]).ptr;
+        to.append(memory, last);
+      });
+  }
+}
+
 ParquetValues part_of(ParquetType type, ParquetValues values, int64_t begin, int64_t end) {
   values.rows = end - begin;
   values.valid_rows_at += begin;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/half.h"
@@ -65,6 +66,10 @@ std::string_view text_at(const ParquetValues&, int64_t i);
 double number_at(ParquetType, const ParquetValues&, int64_t i);
 /// The decimal digits of an integer, written to `memory`, or the text.
 std::string_view digits_at(ParquetType, const ParquetValues&, int64_t i, char (&memory)[24]);
+
+/// Appends the value of row r as a text: nothing for none, numbers with as many digits as tell them apart, true and
+/// false, values of a list with '|' between them.
+void append_text(ParquetType, const ParquetValues&, int64_t r, std::string& to);
 
 /// Rows [begin, end) of `values`.
 ParquetValues part_of(ParquetType, ParquetValues values, int64_t begin, int64_t end);

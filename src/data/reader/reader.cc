@@ -58,7 +58,7 @@ Reader::Reader(const DataSection& section, const Source& source, const BatchLayo
                                               1);
   if (!source.keep.empty() && !set.samples->keeps_columns())
     throw Error(Kind::usage, cat("column '", source.keep[0],
-                                 "' cannot be kept: only those of Csv and Criteo texts can, "
+                                 "' cannot be kept: only those of Csv, Criteo and Parquet data can, "
                                  "and the format of '",
                                  source.path, "' is ", section.format.name));
   set.rank_begin = options.batch * options.rank / options.ranks;

@@ -325,6 +325,51 @@ TEST_F(Parquet, LabelsMayLackWhereTheSourceSaysSo) {
   EXPECT_SAYS(error(one_slot()), "is null or empty");
 }
 
+TEST_F(Parquet, ColumnsOfAnyTypeArePassedOnAsTexts) {
+  write_parquet(file,
+                {numbers<float>("y", ParquetType::f32, {1, 0, 1}), numbers<float>("d0", ParquetType::f32, {0.1f, 2, 3}),
+                 numbers<int32_t>("s0", ParquetType::i32, {4, 5, 6}), texts("id", {{"a,1"}, {}, {"c|\"3\""}}),
+                 numbers<int64_t>("big", ParquetType::i64, {-9007199254740993, 0, 7}, {1}),
+                 numbers<double>("exact", ParquetType::f64, {0.1, 1e300, -2}),
+                 numbers<uint8_t>("flag", ParquetType::boolean, {1, 0, 1}),
+                 lists<int16_t>("list", ParquetType::i16, {{1, 2, 3}, {}, {-4}})});
+  const Source source{
+      .path = file.string(), .labels_optional = true, .keep = {"list", "id", "big", "exact", "flag", "d0", "id"}};
+  const auto kept = [](Rig& rig) {
+    std::vector<std::string> cells;
+    while (rig.next()) {
+      const KeptCells batch = rig.reader->take_kept();
+      for (size_t i = 0; i < batch.ends.size(); ++i) cells.emplace_back(batch.cell(i));
+    }
+    return cells;
+  };
+  const std::vector<std::string> first = {"1|2|3", "a,1", "-9007199254740993", "0.1", "true", "0.1", "a,1"},
+                                 second = {"", "", "", "1e+300", "false", "2", ""},
+                                 third = {"-4", "c|\"3\"", "7", "-2", "true", "3", "c|\"3\""};
+  const auto joined = [](std::vector<std::vector<std::string>> rows) {
+    std::vector<std::string> all;
+    for (const auto& row : rows) all.insert(all.end(), row.begin(), row.end());
+    return all;
+  };
+  Rig rig(one_slot(), source, {.batch = 2, .repeat = false});
+  EXPECT_EQ(kept(rig), joined({first, second, third}));
+  Rig second_rank(one_slot(), source, {.batch = 2, .repeat = false, .rank = 1, .ranks = 2});
+  EXPECT_EQ(kept(second_rank), second);
+  // Cells of a row that is left out go with it.
+  DataSection section = one_slot();
+  section.bad_records = BadRecordPolicy::skip;
+  parquet_of(section).dense[0].columns = {"big"};
+  Rig skipping(section, source, {.batch = 2, .repeat = false});
+  EXPECT_EQ(kept(skipping), joined({first, third}));
+
+  Source missing = source;
+  missing.keep = {"ids"};
+  EXPECT_NE(message_of([&] {
+              Rig(one_slot(), missing, {.batch = 2});
+            }).find("there is no column 'ids'; there are 'y', 'd0', 's0', 'id'"),
+            std::string::npos);
+}
+
 TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
   const auto says = [&](const Column& slot, const std::string& words, KeyWidth width = KeyWidth::detect) {
     write(slot);
