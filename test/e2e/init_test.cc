@@ -263,7 +263,7 @@ TEST_F(InitTable, SaysWhatItNeeds) {
   expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "other.csv"}, 4, "has no column 'user'");
   write_file(folder_ / "dots.csv", with_change(mixed_table(300, 900), "yes", "yes."));
   expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "dots.csv"}, 4,
-                 "has the value 'yes.', which no training row has");
+                 "has the value 'yes.', which no training row has; theirs are 'no', 'yes'; both need the same words");
 }
 
 TEST_F(InitTable, RowsWithoutALabelAreSkippedWhereNothingIsWrittenAnew) {

@@ -205,10 +205,13 @@ void check_eval_text(const fs::path& path, const TextLayout& layout, const std::
                   cat("'", path.string(), "' of --eval has no column '", column, "', as the training rows have"));
   expect_same_layout(path, own, layout);
   if (!choice.text || labels.counts.size() > LabelFacts::kMostLabels) return;
+  std::string known;
+  for (const auto& [text, rows] : labels.counts) known += cat(known.empty() ? "'" : ", '", text.substr(0, 40), "'");
   for (const auto& [text, rows] : first_labels(start_of_text(path), own, choice.column, choice.text).counts)
     if (!labels.counts.contains(text))
       throw Error(Kind::data, cat("'", path.string(), "' of --eval: label '", choice.column, "' has the value '",
-                                  text.substr(0, 40), "', which no training row has; both need the same words"));
+                                  text.substr(0, 40), "', which no training row has; theirs are ", known,
+                                  "; both need the same words, so change those of one file"));
 }
 
 }  // namespace hctr
