@@ -76,6 +76,14 @@ TEST_F(WeightsAndClipping, ClippedGradientsAreThoseOfAllRanks) {
   expect_near(train("two", rows, plain_, ranks), one, 1e-5f);
 }
 
+TEST_F(WeightsAndClipping, APositiveWeightIsThatWeightOfEachPositiveRow) {
+  const auto by_rows =
+      train("rows", std::string(kHeader) + "1,3,3,Oslo\n0,1,1,Rome\n1,3,2,Paris\n0,1,2,Nice\n", weighted_);
+  const std::string by_class = with_change(plain_, R"("top": "loss")", R"("positive_weight": 3, "top": "loss")");
+  expect_near(train("class", std::string(kHeader) + "1,1,3,Oslo\n0,1,1,Rome\n1,1,2,Paris\n0,1,2,Nice\n", by_class),
+              by_rows, 1e-6f);
+}
+
 TEST_F(WeightsAndClipping, AColumnOfTheDataLayerIsTheSliceBitByBit) {
   const std::string rows = std::string(kHeader) + kWeighted;
   const auto sliced = train("sliced", rows, weighted_);

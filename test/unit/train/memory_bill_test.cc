@@ -65,6 +65,8 @@ TEST(MemoryBill, RowsAreThoseOfTheSlotsOrTheStatedOnesOrCounted) {
   const int64_t numbers = 3 * 16 * 4, index = 24;  // the vector and two states of Adam
   const Config sized = with_table(R"(, "slot_size_array": [1000, 3000], "index": "direct")");
   EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "rows of table table"), 4000 * numbers);
+  EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "gradients of weights"), 4 * 33);
+  EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "optimizer states of weights"), 2 * 4 * 33);
   const MemoryBill two = memory_bill(sized, 2, {});
   ASSERT_EQ(two.gpus.size(), 2u);
   EXPECT_EQ(part_of(two.gpus[0], "rows of table table") + part_of(two.gpus[1], "rows of table table"), 4000 * numbers);
