@@ -1,5 +1,6 @@
 #include "checkpoint/state_index.h"
 
+#include <algorithm>
 #include <limits>
 #include <map>
 
@@ -53,14 +54,36 @@ int64_t StateArray::elements() const {
   return product;
 }
 int64_t StateArray::bytes() const { return elements() * state_type_bytes(type); }
+int64_t StateArray::row_bytes() const {
+  int64_t product = state_type_bytes(type);
+  for (size_t d = 1; d < shape.size(); ++d) product *= shape[d];
+  return product;
+}
+int64_t StateArray::stored_bytes() const {
+  return from_base ? (from_base->count + shape.at(0) - from_base->rows) * row_bytes() : bytes();
+}
+
+const StateArray* StateIndex::find(std::string_view name) const {
+  const auto found =
+      std::find_if(arrays.begin(), arrays.end(), [&](const StateArray& array) { return array.name == name; });
+  return found == arrays.end() ? nullptr : &*found;
+}
 
 Json to_json(const StateIndex& index) {
   Json arrays(Json::Array{});
   for (const StateArray& array : index.arrays) {
     Json shape(Json::Array{});
     for (const int64_t size : array.shape) shape.add(size);
-    arrays.add(Json(Json::Object{
-        {"name", array.name}, {"type", array.type}, {"shape", std::move(shape)}, {"offset", array.offset}}));
+    Json entry(Json::Object{{"name", array.name}, {"type", array.type}});
+    if (array.from_base) {  // a version that does not know this misses the shape
+      entry.set("of_base", Json(Json::Object{{"shape", std::move(shape)},
+                                             {"rows", array.from_base->rows},
+                                             {"changed", array.from_base->changed}}));
+    } else {
+      entry.set("shape", std::move(shape));
+    }
+    entry.set("offset", array.offset);
+    arrays.add(std::move(entry));
   }
   return Json(Json::Object{{"file", index.file},
                            {"bytes", index.bytes},
@@ -68,6 +91,27 @@ Json to_json(const StateIndex& index) {
                            {"values", index.values},
                            {"arrays", std::move(arrays)}});
 }
+
+namespace {
+
+/// What an increment says of an array: its shape is known, and the arrays before it.
+StateArray::FromBase from_base(const Json& json, const StateArray& array, const StateIndex& index) {
+  StateArray::FromBase from{natural(json, "rows"), text(json, "changed"), 0};
+  if (array.shape.empty() || from.rows > array.shape[0])
+    throw Error(Kind::data,
+                cat("the manifest of a checkpoint has '", array.name, "' with ",
+                    describe_array(array.type, array.shape), ", of which the base has ", from.rows, " rows"));
+  if (from.changed.empty()) return from;
+  const StateArray* changed = index.find(from.changed);
+  if (!changed || changed == &array || changed->from_base || changed->type != "i32" || changed->shape.size() != 1 ||
+      changed->shape[0] > from.rows)
+    throw Error(Kind::data, cat("the manifest of a checkpoint has no list '", from.changed,
+                                "' of the changed rows of '", array.name, "'"));
+  from.count = changed->shape[0];
+  return from;
+}
+
+}  // namespace
 
 StateIndex state_index(const Json& json) {
   StateIndex index;
@@ -83,9 +127,9 @@ StateIndex state_index(const Json& json) {
   for (const Json& array : list(json, "arrays")) {
     StateArray& to =
         index.arrays.emplace_back(StateArray{text(array, "name"), text(array, "type"), {}, natural(array, "offset")});
-    int64_t left = index.bytes - to.offset;  // the array lies in the file, whatever its shape says
+    const Json* of_base = array.find("of_base");
     int64_t bytes = state_type_bytes(to.type);
-    for (const Json& size : list(array, "shape")) {
+    for (const Json& size : list(of_base ? *of_base : array, "shape")) {
       const int64_t* value = size.integer();
       if (!value || *value < 0 || (*value > 0 && bytes > std::numeric_limits<int64_t>::max() / *value))
         throw Error(Kind::data,
@@ -93,7 +137,9 @@ StateIndex state_index(const Json& json) {
       to.shape.push_back(*value);
       bytes *= *value;
     }
-    if (bytes > left)
+    if (of_base) to.from_base = from_base(*of_base, to, index);
+    // The array lies in the file, whatever its shape says.
+    if (to.stored_bytes() > index.bytes - to.offset)
       throw Error(Kind::data, cat("the manifest of a checkpoint has '", to.name, "' end behind '", index.file, "'"));
   }
   return index;

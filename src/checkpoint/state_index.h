@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,8 +19,20 @@ struct StateArray {
   std::vector<int64_t> shape;
   int64_t offset = 0;  ///< of its first byte in the file
 
+  /// Of an increment: what the base has of the array, by the same name.
+  struct FromBase {
+    int64_t rows = 0;     ///< the base has these first ones
+    std::string changed;  ///< the array of this file with the indices, ascending, of those that have changed; or ""
+    int64_t count = 0;    ///< how many these are
+    bool operator==(const FromBase&) const = default;
+  };
+  /// If given, the file holds the changed rows, then those from from_base->rows on; else all rows.
+  std::optional<FromBase> from_base{};
+
   int64_t elements() const;
-  int64_t bytes() const;
+  int64_t bytes() const;  ///< of all rows
+  int64_t row_bytes() const;
+  int64_t stored_bytes() const;  ///< in the file
   bool operator==(const StateArray&) const = default;
 };
 /// Bytes of an element. Errors: Error(data) for a type that does not exist.
@@ -34,6 +47,8 @@ struct StateIndex {
   uint32_t crc = 0;
   std::vector<StateArray> arrays;
   Json values{Json::Object{}};
+
+  const StateArray* find(std::string_view name) const;  ///< null: there is none
 };
 Json to_json(const StateIndex&);
 /// Errors: Error(data) when `json` is not what to_json() writes.

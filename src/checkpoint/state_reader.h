@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -16,8 +18,9 @@
 
 namespace hctr {
 
-/// The state of one rank of the run that wrote a checkpoint. Cheap to copy. Errors of all members: Error(io);
-/// Error(data) naming file and array, when the checkpoint does not hold what is asked for.
+/// The state of one rank of the run that wrote a checkpoint. Of an increment, it is that of the base with what has
+/// changed since. Cheap to copy; copies are used by one thread. Errors of all members: Error(io); Error(data) naming
+/// file and array, when the checkpoint does not hold what is asked for.
 class StateReader {
  public:
   /// `exact`: whether this run has the ranks and the placement of that one, so that each rank takes its own state as it
@@ -60,11 +63,16 @@ class StateReader {
     bool exact;
     int rank;
     StreamRef stream;
+    std::map<std::pair<int, std::string>, std::vector<int32_t>> changed{};  // lists that were read, by rank and name
   };
   const StateIndex& index() const { return input_->manifest.files.at(static_cast<size_t>(of_rank_)); }
   std::string place(std::string_view name) const;
+  /// The indices of the rows that an increment has changed, ascending.
+  const std::vector<int32_t>& changed_rows(const StateArray&) const;
+  /// read() of an array of an increment.
+  void read_with_base(const StateArray&, int64_t first, std::span<std::byte> to) const;
 
-  std::shared_ptr<const Input> input_;  // shared by the readers made from one
+  std::shared_ptr<Input> input_;  // shared by the readers made from one
   int of_rank_ = 0;
   std::string scope_;
 };

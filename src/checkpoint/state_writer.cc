@@ -35,10 +35,32 @@ void StateWriter::array(std::string_view name, std::string_view type, const std:
 
 void StateWriter::array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                         const Copy& copy) {
-  StateArray& array =
-      index_->arrays.emplace_back(StateArray{scope_ + std::string(name), std::string(type), shape, index_->bytes});
-  const int64_t all = array.bytes();
-  index_->bytes += all;
+  copy_pieces(copy, add({scope_ + std::string(name), std::string(type), shape}).bytes());
+}
+
+void StateWriter::changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
+                          const Changes& changes, const Copy& added) {
+  StateArray array{scope_ + std::string(name), std::string(type), shape};
+  array.from_base = {changes.base_rows, changes.list.empty() ? "" : scope_ + changes.list, changes.count};
+  const int64_t row_bytes = add(std::move(array)).row_bytes();
+  const int64_t block = std::max<int64_t>(1, kCopyBytes / std::max<int64_t>(1, row_bytes));
+  for (int64_t first = 0; *sink_ && first < changes.count; first += block) {
+    const int64_t rows = std::min(block, changes.count - first);
+    const auto bytes = static_cast<size_t>(rows * row_bytes);
+    HostBytes piece{std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
+    changes.copy(first, rows, piece.data.get());
+    (*sink_)(std::move(piece));
+  }
+  copy_pieces(added, (shape.at(0) - changes.base_rows) * row_bytes);
+}
+
+StateArray& StateWriter::add(StateArray array) {
+  array.offset = index_->bytes;
+  index_->bytes += array.stored_bytes();
+  return index_->arrays.emplace_back(std::move(array));
+}
+
+void StateWriter::copy_pieces(const Copy& copy, int64_t all) {
   if (!*sink_) return;
   for (int64_t first = 0; first < all; first += kCopyBytes) {
     const auto bytes = static_cast<size_t>(std::min(kCopyBytes, all - first));

@@ -29,15 +29,22 @@ struct HostBytes {
 class StateWriter {
  public:
   using Sink = std::function<void(HostBytes)>;
+  /// Which checkpoint it is: of an iteration, and whole or with what has changed since the whole one of iteration
+  /// `base`.
+  struct Which {
+    int64_t iteration = 0;
+    std::optional<int64_t> base{};
+  };
   /// The state of `rank`, on the device of `stream`. Copies go to `sink` in the order of the file that `index`
   /// describes; both outlive the writer and those made by in(). Without a sink only sizes are noted.
-  StateWriter(int rank, StreamRef stream, StateIndex& index, const Sink& sink)
-      : rank_(rank), stream_(stream), index_(&index), sink_(&sink) {}
+  StateWriter(int rank, StreamRef stream, StateIndex& index, const Sink& sink, const Which& which)
+      : rank_(rank), stream_(stream), index_(&index), sink_(&sink), which_(which) {}
 
   /// The same under names that start with "<scope>/".
   StateWriter in(std::string_view scope) const;
   /// What all ranks have alike is saved by rank 0.
   int rank() const { return rank_; }
+  const Which& which() const { return which_; }
 
   /// A dense tensor. Waits for its stream.
   void tensor(std::string_view name, const Tensor&);
@@ -46,6 +53,18 @@ class StateWriter {
   /// What `copy` copies behind the work of the stream: the bytes of the array from `first` on.
   using Copy = std::function<void(StreamRef, int64_t first, std::span<std::byte> to)>;
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Copy& copy);
+  /// Rows of an array that have changed.
+  struct Changes {
+    int64_t base_rows = 0;  ///< the base has these first ones
+    std::string list;       ///< the name of the list of those that have changed, ascending; "": none has
+    int64_t count = 0;
+    /// Copies rows [first, first + rows) of the list to the host.
+    std::function<void(int64_t first, int64_t rows, std::byte* to)> copy{};
+  };
+  /// Of an increment: an array of which the base has rows. `added` copies the bytes of its rows behind
+  /// these.
+  void changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Changes&,
+               const Copy& added);
   template <class T>
   void list(std::string_view name, const std::vector<T>& values) {
     array(name, name_of(kDTypeOf<T>), {static_cast<int64_t>(values.size())}, values.data());
@@ -53,10 +72,16 @@ class StateWriter {
   void number(std::string_view name, int64_t value) { index_->values.set(scope_ + std::string(name), value); }
 
  private:
+  /// Notes an array at the end of the file. Returns it.
+  StateArray& add(StateArray);
+  /// Hands the bytes that `copy` copies to the sink.
+  void copy_pieces(const Copy& copy, int64_t bytes);
+
   int rank_;
   StreamRef stream_;
   StateIndex* index_;
   const Sink* sink_;
+  Which which_;
   std::string scope_;
 };
 

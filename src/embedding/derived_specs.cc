@@ -61,6 +61,7 @@ TableSpec candidate_spec(const TableSpec& whole) {
   spec.limit_setting = "max_candidates";
   spec.policy.when_full = WhenFull::evict_lru;
   spec.policy.of_candidates = true;
+  spec.marks_changes = whole.marks_changes;
   spec.policy.expire_after = whole.policy.expire_after;
   return spec;
 }

@@ -188,6 +188,7 @@ TableSpec EmbeddingSection::table_spec(const TableSpecInputs& in) const {
   HCTR_EXPECT(in.ranks == 1 || everywhere == (spec.replication.of == Replication::Of::all), "table '", spec.name,
               "' has owners and is on every rank");
   spec.policy = hparam.policy();
+  spec.marks_changes = in.marks_changes;
   return spec;
 }
 

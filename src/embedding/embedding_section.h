@@ -95,6 +95,7 @@ struct TableSpecInputs {
   const OptimizerSection& optimizer;  ///< the top-level one
   bool schedule_sets_rate = false;    ///< the table's rate is that of the top-level optimizer
   DType exchange = DType::f32;        ///< the solver's; the section may have one of its own
+  bool marks_changes = false;         ///< TableSpec::marks_changes
   int rank = 0, ranks = 1;
   Placement placement{};
   int64_t batch = 1;                 ///< samples of all ranks

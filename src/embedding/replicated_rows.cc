@@ -61,6 +61,8 @@ void ReplicatedRows::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
   ops::mark_batch(ctx, batch.groups, batch.keys.key_capacity, marks);
   comm_.all_reduce(ctx, marks, Reduce::max);
   ops::group_marked(ctx, marks, step.touched, arena_.get(scratch_).bytes());
+  if (uint8_t* changed = table_.change_marks())  // by the batches of other ranks too
+    ops::record_access(ctx, step.touched, rows_now(), {.changed = changed});
 }
 
 EmbeddingTable::Batch ReplicatedRows::find(Context& ctx, Tensor keys, Tensor offsets) {

@@ -28,6 +28,8 @@ int64_t rows_to_reserve(const Runtime& runtime, const TableSpec& spec, int64_t l
   return std::min({fitting, kMostRows, spec.row_limit > 0 ? most : kMostRows});
 }
 
+constexpr size_t kStagingBytes = size_t{4} << 20;  // of changed rows, on their way to the host
+
 /// At most three quarters of the entries are used, so that searches stay short.
 int64_t keys_in(int64_t entries) { return entries / 4 * 3; }
 int64_t entries_for(int64_t keys) {
@@ -43,7 +45,7 @@ int64_t number_bytes_of_row(const TableSpec& spec) {
 
 int64_t bytes_of_row(const TableSpec& spec) {
   const int64_t numbers = number_bytes_of_row(spec);
-  constexpr int64_t kKey = 8 + 4, kMarks = 4 + 1, kEntries = 2 * sizeof(ops::IndexEntry);
+  constexpr int64_t kKey = 8 + 4, kMarks = 4 + 1 + 1, kEntries = 2 * sizeof(ops::IndexEntry);
   const int64_t stats_bytes = 4 * (spec.policy.tracks_last_step() + spec.policy.counts_occurrences());
   return numbers + kMarks + stats_bytes + (spec.direct.empty() ? kKey + kEntries : 0);
 }
@@ -85,11 +87,14 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     init_.state_start[s] = spec.optimizer.start(s);
   }
   data_.last_step = add_column<int32_t>("last_step", "i32", spec.update == UpdateType::lazy_global, 1);
-  // If a zero gradient is a no-op, global updates equal local ones.
-  data_.touched = add_column<uint8_t>("touched", "u8",
-                                      spec.update == UpdateType::global && !spec.optimizer.zero_gradient_is_noop(), 1);
+  data_.touched = add_column<uint8_t>("touched", "u8", spec.changes_every_row(), 1);
   access_stats_.last_seen = add_column<uint32_t>("last_seen", "u32", policy_.tracks_last_step(), 1);
   access_stats_.occurrences = add_column<uint32_t>("occurrences", "u32", policy_.counts_occurrences(), 1);
+  if (spec.marks_changes && !spec.changes_every_row()) {
+    marks_.emplace(runtime.device(), static_cast<size_t>(reserved_rows_ + 1));
+    staging_.emplace(runtime.device(), kStagingBytes);
+    access_stats_.changed = reinterpret_cast<uint8_t*>(marks_->data());
+  }
   if (access_stats_.last_seen) access_stats_.steps_before = reinterpret_cast<const uint32_t*>(steps_before_.data());
   set_steps_before(0);
   index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
@@ -251,6 +256,7 @@ void RowStore::grow_rows(int64_t rows) {
                                   reserved_rows_));
   for (Column& column : columns_)
     if (!column.numbers) column.memory.grow(column.bytes_to(rows));
+  if (marks_) marks_->grow(static_cast<size_t>(rows + 1));
   if (policy_.removes_rows())
     entries_.grow(ops::removal_bytes(runtime_.device(), rows));  // removal works in the memory of the index
   const int64_t on_device = rows_on_device(rows);

@@ -90,8 +90,11 @@ class RowStore {
   void assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots);
 
   // For checkpoints, with nothing queued.
-  /// Saves every row that has been assigned, in the order of row numbers.
+  /// Saves every row that has been assigned, in the order of row numbers; of an increment, the rows that have changed
+  /// since its base, unless rows were renumbered since or their changes are not marked. A whole one is the next base.
   void save_state(StateWriter&);
+  /// Rows have changed otherwise than by batches, or were renumbered: until the next whole checkpoint, all are saved.
+  void forget_base() { base_.reset(); }
   /// Takes the rows of a store of the same spec, with their numbers. This one has no rows of its own yet, but for those
   /// that exist from the start. Errors: those of StateReader; Error(device) when memory is short.
   void load_state(const StateReader&);
@@ -116,7 +119,8 @@ class RowStore {
     int64_t bytes_per_row;
     std::string name, type;  // in checkpoints
     int64_t elements_per_row;
-    bool numbers;  // may lie in host memory
+    bool numbers;                                                     // may lie in host memory
+    bool fixed() const { return name == "keys" || name == "slots"; }  // as long as the row has its number
     std::vector<int64_t> shape(int64_t rows) const { return {rows, elements_per_row}; }
     std::byte* row(int64_t number) const { return memory.data() + number * bytes_per_row; }
     size_t bytes_to(int64_t rows) const { return static_cast<size_t>((rows + 1) * bytes_per_row); }
@@ -159,6 +163,11 @@ class RowStore {
   void grow_index(int64_t keys);
   template <class T>
   void set_in_state(size_t offset, T value);
+  void save_changes(StateWriter&, int64_t rows);
+  /// The rows of the base that are marked, ascending.
+  std::vector<int32_t> changed_rows();
+  /// Copies rows of a column to the host.
+  void copy_out(const Column&, std::span<const int32_t> rows, std::byte* to);
 
   Runtime& runtime_;
   std::string label_;  // "table 'wide' on rank 0"
@@ -173,6 +182,12 @@ class RowStore {
   uint32_t batches_ = 0;     // for which capacity was reserved
   bool near_limit_ = false;  // the last of them may exceed the limit
   std::vector<Column> columns_;
+  std::optional<ReservedBuffer> marks_;  // [rows] 1: a batch may have changed the row since the base
+  std::optional<Buffer> staging_;        // of rows that are copied to the host
+  struct Base {                          // the last whole checkpoint
+    int64_t iteration, rows;             // rows: that it has
+  };
+  std::optional<Base> base_;  // none: see forget_base()
   ReservedBuffer entries_;
   Buffer state_, slot_bounds_, spans_, out_of_range_state_, steps_before_;
   HostBuffer host_word_, out_of_range_keys_;

@@ -59,6 +59,7 @@ int64_t RowStore::trim() {
 }
 
 int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
+  forget_base();
   ops::IndexState now = state();  // waits
   const int64_t rows = now.rows;
   Context ctx(runtime_, runtime_.compute_stream());

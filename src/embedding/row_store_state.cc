@@ -8,6 +8,11 @@
 #include "embedding/row_store.h"
 
 namespace hctr {
+namespace {
+
+constexpr const char* kChangedRows = "changed_rows";  // the indices of those in the arrays of an increment
+
+}  // namespace
 
 void RowStore::save_state(StateWriter& to) {
   const ops::IndexState now = state();  // waits
@@ -15,7 +20,67 @@ void RowStore::save_state(StateWriter& to) {
               now.ready, " are ready");
   to.number("rows", now.rows);
   to.number("first_row", index_.first_row);
+  const StateWriter::Which& which = to.which();
+  if (which.base && base_ && *which.base == base_->iteration) return save_changes(to, now.rows);
   for (const Column& column : columns_) save_column(to, column, now.rows);
+  if (which.base || !marks_) return;
+  base_ = {which.iteration, now.rows};
+  zero_bytes(runtime_.compute_stream(), marks_->data(), static_cast<size_t>(capacity_) + 1);
+  runtime_.compute_stream().synchronize();
+}
+
+void RowStore::save_changes(StateWriter& to, int64_t rows) {
+  const std::vector<int32_t> changed = changed_rows();
+  std::vector<int32_t> indices = changed;  // arrays start with row 1
+  for (int32_t& index : indices) --index;
+  if (!indices.empty()) to.list(kChangedRows, indices);
+  for (const Column& column : columns_) {
+    StateWriter::Changes changes{.base_rows = base_->rows, .list = {}};
+    if (!column.fixed() && !changed.empty()) {
+      changes.list = kChangedRows;
+      changes.count = static_cast<int64_t>(changed.size());
+      changes.copy = [&](int64_t first, int64_t count, std::byte* host) {
+        copy_out(column, std::span(changed).subspan(static_cast<size_t>(first), static_cast<size_t>(count)), host);
+      };
+    }
+    to.changes(column.name, column.type, column.shape(rows), changes,
+               [&](StreamRef stream, int64_t first, std::span<std::byte> piece) {
+                 column.memory.read(stream, static_cast<size_t>((base_->rows + 1) * column.bytes_per_row + first),
+                                    piece.data(), piece.size());
+               });
+  }
+}
+
+std::vector<int32_t> RowStore::changed_rows() {
+  constexpr int64_t kMarks = int64_t{1} << 22;  // copied at a time
+  std::vector<int32_t> rows;
+  std::vector<uint8_t> marks;
+  for (int64_t first = 1; first <= base_->rows; first += kMarks) {
+    marks.resize(static_cast<size_t>(std::min(kMarks, base_->rows + 1 - first)));
+    copy_bytes(runtime_.compute_stream(), marks.data(), marks_->data() + first, marks.size());
+    runtime_.compute_stream().synchronize();
+    for (size_t i = 0; i < marks.size(); ++i)
+      if (marks[i] != 0) rows.push_back(static_cast<int32_t>(first + static_cast<int64_t>(i)));
+  }
+  return rows;
+}
+
+void RowStore::copy_out(const Column& column, std::span<const int32_t> rows, std::byte* to) {
+  const StreamRef stream = runtime_.compute_stream();
+  Context ctx(runtime_, stream);
+  const auto bytes = static_cast<size_t>(column.bytes_per_row);
+  const size_t whole = staging_->bytes(), block = (whole - 16) / (bytes + sizeof(int32_t));
+  HCTR_EXPECT(block > 0, label_, ": rows of ", bytes, " bytes");
+  // The rows come first, aligned; behind them their numbers.
+  auto* numbers = reinterpret_cast<int32_t*>(staging_->data() + (block * bytes + 15) / 16 * 16);
+  for (size_t first = 0; first < rows.size(); first += block) {
+    const std::span<const int32_t> some = rows.subspan(first, std::min(block, rows.size() - first));
+    copy_bytes(stream, numbers, some.data(), some.size_bytes());
+    ops::copy_rows(ctx, numbers, static_cast<int64_t>(some.size()), column.memory.data(), column.bytes_per_row,
+                   staging_->data());
+    copy_bytes(stream, to + first * bytes, staging_->data(), some.size() * bytes);
+    stream.synchronize();
+  }
 }
 
 void RowStore::save_column(StateWriter& to, const Column& column, int64_t rows) {
@@ -34,6 +99,7 @@ void RowStore::load_column(const StateReader& from, Column& column, int64_t rows
 }
 
 void RowStore::load_state(const StateReader& from) {
+  forget_base();
   const int64_t rows = from.number("rows");
   if (direct() ? rows != keys_.rows() : rows > most_rows())
     throw Error(Kind::data, cat(label_, ": the checkpoint has ", rows, " rows, and this table has ",
@@ -65,6 +131,7 @@ void RowStore::load_state(const StateReader& from) {
 
 void RowStore::load_shared_row(const StateReader& from) {
   HCTR_EXPECT(shared_rows() == 1, label_, " has no shared row");
+  forget_base();
   wait_for_all();
   for (Column& column : columns_) {
     std::vector<std::byte> row(static_cast<size_t>(column.bytes_per_row));

@@ -96,6 +96,8 @@ class EmbeddingTable {
   void pool(Context&, const Batch&, const ops::OwnerVectors* owners, Tensor y) const;
   void pool(Context&, const Batch&, const ops::SampleShards&) const;
   const ops::RowData& data() const { return store_.data(); }
+  /// Marks of the rows that have changed; null: they are not kept.
+  uint8_t* change_marks() const { return store_.access_stats().changed; }
   /// ops::sum_row_gradients of the batch.
   void sum_row_gradients(Context&, int buffer, Tensor dy, Tensor sums);
   /// The part of update() that follows the updates of the rows of the batch.

@@ -166,6 +166,7 @@ void EmbeddingTable::import_rows(const RowBlock& block) {
       throw Error(Kind::data, cat("table '", spec_.name, "': key ", block.keys[at],
                                   by_slot ? cat(" of slot ", slot / spec_.pieces) : "", " occurs twice"));
   }
+  store_.forget_base();
   Context ctx(runtime_, runtime_.compute_stream());
   const auto chunk = std::min<size_t>(static_cast<size_t>(std::max<int64_t>(spec_.key_capacity, 1)),
                                       static_cast<size_t>(std::max<int64_t>(kVectorBlockBytes / (spec_.dim * 4), 1)));

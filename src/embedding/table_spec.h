@@ -49,9 +49,10 @@ struct TableSpec {
   int64_t row_hint = 0;              ///< initial capacity in rows, if there is plenty of memory
   int64_t row_limit = 0;             ///< 0: memory is the limit
   std::string limit_setting = "max_vocabulary_size_per_gpu";  ///< the setting that gives the limit, for messages
-  bool fixed_keys = false;  ///< rows are assigned between steps (RowStore::assign_rows); batches do not add rows
-  Replication replication;  ///< on several ranks; not used by the table itself
-  RowPolicy policy;         ///< which keys get rows, and which rows are removed
+  bool fixed_keys = false;     ///< rows are assigned between steps (RowStore::assign_rows); batches do not add rows
+  Replication replication;     ///< on several ranks; not used by the table itself
+  RowPolicy policy;            ///< which keys get rows, and which rows are removed
+  bool marks_changes = false;  ///< rows that change are marked, for checkpoints with what has changed
 
   /// Slots of a batch.
   int64_t slots_of_batch() const { return batch_slots ? static_cast<int64_t>(batch_slots->size()) : slots; }
@@ -66,6 +67,8 @@ struct TableSpec {
     return identity_by_slot && !optimizer.row_wise && !policy.any() && storage == DType::f32 &&
            stored_states() == DType::f32;
   }
+  /// Whether every row changes in every step. If a zero gradient is a no-op, global updates equal local ones.
+  bool changes_every_row() const { return update == UpdateType::global && !optimizer.zero_gradient_is_noop(); }
   /// Elements of a row in each optimizer state, and their type.
   int64_t state_dim() const { return optimizer.row_wise ? 1 : dim; }
   DType stored_states() const { return optimizer.row_wise ? DType::f32 : state_storage; }

@@ -13,6 +13,7 @@ struct CheckpointSection {
   bool given = false;  ///< without the object no checkpoints are saved
   int64_t every = 0;
   double every_minutes = 0;
+  int64_t whole_every = 1;
   int64_t keep_last = 2;
   std::string keep_best;
   std::string folder = "ckpt";

@@ -56,6 +56,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
         section.table_spec({.optimizer = config.optimizer,
                             .schedule_sets_rate = config.solver.compatibility.schedule_sets_embedding_rates,
                             .exchange = config.solver.exchange(),
+                            .marks_changes = config.solver.checkpoint.whole_every > 1,
                             .rank = comm.rank(),
                             .ranks = comm.size(),
                             .placement = placement,

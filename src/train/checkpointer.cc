@@ -1,6 +1,7 @@
 #include "train/checkpointer.h"
 
 #include <algorithm>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -26,10 +27,13 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
 
 struct Checkpointer::Writing {
   int64_t iteration = 0, best_iteration = -1;
+  std::optional<int64_t> base;  // of an increment: the iteration of the whole checkpoint that it builds on
   fs::path part, metrics;
   Json about, progress;
   bool again = false;             // the state is saved already
   bool written = false;           // this rank's file is
+  bool whole = true;              // on rank 0: needs no base
+  uint32_t crc = 0;               // on rank 0: of all files
   StateIndex index;               // of this rank's file
   std::vector<HostBytes> pieces;  // of it, to be written
   std::vector<StateIndex> files;  // of all ranks, on rank 0
@@ -92,7 +96,7 @@ void Checkpointer::save(Content content) {
   now.about = std::move(content.about);
   now.metrics = std::move(content.metrics);
   now.progress = std::move(content.progress);
-  now.again = comm_.broadcast(saved_ == now.iteration ? "again" : "", 0) == "again";
+  decide(now);
   if (now.again) {
     now.gathered = now.done = true;
     if (comm_.rank() == 0) now.run([this, &now] { save_progress(now); });
@@ -132,15 +136,29 @@ void Checkpointer::save(Content content) {
   }
 }
 
+void Checkpointer::decide(Writing& now) {
+  std::string decision;
+  if (comm_.rank() == 0) {
+    if (base_ && (base_->increments + 1 >= section_.whole_every ||
+                  !fs::exists(checkpoint_path(folder_, base_->iteration) / kManifestName)))
+      base_.reset();
+    decision = saved_ == now.iteration ? "again" : base_ ? cat(base_->iteration) : "";
+  }
+  decision = comm_.broadcast(decision, 0);
+  now.again = decision == "again";
+  if (!now.again && !decision.empty()) now.base = std::stoll(decision);
+}
+
 void Checkpointer::copy_state(Writing& now, const Content& content) {
+  const StateWriter::Which which{now.iteration, now.base};
   now.index.file = file_of_rank(comm_.rank());
   StateIndex measured;
   const StateWriter::Sink nowhere;
-  content.state(StateWriter(comm_.rank(), stream_, measured, nowhere));
+  content.state(StateWriter(comm_.rank(), stream_, measured, nowhere, which));
   const int64_t free = free_memory(Device{});
   if (measured.bytes <= free / 2 / comm_.size()) {
     const StateWriter::Sink keep = [&](HostBytes piece) { now.pieces.push_back(std::move(piece)); };
-    content.state(StateWriter(comm_.rank(), stream_, now.index, keep));
+    content.state(StateWriter(comm_.rank(), stream_, now.index, keep, which));
     return;
   }
   if (!std::exchange(warned_memory_, true) && comm_.rank() == 0)
@@ -148,7 +166,7 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
                       " MB for each rank does not fit half of the ", free / 1000000, " MB of free memory."));
   StateFileWriter file(now.part / now.index.file);
   const StateWriter::Sink write = [&](const HostBytes& piece) { file.write(piece.span()); };
-  content.state(StateWriter(comm_.rank(), stream_, now.index, write));
+  content.state(StateWriter(comm_.rank(), stream_, now.index, write, which));
   file.commit(now.index);
   now.written = true;
 }
@@ -167,7 +185,13 @@ void Checkpointer::publish(Writing& now) {
   if (!now.failure.empty()) return;
   if (now.files.empty()) now.files.push_back(now.index);
   if (!now.metrics.empty()) sync_to_disk(now.metrics);
-  write_manifest(now.part, {now.about, now.progress, now.files});
+  Manifest manifest{now.about, now.progress, now.files};
+  now.crc = manifest.files_crc();
+  // Where nothing refers to the base, as with tables whose rows all change, it is not needed.
+  for (const StateIndex& index : now.files)
+    for (const StateArray& array : index.arrays) now.whole = now.whole && !array.from_base;
+  if (!now.whole) manifest.base = {.name = checkpoint_path({}, base_->iteration).string(), .crc = base_->crc};
+  write_manifest(now.part, manifest);
   publish_checkpoint(folder_, now.iteration);
   prune(now.best_iteration);
 }
@@ -182,11 +206,19 @@ void Checkpointer::save_progress(Writing& now) const {
 }
 
 void Checkpointer::prune(int64_t best_iteration) const {
-  std::vector<CheckpointPlace> all = list_checkpoints(folder_);
+  const std::vector<CheckpointPlace> all = list_checkpoints(folder_);
   const size_t last = std::min(all.size(), static_cast<size_t>(section_.keep_last));
-  all.resize(all.size() - last);
-  for (const CheckpointPlace& place : all)
-    if (place.iteration != best_iteration) remove_checkpoint(folder_, place.iteration);
+  const auto kept = [&](size_t i) { return i + last >= all.size() || all[i].iteration == best_iteration; };
+  std::set<std::string> bases;
+  if (last < all.size()) try {
+      for (size_t i = 0; i < all.size(); ++i)
+        if (kept(i))
+          if (const auto base = base_of(all[i].path)) bases.insert(*base);
+    } catch (const Error&) {
+      return;  // a kept one that cannot be read may need any of them
+    }
+  for (size_t i = all.size(); i-- > 0;)  // increments before their bases
+    if (!kept(i) && !bases.contains(all[i].path.filename().string())) remove_checkpoint(folder_, all[i].iteration);
 }
 
 void Checkpointer::poll(int64_t iteration) {
@@ -229,13 +261,19 @@ void Checkpointer::report_end() {
   now.join();
   const fs::path path = checkpoint_path(folder_, now.iteration);
   if (now.failure.empty()) saved_ = now.iteration;
+  if (comm_.rank() == 0 && !now.again) {
+    if (now.base && base_)
+      ++base_->increments;
+    else if (now.failure.empty() && section_.whole_every > 1)
+      base_ = {now.iteration, now.crc, 0};
+  }
   if (comm_.rank() == 0 && !now.failure.empty()) {
     report_.warning(cat("checkpoint '", path.string(), "' could not be saved: ", now.failure, "; training goes on"));
     std::error_code ignored;  // said above; what remains is removed by the next run
     fs::remove_all(now.part, ignored);
   } else if (comm_.rank() == 0 && !now.again) {
-    report_.event(
-        cat("Checkpoint: ", path.string(), " (training stopped for ", formatted("%.3f", now.stop_seconds), " s)"));
+    report_.event(cat("Checkpoint: ", path.string(), now.whole ? "" : cat(", changes since iteration ", *now.base),
+                      " (training stopped for ", formatted("%.3f", now.stop_seconds), " s)"));
   }
   writing_.reset();
 }

@@ -19,7 +19,7 @@
 namespace hctr {
 
 /// One for each rank. At most one checkpoint is written at a time: another that is due waits for it. A checkpoint that
-/// cannot be written is warned of, and training goes on.
+/// cannot be written is warned of, and training goes on. The first one of a run, or after it went on, is whole.
 class Checkpointer {
  public:
   /// The arguments outlive it. What it reports is said by rank 0. `saved`: the iteration of the checkpoint in its
@@ -53,10 +53,18 @@ class Checkpointer {
  private:
   using Clock = std::chrono::steady_clock;
   struct Writing;  // a checkpoint under way
+  struct Base {    // the last whole checkpoint
+    int64_t iteration;
+    uint32_t crc;        // Manifest::files_crc()
+    int64_t increments;  // that build on it
+  };
+  /// Collective: what rank 0 decides of the next checkpoint.
+  void decide(Writing&);
   void copy_state(Writing&, const Content&);
   void write_files(Writing&);
   /// On rank 0: manifest, name, and removal of checkpoints that are not kept.
   void publish(Writing&);
+  /// Removes checkpoints that are not kept, nor needed by one that is.
   void prune(int64_t best_iteration) const;
   void complete();
   void save_progress(Writing&) const;
@@ -68,7 +76,8 @@ class Checkpointer {
   Reporter& report_;
   fs::path folder_;
   Clock::time_point last_ = Clock::now();
-  int64_t saved_;  // on rank 0, the iteration of the last complete one
+  int64_t saved_;             // on rank 0, the iteration of the last complete one
+  std::optional<Base> base_;  // on rank 0
   bool warned_memory_ = false;
   std::unique_ptr<Writing> writing_;
 };

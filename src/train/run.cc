@@ -102,6 +102,7 @@ void Run::begin() {
   checkpoints_ =
       std::make_unique<Checkpointer>(solver.checkpoint, comm_, runtime_.compute_stream(), *report_,
                                      from_ && in_checkpoint_folder(config_, *from_) ? from_->progress.iterations : -1);
+  say_what_increments_save();
   if (from_) {
     report_->go_on(now_.report);
     trainer_->start_loss_sum(now_.loss_sum);

@@ -89,6 +89,8 @@ class Run {
   Error with_model(const Error&, const std::string& what);
 
   // In run_checkpoint.cc:
+  /// Says which tables are whole in every checkpoint, though the config asks for increments.
+  void say_what_increments_save() const;
   /// Collective: chooses the algorithms of matrix products if the config asks for a search.
   void choose_algorithms();
   ReadProgress read_progress() const;

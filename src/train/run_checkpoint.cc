@@ -55,6 +55,15 @@ void Run::load_checkpoint() {
                          " saved: rows are placed anew, and numbers may differ in their last bits."));
 }
 
+void Run::say_what_increments_save() const {
+  if (config_.solver.checkpoint.whole_every <= 1) return;
+  for (size_t e = 0; e < config_.embeddings.size(); ++e)
+    if (const TableSpec& spec = model_.table_spec(e); spec.changes_every_row())
+      log_.info("\"whole_every\" saves nothing for table '", spec.name,
+                "': with \"update_type\": \"Global\" every row changes in every step, so every checkpoint has all of "
+                "them. \"LazyGlobal\" and \"Local\" change the rows of a batch.");
+}
+
 void Run::choose_algorithms() {
   if (!config_.solver.algorithm_search) return;
   const Json* before = from_ ? from_->manifest.about.find("algorithms") : nullptr;

@@ -87,16 +87,30 @@ class Checkpoints : public testing::Test {
     return all;
   }
 
-  void expect_to_survive_kills(int deaths_wanted, int iterations, const std::string& gpu);
+  /// With updates of the rows of a batch, so that increments hold less than all.
+  static std::string local_updates(const std::string& config) {
+    return with_change(config, "\"update_type\": \"Global\"", "\"update_type\": \"Local\"");
+  }
+  /// The names of the checkpoints that these build on; "" for whole ones.
+  std::vector<std::string> bases() const {
+    std::vector<std::string> found;
+    for (const CheckpointPlace& place : list_checkpoints(folder_ / "ckpt"))
+      found.push_back(base_of(place.path).value_or(""));
+    return found;
+  }
+  void expect_to_survive_kills(int deaths_wanted, int iterations, const std::string& gpu,
+                               const std::string& checkpoint = R"({"every": 4})");
 
   TemporaryFolder folder_;
   std::string device_ = "cpu";
 };
 
 /// Lives of random length until the run is complete, again and again until there were enough deaths.
-void Checkpoints::expect_to_survive_kills(int deaths_wanted, int iterations, const std::string& gpu) {
+void Checkpoints::expect_to_survive_kills(int deaths_wanted, int iterations, const std::string& gpu,
+                                          const std::string& checkpoint) {
+  const bool increments = checkpoint.find("whole_every") != checkpoint.npos;
   using Clock = std::chrono::steady_clock;
-  SCOPED_TRACE(cat(device_, " ", gpu));
+  SCOPED_TRACE(cat(device_, " ", gpu, " ", checkpoint));
   std::mt19937 random(7);
   const auto milliseconds_of = [&](const std::string& text, const std::string& run) {
     fs::remove_all(folder_ / "ckpt");
@@ -104,8 +118,12 @@ void Checkpoints::expect_to_survive_kills(int deaths_wanted, int iterations, con
     train_well(text, run);
     return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin).count();
   };
-  const int64_t start_ms = milliseconds_of(config(R"({"every": 4})", 1, gpu), "start");
-  const std::string text = config(R"({"every": 4})", iterations, gpu);
+  const auto config_of = [&](int length) {
+    const std::string text = config(checkpoint, length, gpu);
+    return increments ? local_updates(text) : text;
+  };
+  const int64_t start_ms = milliseconds_of(config_of(1), "start");
+  const std::string text = config_of(iterations);
   const int64_t whole_ms = milliseconds_of(text, "whole");
   if (HasFatalFailure()) return;
   std::map<std::string, std::string> state;
@@ -133,7 +151,7 @@ void Checkpoints::expect_to_survive_kills(int deaths_wanted, int iterations, con
     }
     expect_model("run", "whole");
     EXPECT_EQ(numbers("run"), numbers("whole"));
-    if (device_ != "cpu") continue;  // on a GPU rows have no fixed order
+    if (device_ != "cpu" || increments) continue;  // on a GPU rows have no fixed order; the last may be whole or not
     for (const auto& [file, bytes] : state)
       EXPECT_TRUE(read_file(checkpoint_path(folder_ / "ckpt", iterations) / file) == bytes) << file;
   }
@@ -144,10 +162,112 @@ TEST_F(Checkpoints, SurviveAnyKill) {
   for (const char* gpu : {"[0]", "[0, 1, 2]"}) expect_to_survive_kills(28, 400, gpu);
 }
 
+TEST_F(Checkpoints, WithIncrementsSurviveAnyKill) {
+  for (const char* gpu : {"[0]", "[0, 1, 2]"})
+    expect_to_survive_kills(20, 400, gpu, R"({"every": 4, "whole_every": 5})");
+}
+
 TEST_F(Checkpoints, SurviveAnyKillOnAGpu) {
   HCTR_SKIP_WITHOUT_GPU();
   device_ = "cuda";
   expect_to_survive_kills(40, 2000, "[0]");
+  expect_to_survive_kills(20, 2000, "[0]", R"({"every": 4, "whole_every": 5})");
+}
+
+TEST_F(Checkpoints, KeepWhatAnIncrementBuildsOn) {
+  const std::string text = local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 2})", 44));
+  train_well(text, "run");
+  // Whole at 4, 20 and 36; what 40 and 44 do not need is gone.
+  EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40, 44}));
+  EXPECT_EQ(bases(), (std::vector<std::string>{"", "iteration_000036", "iteration_000036"}));
+  train_well(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 2})", 32)), "run");
+  EXPECT_EQ(iterations(), (std::vector<int64_t>{20, 28, 32}));
+
+  // The first one after a run goes on is whole, and lets go of the ones before.
+  expect_says(resume(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 1})", 40)), "run"), 0,
+              "Going on with 'ckpt/iteration_000032'");
+  EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40}));
+  EXPECT_EQ(bases(), (std::vector<std::string>{"", "iteration_000036"}));
+  // What an increment has over its base is taken with it, also where there are no more increments.
+  expect_says(resume(local_updates(config(R"({"every": 4, "keep_last": 1})", 44)), "run"), 0, "iteration_000040");
+  EXPECT_EQ(iterations(), (std::vector<int64_t>{44}));
+}
+
+/// Rows that do not change are not written again.
+TEST_F(Checkpoints, HoldInIncrementsWhatHasChanged) {
+  const std::string many =
+      with_change(with_change(local_updates(config(R"({"every": 1, "whole_every": 8, "keep_last": 8})", 8)),
+                              R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 1)",
+                              R"("slot_size_array": [20000], "embedding_vec_size": 1)"),
+                  R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 5)",
+                  R"("index": "direct", "slot_size_array": [20000, 20000, 20000], "embedding_vec_size": 32)");
+  const std::string text = with_change(with_change(many, "\"leading_dim\": 15", "\"leading_dim\": 96"),
+                                       "\"batchsize\": 128", "\"batchsize\": 16");
+  make_data(folder_.path(), "data.json", 1000, 100, {"--vocabulary", "20000", "--force"});
+  train_well(text, "run");
+  ASSERT_EQ(iterations().size(), 8u);
+  const auto bytes_of = [&](int iteration) {
+    return static_cast<int64_t>(fs::file_size(checkpoint_path(folder_ / "ckpt", iteration) / "rank_0.state"));
+  };
+  constexpr int64_t kRowBytes = int64_t{3} * 32 * 4, kRowsOfBatch = int64_t{16} * 3 * 2;
+  const int64_t whole = bytes_of(1);
+  EXPECT_GT(whole, 60000 * kRowBytes);
+  constexpr int64_t kDense = 100000;  // weights, and the wide table
+  for (int iteration = 2; iteration <= 8; ++iteration) {
+    EXPECT_LE(bytes_of(iteration), kDense + (iteration - 1) * kRowsOfBatch * (kRowBytes + 4)) << iteration;
+    EXPECT_GE(bytes_of(iteration), (iteration - 1) * kRowBytes) << iteration;
+  }
+  EXPECT_EQ(bases().back(), "iteration_000001");
+}
+
+TEST_F(Checkpoints, WithADamagedOrMissingBaseAreRefused) {
+  const std::string text = local_updates(config(R"({"every": 20, "whole_every": 3, "keep_last": 3})"));
+  train_well(text, "run");
+  ASSERT_EQ(bases(), (std::vector<std::string>{"", "iteration_000020", "iteration_000020"}));
+  const fs::path newest = checkpoint_path(folder_ / "ckpt", 60), base = checkpoint_path(folder_ / "ckpt", 20);
+  const auto load = [&] { verify_files(newest, read_manifest(newest)); };
+  load();
+  // A byte changed, and the file cut, at every array of the increment and of its base.
+  for (const fs::path& folder : {newest, base}) {
+    const StateIndex index = read_manifest(folder).files.at(0);
+    const std::string whole = read_file(folder / index.file);
+    const auto says = [&](const std::string& what) {
+      const std::string message = message_of(Kind::data, load);
+      EXPECT_NE(message.find((folder / index.file).string()), std::string::npos) << what << ": " << message;
+    };
+    for (const StateArray& array : index.arrays) {
+      if (array.stored_bytes() == 0) continue;
+      for (const int64_t at : {array.offset, array.offset + array.stored_bytes() - 1}) {
+        std::string flipped = whole;
+        flipped[static_cast<size_t>(at)] ^= 4;
+        write_file(folder / index.file, flipped);
+        says(array.name);
+      }
+      write_file(folder / index.file, whole.substr(0, static_cast<size_t>(array.offset)));
+      says(array.name);
+    }
+    write_file(folder / index.file, whole);
+  }
+  load();
+
+  const std::string longer = local_updates(config(R"({"every": 20, "whole_every": 3, "keep_last": 3})", 80));
+  const auto refused = [&](int exit_code, const std::string& why) {
+    write_file(folder_ / "config.json", longer);
+    expect_says(train(longer, "", {"--resume", newest.string()}), exit_code, why);
+  };
+  // Another checkpoint of the same name, whole and undamaged.
+  fs::rename(base, folder_ / "kept");
+  refused(5, "ckpt/iteration_000020");
+  train_well(
+      with_change(local_updates(config(R"({"every": 20, "folder": "other"})", 20)), "\"seed\": 7", "\"seed\": 8"),
+      "other-run");
+  fs::copy(folder_ / "other" / "iteration_000020", base, fs::copy_options::recursive);
+  refused(4, "is not the checkpoint that '");
+  fs::remove_all(base);
+  fs::rename(folder_ / "kept", base);
+  expect_says(resume(longer), 0, "Going on with 'ckpt/iteration_000060' after iteration 60.");
+  train_well(local_updates(config(R"({"folder": "third"})", 80)), "whole");
+  expect_model("run", "whole");
 }
 
 TEST_F(Checkpoints, AreNeverHalfLoaded) {

@@ -129,7 +129,8 @@ void checkpoint_index(Bytes bytes) {
       for (const Json& file : *files->array()) {
         const StateIndex index = state_index(file);
         for (const StateArray& array : index.arrays)
-          expect(array.offset >= 0 && array.bytes() >= 0 && array.offset + array.bytes() <= index.bytes);
+          expect(array.offset >= 0 && array.bytes() >= 0 && array.stored_bytes() >= 0 &&
+                 array.offset + array.stored_bytes() <= index.bytes);
       }
   });
 }
@@ -141,6 +142,14 @@ void checkpoint_state(Bytes bytes) {
     Manifest manifest;
     manifest.files.push_back(state_index(manifest_json(text)));
     manifest.files[0].file = "rank_0.state";
+    // What the base has is in the same file.
+    if (const Json base = manifest_json(text); const Json* index = base.find("base")) {
+      Manifest whole;
+      whole.files.push_back(state_index(*index));
+      whole.files[0].file = "rank_0.state";
+      manifest.base = {.name = "", .folder = model_folder().path(), .of = std::make_shared<const Manifest>(whole)};
+    }
+    expect_fits_base(manifest, model_folder().path());
     model_folder().write("rank_0.state", state);
     FuzzedModel fuzzed(fuzzed_model());
     fuzzed.model.load_state(StateReader(model_folder().path(), manifest, !state.empty() && state[0] % 2 == 0, 0,

@@ -4,6 +4,8 @@
 
 #include <functional>
 
+#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/state_reader.h"
 #include "every_table.h"
 
 namespace hctr::test {
@@ -22,7 +24,8 @@ std::function<std::string(const std::string&)> deep(const std::string& fields, b
   return [=](const std::string& config) {
     const std::string table =
         with_change(config, R"("embedding_vec_size": 5)", R"("embedding_vec_size": 5, )" + fields);
-    return small_batch ? with_change(table, "\"batchsize\": 128", "\"batchsize\": 16") : table;
+    const bool large = table.find("\"batchsize\": 128") != table.npos;
+    return small_batch && large ? with_change(table, "\"batchsize\": 128", "\"batchsize\": 16") : table;
   };
 }
 /// The same for a table that is full at 100 rows.
@@ -57,6 +60,25 @@ std::string shared_keys(const std::string& config) {
   return with_change(config, R"("embedding_vec_size": 5)", R"("identity": "key", "embedding_vec_size": 5)");
 }
 
+/// The state that a checkpoint holds, alone or with its base: arrays and numbers by rank and name.
+std::map<std::string, std::string> state_in(const fs::path& checkpoint) {
+  const Manifest manifest = read_manifest(checkpoint);
+  verify_files(checkpoint, manifest);
+  const StateReader reader(checkpoint, manifest, false, 0, runtime_of(kCpu).compute_stream());
+  std::map<std::string, std::string> state;
+  for (size_t rank = 0; rank < manifest.files.size(); ++rank) {
+    const StateIndex& index = manifest.files[rank];
+    state[cat(rank, " numbers")] = index.values.text();
+    for (const StateArray& array : index.arrays) {
+      if (array.name.ends_with("/changed_rows")) continue;  // of increments only
+      std::string& bytes = state[cat(rank, " ", array.name)];
+      bytes.resize(static_cast<size_t>(array.bytes()));
+      reader.of_rank(static_cast<int>(rank)).read(array, 0, std::as_writable_bytes(std::span(bytes)));
+    }
+  }
+  return state;
+}
+
 const std::string kAdam = R"("learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7)";
 
 /// Runs that are complete, and runs that go on from their checkpoints.
@@ -89,7 +111,8 @@ class Resuming : public Config {
   void train_whole(const std::string& config, const std::string& gpu, int every = 9) {
     for (const char* folder : {"whole", "whole-run", "whole-ckpt"}) fs::remove_all(folder_ / folder);
     const Outcome done =
-        run(config, gpu, "whole", {}, cat(R"({"every": )", every, R"(, "keep_last": 1000, "folder": "whole-ckpt"})"));
+        run(config, gpu, "whole", {},
+            cat(R"({"every": )", every, R"(, "keep_last": 1000, "folder": "whole-ckpt")", increments_, "}"));
     ASSERT_EQ(done.exit_code, 0) << done.err;
     ASSERT_EQ(done.err.find("could not be saved"), std::string::npos) << done.err;
   }
@@ -109,11 +132,7 @@ class Resuming : public Config {
           file.starts_with("final_") && !file.starts_with("final__model_"))
         files[file] = read_file(entry);
     if (device_ != "cpu") return files;  // on a GPU rows have no fixed order
-    fs::path last;
-    for (const auto& entry : fs::directory_iterator(folder_ / (name + "-ckpt")))
-      if (entry.is_directory() && entry.path() > last) last = entry.path();
-    for (const auto& entry : fs::directory_iterator(last))
-      if (const std::string file = entry.path().filename(); file != "manifest.json") files[file] = read_file(entry);
+    files.merge(state_in(list_checkpoints(folder_ / (name + "-ckpt")).back().path));
     return files;
   }
   void expect_equal_files() const {
@@ -157,9 +176,61 @@ class Resuming : public Config {
     if (find_gpus().count > 0) names.push_back("cuda");
     return names;
   }
+
+  std::string increments_;  // the field that asks for them
 };
 
 using Resume = Resuming<RanksTest>;
+
+/// Checkpoints of iterations 5 (whole), 10, 15, 20, 25 and 30 (increments), of batches that change some of the rows.
+class ResumeFromIncrement : public Resume {
+ protected:
+  void SetUp() override {
+    Resume::SetUp();
+    increments_ = R"(, "whole_every": 10)";
+    config_ = with_change(
+        optimizer(cat(R"({"type": "Adam", "update_type": "Local", "adam_hparam": {)", kAdam, "}}"))(config_),
+        "\"batchsize\": 128", "\"batchsize\": 16");
+  }
+  /// Rows that the checkpoint of iteration 20 takes from its base, and those of them that it replaces.
+  struct Rows {
+    int64_t of_base = 0, changed = 0, added = 0;
+  };
+  Rows rows_of_increment() const {
+    Rows rows;
+    const Manifest manifest = read_manifest(folder_ / checkpoint(20));
+    EXPECT_EQ(manifest.base.has_value() ? manifest.base->name : "none", "iteration_000005");
+    for (const StateIndex& index : manifest.files)
+      for (const StateArray& array : index.arrays)
+        if (array.from_base && array.name.ends_with("/vectors")) {
+          rows.of_base += array.from_base->rows;
+          rows.changed += array.from_base->count;
+          rows.added += array.shape[0] - array.from_base->rows;
+        }
+    return rows;
+  }
+  void expect_exact_from_increments(const std::vector<Variant>& variants) {
+    for (const std::string& device : devices_here())
+      for (const Variant& variant : variants) {
+        if (device != "cpu" && variant.gpu != "[0]") continue;
+        device_ = device;
+        SCOPED_TRACE(cat(variant.name, " on ", variant.gpu, ", ", device));
+        const std::string config = variant.change(config_);
+        train_whole(config, variant.gpu, 5);
+        if (HasFatalFailure()) return;
+        for (const int iteration : {20, 25}) {
+          const Outcome done = resume(config, variant.gpu, iteration);
+          ASSERT_EQ(done.exit_code, 0) << done.err;
+          expect_equal_files();
+          expect_equal_losses(static_cast<size_t>(iteration));
+        }
+        const Rows rows = rows_of_increment();
+        EXPECT_GT(rows.changed, 0);
+        EXPECT_LT(rows.changed, rows.of_base) << "no row is taken from the base";
+        EXPECT_GT(rows.added, 0);
+      }
+  }
+};
 using ResumeEveryTable = Resuming<EveryTable>;
 
 TEST_F(Resume, GivesTheSameModelWithEveryOptimizer) {
@@ -178,6 +249,102 @@ TEST_F(Resume, GivesTheSameModelWithEveryOptimizer) {
        {"Adagrad by row",
         optimizer(R"({"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1, "row_wise": true}})")},
        {"Ftrl", optimizer(R"({"type": "Ftrl", "ftrl_hparam": {"learning_rate": 0.1, "lambda1": 0.001}})")}});
+}
+
+TEST_F(ResumeFromIncrement, GivesTheSameModelWithEveryOptimizer) {
+  const auto adam = [](const std::string& update) {
+    return optimizer(cat(R"({"type": "Adam", "update_type": ")", update, R"(", "adam_hparam": {)", kAdam, "}}"));
+  };
+  expect_exact_from_increments(
+      {{"Adam, Local", identity},
+       {"Adam, LazyGlobal", adam("LazyGlobal")},
+       {"AdamW", optimizer(cat(R"({"type": "AdamW", "update_type": "Local", "adamw_hparam": {)", kAdam,
+                               R"(, "weight_decay": 0.01}})"))},
+       {"momentum", optimizer(R"({"type": "MomentumSGD", "update_type": "Local",
+          "momentum_sgd_hparam": {"learning_rate": 0.1, "momentum_factor": 0.9}})")},
+       {"SGD, Global", optimizer(R"({"type": "SGD", "update_type": "Global", "sgd_hparam": {"learning_rate": 0.3}})")},
+       {"Adagrad by row",
+        optimizer(R"({"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1, "row_wise": true}})")},
+       {"Ftrl", optimizer(R"({"type": "Ftrl", "ftrl_hparam": {"learning_rate": 0.1, "lambda1": 0.001}})")},
+       {"rows of two bytes", deep(R"("storage": "bf16", "state_storage": "bf16")")}});
+}
+
+TEST_F(ResumeFromIncrement, GivesTheSameModelUnderEveryPolicy) {
+  // Where rows were evicted or have expired, the deep table is whole, and the wide one still takes rows from the base.
+  expect_exact_from_increments({{"evict_lru", full(R"("when_full": "evict_lru")")},
+                                {"evict_lfu", full(R"("when_full": "evict_lfu")")},
+                                {"ignore", full(R"("when_full": "ignore")")},
+                                {"expire_after", deep(R"("expire_after": 4)")},
+                                {"rarely expire_after", deep(R"("expire_after": 300)")},
+                                {"min_count", deep(R"("min_count": 3)")},
+                                {"few candidates", deep(R"("min_count": 3, "max_candidates": 60)")},
+                                {"admit_probability", deep(R"("admit_probability": 0.3)")},
+                                {"count_keys", deep(R"("count_keys": true)")},
+                                {"keys of all slots", shared_keys}});
+}
+
+TEST_F(ResumeFromIncrement, GivesTheSameModelOnSeveralRanks) {
+  std::vector<Variant> variants;
+  for (const char* gpu : {"[0, 1]", "[0, 1, 2]"})
+    for (const Variant& variant : std::vector<Variant>{
+             {"planned", identity},
+             {"spread by key", solver(R"("placement": "distributed")")},
+             {"hybrid",
+              [](const std::string& config) {
+                return with_change(config, R"("bottom": "deep_data", "top": "deep_emb",)",
+                                   R"("bottom": "deep_data", "top": "deep_emb", "placement": "hybrid", )");
+              }},
+             {"min_count", deep(R"("min_count": 2)")}})
+      variants.push_back({variant.name, variant.change, gpu});
+  expect_exact_from_increments(variants);
+}
+
+/// Every row exists from the start, so that none is added.
+TEST_F(ResumeFromIncrement, OfDirectKeysOnSeveralRanksGivesTheSameModel) {
+  for (const char* gpu : {"[0]", "[0, 1, 2]"})
+    for (const char* placement : {"auto", "data_parallel"}) {
+      SCOPED_TRACE(cat(gpu, ", ", placement));
+      const std::string config =
+          with_change(direct(config_), R"("bottom": "deep_data", "top": "deep_emb",)",
+                      cat(R"("bottom": "deep_data", "top": "deep_emb", "placement": ")", placement, "\","));
+      train_whole(config, gpu, 5);
+      if (HasFatalFailure()) return;
+      const Outcome done = resume(config, gpu, 20);
+      ASSERT_EQ(done.exit_code, 0) << done.err;
+      expect_equal_files();
+      EXPECT_LT(rows_of_increment().changed, rows_of_increment().of_base);
+    }
+}
+
+TEST_F(ResumeFromIncrement, OnOtherRanksGivesTheSameModelWithinRounding) {
+  for (const auto& [name, config] : {std::pair("hash", sgd(config_)), std::pair("direct", sgd(direct(config_)))})
+    for (const char* from : {"[0]", "[0, 1, 2]"}) {
+      train_whole(config, from, 5);
+      if (HasFatalFailure()) return;
+      const Result whole = result("whole");
+      for (const char* to : {"[0]", "[0, 1]", "[0, 1, 2, 3]"}) {
+        SCOPED_TRACE(cat(name, " from ", from, " to ", to));
+        const Outcome done = resume(config, to, 20);
+        ASSERT_EQ(done.exit_code, 0) << done.err;
+        Result part = result("part");
+        part.losses.insert(part.losses.begin(), whole.losses.begin(), whole.losses.begin() + 20);
+        part.metrics.insert(part.metrics.begin(), whole.metrics.begin(), whole.metrics.end() - part.metrics.size());
+        expect_same(whole, part, 1e-5);
+      }
+    }
+}
+
+/// Every row changes in every step: no checkpoint needs another one.
+TEST_F(ResumeFromIncrement, OfGlobalUpdatesIsWhole) {
+  const std::string config =
+      optimizer(cat(R"({"type": "Adam", "update_type": "Global", "adam_hparam": {)", kAdam, "}}"))(config_);
+  train_whole(config, "[0]", 5);
+  for (const CheckpointPlace& place : list_checkpoints(folder_ / "whole-ckpt"))
+    EXPECT_FALSE(read_manifest(place.path).base) << place.path;
+  fs::remove_all(folder_ / checkpoint(5));
+  const Outcome done = resume(config, "[0]", 20);
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  expect_equal_files();
 }
 
 TEST_F(Resume, GoesOnInTheDataWhereTheCheckpointWas) {
@@ -330,6 +497,19 @@ TEST_F(ResumeEveryTable, WithEveryPlacementAndOptimizer) {
     for (const char* gpu : {"[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"})
       if ((!kSanitized && (lazy || global)) || gpu == kThreads[1].gpu)
         expect_exact({rule.name, [&](const std::string&) { return planned(config, count_of({gpu})); }, gpu}, {3, 12});
+  }
+}
+
+TEST_F(ResumeEveryTable, FromIncrementsWithEveryPlacement) {
+  increments_ = R"(, "whole_every": 20)";
+  for (const Rule& rule : kRules) {
+    if (rule.name != "AdaGrad" && rule.name != "Adam, lazy") continue;
+    const std::string config =
+        with_change(with_change(config_, kRules[0].section, rule.section), "\"batchsize\": 61", "\"batchsize\": 7");
+    expect_exact({rule.name, [&](const std::string&) { return planned(config, 3); }, "[0, 1, 2]"}, {3, 12});
+    const Manifest manifest = read_manifest(folder_ / checkpoint(12));
+    ASSERT_TRUE(manifest.base);
+    EXPECT_EQ(manifest.base->name, "iteration_000003");
   }
 }
 

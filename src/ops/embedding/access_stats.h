@@ -1,5 +1,5 @@
 // Access statistics of rows: the step of the last batch that had them, and how many occurrences they had. The eviction
-// policies use them.
+// policies use them. And marks of the rows that batches may have changed, for checkpoints.
 #pragma once
 
 #include "device/op.h"
@@ -11,10 +11,11 @@ namespace hctr::ops {
 struct AccessStats {
   uint32_t* last_seen = nullptr;    // [rows] the step, see step_of(), of the last batch that had the row
   uint32_t* occurrences = nullptr;  // [rows] in all batches; saturates
+  uint8_t* changed = nullptr;       // [rows] set to 1
 
   const uint32_t* steps_before = nullptr;  // on the device: steps counted before this run's, modulo 2^32; null: none
 
-  bool any() const { return last_seen || occurrences; }
+  bool any() const { return last_seen || occurrences || changed; }
   /// The number that a step is recorded as.
   HCTR_HD uint32_t step_of(const StepState& state) const {
     return static_cast<uint32_t>(state.step) + (steps_before ? *steps_before : 0);

@@ -25,6 +25,9 @@ void scatter_rows(Context& ctx, const int32_t* rows, Tensor x, RowMemory table) 
   expect_words("scatter_rows", x, table);
   HCTR_ON_DEVICE(ctx, scatter_rows(ctx, rows, x, table));
 }
+void copy_rows(Context& ctx, const int32_t* rows, int64_t count, const void* column, int64_t bytes, void* to) {
+  HCTR_ON_DEVICE(ctx, copy_rows(ctx, rows, count, column, bytes, to));
+}
 
 namespace cpu {
 
@@ -66,6 +69,14 @@ void gather_rows(Context& ctx, const int32_t* rows, RowMemory table, Tensor x) {
                        [](T value) { return static_cast<float>(value); });
       });
     }
+  });
+}
+
+void copy_rows(Context& ctx, const int32_t* rows, int64_t count, const void* column, int64_t bytes, void* to) {
+  ctx.threads().parallel_for(count, 1024, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      std::memcpy(static_cast<std::byte*>(to) + i * bytes, static_cast<const std::byte*>(column) + rows[i] * bytes,
+                  static_cast<size_t>(bytes));
   });
 }
 

@@ -75,6 +75,19 @@ __global__ void scatter_rows_kernel(const int32_t* rows, const T* x, int64_t cou
     if (const int32_t row = rows[i / words]; row != 0) table[row * words + i % words] = converted<Stored>(x[i]);
 }
 
+template <class Word>
+__global__ void copy_rows_kernel(const int32_t* rows, int64_t count, const Word* column, int64_t words, Word* to) {
+  for (int64_t i = hctr::cuda::thread_index(); i < count * words; i += hctr::cuda::thread_count())
+    to[i] = column[rows[i / words] * words + i % words];
+}
+
+template <class Word>
+void copy_words(Context& ctx, const int32_t* rows, int64_t count, const void* column, int64_t bytes, void* to) {
+  const int64_t words = bytes / static_cast<int64_t>(sizeof(Word));
+  hctr::cuda::launch(ctx, "copy_rows", hctr::cuda::grid_for(count * words), copy_rows_kernel<Word>, rows, count,
+                     static_cast<const Word*>(column), words, static_cast<Word*>(to));
+}
+
 /// Calls body.operator()<T, Stored>() with the types of the dense copy and of the table. Elements that are only copied
 /// are moved as u32.
 template <class Body>
@@ -114,6 +127,15 @@ void scatter_rows(Context& ctx, const int32_t* rows, Tensor x, RowMemory table) 
     launch(ctx, "scatter_rows", grid_for(x.elements()), scatter_rows_kernel<T, Stored>, rows,
            reinterpret_cast<const T*>(x.bytes()), x.rows(), x.row_elements(), table.as<Stored>());
   });
+}
+
+void copy_rows(Context& ctx, const int32_t* rows, int64_t count, const void* column, int64_t bytes, void* to) {
+  if (bytes % 16 == 0)
+    copy_words<uint4>(ctx, rows, count, column, bytes, to);
+  else if (bytes % 4 == 0)
+    copy_words<uint32_t>(ctx, rows, count, column, bytes, to);
+  else
+    copy_words<uint16_t>(ctx, rows, count, column, bytes, to);
 }
 
 }  // namespace cuda

@@ -61,4 +61,8 @@ HCTR_OP(void init_new_rows(Context&, HashIndex, RowInit, RowData))
 HCTR_OP(void gather_rows(Context&, const int32_t* rows, RowMemory table, Tensor x))
 HCTR_OP(void scatter_rows(Context&, const int32_t* rows, Tensor x, RowMemory table))
 
+/// to[i] = row rows[i] of an array with `bytes` bytes per row, whatever they are. Shapes: rows [count], to [count,
+/// bytes].
+HCTR_OP(void copy_rows(Context&, const int32_t* rows, int64_t count, const void* column, int64_t bytes, void* to))
+
 }  // namespace hctr::ops

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <fstream>
+#include <functional>
 
 #include "base/error.h"
 #include "checkpoint/file_checksum.h"
@@ -27,7 +29,7 @@ class SavedState : public testing::Test {
     index.file = "rank_0.state";
     StateFileWriter file(folder_ / index.file);
     const StateWriter::Sink sink = [&](const HostBytes& piece) { file.write(piece.span()); };
-    StateWriter to(0, runtime.compute_stream(), index, sink);
+    StateWriter to(0, runtime.compute_stream(), index, sink, {});
     Buffer memory(device, 6 * sizeof(float));
     const Tensor tensor(memory.data(), TensorSpec(DType::f32, {2, 3}), device);
     from_host(runtime.compute_stream(), tensor, values_);
@@ -35,7 +37,7 @@ class SavedState : public testing::Test {
     to.in("layer").list("keys", std::vector<int64_t>{-1, 1LL << 40});
     to.number("steps", -5);
     file.commit(index);
-    write_manifest(folder_.path(), {Json(Json::Object{{"run", "a"}}), Json(Json::Object{{"loss", 0.5}}), {index}});
+    write_manifest(folder_.path(), {Json(Json::Object{{"run", "a"}}), Json(Json::Object{{"loss", 0.5}}), {index}, {}});
   }
   StateReader reader(Device device = kCpu) {
     return StateReader(folder_.path(), read_manifest(folder_.path()), true, 0, runtime_of(device).compute_stream());
@@ -105,12 +107,166 @@ TEST_F(SavedState, IsNeverReadWhenAByteIsChangedOrMissing) {
   EXPECT_NE(message_of(Kind::io, load).find("rank_0.state"), std::string::npos);
 }
 
+/// A checkpoint of rows, and one with those that have changed since and new ones.
+class SavedChanges : public testing::Test {
+ protected:
+  static constexpr int64_t kWidth = 3, kBaseRows = 20, kRows = 24;
+
+  void SetUp() override {
+    std::vector<uint32_t> rows(kBaseRows * kWidth);
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<uint32_t>(i);
+    write("iteration_000001", {}, [&](StateWriter to) { to.array("rows", "u32", {kBaseRows, kWidth}, rows.data()); });
+    now_ = rows;
+    now_.resize(kRows * kWidth);
+    for (const int32_t row : changed_)
+      for (int64_t e = 0; e < kWidth; ++e) now_[static_cast<size_t>(row * kWidth + e)] += 1000;
+    for (size_t i = kBaseRows * kWidth; i < now_.size(); ++i) now_[i] = static_cast<uint32_t>(5000 + i);
+    write_changes();
+  }
+  void write_changes() {
+    const StateWriter::Changes changes{kBaseRows, "changed_rows", static_cast<int64_t>(changed_.size()),
+                                       [&](int64_t first, int64_t rows, std::byte* to) {
+                                         for (int64_t i = 0; i < rows; ++i)
+                                           std::memcpy(to + i * kRowBytes,
+                                                       row(changed_[static_cast<size_t>(first + i)]), kRowBytes);
+                                       }};
+    const Manifest::Base base{.name = "iteration_000001", .crc = read_manifest(base_path()).files_crc()};
+    write("iteration_000002", base, [&](const StateWriter& own) {
+      StateWriter to = own;
+      to.list("changed_rows", changed_);
+      to.changes("rows", "u32", {kRows, kWidth}, changes, row(kBaseRows));
+      to.changes("keys", "u32", {kBaseRows + 2, 1}, {.base_rows = kBaseRows, .list = {}}, now_.data());
+    });
+  }
+  const uint32_t* row(int64_t number) const { return now_.data() + number * kWidth; }
+  void write(const std::string& name, const std::optional<Manifest::Base>& base,
+             const std::function<void(StateWriter)>& state) {
+    fs::create_directories(folder_ / name);
+    StateIndex index;
+    index.file = "rank_0.state";
+    StateFileWriter file(folder_ / name / index.file);
+    const StateWriter::Sink sink = [&](const HostBytes& piece) { file.write(piece.span()); };
+    StateWriter to(0, runtime_of(kCpu).compute_stream(), index, sink, {});
+    if (!base) to.array("keys", "u32", {kBaseRows, 1}, std::vector<uint32_t>(kBaseRows, 7).data());
+    state(to);
+    file.commit(index);
+    write_manifest(folder_ / name, {Json(Json::Object{}), Json(Json::Object{}), {index}, base});
+  }
+  fs::path base_path() const { return folder_ / "iteration_000001"; }
+  fs::path path() const { return folder_ / "iteration_000002"; }
+  StateReader reader() const {
+    return StateReader(path(), read_manifest(path()), true, 0, runtime_of(kCpu).compute_stream());
+  }
+
+  static constexpr int64_t kRowBytes = kWidth * 4;
+  TemporaryFolder folder_;
+  std::vector<int32_t> changed_ = {0, 7, 8, 19};
+  std::vector<uint32_t> now_;
+};
+
+TEST_F(SavedChanges, AreReadAsTheWhole) {
+  const StateReader from = reader();
+  verify_files(path(), read_manifest(path()));
+  EXPECT_EQ(base_of(path()), "iteration_000001");
+  EXPECT_EQ(base_of(base_path()), std::nullopt);
+  std::vector<uint32_t> rows(now_.size());
+  from.array("rows", "u32", {kRows, kWidth}, rows.data());
+  EXPECT_EQ(rows, now_);
+  // Any part of it, also parts of rows.
+  const auto whole = std::as_bytes(std::span(now_));
+  for (size_t first = 0; first <= whole.size(); first += 5)
+    for (const size_t bytes : {size_t{1}, size_t{7}, size_t{12}, size_t{50}, whole.size()}) {
+      std::vector<std::byte> part(std::min(bytes, whole.size() - first));
+      from.read(from.at("rows"), static_cast<int64_t>(first), part);
+      EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(first))) << first;
+    }
+  std::vector<uint32_t> keys(kBaseRows + 2);
+  from.array("keys", "u32", {kBaseRows + 2, 1}, keys.data());
+  EXPECT_EQ(keys[kBaseRows - 1], 7u);
+  EXPECT_EQ(keys[kBaseRows + 1], now_[1]);
+  EXPECT_EQ(fs::file_size(path() / "rank_0.state"),
+            changed_.size() * 4 + (changed_.size() + kRows - kBaseRows) * kRowBytes + 2 * 4);
+}
+
+TEST_F(SavedChanges, AreNeverReadWhenAByteOfEitherPartIsChangedOrMissing) {
+  const auto load = [&] { verify_files(path(), read_manifest(path())); };
+  load();
+  for (const fs::path& of : {path(), base_path()})
+    for (const char* name : {"manifest.json", "rank_0.state"}) {
+      const std::string whole = read_file(of / name);
+      for (size_t at = 0; at < whole.size(); ++at) {
+        std::string other = whole;
+        other[at] = static_cast<char>(other[at] ^ 4);
+        write_file(of / name, other);
+        EXPECT_NE(message_of(Kind::data, load).find((of / name).string()), std::string::npos) << "byte " << at;
+        write_file(of / name, whole.substr(0, at));
+        EXPECT_NE(message_of(Kind::data, load).find((of / name).string()), std::string::npos) << "cut at " << at;
+      }
+      write_file(of / name, whole);
+    }
+  load();
+  fs::remove_all(base_path());
+  EXPECT_NE(message_of(Kind::io, load).find(base_path().string()), std::string::npos);
+}
+
+TEST_F(SavedChanges, NeedTheirOwnBase) {
+  const auto load = [&] { read_manifest(path()); };
+  std::vector<uint32_t> other(kBaseRows * kWidth, 3);
+  write("iteration_000001", {}, [&](StateWriter to) { to.array("rows", "u32", {kBaseRows, kWidth}, other.data()); });
+  EXPECT_NE(message_of(Kind::data, load).find("is not the checkpoint that '"), std::string::npos);
+  write("iteration_000001", {},
+        [&](StateWriter to) { to.array("rows", "u32", {kBaseRows - 1, kWidth}, other.data()); });
+  write_changes();
+  EXPECT_NE(message_of(Kind::data, load).find("of 'rows' the first 20 rows are to be in '"), std::string::npos);
+  Manifest manifest = read_manifest(base_path());
+  manifest.files[0].arrays[0].from_base = {1, "", 0};
+  write_manifest(base_path(), manifest);
+  EXPECT_NE(message_of(Kind::data, [&] { read_manifest(base_path()); }).find("it does not say in which"),
+            std::string::npos);
+  for (const char* name : {"../x", "", ".hidden", "a/b"}) {
+    write_manifest(path(), {{}, {}, manifest.files, Manifest::Base{.name = name}});
+    EXPECT_NE(message_of(Kind::data, load).find("no folder beside it"), std::string::npos) << name;
+  }
+}
+
+TEST_F(SavedChanges, OfRowsOutOfOrderAreRefused) {
+  for (const std::vector<int32_t>& changed : {std::vector<int32_t>{3, 3}, std::vector<int32_t>{5, 4},
+                                              std::vector<int32_t>{-1, 4}, std::vector<int32_t>{20}}) {
+    const Manifest::Base base{.name = "iteration_000001", .crc = read_manifest(base_path()).files_crc()};
+    write("iteration_000002", base, [&](StateWriter to) {
+      to.list("changed_rows", changed);
+      to.changes("rows", "u32", {kRows, kWidth},
+                 {kBaseRows, "changed_rows", static_cast<int64_t>(changed.size()),
+                  [&](int64_t, int64_t rows, std::byte* host) {
+                    std::memset(host, 0, static_cast<size_t>(rows * kRowBytes));
+                  }},
+                 row(kBaseRows));
+    });
+    std::vector<uint32_t> rows(now_.size());
+    const StateReader from = reader();
+    EXPECT_NE(
+        message_of(Kind::data, [&] { from.array("rows", "u32", {kRows, kWidth}, rows.data()); }).find("'changed_rows'"),
+        std::string::npos);
+  }
+}
+
 TEST(StateIndex, RefusesArraysOutsideOfTheirFile) {
   const auto read = [](const std::string& array) {
     state_index(Json::parse(
         R"({"file": "rank_0.state", "bytes": 40, "crc32": "0a", "values": {}, "arrays": [)" + array + "]}", "test"));
   };
   read(R"({"name": "a", "type": "f32", "shape": [2, 5], "offset": 0})");
+  const std::string list = R"({"name": "l", "type": "i32", "shape": [2], "offset": 0}, )";
+  read(list + R"({"name": "a", "type": "f32", "of_base": {"shape": [9, 2], "rows": 7, "changed": "l"}, "offset": 8})");
+  for (const char* array :
+       {R"({"name": "a", "type": "f32", "of_base": {"shape": [9, 2], "rows": 7, "changed": "l"}, "offset": 9})",
+        R"({"name": "a", "type": "f32", "of_base": {"shape": [9, 2], "rows": 10, "changed": "l"}, "offset": 8})",
+        R"({"name": "a", "type": "f32", "of_base": {"shape": [9, 2], "rows": 7, "changed": "a"}, "offset": 8})",
+        R"({"name": "a", "type": "f32", "of_base": {"shape": [9, 2], "rows": 7, "changed": "x"}, "offset": 8})",
+        R"({"name": "a", "type": "f32", "of_base": {"shape": [9, 2], "rows": 1, "changed": "l"}, "offset": 8})",
+        R"({"name": "a", "type": "f32", "of_base": {"shape": [], "rows": 0, "changed": ""}, "offset": 8})",
+        R"({"name": "a", "type": "f32", "of_base": {"rows": 0, "changed": ""}, "offset": 8})"})
+    EXPECT_NE(message_of(Kind::data, [&] { read(list + array); }), "") << array;
   for (const char* array : {R"({"name": "a", "type": "f32", "shape": [2, 5], "offset": 4})",
                             R"({"name": "a", "type": "f32", "shape": [4611686018427387904, 4], "offset": 0})",
                             R"({"name": "a", "type": "f32", "shape": [-1], "offset": 0})",
