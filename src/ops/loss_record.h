@@ -12,6 +12,7 @@ struct LossRecord {
   float loss = 0;              ///< of the last step
   int64_t step = 0;            ///< StepState::step of the last step
   int64_t stopped = 0;         ///< 1 + the step of the first loss that was not finite, if steps stop there; 0: none
+  int64_t spoiled = 0;         ///< 1 + the step whose update has spoiled the model while losses were finite; 0: none
   int64_t skipped = 0;         ///< steps before the last that were skipped, and
   int64_t skipped_in_row = 0;  ///< how many of them in a row, up to the step before the last
 };
@@ -21,6 +22,7 @@ struct LossRecord {
 /// host, so a step costs the same.
 /// `stop`: null, or the step's own state, to be written: stop->skip = 1 in the first step whose loss is not finite, and
 /// in all after it, so that updates queued behind it leave the model as it was before that step.
+/// Where an update before this step has set *state.spoiled, `spoiled` is noted, and stops steps likewise.
 /// `scale`: null, or the state of a loss scale, whose skipped steps are counted.
 /// Shapes: loss [1], f32. `total` is on the device; `seen` in host memory that the device can write (HostBuffer). Needs
 /// ctx.state().

@@ -18,9 +18,11 @@ HCTR_HD inline void add_to_record(float loss, const StepState& state, LossRecord
     total.skipped_in_row = scale->skipped > total.skipped ? total.skipped_in_row + 1 : 0;
     total.skipped = scale->skipped;
   }
+  if (finite && total.stopped == 0 && total.spoiled == 0 && state.spoiled && *state.spoiled != 0)
+    total.spoiled = state.step;  // by the step before
   if (!stop) return;
-  if (!finite && total.stopped == 0) total.stopped = state.step + 1;
-  if (total.stopped != 0) stop->skip = 1;
+  if (!finite && total.stopped == 0 && total.spoiled == 0) total.stopped = state.step + 1;
+  if (total.stopped != 0 || total.spoiled != 0) stop->skip = 1;
 }
 
 }  // namespace hctr::ops

@@ -35,13 +35,15 @@ void cpu::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tenso
   WeightMemory memory{w.data<float>(), {}};
   for (size_t s = 0; s < states.size(); ++s) memory.states[s] = states[s].data<float>();
   dispatch_rule(optimizer.kind, [&]<class Rule>() {
-    const UpdateScalars scalars = Rule::scalars(optimizer, *ctx.state());
-    for_pieces(ctx, {1, w.elements()}, [=](int64_t, int64_t begin, int64_t end) {
+    const StepState& state = *ctx.state();
+    const UpdateScalars scalars = Rule::scalars(optimizer, state);
+    for_pieces(ctx, {1, w.elements()}, [=, &state](int64_t, int64_t begin, int64_t end) {
       WeightMemory piece = memory;
       piece.w += begin;
       for (int s = 0; s < Rule::kStates; ++s) piece.states[s] += begin;
-      update_elements<Rule>(optimizer, scalars, gradients + begin, optimizer.gradient_scale(scalars), piece,
-                            end - begin);
+      if (!update_elements<Rule>(optimizer, scalars, gradients + begin, optimizer.gradient_scale(scalars), piece,
+                                 end - begin))
+        report_spoiled(state);
     });
   });
   if (copy) cpu::copy(ctx, w, *copy);

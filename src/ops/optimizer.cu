@@ -35,6 +35,7 @@ __global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, 
   if (step->skip) return;
   const UpdateScalars scalars = block_scalars<Rule>(optimizer, step);
   const GradientScale scale = optimizer.gradient_scale(scalars);
+  bool finite = true;
   for (int64_t i = cuda::thread_index() * V; i < count; i += cuda::thread_count() * V) {
     const int64_t left = count - i;
     float gradient[V] = {}, weight[V] = {}, state[kMostStates][V] = {};
@@ -48,6 +49,7 @@ __global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, 
 #pragma unroll
       for (int n = 0; n < kStates; ++n) own[n] = state[n][j];
       Rule::update(optimizer, scalars, gradient[j] * scale, weight[j], own);
+      finite = finite && (j >= left || left_finite<Rule>(weight[j], own));
 #pragma unroll
       for (int n = 0; n < kStates; ++n) state[n][j] = own[n];
     }
@@ -56,6 +58,7 @@ __global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, 
 #pragma unroll
     for (int n = 0; n < kStates; ++n) cuda::write<V>(states.at[n] + i, left, state[n]);
   }
+  report_spoiled(finite, step);
 }
 
 bool aligned(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.bytes()) % 16 == 0; }

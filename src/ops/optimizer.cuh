@@ -15,4 +15,9 @@ __device__ UpdateScalars block_scalars(const Optimizer& optimizer, const StepSta
   return scalars;
 }
 
+/// Each thread calls it at its end: notes an update that has made a number infinite or not a number.
+__device__ inline void report_spoiled(bool finite, const StepState* state) {
+  if (!finite && state->spoiled) *state->spoiled = 1;  // all threads write the same
+}
+
 }  // namespace hctr::ops

@@ -11,6 +11,8 @@
 
 namespace hctr::ops {
 
+inline constexpr float kLargestFloat = std::numeric_limits<float>::max();
+
 /// The most states (moments, sums of squares, ...) that a rule keeps for each weight.
 inline constexpr int kMostStates = 2;
 
@@ -70,12 +72,25 @@ struct RuleDefaults {
   static constexpr ScalarsOf kScalarsOf = ScalarsOf::step;
   /// Whether g = 0 changes neither weight nor state. Then a global update of a table need not visit absent rows.
   static constexpr bool kZeroGradientIsNoop = false;
+  /// The state that a gradient goes into where it does not reach the weight in the same step; -1: it does. A gradient
+  /// that is not finite makes the weight, or this state, so.
+  static constexpr int kDelayedIn = -1;
+  /// Whether it trains, so that what it makes infinite is reported.
+  static constexpr bool kTrains = true;
   /// The initial value of a state.
   static float start(const Optimizer&, int /*state*/) { return 0; }
   HCTR_HD static UpdateScalars scalars(const Optimizer& o, const StepState& state) {
     return {state.learning_rate * o.rate_factor, 1.0f / state.loss_scale, 0};
   }
 };
+
+/// Whether a rule has left a weight finite, and the state that gets the gradient first.
+template <class Rule>
+HCTR_HD bool left_finite(float w, const float* state) {
+  bool finite = fabsf(w) <= kLargestFloat;
+  if constexpr (Rule::kDelayedIn >= 0) finite = finite && fabsf(state[Rule::kDelayedIn]) <= kLargestFloat;
+  return finite;
+}
 
 /// w -= lr g.
 struct SgdRule : RuleDefaults {

@@ -155,7 +155,7 @@ bool Run::fetch() {
   } catch (...) {
     failed = current_error();
   }
-  const bool diverged = trainer_->steps_not_finite() > most_not_finite_;
+  const bool diverged = trainer_->steps_not_finite() > most_not_finite_ || trainer_->spoiled();
   if (!comm_.any(failed || diverged || (options_.stop && *options_.stop != 0))) return found == Trainer::Fetched::batch;
   if (comm_.any(diverged)) throw_diverged();
   throw_on_all_ranks(comm_, failed);

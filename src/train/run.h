@@ -70,8 +70,9 @@ class Run {
   void check_finite(double loss);
   /// Collective.
   [[noreturn]] void throw_diverged();
-  /// Collective: runs the step again, and says which tensor, sample and record made its loss so. Throws nothing.
-  std::string place_of_not_finite(int64_t step);
+  /// Collective: runs the step again, and says which tensor, sample and record made its loss so, or what its update has
+  /// `spoiled`. Throws nothing.
+  std::string place_of_not_finite(int64_t step, bool spoiled);
   /// What this rank has found, as JSON: "order", "row" of the whole batch, "samples", "what" and "why".
   std::string report_of(const NotFinite&, const Trainer::Again&) const;
   /// Runs body(). After an error the model is saved where it is intact, and the error names its path or that of the

@@ -54,19 +54,21 @@ std::string first_of(const std::vector<std::string>& of_ranks) {
 
 }  // namespace
 
-std::string Run::place_of_not_finite(int64_t step) {
+std::string Run::place_of_not_finite(int64_t step, bool spoiled) {
   try {
     run_on_all_ranks(comm_, [&] { trainer_->read_again(step); });
     const Trainer::Again again = trainer_->run_again();
     const FinishedStep finished{
-        config_, model_.graph(), again.binding, again.batch, model_.loss(Phase::train), runtime_.compute_stream(),
-        step};
+        config_,       model_.graph(), again.binding, again.batch, model_.loss(Phase::train), runtime_.compute_stream(),
+        step + spoiled};
     std::string own;
     run_on_all_ranks(comm_, [&] {
       if (const auto found = find_not_finite(finished)) own = report_of(*found, again);
     });
     const std::string text = comm_.broadcast(first_of(comm_.gather(own, 0)), 0);
     if (!text.empty()) return text;
+    if (spoiled)
+      return "run again, the step is finite: rows have changed since, or a state of the optimizer is not finite";
     return "run again, the step is finite: rows or the loss scale have changed since";
   } catch (...) {
     return cat("the layer could not be found: ", current_error().what());
@@ -99,17 +101,29 @@ void Run::check_finite(double loss) {
   if (!trained_) return;
   // Behind a step that has stopped the model, losses may be finite again.
   const bool stopped = !model_.skips_steps() && trainer_->step_not_finite() >= 0;
-  if (stopped || (!std::isfinite(loss) && trainer_->steps_not_finite() >= most_not_finite_)) throw_diverged();
+  if (comm_.any(trainer_->spoiled()) || stopped ||
+      (!std::isfinite(loss) && trainer_->steps_not_finite() >= most_not_finite_))
+    throw_diverged();
 }
 
 void Run::throw_diverged() {
   diverged_ = true;
   trainer_->finish_and_read_loss();  // the step is known for certain when none is queued, and all ranks take one
-  const int64_t step = std::stoll(comm_.broadcast(cat(trainer_->step_not_finite()), 0));
-  const std::string place = place_of_not_finite(step);
+  const bool spoiled = comm_.any(trainer_->spoiled());
+  int64_t step = std::stoll(comm_.broadcast(cat(trainer_->step_not_finite()), 0));
+  if (spoiled) {  // only the ranks whose rows they are know the step
+    step = -1;
+    const std::string own = trainer_->spoiled() ? cat(trainer_->step_not_finite()) : "";
+    for (const std::string& text : comm_.gather(own, 0))
+      if (!text.empty() && (step < 0 || std::stoll(text) < step)) step = std::stoll(text);
+    step = std::stoll(comm_.broadcast(cat(step), 0));
+  }
+  const std::string place = place_of_not_finite(step, spoiled);
   const Error error(
       Kind::data,
-      cat(trainer_->loss_not_finite() ? "the loss is not a number" : "a gradient is infinite or not a number",
+      cat(spoiled                       ? "an update has made the model infinite or not a number"
+          : trainer_->loss_not_finite() ? "the loss is not a number"
+                                        : "a gradient is infinite or not a number",
           " at iteration ", step + 1, ": ", place,
           ". Training diverged: try a smaller learning_rate, or warmup_steps; if it happens at once, look for infinite "
           "or huge dense values in the data; \"on_nan\": \"skip\" leaves such steps out, up to ",

@@ -25,9 +25,12 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
       check_(config, model.graph(), config.data.source),
       losses_(runtime.device(), kBuffers * sizeof(ops::LossRecord)),
       loss_total_(runtime.device(), sizeof(ops::LossRecord)),
+      spoiled_flag_(runtime.device(), sizeof(int32_t)),
       sparse_inputs_(config.data.sparse.size()),
       records_(config.solver.cuda_graph && !runtime.options().sync_launches),
       progress_(from) {
+  zero_bytes(runtime.compute_stream(), spoiled_flag_.data(), spoiled_flag_.bytes());
+  runtime.compute_stream().synchronize();
   for (int s = 0; s < kBuffers; ++s) {
     buffers_.emplace_back(runtime.device());
     record(s);
@@ -128,6 +131,13 @@ void Trainer::count_not_finite(int buffer) {
 }
 
 void Trainer::note_not_finite(const ops::LossRecord& record) {
+  if (spoiled_) return;
+  if (record.spoiled != 0) {
+    spoiled_ = true;
+    step_not_finite_ = record.spoiled - 1;
+    loss_not_finite_ = false;
+    return;
+  }
   const bool of_loss = record.stopped != 0 || !std::isfinite(record.loss);
   if (of_loss)
     step_not_finite_ = record.stopped != 0 ? record.stopped - 1 : record.step;
@@ -165,6 +175,7 @@ void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) 
   state.learning_rate = static_cast<float>(learning_rate);
   state.loss_scale = 1;
   state.skip = 0;
+  state.spoiled = reinterpret_cast<int32_t*>(spoiled_flag_.data());
   last_ = buffer;
 
   if (parts.prepare) prepare(buffer, step);
@@ -233,6 +244,14 @@ double Trainer::finish_and_read_loss() {
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
   note_not_finite(last_record());
+  int32_t flag = 0;
+  copy_bytes(runtime_.compute_stream(), &flag, spoiled_flag_.data(), sizeof flag);
+  runtime_.compute_stream().synchronize();
+  if (flag != 0 && !spoiled_ && last_record().stopped == 0 && std::isfinite(last_record().loss)) {
+    spoiled_ = true;  // by the last step, whose record came before its updates
+    step_not_finite_ = last_record().step;
+    loss_not_finite_ = false;
+  }
   return static_cast<double>(last_record().loss);
 }
 

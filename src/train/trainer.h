@@ -67,6 +67,9 @@ class Trainer {
   int64_t step_not_finite() const { return step_not_finite_; }
   /// Whether its loss was not finite; else a gradient.
   bool loss_not_finite() const { return loss_not_finite_; }
+  /// Whether an update of this rank, of step_not_finite(), is known to have made a weight or a row infinite or not a
+  /// number, while losses were finite.
+  bool spoiled() const { return spoiled_; }
   /// Reads the batch of one of the last steps again. Waits for queued steps. No collective call. Ends training: only
   /// run_again() may follow. Errors: those of the reader; Error(data) if the step is too long ago.
   void read_again(int64_t step);
@@ -136,7 +139,7 @@ class Trainer {
   BatchRing ring_;
   BatchCheck check_;
   int64_t steps_not_finite_ = 0, losses_not_finite_ = 0, step_not_finite_ = -1;
-  bool loss_not_finite_ = false;
+  bool loss_not_finite_ = false, spoiled_ = false;
   struct PastStep {
     int64_t step;
     double learning_rate;
@@ -145,6 +148,7 @@ class Trainer {
   std::deque<PastStep> past_;  // the last few; the first is the one that read_again() has read
   HostBuffer losses_;          // LossRecord per buffer
   Buffer loss_total_;          // LossRecord
+  Buffer spoiled_flag_;        // StepState::spoiled
   size_t sparse_inputs_;
   bool records_, unrecorded_ = false;
   std::vector<StepBuffer> buffers_;

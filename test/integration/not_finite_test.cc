@@ -100,6 +100,33 @@ TEST_F(NotFiniteLoss, OfWeightsNamesThemAndTheUpdate) {
               {"the loss is not a number at iteration 2: ", "holds ", "an update up to iteration 1 made it so"});
 }
 
+/// Rows become infinite, and no later batch has them: no loss tells.
+TEST_F(NotFiniteLoss, WhereOnlyAGradientIsItNamesTheRowBeforeAnythingIsSaved) {
+  make_data(folder_.path(), "data.json", 2000, 500, {"--vocabulary", "1000000", "--alpha", "0", "--force"});
+  file_ = listed_file(folder_ / "train.txt", 0);
+  const std::string small = with_change(with_change(small_config(), "\"batchsize\": 128", "\"batchsize\": 4"),
+                                        "\"lambda\": 0.001", "\"lambda\": 0.001, \"loss_weight\": 100");
+  for (const char* optimizer : {R"({"type": "SGD", "sgd_hparam": {"learning_rate": 3e38}})",
+                                R"({"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 3e38}})"}) {
+    const std::string wide =
+        with_change(small, R"("bottom": "wide_data", "top": "wide_emb",)",
+                    cat(R"("bottom": "wide_data", "top": "wide_emb", "optimizer": )", optimizer, ","));
+    const std::vector<std::string> pieces = {
+        "an update has made the model infinite or not a number at iteration 1: the ", " of embedding 'wide_emb' holds ",
+        "an update up to iteration 1 made it so", "The model is not saved"};
+    expect_said(wide, pieces);
+    // Before the first evaluation, snapshot, checkpoint, and as the last step.
+    for (const char* change : {"\"eval_interval\": 1", "\"eval_interval\": 30, \"checkpoint\": {\"every\": 1}"}) {
+      const std::string early = with_change(wide, "\"eval_interval\": 30", change);
+      expect_said(early, pieces);
+      EXPECT_FALSE(fs::exists(folder_ / "ckpt" / "iteration_000001"));
+    }
+    expect_said(with_change(wide, "\"snapshot\": 1000000", "\"snapshot\": 1"), pieces);
+    expect_said(with_change(wide, "\"max_iter\": 60", "\"max_iter\": 1"), pieces);
+    EXPECT_FALSE(fs::exists(folder_ / "out" / "_dense_1.model"));
+  }
+}
+
 TEST_F(NotFiniteLoss, OfAValueBeyondHalfPrecisionNamesIt) {
   set_norm_float(file_, 40, 3, 1e6f);
   // A batch is the whole set: no step is good.

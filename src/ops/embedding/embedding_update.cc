@@ -85,7 +85,7 @@ void sum_pieces(float* vectors, int64_t count, int64_t dim) {
 struct RowUpdater {
   const Optimizer& optimizer;
   const RowData& data;
-  int64_t update;
+  const StepState& state;
   bool plain = data.all_f32();
 
   /// Applies the rule to elements [e, e + n) of a row; e is a multiple of kUpdateBlock.
@@ -96,16 +96,18 @@ struct RowUpdater {
     if (plain) {
       WeightMemory memory{data.vectors.as<float>() + at, {}};
       for (int s = 0; s < Rule::kStates; ++s) memory.states[s] = data.states[s].as<float>() + at;
-      return update_elements<Rule>(optimizer, scalars, g, gradient_scale, memory, n);
+      const bool finite = update_elements<Rule>(optimizer, scalars, g, gradient_scale, memory, n);
+      if (Rule::kTrains && !finite) report_spoiled(state);
+      return;
     }
-    const RowRounding rounding = data.rounding_of(row, update);
+    const RowRounding rounding = data.rounding_of(row, state.updates);
     for (int64_t i = 0; i < n; i += kUpdateBlock) {
       const int64_t some = std::min(kUpdateBlock, n - i);
       float w[kUpdateBlock], states[kMostStates][kUpdateBlock];
       WeightMemory memory{w, {}};
       load_stretch(data.vectors, at + i, some, w);
       for (int s = 0; s < Rule::kStates; ++s) load_stretch(data.states[s], at + i, some, memory.states[s] = states[s]);
-      update_elements<Rule>(optimizer, scalars, g + i, gradient_scale, memory, some);
+      if (!update_elements<Rule>(optimizer, scalars, g + i, gradient_scale, memory, some)) report_spoiled(state);
       store_stretch(data.vectors, at + i, some, w, rounding, 0, e + i);
       for (int s = 0; s < Rule::kStates; ++s)
         store_stretch(data.states[s], at + i, some, states[s], rounding, 1 + s, e + i);
@@ -133,7 +135,7 @@ void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, 
                Combiner combiner, const View<T, 3>& dy, const float* piece_sums, const RowData& data) {
   const int64_t dim = data.dim;
   const StepState& state = *ctx.state();
-  const RowUpdater updater{optimizer, data, state.updates};
+  const RowUpdater updater{optimizer, data, state};
   const BagGradients<T> gradients{batch, combiner, groups.bags, dy, dim};
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
   const UpdateScalars scalars = Rule::scalars(optimizer, state);
@@ -220,7 +222,7 @@ void sum_row_gradients(Context& ctx, KeyBatch batch, RowGroups groups, Combiner 
 void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
   const StepState& state = *ctx.state();
   if (state.skip) return;
-  const RowUpdater updater{optimizer, data, state.updates};
+  const RowUpdater updater{optimizer, data, state};
   dispatch_rule(optimizer.kind, [&]<class Rule>() {
     const UpdateScalars scalars = Rule::scalars(optimizer, state);
     ctx.threads().parallel_for(*rows, 1024, [&](int64_t begin, int64_t end) {

@@ -92,27 +92,30 @@ struct BagGradients {
   }
 };
 
-/// Applies the rule to elements e, ... of a row.
+/// Applies the rule to elements e, ... of a row. Returns whether they are finite.
 template <class Rule, int Width, class Rows, class Scalars>
-__device__ void apply(const Optimizer& optimizer, const Scalars& scalars, const Fragment<Width>& g,
+__device__ bool apply(const Optimizer& optimizer, const Scalars& scalars, const Fragment<Width>& g,
                       const GradientScale& gradient_scale, const RowData& data, const Rows& rows, int64_t row,
                       int64_t e) {
   const int64_t at = row * data.dim + e;
   Fragment<Width> w = rows.template load<Width>(data.vectors, at), s[kMostStates]{};
 #pragma unroll
   for (int n = 0; n < Rule::kStates; ++n) s[n] = rows.template load<Width>(data.states[n], at);
+  bool finite = true;
 #pragma unroll
   for (int i = 0; i < Width; ++i) {
     float state[kMostStates];
 #pragma unroll
     for (int n = 0; n < kMostStates; ++n) state[n] = s[n].v[i];
     Rule::update(optimizer, scalars, g.v[i] * gradient_scale, w.v[i], state);
+    if constexpr (Rule::kTrains) finite = finite && left_finite<Rule>(w.v[i], state);
 #pragma unroll
     for (int n = 0; n < kMostStates; ++n) s[n].v[i] = state[n];
   }
   rows.template store<Width>(data.vectors, at, w, 0, e);
 #pragma unroll
   for (int n = 0; n < Rule::kStates; ++n) rows.template store<Width>(data.states[n], at, s[n], 1 + n, e);
+  return finite;
 }
 
 template <int Width>
@@ -165,6 +168,7 @@ __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const S
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   const Group group(range, lanes);
   const int64_t runs = groups.counts->runs, own = group.lane * Width;
+  bool finite = true;
   for (int64_t run = group.index; run < runs; run += group.count) {
     const int32_t begin = groups.run_begin[run];
     const auto end = static_cast<int32_t>(groups.run_end(run, gradients.batch.key_capacity));
@@ -181,10 +185,11 @@ __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const S
     const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
     const Rows rows(data, row, state->updates);
     for (int64_t e = own; e < data.dim; e += lanes * Width)
-      apply<Rule, Width>(optimizer, scalars, kSquares && e == own ? first : gradients.sum_up(begin, end, e),
-                         optimizer.gradient_scale(of_step), data, rows, row, e);
+      finite &= apply<Rule, Width>(optimizer, scalars, kSquares && e == own ? first : gradients.sum_up(begin, end, e),
+                                   optimizer.gradient_scale(of_step), data, rows, row, e);
     if (data.touched && group.lane == 0) data.touched[row] = 1;
   }
+  report_spoiled(finite, state);
 }
 
 /// Sums `count` vectors in place by the whole block: repeatedly reduces each group of kPiece vectors to one. The result
@@ -233,6 +238,7 @@ __device__ void update_long_runs(BlockRange range, Optimizer optimizer, const St
   if (state->skip) return;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   const Group group(range, lanes);
+  bool finite = true;
   for (int64_t i = group.index; i < groups.counts->long_runs; i += group.count) {
     const LongRun run = groups.long_runs[i];
     const int64_t row = groups.rows[groups.run_begin[run.run]];
@@ -244,10 +250,11 @@ __device__ void update_long_runs(BlockRange range, Optimizer optimizer, const St
     const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
     const Rows rows(data, row, state->updates);
     for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      apply<Rule, Width>(optimizer, scalars, load_fragment<Width>(sum + e), optimizer.gradient_scale(of_step), data,
-                         rows, row, e);
+      finite &= apply<Rule, Width>(optimizer, scalars, load_fragment<Width>(sum + e), optimizer.gradient_scale(of_step),
+                                   data, rows, row, e);
     if (data.touched && group.lane == 0) data.touched[row] = 1;
   }
+  report_spoiled(finite, state);
 }
 
 template <class Rule, class Rows, int Width>
@@ -257,6 +264,7 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
   const UpdateScalars scalars = block_scalars<Rule>(optimizer, state);
   const Group group(lanes);
   const int64_t last = *last_row;
+  bool finite = true;
   for (int64_t row = 1 + group.index; row <= last; row += group.count) {
     const bool touched = data.touched[row] != 0;
     __syncwarp(group.mask);  // all lanes have read the flag before one clears it
@@ -266,8 +274,9 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
     }
     const Rows rows(data, row, state->updates);
     for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      apply<Rule, Width>(optimizer, scalars, Fragment<Width>{}, GradientScale{}, data, rows, row, e);
+      finite &= apply<Rule, Width>(optimizer, scalars, Fragment<Width>{}, GradientScale{}, data, rows, row, e);
   }
+  report_spoiled(finite, state);
 }
 
 }  // namespace

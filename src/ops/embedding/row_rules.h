@@ -19,6 +19,7 @@ struct LazyScalars {
 /// so a gradient moves the row at its next touch. A row never touched counts as touched in update 1.
 struct LazyAdamRule : AdamRule {
   static constexpr ScalarsOf kScalarsOf = ScalarsOf::last_step;
+  static constexpr int kDelayedIn = 0;
   HCTR_HD static LazyScalars of_row(const Optimizer& o, const StepState& state, int32_t last_step) {
     const double b1 = static_cast<double>(o.beta1), b2 = static_cast<double>(o.beta2);
     const double before = last_step > 0 ? last_step : 1;
@@ -51,6 +52,7 @@ struct RowWiseAdaGradRule : SgdRule {
 /// A rule that does not train: stores the summed gradient as the row.
 struct StoreGradientRule : RuleDefaults {
   static constexpr int kStates = 0;
+  static constexpr bool kTrains = false;
   HCTR_HD static UpdateScalars scalars(const Optimizer&, const StepState&) { return {0, 1.0f, 0}; }
   HCTR_HD static void update(const Optimizer&, const UpdateScalars&, float g, float& w, float*) { w = g; }
 };

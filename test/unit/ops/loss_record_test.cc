@@ -53,6 +53,27 @@ class Recorder {
   Arena arena_;
 };
 
+/// The update of step 6 spoils the model: step 7 learns of it, and changes nothing any more.
+TEST(LossRecordOp, StopsAfterAnUpdateThatHasSpoiledTheModel) {
+  for (const Device device : devices())
+    for (const bool stops : {true, false}) {
+      SCOPED_TRACE(cat(to_string(device), stops));
+      Recorder recorder(device);
+      const Buffer flag(device, sizeof(int32_t));
+      const auto step = [&](int64_t number, int32_t spoiled, float loss) {
+        copy_bytes(runtime_of(device).compute_stream(), flag.data(), &spoiled, sizeof spoiled);
+        return recorder.step({.step = number, .spoiled = reinterpret_cast<int32_t*>(flag.data())}, loss, stops).skip;
+      };
+      EXPECT_EQ(step(6, 0, 1), 0);
+      EXPECT_EQ(recorder.seen().spoiled, 0);
+      EXPECT_EQ(step(7, 1, 1), stops);
+      EXPECT_EQ(recorder.seen().spoiled, 7) << "1 + the step";
+      EXPECT_EQ(step(8, 1, std::nanf("")), stops);
+      EXPECT_EQ(recorder.seen().spoiled, 7);
+      EXPECT_EQ(recorder.seen().stopped, 0) << "what came first is told";
+    }
+}
+
 TEST(LossRecordOp, SumsFiniteLossesTimesTheirSamplesAndShowsTheLastOne) {
   for (const Device device : devices()) {
     SCOPED_TRACE(to_string(device));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <list>
 #include <string>
 
@@ -80,7 +81,9 @@ class DenseRun {
         state_(device, sizeof(StepState)),
         g_(device, w.size() * sizeof(float)),
         w_(device, w.size() * sizeof(float)),
-        copy_(device, w.size() * sizeof(uint16_t)) {
+        copy_(device, w.size() * sizeof(uint16_t)),
+        spoiled_(device, sizeof(int32_t)) {
+    zero_bytes(runtime_.compute_stream(), spoiled_.data(), spoiled_.bytes());
     zero_bytes(runtime_.compute_stream(), copy_.data(), copy_.bytes());
     for (int s = 0; s < optimizer.states(); ++s) {
       states_.emplace_back(device, w.size() * sizeof(float));
@@ -90,8 +93,12 @@ class DenseRun {
   }
 
   void step(const std::vector<float>& g, float rate, bool skip = false) {
-    const StepState state{
-        .step = ++steps_ + 40, .updates = updates_, .learning_rate = rate, .loss_scale = 8, .skip = skip};
+    const StepState state{.step = ++steps_ + 40,
+                          .updates = updates_,
+                          .learning_rate = rate,
+                          .loss_scale = 8,
+                          .skip = skip,
+                          .spoiled = reinterpret_cast<int32_t*>(spoiled_.data())};
     if (!skip) ++updates_;
     copy_bytes(runtime_.compute_stream(), state_.data(), &state, sizeof state);
     from_host(runtime_.compute_stream(), tensor(g_), g);
@@ -100,6 +107,13 @@ class DenseRun {
     Context ctx(runtime_, runtime_.compute_stream(), reinterpret_cast<const StepState*>(state_.data()));
     ops::update_dense(ctx, optimizer_, tensor(g_), tensor(w_), states, copy());
     runtime_.compute_stream().synchronize();
+  }
+  /// Whether an update has reported a weight that is not finite.
+  bool spoiled() const {
+    int32_t flag = 0;
+    copy_bytes(runtime_.compute_stream(), &flag, spoiled_.data(), sizeof flag);
+    runtime_.compute_stream().synchronize();
+    return flag != 0;
   }
   /// The rounded copy.
   template <class T>
@@ -129,7 +143,7 @@ class DenseRun {
   DType copy_type_;
   int64_t count_, steps_ = 0, updates_ = 0;
   Runtime runtime_;
-  Buffer state_, g_, w_, copy_;
+  Buffer state_, g_, w_, copy_, spoiled_;
   std::vector<Buffer> states_;
 };
 
@@ -275,6 +289,28 @@ TEST(OptimizerOp, RefusesTheWrongNumberOfStates) {
   EXPECT_EQ(message_of(Kind::bug, [&] { ops::update_dense(t.ctx, {}, t["g"], t.inout("w"), {}, std::nullopt); })
                 .substr(0, 34),
             "update_dense with 0 states, not 2;");
+}
+
+/// Every place of a pack of four and its rest, on each device.
+TEST(OptimizerOp, ReportsAGradientThatIsNotFinite) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  for (const Device device : devices())
+    for (const Optimizer& optimizer : every_rule()) {
+      SCOPED_TRACE(cat(to_string(device), " ", optimizer_type(optimizer.kind).name));
+      const std::vector<float> w(4099, 0.5f), finite(w.size(), 1e3f);
+      for (const size_t at : {size_t{0}, size_t{1}, size_t{2}, size_t{3}, size_t{4094}, size_t{4096}, size_t{4098}})
+        for (const float bad : {kInf, -kInf, std::nanf("")}) {
+          DenseRun run(device, optimizer, w);
+          run.step(finite, 0.1f);
+          EXPECT_FALSE(run.spoiled());
+          std::vector<float> g = finite;
+          g[at] = bad;
+          run.step(g, 0.1f, true);
+          EXPECT_FALSE(run.spoiled()) << "skipped";
+          run.step(g, 0.1f);
+          EXPECT_TRUE(run.spoiled()) << bad << " at " << at;
+        }
+    }
 }
 
 }  // namespace
