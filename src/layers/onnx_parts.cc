@@ -6,24 +6,24 @@
 namespace hctr {
 
 void add_activation(OnnxGraph& graph, const ops::Activation& f, const std::string& x, const std::string& y) {
-  using Function = ops::Activation::Kind;
+  using ActivationKind = ops::Activation::Kind;
   switch (f.kind) {
-    case Function::relu:
+    case ActivationKind::relu:
       return graph.add_as(y, "Relu", {x});
-    case Function::elu:
+    case ActivationKind::elu:
       return graph.add_as(y, "Elu", {x}, {{"alpha", f.alpha}});
-    case Function::leaky_relu:
+    case ActivationKind::leaky_relu:
       return graph.add_as(y, "LeakyRelu", {x}, {{"alpha", f.alpha}});
-    case Function::sigmoid:
+    case ActivationKind::sigmoid:
       return graph.add_as(y, "Sigmoid", {x});
-    case Function::tanh:
+    case ActivationKind::tanh:
       return graph.add_as(y, "Tanh", {x});
-    case Function::gelu: {  // x (1 + erf(x / sqrt(2))) / 2
+    case ActivationKind::gelu: {  // x (1 + erf(x / sqrt(2))) / 2
       const std::string erf = graph.add("Erf", {graph.add("Mul", {x, graph.number(0.70710678118654752f)})});
       const std::string half = graph.add("Mul", {x, graph.number(0.5f)});
       return graph.add_as(y, "Mul", {half, graph.add("Add", {erf, graph.number(1.0f)})});
     }
-    case Function::silu:
+    case ActivationKind::silu:
       return graph.add_as(y, "Mul", {x, graph.add("Sigmoid", {x})});
   }
 }

@@ -8,7 +8,7 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kAsyncShuffle = 1 << 20;  // samples
-constexpr double kMost = 1 << 30;           // of anything counted per sample: products of two fit 64 bits
+constexpr double kMostPerSample = 1 << 30;  // of anything counted per sample: products of two fit 64 bits
 
 std::string plural(int64_t count, const char* word) { return cat(count, " ", word, count == 1 ? "" : "s"); }
 
@@ -108,7 +108,7 @@ Schema<LabelPart> label_schema() {
   return Schema<LabelPart>("label")
       .need("top", &LabelPart::top, "name of the label tensor")
       .opt("label_dim", &LabelPart::label_dim,
-           "labels of a sample; may be left out where the layer states its label columns", between(1, kMost));
+           "labels of a sample; may be left out where the layer states its label columns", between(1, kMostPerSample));
 }
 
 Schema<SampleWeightPart> sample_weight_schema() {
@@ -124,7 +124,7 @@ Schema<DensePart> dense_schema() {
       .need("top", &DensePart::top, "name of the dense tensor")
       .opt("dense_dim", &DensePart::dense_dim,
            "dense features of a sample; may be 0; may be left out where the layer states its dense columns",
-           between(0, kMost))
+           between(0, kMostPerSample))
       .ignored("aligned", "batches are laid out as this program needs them");
 }
 
@@ -135,18 +135,20 @@ Schema<SparseInput> sparse_schema() {
       .opt("slot_num", &SparseInput::slot_num,
            "consecutive slots of the record that belong to this input; one input may leave it out where the layer "
            "states its slot columns: the slots that the others do not have are its own",
-           between(1, kMost))
+           between(1, kMostPerSample))
       .opt("max_feature_num_per_sample", &SparseInput::max_feature_num_per_sample,
            "most keys of one sample over all slots of this input; may be left out with max_nnz, and where the layer "
            "states columns that hold one key each (of Parquet data: lists of more are an error)",
-           between(1, kMost))
+           between(1, kMostPerSample))
       .opt("max_nnz", &SparseInput::max_nnz, "most keys of one slot; max_feature_num_per_sample where absent",
-           between(1, kMost))
+           between(1, kMostPerSample))
       .opt("nnz_per_slot", &SparseInput::nnz_per_slot, "v3.1 spelling of the two limits: most keys of each slot",
-           between(1, kMost))
+           between(1, kMostPerSample))
       .opt("keep_first", &SparseInput::keep_first,
-           "most keys that a slot keeps, its first ones; left out: all that the limits allow", between(1, kMost))
-      .opt("keep_last", &SparseInput::keep_last, "most keys that a slot keeps, its last ones", between(1, kMost))
+           "most keys that a slot keeps, its first ones; left out: all that the limits allow",
+           between(1, kMostPerSample))
+      .opt("keep_last", &SparseInput::keep_last, "most keys that a slot keeps, its last ones",
+           between(1, kMostPerSample))
       .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; found in the records",
            between(0, 1));
 }
