@@ -29,6 +29,17 @@ std::pair<size_t, size_t> least_and_most(const MemoryBill& bill) {
   return {static_cast<size_t>(least - bill.gpus.begin()), static_cast<size_t>(most - bill.gpus.begin())};
 }
 
+/// What of the rows has to be in host memory, if that is enough.
+std::string host_rows_text(const CheckReport& report, double too_much) {
+  int64_t rows = 0;
+  for (const auto& [name, bytes] : report.memory.gpus[least_and_most(report.memory).second])
+    if (name.starts_with("rows of table ")) rows += bytes;
+  const auto& most = report.memory.most_host_rows;
+  if (too_much > static_cast<double>(rows) || (most && too_much > static_cast<double>(*most))) return "";
+  return cat("\n  As it is, about ", gib(too_much), " GiB of its rows will be in memory of the host",
+             most ? "" : ", if that has them free", ", and steps that use them take longer.");
+}
+
 std::string memory_text(const CheckReport& report) {
   const MemoryBill& bill = report.memory;
   const auto [least, most] = least_and_most(bill);
@@ -62,7 +73,8 @@ std::string memory_text(const CheckReport& report) {
                         bill.bytes_of_unknown_rows.empty() ? "" : ", without the rows that are not known", ".\n")
                   : cat("  It does not fit: GPU ", most, " needs ", gib(needed), " GiB and has ",
                         gib(*report.gpu_bytes), ": ", gib(needed - *report.gpu_bytes),
-                        " GiB too much. More GPUs, a smaller \"batchsize\" or rows of two bytes a number need less.\n");
+                        " GiB too much. More GPUs, a smaller \"batchsize\" or rows of two bytes a number need less.",
+                        host_rows_text(report, needed - *report.gpu_bytes), "\n");
   }
   text += "Memory of the host:";
   for (size_t p = 0; p < bill.host.size(); ++p)

@@ -140,6 +140,8 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
   const int64_t in_training = activations(config, Phase::train, samples),
                 in_evaluation = activations(config, Phase::evaluate, eval_samples);
   MemoryBill bill;
+  if (const MemorySize& host = config.solver.table_memory.host; host.kind == MemorySize::Kind::bytes)
+    bill.most_host_rows = host.bytes / ranks;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     MemoryBill::Parts parts = {{"dense weights", weights + copies},
                                {"gradients of weights", weights},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,7 +15,9 @@ namespace hctr {
 struct MemoryBill {
   using Parts = std::vector<std::pair<std::string, int64_t>>;  ///< bytes by name
   std::vector<Parts> gpus;                                     ///< of each rank; the same names in one order
-  Parts host;                                                  ///< of the process, if it has all ranks
+  /// Bytes of rows that the config lets a rank have in host memory; none: a share of what is free.
+  std::optional<int64_t> most_host_rows{};
+  Parts host;  ///< of the process, if it has all ranks
   /// Tables whose rows are known neither from the config nor from data, and the bytes that each row will take.
   std::vector<std::pair<std::string, int64_t>> bytes_of_unknown_rows;
 };

@@ -44,6 +44,7 @@ constexpr std::array kRules = {
     Rule{"/solver/algorithm_file", Verdict::allowed},  // a checkpoint has its algorithms itself
     Rule{"/solver/gpu", Verdict::allowed},
     Rule{"/solver/placement", Verdict::allowed},  // and placement_file
+    Rule{"/solver/table_memory", Verdict::allowed},
     Rule{"/solver/dense_model_file", Verdict::without_effect},
     Rule{"/solver/sparse_model_file", Verdict::without_effect},
     Rule{"/solver/dense_opt_states_file", Verdict::without_effect},

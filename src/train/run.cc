@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/progress.h"
 #include "train/best_metrics.h"
 #include "train/placement_plan.h"
 #include "train/run_about.h"

@@ -432,6 +432,44 @@ TEST_F(Resume, GivesTheSameModelUnderEveryPolicy) {
                 {"keys of all slots", shared_keys}});
 }
 
+TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
+  std::vector<Variant> variants = {{"Adam, Global", identity},
+                                   {"SGD", sgd},
+                                   {"direct", direct},
+                                   {"evict", full(R"("when_full": "evict_lru")")},
+                                   {"fp16", solver(R"("mixed_precision": true)")}};
+  const auto on_two = [&](const Variant& variant) { return Variant{variant.name, variant.change, "[0, 1]"}; };
+  for (const std::string& device : devices_here()) {
+    device_ = device;
+    std::vector<Variant> all = variants;
+    if (device == "cpu") all.insert(all.end(), {on_two(variants[0]), on_two(variants[2]), on_two(variants[3])});
+    for (const Variant& variant : all)
+      for (const char* gpu_budget : {"0B", "2MiB"}) {
+        SCOPED_TRACE(cat(variant.name, " on ", variant.gpu, " of ", device, ", ", gpu_budget));
+        const std::string config = variant.change(config_);
+        const std::string with_host =
+            solver(cat(R"("table_memory": {"gpu": ")", gpu_budget, R"(", "host": "1GB"})"))(config);
+        train_whole(config, variant.gpu);
+        if (HasFatalFailure()) return;
+        const std::string summary = read_file(folder_ / "whole-run/summary.json");
+        EXPECT_EQ(summary.find("in_host_memory"), std::string::npos);
+        const Outcome one = run(with_host, variant.gpu, "part", {}, R"({"every": 9, "folder": "part-ckpt"})");
+        ASSERT_EQ(one.exit_code, 0) << one.err;
+        expect_equal_files();
+        expect_equal_losses(0);
+        if (std::string_view(gpu_budget) == "0B") {
+          EXPECT_NE(read_file(folder_ / "part-run/summary.json").find("rows_in_host_memory"), std::string::npos);
+          EXPECT_NE(one.err.find(" rows in host memory ("), std::string::npos) << one.err;
+          EXPECT_NE(one.err.find("new rows go to memory of the host"), std::string::npos) << one.err;
+        }
+        const Outcome done = resume(with_host, variant.gpu, 18);
+        ASSERT_EQ(done.exit_code, 0) << done.err;
+        expect_equal_files();
+        expect_equal_losses(18);
+      }
+  }
+}
+
 TEST_F(Resume, GivesTheSameModelOnSeveralRanks) {
   std::vector<Variant> variants;
   for (const char* gpu : {"[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"})

@@ -1,0 +1,60 @@
+// The solver's "table_memory": sizes, what is refused, and the budgets that follow from it.
+#include <gtest/gtest.h>
+
+#include "model/table_memory.h"
+#include "support/devices.h"
+
+namespace hctr::test {
+namespace {
+
+/// The section, and the problems as one text.
+std::pair<TableMemory, std::string> table_memory_of(const std::string& json) {
+  Problems problems;
+  const TableMemory section = table_memory_schema().parse(Json::parse(json, "test"), "/solver/table_memory", problems);
+  std::string text;
+  for (const auto& error : problems.errors()) text += error.pointer + ": " + error.message + "\n";
+  return {section, text};
+}
+
+TEST(TableMemorySection, ReadsSizes) {
+  const auto [given, problems] = table_memory_of(R"({"gpu": "20GB", "host": 0.25})");
+  EXPECT_EQ(problems, "");
+  EXPECT_EQ(given.gpu.of(7, 1), 20'000'000'000);
+  EXPECT_EQ(given.host.of(1000, 1), 250);
+  EXPECT_EQ(table_memory_of(R"({"gpu": "1.5 MiB"})").first.gpu.of(0, 1), 3 << 19);
+  EXPECT_EQ(table_memory_of(R"({"gpu": "0B"})").first.gpu.of(9, 1), 0);
+  EXPECT_EQ(table_memory_of(R"({"host": "auto"})").first.host.of(1000, 0.5), 500);
+}
+
+TEST(TableMemorySection, RefusesWhatItDoesNotKnow) {
+  for (const char* size : {"\"20\"", "\"20 bytes\"", "\"-1GB\"", "\"GB\"", "\"1e30GB\"", "0", "1.5", "-0.5", "[1, 2]", "true"}) {
+    const std::string problems = table_memory_of(std::string(R"({"gpu": )") + size + "}").second;
+    EXPECT_NE(problems.find("/solver/table_memory/gpu"), std::string::npos) << size << ": " << problems;
+    EXPECT_NE(problems.find("20GB"), std::string::npos) << size << ": " << problems;
+  }
+  for (const char* field : {R"({"disk": "/tmp/x"})", R"({"disk_limit": "2TB"})"})
+    EXPECT_NE(table_memory_of(field).second.find("there is no tier on a disk"), std::string::npos) << field;
+  EXPECT_NE(table_memory_of(R"({"ssd": "2TB"})").second, "");
+}
+
+TEST(TableMemorySection, GivesTheRanksOfAHostEqualParts) {
+  const TableMemory given = table_memory_of(R"({"gpu": "3MB", "host": "8GB"})").first;
+  const RowMemoryLimits one = row_memory_limits(given, kCpu, 1), of_four = row_memory_limits(given, kCpu, 4);
+  EXPECT_EQ(one.device, 3'000'000);
+  EXPECT_EQ(of_four.device, 3'000'000) << "each rank has its own";
+  EXPECT_EQ(one.host, 8'000'000'000);
+  EXPECT_EQ(of_four.host, 2'000'000'000);
+}
+
+TEST(TableMemorySection, IsNoLimitOnACpuUnlessItStatesOne) {
+  const RowMemoryLimits none = row_memory_limits({}, kCpu, 1);
+  EXPECT_FALSE(none.device);
+  EXPECT_EQ(none.host, 0);
+  const RowMemoryLimits host_alone = row_memory_limits(table_memory_of(R"({"host": "1GB"})").first, kCpu, 1);
+  EXPECT_EQ(host_alone.device, 0);
+  EXPECT_EQ(host_alone.host, 1'000'000'000);
+  EXPECT_GT(usable_host_memory(), 0);
+}
+
+}  // namespace
+}  // namespace hctr::test
