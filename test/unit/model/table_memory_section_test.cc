@@ -27,7 +27,8 @@ TEST(TableMemorySection, ReadsSizes) {
 }
 
 TEST(TableMemorySection, RefusesWhatItDoesNotKnow) {
-  for (const char* size : {"\"20\"", "\"20 bytes\"", "\"-1GB\"", "\"GB\"", "\"1e30GB\"", "0", "1.5", "-0.5", "[1, 2]", "true"}) {
+  for (const char* size :
+       {"\"20\"", "\"20 bytes\"", "\"-1GB\"", "\"GB\"", "\"1e30GB\"", "0", "1.5", "-0.5", "[1, 2]", "true"}) {
     const std::string problems = table_memory_of(std::string(R"({"gpu": )") + size + "}").second;
     EXPECT_NE(problems.find("/solver/table_memory/gpu"), std::string::npos) << size << ": " << problems;
     EXPECT_NE(problems.find("20GB"), std::string::npos) << size << ": " << problems;
