@@ -115,7 +115,9 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     return;
   }
   const int64_t plenty = free_memory(runtime.device()) / 4 / bytes_of_row(spec);
-  const int64_t rows = std::min(std::max(ring_keys(), std::min(spec.row_hint, plenty)), most_rows());
+  int64_t rows = std::min(std::max(ring_keys(), std::min(spec.row_hint, plenty)), most_rows());
+  if (const int64_t fitting = rows_on_device(rows); fitting < rows)  // a hint takes no memory of the host
+    rows = std::min(rows, std::max(ring_keys(), fitting));
   grow_rows(rows);
   grow_index(std::max(rows, ring_keys()));
   if (policy_.shares_row()) add_shared_row(spec);
