@@ -11,6 +11,12 @@ namespace {
 
 constexpr int64_t kCopyBytes = int64_t{64} << 20;  // of a copy; bounds the memory where pieces are written at once
 
+StateWriter::Copy copy_of(const void* from) {
+  return [from](StreamRef stream, int64_t first, std::span<std::byte> to) {
+    copy_bytes(stream, to.data(), static_cast<const std::byte*>(from) + first, to.size());
+  };
+}
+
 }  // namespace
 
 StateWriter StateWriter::in(std::string_view scope) const {
@@ -28,9 +34,7 @@ void StateWriter::tensor(std::string_view name, const Tensor& from) {
 
 void StateWriter::array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                         const void* from) {
-  array(name, type, shape, [from](StreamRef stream, int64_t first, std::span<std::byte> to) {
-    copy_bytes(stream, to.data(), static_cast<const std::byte*>(from) + first, to.size());
-  });
+  array(name, type, shape, copy_of(from));
 }
 
 void StateWriter::array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
@@ -52,6 +56,11 @@ void StateWriter::changes(std::string_view name, std::string_view type, const st
     (*sink_)(std::move(piece));
   }
   copy_pieces(added, (shape.at(0) - changes.base_rows) * row_bytes);
+}
+
+void StateWriter::changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
+                          const Changes& of_base, const void* added) {
+  changes(name, type, shape, of_base, copy_of(added));
 }
 
 StateArray& StateWriter::add(StateArray array) {

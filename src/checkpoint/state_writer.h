@@ -65,6 +65,8 @@ class StateWriter {
   /// these.
   void changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Changes&,
                const Copy& added);
+  void changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Changes&,
+               const void* added);
   template <class T>
   void list(std::string_view name, const std::vector<T>& values) {
     array(name, name_of(kDTypeOf<T>), {static_cast<int64_t>(values.size())}, values.data());
