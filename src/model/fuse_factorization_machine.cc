@@ -35,10 +35,11 @@ bool puts_two_side_by_side(const Node& concat) {
   return concat.in.size() == 2 && concat.spec.memory == LayerSpec::Memory::columns_of_inputs;
 }
 
-/// Whether a ReduceSum adds up the columns of a matrix.
+/// Whether a ReduceSum adds up the columns of a matrix; more than one, so that the shapes tell whatever the batch is. A
+/// graph for evaluation, or of one sample, must become the same nodes as that for training, whose weights it shares.
 bool sums_columns(const Graph& graph, const Node& sum) {
   const TensorSpec &x = graph.edges[sum.in[0]].spec, &y = sum.spec.outputs[0];
-  return x.shape.rank() == 2 && y.shape == Shape{x.rows(), 1} && x.rows() != 1;
+  return x.shape.rank() == 2 && y.shape == Shape{x.rows(), 1} && x.row_elements() > 1;
 }
 
 std::optional<Machine> machine_of(const Graph& graph, size_t pairs) {

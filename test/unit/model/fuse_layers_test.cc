@@ -196,6 +196,21 @@ TEST(FusedLayers, ComputeAFactorizationMachineInOne) {
   EXPECT_EQ(written, (std::vector<std::string>{"all", "second", "first"}));
 }
 
+/// Training and evaluation share weights by the places of nodes, whatever their batches are.
+TEST(FusedLayers, AreTheSameForEveryBatch) {
+  for (const char* layers : {kFusable, kConcats, kSlots, kTowers, kMachine}) {
+    const Config config = config_of(layers);
+    Graph eight = wired_for_8(config);
+    fuse_layers(eight);
+    for (const int64_t samples : {1, 2, 64}) {
+      Problems problems;
+      Graph other = wire(config, samples, problems);
+      fuse_layers(other);
+      EXPECT_EQ(outputs_of(other), outputs_of(eight)) << samples;
+    }
+  }
+}
+
 /// What somebody else reads between its layers stays.
 TEST(FusedLayers, LeaveAFactorizationMachineWhoseVectorsOthersRead) {
   const std::string layers = kMachine;
