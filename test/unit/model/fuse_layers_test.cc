@@ -222,7 +222,7 @@ TEST(FusedLayers, LeaveAFactorizationMachineWhoseVectorsOthersRead) {
     if (std::string(instead).find("fm_too") != std::string::npos)
       changed.insert(changed.find(R"({"type": "Add")"),
                      R"({"type": "ReduceSum", "bottom": "fm", "top": "fm_too", "axis": 1}, )");
-    const Config config = config_of(changed.c_str());
+    const Config config = config_of(changed);
     Graph graph = wired_for_8(config);
     fuse_layers(graph);
     const std::vector<std::string> outputs = outputs_of(graph);
