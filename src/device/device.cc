@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "base/free_memory.h"
 #include "base/platform.h"
 #include "base/thread_pool.h"
 #include "device/cuda_runtime_calls.h"
@@ -58,10 +59,7 @@ int64_t free_memory(Device device) {
   if (device.is_cuda()) {
     if constexpr (kCudaBuild) return cuda::free_memory(device.index);
   }
-  std::ifstream info("/proc/meminfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("MemAvailable:")) return std::stoll(line.substr(13)) * 1024;
-  return static_cast<int64_t>(sysconf(_SC_AVPHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return free_host_memory();
 }
 
 }  // namespace hctr

@@ -4,8 +4,6 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <limits>
 
 #include "base/host_name.h"
 
@@ -14,27 +12,6 @@ namespace {
 
 constexpr double kHostShare = 0.8;  // of the free memory of the host, for all ranks there, where it says "auto"
 constexpr const char* kHostWord = "\"host\" of \"table_memory\"";
-
-/// The number in the first line of a file, or of the line that begins with `name`; the largest number without it.
-int64_t number_in(const std::string& path, const std::string& name = "") {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (!line.starts_with(name)) continue;
-    const char* begin = line.data() + name.size();
-    int64_t number = 0;
-    if (std::from_chars(begin, line.data() + line.size(), number).ec == std::errc()) return number;
-    break;
-  }
-  return std::numeric_limits<int64_t>::max();
-}
-
-int64_t left_of_cgroup(const std::string& folder, const char* limit, const char* used) {
-  const int64_t most = number_in(folder + limit), now = number_in(folder + used);
-  if (most == std::numeric_limits<int64_t>::max() || now == std::numeric_limits<int64_t>::max()) return most;
-  int64_t cached = number_in(folder + "memory.stat", "inactive_file ");  // given back where memory is short
-  if (cached == std::numeric_limits<int64_t>::max()) cached = 0;
-  return std::max<int64_t>(0, most - std::max<int64_t>(0, now - cached));
-}
 
 /// The bytes of "20GB", "1.5 GiB"; none: it is no such text.
 std::optional<int64_t> bytes_of(const std::string& text) {
@@ -105,17 +82,12 @@ Schema<TableMemory> table_memory_schema() {
       .closed();
 }
 
-int64_t usable_host_memory() {
-  return std::min({free_memory(Device{}), left_of_cgroup("/sys/fs/cgroup/", "memory.max", "memory.current"),
-                   left_of_cgroup("/sys/fs/cgroup/memory/", "memory.limit_in_bytes", "memory.usage_in_bytes")});
-}
-
 RowMemoryLimits row_memory_limits(const TableMemory& given, Device device, int64_t ranks_of_host) {
   RowMemoryLimits limits;
   constexpr MemorySize::Kind kAuto = MemorySize::Kind::automatic;
   const bool stated = given.gpu.kind != kAuto || given.host.kind != kAuto;
   if (!device.is_cuda() && !stated) return limits;
-  limits.host = given.host.of(usable_host_memory(), kHostShare) / std::max<int64_t>(1, ranks_of_host);
+  limits.host = given.host.of(free_memory(Device{}), kHostShare) / std::max<int64_t>(1, ranks_of_host);
   limits.host_setting = kHostWord;
   if (given.gpu.kind != kAuto)
     limits.device = given.gpu.of(free_memory(device), 1);

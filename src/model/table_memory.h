@@ -32,9 +32,6 @@ struct TableMemory {
 };
 Schema<TableMemory> table_memory_schema();
 
-/// Free memory of this machine that this process may use: no more than the limits of its cgroups leave.
-int64_t usable_host_memory();
-
 /// The budget of one of `ranks_of_host` ranks that share the memory of a machine. On the CPU, where both memories are
 /// one, there is a budget only where the config states one. Errors: Error(device).
 RowMemoryLimits row_memory_limits(const TableMemory&, Device, int64_t ranks_of_host);
