@@ -61,8 +61,7 @@ class StateWriter {
     /// Copies rows [first, first + rows) of the list to the host.
     std::function<void(int64_t first, int64_t rows, std::byte* to)> copy{};
   };
-  /// Of an increment: an array of which the base has rows. `added` copies the bytes of its rows behind
-  /// these.
+  /// Of an increment: an array of which the base has rows. `added` copies the bytes of its rows behind these.
   void changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Changes&,
                const Copy& added);
   void changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Changes&,

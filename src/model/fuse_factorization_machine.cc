@@ -43,14 +43,8 @@ bool sums_columns(const Graph& graph, const Node& sum) {
 }
 
 std::optional<Machine> machine_of(const Graph& graph, size_t pairs) {
-  Machine m{.slice = 0,
-            .vectors = 0,
-            .weights = 0,
-            .all_vectors = 0,
-            .all_weights = 0,
-            .pairs = pairs,
-            .second = 0,
-            .first = 0};
+  Machine m{};
+  m.pairs = pairs;
   const auto take = [](size_t& at, const std::optional<size_t>& node) {
     if (node) at = *node;
     return node.has_value();
@@ -115,11 +109,7 @@ void join(Graph& graph, const Machine& m) {
   node.out = {node.out[0], graph.nodes[m.second].out[0], graph.nodes[m.first].out[0]};
   for (const size_t gone : m.all_but_one()) {
     for (const TensorId out : graph.nodes[gone].out) {
-      if (std::find(node.out.begin(), node.out.end(), out) != node.out.end()) continue;
-      Edge& between = graph.edges[out];
-      between.producer.reset();
-      between.readers.clear();
-      between.needs_gradient = false;
+      if (std::find(node.out.begin(), node.out.end(), out) == node.out.end()) graph.edges[out].disconnect();
     }
     graph.nodes[gone].in.clear();
   }

@@ -18,12 +18,6 @@ std::optional<size_t> only_reader(const Graph& graph, const Node& node) {
   return reader.in.size() == 1 && reader.out.size() == 1 ? std::optional(between.readers[0]) : std::nullopt;
 }
 
-void forget(Edge& between) {
-  between.producer.reset();
-  between.readers.clear();
-  between.needs_gradient = false;
-}
-
 /// Hands the input of a Slice whose ranges are all of it to those who read its outputs. Returns whether it is so.
 bool pass_through(Graph& graph, Node& slice) {
   if (slice.spec.first_columns.empty() || slice.in.size() != 1) return false;
@@ -39,7 +33,7 @@ bool pass_through(Graph& graph, Node& slice) {
       std::replace(read.begin(), read.end(), out, in);
       readers.push_back(n);
     }
-    forget(graph.edges[out]);
+    graph.edges[out].disconnect();
   }
   slice.in.clear();
   return true;
@@ -50,7 +44,7 @@ bool join(Graph& graph, Node& node, size_t reader) {
   if (!function) return false;
   auto both = node.layer().followed_by(*function);
   if (!both) return false;
-  forget(graph.edges[node.out[0]]);
+  graph.edges[node.out[0]].disconnect();
   node.fused = std::move(both);
   node.out = graph.nodes[reader].out;
   node.spec = node.layer().spec({graph.edges[node.in[0]].spec});
@@ -90,7 +84,7 @@ bool join_concat(Graph& graph, Node& concat) {
   Node& node = graph.nodes[*reader];
   auto both = node.layer().behind_concat(parts.size());
   if (!both) return false;
-  forget(graph.edges[concat.out[0]]);
+  graph.edges[concat.out[0]].disconnect();
   node.fused = std::move(both);
   node.in = std::exchange(concat.in, {});
   node.spec = node.layer().spec(parts);
@@ -121,7 +115,7 @@ std::vector<size_t> join_reshapes(Graph& graph, Node& slice) {
   }
   if (next != x.row_elements()) return {};
   for (size_t i = 0; i < reshapes.size(); ++i) {
-    forget(graph.edges[slice.out[i]]);
+    graph.edges[slice.out[i]].disconnect();
     slice.out[i] = graph.nodes[reshapes[i]].out[0];
     graph.nodes[reshapes[i]].in.clear();
   }

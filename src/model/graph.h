@@ -19,6 +19,13 @@ struct Edge {
   std::optional<size_t> producer;  ///< index of the node; none: data or an embedding
   std::vector<size_t> readers;     ///< nodes, in running order; one that reads it twice is listed twice
   bool needs_gradient = false;     ///< whether it depends on anything that is trained
+
+  /// Takes it out of the graph: no layer writes or reads it any more.
+  void disconnect() {
+    producer.reset();
+    readers.clear();
+    needs_gradient = false;
+  }
 };
 
 /// A layer of the graph.

@@ -12,6 +12,7 @@
 #include "device/copy.h"
 #include "hctr/formats.h"
 #include "layers/initializer.h"
+#include "model/dense_layout.h"
 #include "ops/clip.h"
 #include "ops/copy.h"
 #include "ops/fill.h"
@@ -43,46 +44,6 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 
 /// "fc1" of "fc1/weights".
 std::string layer_of(const std::string& weight) { return weight.substr(0, weight.rfind('/')); }
-
-/// A weight in a dense model file.
-struct FilePart {
-  std::string name;
-  std::vector<int64_t> shape;
-  size_t at = 0;  // byte
-  size_t bytes() const {
-    size_t bytes = sizeof(float);
-    for (const int64_t size : shape) bytes *= static_cast<size_t>(size);
-    return bytes;
-  }
-};
-
-/// What the description of a file of `bytes` bytes lists.
-std::vector<FilePart> parts_of(const std::filesystem::path& layout, size_t bytes) {
-  const Json file = Json::read_file(layout);
-  const Json* weights = file.find("weights");
-  std::vector<FilePart> parts;
-  size_t at = 0;
-  for (const Json& weight : weights && weights->array() ? *weights->array() : Json::Array{}) {
-    const Json *name = weight.find("name"), *shape = weight.find("shape");
-    if (!name || !name->string() || !shape || !shape->array())
-      throw Error(Kind::data, cat("'", layout.string(), "' has ", weight.text(), " as a weight"));
-    FilePart& part = parts.emplace_back(FilePart{*name->string(), {}, at});
-    for (const Json& size : *shape->array()) {
-      if (!size.integer() || *size.integer() < 0 || *size.integer() > static_cast<int64_t>(bytes))
-        throw Error(Kind::data, cat("'", layout.string(), "' has ", size.text(), " in the shape of '", part.name, "'"));
-      part.shape.push_back(*size.integer());
-      if (part.bytes() > bytes) break;
-    }
-    if (part.bytes() > bytes - at)
-      throw Error(Kind::data, cat("'", layout.string(), "' has '", part.name, "' end behind the ", bytes,
-                                  " bytes of the dense model file"));
-    at += part.bytes();
-  }
-  if (at != bytes)
-    throw Error(Kind::data,
-                cat("'", layout.string(), "' lists weights of ", at, " bytes, and the dense model file has ", bytes));
-  return parts;
-}
 
 /// Matrices get rows of zeros up to a multiple of eight, as rows of activations have columns of zeros: a product over
 /// 429 columns runs as one over 432. The zeros stay: their gradients are sums of products with zeros, and the
@@ -304,14 +265,14 @@ void Weights::load(const std::filesystem::path& path, Context& ctx, const std::v
 /// Loads the weights of some layers from the file of another network.
 void Weights::load_chosen(const std::filesystem::path& path, const std::string& bytes,
                           const std::vector<std::string>& layers, Context& ctx) {
-  const std::vector<FilePart> parts = parts_of(layout_path(path), bytes.size());
+  const std::vector<SavedWeight> parts = weights_in_layout(layout_path(path), bytes.size());
   for (const Item& item : items_) {
     if (!contains(layers, layer_of(item.name))) continue;
     const auto found =
-        std::find_if(parts.begin(), parts.end(), [&](const FilePart& part) { return part.name == item.name; });
+        std::find_if(parts.begin(), parts.end(), [&](const SavedWeight& part) { return part.name == item.name; });
     if (found == parts.end()) {
       std::vector<std::string> names;
-      for (const FilePart& part : parts)
+      for (const SavedWeight& part : parts)
         if (!contains(names, layer_of(part.name))) names.push_back(layer_of(part.name));
       throw Error(Kind::data, cat("dense model file '", path.string(), "' has no '", item.name, "', as '",
                                   layout_path(path).string(), "' says; its layers are ", one_of(names)));

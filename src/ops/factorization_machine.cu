@@ -31,9 +31,9 @@ struct FmShape {
         columns(static_cast<int>(of_y)),
         by_dim(dim),
         by_width(dim + 1),
-        by_slots_row(slots * (dim + 1)) {}
+        by_of_slots(slots * (dim + 1)) {}
   int slots, dim, columns;
-  SmallDivisor by_dim, by_width, by_slots_row;
+  SmallDivisor by_dim, by_width, by_of_slots;
   __host__ __device__ int slot_width() const { return dim + 1; }
   __host__ __device__ int of_slots() const { return slots * slot_width(); }
   __host__ __device__ int others() const { return columns - slots * dim; }  // columns of y behind those of slots
@@ -164,15 +164,15 @@ struct FmGradientViews {
   View<T, 2> x, vectors, weights;
 };
 
-/// The elements of x's gradient one after the other, from one on: of the slots of a sample, then of the next.
+/// Gives the elements of x's gradient one after the other: those of a sample's slots, then of the next sample.
 template <class T>
 struct SlotGradients {
-  const T* gradients;  // of vectors, [sample, columns]
-  View<const T, 2> d_first;
+  const T* gradients;          // of vectors, in shared memory: [sample, columns]
+  View<const T, 2> d_first;    // of weights
   int64_t begin;               // the block's first sample
-  int columns, dim, of_slots;  // elements of a sample: of vectors, of one of them, of x
-  int sample, element, k;      // of the next one; k: its place in its slot
-  const T* vectors;            // from it on
+  int columns, dim, of_slots;  // elements of a sample in `gradients`, of a vector, of a sample in x
+  int sample, element, k;      // the next element: its sample, its place among the sample's and in its slot
+  const T* vectors;            // where the next element of a vector is
   __device__ T operator()() {
     T value;
     if (k == dim) {
@@ -249,7 +249,7 @@ __global__ void __launch_bounds__(kFmThreads)
     if (gradients.x.data && packs.x) {
       const View<T, 2> block{gradients.x.row(begin * slots), {1, int64_t{here} * shape.of_slots()}, 0};
       write_rows(block, 0, 1, true, [&](int, int i) {
-        const int sample = shape.by_slots_row.divide(i);
+        const int sample = shape.by_of_slots.divide(i);
         return of_slots(sample, i - sample * shape.of_slots());
       });
     } else if (gradients.x.data) {

@@ -18,9 +18,9 @@ inline void report_spoiled(const StepState& state) {
   if (state.spoiled) std::atomic_ref<int32_t>(*state.spoiled).store(1, std::memory_order_relaxed);
 }
 
-/// Applies the rule to n elements with gradients g * gradient_scale. Returns whether all are
-/// left finite. `optimizer`, `scalars` and `at` are passed by
-/// value so that the compiler sees no aliasing with the arrays and vectorizes the loop.
+/// Applies the rule to n elements with gradients g * gradient_scale. Returns whether all are left finite. `optimizer`,
+/// `scalars` and `at` are passed by value so that the compiler sees no aliasing with the arrays and vectorizes the
+/// loop.
 template <class Rule, class Scalars>
 bool update_elements(const Optimizer optimizer, const Scalars scalars, const float* g,
                      const GradientScale gradient_scale, const WeightMemory at, int64_t n) {

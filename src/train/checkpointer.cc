@@ -209,14 +209,14 @@ void Checkpointer::prune(int64_t best_iteration) const {
   const std::vector<CheckpointPlace> all = list_checkpoints(folder_);
   const size_t last = std::min(all.size(), static_cast<size_t>(section_.keep_last));
   const auto kept = [&](size_t i) { return i + last >= all.size() || all[i].iteration == best_iteration; };
+  if (last == all.size()) return;
   std::set<std::string> bases;
-  if (last < all.size()) try {
-      for (size_t i = 0; i < all.size(); ++i)
-        if (kept(i))
-          if (const auto base = base_of(all[i].path)) bases.insert(*base);
-    } catch (const Error&) {
-      return;  // a kept one that cannot be read may need any of them
-    }
+  try {
+    for (size_t i = 0; i < all.size(); ++i)
+      if (const auto base = kept(i) ? base_of(all[i].path) : std::nullopt) bases.insert(*base);
+  } catch (const Error&) {
+    return;  // a kept one that cannot be read may need any of them
+  }
   for (size_t i = all.size(); i-- > 0;)  // increments before their bases
     if (!kept(i) && !bases.contains(all[i].path.filename().string())) remove_checkpoint(folder_, all[i].iteration);
 }
