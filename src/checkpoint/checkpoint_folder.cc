@@ -58,17 +58,20 @@ fs::path part_path(const fs::path& folder, int64_t iteration) {
   return path;
 }
 
+std::optional<int64_t> iteration_of(const fs::path& checkpoint) {
+  const std::string name = (checkpoint / "").lexically_normal().parent_path().filename().string();
+  if (!name.starts_with(kName)) return std::nullopt;
+  const char *begin = name.data() + kName.size(), *end = name.data() + name.size();
+  int64_t iteration = 0;
+  const auto [at, error] = std::from_chars(begin, end, iteration);
+  const bool known = error == std::errc() && at == end && name == checkpoint_path({}, iteration).string();
+  return known ? std::optional(iteration) : std::nullopt;
+}
+
 std::vector<CheckpointPlace> list_checkpoints(const fs::path& folder) {
   std::vector<CheckpointPlace> places;
-  for (const fs::path& path : entries(folder)) {
-    const std::string name = path.filename().string();
-    if (!name.starts_with(kName)) continue;
-    const char *begin = name.data() + kName.size(), *end = name.data() + name.size();
-    int64_t iteration = 0;
-    if (const auto [at, error] = std::from_chars(begin, end, iteration);
-        error == std::errc() && at == end && name == checkpoint_path({}, iteration).string())
-      places.push_back({iteration, path});
-  }
+  for (const fs::path& path : entries(folder))
+    if (const auto iteration = iteration_of(path)) places.push_back({*iteration, path});
   std::sort(places.begin(), places.end(),
             [](const CheckpointPlace& a, const CheckpointPlace& b) { return a.iteration < b.iteration; });
   return places;

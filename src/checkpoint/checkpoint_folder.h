@@ -18,6 +18,8 @@ struct CheckpointPlace {
 
 /// The folder of the checkpoint of an iteration.
 fs::path checkpoint_path(const fs::path& folder, int64_t iteration);
+/// The iteration of a checkpoint by the name of its folder; none for any other name.
+std::optional<int64_t> iteration_of(const fs::path& checkpoint);
 /// While it is written, or deleted.
 fs::path part_path(const fs::path& folder, int64_t iteration);
 /// All folders named as checkpoints, by iteration; whether they are whole is not looked at. None where there is no

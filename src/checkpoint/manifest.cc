@@ -16,7 +16,7 @@ Json files_json(const Manifest& manifest) {
 }
 
 Json to_json(const Manifest::Base& base) {
-  return Json(Json::Object{{"folder", base.name}, {"crc32", crc_text(base.crc)}});
+  return Json(Json::Object{{"folder", base.name}, {"crc32", crc_text(base.crc)}, {"increment", base.increment}});
 }
 
 Manifest::Base base_in(const Json& json, const fs::path& path) {
@@ -26,7 +26,14 @@ Manifest::Base base_in(const Json& json, const fs::path& path) {
       name->string()->find('/') != std::string::npos || !number)
     throw Error(Kind::data, cat("'", path.string(), "' names ", json.text(),
                                 " as the whole checkpoint that it builds on, which is no folder beside it"));
-  return {.name = *name->string(), .crc = *number};
+  Manifest::Base base{.name = *name->string(), .crc = *number};
+  if (const Json* increment = json.find("increment")) {  // not in those of earlier versions
+    if (!increment->integer() || *increment->integer() < 1)
+      throw Error(Kind::data, cat("'", path.string(), "': it is increment ", increment->text(), " of '", base.name,
+                                  "', and they are counted from 1"));
+    base.increment = *increment->integer();
+  }
+  return base;
 }
 
 /// The manifest alone.

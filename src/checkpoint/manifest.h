@@ -24,6 +24,7 @@ struct Manifest {
   struct Base {
     std::string name;                      ///< of its folder
     uint32_t crc = 0;                      ///< its files_crc()
+    int64_t increment = 1;                 ///< which this one is of those that build on it, from 1
     fs::path folder{};                     ///< read_manifest() fills in this and
     std::shared_ptr<const Manifest> of{};  ///< its manifest
   };

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "checkpoint/checkpoint_folder.h"
 #include "device/copy.h"
 
 namespace hctr {
@@ -88,6 +89,13 @@ void StateReader::array(std::string_view name, std::string_view type, const std:
     copy(input_->stream, first, piece);
     input_->stream.synchronize();
   }
+}
+
+std::optional<StateReader::Base> StateReader::base_of_next(const StateArray& array) const {
+  const std::optional<Manifest::Base>& base = input_->manifest.base;
+  const std::optional<int64_t> iteration = iteration_of(base ? base->folder : input_->folder);
+  if (!iteration || array.shape.empty() || (base && !array.from_base)) return std::nullopt;
+  return Base{*iteration, base ? array.from_base->rows : array.shape[0]};
 }
 
 void StateReader::read(const StateArray& array, int64_t first, std::span<std::byte> to) const {

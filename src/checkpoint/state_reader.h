@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +53,13 @@ class StateReader {
   int64_t number(std::string_view name) const;
   void number(std::string_view name, int64_t& value) const { value = number(name); }
 
+  /// The whole checkpoint that increments after this one can build on, and the rows of an array that it has.
+  struct Base {
+    int64_t iteration = 0, rows = 0;
+  };
+  /// This one if it is whole, else its own base. None where that has not the rows of this array, or its folder has not
+  /// the name of a checkpoint.
+  std::optional<Base> base_of_next(const StateArray&) const;
   const StateArray& at(std::string_view name) const;
   /// Reads bytes [first, first + to.size()) of an array.
   void read(const StateArray&, int64_t first, std::span<std::byte> to) const;

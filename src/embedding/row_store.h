@@ -95,8 +95,9 @@ class RowStore {
   void save_state(StateWriter&);
   /// Rows have changed otherwise than by batches, or were renumbered: until the next whole checkpoint, all are saved.
   void forget_base() { base_.reset(); }
-  /// Takes the rows of a store of the same spec, with their numbers. This one has no rows of its own yet, but for those
-  /// that exist from the start. Errors: those of StateReader; Error(device) when memory is short.
+  /// Takes the rows of a store of the same spec, with their numbers, and the base of its increments. This one has no
+  /// rows of its own yet, but for those that exist from the start. Errors: those of StateReader; Error(device) when
+  /// memory is short.
   void load_state(const StateReader&);
   /// Takes the shared row alone.
   void load_shared_row(const StateReader&);
@@ -164,6 +165,8 @@ class RowStore {
   template <class T>
   void set_in_state(size_t offset, T value);
   void save_changes(StateWriter&, int64_t rows);
+  /// Once all rows are loaded: later increments leave to a whole checkpoint what this one leaves to it.
+  void continue_base(const StateReader&);
   /// The rows of the base that are marked, ascending.
   std::vector<int32_t> changed_rows();
   /// Copies rows of a column to the host.

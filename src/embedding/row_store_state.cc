@@ -11,6 +11,7 @@ namespace hctr {
 namespace {
 
 constexpr const char* kChangedRows = "changed_rows";  // the indices of those in the arrays of an increment
+constexpr int64_t kMarks = int64_t{1} << 22;          // copied at a time
 
 }  // namespace
 
@@ -52,7 +53,6 @@ void RowStore::save_changes(StateWriter& to, int64_t rows) {
 }
 
 std::vector<int32_t> RowStore::changed_rows() {
-  constexpr int64_t kMarks = int64_t{1} << 22;  // copied at a time
   std::vector<int32_t> rows;
   std::vector<uint8_t> marks;
   for (int64_t first = 1; first <= base_->rows; first += kMarks) {
@@ -127,6 +127,30 @@ void RowStore::load_state(const StateReader& from) {
   stream.synchronize();
   std::atomic_ref<uint64_t>(*host_word())
       .store(static_cast<uint64_t>(now.batches) << 32 | now.rows, std::memory_order_release);
+  if (marks_) continue_base(from);
+}
+
+void RowStore::continue_base(const StateReader& from) {
+  const auto base = from.base_of_next(from.at(columns_.front().name));
+  if (!base) return;
+  std::vector<int32_t> changed;
+  if (from.has(kChangedRows)) from.list(kChangedRows, changed);
+  const StreamRef stream = runtime_.compute_stream();
+  zero_bytes(stream, marks_->data(), static_cast<size_t>(capacity_) + 1);
+  std::vector<uint8_t> marks;
+  for (size_t i = 0; i < changed.size();) {
+    const int64_t first = changed[i];  // the row of this index is the next one
+    if (first < 0 || first >= base->rows)
+      throw Error(Kind::data, cat(label_, ": row ", first, " of a checkpoint is to have changed since its base of ",
+                                  base->rows, " rows"));
+    marks.assign(static_cast<size_t>(std::min(kMarks, base->rows - first)), 0);
+    for (; i < changed.size() && changed[i] >= first && changed[i] - first < static_cast<int64_t>(marks.size()); ++i)
+      marks[static_cast<size_t>(changed[i] - first)] = 1;
+    copy_bytes(stream, marks_->data() + first + 1, marks.data(), marks.size());
+    stream.synchronize();
+  }
+  stream.synchronize();
+  base_ = {base->iteration, base->rows};
 }
 
 void RowStore::load_shared_row(const StateReader& from) {

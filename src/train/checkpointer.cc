@@ -65,8 +65,14 @@ struct Checkpointer::Writing {
 };
 
 Checkpointer::Checkpointer(const CheckpointSection& section, Communicator& comm, StreamRef stream, Reporter& report,
-                           int64_t saved)
-    : section_(section), comm_(comm), stream_(stream), report_(report), folder_(section.folder), saved_(saved) {}
+                           const Saved& saved)
+    : section_(section),
+      comm_(comm),
+      stream_(stream),
+      report_(report),
+      folder_(section.folder),
+      saved_(saved.iteration),
+      base_(saved.base) {}
 
 Checkpointer::~Checkpointer() {
   if (!writing_) return;
@@ -190,7 +196,9 @@ void Checkpointer::publish(Writing& now) {
   // Where nothing refers to the base, as with tables whose rows all change, it is not needed.
   for (const StateIndex& index : now.files)
     for (const StateArray& array : index.arrays) now.whole = now.whole && !array.from_base;
-  if (!now.whole) manifest.base = {.name = checkpoint_path({}, base_->iteration).string(), .crc = base_->crc};
+  if (!now.whole)
+    manifest.base = {
+        .name = checkpoint_path({}, base_->iteration).string(), .crc = base_->crc, .increment = base_->increments + 1};
   write_manifest(now.part, manifest);
   publish_checkpoint(folder_, now.iteration);
   prune(now.best_iteration);

@@ -19,12 +19,22 @@
 namespace hctr {
 
 /// One for each rank. At most one checkpoint is written at a time: another that is due waits for it. A checkpoint that
-/// cannot be written is warned of, and training goes on. The first one of a run, or after it went on, is whole.
+/// cannot be written is warned of, and training goes on. The first one of a run is whole.
 class Checkpointer {
  public:
-  /// The arguments outlive it. What it reports is said by rank 0. `saved`: the iteration of the checkpoint in its
-  /// folder that the run goes on from; -1: none.
-  Checkpointer(const CheckpointSection&, Communicator&, StreamRef, Reporter&, int64_t saved = -1);
+  /// A whole checkpoint in its folder.
+  struct Base {
+    int64_t iteration;
+    uint32_t crc;        // Manifest::files_crc()
+    int64_t increments;  // that build on it
+  };
+  /// The checkpoint in its folder that the run goes on from.
+  struct Saved {
+    int64_t iteration = -1;      ///< -1: there is none
+    std::optional<Base> base{};  ///< for increments; none: the next one is whole
+  };
+  /// The arguments outlive it. What it reports is said by rank 0.
+  Checkpointer(const CheckpointSection&, Communicator&, StreamRef, Reporter&, const Saved&);
   /// Waits for the thread. A checkpoint whose ranks have not all ended writing is left out.
   ~Checkpointer();
   Checkpointer(const Checkpointer&) = delete;
@@ -53,11 +63,6 @@ class Checkpointer {
  private:
   using Clock = std::chrono::steady_clock;
   struct Writing;  // a checkpoint under way
-  struct Base {    // the last whole checkpoint
-    int64_t iteration;
-    uint32_t crc;        // Manifest::files_crc()
-    int64_t increments;  // that build on it
-  };
   /// Collective: what rank 0 decides of the next checkpoint.
   void decide(Writing&);
   void copy_state(Writing&, const Content&);
@@ -77,7 +82,7 @@ class Checkpointer {
   fs::path folder_;
   Clock::time_point last_ = Clock::now();
   int64_t saved_;             // on rank 0, the iteration of the last complete one
-  std::optional<Base> base_;  // on rank 0
+  std::optional<Base> base_;  // on rank 0: the last whole one
   bool warned_memory_ = false;
   std::unique_ptr<Writing> writing_;
 };

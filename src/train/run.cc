@@ -101,8 +101,7 @@ void Run::begin() {
       ReporterOptions{.json = options_.json, .tensorboard = solver.tensorboard, .prometheus = options_.metrics_file},
       total, now_.iterations);
   checkpoints_ =
-      std::make_unique<Checkpointer>(solver.checkpoint, comm_, runtime_.compute_stream(), *report_,
-                                     from_ && in_checkpoint_folder(config_, *from_) ? from_->progress.iterations : -1);
+      std::make_unique<Checkpointer>(solver.checkpoint, comm_, runtime_.compute_stream(), *report_, saved_checkpoint());
   say_what_increments_save();
   if (from_) {
     report_->go_on(now_.report);

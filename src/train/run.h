@@ -91,6 +91,8 @@ class Run {
 
   // In run_checkpoint.cc:
   /// Says which tables are whole in every checkpoint, though the config asks for increments.
+  /// The checkpoint that the run goes on from, where it lies in the folder of those to come.
+  Checkpointer::Saved saved_checkpoint() const;
   void say_what_increments_save() const;
   /// Collective: chooses the algorithms of matrix products if the config asks for a search.
   void choose_algorithms();

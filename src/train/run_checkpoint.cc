@@ -1,6 +1,7 @@
 // What a run puts into its checkpoints and takes from them.
 #include <algorithm>
 
+#include "checkpoint/checkpoint_folder.h"
 #include "data/numbering.h"
 #include "embedding/plan_file.h"
 #include "model/model_manifest.h"
@@ -53,6 +54,20 @@ void Run::load_checkpoint() {
             exact_ ? "."
                    : cat(", which ", from_->ranks(), from_->ranks() == 1 ? " rank has" : " ranks have",
                          " saved: rows are placed anew, and numbers may differ in their last bits."));
+}
+
+Checkpointer::Saved Run::saved_checkpoint() const {
+  if (!from_ || !in_checkpoint_folder(config_, *from_)) return {};
+  Checkpointer::Saved saved{.iteration = from_->progress.iterations};
+  const Manifest& manifest = from_->manifest;
+  const auto iteration = iteration_of(manifest.base ? manifest.base->folder : from_->folder);
+  // Rows that were placed anew have no base, nor has one that was renamed.
+  if (!exact_ || !iteration || config_.solver.checkpoint.whole_every <= 1) return saved;
+  if (manifest.base)
+    saved.base = {*iteration, manifest.base->crc, manifest.base->increment};
+  else if (*iteration == saved.iteration)
+    saved.base = {*iteration, manifest.files_crc(), 0};
+  return saved;
 }
 
 void Run::say_what_increments_save() const {

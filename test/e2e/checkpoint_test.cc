@@ -183,7 +183,7 @@ TEST_F(Checkpoints, KeepWhatAnIncrementBuildsOn) {
   train_well(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 2})", 32)), "run");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{20, 28, 32}));
 
-  // The first one after a run goes on is whole, and lets go of the ones before.
+  // A run that goes on counts on: 36 is the one after the three that build on 20, and lets go of all before.
   expect_says(resume(local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 1})", 40)), "run"), 0,
               "Going on with 'ckpt/iteration_000032'");
   EXPECT_EQ(iterations(), (std::vector<int64_t>{36, 40}));

@@ -299,6 +299,88 @@ TEST_F(ResumeFromIncrement, GivesTheSameModelOnSeveralRanks) {
   expect_exact_from_increments(variants);
 }
 
+/// A run that goes on in its folder leaves to the whole checkpoint what the run before left to it: the same increments,
+/// byte for byte on a CPU, whichever checkpoint it went on from.
+TEST_F(ResumeFromIncrement, IsFollowedByIncrements) {
+  const auto hybrid = [](const std::string& config) {
+    return with_change(config, R"("bottom": "deep_data", "top": "deep_emb",)",
+                       R"("bottom": "deep_data", "top": "deep_emb", "placement": "hybrid", )");
+  };
+  const auto lazy = optimizer(cat(R"({"type": "Adam", "update_type": "LazyGlobal", "adam_hparam": {)", kAdam, "}}"));
+  for (const std::string& device : devices_here())
+    for (const Variant& variant : std::vector<Variant>{{"Adam, Local", identity},
+                                                       {"Adam, LazyGlobal", lazy},
+                                                       {"direct", direct},
+                                                       {"evict_lru", full(R"("when_full": "evict_lru")")},
+                                                       {"few candidates", deep(R"("min_count": 2)"), "[0, 1]"},
+                                                       {"hybrid", hybrid, "[0, 1, 2]"}}) {
+      if (device != "cpu" && variant.gpu != "[0]") continue;
+      device_ = device;
+      SCOPED_TRACE(cat(variant.name, " on ", variant.gpu, ", ", device));
+      const std::string config = variant.change(config_);
+      train_whole(config, variant.gpu, 5);
+      if (HasFatalFailure()) return;
+      for (const int iteration : {5, 15}) {
+        SCOPED_TRACE(cat("from iteration ", iteration));
+        fs::remove_all(folder_ / "next-ckpt");
+        fs::create_directories(folder_ / "next-ckpt");
+        for (int copied = 5; copied <= iteration; copied += 5)
+          fs::copy(folder_ / checkpoint(copied), folder_ / "next-ckpt" / fs::path(checkpoint(copied)).filename(),
+                   fs::copy_options::recursive);
+        const Outcome done = run(config, variant.gpu, "part", {"--resume", "latest"},
+                                 R"({"every": 5, "keep_last": 1000, "folder": "next-ckpt", "whole_every": 10})");
+        ASSERT_EQ(done.exit_code, 0) << done.err;
+        for (const CheckpointPlace& place : list_checkpoints(folder_ / "whole-ckpt")) {
+          const fs::path other = folder_ / "next-ckpt" / place.path.filename();
+          const Manifest whole = read_manifest(place.path), part = read_manifest(other);
+          ASSERT_EQ(part.base.has_value(), whole.base.has_value()) << other;
+          ASSERT_EQ(part.base.has_value(), place.iteration != 5) << other;
+          if (part.base) {
+            EXPECT_EQ(part.base->name, "iteration_000005");
+            EXPECT_EQ(part.base->increment, place.iteration / 5 - 1) << other;
+          }
+          for (const StateIndex& file : whole.files) {
+            if (device_ != "cpu") break;  // on a GPU rows have no fixed order
+            EXPECT_TRUE(read_file(other / file.file) == read_file(place.path / file.file)) << other << file.file;
+          }
+          verify_files(other, part);
+        }
+        expect_equal_losses(static_cast<size_t>(iteration));
+        const Outcome again = run(with_change(config, "\"max_iter\": 30", "\"max_iter\": 31"), variant.gpu, "part",
+                                  {"--resume", "next-ckpt/iteration_000030"}, R"({"folder": "part-ckpt"})");
+        EXPECT_EQ(again.exit_code, 0) << again.err;
+      }
+    }
+}
+
+/// Other ranks have other rows, and an increment has no place beside a base in another folder.
+TEST_F(ResumeFromIncrement, IsFollowedByAWholeOneWhereItCannotBuildOnIt) {
+  train_whole(config_, "[0, 1]", 5);
+  const auto bases = [&](const std::string& gpu, const std::string& from) {
+    const Outcome done = run(config_, gpu, "part", {"--resume", from},
+                             R"({"every": 5, "keep_last": 1000, "folder": "next-ckpt", "whole_every": 10})");
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    std::vector<std::string> found;
+    for (const CheckpointPlace& place : list_checkpoints(folder_ / "next-ckpt"))
+      if (place.iteration > 20) found.push_back(base_of(place.path).value_or(""));
+    return found;
+  };
+  const auto copy = [&] {
+    fs::remove_all(folder_ / "next-ckpt");
+    fs::copy(folder_ / "whole-ckpt", folder_ / "next-ckpt", fs::copy_options::recursive);
+  };
+  const std::string kOwn = "next-ckpt/iteration_000020", kFirst = "iteration_000005", kThen = "iteration_000025";
+  copy();
+  EXPECT_EQ(bases("[0, 1]", kOwn), (std::vector{kFirst, kFirst}));
+  copy();
+  EXPECT_EQ(bases("[0]", kOwn), (std::vector<std::string>{"", kThen}));
+  copy();
+  EXPECT_EQ(bases("[0, 1]", checkpoint(20)), (std::vector<std::string>{"", kThen}));
+  copy();
+  fs::rename(folder_ / kOwn, folder_ / "next-ckpt" / "named");
+  EXPECT_EQ(bases("[0, 1]", "next-ckpt/named"), (std::vector{kFirst, kFirst})) << "its base has its name";
+}
+
 /// Every row exists from the start, so that none is added.
 TEST_F(ResumeFromIncrement, OfDirectKeysOnSeveralRanksGivesTheSameModel) {
   for (const char* gpu : {"[0]", "[0, 1, 2]"})
