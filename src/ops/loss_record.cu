@@ -7,20 +7,20 @@
 namespace hctr::ops {
 namespace {
 
-__global__ void record_loss_kernel(const float* loss, const StepState* state, LossRecord* total, LossRecord* seen,
-                                   StepState* stop, const LossScale* scale) {
+__global__ void record_loss_kernel(const float* loss, const StepState* state, const int32_t* spoiled, LossRecord* total,
+                                   LossRecord* seen, StepState* stop, const LossScale* scale) {
   LossRecord now = *total;
-  add_to_record(*loss, *state, now, stop, scale);
+  add_to_record(*loss, *state, *spoiled != 0, now, stop, scale);
   *total = now;
   *seen = now;
 }
 
 }  // namespace
 
-void cuda::record_loss(Context& ctx, Tensor loss, LossRecord* total, LossRecord* seen, StepState* stop,
-                       const LossScale* scale) {
+void cuda::record_loss(Context& ctx, Tensor loss, const int32_t* spoiled, LossRecord* total, LossRecord* seen,
+                       StepState* stop, const LossScale* scale) {
   launch(ctx, "record_loss", Grid{1, 1}, record_loss_kernel, static_cast<const float*>(loss.data<float>()), ctx.state(),
-         total, seen, stop, scale);
+         spoiled, total, seen, stop, scale);
 }
 
 }  // namespace hctr::ops

@@ -22,11 +22,12 @@ struct LossRecord {
 /// host, so a step costs the same.
 /// `stop`: null, or the step's own state, to be written: stop->skip = 1 in the first step whose loss is not finite, and
 /// in all after it, so that updates queued behind it leave the model as it was before that step.
-/// Where an update before this step has set *state.spoiled, `spoiled` is noted, and stops steps likewise.
+/// `spoiled`: the flag that updates set (StepState::spoiled), on the device. Where one before this step has set it,
+/// total.spoiled is noted, and stops steps likewise.
 /// `scale`: null, or the state of a loss scale, whose skipped steps are counted.
 /// Shapes: loss [1], f32. `total` is on the device; `seen` in host memory that the device can write (HostBuffer). Needs
 /// ctx.state().
-HCTR_OP(void record_loss(Context&, Tensor loss, LossRecord* total, LossRecord* seen, StepState* stop,
-                         const LossScale* scale))
+HCTR_OP(void record_loss(Context&, Tensor loss, const int32_t* spoiled, LossRecord* total, LossRecord* seen,
+                         StepState* stop, const LossScale* scale))
 
 }  // namespace hctr::ops

@@ -5,21 +5,20 @@
 
 namespace hctr::ops {
 
-HCTR_HD inline void add_to_record(float loss, const StepState& state, LossRecord& total, StepState* stop,
+/// Without branches where it can be, so that a thread waits once for all that it reads.
+HCTR_HD inline void add_to_record(float loss, const StepState& state, bool spoiled, LossRecord& total, StepState* stop,
                                   const LossScale* scale) {
   const bool finite = loss - loss == 0;  // neither infinite nor NaN
   total.loss = loss;
   total.step = state.step;
-  if (finite) {
-    total.sum += static_cast<double>(loss) * state.global_samples;
-    total.samples += state.global_samples;
-  }
+  const int32_t samples = state.global_samples;
+  total.sum += finite ? static_cast<double>(loss) * samples : 0;
+  total.samples += finite ? samples : 0;
   if (scale) {
     total.skipped_in_row = scale->skipped > total.skipped ? total.skipped_in_row + 1 : 0;
     total.skipped = scale->skipped;
   }
-  if (finite && total.stopped == 0 && total.spoiled == 0 && state.spoiled && *state.spoiled != 0)
-    total.spoiled = state.step;  // by the step before
+  if (spoiled && finite && total.stopped == 0 && total.spoiled == 0) total.spoiled = state.step;  // by the step before
   if (!stop) return;
   if (!finite && total.stopped == 0 && total.spoiled == 0) total.stopped = state.step + 1;
   if (total.stopped != 0 || total.spoiled != 0) stop->skip = 1;

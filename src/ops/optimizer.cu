@@ -35,7 +35,6 @@ __global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, 
   if (step->skip) return;
   const UpdateScalars scalars = block_scalars<Rule>(optimizer, step);
   const GradientScale scale = optimizer.gradient_scale(scalars);
-  bool finite = true;
   for (int64_t i = cuda::thread_index() * V; i < count; i += cuda::thread_count() * V) {
     const int64_t left = count - i;
     float gradient[V] = {}, weight[V] = {}, state[kMostStates][V] = {};
@@ -43,6 +42,7 @@ __global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, 
     cuda::read<V>(w + i, left, weight);
 #pragma unroll
     for (int n = 0; n < kStates; ++n) cuda::read<V>(states.at[n] + i, left, state[n]);
+    bool finite = true;
 #pragma unroll
     for (int j = 0; j < V; ++j) {
       float own[kMostStates];
@@ -53,12 +53,12 @@ __global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, 
 #pragma unroll
       for (int n = 0; n < kStates; ++n) state[n][j] = own[n];
     }
+    report_spoiled(finite, step);
     cuda::write<V>(w + i, left, weight);
     copy.template write<V>(i, left, weight);
 #pragma unroll
     for (int n = 0; n < kStates; ++n) cuda::write<V>(states.at[n] + i, left, state[n]);
   }
-  report_spoiled(finite, step);
 }
 
 bool aligned(const Tensor& t) { return reinterpret_cast<uintptr_t>(t.bytes()) % 16 == 0; }

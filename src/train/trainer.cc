@@ -62,8 +62,9 @@ void Trainer::record(int buffer) {
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
     model_.train_step(ctx, buffer, tensors, binding, [&](Context& known) {
       const ProfiledPart part(known, "download", "loss", "");
-      ops::record_loss(known, model_.loss(Phase::train), reinterpret_cast<ops::LossRecord*>(loss_total_.data()),
-                       record_of(buffer), model_.skips_steps() ? nullptr : tensors.state, model_.loss_scale_state());
+      ops::record_loss(known, model_.loss(Phase::train), reinterpret_cast<const int32_t*>(spoiled_flag_.data()),
+                       reinterpret_cast<ops::LossRecord*>(loss_total_.data()), record_of(buffer),
+                       model_.skips_steps() ? nullptr : tensors.state, model_.loss_scale_state());
     });
   };
   StepBuffer& at = buffers_[static_cast<size_t>(buffer)];

@@ -92,11 +92,11 @@ struct BagGradients {
   }
 };
 
-/// Applies the rule to elements e, ... of a row. Returns whether they are finite.
+/// Applies the rule to elements e, ... of a row, and reports those that it makes infinite or not a number.
 template <class Rule, int Width, class Rows, class Scalars>
-__device__ bool apply(const Optimizer& optimizer, const Scalars& scalars, const Fragment<Width>& g,
-                      const GradientScale& gradient_scale, const RowData& data, const Rows& rows, int64_t row,
-                      int64_t e) {
+__device__ void apply(const StepState* step, const Optimizer& optimizer, const Scalars& scalars,
+                      const Fragment<Width>& g, const GradientScale& gradient_scale, const RowData& data,
+                      const Rows& rows, int64_t row, int64_t e) {
   const int64_t at = row * data.dim + e;
   Fragment<Width> w = rows.template load<Width>(data.vectors, at), s[kMostStates]{};
 #pragma unroll
@@ -112,10 +112,10 @@ __device__ bool apply(const Optimizer& optimizer, const Scalars& scalars, const 
 #pragma unroll
     for (int n = 0; n < kMostStates; ++n) s[n].v[i] = state[n];
   }
+  report_spoiled(finite, step);
   rows.template store<Width>(data.vectors, at, w, 0, e);
 #pragma unroll
   for (int n = 0; n < Rule::kStates; ++n) rows.template store<Width>(data.states[n], at, s[n], 1 + n, e);
-  return finite;
 }
 
 template <int Width>
@@ -168,7 +168,6 @@ __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const S
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   const Group group(range, lanes);
   const int64_t runs = groups.counts->runs, own = group.lane * Width;
-  bool finite = true;
   for (int64_t run = group.index; run < runs; run += group.count) {
     const int32_t begin = groups.run_begin[run];
     const auto end = static_cast<int32_t>(groups.run_end(run, gradients.batch.key_capacity));
@@ -185,11 +184,10 @@ __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const S
     const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
     const Rows rows(data, row, state->updates);
     for (int64_t e = own; e < data.dim; e += lanes * Width)
-      finite &= apply<Rule, Width>(optimizer, scalars, kSquares && e == own ? first : gradients.sum_up(begin, end, e),
-                                   optimizer.gradient_scale(of_step), data, rows, row, e);
+      apply<Rule, Width>(state, optimizer, scalars, kSquares && e == own ? first : gradients.sum_up(begin, end, e),
+                         optimizer.gradient_scale(of_step), data, rows, row, e);
     if (data.touched && group.lane == 0) data.touched[row] = 1;
   }
-  report_spoiled(finite, state);
 }
 
 /// Sums `count` vectors in place by the whole block: repeatedly reduces each group of kPiece vectors to one. The result
@@ -238,7 +236,6 @@ __device__ void update_long_runs(BlockRange range, Optimizer optimizer, const St
   if (state->skip) return;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   const Group group(range, lanes);
-  bool finite = true;
   for (int64_t i = group.index; i < groups.counts->long_runs; i += group.count) {
     const LongRun run = groups.long_runs[i];
     const int64_t row = groups.rows[groups.run_begin[run.run]];
@@ -250,11 +247,10 @@ __device__ void update_long_runs(BlockRange range, Optimizer optimizer, const St
     const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
     const Rows rows(data, row, state->updates);
     for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      finite &= apply<Rule, Width>(optimizer, scalars, load_fragment<Width>(sum + e), optimizer.gradient_scale(of_step),
-                                   data, rows, row, e);
+      apply<Rule, Width>(state, optimizer, scalars, load_fragment<Width>(sum + e), optimizer.gradient_scale(of_step),
+                         data, rows, row, e);
     if (data.touched && group.lane == 0) data.touched[row] = 1;
   }
-  report_spoiled(finite, state);
 }
 
 template <class Rule, class Rows, int Width>
@@ -264,7 +260,6 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
   const UpdateScalars scalars = block_scalars<Rule>(optimizer, state);
   const Group group(lanes);
   const int64_t last = *last_row;
-  bool finite = true;
   for (int64_t row = 1 + group.index; row <= last; row += group.count) {
     const bool touched = data.touched[row] != 0;
     __syncwarp(group.mask);  // all lanes have read the flag before one clears it
@@ -274,9 +269,8 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
     }
     const Rows rows(data, row, state->updates);
     for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      finite &= apply<Rule, Width>(optimizer, scalars, Fragment<Width>{}, GradientScale{}, data, rows, row, e);
+      apply<Rule, Width>(state, optimizer, scalars, Fragment<Width>{}, GradientScale{}, data, rows, row, e);
   }
-  report_spoiled(finite, state);
 }
 
 }  // namespace
@@ -321,6 +315,12 @@ constexpr int kBlocksEach = 8;  // per multiprocessor; each block computes the s
 
 constexpr int kRunBlocksEach = 4;  // for long runs, of which few are very long
 
+/// Blocks of short runs that must fit on a multiprocessor; 0: the compiler decides. Four leave 64 registers a thread,
+/// which suffice, and some rules get 105 where nobody asks. The kernel waits for memory, so that threads count. Narrow
+/// accesses need fewer registers, and the others more.
+template <class Rule, int Width>
+constexpr int kBlocksThatFit = Rule::kScalarsOf == ScalarsOf::step && Width == 4 ? 4 : 0;
+
 /// Blocks for short runs and for long ones.
 std::pair<int64_t, int64_t> update_blocks(int64_t key_capacity, int lanes) {
   return {grid_for(key_capacity * lanes, kUpdateThreads, blocks_of_device(kBlocksEach)).blocks,
@@ -337,7 +337,7 @@ void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& ba
         dispatch_row_rule(optimizer, data, [&]<class Rule>() {
           const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
           if constexpr (std::is_same_v<Rows, PlainRows>) {
-            launch_lockstep<update_short_runs<Rule, Rows, Dy, Width>, kUpdateThreads>(
+            launch_lockstep<update_short_runs<Rule, Rows, Dy, Width>, kUpdateThreads, kBlocksThatFit<Rule, Width>>(
                 ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
             launch_lockstep<update_long_runs<Rule, Rows, Width>, kUpdateThreads>(
                 ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);

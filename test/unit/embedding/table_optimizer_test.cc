@@ -246,5 +246,59 @@ TEST_P(TableOptimizer, AStepToSkipChangesNothingAndLeavesNoMark) {
   });
 }
 
+/// In the first and last elements of rows that come once and of rows whose gradients are summed in pieces. The lazy
+/// rule keeps such a gradient in its states until the row comes again.
+TEST_P(TableOptimizer, AGradientThatIsNotFiniteIsReported) {
+  constexpr int64_t kSamples = 40;  // more than a piece
+  for (const int64_t dim : {1, 6, 136})
+    for (const DType storage : {DType::f32, DType::bf16}) {
+      if (storage == DType::bf16 && dim < 136) continue;
+      SCOPED_TRACE(cat("dim ", dim, ", ", hctr::name_of(storage)));
+      TableSpec base = small_spec(dim, 2, kSamples, 2 * kSamples);
+      base.storage = base.state_storage = storage;
+      for_all(base, [&](const TableSpec& spec) {
+        Bags bags = empty_bags(spec, kSamples);
+        for (auto& bag : bags[0]) bag = {3};
+        bags[1][5] = {4};
+        const auto place = [&](int64_t sample, int64_t slot, int64_t e) {
+          return static_cast<size_t>((sample * 2 + slot) * dim + e);
+        };
+        const std::vector<float> finite(static_cast<size_t>(kSamples * 2 * dim), 1e3f);
+        for (const size_t at : {place(39, 0, dim - 1), place(0, 0, 0), place(5, 1, 0), place(5, 1, dim - 1)}) {
+          std::vector<float> bad = finite;
+          bad[at] = at % 2 == 0 ? INFINITY : NAN;
+          TableRig rig(GetParam(), spec, 1, 2, false);
+          for (int step = 0; step < 2; ++step) rig.step(bags, finite);
+          EXPECT_FALSE(rig.spoiled());
+          rig.skip = 1;
+          rig.step(bags, bad);
+          EXPECT_FALSE(rig.spoiled()) << "skipped";
+          rig.skip = 0;
+          rig.step(bags, bad);
+          EXPECT_TRUE(rig.spoiled()) << "element " << at;
+        }
+      });
+    }
+}
+
+/// A momentum goes on moving a row that no batch has, beyond the largest number.
+TEST_P(TableOptimizer, ARowThatOverflowsWithoutAGradientIsReported) {
+  for (const int64_t dim : {1, 8}) {
+    TableSpec spec = small_spec(dim, 2, 4, 8);
+    spec.optimizer.kind = Rule::momentum_sgd;
+    spec.update = UpdateType::global;
+    TableRig rig(GetParam(), spec);
+    Bags first = empty_bags(spec, 4), second = first;
+    first[0][0] = {3};
+    second[0][0] = {5};
+    std::vector<float> dy(static_cast<size_t>(4 * 2 * dim), 0.0f);
+    dy[static_cast<size_t>(dim) - 1] = -2e38f;
+    rig.step(first, dy, 1.0f);
+    EXPECT_FALSE(rig.spoiled());
+    rig.step(second, std::vector<float>(dy.size(), 0.0f), 1.0f);  // 2e38 and 0.9 times as much
+    EXPECT_TRUE(rig.spoiled());
+  }
+}
+
 }  // namespace
 }  // namespace hctr::test

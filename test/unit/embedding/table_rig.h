@@ -65,7 +65,9 @@ class TableRig {
       : runtime(device, {.threads = threads, .seed = 7, .row_memory = row_memory}),
         table(std::make_unique<EmbeddingTable>(runtime, spec, ring)),
         ring_(ring),
-        record_(record) {
+        record_(record),
+        spoiled_(device, sizeof(int32_t)) {
+    zero_bytes(runtime.compute_stream(), spoiled_.data(), spoiled_.bytes());
     for (int i = 0; i < ring; ++i)
       slots_.push_back(std::make_unique<Slot>(device, spec, spec.samples, spec.key_capacity, activations));
     eval_ = std::make_unique<Slot>(device, spec, spec.eval_samples, spec.eval_key_capacity, activations);
@@ -88,7 +90,8 @@ class TableRig {
                           .global_samples = 0,
                           .learning_rate = learning_rate,
                           .loss_scale = loss_scale,
-                          .skip = skip};
+                          .skip = skip,
+                          .spoiled = reinterpret_cast<int32_t*>(spoiled_.data())};
     if (!skip) ++updates_;
     copy_bytes(runtime.compute_stream(), slot.state.data(), &state, sizeof state);
     runtime.compute_stream().synchronize();
@@ -144,6 +147,14 @@ class TableRig {
     return out;
   }
 
+  /// Whether an update so far has made a number infinite or not a number.
+  bool spoiled() const {
+    int32_t flag = 0;
+    copy_bytes(runtime.compute_stream(), &flag, spoiled_.data(), sizeof flag);
+    runtime.compute_stream().synchronize();
+    return flag != 0;
+  }
+
   const TableSpec& spec() const { return table->spec(); }
   Runtime runtime;
   std::unique_ptr<EmbeddingTable> table;
@@ -194,6 +205,7 @@ class TableRig {
 
   int64_t ring_;
   bool record_;
+  Buffer spoiled_;  // StepState::spoiled
   int64_t prepared_ = 0, computed_ = 0, steps_ = 0, updates_ = 0;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::unique_ptr<Slot> eval_;

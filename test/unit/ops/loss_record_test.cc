@@ -24,22 +24,25 @@ class Recorder {
         state_(device, sizeof(StepState)),
         total_(device, sizeof(LossRecord)),
         scale_(device, sizeof(ops::LossScale)),
+        spoiled_(device, sizeof(int32_t)),
         seen_(device, sizeof(LossRecord)) {
     arena_.add(TensorSpec(DType::f32, {1}));
     arena_.build(device);
   }
 
   /// Records a loss and returns the state of its step afterwards. `stops`: whether steps stop at a loss that is not
-  /// finite.
-  StepState step(StepState now, float loss, bool stops, std::optional<ops::LossScale> scale = std::nullopt) {
+  /// finite. `spoiled`: the flag that updates set.
+  StepState step(StepState now, float loss, bool stops, std::optional<ops::LossScale> scale = std::nullopt,
+                 int32_t spoiled = 0) {
     auto* const state = reinterpret_cast<StepState*>(state_.data());
     Context ctx(runtime_, runtime_.compute_stream(), state);
     copy_bytes(ctx.stream(), state_.data(), &now, sizeof now);
     if (scale) copy_bytes(ctx.stream(), scale_.data(), &*scale, sizeof *scale);
+    copy_bytes(ctx.stream(), spoiled_.data(), &spoiled, sizeof spoiled);
     from_host(ctx.stream(), arena_.get(0), std::vector<float>{loss});
-    ops::record_loss(ctx, arena_.get(0), reinterpret_cast<LossRecord*>(total_.data()),
-                     reinterpret_cast<LossRecord*>(seen_.data()), stops ? state : nullptr,
-                     scale ? reinterpret_cast<const ops::LossScale*>(scale_.data()) : nullptr);
+    ops::record_loss(ctx, arena_.get(0), reinterpret_cast<const int32_t*>(spoiled_.data()),
+                     reinterpret_cast<LossRecord*>(total_.data()), reinterpret_cast<LossRecord*>(seen_.data()),
+                     stops ? state : nullptr, scale ? reinterpret_cast<const ops::LossScale*>(scale_.data()) : nullptr);
     copy_bytes(ctx.stream(), &now, state_.data(), sizeof now);
     ctx.stream().synchronize();
     return now;
@@ -48,7 +51,7 @@ class Recorder {
 
  private:
   Runtime& runtime_;
-  Buffer state_, total_, scale_;
+  Buffer state_, total_, scale_, spoiled_;
   HostBuffer seen_;
   Arena arena_;
 };
@@ -59,10 +62,8 @@ TEST(LossRecordOp, StopsAfterAnUpdateThatHasSpoiledTheModel) {
     for (const bool stops : {true, false}) {
       SCOPED_TRACE(cat(to_string(device), stops));
       Recorder recorder(device);
-      const Buffer flag(device, sizeof(int32_t));
       const auto step = [&](int64_t number, int32_t spoiled, float loss) {
-        copy_bytes(runtime_of(device).compute_stream(), flag.data(), &spoiled, sizeof spoiled);
-        return recorder.step({.step = number, .spoiled = reinterpret_cast<int32_t*>(flag.data())}, loss, stops).skip;
+        return recorder.step({.step = number}, loss, stops, std::nullopt, spoiled).skip;
       };
       EXPECT_EQ(step(6, 0, 1), 0);
       EXPECT_EQ(recorder.seen().spoiled, 0);
