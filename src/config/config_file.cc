@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -77,17 +79,29 @@ Json with_strings(const Json& value, const std::string& where, const Replace& re
 
 Json expand_all(const Json& value, const std::string& where) { return with_strings(value, where, expand); }
 
+/// The members of an object, to be found without looking at all of them; none of another value.
+std::unordered_map<std::string_view, const Json*> members_of(const Json& value) {
+  std::unordered_map<std::string_view, const Json*> members;
+  if (value.object())
+    for (const auto& [key, member] : *value.object()) members.emplace(key, &member);
+  return members;
+}
+
 /// `over` where both have a value, nothing where that is null; objects field by field, in the order of `base`.
 Json merged(const Json& base, const Json& over) {
   if (!over.object()) return over;
   Json out(Json::Object{});
+  const auto own = members_of(base), others = members_of(over);
   if (base.object())
     for (const auto& [key, value] : *base.object()) {
-      const Json* const other = over.find(key);
-      if (!other || !other->is_null()) out.set(key, other ? merged(value, *other) : value);
+      const auto other = others.find(key);
+      if (other == others.end())
+        out.set(key, value);
+      else if (!other->second->is_null())
+        out.set(key, merged(value, *other->second));
     }
   for (const auto& [key, value] : *over.object())
-    if (!base.find(key) && !value.is_null()) out.set(key, merged(Json(), value));
+    if (!own.contains(key) && !value.is_null()) out.set(key, merged(Json(), value));
   return out;
 }
 

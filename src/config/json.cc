@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -73,7 +74,8 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& key) override {
-    if (stack_.back().find(key)) fail(read_ - key.size() - 2, cat("the key \"", key, "\" appears twice in one object"));
+    if (!seen_.back().insert(key).second)
+      fail(read_ - key.size() - 2, cat("the key \"", key, "\" appears twice in one object"));
     keys_.push_back(key);
     return true;
   }
@@ -93,11 +95,13 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
       fail(read_ - 1,
            cat("an object or array is nested inside ", kMaxDepth, " others; at most ", kMaxDepth, " levels are read"));
     stack_.push_back(std::move(container));
+    seen_.emplace_back();
     return true;
   }
   bool close() {
     Json done = std::move(stack_.back());
     stack_.pop_back();
+    seen_.pop_back();
     return put(std::move(done));
   }
   bool put(Json value) {
@@ -116,6 +120,7 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   size_t read_ = 0;  // bytes, to the end of the token of the current event
   Json root_;
   std::vector<Json> stack_;
+  std::vector<std::unordered_set<std::string>> seen_;  // the keys of each object so far: one may have 10^5
   std::vector<std::string> keys_;
 };
 
@@ -130,8 +135,8 @@ nlohmann::ordered_json to_nlohmann(const Json& value) {
     return out;
   }
   if (const auto* object = value.object()) {
-    auto out = nlohmann::ordered_json::object();
-    for (const auto& [key, member] : *object) out[key] = to_nlohmann(member);
+    nlohmann::ordered_json::object_t out;  // its vector, since operator[] looks at all keys before
+    for (const auto& [key, member] : *object) out.emplace_back(key, to_nlohmann(member));
     return out;
   }
   return nullptr;

@@ -8,21 +8,28 @@
 namespace hctr {
 namespace {
 
-/// Optimal string alignment distance, case-insensitive.
+constexpr size_t kMostListed = 1000;  // problems
+
+std::string lower(std::string_view word) {
+  std::string letters(word);
+  for (char& letter : letters) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return letters;
+}
+
+/// Optimal string alignment distance.
 int edits(std::string_view a, std::string_view b) {
-  const auto same = [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
-  };
-  std::vector<std::vector<int>> d(a.size() + 1, std::vector<int>(b.size() + 1));
-  for (size_t i = 0; i <= a.size(); ++i) d[i][0] = static_cast<int>(i);
-  for (size_t j = 0; j <= b.size(); ++j) d[0][j] = static_cast<int>(j);
-  for (size_t i = 1; i <= a.size(); ++i)
+  std::vector<int> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);  // of i - 2, i - 1 and i
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    before.swap(last);
+    last.swap(row);
+    row[0] = static_cast<int>(i);
     for (size_t j = 1; j <= b.size(); ++j) {
-      d[i][j] = std::min({d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (same(a[i - 1], b[j - 1]) ? 0 : 1)});
-      if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]))
-        d[i][j] = std::min(d[i][j], d[i - 2][j - 2] + 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) row[j] = std::min(row[j], before[j - 2] + 1);
     }
-  return d[a.size()][b.size()];
+  }
+  return row[b.size()];
 }
 
 }  // namespace
@@ -35,8 +42,9 @@ void Problems::make_strict() {
 void Problems::throw_if_any(std::string_view file_name) const {
   if (errors_.empty()) return;
   std::string text = cat(file_name, ": ", errors_.size(), errors_.size() == 1 ? " problem" : " problems");
-  for (const Entry& entry : errors_)
-    text += cat("\n  ", entry.pointer.empty() ? "/" : entry.pointer, ": ", entry.message);
+  for (size_t i = 0; i < std::min(errors_.size(), kMostListed); ++i)
+    text += cat("\n  ", errors_[i].pointer.empty() ? "/" : errors_[i].pointer, ": ", errors_[i].message);
+  if (errors_.size() > kMostListed) text += cat("\n  and ", errors_.size() - kMostListed, " more");
   throw Error(Kind::config, text);
 }
 
@@ -44,11 +52,16 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   std::string best;
   int least =
       std::min<int>(max_edits, static_cast<int>(word.size()) - 1) + 1;  // nothing is close to a word of one letter
-  for (const std::string& candidate : candidates)
-    if (const int distance = edits(word, candidate); distance < least) {
+  const std::string letters = lower(word);
+  for (const std::string& candidate : candidates) {
+    // So many letters must be inserted or deleted at least. A file may have 10^5 words, or one of a megabyte.
+    const size_t longer = std::max(word.size(), candidate.size()), shorter = std::min(word.size(), candidate.size());
+    if (longer - shorter >= static_cast<size_t>(std::max(least, 0))) continue;
+    if (const int distance = edits(letters, lower(candidate)); distance < least) {
       least = distance;
       best = candidate;
     }
+  }
   return best;
 }
 

@@ -26,7 +26,8 @@ class Problems {
 
   /// Warnings become errors (--strict).
   void make_strict();
-  /// Throws Error(config) with all errors, "config.json: 2 problems\n  /solver/...: ...", if there are any.
+  /// Throws Error(config) with all errors, "config.json: 2 problems\n  /solver/...: ...", if there are any; the first
+  /// thousand of more.
   void throw_if_any(std::string_view file_name) const;
 
  private:

@@ -1,9 +1,11 @@
 // huge_ctr --check: what a config will cost, and with --check-data its data.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/platform.h"
 #include "support/paths.h"
 #include "support/program.h"
 
@@ -78,6 +80,23 @@ TEST_F(CheckCommandLine, LooksIntoTheData) {
                         folder_.path())
                 .exit_code,
             5);
+}
+
+/// Each is compared with the keys before it and with all fields.
+TEST_F(CheckCommandLine, OfAHundredThousandUnknownKeysTakesSeconds) {
+  std::string keys;
+  for (int i = 0; i < 100000; ++i) keys += cat("\"unknown_key_", i, "\": 1, ");
+  const std::string whole = with_change(small_config(), "\"seed\": 7", keys + "\"seed\": 7");
+  write_file(folder_ / "base.json", whole);
+  write_file(folder_ / "over.json", "{\"include\": \"base.json\", \"solver\": {" + keys + "\"seed\": 7}}");
+  for (const char* config : {"base.json", "over.json"}) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Outcome checked = run_program("huge_ctr", {"--check", config, "--device", "cpu"}, folder_.path());
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    EXPECT_EQ(checked.exit_code, 3);
+    EXPECT_NE(checked.err.find("100000 problems"), std::string::npos) << checked.err.substr(0, 1000);
+    EXPECT_LT(seconds, kSanitized ? 100 : 15) << config;
+  }
 }
 
 TEST_F(CheckCommandLine, RefusesOptionsOfOtherCommandsAndUnknownGpus) {

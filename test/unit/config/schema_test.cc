@@ -279,6 +279,10 @@ TEST(Problems, AreListedTogether) {
   problems.error("", "two");
   EXPECT_EQ(message_of(Kind::config, [&] { problems.throw_if_any("config.json"); }),
             "config.json: 2 problems\n  /layers/3: one\n  /: two");
+  for (int i = 0; i < 100000; ++i) problems.error("", "more");
+  const std::string message = message_of(Kind::config, [&] { problems.throw_if_any("config.json"); });
+  EXPECT_EQ(message.find("config.json: 100002 problems\n  /layers/3: one"), 0u);
+  EXPECT_TRUE(message.ends_with("\n  /: more\n  and 99002 more")) << "the first thousand";
 }
 
 TEST(Nearest, CountsInsertionsDeletionsReplacementsAndSwaps) {
