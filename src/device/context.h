@@ -64,6 +64,7 @@ class Runtime {
 };
 
 class LaunchQueue;
+class Lockstep;
 
 /// A Runtime and one of its streams. Cheap to copy. `state` is in memory of the device.
 class Context {
@@ -84,12 +85,21 @@ class Context {
     context.queue_ = queue;
     return context;
   }
+  /// Collects the launches of results that nobody reads before the backward pass ends, such as gradients of biases, to
+  /// start them as one; null: they start at once.
+  Lockstep* last_launches() const { return last_launches_; }
+  Context with_last_launches(Lockstep* launches) const {
+    Context context = *this;
+    context.last_launches_ = launches;
+    return context;
+  }
 
  private:
   Runtime* runtime_;
   StreamRef stream_;
   const StepState* state_;
   LaunchQueue* queue_ = nullptr;
+  Lockstep* last_launches_ = nullptr;
 };
 
 }  // namespace hctr

@@ -170,7 +170,8 @@ void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, cons
                            add_penalty_gradients(ctx, node);
                          }
                          gradients_.node_done(ctx, node);
-                       }});
+                       },
+                   .weights_reads = comm_.size() > 1 || has_penalty()});
   if (scaler) side_stream_.join(ctx);  // waits for the overflow search of sent gradients, but not for received ones
   schedule_->receive_gradients(ctx, buffer);
 
@@ -222,6 +223,13 @@ void Model::add_penalty_gradients(Context& ctx, size_t node) const {
     regularizer.lambda *= penalty_factors().gradient;
     weights_.add_penalty_gradients(ctx, node, regularizer, config_.solver.batchsize, comm_.size());
   }
+}
+
+bool Model::has_penalty() const {
+  const auto regularizers = train_.regularizers();
+  return std::any_of(regularizers.begin(), regularizers.end(), [](const LossLayer::Regularizer& regularizer) {
+    return regularizer.kind != LossLayer::Regularizer::Kind::none;
+  });
 }
 
 Model::PenaltyFactors Model::penalty_factors() const {

@@ -145,6 +145,7 @@ class Model {
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   void add_penalties(Context&, const Network&) const;
   void add_penalty_gradients(Context&, size_t node) const;
+  bool has_penalty() const;
   /// The weight of the penalty in the loss and in the gradients: 1, unless it is per GPU for compatibility.
   struct PenaltyFactors {
     double loss = 1, gradient = 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "device/lockstep.h"
 #include "device/profiler.h"
 #include "model/layer_bytes.h"
 #include "ops/add.h"
@@ -113,7 +114,9 @@ void Network::forward(Context& ctx, const Binding& binding, const std::function<
     ops::add_scaled(ctx, losses()[l], static_cast<float>(loss_layer(l).weight()), loss());
 }
 
-void Network::backward(Context& ctx, const Binding& binding, const BackwardCallbacks& queued) const {
+void Network::backward(Context& caller, const Binding& binding, const BackwardCallbacks& queued) const {
+  Lockstep last(caller);
+  Context ctx = queued.weights_reads ? caller : caller.with_last_launches(&last);
   std::vector<size_t> waiting;  // nodes without gradients of their weights so far
   const auto flush = [&] {
     for (const size_t n : waiting) {
@@ -140,6 +143,8 @@ void Network::backward(Context& ctx, const Binding& binding, const BackwardCallb
     waiting.push_back(n);
   }
   flush();
+  const ProfiledPart part(caller, "weight gradients", "weights", "sums over parts of the batch");
+  last.run();
 }
 
 void Network::backward_weights(Context& ctx, const Binding& binding, size_t n) const {

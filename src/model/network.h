@@ -37,6 +37,8 @@ class Network {
   struct BackwardCallbacks {
     std::function<void(size_t node)> inputs;   ///< gradients of its inputs, of which it is the first reader
     std::function<void(size_t node)> weights;  ///< gradients of its weights: all of the node
+    bool weights_reads = true;  ///< whether `weights` queues work that reads those gradients: else all that is left of
+                                ///< them may come in one launch at the end
   };
   /// From the loss back to weights and embeddings. Needs Phase::train. A node whose gradients lie in the memory of the
   /// next node runs before the weight gradients of that node, so that gradients of embeddings can be sent early.

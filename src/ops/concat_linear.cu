@@ -4,6 +4,7 @@
 #include "ops/concat_linear.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "device/profiler.h"
 #include "ops/concat_linear_parts.h"
@@ -317,16 +318,15 @@ void cuda::concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std:
            d_y_sums);
   });
   const auto add_up = [&]<class Out>() {
-    PartTotalsList<Out> totals;
-    totals.add({d_w_sums, part_width, width, d_w.data<Out>(), d_w.row_stride()});
-    if (d_bias) totals.add({d_y_sums, part_width, 1, d_bias->data<Out>()});
+    std::vector<PartTotals<Out>> totals{{d_w_sums, parts, part_width, width, d_w.data<Out>(), d_w.row_stride()}};
+    if (d_bias) totals.push_back({d_y_sums, parts, part_width, 1, d_bias->data<Out>()});
     int64_t first = 0;
     for (const ConcatLinearInput& input : inputs) {
       if (const auto& relu = input.below_relu)
-        totals.add({bias_sums + first, part_width, input.x.dim(1), relu->d_bias.data<Out>()});
+        totals.push_back({bias_sums + first, parts, part_width, input.x.dim(1), relu->d_bias.data<Out>()});
       first += input.x.dim(1);
     }
-    add_parts(ctx, "concat_linear_backward totals", totals, parts);
+    add_parts<Out>(ctx, "concat_linear_backward totals", totals);
   };
   dispatch_float(d_w.dtype(), add_up);
 }

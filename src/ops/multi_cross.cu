@@ -1,4 +1,4 @@
-// A warp processes kRows samples at a time, so that each weight is loaded once for all of them. All layers run in one
+// A warp processes a few samples at a time, so that each weight is loaded once for all of them. All layers run in one
 // kernel forward and one backward (multi_cross_layout.h has the formulas). Sums over the batch are made per part of the
 // rows, then over the parts in order. Backward makes the sums of the parts as well if they fit into registers
 // (multi_cross_backward.cuh), else another kernel does.
@@ -15,7 +15,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kRows = 4, kLayersAtOnce = 8, kWarps = 8;
+constexpr int kRows = 4, kLayersAtOnce = 8, kWarps = 8;  // kRows: unless there are too few samples
 
 template <class T>
 struct Pointers {
@@ -82,28 +82,29 @@ struct Turn {
   __device__ bool there(int r) const { return first + r < rows; }
 };
 
-template <int V, class T>
+/// R: samples of a warp at a time.
+template <int V, int R, class T>
 __global__ void __launch_bounds__(kWarps * 32, 2)
     cross_kernel(View<const T, 2> x, const __grid_constant__ Pointers<const T> weights, const float* bias_sum,
                  const float* q, float* products, View<T, 2> y) {
   const int lane = static_cast<int>(threadIdx.x) % 32, layers = weights.layers;
   const int64_t rows = x.size(0), dim = x.size(1), warps = cuda::thread_count() / 32;
-  for (int64_t turn = cuda::thread_index() / 32; turn * kRows < rows; turn += warps) {
-    const Turn at{turn * kRows, rows};
-    float scale[kRows];
+  for (int64_t turn = cuda::thread_index() / 32; turn * R < rows; turn += warps) {
+    const Turn at{turn * R, rows};
+    float scale[R];
     for (float& each : scale) each = 1;
     for (int first = 0; first < layers; first += kLayersAtOnce) {
-      float dot[kRows][kLayersAtOnce] = {};
+      float dot[R][kLayersAtOnce] = {};
       for (int64_t k = lane * V; k < dim; k += 32 * V) {
-        cuda::Pack<T, V> in[kRows], w[kLayersAtOnce];
+        cuda::Pack<T, V> in[R], w[kLayersAtOnce];
         if (k + V <= dim) {  // one test for all loads, so that they are under way at the same time
 #pragma unroll
-          for (int r = 0; r < kRows; ++r) in[r] = cuda::load_pack<V>(x.row(at.row(r)) + k);
+          for (int r = 0; r < R; ++r) in[r] = cuda::load_pack<V>(x.row(at.row(r)) + k);
 #pragma unroll
           for (int l = 0; l < kLayersAtOnce; ++l) w[l] = cuda::load_pack<V>(weights.w[min(first + l, layers - 1)] + k);
         } else {
 #pragma unroll
-          for (int r = 0; r < kRows; ++r) in[r] = cuda::load_part_of_pack<V>(x.row(at.row(r)) + k, dim - k);
+          for (int r = 0; r < R; ++r) in[r] = cuda::load_part_of_pack<V>(x.row(at.row(r)) + k, dim - k);
 #pragma unroll
           for (int l = 0; l < kLayersAtOnce; ++l)
             w[l] = cuda::load_part_of_pack<V>(weights.w[min(first + l, layers - 1)] + k, dim - k);
@@ -111,7 +112,7 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
 #pragma unroll
         for (int l = 0; l < kLayersAtOnce; ++l)
 #pragma unroll
-          for (int r = 0; r < kRows; ++r)
+          for (int r = 0; r < R; ++r)
 #pragma unroll
             for (int j = 0; j < V; ++j) dot[r][l] += static_cast<float>(in[r].at[j]) * static_cast<float>(w[l].at[j]);
       }
@@ -120,24 +121,24 @@ __global__ void __launch_bounds__(kWarps * 32, 2)
         if (first + l >= layers) break;
         const float constant = q[first + l];
 #pragma unroll
-        for (int r = 0; r < kRows; ++r) {
+        for (int r = 0; r < R; ++r) {
           const float p = cuda::warp_sum(dot[r][l]);
           scale[r] += scale[r] * p + constant;
           if (lane == 0 && at.there(r)) products[(at.first + r) * layers + first + l] = p;
         }
       }
     }
+#pragma unroll 2
     for (int64_t k = lane * V; k < dim; k += 32 * V) {
-      float bias[V] = {};
+      float bias[V] = {}, out[R][V] = {};
       cuda::read<V>(bias_sum + k, dim - k, bias);
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) {
-        if (!at.there(r)) break;
-        float out[V] = {};
-        cuda::read<V>(x.row(at.first + r) + k, dim - k, out);
+      for (int r = 0; r < R; ++r) cuda::read<V>(x.row(at.row(r)) + k, dim - k, out[r]);
 #pragma unroll
-        for (int j = 0; j < V; ++j) out[j] = out[j] * scale[r] + bias[j];
-        cuda::write<V>(y.row(at.first + r) + k, dim - k, out);
+      for (int r = 0; r < R; ++r) {
+#pragma unroll
+        for (int j = 0; j < V; ++j) out[r][j] = out[r][j] * scale[r] + bias[j];
+        if (at.there(r)) cuda::write<V>(y.row(at.first + r) + k, dim - k, out[r]);
       }
     }
   }
@@ -316,9 +317,9 @@ bool weights_take_packs(const CrossWeights& weights) {
   return packs;
 }
 
-/// kWarps warps a block, or fewer where there would not be a block for each multiprocessor.
-cuda::Grid warps_for(int64_t rows, size_t shared_per_warp) {
-  const int64_t turns = (rows + kRows - 1) / kRows;
+/// A warp for `each` rows, kWarps a block, or fewer where there would not be a block for each multiprocessor.
+cuda::Grid warps_for(int64_t rows, int each, size_t shared_per_warp) {
+  const int64_t turns = (rows + each - 1) / each;
   const auto warps = std::clamp<int64_t>(turns / hctr::cuda::multiprocessors(), 1, kWarps);
   cuda::Grid grid = cuda::grid_for(turns * 32, static_cast<int>(warps) * 32);
   grid.shared_bytes = shared_per_warp * static_cast<size_t>(warps);
@@ -339,8 +340,15 @@ void cuda::multi_cross(Context& ctx, Tensor x, CrossWeights weights, Tensor scra
                        reinterpret_cast<uintptr_t>(memory) % 16 == 0;
     launch(ctx, "cross_constants", Grid{1, 1024, 0}, cross_constants_kernel<T>, pointers, layout.dim,
            memory + layout.bias_sum, memory + layout.constants);
-    launch(ctx, "multi_cross", warps_for(layout.batch, 0), packs ? cross_kernel<V, T> : cross_kernel<1, T>, from,
-           pointers, memory + layout.bias_sum, memory + layout.constants, memory + layout.products, to);
+    // With few samples one a warp: what they wait for is shorter, and weights come from a cache.
+    const auto start = [&]<int R>() {
+      launch(ctx, "multi_cross", warps_for(layout.batch, R, 0), packs ? cross_kernel<V, R, T> : cross_kernel<1, R, T>,
+             from, pointers, memory + layout.bias_sum, memory + layout.constants, memory + layout.products, to);
+    };
+    if (layout.batch < hctr::cuda::blocks_of_device(2 * kWarps))
+      start.template operator()<1>();
+    else
+      start.template operator()<kRows>();
   });
 }
 
@@ -362,7 +370,8 @@ void cuda::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Te
                     memory + layout.products, gradient, rows_per_part, layout.part_width, memory + layout.part_sums,
                     to);
     const bool packs = in_packs && takes_packs<V>(to) && weights_take_packs<V, T>(weights);
-    launch(ctx, "multi_cross_backward", warps_for(layout.batch, static_cast<size_t>(kRows * layers) * sizeof(float)),
+    launch(ctx, "multi_cross_backward",
+           warps_for(layout.batch, kRows, static_cast<size_t>(kRows * layers) * sizeof(float)),
            packs ? cross_backward_kernel<V, T> : cross_backward_kernel<1, T>, from, pointers, memory + layout.constants,
            memory + layout.products, gradient, memory + layout.slopes, memory + layout.gradients, to);
     const int64_t tiles = (chunks_per_row(layout.dim, in_packs ? V : 1) + 127) / 128;
