@@ -25,6 +25,10 @@ uint32_t crc32_of(std::span<const std::byte> bytes, uint32_t before) {
   return static_cast<uint32_t>(::crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
+uint32_t joined_crc32(uint32_t first, uint32_t second, int64_t bytes) {
+  return static_cast<uint32_t>(::crc32_combine(first, second, bytes));
+}
+
 std::string crc_text(uint32_t crc) {
   char digits[9];
   std::snprintf(digits, sizeof digits, "%08x", crc);
@@ -69,8 +73,7 @@ FileChecksum checksum_of(const fs::path& path, std::string_view what) {
     read_parts(0, parts);
   uint32_t crc = 0;
   for (int64_t part = 0; part < parts; ++part)
-    crc = static_cast<uint32_t>(
-        ::crc32_combine(crc, crcs[static_cast<size_t>(part)], std::min(kPartBytes, bytes - part * kPartBytes)));
+    crc = joined_crc32(crc, crcs[static_cast<size_t>(part)], std::min(kPartBytes, bytes - part * kPartBytes));
   return {bytes, crc};
 }
 

@@ -16,6 +16,8 @@ namespace hctr {
 /// CRC finds every changed byte and every burst of up to 32 bits, and four billion to one any other damage. (XXH64,
 /// which is faster, is no part of zstd's interface.)
 uint32_t crc32_of(std::span<const std::byte> bytes, uint32_t before = 0);
+/// That of two pieces in one, from the sums of both. `bytes`: of the second.
+uint32_t joined_crc32(uint32_t first, uint32_t second, int64_t bytes);
 /// As eight hexadecimal digits.
 std::string crc_text(uint32_t crc);
 /// The number that crc_text() wrote; nothing for any other text.

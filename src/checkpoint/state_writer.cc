@@ -1,6 +1,7 @@
 #include "checkpoint/state_writer.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/error.h"
 #include "checkpoint/file_checksum.h"
@@ -10,6 +11,8 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kCopyBytes = int64_t{64} << 20;  // of a copy; bounds the memory where pieces are written at once
+constexpr int64_t kStagedBytes = int64_t{16} << 20, kSpreadBytes = int64_t{1} << 20;  // of a half; for a thread
+constexpr int64_t kSumBytes = int64_t{4} << 20;  // of which a thread makes the checksum
 
 StateWriter::Copy copy_of(const void* from) {
   return [from](StreamRef stream, int64_t first, std::span<std::byte> to) {
@@ -18,6 +21,29 @@ StateWriter::Copy copy_of(const void* from) {
 }
 
 }  // namespace
+
+StagedCopies::StagedCopies(Device device, ThreadPool& threads)
+    : memory_(device, static_cast<size_t>(2 * kStagedBytes)), threads_(threads) {}
+
+void StagedCopies::fill(std::span<std::byte> to, StreamRef stream,
+                        const std::function<void(int64_t first, std::span<std::byte> to)>& copy) {
+  const auto all = static_cast<int64_t>(to.size());
+  const auto start = [&](int64_t first) {
+    std::byte* half = memory_.data() + first / kStagedBytes % 2 * kStagedBytes;
+    const std::span part(half, static_cast<size_t>(std::max<int64_t>(0, std::min(kStagedBytes, all - first))));
+    if (!part.empty()) copy(first, part);
+    return part;
+  };
+  std::span<std::byte> part = start(0);
+  for (int64_t first = 0; first < all; first += kStagedBytes) {
+    stream.synchronize();
+    const std::span<std::byte> next = start(first + kStagedBytes);
+    threads_.parallel_for(static_cast<int64_t>(part.size()), kSpreadBytes, [&](int64_t begin, int64_t end) {
+      std::memcpy(to.data() + first + begin, part.data() + begin, static_cast<size_t>(end - begin));
+    });
+    part = next;
+  }
+}
 
 StateWriter StateWriter::in(std::string_view scope) const {
   StateWriter inner = *this;
@@ -74,7 +100,11 @@ void StateWriter::copy_pieces(const Copy& copy, int64_t all) {
   for (int64_t first = 0; first < all; first += kCopyBytes) {
     const auto bytes = static_cast<size_t>(std::min(kCopyBytes, all - first));
     HostBytes piece{std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
-    copy(stream_, first, {piece.data.get(), bytes});
+    if (staged_)
+      staged_->fill({piece.data.get(), bytes}, stream_,
+                    [&](int64_t at, std::span<std::byte> to) { copy(stream_, first + at, to); });
+    else
+      copy(stream_, first, {piece.data.get(), bytes});
     stream_.synchronize();
     (*sink_)(std::move(piece));
   }
@@ -84,6 +114,25 @@ void StateFileWriter::write(std::span<const std::byte> bytes) {
   file_.write(bytes.data(), bytes.size());
   crc_ = crc32_of(bytes, crc_);
   bytes_ += static_cast<int64_t>(bytes.size());
+}
+
+void StateFileWriter::write(std::span<const std::byte> bytes, ThreadPool& threads) {
+  const auto all = static_cast<int64_t>(bytes.size()), parts = (all + kSumBytes - 1) / kSumBytes;
+  if (threads.threads() == 1 || parts < 2) return write(bytes);
+  const auto part = [&](int64_t i) {
+    return bytes.subspan(static_cast<size_t>(i * kSumBytes),
+                         static_cast<size_t>(std::min(kSumBytes, all - i * kSumBytes)));
+  };
+  std::vector<uint32_t> sums(static_cast<size_t>(parts));
+  threads.parallel_for(1 + parts, 1, [&](int64_t i, int64_t) {  // one thread writes
+    if (i == 0)
+      file_.write(bytes.data(), bytes.size());
+    else
+      sums[static_cast<size_t>(i - 1)] = crc32_of(part(i - 1));
+  });
+  for (int64_t i = 0; i < parts; ++i)
+    crc_ = joined_crc32(crc_, sums[static_cast<size_t>(i)], static_cast<int64_t>(part(i).size()));
+  bytes_ += all;
 }
 
 void StateFileWriter::commit(StateIndex& index) {

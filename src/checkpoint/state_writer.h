@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/thread_pool.h"
 #include "checkpoint/state_index.h"
+#include "device/buffer.h"
 #include "device/stream.h"
 #include "device/tensor.h"
 
@@ -22,6 +24,20 @@ struct HostBytes {
   std::unique_ptr<std::byte[]> data;
   size_t bytes = 0;
   std::span<const std::byte> span() const { return {data.get(), bytes}; }
+};
+
+/// Copies from a GPU to host memory that was never used: page-locked memory between takes the copy, and threads spread
+/// it. A copy straight there takes ten times as long, since one thread waits for each new page.
+class StagedCopies {
+ public:
+  StagedCopies(Device, ThreadPool&);
+  /// copy(first, span) starts to copy the bytes from `first` on, behind the work of the stream.
+  void fill(std::span<std::byte> to, StreamRef,
+            const std::function<void(int64_t first, std::span<std::byte> to)>& copy);
+
+ private:
+  HostBuffer memory_;  // in halves: one is filled while the other is read
+  ThreadPool& threads_;
 };
 
 /// What the holders of state give to a checkpoint, under names. StateReader has the same calls, so that a holder lists
@@ -36,9 +52,11 @@ class StateWriter {
     std::optional<int64_t> base{};
   };
   /// The state of `rank`, on the device of `stream`. Copies go to `sink` in the order of the file that `index`
-  /// describes; both outlive the writer and those made by in(). Without a sink only sizes are noted.
-  StateWriter(int rank, StreamRef stream, StateIndex& index, const Sink& sink, const Which& which)
-      : rank_(rank), stream_(stream), index_(&index), sink_(&sink), which_(which) {}
+  /// describes; both outlive the writer and those made by in(), as `staged` does, which may be null. Without a sink
+  /// only sizes are noted.
+  StateWriter(int rank, StreamRef stream, StateIndex& index, const Sink& sink, const Which& which,
+              StagedCopies* staged = nullptr)
+      : rank_(rank), stream_(stream), index_(&index), sink_(&sink), which_(which), staged_(staged) {}
 
   /// The same under names that start with "<scope>/".
   StateWriter in(std::string_view scope) const;
@@ -83,6 +101,7 @@ class StateWriter {
   StateIndex* index_;
   const Sink* sink_;
   Which which_;
+  StagedCopies* staged_;
   std::string scope_;
 };
 
@@ -92,6 +111,8 @@ class StateFileWriter {
   /// Errors of all members: Error(io).
   explicit StateFileWriter(const fs::path& path) : file_(path) {}
   void write(std::span<const std::byte>);
+  /// The same, by several threads.
+  void write(std::span<const std::byte>, ThreadPool&);
   /// Flushes the file to the disk; from then on it has its name. Fills in size and checksum.
   void commit(StateIndex&);
 

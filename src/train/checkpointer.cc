@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/progress.h"
+#include "base/thread_pool.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "device/device.h"
 
@@ -21,6 +22,18 @@ std::string file_of_rank(int rank) { return cat("rank_", rank, ".state"); }
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+constexpr int64_t kLargeState = int64_t{64} << 20;  // of bytes: less is copied and written in no time
+
+/// Threads that write a file and make its checksum: a quarter of this rank's cores, as training needs them too.
+std::unique_ptr<ThreadPool> threads_beside_training(int64_t bytes, int ranks) {
+  const int cores = usable_cores() / ranks;
+  if (bytes > kLargeState && cores >= 8) try {
+      return std::make_unique<ThreadPool>(std::min(cores / 4, 4));
+    } catch (const std::system_error&) {  // the system refuses threads
+    }
+  return std::make_unique<ThreadPool>(1);
 }
 
 }  // namespace
@@ -64,11 +77,11 @@ struct Checkpointer::Writing {
   }
 };
 
-Checkpointer::Checkpointer(const CheckpointSection& section, Communicator& comm, StreamRef stream, Reporter& report,
+Checkpointer::Checkpointer(const CheckpointSection& section, Communicator& comm, Runtime& runtime, Reporter& report,
                            const Saved& saved)
     : section_(section),
       comm_(comm),
-      stream_(stream),
+      runtime_(runtime),
       report_(report),
       folder_(section.folder),
       saved_(saved.iteration),
@@ -158,13 +171,16 @@ void Checkpointer::decide(Writing& now) {
 void Checkpointer::copy_state(Writing& now, const Content& content) {
   const StateWriter::Which which{now.iteration, now.base};
   now.index.file = file_of_rank(comm_.rank());
+  const StreamRef stream = runtime_.compute_stream();
   StateIndex measured;
   const StateWriter::Sink nowhere;
-  content.state(StateWriter(comm_.rank(), stream_, measured, nowhere, which));
+  content.state(StateWriter(comm_.rank(), stream, measured, nowhere, which));
   const int64_t free = free_memory(Device{});
   if (measured.bytes <= free / 2 / comm_.size()) {
     const StateWriter::Sink keep = [&](HostBytes piece) { now.pieces.push_back(std::move(piece)); };
-    content.state(StateWriter(comm_.rank(), stream_, now.index, keep, which));
+    std::optional<StagedCopies> staged;
+    if (stream.device.is_cuda() && measured.bytes > kLargeState) staged.emplace(stream.device, runtime_.threads());
+    content.state(StateWriter(comm_.rank(), stream, now.index, keep, which, staged ? &*staged : nullptr));
     return;
   }
   if (!std::exchange(warned_memory_, true) && comm_.rank() == 0)
@@ -172,7 +188,7 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
                       " MB for each rank does not fit half of the ", free / 1000000, " MB of free memory."));
   StateFileWriter file(now.part / now.index.file);
   const StateWriter::Sink write = [&](const HostBytes& piece) { file.write(piece.span()); };
-  content.state(StateWriter(comm_.rank(), stream_, now.index, write, which));
+  content.state(StateWriter(comm_.rank(), stream, now.index, write, which));
   file.commit(now.index);
   now.written = true;
 }
@@ -180,8 +196,9 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
 void Checkpointer::write_files(Writing& now) {
   if (!now.failure.empty() || now.written) return;
   StateFileWriter file(now.part / now.index.file);
+  const auto threads = threads_beside_training(now.index.bytes, comm_.size());
   for (HostBytes& piece : now.pieces) {
-    file.write(piece.span());
+    file.write(piece.span(), *threads);
     piece = {};
   }
   file.commit(now.index);

@@ -34,7 +34,7 @@ class Checkpointer {
     std::optional<Base> base{};  ///< for increments; none: the next one is whole
   };
   /// The arguments outlive it. What it reports is said by rank 0.
-  Checkpointer(const CheckpointSection&, Communicator&, StreamRef, Reporter&, const Saved&);
+  Checkpointer(const CheckpointSection&, Communicator&, Runtime&, Reporter&, const Saved&);
   /// Waits for the thread. A checkpoint whose ranks have not all ended writing is left out.
   ~Checkpointer();
   Checkpointer(const Checkpointer&) = delete;
@@ -77,7 +77,7 @@ class Checkpointer {
 
   const CheckpointSection& section_;
   Communicator& comm_;
-  StreamRef stream_;
+  Runtime& runtime_;
   Reporter& report_;
   fs::path folder_;
   Clock::time_point last_ = Clock::now();

@@ -100,8 +100,7 @@ void Run::begin() {
       log_, folder_,
       ReporterOptions{.json = options_.json, .tensorboard = solver.tensorboard, .prometheus = options_.metrics_file},
       total, now_.iterations);
-  checkpoints_ =
-      std::make_unique<Checkpointer>(solver.checkpoint, comm_, runtime_.compute_stream(), *report_, saved_checkpoint());
+  checkpoints_ = std::make_unique<Checkpointer>(solver.checkpoint, comm_, runtime_, *report_, saved_checkpoint());
   say_what_increments_save();
   if (from_) {
     report_->go_on(now_.report);

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/thread_pool.h"
 #include "checkpoint/file_checksum.h"
 #include "checkpoint/state_reader.h"
 #include "checkpoint/state_writer.h"
@@ -64,6 +65,38 @@ TEST_F(SavedState, ComesBackAsItWas) {
     EXPECT_EQ(keys, (std::vector<int64_t>{-1, 1LL << 40}));
     EXPECT_EQ(from.number("steps"), -5);
     EXPECT_TRUE(from.has("steps") && from.has("layer/keys") && !from.has("keys"));
+  }
+}
+
+/// Copied through staging memory and written by several threads, a file is the same, and so is its checksum.
+TEST_F(SavedState, IsTheSameByAnyNumberOfThreads) {
+  std::vector<uint8_t> bytes(size_t{45} * 1000 * 1000 + 7);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 2654435761u >> 24);
+  ThreadPool threads(3);
+  for (const Device device : devices()) {
+    const StreamRef stream = runtime_of(device).compute_stream();
+    const auto count = static_cast<int64_t>(bytes.size());
+    Buffer memory(device, bytes.size());
+    copy_bytes(stream, memory.data(), bytes.data(), bytes.size());
+    stream.synchronize();
+    StateIndex one, several;
+    one.file = "one.state";
+    several.file = "several.state";
+    const auto save = [&](StateIndex& index, StagedCopies* staged, const auto& write) {
+      StateFileWriter file(folder_ / index.file);
+      const StateWriter::Sink sink = [&](const HostBytes& piece) { write(file, piece.span()); };
+      StateWriter(0, stream, index, sink, {}, staged).array("bytes", "u8", {count}, memory.data());
+      file.commit(index);
+    };
+    save(one, nullptr, [](StateFileWriter& file, std::span<const std::byte> piece) { file.write(piece); });
+    StagedCopies staged(device, threads);
+    save(several, &staged,
+         [&](StateFileWriter& file, std::span<const std::byte> piece) { file.write(piece, threads); });
+    const std::string written = read_file(folder_ / several.file);
+    EXPECT_TRUE(written == std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    EXPECT_TRUE(written == read_file(folder_ / one.file));
+    EXPECT_EQ(several.crc, one.crc);
+    EXPECT_EQ(checksum_of(folder_ / several.file, "file").crc, several.crc);
   }
 }
 
