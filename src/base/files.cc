@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -50,11 +51,27 @@ File open_to_read(const fs::path& path, std::string_view what) {
   return file;
 }
 
-std::string read_text(const fs::path& path, std::string_view what) {
+int64_t size_of_file(const fs::path& path, std::string_view what) {
   const File file = open_to_read(path, what);
+  if (::fseeko(file.get(), 0, SEEK_END) != 0) fail("read", what, path);
+  return ::ftello(file.get());
+}
+
+std::string read_text(const fs::path& path, std::string_view what, int64_t most) {
+  const File file = open_to_read(path, what);
+  // What a shell passes has no size.
+  const int64_t expected = ::fseeko(file.get(), 0, SEEK_END) == 0 ? ::ftello(file.get()) : 0;
+  if (expected > 0) ::rewind(file.get());
+  std::clearerr(file.get());
   std::string text;
   char block[1 << 16];
-  while (const size_t count = std::fread(block, 1, sizeof block, file.get())) text.append(block, count);
+  size_t count = 0;
+  while (expected <= most && static_cast<int64_t>(text.size()) <= most &&
+         (count = std::fread(block, 1, sizeof block, file.get())) > 0)
+    text.append(block, count);
+  if (const int64_t size = std::max(expected, static_cast<int64_t>(text.size())); size > most)
+    throw Error(Kind::io, cat("cannot read ", what, what.empty() ? "" : " ", "'", path.string(), "': it has ", size,
+                              expected > most ? "" : " or more", " bytes, and at most ", most, " are read"));
   if (std::ferror(file.get())) fail("read", what, path);
   return text;
 }

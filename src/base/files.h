@@ -1,6 +1,7 @@
 // Reading whole files, and writing files that appear under their name only when complete.
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <deque>
 #include <filesystem>
@@ -21,8 +22,14 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 /// Opens for reading. Errors: Error(io) "cannot open <what> '<path>': <reason>".
 File open_to_read(const fs::path&, std::string_view what);
 
-/// Returns the content of a file. Errors: Error(io) naming the file and the reason of the system.
-std::string read_text(const fs::path&, std::string_view what);
+/// The bytes of a file. Errors: as open_to_read(); Error(io).
+int64_t size_of_file(const fs::path&, std::string_view what);
+
+/// More than any text needs, and less than would take the host's memory.
+inline constexpr int64_t kMostTextBytes = int64_t{1} << 30;
+/// Returns the content of a file of at most `most` bytes. Errors: Error(io) naming the file and the reason of the
+/// system, or its size.
+std::string read_text(const fs::path&, std::string_view what, int64_t most = kMostTextBytes);
 
 /// Creates the folder of `path`, and its parents, if they are missing. Errors: Error(io).
 void create_parent_folder(const fs::path& path);

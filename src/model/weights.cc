@@ -237,23 +237,36 @@ void Weights::expect_layout(const std::filesystem::path& path) const {
                       saved(i), ", and the config has ", here(i), " there (as '", layout.string(), "' says)"));
 }
 
+namespace {
+
+/// The file, whose size was looked at.
+std::string read_dense(const std::filesystem::path& path, int64_t size) {
+  std::string bytes = read_text(path, "dense model file", size);
+  if (static_cast<int64_t>(bytes.size()) != size)
+    throw Error(Kind::io, cat("cannot read dense model file '", path.string(), "': it became shorter meanwhile"));
+  return bytes;
+}
+
+}  // namespace
+
 void Weights::load(const std::filesystem::path& path, Context& ctx, const std::vector<std::string>& layers) {
-  const std::string bytes = read_text(path, "dense model file");
+  const int64_t size = size_of_file(path, "dense model file");  // which is right before so much is read
   const bool described = std::filesystem::exists(layout_path(path));
   if (!layers.empty() && described) {
-    load_chosen(path, bytes, layers, ctx);
+    load_chosen(path, size, layers, ctx);
     return refresh_copies(ctx);
   }
   expect_layout(path);
   size_t expected = 0;
   for (const Item& item : items_) expected += static_cast<size_t>(values_.get(item.value).elements()) * sizeof(float);
-  if (bytes.size() != expected)
-    throw Error(Kind::data, cat("dense model file '", path.string(), "' has ", bytes.size(),
-                                " bytes, and this config's dense layers have ", expected / sizeof(float), " weights, ",
-                                expected, " bytes: it belongs to another model",
-                                layers.empty() ? ""
-                                               : cat(", and there is no '", layout_path(path).string(),
-                                                     "' that says where the layers are in it")));
+  if (size != static_cast<int64_t>(expected))
+    throw Error(Kind::data,
+                cat("dense model file '", path.string(), "' has ", size, " bytes, and this config's dense layers have ",
+                    expected / sizeof(float), " weights, ", expected, " bytes: it belongs to another model",
+                    layers.empty() ? ""
+                                   : cat(", and there is no '", layout_path(path).string(),
+                                         "' that says where the layers are in it")));
+  const std::string bytes = read_dense(path, size);
   size_t at = 0;
   for (const Item& item : items_) {
     if (layers.empty() || contains(layers, layer_of(item.name))) set_value(item, path, bytes, at, ctx);
@@ -263,9 +276,10 @@ void Weights::load(const std::filesystem::path& path, Context& ctx, const std::v
 }
 
 /// Loads the weights of some layers from the file of another network.
-void Weights::load_chosen(const std::filesystem::path& path, const std::string& bytes,
-                          const std::vector<std::string>& layers, Context& ctx) {
-  const std::vector<SavedWeight> parts = weights_in_layout(layout_path(path), bytes.size());
+void Weights::load_chosen(const std::filesystem::path& path, int64_t size, const std::vector<std::string>& layers,
+                          Context& ctx) {
+  const std::vector<SavedWeight> parts = weights_in_layout(layout_path(path), static_cast<size_t>(size));
+  const std::string bytes = read_dense(path, size);
   for (const Item& item : items_) {
     if (!contains(layers, layer_of(item.name))) continue;
     const auto found =
@@ -314,16 +328,19 @@ void Weights::save_opt_states(FileSet& set, const std::filesystem::path& path, S
 }
 
 void Weights::load_opt_states(const std::filesystem::path& path, StreamRef stream) {
-  const std::string bytes = read_text(path, "file of optimizer states");
+  const int64_t size = size_of_file(path, "file of optimizer states");
   size_t weights = 0;
   for (const Item& item : items_) weights += static_cast<size_t>(values_.get(item.value).elements());
   const size_t numbers = weights * states_.size();
-  const bool of_two_bytes = bytes.size() == numbers * 2 && numbers > 0;
-  if (bytes.size() != numbers * 4 && !of_two_bytes)
+  const bool of_two_bytes = size == static_cast<int64_t>(numbers) * 2 && numbers > 0;
+  if (size != static_cast<int64_t>(numbers) * 4 && !of_two_bytes)
     throw Error(Kind::data,
-                cat("file of optimizer states '", path.string(), "' has ", bytes.size(), " bytes; ", states_.size(),
+                cat("file of optimizer states '", path.string(), "' has ", size, " bytes; ", states_.size(),
                     states_.size() == 1 ? " state" : " states", " of ", optimizer_type(optimizer_.kind).name, " for ",
                     weights, " dense weights are ", numbers * 4, ": it is of another model or optimizer"));
+  const std::string bytes = read_text(path, "file of optimizer states", size);
+  if (static_cast<int64_t>(bytes.size()) != size)
+    throw Error(Kind::io, cat("cannot read file of optimizer states '", path.string(), "': it became shorter"));
   const char* at = bytes.data();
   for (const Arena& state : states_)
     for (const Item& item : items_) {

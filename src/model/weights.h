@@ -86,8 +86,7 @@ class Weights {
   void expect_layout(const std::filesystem::path&) const;
   template <class State>
   void visit_state(State&) const;
-  void load_chosen(const std::filesystem::path&, const std::string& bytes, const std::vector<std::string>& layers,
-                   Context&);
+  void load_chosen(const std::filesystem::path&, int64_t size, const std::vector<std::string>& layers, Context&);
   void set_value(const Item&, const std::filesystem::path&, const std::string& bytes, size_t at, Context&) const;
   std::vector<Item> items_;                           // in file order
   std::vector<std::pair<int64_t, int64_t>> trained_;  // ranges of elements that are updated

@@ -40,6 +40,10 @@ fs::path new_folder(const fs::path& config) {
 
 /// A descriptor of `metrics` that holds its lock. A run holds it as long as it lives, however it ends.
 int open_locked(const fs::path& metrics) {
+  std::error_code error;
+  if (fs::exists(metrics, error) && !fs::is_regular_file(metrics, error))
+    throw Error(Kind::io, cat("cannot write '", metrics.string(), "': it is no file, and lines are cut from it when a ",
+                              "run goes on; give another --run-dir"));
   const int file = ::open(metrics.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw Error(Kind::io, cat("cannot write '", metrics.string(), "': ", std::strerror(errno)));
   if (::flock(file, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return file;  // some file systems have no locks

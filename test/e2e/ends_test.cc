@@ -229,6 +229,8 @@ TEST_F(Ends, PipesAndDevicesAreNoInputFiles) {
   write_file(folder_ / "train.txt", "1\nfifo.data\n");
   expect_said(train_in_shell(small_config(), "mkfifo fifo.data; exec $TRAIN"), 5,
               {"fifo.data': it is a pipe or a device"});
+  expect_said(train_in_shell(small_config(), "rm -rf run; mkdir run; mkfifo run/metrics.jsonl; exec $TRAIN"), 5,
+              {"run/metrics.jsonl': it is no file"});
 }
 
 TEST_F(Ends, ALossThatIsNotANumberStopsTheRunBeforeAModelOrAnEvaluationHasIt) {

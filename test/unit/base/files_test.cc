@@ -1,5 +1,6 @@
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -138,6 +139,24 @@ TEST(Files, ReadsMoreThanABlock) {
   const std::string text(200'001, 'x');
   write_text(folder / "a", text);
   EXPECT_EQ(read_text(folder / "a", ""), text);
+  EXPECT_EQ(size_of_file(folder / "a", ""), 200'001);
+  EXPECT_EQ(read_text(folder / "a", "", 200'001), text);
+}
+
+/// A file that is mostly a hole has any size; what a shell passes may never end.
+TEST(Files, ReadsNoTextThatWouldTakeTheMemory) {
+  const TemporaryFolder folder;
+  write_text(folder / "a", "x");
+  fs::resize_file(folder / "a", uint64_t{1} << 40);
+  EXPECT_EQ(message_of(Kind::io, [&] { read_text(folder / "a", "config"); }),
+            cat("cannot read config '", (folder / "a").string(),
+                "': it has 1099511627776 bytes, and at most 1073741824 are read"));
+  const int endless = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);
+  ASSERT_GE(endless, 0);
+  const std::string path = cat("/dev/fd/", endless);
+  EXPECT_EQ(message_of(Kind::io, [&] { read_text(path, "", 1 << 20); }).find(cat("cannot read '", path, "': it has ")),
+            0u);
+  ::close(endless);
 }
 
 }  // namespace
