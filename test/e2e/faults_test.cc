@@ -91,6 +91,55 @@ TEST_F(Faults, AFullDiskCostsCheckpointsButNeitherTheRunNorTheLastWholeOne) {
   }
 }
 
+/// An increment or its next base does not fit: what follows still holds all that has changed.
+TEST_F(Faults, AFullDiskCostsIncrementsButNeitherTheRunNorWhatBuildsOnTheLastWholeOne) {
+  if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
+  const std::string local = with_change(small_config(), "\"Global\"", "\"Local\"");
+  const std::string config = with_checkpoints(with_change(local, "\"batchsize\": 128", "\"batchsize\": 16"),
+                                              R"({"every": 3, "keep_last": 2, "whole_every": 4})");
+  ASSERT_EQ(in_shell(config, "exec $TRAIN").exit_code, 0);
+  auto whole = files("run", "final_");
+  whole.erase("final__model_60.json");  // which names the run
+  const int64_t one = pages_kb("ckpt/iteration_000051");
+  ASSERT_GT(one, 40);
+  for (const int64_t percent : {60, 110, 150, 190}) {
+    SCOPED_TRACE(cat(percent, " % of a whole checkpoint"));
+    fs::remove_all(folder_ / "run");
+    // The second run is cut short by a disk of the same size, and goes on from what the first has left.
+    const Outcome outcome =
+        in_shell(config,
+                 cat("mount -t tmpfs -o size=", one * percent / 100,
+                     "k none ckpt || exit 99; timeout 60 $TRAIN --set solver.max_iter=30 || exit; timeout 60 $TRAIN "
+                     "--resume latest --set solver.max_iter=45 || exit; mount -o remount,size=100m none ckpt; "
+                     "exec $TRAIN --resume latest"),
+                 true);
+    expect_said(outcome, 0, {"warning: ", "No space left on device", "Going on with "});
+    const auto ended = files("run", "final_");
+    for (const auto& [name, bytes] : whole) EXPECT_TRUE(ended.contains(name) && ended.at(name) == bytes) << name;
+  }
+}
+
+/// The run folder has metrics, and copies or links of the final model.
+TEST_F(Faults, AFullDiskAtTheRunFolderCostsLinesAndCopiesButNotTheModel) {
+  if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
+  ASSERT_EQ(in_shell(small_config(), "exec $TRAIN").exit_code, 0);
+  auto whole = files("out");
+  whole.erase("_model_60.json");  // which names the run
+  for (const int kilobytes : {8, 16, 40}) {
+    SCOPED_TRACE(kilobytes);
+    fs::remove_all(folder_ / "out");
+    fs::remove_all(folder_ / "run");
+    fs::create_directory(folder_ / "run");
+    const Outcome outcome =
+        in_shell(with_change(small_config(), "\"display\": 20", "\"display\": 1"),
+                 cat("mount -t tmpfs -o size=", kilobytes, "k none run || exit 99; exec $TRAIN"), true);
+    EXPECT_TRUE(outcome.exit_code == 0 || outcome.exit_code == 5) << outcome.exit_code << outcome.err;
+    expect_said(outcome, outcome.exit_code, {"No space left on device", "Iter: 60 "});
+    auto saved = files("out");
+    for (const auto& [name, bytes] : whole) EXPECT_TRUE(saved[name] == bytes) << name;
+  }
+}
+
 TEST_F(Faults, AFullDiskAtTheModelLeavesNothingHalfAndTheModelInTheRunFolder) {
   if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
   ASSERT_EQ(in_shell(small_config(), "exec $TRAIN").exit_code, 0);
