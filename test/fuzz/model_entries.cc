@@ -58,7 +58,8 @@ const ModelFolder& model_folder() {
 
 /// A wide and a deep table, a layer with statistics, and Adam.
 Config fuzzed_model() {
-  constexpr const char* kText = R"({"solver": {"batchsize": 4, "max_iter": 1, "seed": 5, "input_key_type": "I64"},
+  constexpr const char* kText = R"({"solver": {"batchsize": 4, "max_iter": 1, "seed": 5, "input_key_type": "I64",
+               "checkpoint": {"whole_every": 2}},
     "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 0.1, "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-6}},
     "layers": [
       {"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": 1},
@@ -138,6 +139,8 @@ void checkpoint_index(Bytes bytes) {
 void checkpoint_state(Bytes bytes) {
   const auto split = split_at_zero(bytes);
   const Bytes text = split.first, state = split.second;
+  const fs::path folder = model_folder().path() / "iteration_000001";  // so that later increments can build on it
+  fs::create_directories(folder);
   tolerate([&] {
     Manifest manifest;
     manifest.files.push_back(state_index(manifest_json(text)));
@@ -147,13 +150,13 @@ void checkpoint_state(Bytes bytes) {
       Manifest whole;
       whole.files.push_back(state_index(*index));
       whole.files[0].file = "rank_0.state";
-      manifest.base = {.name = "", .folder = model_folder().path(), .of = std::make_shared<const Manifest>(whole)};
+      manifest.base = {.name = "", .folder = folder, .of = std::make_shared<const Manifest>(whole)};
     }
-    expect_fits_base(manifest, model_folder().path());
-    model_folder().write("rank_0.state", state);
+    expect_fits_base(manifest, folder);
+    model_folder().write("iteration_000001/rank_0.state", state);
     FuzzedModel fuzzed(fuzzed_model());
-    fuzzed.model.load_state(StateReader(model_folder().path(), manifest, !state.empty() && state[0] % 2 == 0, 0,
-                                        fuzzed.runtime.compute_stream()));
+    fuzzed.model.load_state(
+        StateReader(folder, manifest, !state.empty() && state[0] % 2 == 0, 0, fuzzed.runtime.compute_stream()));
   });
 }
 
