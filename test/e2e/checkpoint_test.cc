@@ -174,6 +174,17 @@ TEST_F(Checkpoints, SurviveAnyKillOnAGpu) {
   expect_to_survive_kills(20, 2000, "[0]", R"({"every": 4, "whole_every": 5})");
 }
 
+/// With a stated placement: a life that ends before the first checkpoint is followed by one that measures anew, and
+/// might plan otherwise.
+TEST_F(Checkpoints, SurviveAnyKillOnTwoGpus) {
+  HCTR_SKIP_WITHOUT_GPU();
+  if (find_gpus().count < 2) GTEST_SKIP() << "there is one GPU";
+  device_ = "cuda";
+  for (const char* checkpoint :
+       {R"({"every": 4}, "placement": "distributed")", R"({"every": 4, "whole_every": 5}, "placement": "distributed")"})
+    expect_to_survive_kills(20, 2000, "[0, 1]", checkpoint);
+}
+
 TEST_F(Checkpoints, KeepWhatAnIncrementBuildsOn) {
   const std::string text = local_updates(config(R"({"every": 4, "whole_every": 4, "keep_last": 2})", 44));
   train_well(text, "run");
