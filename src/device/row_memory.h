@@ -14,6 +14,7 @@ struct RowMemoryLimits {
   std::optional<int64_t> device;  ///< most on the device; none: what is free there, but for the reserve
   int64_t reserve = 0;            ///< without `device`: stays free on the device
   int64_t host = 0;               ///< most in memory of the host
+  int64_t move_every = 128;       ///< steps after which rows change places by how often they are used; 0: never
   std::string host_setting;       ///< the setting that gives it, for messages; empty: none, rows stay on the device
 };
 

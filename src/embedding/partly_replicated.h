@@ -32,10 +32,7 @@ class PartlyReplicated : public Embedding {
   }
   const TableSpec& spec() const override { return others_.spec(); }
   std::map<std::string, int64_t> counts() override { return others_.counts(); }
-  RowStore::HostRows host_rows() override {
-    const RowStore::HostRows all = replicated_.table().host_rows(), own = others_.host_rows();
-    return {all.rows + own.rows, all.bytes + own.bytes};
-  }
+  RowStore::HostRows host_rows() override { return replicated_.table().host_rows() + others_.host_rows(); }
   void save_state(StateWriter to) override {
     others_.save_state(to);
     if (to.rank() == 0) replicated_.save_state(to.in(kReplicatedState));

@@ -8,11 +8,20 @@
 #include "ops/embedding/replicated_rows.h"
 
 namespace hctr {
+namespace {
+
+/// Sums of gradients are exchanged by row number.
+TableSpec with_equal_numbers(TableSpec spec) {
+  spec.rows_move = false;
+  return spec;
+}
+
+}  // namespace
 
 ReplicatedRows::ReplicatedRows(Runtime& runtime, Communicator& comm, const TableSpec& spec, int ring_size)
     : runtime_(runtime),
       comm_(comm),
-      table_(runtime, spec, ring_size),
+      table_(runtime, with_equal_numbers(spec), ring_size),
       rows_(std::max<int64_t>(1, table_.spec().fixed_keys ? table_.spec().row_limit : table_.spec().direct.rows())) {
   HCTR_EXPECT(table_.spec().fixed_keys != !table_.spec().direct.empty(), "table '", table_.spec().name,
               "' has rows that cannot be replicated");

@@ -56,6 +56,8 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
       keys_(spec.direct),
       batch_keys_(batch_keys),
       batches_ahead_(batches_ahead),
+      rows_move_(spec.rows_move && !spec.fixed_keys && number_bytes_of_row(spec) > 0 &&
+                 runtime.row_memory().limits().move_every > 0),
       row_limit_(spec.direct.empty() ? spec.row_limit : 0),
       row_capacity_limit_(row_capacity_limit(spec, batch_keys)),
       policy_(spec.policy),
@@ -190,6 +192,7 @@ void RowStore::check_limit(const Progress& now) const {
 }
 
 void RowStore::reserve_rows() {
+  swap_by_use();
   if (!keys_.empty()) {
     check_keys();
     ++batches_;
@@ -261,7 +264,11 @@ void RowStore::grow_rows(int64_t rows) {
   if (marks_) marks_->grow(static_cast<size_t>(rows + 1));
   if (policy_.removes_rows())
     entries_.grow(ops::removal_bytes(runtime_.device(), rows));  // removal works in the memory of the index
-  const int64_t on_device = rows_on_device(rows);
+  int64_t on_device = rows_on_device(rows);
+  if (on_device < rows && rows_move_ && !uses_) {
+    allocate_uses(rows);
+    on_device = rows_on_device(rows);
+  }
   check_host_room(rows, on_device);
   for (Column& column : columns_) {
     if (!column.numbers) continue;
@@ -269,13 +276,18 @@ void RowStore::grow_rows(int64_t rows) {
       column.memory.grow(column.bytes_to(rows));
       continue;
     }
-    const size_t granularity = column.memory.granularity(),
-                 border = column.bytes_to(on_device) / granularity * granularity;
+    const size_t border = device_part(column, on_device);
     if (border > column.memory.bytes()) column.memory.grow(border);
     column.memory.grow_on_host(column.bytes_to(rows));
   }
+  if (uses_ && !access_stats_.uses && on_device < rows) count_uses_from_now_on();
   capacity_ = rows;
   set_in_state(offsetof(ops::IndexState, row_capacity), static_cast<uint32_t>(rows));
+}
+
+size_t RowStore::device_part(const Column& column, int64_t on_device) {
+  const size_t granularity = column.memory.granularity();
+  return on_device == 0 ? 0 : (column.bytes_to(on_device) + granularity - 1) / granularity * granularity;
 }
 
 int64_t RowStore::rows_on_device(int64_t rows) const {
@@ -314,7 +326,7 @@ void RowStore::check_host_room(int64_t rows, int64_t on_device) const {
   for (const Column& column : columns_) {
     if (!column.numbers) continue;
     const size_t granularity = column.memory.granularity(),
-                 border = std::max(column.memory.bytes(), column.bytes_to(on_device) / granularity * granularity),
+                 border = std::max(column.memory.bytes(), device_part(column, on_device)),
                  wanted = (column.bytes_to(rows) + granularity - 1) / granularity * granularity;
     more += static_cast<int64_t>(wanted - std::min(wanted, border));
   }
@@ -323,18 +335,6 @@ void RowStore::check_host_room(int64_t rows, int64_t on_device) const {
               cat(label_, ": ", rows, " rows need ", more, " bytes more in host memory, and ", budget.host_room(),
                   " of ", budget.limits().host, " are left; ", budget.limits().host_setting, " must be at least ",
                   budget.limits().host - budget.host_room() + more, " bytes for each rank, or \"gpu\" larger"));
-}
-
-RowStore::HostRows RowStore::host_rows(int64_t rows) const {
-  HostRows on_host;
-  for (const Column& column : columns_) {
-    const auto device = static_cast<int64_t>(column.memory.device_bytes());
-    if (static_cast<int64_t>(column.bytes_to(rows)) <= device || column.memory.bytes() == column.memory.device_bytes())
-      continue;
-    on_host.bytes += static_cast<int64_t>(column.bytes_to(rows)) - device;
-    on_host.rows = std::max(on_host.rows, std::min(rows, rows - device / column.bytes_per_row + 1));
-  }
-  return on_host;
 }
 
 void RowStore::grow_index(int64_t keys) {

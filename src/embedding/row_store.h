@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/state_reader.h"
@@ -53,6 +54,9 @@ class RowStore {
   /// Reserves capacity for one more batch, which must then be closed with index_close_batch. Synchronizes only when the
   /// rows known to be free might not be enough. Errors: Error(data) beyond the row limit; Error(device) when memory is
   /// short.
+  ///
+  /// Where rows are in host memory, they change places by how often they are used, every RowMemoryLimits::move_every
+  /// calls: all batches prepared before must have had their update() queued, and queued work is waited for.
   void reserve_rows();
   /// Does the part of it that needs memory: afterwards reserve_rows() needs none. Changes no row, and may be called any
   /// number of times. Returns the most rows that there can be after the next batch. Errors: Error(device).
@@ -106,8 +110,21 @@ class RowStore {
   /// Rows 1 to `rows` of which some numbers lie in host memory, and the bytes of these numbers there.
   struct HostRows {
     int64_t rows = 0, bytes = 0;
+    int64_t moved = 0;  ///< rows that came from the host to the device because they were used
+    /// Occurrences of keys in training batches since rows are in host memory, and those whose rows were on the device.
+    int64_t reads = 0, reads_on_device = 0;
+    HostRows operator+(const HostRows& other) const {
+      return {rows + other.rows, bytes + other.bytes, moved + other.moved, reads + other.reads,
+              reads_on_device + other.reads_on_device};
+    }
   };
   HostRows host_rows(int64_t rows) const;
+  /// With direct keys, where the rows with these numbers are: [rows + 1] on the device. Null: at their numbers.
+  const int32_t* places() const { return direct_.places; }
+  /// The reverse.
+  const int32_t* numbers() const { return direct_.numbers; }
+  /// Whether uses are counted from now on, which recorded work does not do yet. Resets the flag.
+  bool consume_rerecord_flag() { return std::exchange(rerecord_, false); }
   /// Every row number is below 2^row_bits(), now and later.
   int row_bits() const;
 
@@ -121,6 +138,7 @@ class RowStore {
     std::string name, type;  // in checkpoints
     int64_t elements_per_row;
     bool numbers;                                                     // may lie in host memory
+    bool saved = true;                                                // in checkpoints
     bool fixed() const { return name == "keys" || name == "slots"; }  // as long as the row has its number
     std::vector<int64_t> shape(int64_t rows) const { return {rows, elements_per_row}; }
     std::byte* row(int64_t number) const { return memory.data() + number * bytes_per_row; }
@@ -155,10 +173,23 @@ class RowStore {
   void grow_rows(int64_t rows);
   /// The most rows, of `rows`, whose numbers can be on the device beyond those that are.
   int64_t rows_on_device(int64_t rows) const;
+  /// The bytes of a column on the device where that many rows can be there: rows_on_device() counted whole granules.
+  static size_t device_part(const Column&, int64_t on_device);
   /// Errors: Error(device) when the host may not hold the numbers of the rows beyond these, naming the least.
   void check_host_room(int64_t rows, int64_t on_device) const;
+  /// Memory for the uses of rows, and for what is needed to swap them.
+  void allocate_uses(int64_t rows);
+  /// Puts the rows of direct keys where their numbers say.
+  void number_by_key();
+  /// Once some rows have memory of the host.
+  void count_uses_from_now_on();
+  void swap_by_use();
+  /// Swaps rows one[i] and other[i], and notes where they are.
+  void swap_rows(Context&, const int32_t* one, const int32_t* other, int64_t count);
   /// Saves and loads rows 1 to `rows` of a column.
-  static void save_column(StateWriter&, const Column&, int64_t rows);
+  void save_column(StateWriter&, const Column&, int64_t rows);
+  /// The bytes from `first` on of a column in the order of row numbers, from row 1, whatever the places of rows.
+  void read_by_number(StreamRef, const Column&, int64_t first, std::span<std::byte> to);
   void load_column(const StateReader&, Column&, int64_t rows);
   /// Grows the index and reinserts every row.
   void grow_index(int64_t keys);
@@ -175,7 +206,9 @@ class RowStore {
   Runtime& runtime_;
   std::string label_;  // "table 'wide' on rank 0"
   DirectKeys keys_;
-  int64_t batch_keys_, batches_ahead_, row_limit_;
+  int64_t batch_keys_, batches_ahead_;
+  bool rows_move_;
+  int64_t row_limit_;
   int64_t row_capacity_limit_;  // with row_limit_: the most rows that exist at any moment
   RowPolicy policy_;
   std::string limit_setting_;
@@ -189,8 +222,17 @@ class RowStore {
   std::optional<Buffer> staging_;        // of rows that are copied to the host
   struct Base {                          // the last whole checkpoint
     int64_t iteration, rows;             // rows: that it has
+    bool keys_moved = false;             // some of them have other keys now
   };
   std::optional<Base> base_;  // none: see forget_base()
+  struct Uses {
+    uint8_t* of_row = nullptr;
+    int32_t* numbers = nullptr;  // of direct keys, with `places`
+    Buffer reads, pairs, scratch, places;
+    int64_t most_swaps = 0, batches = 0, calls = 0, moved = 0;  // batches: since the last call of swap_by_use()
+  };
+  std::optional<Uses> uses_;  // none: all rows fit, or they do not move
+  bool rerecord_ = false;
   ReservedBuffer entries_;
   Buffer state_, slot_bounds_, spans_, out_of_range_state_, steps_before_;
   HostBuffer host_word_, out_of_range_keys_;

@@ -22,7 +22,8 @@ int64_t RowStore::all_rows(const TableSpec& spec) const {
   const bool one_of_several = spec.ranks > 1;
   if (bytes <= free) return rows;
   const bool two_memories = runtime_.device().is_cuda() && budget.has_host();
-  if (two_memories && rows * (bytes_per_row - numbers) < free &&
+  const int64_t moving = rows_move_ ? kBytesOfMovingRow : 0;
+  if (two_memories && rows * (bytes_per_row - numbers + moving) < free &&
       rows * numbers <= budget.host_room() + std::min(budget.device_room(), free))
     return rows;
   throw Error(

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "device/copy.h"
 #include "embedding/row_store.h"
+#include "ops/embedding/row_swap.h"
 
 namespace hctr {
 namespace {
@@ -23,7 +24,8 @@ void RowStore::save_state(StateWriter& to) {
   to.number("first_row", index_.first_row);
   const StateWriter::Which& which = to.which();
   if (which.base && base_ && *which.base == base_->iteration) return save_changes(to, now.rows);
-  for (const Column& column : columns_) save_column(to, column, now.rows);
+  for (const Column& column : columns_)
+    if (column.saved) save_column(to, column, now.rows);
   if (which.base || !marks_) return;
   base_ = {which.iteration, now.rows};
   zero_bytes(runtime_.compute_stream(), marks_->data(), static_cast<size_t>(capacity_) + 1);
@@ -36,8 +38,9 @@ void RowStore::save_changes(StateWriter& to, int64_t rows) {
   for (int32_t& index : indices) --index;
   if (!indices.empty()) to.list(kChangedRows, indices);
   for (const Column& column : columns_) {
+    if (!column.saved) continue;
     StateWriter::Changes changes{.base_rows = base_->rows, .list = {}};
-    if (!column.fixed() && !changed.empty()) {
+    if ((!column.fixed() || base_->keys_moved) && !changed.empty()) {
       changes.list = kChangedRows;
       changes.count = static_cast<int64_t>(changed.size());
       changes.copy = [&](int64_t first, int64_t count, std::byte* host) {
@@ -62,6 +65,12 @@ std::vector<int32_t> RowStore::changed_rows() {
     for (size_t i = 0; i < marks.size(); ++i)
       if (marks[i] != 0) rows.push_back(static_cast<int32_t>(first + static_cast<int64_t>(i)));
   }
+  if (!numbers() || rows.empty()) return rows;
+  std::vector<int32_t> at_places(static_cast<size_t>(base_->rows) + 1);
+  copy_bytes(runtime_.compute_stream(), at_places.data(), numbers(), at_places.size() * sizeof(int32_t));
+  runtime_.compute_stream().synchronize();
+  for (int32_t& row : rows) row = at_places[static_cast<size_t>(row)];
+  std::sort(rows.begin(), rows.end());
   return rows;
 }
 
@@ -76,6 +85,7 @@ void RowStore::copy_out(const Column& column, std::span<const int32_t> rows, std
   for (size_t first = 0; first < rows.size(); first += block) {
     const std::span<const int32_t> some = rows.subspan(first, std::min(block, rows.size() - first));
     copy_bytes(stream, numbers, some.data(), some.size_bytes());
+    if (places()) ops::find_places(ctx, places(), static_cast<int64_t>(some.size()), numbers);
     ops::copy_rows(ctx, numbers, static_cast<int64_t>(some.size()), column.memory.data(), column.bytes_per_row,
                    staging_->data());
     copy_bytes(stream, to + first * bytes, staging_->data(), some.size() * bytes);
@@ -86,8 +96,28 @@ void RowStore::copy_out(const Column& column, std::span<const int32_t> rows, std
 void RowStore::save_column(StateWriter& to, const Column& column, int64_t rows) {
   to.array(column.name, column.type, column.shape(rows),
            [&](StreamRef stream, int64_t first, std::span<std::byte> piece) {
+             if (places()) return read_by_number(stream, column, first, piece);
              column.memory.read(stream, static_cast<size_t>(column.bytes_per_row + first), piece.data(), piece.size());
            });
+}
+
+void RowStore::read_by_number(StreamRef stream, const Column& column, int64_t first, std::span<std::byte> to) {
+  constexpr int64_t kBlockBytes = int64_t{4} << 20;
+  const int64_t bytes = column.bytes_per_row, end = first + static_cast<int64_t>(to.size());
+  const int64_t first_row = 1 + first / bytes, rows = 1 + (end - 1) / bytes - first_row + 1;
+  const int64_t block = std::clamp<int64_t>(kBlockBytes / bytes, 1, rows);
+  const Buffer gathered(runtime_.device(), static_cast<size_t>(block * bytes));
+  std::vector<std::byte> on_host(gathered.bytes());
+  Context ctx(runtime_, stream);
+  for (int64_t row = first_row; row < first_row + rows; row += block) {
+    const int64_t count = std::min(block, first_row + rows - row);
+    ops::copy_rows(ctx, places() + row, count, column.memory.data(), bytes, gathered.data());
+    copy_bytes(stream, on_host.data(), gathered.data(), static_cast<size_t>(count * bytes));
+    stream.synchronize();
+    const int64_t begins = (row - 1) * bytes, from = std::max(begins, first),
+                  until = std::min(begins + count * bytes, end);
+    std::copy(on_host.begin() + (from - begins), on_host.begin() + (until - begins), to.begin() + (from - first));
+  }
 }
 
 void RowStore::load_column(const StateReader& from, Column& column, int64_t rows) {
@@ -115,7 +145,9 @@ void RowStore::load_state(const StateReader& from) {
                });
     now = state();
   }
-  for (Column& column : columns_) load_column(from, column, rows);
+  number_by_key();
+  for (Column& column : columns_)
+    if (column.saved) load_column(from, column, rows);
   now.rows = now.ready = now.finished = static_cast<uint32_t>(rows);
   const StreamRef stream = runtime_.compute_stream();
   copy_bytes(stream, state_.data(), &now, sizeof now);
@@ -158,6 +190,7 @@ void RowStore::load_shared_row(const StateReader& from) {
   forget_base();
   wait_for_all();
   for (Column& column : columns_) {
+    if (!column.saved) continue;
     std::vector<std::byte> row(static_cast<size_t>(column.bytes_per_row));
     from.read(from.at(column.name), 0, row);
     column.memory.write(runtime_.compute_stream(), row.size(), row.data(), row.size());  // row 1

@@ -110,6 +110,8 @@ class EmbeddingTable {
   int64_t rows();
   /// Rows of finished steps that are in host memory, at least in part, and their bytes there. Waits for queued steps.
   RowStore::HostRows host_rows();
+  /// Whether reserve_rows() has changed what prepare() does, so that it must be recorded again. Resets the flag.
+  bool consume_rerecord_flag() { return store_.consume_rerecord_flag(); }
   /// Counts of evicted, expired and refused rows and keys, by the names of summary.json; empty without a policy. Waits
   /// for queued steps.
   std::map<std::string, int64_t> counts();

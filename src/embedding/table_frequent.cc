@@ -34,12 +34,14 @@ std::vector<EmbeddingTable::FrequentRow> EmbeddingTable::most_frequent(int64_t m
     const auto occurrences = part(store_.access_stats().occurrences, first, count);
     const auto keys = part(index.row_keys, first, count);
     const auto slots = part(index.row_slots, first, count);
+    const auto numbers = part(store_.numbers(), first, count);
     for (int64_t i = 0; i < count; ++i) {
       const auto at = static_cast<size_t>(i);
       if (occurrences[at] == 0) continue;
+      const int64_t row = numbers.empty() ? first + i : numbers[at];
       const ops::RowOwner owner = spec_.direct.empty() ? ops::RowOwner{keys[at], slots.empty() ? 0 : slots[at]}
-                                                       : spec_.direct.index().owner(first + i);
-      best.push_back({occurrences[at], owner.slot, owner.key, first + i});
+                                                       : spec_.direct.index().owner(row);
+      best.push_back({occurrences[at], owner.slot, owner.key, row});
     }
     keep_best();
   }

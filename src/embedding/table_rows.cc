@@ -5,6 +5,7 @@
 
 #include "device/copy.h"
 #include "embedding/table.h"
+#include "ops/embedding/row_swap.h"
 
 namespace hctr {
 namespace {
@@ -130,6 +131,7 @@ void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,
       if (by_slot) block_slots.push_back(owner.slot);
     }
     copy_bytes(ctx.stream(), rows.data(), block_rows.data(), block_rows.size() * sizeof(int32_t));
+    if (store_.places()) ops::find_places(ctx, store_.places(), n, reinterpret_cast<int32_t*>(rows.data()));
     RowBlock out{block_keys, block_slots, vectors.gather(ctx, device_rows, n, data.vectors), {}, {}};
     for (size_t s = 0; s < states.size(); ++s) out.states[s] = states[s].gather(ctx, device_rows, n, data.states[s]);
     if (with_states && data.last_step)

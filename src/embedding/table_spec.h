@@ -52,6 +52,7 @@ struct TableSpec {
   bool fixed_keys = false;     ///< rows are assigned between steps (RowStore::assign_rows); batches do not add rows
   Replication replication;     ///< on several ranks; not used by the table itself
   RowPolicy policy;            ///< which keys get rows, and which rows are removed
+  bool rows_move = true;       ///< between the device and its host; false where row numbers are the same on every rank
   bool marks_changes = false;  ///< rows that change are marked, for checkpoints with what has changed
 
   /// Slots of a batch.
@@ -78,5 +79,8 @@ struct TableSpec {
 /// its key, marks, access statistics and entries of the index.
 int64_t number_bytes_of_row(const TableSpec&);
 int64_t bytes_of_row(const TableSpec&);
+/// What a row takes on the device besides where the rows of its table move: its use, with direct keys also its place
+/// and its number.
+inline constexpr int64_t kBytesOfMovingRow = 1 + 4 + 4;
 
 }  // namespace hctr

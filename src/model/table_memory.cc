@@ -77,6 +77,10 @@ Schema<TableMemory> table_memory_schema() {
       .opt("host", &T::host,
            "most that rows take in page-locked memory of the host, of all its ranks together, once their GPUs have no "
            "more; \"auto\": 0.8 of what is free when the run starts")
+      .opt("move_every", &T::move_every,
+           "steps after which rows of the host that are used often change places with rows of the GPU that are not; 0: "
+           "rows stay where they are",
+           between(0, 1e9))
       .refused("disk", kNoDisk)
       .refused("disk_limit", kNoDisk)
       .closed();
@@ -89,6 +93,7 @@ RowMemoryLimits row_memory_limits(const TableMemory& given, Device device, int64
   if (!device.is_cuda() && !stated) return limits;
   limits.host = given.host.of(free_memory(Device{}), kHostShare) / std::max<int64_t>(1, ranks_of_host);
   limits.host_setting = kHostWord;
+  limits.move_every = given.move_every;
   if (given.gpu.kind != kAuto)
     limits.device = given.gpu.of(free_memory(device), 1);
   else if (device.is_cuda())

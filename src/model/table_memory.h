@@ -29,6 +29,7 @@ struct TypeWord<MemorySize> {
 
 struct TableMemory {
   MemorySize gpu, host;
+  int64_t move_every = 128;
 };
 Schema<TableMemory> table_memory_schema();
 

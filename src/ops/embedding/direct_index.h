@@ -27,8 +27,11 @@ struct DirectIndex {
       nullptr;        // [slots] in the order of slots and of rows; one for all slots where rows belong to keys alone
   int64_t slots = 0;  // number of ranges
   bool by_slot = false;
+  // Where rows change places; row numbers are those of this arithmetic, places are where the rows' elements are:
+  const int32_t* places = nullptr;   // [rows + 1] by row number; null: they are the same
+  const int32_t* numbers = nullptr;  // [rows + 1] by place
 
-  /// The row of a key; 0 when it lies outside its range.
+  /// The place of the row of a key; 0 when it lies outside its range.
   HCTR_HD int32_t row(int64_t key, int32_t slot) const {
     const KeySpan range = ranges[by_slot ? slot : 0];
     if (key < range.first || range.step == KeySpan::kElsewhere) return 0;
@@ -37,11 +40,14 @@ struct DirectIndex {
       if (n % static_cast<uint64_t>(range.step) != 0) return 0;
       n /= static_cast<uint64_t>(range.step);
     }
-    return n < static_cast<uint64_t>(range.count) ? static_cast<int32_t>(range.base + static_cast<int64_t>(n) + 1) : 0;
+    if (n >= static_cast<uint64_t>(range.count)) return 0;
+    const int64_t number = range.base + static_cast<int64_t>(n) + 1;
+    return places ? places[number] : static_cast<int32_t>(number);
   }
   HCTR_HD bool elsewhere(int32_t slot) const { return ranges[by_slot ? slot : 0].step == KeySpan::kElsewhere; }
   /// The reverse, for rows that exist.
   HCTR_HD RowOwner owner(int64_t row) const {
+    if (numbers) row = numbers[row];
     int64_t low = 0, high = slots - 1;
     while (low <
            high) {  // the last range that starts at or before the row: those without rows end where the next begins

@@ -14,6 +14,9 @@ void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
   HCTR_ON_DEVICE(ctx, index_find(ctx, index, batch, rows));
 }
 void index_rebuild(Context& ctx, HashIndex index) { HCTR_ON_DEVICE(ctx, index_rebuild(ctx, index)); }
+void index_renumber(Context& ctx, HashIndex index, const int32_t* rows, int64_t count) {
+  HCTR_ON_DEVICE(ctx, index_renumber(ctx, index, rows, count));
+}
 void index_close_batch(Context& ctx, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
   HCTR_ON_DEVICE(ctx, index_close_batch(ctx, index, rows_after, host_word));
 }
@@ -94,6 +97,10 @@ void index_rebuild(Context&, HashIndex index) {
     const int32_t slot = index.row_slots ? index.row_slots[row] : 0;
     enter<PlainAccess>(index.entries, index.state->mask, index.row_keys[row], slot, row);
   }
+}
+
+void index_renumber(Context&, HashIndex index, const int32_t* rows, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) renumber<PlainAccess>(index, static_cast<uint32_t>(rows[i]));
 }
 
 void index_close_batch(Context&, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {

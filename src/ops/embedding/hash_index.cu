@@ -119,6 +119,11 @@ __global__ void index_rebuild_kernel(HashIndex index) {
   }
 }
 
+__global__ void index_renumber_kernel(HashIndex index, const int32_t* rows, int64_t count) {
+  for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count())
+    renumber<DeviceAccess>(index, static_cast<uint32_t>(rows[i]));
+}
+
 __device__ void close_batch(BlockRange, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
   IndexState& state = *index.state;
   const uint32_t rows = state.rows, batches = state.batches + 1;
@@ -159,6 +164,10 @@ void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
 
 void index_rebuild(Context& ctx, HashIndex index) {
   launch(ctx, "index_rebuild", {hctr::cuda::blocks_of_device(8), 256, 0}, index_rebuild_kernel, index);
+}
+
+void index_renumber(Context& ctx, HashIndex index, const int32_t* rows, int64_t count) {
+  launch(ctx, "index_renumber", grid_for(count), index_renumber_kernel, index, rows, count);
 }
 
 void index_close_batch(Context& ctx, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {

@@ -53,6 +53,10 @@ HCTR_OP(void index_find(Context&, HashIndex, KeyBatch, int32_t* rows))
 /// Inserts rows first_row to state.rows into a table whose entries are all empty. Nothing else may use it meanwhile.
 HCTR_OP(void index_rebuild(Context&, HashIndex))
 
+/// The entries of the keys of rows[i] get these row numbers: rows have changed places. Nothing else may use the table
+/// meanwhile.
+HCTR_OP(void index_renumber(Context&, HashIndex, const int32_t* rows, int64_t count))
+
 /// Ends the insertions of a batch: state.ready and *rows_after become the number of assigned rows, and the host is
 /// notified:
 /// *host_word = state.batches (lower 32 bits) in the upper half, state.rows in the lower half, in one store.

@@ -147,6 +147,15 @@ HCTR_HD uint32_t wait_for_row(const IndexEntry& entry) {
   return row;
 }
 
+/// Gives the entry of the key of a row this row. Other threads may do so for other rows concurrently.
+template <class Access>
+HCTR_HD void renumber(const HashIndex& index, uint32_t row) {
+  const int64_t key = index.row_keys[row];
+  const int32_t slot = index.row_slots ? index.row_slots[row] : 0;
+  const IndexSearch found = find_or_claim<Access, kFewestBytes>(index.entries, index.state->mask, key, slot);
+  publish_row<Access>(*found.entry, key, slot, row);
+}
+
 /// Inserts (key, slot) with its row into a table that lacks it. Other threads may insert other keys concurrently.
 template <class Access>
 HCTR_HD void enter(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot, uint32_t row) {

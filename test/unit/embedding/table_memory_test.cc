@@ -13,10 +13,10 @@ using MemoryRule = ops::Optimizer::Kind;
 
 class TableMemoryTest : public OnDevice {
  protected:
-  /// So many granules of rows on the device, and plenty of host memory.
+  /// So many granules of rows on the device, and plenty of host memory. Rows move after every step.
   static RowMemoryLimits limits(int64_t granules, int64_t host = int64_t{1} << 30) {
     const int64_t granule = static_cast<int64_t>(ReservedBuffer(GetParam(), 1).granularity());
-    return {.device = granules * granule, .host = host, .host_setting = "\"host\""};
+    return {.device = granules * granule, .host = host, .move_every = 1, .host_setting = "\"host\""};
   }
 };
 HCTR_ON_EACH_DEVICE(TableMemoryTest);
@@ -27,19 +27,35 @@ TableSpec large_rows() {
   return spec;
 }
 
+/// Bags in which large keys are frequent.
+Bags reversed(Bags bags, int64_t vocabulary) {
+  for (auto& slot : bags)
+    for (auto& bag : slot)
+      for (int64_t& key : bag) key = vocabulary - 1 - key;
+  return bags;
+}
+
 /// Trains both for some steps, with evaluations, and compares every output and all rows.
-void expect_equal_training(TableRig& plain, TableRig& split, int steps = 6, int64_t vocabulary = 30000) {
+void expect_equal_training(TableRig& plain, TableRig& split, int steps = 12, int64_t vocabulary = 30000) {
   const TableSpec& spec = plain.spec();
   std::mt19937_64 random(3);
   for (int t = 0; t < steps; ++t) {
     SCOPED_TRACE(cat("step ", t));
-    const Bags bags = random_bags(spec, spec.samples, 3, vocabulary, random);
+    Bags bags = random_bags(spec, spec.samples, 3, vocabulary, random);
+    if (!spec.direct.empty()) bags = reversed(std::move(bags), vocabulary);  // the first rows are on the device
     const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
     ASSERT_EQ(split.step(bags, dy), plain.step(bags, dy));
     ASSERT_EQ(split.lookup(bags), plain.lookup(bags));
   }
   EXPECT_EQ(split.table->counts(), plain.table->counts());
   EXPECT_TRUE(split.bytes() == plain.bytes());
+}
+
+void expect_moves(TableRig& rig) {
+  const RowStore::HostRows on_host = rig.table->host_rows();
+  EXPECT_GT(on_host.moved, 10);
+  EXPECT_GT(on_host.reads, on_host.reads_on_device);
+  EXPECT_GT(on_host.reads_on_device, 0);
 }
 
 void expect_host_rows(TableRig& rig) {
@@ -53,7 +69,8 @@ TEST_P(TableMemoryTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
   for (const UpdateType update : {UpdateType::local, UpdateType::global, UpdateType::lazy_global})
     for (const MemoryRule rule : {MemoryRule::sgd, MemoryRule::adagrad, MemoryRule::adam}) {
       if (update == UpdateType::lazy_global && rule != MemoryRule::adam) continue;
-      for (const int64_t granules : {0, 2}) {
+      const int64_t columns = rule == MemoryRule::sgd ? 1 : rule == MemoryRule::adagrad ? 2 : 3;
+      for (const int64_t granules : {int64_t{0}, columns}) {
         SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update), ", ", granules));
         TableSpec spec = large_rows();
         spec.optimizer.kind = rule;
@@ -61,6 +78,7 @@ TEST_P(TableMemoryTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
         TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(granules));
         expect_equal_training(plain, split);
         expect_host_rows(split);
+        if (granules > 0) expect_moves(split);
         EXPECT_EQ(plain.table->host_rows().bytes, 0);
         if (HasFailure()) return;
       }
@@ -73,9 +91,10 @@ TEST_P(TableMemoryTest, TwoByteRowsAndRowWiseStatesGiveTheSameBytes) {
     spec.storage = DType::bf16;
     spec.optimizer = {.kind = MemoryRule::adagrad, .epsilon = 1e-3f, .row_wise = row_wise};
     if (!row_wise) spec.state_storage = DType::bf16;
-    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(1));
+    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(2));
     expect_equal_training(plain, split);
     expect_host_rows(split);
+    expect_moves(split);
   }
 }
 
@@ -86,9 +105,10 @@ TEST_P(TableMemoryTest, RowsThatLeaveGiveTheSameBytes) {
     spec.row_limit = 1800;
     spec.policy.when_full = when;
     spec.policy.expire_after = when == WhenFull::evict_lru ? 4 : 0;
-    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(1));
-    expect_equal_training(plain, split, 10);
+    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(3));
+    expect_equal_training(plain, split);
     expect_host_rows(split);
+    expect_moves(split);
     int64_t gone = 0;
     for (const auto& [what, count] : split.table->counts()) gone += count;
     EXPECT_GT(gone, 0) << "rows left, or were refused";
@@ -96,11 +116,68 @@ TEST_P(TableMemoryTest, RowsThatLeaveGiveTheSameBytes) {
 }
 
 TEST_P(TableMemoryTest, DirectKeysGiveTheSameBytes) {
-  TableSpec spec = large_rows();
-  spec.direct = direct_keys({700, 700, 700}, false, {}, 0);
-  TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(1));
-  expect_equal_training(plain, split, 4, 2100);
+  for (const DType storage : {DType::f32, DType::bf16}) {  // stochastic rounding depends on the key of a row
+    TableSpec spec = large_rows();
+    spec.storage = storage;
+    spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
+    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(3));
+    expect_equal_training(plain, split, 6, 4200);
+    expect_host_rows(split);
+    expect_moves(split);
+  }
+}
+
+TEST_P(TableMemoryTest, FrequentRowsAreFoundWhereverTheyAre) {
+  for (const bool direct : {false, true}) {
+    TableSpec spec = large_rows();
+    spec.policy.finds_frequent = true;
+    if (direct) spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
+    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(3));
+    expect_equal_training(plain, split, 8, 4200);
+    expect_moves(split);
+    const auto frequent = [](TableRig& rig) {
+      std::vector<float> all;
+      const auto rows = rig.table->most_frequent(500);
+      for (const auto& row : rows) all.push_back(static_cast<float>(row.occurrences));
+      rig.table->export_rows(rows, [&](const RowBlock& block) {
+        for (const int64_t key : block.keys) all.push_back(static_cast<float>(key));
+        all.insert(all.end(), block.vectors.begin(), block.vectors.end());
+        all.insert(all.end(), block.states[1].begin(), block.states[1].end());
+      });
+      return all;
+    };
+    const std::vector<float> expected = frequent(plain);
+    EXPECT_GT(expected.size(), 500u * 1024);
+    EXPECT_TRUE(frequent(split) == expected);
+  }
+}
+
+TEST_P(TableMemoryTest, MovedRowsServeMoreReadsFromTheDevice) {
+  const auto share = [&](int64_t every) {
+    TableSpec spec = large_rows();
+    spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
+    RowMemoryLimits given = limits(3);
+    given.move_every = every;
+    TableRig rig(GetParam(), spec, 1, 2, true, DType::f32, given);
+    std::mt19937_64 random(3);
+    for (int t = 0; t < 40; ++t)
+      rig.step(reversed(random_bags(spec, spec.samples, 3, 4200, random), 4200),
+               random_floats(spec.samples * spec.columns() * spec.dim, random));
+    const RowStore::HostRows rows = rig.table->host_rows();
+    EXPECT_EQ(rows.moved > 0, every < 40);
+    return static_cast<double>(rows.reads_on_device) / static_cast<double>(rows.reads);
+  };
+  EXPECT_GT(share(1), share(1000) + 0.1);
+}
+
+TEST_P(TableMemoryTest, RowsStayWhereMovesAreSwitchedOff) {
+  RowMemoryLimits given = limits(3);
+  given.move_every = 0;
+  const TableSpec spec = large_rows();
+  TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, given);
+  expect_equal_training(plain, split, 6);
   expect_host_rows(split);
+  EXPECT_EQ(split.table->host_rows().moved, 0);
 }
 
 TEST_P(TableMemoryTest, ImportedRowsGoToEitherMemory) {

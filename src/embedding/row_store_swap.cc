@@ -1,0 +1,142 @@
+// Rows that batches use often change places with rows of the device that they seldom use.
+#include <algorithm>
+#include <numeric>
+
+#include "device/copy.h"
+#include "embedding/row_store.h"
+#include "ops/embedding/row_swap.h"
+
+namespace hctr {
+namespace {
+
+// Moving a row of the host costs about two reads of one, and row_memory.h says how many steps lie between two calls: in
+// a second this moves half a gigabyte of rows of 128 floats at a thousand steps a second, a hundredth of what the link
+// could.
+constexpr int64_t kMostSwaps = int64_t{1} << 16;
+constexpr int64_t kHalveAfter = 8;  // calls: rows that few batches use are told apart by what many batches used
+
+}  // namespace
+
+void RowStore::allocate_uses(int64_t rows) {
+  uses_.emplace();
+  const auto add = [&](std::string name, int64_t bytes) {
+    columns_.push_back({.memory = ReservedBuffer(runtime_.device(), static_cast<size_t>((reserved_rows_ + 1) * bytes)),
+                        .bytes_per_row = bytes,
+                        .name = std::move(name),
+                        .type = "",
+                        .elements_per_row = 1,
+                        .numbers = false,
+                        .saved = false});
+    columns_.back().memory.grow(columns_.back().bytes_to(rows));
+    return columns_.back().memory.data();
+  };
+  uses_->of_row = reinterpret_cast<uint8_t*>(add("uses", 1));
+  uses_->most_swaps = std::min(kMostSwaps, reserved_rows_);
+  uses_->reads = Buffer(runtime_.device(), 2 * sizeof(uint64_t));
+  uses_->pairs = Buffer(runtime_.device(), static_cast<size_t>(2 * uses_->most_swaps) * sizeof(int32_t));
+  uses_->scratch = Buffer(runtime_.device(), ops::swap_scratch_bytes(runtime_.device(), reserved_rows_));
+  if (keys_.empty()) return;
+  uses_->numbers = reinterpret_cast<int32_t*>(add("numbers", sizeof(int32_t)));
+  uses_->places = Buffer(runtime_.device(), static_cast<size_t>(rows + 1) * sizeof(int32_t));
+  number_by_key();
+}
+
+void RowStore::number_by_key() {
+  if (!uses_ || keys_.empty()) return;
+  auto* const places = reinterpret_cast<int32_t*>(uses_->places.data());
+  constexpr int64_t kBlock = int64_t{1} << 20;
+  const StreamRef stream = runtime_.compute_stream();
+  std::vector<int32_t> numbers(static_cast<size_t>(std::min(kBlock, keys_.rows() + 1)));
+  for (int64_t first = 0; first <= keys_.rows(); first += kBlock) {
+    const auto bytes = static_cast<size_t>(std::min(kBlock, keys_.rows() + 1 - first)) * sizeof(int32_t);
+    std::iota(numbers.begin(), numbers.end(), static_cast<int32_t>(first));
+    copy_bytes(stream, uses_->numbers + first, numbers.data(), bytes);
+    copy_bytes(stream, places + first, numbers.data(), bytes);
+    stream.synchronize();
+  }
+}
+
+void RowStore::count_uses_from_now_on() {
+  int64_t first_on_host = reserved_rows_ + 1;
+  for (const Column& column : columns_)
+    if (column.numbers && column.memory.bytes() > column.memory.device_bytes())
+      first_on_host =
+          std::min(first_on_host, static_cast<int64_t>(column.memory.device_bytes()) / column.bytes_per_row);
+  access_stats_.uses = uses_->of_row;
+  access_stats_.reads = reinterpret_cast<uint64_t*>(uses_->reads.data());
+  access_stats_.first_on_host = first_on_host;
+  if (!keys_.empty()) {
+    direct_.places = reinterpret_cast<const int32_t*>(uses_->places.data());
+    direct_.numbers = uses_->numbers;
+    data_.identity.direct = direct_;
+  }
+  rerecord_ = true;
+}
+
+void RowStore::swap_by_use() {
+  const int64_t every = runtime_.row_memory().limits().move_every;
+  if (!access_stats_.uses || every == 0 || ++uses_->batches < every) return;
+  uses_->batches = 0;
+  const ops::IndexState now = state();  // waits
+  const int64_t rows = now.rows, first_on_host = access_stats_.first_on_host;
+  // A batch that waits for its step has the numbers of its rows already.
+  if (rows < first_on_host || now.rows != now.finished) return;
+  Context ctx(runtime_, runtime_.compute_stream());
+  const uint8_t* const uses = uses_->of_row;
+  std::byte* const scratch = uses_->scratch.data();
+  const int64_t first_row = index_.first_row, last_on_device = first_on_host - 1;
+  ops::UseCounts on_device, on_host;
+  ops::count_uses(ctx, uses, first_row, last_on_device, scratch, on_device);
+  ops::count_uses(ctx, uses, first_on_host, rows, scratch, on_host);
+  const ops::SwapPlan plan = ops::plan_swaps(on_device, on_host, uses_->most_swaps);
+  if (plan.count > 0) {
+    auto* const hot = reinterpret_cast<int32_t*>(uses_->pairs.data());
+    int32_t* const cold = hot + uses_->most_swaps;
+    ops::select_rows(ctx, uses, first_on_host, rows, plan.hot_limit + 1, 255, plan.hot_beyond, scratch, hot);
+    ops::select_rows(ctx, uses, first_on_host, rows, plan.hot_limit, plan.hot_limit, plan.count - plan.hot_beyond,
+                     scratch, hot + plan.hot_beyond);
+    ops::select_rows(ctx, uses, first_row, last_on_device, 0, plan.cold_limit - 1, plan.cold_beyond, scratch, cold);
+    ops::select_rows(ctx, uses, first_row, last_on_device, plan.cold_limit, plan.cold_limit,
+                     plan.count - plan.cold_beyond, scratch, cold + plan.cold_beyond);
+    swap_rows(ctx, hot, cold, plan.count);
+    uses_->moved += plan.count;
+  }
+  if (++uses_->calls % kHalveAfter == 0) ops::halve_uses(ctx, rows, uses_->of_row);
+  ctx.stream().synchronize();
+}
+
+void RowStore::swap_rows(Context& ctx, const int32_t* one, const int32_t* other, int64_t count) {
+  for (const Column& column : columns_)
+    ops::swap_rows(ctx, one, other, count, column.memory.data(), column.bytes_per_row);
+  if (!keys_.empty() && marks_) ops::swap_rows(ctx, one, other, count, marks_->data(), 1);
+  if (base_) base_->keys_moved = keys_.empty();
+  for (const int32_t* rows : {one, other}) {
+    if (!keys_.empty()) {
+      ops::note_places(ctx, rows, count, uses_->numbers, reinterpret_cast<int32_t*>(uses_->places.data()));
+      continue;
+    }
+    ops::index_renumber(ctx, index_, rows, count);
+    if (marks_) ops::mark_rows(ctx, rows, count, reinterpret_cast<uint8_t*>(marks_->data()));
+  }
+}
+
+RowStore::HostRows RowStore::host_rows(int64_t rows) const {
+  HostRows on_host;
+  for (const Column& column : columns_) {
+    const auto device = static_cast<int64_t>(column.memory.device_bytes());
+    if (static_cast<int64_t>(column.bytes_to(rows)) <= device || column.memory.bytes() == column.memory.device_bytes())
+      continue;
+    on_host.bytes += static_cast<int64_t>(column.bytes_to(rows)) - device;
+    on_host.rows = std::max(on_host.rows, std::min(rows, rows - device / column.bytes_per_row + 1));
+  }
+  if (!access_stats_.uses) return on_host;
+  int64_t reads[2] = {};
+  copy_bytes(runtime_.compute_stream(), reads, uses_->reads.data(), sizeof reads);
+  runtime_.compute_stream().synchronize();
+  on_host.moved = uses_->moved;
+  on_host.reads = reads[0];
+  on_host.reads_on_device = reads[1];
+  return on_host;
+}
+
+}  // namespace hctr

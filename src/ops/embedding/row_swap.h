@@ -1,0 +1,55 @@
+// Rows change places by how often batches use them: rows of the host that are used much with rows of the device that
+// are used little.
+//
+// Only between steps, when nothing else uses the table. Rows are chosen by counts and row numbers alone, so that equal
+// batches give equal swaps.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "device/op.h"
+
+namespace hctr::ops {
+
+/// How many rows have each count of uses.
+using UseCounts = std::array<int64_t, 256>;
+
+/// The count-th most used rows of the host change places with the count-th least used of the device: those whose uses
+/// pass a limit, and in the order of row numbers as many at the limit as are missing.
+struct SwapPlan {
+  int64_t count = 0;
+  int hot_limit = 0, cold_limit = 0;        ///< all rows above, or below, change places
+  int64_t hot_beyond = 0, cold_beyond = 0;  ///< how many rows these are
+};
+
+/// As many swaps as gain something, and no more than `most`: a row of the host has twice the uses of the row of the
+/// device and two more. So rows with like uses do not swap to and fro, and a swap, which moves two rows, is made up for
+/// by the uses of a like period.
+SwapPlan plan_swaps(const UseCounts& on_device, const UseCounts& on_host, int64_t most);
+
+/// Bytes of scratch for tables of up to `rows` rows.
+size_t swap_scratch_bytes(Device, int64_t rows);
+namespace cuda {
+size_t swap_scratch_bytes(int64_t rows);
+}
+
+/// counts[u] = how many of rows first to last have u uses. Waits for the stream.
+HCTR_OP(void count_uses(Context&, const uint8_t* uses, int64_t first, int64_t last, std::byte* scratch,
+                        UseCounts& counts))
+/// out = those of rows first to last whose uses are in [low, high], ascending, the first `most` of them. There must be
+/// that many.
+HCTR_OP(void select_rows(Context&, const uint8_t* uses, int64_t first, int64_t last, int low, int high, int64_t most,
+                         std::byte* scratch, int32_t* out))
+/// Swaps rows one[i] and other[i] of an array with `bytes` bytes per row. All rows are distinct.
+HCTR_OP(void swap_rows(Context&, const int32_t* one, const int32_t* other, int64_t count, void* column, int64_t bytes))
+/// places[numbers[rows[i]]] = rows[i]: where the rows of a direct index are now.
+HCTR_OP(void note_places(Context&, const int32_t* rows, int64_t count, const int32_t* numbers, int32_t* places))
+/// rows[i] = places[rows[i]].
+HCTR_OP(void find_places(Context&, const int32_t* places, int64_t count, int32_t* rows))
+/// marks[rows[i]] = 1.
+HCTR_OP(void mark_rows(Context&, const int32_t* rows, int64_t count, uint8_t* marks))
+/// Halves the uses of rows 1 to `rows`.
+HCTR_OP(void halve_uses(Context&, int64_t rows, uint8_t* uses))
+
+}  // namespace hctr::ops
