@@ -15,6 +15,7 @@ struct RowMemoryLimits {
   int64_t reserve = 0;            ///< without `device`: stays free on the device
   int64_t host = 0;               ///< most in memory of the host
   int64_t move_every = 128;       ///< steps after which rows change places by how often they are used; 0: never
+  bool swap_always = false;       ///< for tests: rows change places whether they are used or not
   std::string host_setting;       ///< the setting that gives it, for messages; empty: none, rows stay on the device
 };
 

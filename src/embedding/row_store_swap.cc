@@ -88,7 +88,8 @@ void RowStore::swap_by_use() {
   ops::UseCounts on_device, on_host;
   ops::count_uses(ctx, uses, first_row, last_on_device, scratch, on_device);
   ops::count_uses(ctx, uses, first_on_host, rows, scratch, on_host);
-  const ops::SwapPlan plan = ops::plan_swaps(on_device, on_host, uses_->most_swaps);
+  const ops::SwapPlan plan =
+      ops::plan_swaps(on_device, on_host, uses_->most_swaps, runtime_.row_memory().limits().swap_always);
   if (plan.count > 0) {
     auto* const hot = reinterpret_cast<int32_t*>(uses_->pairs.data());
     int32_t* const cold = hot + uses_->most_swaps;

@@ -266,6 +266,10 @@ std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() cons
     if (on_host.bytes == 0) continue;
     counts[table->spec().name]["rows_in_host_memory"] = on_host.rows;
     counts[table->spec().name]["bytes_in_host_memory"] = on_host.bytes;
+    if (on_host.reads == 0) continue;
+    counts[table->spec().name]["rows_moved_to_gpu"] = on_host.moved;
+    counts[table->spec().name]["reads"] = on_host.reads;
+    counts[table->spec().name]["reads_from_gpu"] = on_host.reads_on_device;
   }
   return counts;
 }

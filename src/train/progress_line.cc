@@ -32,11 +32,13 @@ std::string progress_line(const DisplayFigures& at) {
       cat(" loss ", formatted(std::abs(at.mean_loss) < 1e4 ? "%.6f" : "%.6g", at.mean_loss), " lr ",
           formatted("%.4g", at.learning_rate), " | ", with_unit_prefix(at.samples_per_second), " samples/s, wait ",
           formatted("%.0f", 100 * std::clamp(at.reader_wait, 0.0, 1.0)), " %");
+  const std::string share =
+      at.reads_from_gpu ? formatted(", rows %.1f %% from GPU", 100 * std::clamp(*at.reads_from_gpu, 0.0, 1.0)) : "";
   const std::string left = cat(", ", readable_time(std::max(at.seconds_left, 0.0)), " left");
-  const std::string whole = iteration + epoch + numbers + memory_text(at) + left;
-  if (whole.size() <= kProgressColumns) return whole;
-  const std::string without_memory = iteration + epoch + numbers + left;
-  return without_memory.size() <= kProgressColumns ? without_memory : iteration + numbers + left;
+  for (const std::string& line : {iteration + epoch + numbers + share + memory_text(at) + left,
+                                  iteration + epoch + numbers + share + left, iteration + numbers + share + left})
+    if (line.size() <= kProgressColumns) return line;
+  return iteration + numbers + left;
 }
 
 }  // namespace hctr

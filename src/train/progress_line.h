@@ -17,6 +17,8 @@ struct DisplayFigures {
   double reader_wait = 0;              ///< share of that time in which steps waited for data
   std::optional<int64_t> gpu_memory;   ///< bytes in use on the GPU
   std::optional<int64_t> host_memory;  ///< bytes that the process has in memory
+  /// Of the reads of rows since the last display, the share whose rows were on the GPU; none: all rows are there.
+  std::optional<double> reads_from_gpu{};
   double seconds_left = 0;
 };
 
@@ -24,8 +26,8 @@ struct DisplayFigures {
 inline constexpr size_t kProgressColumns = 120;
 
 /// "Iter: 200 epoch 1.25 loss 0.456789 lr 0.001 | 12.3 M samples/s, wait 2 %, mem 12.3+2.1 GB, 3 min 05 s left". Memory
-/// is that of the GPU and, behind the +, of the process. Where it would exceed kProgressColumns, memory and then the
-/// epoch are left out.
+/// is that of the GPU and, behind the +, of the process. With rows in host memory, ", rows 93.1 % from GPU" follows the
+/// wait. Where the line would exceed kProgressColumns, memory, the epoch and at last the rows are left out.
 std::string progress_line(const DisplayFigures&);
 
 }  // namespace hctr

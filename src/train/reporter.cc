@@ -11,6 +11,15 @@
 #include "base/wall_time.h"
 
 namespace hctr {
+namespace {
+
+/// Whether a count of a table says where its rows are, and how they are used.
+bool of_memory(const std::string& count) {
+  return count.find("_in_host_memory") != count.npos || count == "rows_moved_to_gpu" || count.starts_with("reads");
+}
+
+}  // namespace
+
 Reporter::Reporter(const Log& log, RunFolder& folder, const ReporterOptions& options, int64_t total_samples,
                    int64_t iteration)
     : log_(log),
@@ -79,6 +88,7 @@ void Reporter::trained(const TrainedFigures& at) {
                          .reader_wait = wait,
                          .gpu_memory = at.gpu_memory,
                          .host_memory = at.host_memory,
+                         .reads_from_gpu = at.reads_from_gpu,
                          .seconds_left = left}));
   Json line(Json::Object{{"kind", "train"}, {"iteration", at.iteration}});
   if (at.epoch) line.set("epoch", *at.epoch);
@@ -91,6 +101,7 @@ void Reporter::trained(const TrainedFigures& at) {
   line.set("reader_wait", wait);
   if (at.gpu_memory) line.set("gpu_memory", *at.gpu_memory);
   if (at.host_memory) line.set("host_memory", *at.host_memory);
+  if (at.reads_from_gpu) line.set("reads_from_gpu", *at.reads_from_gpu);
   line.set("seconds_left", left);
   add_line(std::move(line));
   shown_ = now;
@@ -128,11 +139,12 @@ void Reporter::tables(int64_t iteration, const TableCounts& counts, bool shown) 
     std::string text;
     for (const auto& [what, count] : now) {
       line.set(what, count);
+      if (of_memory(what)) continue;  // which the progress line and a line of its own show
       std::string words = cat(count, " ", what);
       std::replace(words.begin(), words.end(), '_', ' ');
       text = what == "rows" ? cat(words, text) : cat(text, ", ", words);
     }
-    if (shown) display(cat("Table '", name, "': ", text));
+    if (shown && !text.empty()) display(cat("Table '", name, "': ", text));
     add_line(std::move(line));
   }
 }

@@ -33,6 +33,7 @@ struct TrainedFigures {
   std::optional<double> epoch{};                       ///< none: the size of the set is not known
   double reader_seconds = 0;                           ///< that steps have waited for data since this process began
   std::optional<int64_t> gpu_memory{}, host_memory{};  ///< bytes
+  std::optional<double> reads_from_gpu{};              ///< see DisplayFigures
 };
 
 class Reporter {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "base/progress.h"
 #include "train/best_metrics.h"
@@ -193,6 +194,7 @@ void Run::after_step(double rate) {
 
 void Run::display(double rate) {
   const double loss = last_loss();
+  const auto counts = model_.table_counts();
   if (!folder_.path().empty()) {
     const Device device = runtime_.device();
     TrainedFigures figures{.iteration = now_.iterations,
@@ -205,14 +207,26 @@ void Run::display(double rate) {
     if (const int64_t in_set = trainer_->samples_in_set(); in_set > 0 && !trainer_->samples_estimated())
       figures.epoch = static_cast<double>(now_.samples) / static_cast<double>(in_set);
     if (device.is_cuda()) figures.gpu_memory = used_memory(device);
+    figures.reads_from_gpu = share_of_reads(counts);
     report_->trained(figures);
   }
   trainer_->start_loss_sum();
   check_finite(loss);
   report_skipped();
-  const auto counts = model_.table_counts();
   report_host_rows(counts);
   report_->tables(now_.iterations, counts);
+}
+
+std::optional<double> Run::share_of_reads(const std::map<std::string, std::map<std::string, int64_t>>& counts) {
+  Reads now;
+  for (const auto& [name, of_table] : counts)
+    if (const auto found = of_table.find("reads"); found != of_table.end()) {
+      now.all += found->second;
+      now.from_gpu += of_table.at("reads_from_gpu");
+    }
+  const Reads before = std::exchange(reads_, now);
+  if (now.all == before.all) return std::nullopt;
+  return static_cast<double>(now.from_gpu - before.from_gpu) / static_cast<double>(now.all - before.all);
 }
 
 void Run::report_host_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts) {

@@ -55,6 +55,9 @@ class Run {
   /// Reports trained rows that the classic model files cannot hold.
   void report_unsaved();
   /// Says how many rows are in host memory, and once that it has begun.
+  /// Of the reads of rows since the last display, in tables with rows in host memory: how many were on the GPU. None:
+  /// there were none, or all rows are on the GPU.
+  std::optional<double> share_of_reads(const std::map<std::string, std::map<std::string, int64_t>>& counts);
   void report_host_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts);
   /// Reports the steps skipped for fp16 overflow since the last display.
   void report_skipped();
@@ -125,7 +128,10 @@ class Run {
   RunProgress now_;
   bool stopping_ = false, trained_ = false;  // trained_: since this process began
   bool diverged_ = false;
-  int64_t host_row_bytes_ = 0;                     // as reported last
+  int64_t host_row_bytes_ = 0;  // as reported last
+  struct Reads {
+    int64_t all = 0, from_gpu = 0;
+  } reads_;                                        // at the last display
   int64_t most_not_finite_ = 0;                    // steps in a row whose loss may be NaN or infinite
   std::optional<int64_t> metrics_bytes_;           // at the end, before the last line
   std::optional<ReaderPosition> left_evaluation_;  // where an evaluation began that a stop has cut short

@@ -4,15 +4,16 @@
 
 namespace hctr::ops {
 
-SwapPlan plan_swaps(const UseCounts& on_device, const UseCounts& on_host, int64_t most) {
+SwapPlan plan_swaps(const UseCounts& on_device, const UseCounts& on_host, int64_t most, bool always) {
   SwapPlan plan;
   int hot = 255, cold = 0;
+  plan.hot_limit = plan.cold_limit = -1;
   int64_t hot_left = on_host[255], cold_left = on_device[0];  // at these uses
   while (plan.count < most) {
     while (hot_left == 0 && hot > 0) hot_left = on_host[static_cast<size_t>(--hot)];
     while (cold_left == 0 && cold < 255) cold_left = on_device[static_cast<size_t>(++cold)];
     const int64_t more = std::min({hot_left, cold_left, most - plan.count});
-    if (more == 0 || hot < 2 * cold + 2) break;
+    if (more == 0 || (!always && hot < 2 * cold + 2)) break;
     if (plan.hot_limit != hot) plan.hot_beyond = plan.count;
     if (plan.cold_limit != cold) plan.cold_beyond = plan.count;
     plan.hot_limit = hot;

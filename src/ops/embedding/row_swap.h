@@ -25,8 +25,8 @@ struct SwapPlan {
 
 /// As many swaps as gain something, and no more than `most`: a row of the host has twice the uses of the row of the
 /// device and two more. So rows with like uses do not swap to and fro, and a swap, which moves two rows, is made up for
-/// by the uses of a like period.
-SwapPlan plan_swaps(const UseCounts& on_device, const UseCounts& on_host, int64_t most);
+/// by the uses of a like period. `always`: whether they gain something or not.
+SwapPlan plan_swaps(const UseCounts& on_device, const UseCounts& on_host, int64_t most, bool always = false);
 
 /// Bytes of scratch for tables of up to `rows` rows.
 size_t swap_scratch_bytes(Device, int64_t rows);

@@ -25,6 +25,11 @@ TEST(ProgressLine, SaysWhatIsKnown) {
   at.gpu_memory.reset();
   EXPECT_EQ(progress_line(at),
             "Iter: 200 loss 0.456789 lr 0.001 | 12.3 M samples/s, wait 2 %, mem 2.10 GB, 3 min 05 s left");
+  at.reads_from_gpu = 0.9314;
+  EXPECT_EQ(
+      progress_line(at),
+      "Iter: 200 loss 0.456789 lr 0.001 | 12.3 M samples/s, wait 2 %, rows 93.1 % from GPU, mem 2.10 GB, 3 min 05 s "
+      "left");
 }
 
 TEST(ProgressLine, FitsATerminalWhateverTheNumbers) {
@@ -39,6 +44,7 @@ TEST(ProgressLine, FitsATerminalWhateverTheNumbers) {
                                               .reader_wait = 1,
                                               .gpu_memory = count,
                                               .host_memory = count,
+                                              .reads_from_gpu = 1,
                                               .seconds_left = std::abs(number) < 1e9 ? number : 1e9});
       EXPECT_LE(line.size(), kProgressColumns) << line;
       EXPECT_TRUE(line.starts_with("Iter: ") && line.ends_with(" left")) << line;
