@@ -22,7 +22,7 @@ int64_t RowStore::all_rows(const TableSpec& spec) const {
   const bool one_of_several = spec.ranks > 1;
   if (bytes <= free) return rows;
   const bool two_memories = runtime_.device().is_cuda() && budget.has_host();
-  const int64_t moving = rows_move_ ? kBytesOfMovingRow : 0;
+  const int64_t moving = rows_move_ ? bytes_of_moving_row(true) : 0;
   if (two_memories && rows * (bytes_per_row - numbers + moving) < free &&
       rows * numbers <= budget.host_room() + std::min(budget.device_room(), free))
     return rows;

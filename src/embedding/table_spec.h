@@ -79,8 +79,8 @@ struct TableSpec {
 /// its key, marks, access statistics and entries of the index.
 int64_t number_bytes_of_row(const TableSpec&);
 int64_t bytes_of_row(const TableSpec&);
-/// What a row takes on the device besides where the rows of its table move: its use, with direct keys also its place
-/// and its number.
-inline constexpr int64_t kBytesOfMovingRow = 1 + 4 + 4;
+/// What a row takes on the device besides, once some rows of its table are in host memory and rows move: its use, with
+/// direct keys also its place and its number.
+constexpr int64_t bytes_of_moving_row(bool direct) { return direct ? 1 + 4 + 4 : 1; }
 
 }  // namespace hctr

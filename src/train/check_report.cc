@@ -31,13 +31,17 @@ std::pair<size_t, size_t> least_and_most(const MemoryBill& bill) {
 
 /// What of the rows has to be in host memory, if that is enough.
 std::string host_rows_text(const CheckReport& report, double too_much) {
+  const size_t fullest = least_and_most(report.memory).second;
+  const int64_t of_moving = report.memory.of_moving_rows[fullest];
+  too_much += static_cast<double>(of_moving);
   int64_t rows = 0;
-  for (const auto& [name, bytes] : report.memory.gpus[least_and_most(report.memory).second])
+  for (const auto& [name, bytes] : report.memory.gpus[fullest])
     if (name.starts_with("rows of table ")) rows += bytes;
   const auto& most = report.memory.most_host_rows;
   if (too_much > static_cast<double>(rows) || (most && too_much > static_cast<double>(*most))) return "";
   return cat("\n  As it is, about ", gib(too_much), " GiB of its rows will be in memory of the host",
-             most ? "" : ", if that has them free", ", and steps that use them take longer.");
+             most ? "" : ", if that has them free", ", and steps that use them take longer; ", gib(of_moving),
+             " GiB of its own count how rows are used and say where they are.");
 }
 
 std::string memory_text(const CheckReport& report) {

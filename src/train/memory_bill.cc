@@ -149,6 +149,7 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
                                {"activations in training", in_training},
                                {"activations in evaluation", in_evaluation}};
     TableBuffers buffers;
+    int64_t of_moving_rows = 0;
     for (size_t e = 0; e < config.embeddings.size(); ++e) {
       const EmbeddingSection& section = config.embeddings[e].section;
       const auto input =
@@ -158,6 +159,8 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
       const int64_t rows =
           rows_on(section, placements[e], rank, ranks, distinct.empty() ? std::vector<int64_t>() : distinct.at(input));
       parts.emplace_back("rows of table " + section.top(), rows * problem.tables[e].row_bytes);
+      const bool is_direct = !section.table_spec({.optimizer = config.optimizer}).direct.empty();
+      if (config.solver.table_memory.move_every > 0) of_moving_rows += rows * bytes_of_moving_row(is_direct);
       if (rows == 0 && rank == 0 && section.stated_by().empty() && distinct.empty())
         bill.bytes_of_unknown_rows.emplace_back(section.top(), problem.tables[e].row_bytes);
       const TableBuffers more =
@@ -170,6 +173,7 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
     parts.emplace_back("batches", staging + eval_staging);
     parts.emplace_back("CUDA and its libraries, about", kLibraries);
     bill.gpus.push_back(std::move(parts));
+    bill.of_moving_rows.push_back(of_moving_rows);
   }
   const int64_t workers = reader_options(config, config.solver.batchsize).workers;
   bill.host = {{"page-locked batches", ranks * (staging + eval_staging)},

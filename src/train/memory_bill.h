@@ -17,6 +17,8 @@ struct MemoryBill {
   std::vector<Parts> gpus;                                     ///< of each rank; the same names in one order
   /// Bytes of rows that the config lets a rank have in host memory; none: a share of what is free.
   std::optional<int64_t> most_host_rows{};
+  /// Bytes that each GPU takes more once some of its rows are in host memory, to count their uses and to find them.
+  std::vector<int64_t> of_moving_rows;
   Parts host;  ///< of the process, if it has all ranks
   /// Tables whose rows are known neither from the config nor from data, and the bytes that each row will take.
   std::vector<std::pair<std::string, int64_t>> bytes_of_unknown_rows;

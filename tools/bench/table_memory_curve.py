@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Measures DLRM's steps against the share of its rows that are on the GPU; the others are in host memory.
+"""Measures DLRM's training against the share of its rows that fit on the GPU; the others are in host memory.
 
-    tools/bench/table_memory_curve.py FOLDER [--gib 8] [--batch 16384] [--shares 100,50,20,10,5] [--bin build/cuda/bin]
+    tools/bench/table_memory_curve.py FOLDER [--gib 8] [--batches 16384,65536] [--alphas 1.05,1.2]
+                                             [--shares 100,50,20,10,5] [--move-every 128] [--bin build/cuda/bin]
 
-Writes the config and data into FOLDER. All rows exist from the start (direct keys), 128 floats each, SGD; keys follow a
-power law with the exponent 1.05. Rows lie in the order of slots, those of the first slots on the GPU.
+Writes configs, data and run folders into FOLDER. All rows exist from the start (direct keys), 128 floats each, SGD, fp16; keys
+follow a power law. Rows change places by their use while it trains: the figures are means of the last third of the steps.
 """
 import argparse
 import json
@@ -19,38 +20,63 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--gib", type=float, default=8, help="of all rows")
-    parser.add_argument("--batch", type=int, default=16384)
-    parser.add_argument("--alpha", default="1.05", help="exponent of the power law of keys")
-    parser.add_argument("--shares", default="100,50,20,10,5", help="per cent of the rows on the GPU")
-    parser.add_argument("--times", default="100", help="steps to measure")
-    parser.add_argument("--samples", type=int, default=0, help="of the data; left out: eight batches")
+    parser.add_argument("--batches", default="16384,65536", help="samples of a step")
+    parser.add_argument("--alphas", default="1.05,1.2", help="exponents of the power law of keys")
+    parser.add_argument("--shares", default="100,50,20,10,5", help="per cent of the rows that fit on the GPU")
+    parser.add_argument("--move-every", type=int, default=128, help="\"move_every\" of \"table_memory\"; 0: rows stay")
+    parser.add_argument("--steps", type=int, default=1536, help="to train, for each figure")
+    parser.add_argument("--samples", type=int, default=16_000_000, help="of the data, which repeat; few of them flatter")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/cuda/bin"))
     return parser.parse_args()
+
+
+def mean(lines, name, missing):
+    values = [line.get(name, missing) for line in lines]
+    return sum(values) / len(values)
+
+
+def measure(given, config, run):
+    """Samples a second, the share of reads from the GPU, the reader's wait and the rows moved at the end of a run."""
+    programs = given.bin.resolve()
+    (given.folder / "config.json").write_text(json.dumps(config, indent=1))
+    subprocess.run([programs / "huge_ctr", "--train", "config.json", "--run-dir", run, "--device", given.device], cwd=given.folder,
+                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    lines = [json.loads(line) for line in (given.folder / run / "metrics.jsonl").read_text().splitlines()]
+    trained = [line for line in lines if line["kind"] == "train"]
+    last = trained[-max(1, len(trained) // 3):]
+    moved = [line["rows_moved_to_gpu"] for line in lines if line["kind"] == "table" and "rows_moved_to_gpu" in line]
+    return (mean(last, "samples_per_second", 0), mean(last, "reads_from_gpu", 1), mean(last, "reader_wait", 0), moved[-1] if moved else 0)
 
 
 def main():
     given = arguments()
     given.folder.mkdir(parents=True, exist_ok=True)
     programs = given.bin.resolve()
-    config = large_dlrm("table_memory", given.gib, 1, batch=given.batch)
-    table = next(layer for layer in config["layers"] if "sparse_embedding_hparam" in layer)["sparse_embedding_hparam"]
-    row_bytes = sum(table["slot_size_array"]) * table["embedding_vec_size"] * 4
-    path = given.folder / "config.json"
-    path.write_text(json.dumps(config, indent=1))
-    samples = given.samples or 8 * given.batch
-    subprocess.run([programs / "data_generator", "--config", "config.json", "--samples", str(samples), "--eval-samples",
-                    "1000", "--alpha", given.alpha], cwd=given.folder, check=True, stdout=subprocess.DEVNULL)
-    print(f"{'on the GPU':>10} {'ms':>9} {'M samples/s':>12}")
-    for share in given.shares.split(","):
-        config["solver"]["table_memory"] = {"gpu": f"{int(row_bytes * float(share) / 100) + (64 << 20) * (share == '100')}B",
-                                            "host": f"{int(row_bytes * 1.01) + (64 << 20)}B"}
-        path.write_text(json.dumps(config, indent=1))
-        subprocess.run([programs / "bench", "step", "config.json", "--times", given.times, "--warm-up", "8", "--device",
-                        given.device, "--json", "figures.json"], cwd=given.folder, check=True, stdout=subprocess.DEVNULL)
-        figures = json.loads((given.folder / "figures.json").read_text())["figures"]
-        ms = next(figure["value"] for figure in figures if figure["what"] == "training step")
-        print(f"{share + ' %':>10} {ms:9.3f} {given.batch / ms / 1000:12.3f}", flush=True)
+    print(f"{'alpha':>6} {'batch':>6} {'fit':>6} {'ms':>9} {'M samples/s':>12} {'reads from GPU':>15} {'reader waits':>13} {'rows moved':>11}")
+    for alpha in given.alphas.split(","):
+        name = f"table_memory_{alpha}"
+        generated = False
+        for batch in map(int, given.batches.split(",")):
+            config = large_dlrm(name, given.gib, 1, batch=batch, iterations=given.steps)
+            table = next(layer for layer in config["layers"] if "sparse_embedding_hparam" in layer)["sparse_embedding_hparam"]
+            row_bytes = sum(table["slot_size_array"]) * table["embedding_vec_size"] * 4
+            config["solver"].update(display=max(1, given.steps // 24), final_snapshot=False)
+            config["layers"][0].update(format="Raw", source=f"{name}.raw", eval_source=f"{name}_eval.raw", num_samples=given.samples,
+                                       eval_num_samples=1000, float_label_dense=True)
+            config["layers"][0].pop("check")
+            if not generated:
+                (given.folder / "config.json").write_text(json.dumps(config, indent=1))
+                subprocess.run([programs / "data_generator", "--config", "config.json", "--samples", str(given.samples), "--eval-samples",
+                                "1000", "--alpha", alpha], cwd=given.folder, check=True, stdout=subprocess.DEVNULL)
+                generated = True
+            for share in given.shares.split(","):
+                on_gpu = int(row_bytes * float(share) / 100) + (64 << 20) * (share == "100")
+                config["solver"]["table_memory"] = {"gpu": f"{on_gpu}B", "host": f"{int(row_bytes * 1.01) + (64 << 20)}B",
+                                                    "move_every": given.move_every}
+                rate, hits, wait, moved = measure(given, config, f"run_{alpha}_{batch}_{share}")
+                print(f"{alpha:>6} {batch:>6} {share + ' %':>6} {batch / rate * 1000:9.3f} {rate / 1e6:12.3f} {100 * hits:13.1f} % "
+                      f"{100 * wait:11.1f} % {moved:>11}", flush=True)
 
 
 if __name__ == "__main__":

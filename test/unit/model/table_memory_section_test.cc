@@ -45,6 +45,9 @@ TEST(TableMemorySection, GivesTheRanksOfAHostEqualParts) {
   EXPECT_EQ(of_four.device, 3'000'000) << "each rank has its own";
   EXPECT_EQ(one.host, 8'000'000'000);
   EXPECT_EQ(of_four.host, 2'000'000'000);
+  EXPECT_EQ(one.move_every, 128);
+  EXPECT_EQ(row_memory_limits(table_memory_of(R"({"host": "1GB", "move_every": 5})").first, kCpu, 1).move_every, 5);
+  EXPECT_NE(table_memory_of(R"({"move_every": -1})").second, "");
 }
 
 TEST(TableMemorySection, IsNoLimitOnACpuUnlessItStatesOne) {
