@@ -598,7 +598,7 @@ class ResumeWhileRowsMove : public ResumeFromIncrement {
                       R"(", "host": "1GB", "move_every": 1})"))(config);
   }
   std::string with_wide_rows(const std::string& config) const {
-    const int64_t width = device_ == "cpu" ? 1024 : 4096;
+    const int64_t width = device_ == "cpu" ? 1024 : 8192;  // 16 or 64 rows a granule
     return with_change(with_change(config, "\"embedding_vec_size\": 5", cat("\"embedding_vec_size\": ", width)),
                        "\"leading_dim\": 15", cat("\"leading_dim\": ", 3 * width));
   }
@@ -633,7 +633,7 @@ class ResumeWhileRowsMove : public ResumeFromIncrement {
       if (HasFatalFailure()) return;
       EXPECT_EQ(metrics("whole").losses, losses);
       expect_state(expected, "whole");
-      EXPECT_GT(rows_moved("whole"), 5);
+      EXPECT_GT(rows_moved("whole"), 0);
       // From an increment whose rows have moved since its base: to tables that fit, and to such as do not.
       for (const bool moves : {false, true}) {
         const Outcome done = resume(moves ? moving(config) : config, variant.gpu, 20);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/state_reader.h"
+#include "checkpoint/state_writer.h"
 #include "plain_table.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
@@ -150,6 +151,58 @@ TEST_P(TableMemoryTest, FrequentRowsAreFoundWhereverTheyAre) {
     const std::vector<float> expected = frequent(plain);
     EXPECT_GT(expected.size(), 500u * 1024);
     EXPECT_TRUE(frequent(split) == expected);
+  }
+}
+
+/// Saves the table as the checkpoint of an iteration, with what has changed since `base`.
+void save_table(TableRig& rig, const fs::path& folder, int64_t iteration, std::optional<int64_t> base) {
+  const auto name = [](int64_t of) { return cat("iteration_00000", of); };
+  fs::create_directories(folder / name(iteration));
+  StateIndex index;
+  index.file = "rank_0.state";
+  StateFileWriter file(folder / name(iteration) / index.file);
+  const StateWriter::Sink sink = [&](const HostBytes& piece) { file.write(piece.span()); };
+  rig.table->save_state(StateWriter(0, rig.runtime.compute_stream(), index, sink, {iteration, base}));
+  file.commit(index);
+  std::optional<Manifest::Base> of;
+  if (base) of = {.name = name(*base), .crc = read_manifest(folder / name(*base)).files_crc()};
+  write_manifest(folder / name(iteration), {Json(Json::Object{}), Json(Json::Object{}), {index}, of});
+}
+
+TEST_P(TableMemoryTest, CheckpointsAndTheirIncrementsHoldTheSameRows) {
+  for (const bool direct : {false, true}) {
+    SCOPED_TRACE(direct ? "direct keys" : "hash index");
+    const TemporaryFolder folder;
+    TableSpec spec = large_rows();
+    spec.marks_changes = true;
+    if (direct) spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
+    TableRig split(GetParam(), spec, 1, 2, true, DType::f32, limits(3));
+    std::mt19937_64 random(3);
+    const auto train = [&](int steps) {
+      for (int t = 0; t < steps; ++t)
+        split.step(reversed(random_bags(spec, spec.samples, 3, 4200, random), 4200),
+                   random_floats(spec.samples * spec.columns() * spec.dim, random));
+    };
+    const auto expect_loaded = [&](int64_t iteration, const RowMemoryLimits& memory) {
+      const fs::path path = folder / cat("iteration_00000", iteration);
+      TableRig loaded(GetParam(), spec, 1, 2, true, DType::f32, memory);
+      loaded.table->load_state(StateReader(path, read_manifest(path), true, 0, loaded.runtime.compute_stream()));
+      EXPECT_TRUE(loaded.bytes() == split.bytes()) << iteration;
+    };
+    train(6);
+    save_table(split, folder.path(), 1, {});
+    expect_loaded(1, {});
+    for (const int64_t iteration : {2, 3}) {
+      train(2);
+      save_table(split, folder.path(), iteration, 1);
+      expect_loaded(iteration, {});
+      expect_loaded(iteration, limits(3));
+    }
+    expect_moves(split);
+    const Manifest last = read_manifest(folder / "iteration_000003");
+    const StateArray* vectors = last.files.at(0).find("vectors");
+    ASSERT_TRUE(vectors && vectors->from_base);
+    EXPECT_LT(vectors->from_base->count, vectors->from_base->rows) << "no row is taken from the base";
   }
 }
 
