@@ -26,7 +26,7 @@ class Embedding {
   virtual void reserve_rows(int64_t step) { table().reserve_rows(step); }
   /// Whether reserve_rows() has changed the work of a step, so that recorded steps must be recorded again. Resets the
   /// flag.
-  virtual bool consume_rerecord_flag() { return table().consume_rerecord_flag(); }
+  virtual bool consume_rerecord_flag() { return false; }
   void confirm_capacity(int buffer) { table().confirm_capacity(buffer); }
   void enforce_limit(int buffer) { table().enforce_limit(buffer); }
   virtual void check_keys() { table().check_keys(); }

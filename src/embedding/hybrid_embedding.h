@@ -22,10 +22,7 @@ class HybridEmbedding : public PartlyReplicated {
   HybridEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&);
 
   void reserve_rows(int64_t step) override;
-  bool consume_rerecord_flag() override {
-    const bool of_table = PartlyReplicated::consume_rerecord_flag();
-    return std::exchange(changed_, false) || of_table;
-  }
+  bool consume_rerecord_flag() override { return std::exchange(changed_, false); }
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets) override;
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
   int64_t rows() override;

@@ -280,7 +280,7 @@ void RowStore::grow_rows(int64_t rows) {
     if (border > column.memory.bytes()) column.memory.grow(border);
     column.memory.grow_on_host(column.bytes_to(rows));
   }
-  if (uses_ && !access_stats_.uses && on_device < rows) count_uses_from_now_on();
+  if (uses_ && !counts_uses() && on_device < rows) note_border();
   capacity_ = rows;
   set_in_state(offsetof(ops::IndexState, row_capacity), static_cast<uint32_t>(rows));
 }

@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "checkpoint/state_reader.h"
@@ -18,6 +17,7 @@
 #include "ops/embedding/embedding_rows.h"
 #include "ops/embedding/hash_index.h"
 #include "ops/embedding/row_removal.h"
+#include "ops/embedding/row_swap.h"
 
 namespace hctr {
 
@@ -123,8 +123,8 @@ class RowStore {
   const int32_t* places() const { return direct_.places; }
   /// The reverse.
   const int32_t* numbers() const { return direct_.numbers; }
-  /// Whether uses are counted from now on, which recorded work does not do yet. Resets the flag.
-  bool consume_rerecord_flag() { return std::exchange(rerecord_, false); }
+  /// Counts the uses of the rows of a batch, behind its preparation, if some rows are in host memory.
+  void count_uses(const ops::RowGroups&, int64_t key_capacity);
   /// Every row number is below 2^row_bits(), now and later.
   int row_bits() const;
 
@@ -177,12 +177,13 @@ class RowStore {
   static size_t device_part(const Column&, int64_t on_device);
   /// Errors: Error(device) when the host may not hold the numbers of the rows beyond these, naming the least.
   void check_host_room(int64_t rows, int64_t on_device) const;
+  bool counts_uses() const { return uses_ && uses_->rows.first_on_host > 0; }
   /// Memory for the uses of rows, and for what is needed to swap them.
   void allocate_uses(int64_t rows);
   /// Puts the rows of direct keys where their numbers say.
   void number_by_key();
-  /// Once some rows have memory of the host.
-  void count_uses_from_now_on();
+  /// Notes which rows are on the device, once some row has memory of the host.
+  void note_border();
   void swap_by_use();
   /// Swaps rows one[i] and other[i], and notes where they are.
   void swap_rows(Context&, const int32_t* one, const int32_t* other, int64_t count);
@@ -226,13 +227,12 @@ class RowStore {
   };
   std::optional<Base> base_;  // none: see forget_base()
   struct Uses {
-    uint8_t* of_row = nullptr;
+    ops::RowUses rows;           // with `reads`; first_on_host is 0 until some row has memory of the host
     int32_t* numbers = nullptr;  // of direct keys, with `places`
     Buffer reads, pairs, scratch, places;
     int64_t most_swaps = 0, batches = 0, calls = 0, moved = 0;  // batches: since the last call of swap_by_use()
   };
   std::optional<Uses> uses_;  // none: all rows fit, or they do not move
-  bool rerecord_ = false;
   ReservedBuffer entries_;
   Buffer state_, slot_bounds_, spans_, out_of_range_state_, steps_before_;
   HostBuffer host_word_, out_of_range_keys_;

@@ -30,9 +30,10 @@ void RowStore::allocate_uses(int64_t rows) {
     columns_.back().memory.grow(columns_.back().bytes_to(rows));
     return columns_.back().memory.data();
   };
-  uses_->of_row = reinterpret_cast<uint8_t*>(add("uses", 1));
+  uses_->rows.uses = reinterpret_cast<uint8_t*>(add("uses", 1));
   uses_->most_swaps = std::min(kMostSwaps, reserved_rows_);
   uses_->reads = Buffer(runtime_.device(), 2 * sizeof(uint64_t));
+  uses_->rows.reads = reinterpret_cast<uint64_t*>(uses_->reads.data());
   uses_->pairs = Buffer(runtime_.device(), static_cast<size_t>(2 * uses_->most_swaps) * sizeof(int32_t));
   uses_->scratch = Buffer(runtime_.device(), ops::swap_scratch_bytes(runtime_.device(), reserved_rows_));
   if (keys_.empty()) return;
@@ -56,33 +57,36 @@ void RowStore::number_by_key() {
   }
 }
 
-void RowStore::count_uses_from_now_on() {
+void RowStore::note_border() {
   int64_t first_on_host = reserved_rows_ + 1;
   for (const Column& column : columns_)
     if (column.numbers && column.memory.bytes() > column.memory.device_bytes())
       first_on_host =
           std::min(first_on_host, static_cast<int64_t>(column.memory.device_bytes()) / column.bytes_per_row);
-  access_stats_.uses = uses_->of_row;
-  access_stats_.reads = reinterpret_cast<uint64_t*>(uses_->reads.data());
-  access_stats_.first_on_host = first_on_host;
+  uses_->rows.first_on_host = std::max<int64_t>(1, first_on_host);  // there is no row 0
   if (!keys_.empty()) {
     direct_.places = reinterpret_cast<const int32_t*>(uses_->places.data());
     direct_.numbers = uses_->numbers;
     data_.identity.direct = direct_;
   }
-  rerecord_ = true;
+}
+
+void RowStore::count_uses(const ops::RowGroups& groups, int64_t key_capacity) {
+  if (!counts_uses()) return;
+  Context ctx(runtime_, runtime_.prepare_stream());
+  ops::add_uses(ctx, groups, key_capacity, uses_->rows);
 }
 
 void RowStore::swap_by_use() {
   const int64_t every = runtime_.row_memory().limits().move_every;
-  if (!access_stats_.uses || every == 0 || ++uses_->batches < every) return;
+  if (!counts_uses() || every == 0 || ++uses_->batches < every) return;
   uses_->batches = 0;
   const ops::IndexState now = state();  // waits
-  const int64_t rows = now.rows, first_on_host = access_stats_.first_on_host;
+  const int64_t rows = now.rows, first_on_host = uses_->rows.first_on_host;
   // A batch that waits for its step has the numbers of its rows already.
   if (rows < first_on_host || now.rows != now.finished) return;
   Context ctx(runtime_, runtime_.compute_stream());
-  const uint8_t* const uses = uses_->of_row;
+  const uint8_t* const uses = uses_->rows.uses;
   std::byte* const scratch = uses_->scratch.data();
   const int64_t first_row = index_.first_row, last_on_device = first_on_host - 1;
   ops::UseCounts on_device, on_host;
@@ -102,7 +106,7 @@ void RowStore::swap_by_use() {
     swap_rows(ctx, hot, cold, plan.count);
     uses_->moved += plan.count;
   }
-  if (++uses_->calls % kHalveAfter == 0) ops::halve_uses(ctx, rows, uses_->of_row);
+  if (++uses_->calls % kHalveAfter == 0) ops::halve_uses(ctx, rows, uses_->rows.uses);
   ctx.stream().synchronize();
 }
 
@@ -130,7 +134,7 @@ RowStore::HostRows RowStore::host_rows(int64_t rows) const {
     on_host.bytes += static_cast<int64_t>(column.bytes_to(rows)) - device;
     on_host.rows = std::max(on_host.rows, std::min(rows, rows - device / column.bytes_per_row + 1));
   }
-  if (!access_stats_.uses) return on_host;
+  if (!counts_uses()) return on_host;
   int64_t reads[2] = {};
   copy_bytes(runtime_.compute_stream(), reads, uses_->reads.data(), sizeof reads);
   runtime_.compute_stream().synchronize();

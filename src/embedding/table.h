@@ -57,7 +57,8 @@ class EmbeddingTable {
   /// only when the limit is near. Errors: Error(data).
   void confirm_capacity(int buffer) const;
   /// Evicts or refuses rows if the prepared batch exceeds the limit, and then waits for queued steps. All batches
-  /// prepared earlier must have had their update() queued.
+  /// prepared earlier must have had their update() queued. Then counts the uses of the batch's rows, on the prepare
+  /// stream, if some rows are in host memory: not in prepare(), since a table comes to that while steps are recorded.
   void enforce_limit(int buffer);
 
   /// Throws if a batch so far, in training or evaluation, held a key outside the range of a table with direct keys.
@@ -110,8 +111,6 @@ class EmbeddingTable {
   int64_t rows();
   /// Rows of finished steps that are in host memory, at least in part, and their bytes there. Waits for queued steps.
   RowStore::HostRows host_rows();
-  /// Whether reserve_rows() has changed what prepare() does, so that it must be recorded again. Resets the flag.
-  bool consume_rerecord_flag() { return store_.consume_rerecord_flag(); }
   /// Counts of evicted, expired and refused rows and keys, by the names of summary.json; empty without a policy. Waits
   /// for queued steps.
   std::map<std::string, int64_t> counts();
@@ -163,6 +162,7 @@ class EmbeddingTable {
   void emit_rows(int64_t count, const RowAt& at, bool with_states, const std::function<void(const RowBlock&)>& sink);
   /// Finds rows by direct index, and reports keys outside their ranges.
   void find_directly(Context&, const ops::KeyBatch&, bool evaluation, int32_t* rows);
+  void evict_or_refuse(int buffer);
   void upload_columns(int32_t* of_slot, int32_t* slots);
   void import_chunk(const RowBlock&, std::span<const int64_t> order, Context&);
   template <class State>

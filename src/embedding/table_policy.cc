@@ -53,6 +53,12 @@ void EmbeddingTable::confirm_capacity(int buffer) const {
 }
 
 void EmbeddingTable::enforce_limit(int buffer) {
+  evict_or_refuse(buffer);
+  const Batch& batch = prepared(buffer);
+  store_.count_uses(batch.groups, batch.keys.key_capacity);
+}
+
+void EmbeddingTable::evict_or_refuse(int buffer) {
   if ((admission_ && admission_->closed()) || !store_.over_limit()) return;
   const Batch& batch = prepared(buffer);
   if (spec_.policy.shares_row()) {

@@ -1,6 +1,5 @@
 #include "device/launch.cuh"
 #include "ops/embedding/access_stats.h"
-#include "ops/reduce.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -9,27 +8,14 @@ __global__ void record_access_kernel(RowGroups groups, int64_t key_capacity, Acc
                                      const StepState* state) {
   const uint32_t step = stats.step_of(*state);
   const int64_t runs = groups.counts->runs;
-  uint32_t reads[2] = {};  // of this thread
   for (int64_t run = hctr::cuda::thread_index(); run < runs; run += hctr::cuda::thread_count()) {
     const int32_t first = groups.run_begin[run], row = groups.rows[first];
     if (stats.last_seen) stats.last_seen[row] = step;
     if (stats.changed) stats.changed[row] = 1;
-    if (stats.uses) {
-      stats.uses[row] = AccessStats::one_more(stats.uses[row]);
-      const auto count = static_cast<uint32_t>(groups.run_end(run, key_capacity) - first);
-      reads[0] += count;
-      if (row < stats.first_on_host) reads[1] += count;
-    }
     if (stats.occurrences) {
       const auto more = static_cast<uint32_t>(groups.run_end(run, key_capacity) - first);
       stats.occurrences[row] += min(more, 0xffffffffu - stats.occurrences[row]);
     }
-  }
-  if (!stats.uses) return;
-  for (int i = 0; i < 2; ++i) {
-    const uint32_t of_warp = cuda::warp_sum(reads[i]);
-    if (threadIdx.x % 32 == 0 && of_warp != 0)
-      atomicAdd(reinterpret_cast<unsigned long long*>(&stats.reads[i]), static_cast<unsigned long long>(of_warp));
   }
 }
 

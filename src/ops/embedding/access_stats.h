@@ -1,6 +1,5 @@
 // Access statistics of rows: the step of the last batch that had them, and how many occurrences they had. The eviction
-// policies use them. And marks of the rows that batches may have changed, for checkpoints, and how many batches used a
-// row lately, for its place in one of two memories.
+// policies use them. And marks of the rows that batches may have changed, for checkpoints.
 #pragma once
 
 #include "device/op.h"
@@ -16,12 +15,7 @@ struct AccessStats {
 
   const uint32_t* steps_before = nullptr;  // on the device: steps counted before this run's, modulo 2^32; null: none
 
-  uint8_t* uses = nullptr;    // [rows] one more for each batch; saturates
-  uint64_t* reads = nullptr;  // [2] with `uses`: occurrences of all rows, and of those below first_on_host
-  int64_t first_on_host = 0;
-
-  bool any() const { return last_seen || occurrences || changed || uses; }
-  HCTR_HD static uint8_t one_more(uint8_t uses) { return static_cast<uint8_t>(uses + (uses < 255)); }
+  bool any() const { return last_seen || occurrences || changed; }
   /// The number that a step is recorded as.
   HCTR_HD uint32_t step_of(const StepState& state) const {
     return static_cast<uint32_t>(state.step) + (steps_before ? *steps_before : 0);

@@ -1,6 +1,7 @@
 #include "ops/embedding/row_swap.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace hctr::ops {
 
@@ -31,6 +32,9 @@ size_t swap_scratch_bytes(Device device, int64_t rows) {
   return 0;
 }
 
+void add_uses(Context& ctx, RowGroups groups, int64_t key_capacity, RowUses to) {
+  HCTR_ON_DEVICE(ctx, add_uses(ctx, groups, key_capacity, to));
+}
 void count_uses(Context& ctx, const uint8_t* uses, int64_t first, int64_t last, std::byte* scratch, UseCounts& counts) {
   HCTR_ON_DEVICE(ctx, count_uses(ctx, uses, first, last, scratch, counts));
 }
@@ -53,6 +57,20 @@ void mark_rows(Context& ctx, const int32_t* rows, int64_t count, uint8_t* marks)
 void halve_uses(Context& ctx, int64_t rows, uint8_t* uses) { HCTR_ON_DEVICE(ctx, halve_uses(ctx, rows, uses)); }
 
 namespace cpu {
+
+void add_uses(Context& ctx, RowGroups groups, int64_t key_capacity, RowUses to) {
+  ctx.threads().parallel_for(groups.counts->runs, 2048, [&](int64_t begin, int64_t end) {
+    uint64_t reads[2] = {};
+    for (int64_t run = begin; run < end; ++run) {
+      const int32_t first = groups.run_begin[run], row = groups.rows[first];
+      const auto count = static_cast<uint64_t>(groups.run_end(run, key_capacity) - first);
+      to.uses[row] = RowUses::one_more(to.uses[row]);
+      reads[0] += count;
+      if (row < to.first_on_host) reads[1] += count;
+    }
+    for (int i = 0; i < 2; ++i) std::atomic_ref<uint64_t>(to.reads[i]).fetch_add(reads[i]);
+  });
+}
 
 void count_uses(Context&, const uint8_t* uses, int64_t first, int64_t last, std::byte*, UseCounts& counts) {
   counts.fill(0);

@@ -6,6 +6,7 @@
 #include "device/launch.cuh"
 #include "ops/embedding/prefix_sum.cuh"
 #include "ops/embedding/row_swap.h"
+#include "ops/reduce.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -21,6 +22,24 @@ struct UseRange {
 };
 
 int64_t tiles_of(int64_t rows) { return std::max<int64_t>(1, (rows + kTile - 1) / kTile); }
+
+/// Each row of the batch has one run, so its uses have one writer.
+__global__ void add_uses_kernel(RowGroups groups, int64_t key_capacity, RowUses to) {
+  const int64_t runs = groups.counts->runs;
+  uint32_t reads[2] = {};  // of this thread
+  for (int64_t run = hctr::cuda::thread_index(); run < runs; run += hctr::cuda::thread_count()) {
+    const int32_t first = groups.run_begin[run], row = groups.rows[first];
+    const auto count = static_cast<uint32_t>(groups.run_end(run, key_capacity) - first);
+    to.uses[row] = RowUses::one_more(to.uses[row]);
+    reads[0] += count;
+    if (row < to.first_on_host) reads[1] += count;
+  }
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t of_warp = cuda::warp_sum(reads[i]);
+    if (threadIdx.x % 32 == 0 && of_warp != 0)
+      atomicAdd(reinterpret_cast<unsigned long long*>(&to.reads[i]), static_cast<unsigned long long>(of_warp));
+  }
+}
 
 /// Fewer than 2^31 rows: no counter overflows.
 __global__ void count_uses_kernel(const uint8_t* uses, int64_t first, int64_t last, uint32_t* counts) {
@@ -118,6 +137,10 @@ namespace cuda {
 
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
+
+void add_uses(Context& ctx, RowGroups groups, int64_t key_capacity, RowUses to) {
+  launch(ctx, "add_uses", grid_for(key_capacity), add_uses_kernel, groups, key_capacity, to);
+}
 
 size_t swap_scratch_bytes(int64_t rows) {
   const int64_t tiles = tiles_of(rows);

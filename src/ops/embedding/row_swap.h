@@ -9,8 +9,21 @@
 #include <cstddef>
 
 #include "device/op.h"
+#include "ops/embedding/embedding_group.h"
 
 namespace hctr::ops {
+
+/// What batches add their uses to.
+struct RowUses {
+  uint8_t* uses = nullptr;    ///< [rows] one more for each batch that has the row; saturates
+  uint64_t* reads = nullptr;  ///< [2] occurrences of keys: of all rows, and of those below first_on_host
+  int64_t first_on_host = 0;  ///< rows below it are on the device whole
+
+  HCTR_HD static uint8_t one_more(uint8_t uses) { return static_cast<uint8_t>(uses + (uses < 255)); }
+};
+
+/// Adds the uses of a batch, grouped by row.
+HCTR_OP(void add_uses(Context&, RowGroups, int64_t key_capacity, RowUses))
 
 /// How many rows have each count of uses.
 using UseCounts = std::array<int64_t, 256>;

@@ -96,8 +96,6 @@ class TableRig {
     copy_bytes(runtime.compute_stream(), slot.state.data(), &state, sizeof state);
     runtime.compute_stream().synchronize();
     table->reserve_rows(state.step);
-    if (table->consume_rerecord_flag())
-      for (const auto& each : slots_) each->prepare.reset();
     Context ctx(runtime, runtime.prepare_stream(), reinterpret_cast<const StepState*>(slot.state.data()));
     if (!slot.prepare)
       slot.prepare = std::make_unique<Program>(ctx.stream(), record_, [this, i, ctx, &slot]() mutable {

@@ -115,6 +115,20 @@ TEST_P(RowSwapTest, CountsAndSelectsInTheOrderOfRows) {
   }
 }
 
+TEST_P(RowSwapTest, ABatchAddsOneUseToEachOfItsRows) {
+  // Two keys without a row, three of row 3, one each of rows 5 and 9; rows below 5 are on the device.
+  const Buffer rows = upload<int32_t>({0, 0, 3, 3, 3, 5, 9}), run_begin = upload<int32_t>({2, 5, 6}),
+               counts = upload<int32_t>({3, 0, 0}), uses = upload<uint8_t>({7, 0, 0, 254, 0, 255, 0, 0, 0, 1}),
+               reads = upload<uint64_t>({10, 20});
+  ops::RowGroups groups;
+  groups.rows = reinterpret_cast<int32_t*>(rows.data());
+  groups.run_begin = reinterpret_cast<int32_t*>(run_begin.data());
+  groups.counts = reinterpret_cast<ops::GroupCounts*>(counts.data());
+  ops::add_uses(ctx_, groups, 7, {octets(uses), reinterpret_cast<uint64_t*>(reads.data()), 5});
+  EXPECT_EQ(download<uint8_t>(uses), (std::vector<uint8_t>{7, 0, 0, 255, 0, 255, 0, 0, 0, 2}));
+  EXPECT_EQ(download<uint64_t>(reads), (std::vector<uint64_t>{15, 23}));
+}
+
 TEST_P(RowSwapTest, SwapsRowsOfAnyWidth) {
   const std::vector<int32_t> one = {2, 9, 4}, other = {7, 1, 8};
   const Buffer ones = upload(one), others = upload(other);
