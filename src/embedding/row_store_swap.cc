@@ -9,36 +9,43 @@
 namespace hctr {
 namespace {
 
-// Moving a row of the host costs about two reads of one, and row_memory.h says how many steps lie between two calls: in
-// a second this moves half a gigabyte of rows of 128 floats at a thousand steps a second, a hundredth of what the link
-// could.
-constexpr int64_t kMostSwaps = int64_t{1} << 16;
+// A swap reads and writes one row of the host. At 30 million a second of each, so many take 9 ms for each array of
+// rows: a few per cent of the 128 steps between two calls, while rows still find their places.
+constexpr int64_t kMostSwaps = int64_t{1} << 17;
 constexpr int64_t kHalveAfter = 8;  // calls: rows that few batches use are told apart by what many batches used
 
 }  // namespace
 
 void RowStore::allocate_uses(int64_t rows) {
-  uses_.emplace();
-  const auto add = [&](std::string name, int64_t bytes) {
-    columns_.push_back({.memory = ReservedBuffer(runtime_.device(), static_cast<size_t>((reserved_rows_ + 1) * bytes)),
-                        .bytes_per_row = bytes,
-                        .name = std::move(name),
-                        .type = "",
-                        .elements_per_row = 1,
-                        .numbers = false,
-                        .saved = false});
-    columns_.back().memory.grow(columns_.back().bytes_to(rows));
-    return columns_.back().memory.data();
+  const Device device = runtime_.device();
+  const auto column = [&](std::string name, int64_t bytes) {
+    Column made{.memory = ReservedBuffer(device, static_cast<size_t>((reserved_rows_ + 1) * bytes)),
+                .bytes_per_row = bytes,
+                .name = std::move(name),
+                .type = "",
+                .elements_per_row = 1,
+                .numbers = false,
+                .saved = false};
+    made.memory.grow(made.bytes_to(rows));
+    return made;
   };
-  uses_->rows.uses = reinterpret_cast<uint8_t*>(add("uses", 1));
-  uses_->most_swaps = std::min(kMostSwaps, reserved_rows_);
-  uses_->reads = Buffer(runtime_.device(), 2 * sizeof(uint64_t));
-  uses_->rows.reads = reinterpret_cast<uint64_t*>(uses_->reads.data());
-  uses_->pairs = Buffer(runtime_.device(), static_cast<size_t>(2 * uses_->most_swaps) * sizeof(int32_t));
-  uses_->scratch = Buffer(runtime_.device(), ops::swap_scratch_bytes(runtime_.device(), reserved_rows_));
-  if (keys_.empty()) return;
-  uses_->numbers = reinterpret_cast<int32_t*>(add("numbers", sizeof(int32_t)));
-  uses_->places = Buffer(runtime_.device(), static_cast<size_t>(rows + 1) * sizeof(int32_t));
+  Uses uses;
+  uses.most_swaps = std::min(kMostSwaps, reserved_rows_);
+  uses.reads = Buffer(device, 2 * sizeof(uint64_t));
+  uses.pairs = Buffer(device, static_cast<size_t>(2 * uses.most_swaps) * sizeof(int32_t));
+  uses.scratch = Buffer(device, ops::swap_scratch_bytes(device, reserved_rows_));
+  std::vector<Column> added;
+  added.push_back(column("uses", 1));
+  uses.rows.uses = reinterpret_cast<uint8_t*>(added[0].memory.data());
+  uses.rows.reads = reinterpret_cast<uint64_t*>(uses.reads.data());
+  if (!keys_.empty()) {
+    added.push_back(column("numbers", sizeof(int32_t)));
+    uses.numbers = reinterpret_cast<int32_t*>(added[1].memory.data());
+    uses.places = Buffer(device, static_cast<size_t>(rows + 1) * sizeof(int32_t));
+  }
+  // Only now: where memory was short, nothing has changed.
+  uses_ = std::move(uses);
+  for (Column& each : added) columns_.push_back(std::move(each));
   number_by_key();
 }
 

@@ -16,12 +16,14 @@ Config config_of(const ModelOptions& options, const Log& log) {
 /// Calls body() on one rank.
 void run_rank(const Config& config, const SavedModel& saved, Device device, int threads, bool sync_launches,
               Communicator& comm, const Log& log, const std::function<void(LoadedModel&)>& body) {
+  RowMemoryLimits row_memory = row_memory_limits(config.solver.table_memory, device, comm);
+  row_memory.move_every = 0;  // the uses of rows are counted in training
   Runtime runtime(device, {.threads = threads,
                            .seed = config.solver.seed.value,
                            .tf32 = config.solver.enable_tf32_compute,
                            .tf32x3 = config.solver.tf32x3(),
                            .sync_launches = sync_launches,
-                           .row_memory = row_memory_limits(config.solver.table_memory, device, comm)});
+                           .row_memory = row_memory});
   const int64_t rows = (config.solver.eval_batch() + comm.size() - 1) / comm.size();
   const BatchLayout layout(batch_shape(config.data, rows));
   // Nothing is trained: training batches of one row in a ring of one buffer.

@@ -24,7 +24,7 @@ def arguments():
     parser.add_argument("--alphas", default="1.05,1.2", help="exponents of the power law of keys")
     parser.add_argument("--shares", default="100,50,20,10,5", help="per cent of the rows that fit on the GPU")
     parser.add_argument("--move-every", type=int, default=128, help="\"move_every\" of \"table_memory\"; 0: rows stay")
-    parser.add_argument("--steps", type=int, default=1536, help="to train, for each figure")
+    parser.add_argument("--steps", type=int, default=2048, help="to train, for each figure")
     parser.add_argument("--samples", type=int, default=16_000_000, help="of the data, which repeat; few of them flatter")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/cuda/bin"))
