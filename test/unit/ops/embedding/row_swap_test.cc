@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <random>
 
 #include "device/buffer.h"
@@ -60,26 +61,28 @@ class RowSwapTest : public testing::TestWithParam<Device> {
  protected:
   void SetUp() override {
     if (GetParam().is_cuda()) HCTR_SKIP_WITHOUT_GPU();
+    runtime_.emplace(GetParam(), RuntimeOptions{});
+    ctx_.emplace(*runtime_, runtime_->compute_stream());
   }
   template <class T>
   Buffer upload(const std::vector<T>& values) {
     Buffer buffer(GetParam(), values.size() * sizeof(T));
-    copy_bytes(runtime_.compute_stream(), buffer.data(), values.data(), buffer.bytes());
-    runtime_.compute_stream().synchronize();
+    copy_bytes(runtime_->compute_stream(), buffer.data(), values.data(), buffer.bytes());
+    runtime_->compute_stream().synchronize();
     return buffer;
   }
   template <class T>
   std::vector<T> download(const Buffer& buffer) {
     std::vector<T> values(buffer.bytes() / sizeof(T));
-    copy_bytes(runtime_.compute_stream(), values.data(), buffer.data(), buffer.bytes());
-    runtime_.compute_stream().synchronize();
+    copy_bytes(runtime_->compute_stream(), values.data(), buffer.data(), buffer.bytes());
+    runtime_->compute_stream().synchronize();
     return values;
   }
   static const int32_t* words(const Buffer& buffer) { return reinterpret_cast<const int32_t*>(buffer.data()); }
   static uint8_t* octets(const Buffer& buffer) { return reinterpret_cast<uint8_t*>(buffer.data()); }
 
-  Runtime runtime_{GetParam(), {}};
-  Context ctx_{runtime_, runtime_.compute_stream()};
+  std::optional<Runtime> runtime_;
+  std::optional<Context> ctx_;
 };
 INSTANTIATE_TEST_SUITE_P(Device, RowSwapTest, testing::Values(kCpu, kGpu),
                          [](const auto& each) { return each.param.is_cuda() ? "cuda" : "cpu"; });
@@ -94,7 +97,7 @@ TEST_P(RowSwapTest, CountsAndSelectsInTheOrderOfRows) {
     for (const int64_t first : {int64_t{1}, rows / 3 + 1}) {
       UseCounts counts, expected{};
       for (int64_t row = first; row <= rows; ++row) ++expected[uses[static_cast<size_t>(row)]];
-      ops::count_uses(ctx_, octets(on_device), first, rows, scratch.data(), counts);
+      ops::count_uses(*ctx_, octets(on_device), first, rows, scratch.data(), counts);
       EXPECT_EQ(counts, expected);
       for (const auto& [low, high] : {std::pair(0, 0), std::pair(3, 255), std::pair(0, 255)}) {
         std::vector<int32_t> all;
@@ -105,7 +108,7 @@ TEST_P(RowSwapTest, CountsAndSelectsInTheOrderOfRows) {
           std::vector<int32_t> wanted(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(most));
           wanted.push_back(-7);  // a guard: no more are written
           const Buffer out = upload(std::vector<int32_t>(most + 1, -7));
-          ops::select_rows(ctx_, octets(on_device), first, rows, low, high, static_cast<int64_t>(most), scratch.data(),
+          ops::select_rows(*ctx_, octets(on_device), first, rows, low, high, static_cast<int64_t>(most), scratch.data(),
                            reinterpret_cast<int32_t*>(out.data()));
           EXPECT_EQ(download<int32_t>(out), wanted)
               << rows << " rows from " << first << ", uses " << low << " to " << high << ", " << most;
@@ -124,7 +127,7 @@ TEST_P(RowSwapTest, ABatchAddsOneUseToEachOfItsRows) {
   groups.rows = reinterpret_cast<int32_t*>(rows.data());
   groups.run_begin = reinterpret_cast<int32_t*>(run_begin.data());
   groups.counts = reinterpret_cast<ops::GroupCounts*>(counts.data());
-  ops::add_uses(ctx_, groups, 7, {octets(uses), reinterpret_cast<uint64_t*>(reads.data()), 5});
+  ops::add_uses(*ctx_, groups, 7, {octets(uses), reinterpret_cast<uint64_t*>(reads.data()), 5});
   EXPECT_EQ(download<uint8_t>(uses), (std::vector<uint8_t>{7, 0, 0, 255, 0, 255, 0, 0, 0, 2}));
   EXPECT_EQ(download<uint64_t>(reads), (std::vector<uint64_t>{15, 23}));
 }
@@ -136,7 +139,7 @@ TEST_P(RowSwapTest, SwapsRowsOfAnyWidth) {
     std::vector<uint8_t> column(static_cast<size_t>(10 * bytes));
     for (size_t i = 0; i < column.size(); ++i) column[i] = static_cast<uint8_t>(i * 37 + 11);
     const Buffer on_device = upload(column);
-    ops::swap_rows(ctx_, words(ones), words(others), 3, on_device.data(), bytes);
+    ops::swap_rows(*ctx_, words(ones), words(others), 3, on_device.data(), bytes);
     for (size_t i = 0; i < one.size(); ++i)
       std::swap_ranges(column.begin() + one[i] * bytes, column.begin() + (one[i] + 1) * bytes,
                        column.begin() + other[i] * bytes);
@@ -148,16 +151,16 @@ TEST_P(RowSwapTest, PlacesMarksAndHalves) {
   // Rows 1 to 4, of which 1 and 3 have swapped: place 1 has number 3.
   const Buffer numbers = upload<int32_t>({0, 3, 2, 1, 4}), places = upload<int32_t>({0, 1, 2, 3, 4}),
                moved = upload<int32_t>({1, 3});
-  ops::note_places(ctx_, words(moved), 2, words(numbers), reinterpret_cast<int32_t*>(places.data()));
+  ops::note_places(*ctx_, words(moved), 2, words(numbers), reinterpret_cast<int32_t*>(places.data()));
   EXPECT_EQ(download<int32_t>(places), (std::vector<int32_t>{0, 3, 2, 1, 4}));
   const Buffer rows = upload<int32_t>({3, 0, 4, 1});
-  ops::find_places(ctx_, words(places), 4, reinterpret_cast<int32_t*>(rows.data()));
+  ops::find_places(*ctx_, words(places), 4, reinterpret_cast<int32_t*>(rows.data()));
   EXPECT_EQ(download<int32_t>(rows), (std::vector<int32_t>{1, 0, 4, 3}));
   const Buffer marks = upload<uint8_t>({0, 0, 1, 0, 0});
-  ops::mark_rows(ctx_, words(moved), 2, octets(marks));
+  ops::mark_rows(*ctx_, words(moved), 2, octets(marks));
   EXPECT_EQ(download<uint8_t>(marks), (std::vector<uint8_t>{0, 1, 1, 1, 0}));
   const Buffer uses = upload<uint8_t>({9, 0, 1, 2, 255});
-  ops::halve_uses(ctx_, 4, octets(uses));
+  ops::halve_uses(*ctx_, 4, octets(uses));
   EXPECT_EQ(download<uint8_t>(uses), (std::vector<uint8_t>{9, 0, 0, 1, 127}));
 }
 
