@@ -104,12 +104,12 @@ void RowStore::swap_by_use() {
   if (plan.count > 0) {
     auto* const hot = reinterpret_cast<int32_t*>(uses_->pairs.data());
     int32_t* const cold = hot + uses_->most_swaps;
-    ops::select_rows(ctx, uses, first_on_host, rows, plan.hot_limit + 1, 255, plan.hot_beyond, scratch, hot);
-    ops::select_rows(ctx, uses, first_on_host, rows, plan.hot_limit, plan.hot_limit, plan.count - plan.hot_beyond,
-                     scratch, hot + plan.hot_beyond);
-    ops::select_rows(ctx, uses, first_row, last_on_device, 0, plan.cold_limit - 1, plan.cold_beyond, scratch, cold);
-    ops::select_rows(ctx, uses, first_row, last_on_device, plan.cold_limit, plan.cold_limit,
-                     plan.count - plan.cold_beyond, scratch, cold + plan.cold_beyond);
+    ops::select_by_uses(ctx, uses, first_on_host, rows, plan.hot_limit + 1, 255, plan.hot_beyond, scratch, hot);
+    ops::select_by_uses(ctx, uses, first_on_host, rows, plan.hot_limit, plan.hot_limit, plan.count - plan.hot_beyond,
+                        scratch, hot + plan.hot_beyond);
+    ops::select_by_uses(ctx, uses, first_row, last_on_device, 0, plan.cold_limit - 1, plan.cold_beyond, scratch, cold);
+    ops::select_by_uses(ctx, uses, first_row, last_on_device, plan.cold_limit, plan.cold_limit,
+                        plan.count - plan.cold_beyond, scratch, cold + plan.cold_beyond);
     swap_rows(ctx, hot, cold, plan.count);
     uses_->moved += plan.count;
   }

@@ -38,9 +38,9 @@ void add_uses(Context& ctx, RowGroups groups, int64_t key_capacity, RowUses to) 
 void count_uses(Context& ctx, const uint8_t* uses, int64_t first, int64_t last, std::byte* scratch, UseCounts& counts) {
   HCTR_ON_DEVICE(ctx, count_uses(ctx, uses, first, last, scratch, counts));
 }
-void select_rows(Context& ctx, const uint8_t* uses, int64_t first, int64_t last, int low, int high, int64_t most,
-                 std::byte* scratch, int32_t* out) {
-  if (most > 0) HCTR_ON_DEVICE(ctx, select_rows(ctx, uses, first, last, low, high, most, scratch, out));
+void select_by_uses(Context& ctx, const uint8_t* uses, int64_t first, int64_t last, int low, int high, int64_t most,
+                    std::byte* scratch, int32_t* out) {
+  if (most > 0) HCTR_ON_DEVICE(ctx, select_by_uses(ctx, uses, first, last, low, high, most, scratch, out));
 }
 void swap_rows(Context& ctx, const int32_t* one, const int32_t* other, int64_t count, void* column, int64_t bytes) {
   HCTR_ON_DEVICE(ctx, swap_rows(ctx, one, other, count, column, bytes));
@@ -77,8 +77,8 @@ void count_uses(Context&, const uint8_t* uses, int64_t first, int64_t last, std:
   for (int64_t row = first; row <= last; ++row) ++counts[uses[row]];
 }
 
-void select_rows(Context&, const uint8_t* uses, int64_t first, int64_t last, int low, int high, int64_t most,
-                 std::byte*, int32_t* out) {
+void select_by_uses(Context&, const uint8_t* uses, int64_t first, int64_t last, int low, int high, int64_t most,
+                    std::byte*, int32_t* out) {
   for (int64_t row = first; row <= last && most > 0; ++row) {
     if (uses[row] < low || uses[row] > high) continue;
     *out++ = static_cast<int32_t>(row);

@@ -159,8 +159,8 @@ void count_uses(Context& ctx, const uint8_t* uses, int64_t first, int64_t last, 
   std::copy(words, words + 256, counts.begin());
 }
 
-void select_rows(Context& ctx, const uint8_t* uses, int64_t first, int64_t last, int low, int high, int64_t most,
-                 std::byte* scratch, int32_t* out) {
+void select_by_uses(Context& ctx, const uint8_t* uses, int64_t first, int64_t last, int low, int high, int64_t most,
+                    std::byte* scratch, int32_t* out) {
   const UseRange range{uses, first, last, low, high};
   const int64_t tiles = tiles_of(last - first + 1), blocks = std::min(tiles, hctr::cuda::blocks_of_device(8));
   auto* const of_tile = reinterpret_cast<int32_t*>(scratch);

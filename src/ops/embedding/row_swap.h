@@ -52,8 +52,8 @@ HCTR_OP(void count_uses(Context&, const uint8_t* uses, int64_t first, int64_t la
                         UseCounts& counts))
 /// out = those of rows first to last whose uses are in [low, high], ascending, the first `most` of them. There must be
 /// that many.
-HCTR_OP(void select_rows(Context&, const uint8_t* uses, int64_t first, int64_t last, int low, int high, int64_t most,
-                         std::byte* scratch, int32_t* out))
+HCTR_OP(void select_by_uses(Context&, const uint8_t* uses, int64_t first, int64_t last, int low, int high, int64_t most,
+                            std::byte* scratch, int32_t* out))
 /// Swaps rows one[i] and other[i] of an array with `bytes` bytes per row. All rows are distinct.
 HCTR_OP(void swap_rows(Context&, const int32_t* one, const int32_t* other, int64_t count, void* column, int64_t bytes))
 /// places[numbers[rows[i]]] = rows[i]: where the rows of a direct index are now.

@@ -108,8 +108,8 @@ TEST_P(RowSwapTest, CountsAndSelectsInTheOrderOfRows) {
           std::vector<int32_t> wanted(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(most));
           wanted.push_back(-7);  // a guard: no more are written
           const Buffer out = upload(std::vector<int32_t>(most + 1, -7));
-          ops::select_rows(*ctx_, octets(on_device), first, rows, low, high, static_cast<int64_t>(most), scratch.data(),
-                           reinterpret_cast<int32_t*>(out.data()));
+          ops::select_by_uses(*ctx_, octets(on_device), first, rows, low, high, static_cast<int64_t>(most),
+                              scratch.data(), reinterpret_cast<int32_t*>(out.data()));
           EXPECT_EQ(download<int32_t>(out), wanted)
               << rows << " rows from " << first << ", uses " << low << " to " << high << ", " << most;
         }
