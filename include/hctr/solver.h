@@ -16,6 +16,15 @@ namespace hctr {
 
 enum class DeviceChoice { automatic, cpu, cuda };
 
+/// One of several attempts at a run, by a process that another one starts again when it fails: what the one says to the
+/// other. It lies in memory that both share.
+struct Attempt {
+  int number = 0;                             ///< from 0
+  std::atomic<bool> joined{false};            ///< with the other processes, if there are any
+  std::atomic<int64_t> from = -1;             ///< the iteration after which it begins; -1: it has not come so far
+  std::atomic<bool> owns_checkpoints{false};  ///< the checkpoints in the config's folder are those of this run
+};
+
 /// What every command that uses a model is given.
 struct JobOptions {
   std::filesystem::path config;      ///< "-": the standard input
@@ -28,6 +37,8 @@ struct JobOptions {
   // Without MPI, in seconds:
   int join_timeout = 300;                  ///< for all processes of a job to be there
   int peer_timeout = 20;                   ///< for a sign of life of another process, which each gives every second
+  int restart_wait = 60;                   ///< after a restart, for processes that may be lost
+  Attempt* attempt = nullptr;              ///< of a process that is started again when it fails
   const std::atomic<int>* stop = nullptr;  ///< when not 0, a signal number: work ends after the current step
 };
 

@@ -9,6 +9,7 @@
 #include "app/model_commands.h"
 #include "app/print_results.h"
 #include "app/report_command.h"
+#include "app/restarts.h"
 #include "app/stop_signals.h"
 #include "base/error.h"
 #include "base/process_end.h"
@@ -49,6 +50,8 @@ const Belongs kBelongs[] = {
     {"--max-iter", {"--train"}},
     {"--profile", {"--train"}},
     {"--metrics-file", {"--train"}},
+    {"--restarts", {"--train"}},
+    {"--restart-wait", {"--train"}},
     {"--log", {"--train", "--eval"}},
     {"--model", {"--eval", "--predict", "--export"}},
     {"--data", {"--eval", "--predict", "--export"}},
@@ -102,6 +105,7 @@ int run_train(const hctr::TrainOptions& options) {
 int run(int argc, char** argv) {
   check_for_pasted_dashes(argc, argv);
   std::string train, topic, device = "auto", log = "text", out;
+  int restarts = 0;
   hctr::TrainOptions options;
   hctr::CommandLine app("huge_ctr", "Trains click-through-rate models as a JSON file describes them.",
                         "Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device or memory, 7 "
@@ -159,6 +163,15 @@ int run(int argc, char** argv) {
                  "Seconds without a sign of life after which a process that was joined without MPI counts as lost")
       .range(2, 86400)
       .show_default();
+  app.add_option("--restarts", restarts,
+                 "Start training again when it has failed or was killed, at most this often; it goes on from the last "
+                 "checkpoint, without processes that do not come back")
+      .range(0, 1000)
+      .show_default();
+  app.add_option("--restart-wait", options.restart_wait,
+                 "Seconds that a restart waits for processes that may be lost, before it goes on without them")
+      .range(1, 86400)
+      .show_default();
   app.add_flag("--strict", options.strict, "Warnings about the config become errors");
   app.add_flag("--profile", options.profile,
                "Measure where the time of a step goes, once some steps have run: by layer and part, with the share of "
@@ -180,6 +193,8 @@ int run(int argc, char** argv) {
   options.command.assign(argv, argv + argc);
   if (check.given()) return check.run(options);
   if (init.given()) return init.run(with_model.eval(), out);
+  if (restarts > 0)
+    if (const auto code = hctr::keep_training(options, restarts)) return *code;
   options.stop = &hctr::catch_stop_signals();
   if (report.given()) return report.run(options, out);
   if (with_model.given()) return with_model.run(options, out, options.json);

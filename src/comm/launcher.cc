@@ -50,9 +50,10 @@ void set_meeting_point(const Environment& environment, Launch& launch) {
                                  ": expected a free TCP port of ", launch.address, ", from 1 to 65535"));
 }
 
-std::optional<Launch> by_mpirun(const Environment& environment) {
+std::optional<Launch> by_mpirun(const Environment& environment, bool over_tcp) {
   auto size = first_number(environment, {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
-  if (!kMpiBuild && environment("SLURM_STEP_ID")) return std::nullopt;  // srun then says all that is needed
+  if ((over_tcp || !kMpiBuild) && environment("SLURM_STEP_ID"))
+    return std::nullopt;  // srun then says all that is needed
   if (!size && environment("PMIX_RANK")) size = number(environment, "SLURM_NTASKS");
   if (!size || *size == 0) return std::nullopt;
   Launch launch{.launcher = "mpirun",
@@ -60,9 +61,9 @@ std::optional<Launch> by_mpirun(const Environment& environment) {
                 .processes = *size,
                 .local_process = first_number(environment, {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"}),
                 .local_processes = first_number(environment, {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}),
-                .by_mpi = kMpiBuild};
+                .by_mpi = kMpiBuild && !over_tcp};
   // Without MPI mpirun still starts processes and numbers them.
-  if (!launch.by_mpi && !environment("MASTER_ADDR") && !environment("MASTER_PORT")) launch.by_mpi = true;
+  if (!over_tcp && !launch.by_mpi && !environment("MASTER_ADDR") && !environment("MASTER_PORT")) launch.by_mpi = true;
   if (!launch.by_mpi && launch.processes > 1) set_meeting_point(environment, launch);
   return launch;
 }
@@ -111,8 +112,8 @@ Environment system_environment() {
   };
 }
 
-std::optional<Launch> find_launch(const Environment& environment) {
-  auto launch = by_mpirun(environment);
+std::optional<Launch> find_launch(const Environment& environment, bool over_tcp) {
+  auto launch = by_mpirun(environment, over_tcp);
   if (!launch) launch = by_variables(environment);
   if (!launch) launch = by_srun(environment);
   if (launch && launch->processes == 1) return std::nullopt;

@@ -26,7 +26,8 @@ struct Launch {
 
 /// Nothing if this process was started alone. Of several launchers whose variables are set the innermost counts: mpirun
 /// before RANK and WORLD_SIZE before srun. Errors: Error(usage) naming the variable that is missing or is not a number.
-std::optional<Launch> find_launch(const Environment&);
+/// `over_tcp`: mpirun only starts and numbers the processes, and they join over TCP; needs MASTER_ADDR and MASTER_PORT.
+std::optional<Launch> find_launch(const Environment&, bool over_tcp = false);
 
 /// The first host of a Slurm node list: "gpu[07-09,12],login" is gpu07.
 std::string first_host(const std::string& node_list);

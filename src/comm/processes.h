@@ -31,6 +31,9 @@ struct JoinLimits {
   std::chrono::seconds step{25};     ///< in a step; 0: without limit
   std::chrono::seconds join{300};    ///< for all to be there, over TCP
   std::chrono::seconds silence{20};  ///< for a sign of life, which processes give every second, over TCP
+  /// After a restart, over TCP: for those that may be lost; then the others go on without them. Nothing: all must come.
+  std::optional<std::chrono::seconds> lost = {};
+  bool over_tcp = false;  ///< not by MPI, which ends all processes when one ends
 };
 
 /// The ranks of the job that this process hosts: [first, first + count) of `total`.
@@ -43,6 +46,12 @@ class Processes {
   virtual ~Processes() = default;
   virtual int process() const = 0;
   virtual int count() const = 0;
+  /// The number of this process and of all, as the launcher has given them. They differ from process() and count() in a
+  /// job that was restarted without those that are lost.
+  struct Launched {
+    int process = 0, count = 1;
+  };
+  virtual Launched launched() const { return {process(), count()}; }
   /// The number of this process among those of its host, from 0, and how many these are; nothing where it is not known.
   struct OnHost {
     int process = 0, count = 1;

@@ -7,7 +7,7 @@
 namespace hctr {
 
 std::unique_ptr<Processes> started_processes(const JoinLimits& limits, const Log& log) {
-  const std::optional<Launch> launch = find_launch(system_environment());
+  const std::optional<Launch> launch = find_launch(system_environment(), limits.over_tcp);
   if (!launch) return nullptr;
   if (!launch->by_mpi) return start_tcp(*launch, limits, log);
   if constexpr (kMpiBuild) {

@@ -61,10 +61,12 @@ std::string processes_text(const std::vector<int>& processes) {
 /// Process 0: waits for all others.
 class Host {
  public:
-  Host(const Launch& launch, std::string_view version, TcpClock::time_point end)
+  Host(const Launch& launch, std::string_view version, TcpClock::time_point end,
+       std::optional<TcpClock::time_point> lost_after)
       : launch_(launch),
         version_(version),
         end_(end),
+        lost_after_(lost_after),
         listener_(launch.port),
         members_(static_cast<size_t>(launch.processes)) {}
 
@@ -73,7 +75,8 @@ class Host {
     members_[0].address = launch_.address;
     try {
       while (!missing().empty()) {
-        TcpSocket socket = listener_.accept(end_);
+        TcpSocket socket = listener_.accept(lost_after_.value_or(end_));
+        if (!socket.connected() && lost_after_) break;
         if (!socket.connected()) fail_missing();
         take(std::move(socket));
       }
@@ -82,6 +85,7 @@ class Host {
         if (member.data.connected()) try_to_send(member.data, cat("error\n", error.what()));
       throw;
     }
+    leave_out_missing(log);
     send_table();
     check_clocks(log);
     JobConnections job;
@@ -94,7 +98,8 @@ class Host {
     }
     std::string hosts;
     for (const auto& [name, count] : on_host) hosts += cat(hosts.empty() ? "" : ", ", name, " (", count, ")");
-    log.info(launch_.processes, " processes joined over TCP, on ", hosts, ".");
+    log.info(members_.size(), members_.size() == 1 ? " process goes on alone, on " : " processes joined over TCP, on ",
+             hosts, ".");
     return job;
   }
 
@@ -103,6 +108,7 @@ class Host {
     std::string host, address;
     int port = 0;
     TcpSocket data, control;
+    int launched = 0;  // the number that the launcher gave
   };
 
   std::vector<int> missing() const {
@@ -117,6 +123,18 @@ class Host {
                 cat(processes_text(late), late.size() == 1 ? " has" : " have", " not reported to process 0 on ",
                     host_name(), ", port ", listener_.port(), ", in time; ", launch_.processes, " were started (",
                     launch_.launcher, "). Have all been started, and does a firewall let the port through?"));
+  }
+  /// After a restart: the others take the numbers of those that have not come.
+  void leave_out_missing(const Log& log) {
+    const std::vector<int> lost = missing();
+    if (lost.empty()) return;
+    log.warning(processes_text(lost), lost.size() == 1 ? " has" : " have",
+                " not come back in time after the restart (--restart-wait): training goes on without ",
+                lost.size() == 1 ? "it" : "them");
+    std::vector<Member> here;
+    for (size_t p = 0; p < members_.size(); ++p)
+      if (!std::binary_search(lost.begin(), lost.end(), static_cast<int>(p))) here.push_back(std::move(members_[p]));
+    members_ = std::move(here);
   }
   /// Takes a connection. One of another program, or of another job, is closed.
   void take(TcpSocket socket) {
@@ -148,6 +166,7 @@ class Host {
     // Others cannot reach the loopback address of this host.
     const std::string address = socket.peer_address();
     member.address = is_loopback(address) ? launch_.address : address;
+    member.launched = process;
     if (hello["kind"] != "control") member.port = integer(hello, "port");
     try_to_send(socket, "welcome");  // whoever is refused hears of it at once
     place = std::move(socket);
@@ -161,10 +180,14 @@ class Host {
 
   void send_table() const {
     std::string table = "members";
-    for (const Member& member : members_) table += cat("\n", member.port, " ", member.address, " ", member.host);
+    for (const Member& member : members_)
+      table += cat("\n", member.launched, " ", member.port, " ", member.address, " ", member.host);
     for (size_t p = 1; p < members_.size(); ++p)
-      in_context([&] { return cat("telling process ", p, " on ", members_[p].host, " where the others are"); },
-                 [&] { members_[p].data.send_text(table, end_); });
+      in_context(
+          [&] {
+            return cat("telling process ", members_[p].launched, " on ", members_[p].host, " where the others are");
+          },
+          [&] { members_[p].data.send_text(table, end_); });
   }
   void check_clocks(const Log& log) const {
     for (size_t p = 1; p < members_.size(); ++p)
@@ -184,6 +207,7 @@ class Host {
   const Launch& launch_;
   std::string version_;
   TcpClock::time_point end_;
+  std::optional<TcpClock::time_point> lost_after_;
   TcpListener listener_;
   std::vector<Member> members_;
 };
@@ -195,9 +219,8 @@ class Guest {
       : launch_(launch), version_(version), end_(end), listener_(0) {}
 
   JobConnections join() {
-    const auto self = static_cast<size_t>(launch_.process);
     JobConnections job;
-    job.data.resize(static_cast<size_t>(launch_.processes));
+    job.data.resize(1);
     const auto to_host = [&](const char* kind) {
       TcpSocket socket = connect_to(launch_.address, launch_.port, "process 0", end_);
       socket.send_text(hello(kind), end_);
@@ -214,21 +237,29 @@ class Guest {
     std::istringstream lines(next_message(job.data[0]));
     std::string line;
     std::getline(lines, line);  // "members"
+    std::vector<int> launched;  // by process
+    bool before = true;         // this one in the table
     for (size_t p = 0; std::getline(lines, line); ++p) {
       std::istringstream words(line);
-      int port = 0;
+      int number = 0, port = 0;
       std::string address, host;
-      words >> port >> address >> host;
+      words >> number >> port >> address >> host;
       job.hosts.push_back(host);
-      if (p == 0 || p >= self) continue;
-      job.data.at(p) = connect_to(address, port, cat("process ", p, " on ", host), end_);
+      launched.push_back(number);
+      job.data.resize(std::max(job.data.size(), p + 1));
+      if (number == launch_.process) {
+        job.process = static_cast<int>(p);
+        before = false;
+      }
+      if (p == 0 || !before) continue;
+      job.data[p] = connect_to(address, port, cat("process ", number, " on ", host), end_);
       job.data[p].send_text(hello("data"), end_);
     }
     next_message(job.data[0]);  // "clock"
     job.data[0].send_text(std::to_string(clock_ms()), end_);
-    while (std::any_of(job.data.begin() + launch_.process + 1, job.data.end(),
+    while (std::any_of(job.data.begin() + job.process + 1, job.data.end(),
                        [](const TcpSocket& socket) { return !socket.connected(); }))
-      accept_into(job);
+      accept_into(job, launched);
     return job;
   }
 
@@ -250,7 +281,7 @@ class Guest {
     if (text.starts_with(kError)) throw Error(Kind::comm, text.substr(kError.size()));
     return text;
   }
-  void accept_into(JobConnections& job) const {
+  void accept_into(JobConnections& job, const std::vector<int>& launched) const {
     TcpSocket socket = listener_.accept(end_);
     if (!socket.connected())
       throw Error(Kind::comm, cat("process ", launch_.process, " on ", host_name(), ", port ", listener_.port(),
@@ -262,10 +293,9 @@ class Guest {
     } catch (const Error&) {
       return;
     }
-    const int process = integer(hello, "process");
-    if (hello.empty() || hello["job"] != launch_.job || process <= launch_.process || process >= launch_.processes)
-      return;
-    job.data[static_cast<size_t>(process)] = std::move(socket);
+    const auto found = std::find(launched.begin() + job.process + 1, launched.end(), integer(hello, "process"));
+    if (hello.empty() || hello["job"] != launch_.job || found == launched.end()) return;
+    job.data[static_cast<size_t>(found - launched.begin())] = std::move(socket);
   }
 
   const Launch& launch_;
@@ -276,8 +306,9 @@ class Guest {
 
 }  // namespace
 
-JobConnections join_job(const Launch& launch, std::string_view version, TcpClock::time_point end, const Log& log) {
-  return launch.process == 0 ? Host(launch, version, end).join(log) : Guest(launch, version, end).join();
+JobConnections join_job(const Launch& launch, std::string_view version, TcpClock::time_point end, const Log& log,
+                        std::optional<TcpClock::time_point> lost_after) {
+  return launch.process == 0 ? Host(launch, version, end, lost_after).join(log) : Guest(launch, version, end).join();
 }
 
 }  // namespace hctr

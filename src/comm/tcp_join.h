@@ -2,6 +2,7 @@
 // and learn from it where all are.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,12 +18,15 @@ struct JobConnections {
   std::vector<TcpSocket> data;     ///< by process; none to itself
   std::vector<TcpSocket> control;  ///< of process 0: by process; of others: to process 0, as the only one
   std::vector<std::string> hosts;  ///< by process: the name of its host
+  int process = 0;                 ///< the number of this one; the launcher's, unless others before it are lost
 };
 
 /// Collective over the processes of the job. `version`: of the program, which must be that of process 0. Process 0 logs
 /// who takes part, and warns of hosts whose clocks are off. Errors: Error(comm) on every process that can be reached,
 /// naming host, address and port, who is missing when the time is over, and who differs; Error(usage) from its own
-/// environment.
-JobConnections join_job(const Launch&, std::string_view version, TcpClock::time_point end, const Log&);
+/// environment. `lost_after`: of a job that was restarted. Those that are there at that time go on without the others,
+/// numbered anew in their order; process 0 must be among them, and says who is lost.
+JobConnections join_job(const Launch&, std::string_view version, TcpClock::time_point end, const Log&,
+                        std::optional<TcpClock::time_point> lost_after = {});
 
 }  // namespace hctr

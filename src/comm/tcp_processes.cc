@@ -78,11 +78,12 @@ class Pieces {
 class TcpProcesses : public Processes {
  public:
   TcpProcesses(const Launch& launch, const JoinLimits& limits, JobConnections job)
-      : process_(launch.process),
+      : process_(job.process),
+        launched_{launch.process, launch.processes},
         limit_(limits.step),
         hosts_(job.hosts),
         data_(std::move(job.data)),
-        watch_(launch.process, std::move(job.control), job.hosts, limits.silence) {
+        watch_(process_, std::move(job.control), job.hosts, limits.silence) {
     if (launch.local_process && launch.local_processes) {
       on_host_ = {*launch.local_process, *launch.local_processes};
     } else {
@@ -97,6 +98,7 @@ class TcpProcesses : public Processes {
   int process() const override { return process_; }
   int count() const override { return static_cast<int>(data_.size()); }
 
+  Launched launched() const override { return launched_; }
   std::optional<OnHost> on_host() const override { return on_host_; }
 
   LocalRanks join(int ranks) override {
@@ -231,6 +233,7 @@ class TcpProcesses : public Processes {
   }
 
   int process_;
+  Launched launched_;
   seconds limit_;
   std::vector<std::string> hosts_;
   OnHost on_host_;
@@ -244,8 +247,10 @@ class TcpProcesses : public Processes {
 }  // namespace
 
 std::unique_ptr<Processes> start_tcp(const Launch& launch, const JoinLimits& limits, const Log& log) {
+  std::optional<TcpClock::time_point> lost_after;
+  if (limits.lost) lost_after = TcpClock::now() + *limits.lost;
   return std::make_unique<TcpProcesses>(launch, limits,
-                                        join_job(launch, build_name(), TcpClock::now() + limits.join, log));
+                                        join_job(launch, build_name(), TcpClock::now() + limits.join, log, lost_after));
 }
 
 }  // namespace hctr

@@ -50,8 +50,18 @@ RunFolder run_folder(const TrainOptions& options, const Config& config, const st
   return other;
 }
 
+/// A run that has failed goes on from its newest checkpoint.
+void resume_own(TrainOptions& options, const CheckpointSection& checkpoint) {
+  if (!options.attempt) return;
+  if (!checkpoint.given)
+    throw Error(Kind::config, cat("'", options.config.string(),
+                                  "' has no \"checkpoint\" in the solver, from which --restarts goes on; add it"));
+  // Before this run has taken the folder, its checkpoints are those of another one.
+  if (options.attempt->owns_checkpoints && !list_checkpoints(checkpoint.folder).empty()) options.resume = "latest";
+}
+
 /// Trains the ranks of this process.
-TrainSummary train_here(const TrainOptions& options, Processes* others, const Log& log) {
+TrainSummary train_here(TrainOptions options, Processes* others, const Log& log) {
   const bool logs = place_of(others).process == 0;
   const Log quiet = errors_only(log);
   Config config = load_config(options.config, options.strict, logs ? log : quiet, options.changes);
@@ -65,12 +75,14 @@ TrainSummary train_here(const TrainOptions& options, Processes* others, const Lo
   config.effective = effective_config(config);
   const CheckpointSection& checkpoint = config.solver.checkpoint;
   std::optional<FolderLock> lock;  // before anybody looks into the folder
+  if (logs) resume_own(options, checkpoint);
   if (logs && checkpoint.given) lock.emplace(checkpoint.folder);
   std::optional<ResumePoint> point;
   if (logs) point = find_resume_point(options, config, log);
   if (point) expect_same_run(*point, config, log);
   const bool finished = point && point->finished_for(config);
   if (lock && !finished) take_checkpoint_folder(config, point ? &*point : nullptr, log);
+  if (logs && options.attempt) options.attempt->owns_checkpoints = true;
   RunFolder folder = logs && !finished ? run_folder(options, config, point, log) : RunFolder(), no_folder;
   folder.write_config(config.effective);
   if (logs && !finished) prepare_snapshots(config, log);
@@ -85,6 +97,7 @@ TrainSummary train_here(const TrainOptions& options, Processes* others, const Lo
     const bool first = comm.rank() == 0;
     expect_one_config(comm, config);
     const std::optional<ResumePoint> from = broadcast(comm, first && point ? &*point : nullptr);
+    if (options.attempt) options.attempt->from = from ? from->progress.iterations : 0;
     TrainSummary of_rank;
     if (from && from->finished_for(config)) {
       (first ? log : quiet)

@@ -20,10 +20,13 @@ Log errors_only(const Log& log) {
 }
 
 void run_in_processes(const JobOptions& options, const std::function<void(Processes*)>& body) {
-  const auto others = started_processes({.step = time_limit(options),
-                                         .join = std::chrono::seconds(options.join_timeout),
-                                         .silence = std::chrono::seconds(options.peer_timeout)},
-                                        Log::to_stderr());
+  JoinLimits limits{.step = time_limit(options),
+                    .join = std::chrono::seconds(options.join_timeout),
+                    .silence = std::chrono::seconds(options.peer_timeout),
+                    .over_tcp = options.attempt != nullptr};
+  if (options.attempt && options.attempt->number > 0) limits.lost = std::chrono::seconds(options.restart_wait);
+  const auto others = started_processes(limits, Log::to_stderr());
+  if (options.attempt) options.attempt->joined = true;
   if (!others) return body(nullptr);
   try {
     if (options.config == "-" && place_of(others.get()).processes > 1)
@@ -35,7 +38,7 @@ void run_in_processes(const JobOptions& options, const std::function<void(Proces
 }
 
 Ranks::Ranks(const JobOptions& options, const Config& config, Processes* others, const Log& log, std::string doing)
-    : devices(choose_devices(options.device, config.solver.gpu, place_of(others),
+    : devices(choose_devices(options.device, config.solver.gpu, launched_place_of(others),
                              place_of(others).process == 0 ? log : errors_only(log))),
       threads(options.threads.value_or(std::max(1, usable_cores() / static_cast<int>(devices.size())))),
       job(devices, others, time_limit(options), log, std::move(doing)) {

@@ -24,6 +24,12 @@ inline ProcessPlace place_of(const Processes* others) {
   return others ? ProcessPlace{others->process(), others->count(), others->on_host()} : ProcessPlace{};
 }
 
+/// The same with the numbers of the launcher, which the lists of "gpu" are for.
+inline ProcessPlace launched_place_of(const Processes* others) {
+  return others ? ProcessPlace{others->launched().process, others->launched().count, others->on_host()}
+                : ProcessPlace{};
+}
+
 /// The ranks of this process on the devices that options and config choose. `doing`: for messages, "training".
 struct Ranks {
   Ranks(const JobOptions&, const Config&, Processes* others, const Log& log, std::string doing);

@@ -13,11 +13,13 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-std::optional<Launch> launch_of(const Variables& variables) {
-  return find_launch([&](const char* name) -> std::optional<std::string> {
-    const auto found = variables.find(name);
-    return found == variables.end() ? std::nullopt : std::optional(found->second);
-  });
+std::optional<Launch> launch_of(const Variables& variables, bool over_tcp = false) {
+  return find_launch(
+      [&](const char* name) -> std::optional<std::string> {
+        const auto found = variables.find(name);
+        return found == variables.end() ? std::nullopt : std::optional(found->second);
+      },
+      over_tcp);
 }
 
 std::string why_not(const Variables& variables) {
@@ -97,6 +99,19 @@ TEST(Launcher, Srun) {
   other["MASTER_PORT"] = "1234";
   EXPECT_EQ(launch_of(other)->address, "10.0.0.7");
   EXPECT_EQ(launch_of(other)->port, 1234);
+}
+
+TEST(Launcher, MpirunOnlyStartsProcessesThatJoinOverTcp) {
+  Variables mpirun = {
+      {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "5"}};
+  const auto launch = launch_of(mpirun, true);
+  ASSERT_TRUE(launch);
+  EXPECT_FALSE(launch->by_mpi);
+  EXPECT_EQ(launch->process, 1);
+  EXPECT_EQ(launch->port, 5);
+  mpirun.erase("MASTER_ADDR");
+  EXPECT_NE(message_of(Kind::usage, [&] { launch_of(mpirun, true); }).find("has mpirun but not MASTER_ADDR"),
+            std::string::npos);
 }
 
 TEST(Launcher, MpirunCountsFirst) {

@@ -35,17 +35,32 @@ std::vector<Process> processes(int count) {
   return all;
 }
 
-void join(std::vector<Process>& all, seconds limit = seconds(20)) {
+void join(std::vector<Process>& all, seconds limit = seconds(20), std::optional<seconds> lost = {}) {
   std::vector<std::thread> threads;
   for (Process& process : all)
-    threads.emplace_back([&process, limit] {
+    threads.emplace_back([&process, limit, lost] {
       try {
-        process.job = join_job(process.launch, process.version, TcpClock::now() + limit, Log::silent());
+        const auto now = TcpClock::now();
+        process.job = join_job(process.launch, process.version, now + limit, Log::silent(),
+                               lost ? std::optional(now + *lost) : std::nullopt);
       } catch (const Error& error) {
         process.error = error.what();
       }
     });
   for (std::thread& thread : threads) thread.join();
+}
+
+/// Each sends each of the others a word and receives theirs.
+void expect_connected(const std::vector<Process>& all) {
+  const auto end = TcpClock::now() + seconds(5);
+  for (size_t a = 0; a < all.size(); ++a)
+    for (size_t b = 0; b < all.size(); ++b)
+      if (a != b) all[a].job.data[b].send_text(cat(a, " to ", b), end);
+  for (size_t a = 0; a < all.size(); ++a)
+    for (size_t b = 0; b < all.size(); ++b)
+      if (a != b) {
+        EXPECT_EQ(all[b].job.data[a].receive_text(100, end), cat(a, " to ", b));
+      }
 }
 
 void expect_all_say(const std::vector<Process>& all, const std::string& words) {
@@ -60,15 +75,25 @@ TEST(TcpJoin, EachIsConnectedWithEach) {
     ASSERT_EQ(process.error, "");
     EXPECT_EQ(process.job.hosts, std::vector<std::string>(4, host_name()));
   }
-  const auto end = TcpClock::now() + seconds(5);
-  for (size_t a = 0; a < 4; ++a)
-    for (size_t b = 0; b < 4; ++b)
-      if (a != b) all[a].job.data[b].send_text(cat(a, " to ", b), end);
-  for (size_t a = 0; a < 4; ++a)
-    for (size_t b = 0; b < 4; ++b)
-      if (a != b) {
-        EXPECT_EQ(all[b].job.data[a].receive_text(100, end), cat(a, " to ", b));
-      }
+  expect_connected(all);
+}
+
+TEST(TcpJoin, AfterARestartTheOthersGoOnWithoutThoseThatAreLost) {
+  std::vector<Process> all = processes(5);
+  all.erase(all.begin() + 3);
+  all.erase(all.begin() + 1);
+  join(all, seconds(20), seconds(1));
+  for (size_t p = 0; p < 3; ++p) {
+    ASSERT_EQ(all[p].error, "");
+    EXPECT_EQ(all[p].job.process, static_cast<int>(p));
+    EXPECT_EQ(all[p].job.hosts, std::vector<std::string>(3, host_name()));
+  }
+  expect_connected(all);
+  std::vector<Process> alone = processes(2);
+  alone.pop_back();
+  join(alone, seconds(20), seconds(1));
+  EXPECT_EQ(alone[0].error, "");
+  EXPECT_EQ(alone[0].job.data.size(), 1u);
 }
 
 TEST(TcpJoin, AnotherVersionIsNamedWithItsHost) {

@@ -1,0 +1,144 @@
+#include "app/restarts.h"
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "app/stop_signals.h"
+#include "base/error.h"
+#include "base/log.h"
+
+namespace hctr {
+namespace {
+
+constexpr std::array kStopSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+constexpr int kMostWithoutProgress = 3;
+
+std::atomic<pid_t> worker{0};
+std::atomic<int> stop_requested{0};
+static_assert(std::atomic<pid_t>::is_always_lock_free);
+
+void pass_on(int number) {
+  const int error = errno;
+  stop_requested = number;
+  if (const pid_t process = worker) ::kill(process, number);
+  errno = error;
+}
+
+void set_handlers() {
+  for (const int number : kStopSignals)
+    if (std::signal(number, pass_on) == SIG_IGN && number == SIGHUP) std::signal(number, SIG_IGN);  // nohup
+}
+
+/// Signals that stop a run wait while it exists.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t held;
+    ::sigemptyset(&held);
+    for (const int number : kStopSignals) ::sigaddset(&held, number);
+    ::sigprocmask(SIG_BLOCK, &held, &before_);
+  }
+  ~SignalsHeld() { ::sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+struct Unmap {
+  void operator()(Attempt* attempt) const { ::munmap(attempt, sizeof(Attempt)); }
+};
+
+/// Memory that workers share with this process.
+std::unique_ptr<Attempt, Unmap> shared_attempt() {
+  void* memory = ::mmap(nullptr, sizeof(Attempt), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw Error(Kind::device, cat("mmap: ", std::strerror(errno)));
+  return std::unique_ptr<Attempt, Unmap>(new (memory) Attempt);
+}
+
+/// Whether another attempt may end otherwise: config, command line and data are the same then.
+bool may_help(int code) {
+  for (const Kind kind : {Kind::bug, Kind::io, Kind::device, Kind::comm})
+    if (code == exit_code(kind)) return true;
+  return code >= 128;  // a signal
+}
+
+std::string how_it_ended(int status) {
+  return WIFSIGNALED(status) ? cat("was ended by signal ", WTERMSIG(status), " (", ::strsignal(WTERMSIG(status)), ")")
+                             : cat("has ended with exit code ", WEXITSTATUS(status));
+}
+
+}  // namespace
+
+std::optional<int> keep_training(TrainOptions& options, int restarts) {
+  if (options.config == "-")
+    throw Error(Kind::usage, "--restarts reads the config again: give a file in place of the standard input");
+  const Log log = Log::to_stderr();
+  auto attempt = shared_attempt();
+  const pid_t keeper = ::getpid();
+  set_handlers();
+  int without_progress = 0;
+  for (int64_t last = -2;; ++attempt->number) {
+    attempt->joined = false;
+    attempt->from = -1;
+    const auto begin = std::chrono::steady_clock::now();
+    int status = 0;
+    {
+      const SignalsHeld held;
+      const pid_t process = ::fork();
+      if (process < 0) throw Error(Kind::device, cat("fork: ", std::strerror(errno)));
+      if (process == 0) {
+        // In a group of its own it gets a Ctrl-C once, from the keeper: a second one would end it at once.
+        ::setpgid(0, 0);
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (::getppid() != keeper) ::_exit(exit_code(Kind::comm));
+        options.attempt = attempt.release();
+        options.stop = &catch_stop_signals();
+        return std::nullopt;
+      }
+      worker = process;
+    }
+    while (::waitpid(worker, &status, 0) < 0)
+      if (errno != EINTR) throw Error(Kind::bug, cat("waitpid: ", std::strerror(errno)));
+    worker = 0;
+    const int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (!may_help(code) || stop_requested != 0) return code;
+    const auto took = std::chrono::steady_clock::now() - begin;
+    if (attempt->number > 0 && !attempt->joined && took >= std::chrono::seconds(options.join_timeout)) {
+      log.error(
+          "after a restart the other processes could not be reached: they have ended, or gone on without this one");
+      return code;
+    }
+    const int64_t from = attempt->from;
+    without_progress = from == last ? without_progress + 1 : 1;
+    last = from;
+    const std::string ended = cat("training ", how_it_ended(status));
+    if (without_progress == kMostWithoutProgress) {
+      log.error(ended, ", three times in a row ",
+                from < 0    ? std::string("before its first step")
+                : from == 0 ? std::string("before its first checkpoint")
+                            : cat("before a newer checkpoint than that of iteration ", from),
+                ": another restart would not help; what the messages above name has to be mended");
+      return code;
+    }
+    if (attempt->number == restarts) {
+      log.error(ended, restarts == 1 ? ", after the one restart" : cat(", after ", restarts, " restarts"),
+                " that --restarts allows");
+      return code;
+    }
+    log.warning(ended, ": it goes on from the last checkpoint, restart ", attempt->number + 1, " of ", restarts);
+  }
+}
+
+}  // namespace hctr
