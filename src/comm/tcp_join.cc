@@ -12,12 +12,10 @@
 namespace hctr {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::string_view kGreeting = "huge_ctr job 1";  // the number is that of what is said below
 constexpr size_t kMostText = 1 << 20;
-constexpr milliseconds kClockDifference{5000};  // that is warned of
 
 /// What a process says when it has connected: fields by name.
 using Hello = std::map<std::string, std::string>;
@@ -44,10 +42,6 @@ Hello hello_from(const std::string& text) {
 int integer(const Hello& hello, const char* name) {
   const auto found = hello.find(name);
   return found == hello.end() ? -1 : std::atoi(found->second.c_str());
-}
-
-int64_t clock_ms() {
-  return std::chrono::duration_cast<milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
@@ -87,7 +81,6 @@ class Host {
     }
     leave_out_missing(log);
     send_table();
-    check_clocks(log);
     JobConnections job;
     std::map<std::string, int> on_host;
     for (Member& member : members_) {
@@ -189,20 +182,6 @@ class Host {
           },
           [&] { members_[p].data.send_text(table, end_); });
   }
-  void check_clocks(const Log& log) const {
-    for (size_t p = 1; p < members_.size(); ++p)
-      in_context([&] { return cat("asking process ", p, " on ", members_[p].host, " for its clock"); },
-                 [&] {
-                   const int64_t before = clock_ms();
-                   members_[p].data.send_text("clock", end_);
-                   const int64_t there = std::atoll(members_[p].data.receive_text(kMostText, end_).c_str());
-                   const int64_t difference = there - (before + clock_ms()) / 2;
-                   if (std::abs(difference) > kClockDifference.count())
-                     log.warning("the clock of ", members_[p].host, " is ", std::abs(difference) / 1000, " s ",
-                                 difference > 0 ? "ahead of" : "behind", " that of ", host_name(),
-                                 ": times in logs and names of run folders will differ");
-                 });
-  }
 
   const Launch& launch_;
   std::string version_;
@@ -255,8 +234,6 @@ class Guest {
       job.data[p] = connect_to(address, port, cat("process ", number, " on ", host), end_);
       job.data[p].send_text(hello("data"), end_);
     }
-    next_message(job.data[0]);  // "clock"
-    job.data[0].send_text(std::to_string(clock_ms()), end_);
     while (std::any_of(job.data.begin() + job.process + 1, job.data.end(),
                        [](const TcpSocket& socket) { return !socket.connected(); }))
       accept_into(job, launched);

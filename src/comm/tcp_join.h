@@ -22,7 +22,7 @@ struct JobConnections {
 };
 
 /// Collective over the processes of the job. `version`: of the program, which must be that of process 0. Process 0 logs
-/// who takes part, and warns of hosts whose clocks are off. Errors: Error(comm) on every process that can be reached,
+/// who takes part. Errors: Error(comm) on every process that can be reached,
 /// naming host, address and port, who is missing when the time is over, and who differs; Error(usage) from its own
 /// environment. `lost_after`: of a job that was restarted. Those that are there at that time go on without the others,
 /// numbered anew in their order; process 0 must be among them, and says who is lost.

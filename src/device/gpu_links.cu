@@ -25,15 +25,25 @@ bool can_access(int device, int peer) {
   return can != 0;
 }
 
+bool has_atomics(int device, int peer) {
+  int has = 0;
+  HCTR_CHECK(cudaDeviceGetP2PAttribute(&has, cudaDevP2PAttrNativeAtomicSupported, device, peer));
+  return has != 0;
+}
+
 }  // namespace
 
 GpuLinks gpu_links(int index) {
-  GpuLinks links{id_of(index), {}};
+  GpuLinks links{id_of(index), {}, {}};
   int count = 0;
   HCTR_CHECK(cudaGetDeviceCount(&count));
-  for (int other = 0; other < count; ++other)
-    if (other != index && !(can_access(index, other) && can_access(other, index)))
+  for (int other = 0; other < count; ++other) {
+    if (other == index) continue;
+    if (!(can_access(index, other) && can_access(other, index)))
       links.unreachable.push_back(id_of(other));
+    else if (has_atomics(index, other))
+      links.nvlink.push_back(id_of(other));
+  }
   return links;
 }
 

@@ -13,6 +13,9 @@ struct GpuLinks {
   std::string id;  ///< of the GPU itself
   /// GPUs visible to this process whose memory the GPU cannot access, or that cannot access its memory.
   std::vector<std::string> unreachable;
+  /// GPUs visible to this process that NVLink joins with it: their memory takes atomic operations from each other,
+  /// which PCIe does not pass on.
+  std::vector<std::string> nvlink = {};
 };
 
 /// Errors: Error(device), also for the CPU.

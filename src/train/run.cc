@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/host_name.h"
 #include "base/progress.h"
 #include "train/best_metrics.h"
 #include "train/placement_plan.h"
@@ -393,11 +394,12 @@ int Run::stop_signal() {
 }
 
 void Run::expect_one_data_set() {
-  const auto sizes = comm_.gather(cat(trainer_->samples_in_set()), 0);
+  const auto sizes = comm_.gather(cat(trainer_->samples_in_set()), 0), hosts = comm_.gather(host_name(), 0);
   for (size_t r = 1; r < sizes.size(); ++r)
     if (sizes[r] != sizes[0])
-      throw Error(Kind::data, cat("'", config_.data.source, "' holds ", sizes[r], " samples for rank ", r, " and ",
-                                  sizes[0], " for rank 0: all processes must see the same files"));
+      throw Error(Kind::data, cat("'", config_.data.source, "' holds ", sizes[r], " samples for rank ", r, " on ",
+                                  hosts[r], " and ", sizes[0], " for rank 0 on ", hosts[0],
+                                  ": all processes must see the same files, or equal copies"));
 }
 
 Error Run::with_model(const Error& error, const std::string& what) {

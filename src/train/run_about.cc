@@ -12,9 +12,7 @@
 #include "train/run_folder.h"
 
 namespace hctr {
-namespace {
 
-/// The version of NVIDIA's kernel driver; empty without one.
 std::string driver_version() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line;
@@ -22,8 +20,6 @@ std::string driver_version() {
   const size_t digits = line.find_first_of("0123456789", line.find("Module"));
   return digits == line.npos ? line : line.substr(digits, line.find(' ', digits) - digits);
 }
-
-}  // namespace
 
 Json to_json(const DataFingerprint& print) {
   return Json(

@@ -9,6 +9,8 @@
 
 namespace hctr {
 
+/// The version of NVIDIA's kernel driver; empty without one.
+std::string driver_version();
 /// Files, bytes and a hash of the sizes, as manifests and checkpoints have them.
 Json to_json(const DataFingerprint&);
 

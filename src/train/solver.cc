@@ -4,6 +4,7 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "train/column_facts.h"
 #include "train/load_config.h"
+#include "train/rank_table.h"
 #include "train/run.h"
 #include "train/start.h"
 
@@ -95,6 +96,7 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
   TrainSummary summary{.rank = job.first_rank()};
   job.run([&](Communicator& comm, Device device) {
     const bool first = comm.rank() == 0;
+    show_ranks(comm, device, place_of(others).process, place_of(others).processes, first ? log : quiet);
     expect_one_config(comm, config);
     const std::optional<ResumePoint> from = broadcast(comm, first && point ? &*point : nullptr);
     if (options.attempt) options.attempt->from = from ? from->progress.iterations : 0;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <regex>
 
 #include "base/error.h"
 #include "base/platform.h"
@@ -66,6 +67,12 @@ TEST_F(Hosts, TrainTheModelOfOneProcess) {
   const auto outcomes = run_joined(processes(small_config()), folder_.path());
   for (const Outcome& outcome : outcomes) ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_NE(outcomes[0].err.find("4 processes joined over TCP, on host0 (2), host1 (2)."), std::string::npos)
+      << outcomes[0].err;
+  // Names of hosts, ranks and the speed of the cable, which takes well over a megabyte a second.
+  EXPECT_TRUE(std::regex_search(
+      outcomes[0].err,
+      std::regex("4 ranks of huge_ctr .* on 2 hosts:\n.*sends to host0\n  0-1 +host0 +0-1 .*other process\n"
+                 "  2-3 +host1 +2-3 .*other process +[0-9.]+ [MG]B/s, [0-9.]+ ms\n")))
       << outcomes[0].err;
   for (const char* file : {"_dense_60.model", "0_sparse_60.model", "1_sparse_60.model"})
     EXPECT_EQ(read_file(folder_ / "out" / file), read_file(folder_ / "one" / file)) << file;

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <regex>
 
+#include "base/build_info.h"
+#include "base/host_name.h"
 #include "comm/host_comm.h"
 #include "ranks_fixture.h"
 #include "support/communicator_suite.h"
@@ -124,6 +126,18 @@ TEST_F(JoinedProcesses, MustReadOneConfigButMayReadTheirOwnFiles) {
       << said;
   fs::copy(folder_ / "train.txt", folder_ / "here.txt");
   for (const Outcome& outcome : run("layers.Data.source=here.txt")) EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  // Each file twice: another number of samples.
+  std::istringstream names(read_file(folder_ / "train.txt"));
+  std::string list, name;
+  std::getline(names, name);
+  const int count = std::stoi(name);
+  while (std::getline(names, name)) list += cat(name, "\n", name, "\n");
+  write_file(folder_ / "here.txt", cat(2 * count, "\n", list));
+  const auto larger = run("layers.Data.source=here.txt");
+  for (const Outcome& outcome : larger) EXPECT_EQ(outcome.exit_code, 4) << outcome.err;
+  EXPECT_TRUE(std::regex_search(larger[0].err,
+                                std::regex(cat("samples for rank 1 on ", host_name(), " and [0-9]+ for rank 0"))))
+      << larger[0].err;
 }
 
 TEST_F(JoinedProcesses, WarnOfAClockThatIsOff) {
@@ -135,6 +149,15 @@ TEST_F(JoinedProcesses, WarnOfAClockThatIsOff) {
   EXPECT_EQ(outcomes[0].exit_code, 0) << outcomes[0].err;
   EXPECT_TRUE(std::regex_search(outcomes[0].err, std::regex("warning: the clock of .* is (99|100) s behind that of")))
       << outcomes[0].err;
+}
+
+TEST_F(JoinedProcesses, SayOfEachRankWhereItIs) {
+  const auto outcomes = run_joined(3, "huge_ctr", arguments(config_, "\"all\"", "table"), folder_.path());
+  EXPECT_NE(outcomes[0].err.find(cat("3 ranks of huge_ctr ", build_name(), " on 1 host:")), std::string::npos)
+      << outcomes[0].err;
+  EXPECT_TRUE(std::regex_search(outcomes[0].err, std::regex("  0-2 +[^ ]+ +0-2 +.* -  +other process\n")))
+      << outcomes[0].err;
+  EXPECT_EQ(outcomes[1].err.find("ranks of"), std::string::npos) << outcomes[1].err;
 }
 
 TEST_F(JoinedProcesses, EndTogetherAfterTheErrorOfOne) {

@@ -123,6 +123,21 @@ TEST_F(FailingRank, ThrowingIsNamedWithItsReason) {
   EXPECT_NE(outcome.err.find("train."), std::string::npos) << outcome.err;
 }
 
+TEST_F(FailingRank, WhoseClockIsOffIsNamed) {
+  HCTR_SKIP_WITHOUT_MPI();
+  if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
+  write_file(folder_ / "clock.json", with_change(config_, "\"gpu\": [0]", "\"gpu\": [[0], [0]]"));
+  const std::string train =
+      cat("exec ", (bin_dir() / "huge_ctr").string(), " --train clock.json --run-dir clock --device cpu");
+  const Outcome outcome =
+      run_under_mpi(2, "/bin/sh",
+                    {"-c", cat("if [ $OMPI_COMM_WORLD_RANK = 0 ]; then export HCTR_TEST_CLOCK_OFF=100 LD_PRELOAD=",
+                               (bin_dir() / "libclock_off.so").string(), "; fi; ", train)},
+                    folder_.path());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("s behind that of"), std::string::npos) << outcome.err;
+}
+
 TEST_F(FailingRank, StalledIsNamed) {
   HCTR_SKIP_WITHOUT_MPI();
   const Outcome outcome = end_of(SIGSTOP);

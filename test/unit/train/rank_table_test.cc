@@ -1,0 +1,69 @@
+// What is said at the start of the ranks of a job.
+#include "train/rank_table.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "support/message_of.h"
+
+namespace hctr::test {
+namespace {
+
+RankAbout gpu_of(const std::string& host, int process, const std::string& id, std::vector<std::string> nvlink,
+                 std::vector<std::string> unreachable = {}) {
+  return {.host = host,
+          .process = process,
+          .device = "H100",
+          .driver = "570.1",
+          .version = "0.1.0",
+          .gpu_id = id,
+          .nvlink = std::move(nvlink),
+          .unreachable = std::move(unreachable)};
+}
+
+TEST(RankTable, HasALineForEachHostAndKindOfDevice) {
+  std::vector<RankAbout> ranks = {gpu_of("a", 0, "g0", {"g1"}), gpu_of("a", 0, "g1", {"g0"}),
+                                  gpu_of("long-name", 1, "g2", {}), gpu_of("long-name", 1, "g3", {}, {"g4"}),
+                                  gpu_of("long-name", 2, "g4", {})};
+  ranks[4].device = "A100";
+  EXPECT_EQ(rank_table(ranks, {std::nullopt, HostLink{1.25e9, 0.0001}}),
+            "5 ranks of huge_ctr 0.1.0 on 2 hosts:\n"
+            "  ranks  host       processes  device  driver  links on the host  sends to a\n"
+            "  0-1    a          0          H100    570.1   NVLink\n"
+            "  4      long-name  2          A100    570.1   PCIe, host memory  1.25 GB/s, 0.10 ms\n"
+            "  2-3    long-name  1          H100    570.1");
+}
+
+TEST(RankTable, IsAsShortAsThereAreHosts) {
+  std::vector<RankAbout> ranks;
+  for (int r = 0; r < 512; ++r)
+    ranks.push_back({.host = "h" + std::to_string(r / 8), .process = r, .device = "CPU", .version = "1"});
+  const std::string table = rank_table(ranks, std::vector<std::optional<HostLink>>(64));
+  EXPECT_EQ(std::count(table.begin(), table.end(), '\n'), 65);
+  EXPECT_NE(table.find("  504-511  h63   504-511 "), std::string::npos) << table;
+  EXPECT_NE(table.find("other process      not measured"), std::string::npos) << table;
+}
+
+TEST(RankTable, AnotherProgramIsNamedWithItsHost) {
+  std::vector<RankAbout> ranks(3, {.host = "a", .version = "0.1.0 (x)"});
+  expect_one_program(ranks);
+  ranks[2].host = "b";
+  ranks[2].version = "0.1.0 (y)";
+  EXPECT_EQ(message_of(Kind::comm, [&] { expect_one_program(ranks); }),
+            "rank 2 on b runs 0.1.0 (y) and rank 0 on a runs 0.1.0 (x): all must run one program");
+}
+
+TEST(RankTable, ClocksThatAreOffAreNamedOnceForEachHost) {
+  std::vector<RankAbout> ranks(5, {.host = "a", .clock_ms = 1'000'000});
+  for (size_t r = 1; r < 5; ++r) ranks[r].host = r < 3 ? "b" : r == 3 ? "c" : "d";
+  ranks[1].clock_ms = ranks[2].clock_ms = 1'090'400;
+  ranks[3].clock_ms = 1'004'000;
+  ranks[4].clock_ms = 993'000;
+  const auto sentences = wrong_clocks(ranks);
+  ASSERT_EQ(sentences.size(), 2u);
+  EXPECT_TRUE(sentences[0].starts_with("the clock of b is 90 s ahead of that of a: ")) << sentences[0];
+  EXPECT_TRUE(sentences[1].starts_with("the clock of d is 7 s behind that of a: ")) << sentences[1];
+}
+
+}  // namespace
+}  // namespace hctr::test
