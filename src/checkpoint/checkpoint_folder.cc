@@ -120,7 +120,7 @@ void sync_to_disk(const fs::path& path) {
 }
 
 FolderLock::FolderLock(const fs::path& folder) {
-  const fs::path path = folder / "lock";
+  const fs::path path = folder / kLockName;
   create_parent_folder(path);
   descriptor_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor_ < 0) throw Error(Kind::io, cat("cannot create '", path.string(), "': ", std::strerror(errno)));

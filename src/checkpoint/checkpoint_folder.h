@@ -11,6 +11,9 @@
 
 namespace hctr {
 
+/// The file in the folder that the run locks which uses it.
+inline constexpr const char* kLockName = "lock";
+
 struct CheckpointPlace {
   int64_t iteration = 0;
   fs::path path;

@@ -4,6 +4,7 @@
 
 #include "config/config_file.h"
 #include "config/problems.h"
+#include "train/own_files.h"
 
 namespace hctr {
 
@@ -24,6 +25,8 @@ Config load_config(const Json& json, const std::string& name, bool strict, const
   if (strict) problems.make_strict();
   problems.throw_if_any(name);
   for (const auto& warning : problems.warnings()) log.warning(name, " ", warning.pointer, ": ", warning.message);
+  config.data.source = path_on_host(config.data.source);
+  config.data.eval_source = path_on_host(config.data.eval_source);
   for (const auto& note : problems.notes()) log.info("note: ", name, " ", note.pointer, ": ", note.message);
   return config;
 }

@@ -1,9 +1,13 @@
 // Starts a run: reads its config, chooses devices and folders, and trains the ranks of this process.
 #include "hctr/solver.h"
 
+#include <set>
+
+#include "base/host_name.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "train/column_facts.h"
 #include "train/load_config.h"
+#include "train/own_files.h"
 #include "train/rank_table.h"
 #include "train/run.h"
 #include "train/start.h"
@@ -61,6 +65,19 @@ void resume_own(TrainOptions& options, const CheckpointSection& checkpoint) {
   if (options.attempt->owns_checkpoints && !list_checkpoints(checkpoint.folder).empty()) options.resume = "latest";
 }
 
+/// Collective. Warns of hosts that do not see the folder of checkpoints, where rank 0 holds the lock: each rank writes
+/// its file there, and a run that goes on reads all of them.
+void warn_of_other_folders(Communicator& comm, const CheckpointSection& checkpoint, const Log& log) {
+  if (!checkpoint.given || comm.size() == 1) return;
+  const fs::path lock = fs::path(checkpoint.folder) / kLockName;
+  std::set<std::string> hosts;
+  for (const std::string& host : comm.gather(fs::exists(lock) ? "" : host_name(), 0))
+    if (!host.empty() && hosts.insert(host).second)
+      log.warning(
+          "a process on ", host, " does not see '", lock.string(),
+          "', which rank 0 has made: no run can go on from checkpoints whose folder the processes do not share");
+}
+
 /// Trains the ranks of this process.
 TrainSummary train_here(TrainOptions options, Processes* others, const Log& log) {
   const bool logs = place_of(others).process == 0;
@@ -74,6 +91,12 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
   Ranks ranks(options, config, others, log, "training");
   Job& job = ranks.job;
   config.effective = effective_config(config);
+  const std::string source = config.data.source, eval_source = config.data.eval_source;
+  const auto name_files = [&](Config& of, int rank) {
+    of.data.source = path_of_rank(source, rank);
+    of.data.eval_source = path_of_rank(eval_source, rank);
+  };
+  name_files(config, job.first_rank());
   const CheckpointSection& checkpoint = config.solver.checkpoint;
   std::optional<FolderLock> lock;  // before anybody looks into the folder
   if (logs) resume_own(options, checkpoint);
@@ -98,6 +121,7 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
     const bool first = comm.rank() == 0;
     show_ranks(comm, device, place_of(others).process, place_of(others).processes, first ? log : quiet);
     expect_one_config(comm, config);
+    warn_of_other_folders(comm, checkpoint, log);
     const std::optional<ResumePoint> from = broadcast(comm, first && point ? &*point : nullptr);
     if (options.attempt) options.attempt->from = from ? from->progress.iterations : 0;
     TrainSummary of_rank;
@@ -110,6 +134,7 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
       of_rank.run_dir = from->run_dir();
     } else {
       Config own = config;
+      name_files(own, comm.rank());
       broadcast_statistics(comm, statistics, own);
       Run run(options, own, device, ranks.threads, comm, first ? folder : no_folder, from ? &*from : nullptr,
               first ? log : quiet);

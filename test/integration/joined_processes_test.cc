@@ -151,6 +151,25 @@ TEST_F(JoinedProcesses, WarnOfAClockThatIsOff) {
       << outcomes[0].err;
 }
 
+TEST_F(JoinedProcesses, ReadTheFilesOfTheirHostAndRank) {
+  const Result shared = train(config_, {"[0, 1, 2]"}, "shared");
+  std::string own = config_;
+  for (const char* set : {"train.txt", "eval.txt"}) {
+    own = with_change(own, cat("\"", set, "\""), cat("\"of-{host}/{rank}-", set, "\""));
+    for (int rank = 0; rank < 3; ++rank) {
+      const fs::path copy = folder_ / ("of-" + host_name()) / cat(rank, "-", set);
+      fs::create_directories(copy.parent_path());
+      fs::copy(folder_ / set, copy);
+    }
+    fs::rename(folder_ / set, folder_ / cat("no-", set));
+  }
+  // Two processes with one rank and with two.
+  for (const Outcome& outcome : run_joined(2, "huge_ctr", arguments(own, "[[0], [1, 2]]", "joined"), folder_.path()))
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(result("joined").dense, shared.dense);
+  EXPECT_EQ(result("joined").metrics, shared.metrics);
+}
+
 TEST_F(JoinedProcesses, SayOfEachRankWhereItIs) {
   const auto outcomes = run_joined(3, "huge_ctr", arguments(config_, "\"all\"", "table"), folder_.path());
   EXPECT_NE(outcomes[0].err.find(cat("3 ranks of huge_ctr ", build_name(), " on 1 host:")), std::string::npos)
@@ -158,6 +177,22 @@ TEST_F(JoinedProcesses, SayOfEachRankWhereItIs) {
   EXPECT_TRUE(std::regex_search(outcomes[0].err, std::regex("  0-2 +[^ ]+ +0-2 +.* -  +other process\n")))
       << outcomes[0].err;
   EXPECT_EQ(outcomes[1].err.find("ranks of"), std::string::npos) << outcomes[1].err;
+}
+
+TEST_F(JoinedProcesses, WarnOfAFolderOfCheckpointsThatIsNotShared) {
+  const std::string saves = with_change(config_, "\"solver\": {", R"("solver": {"checkpoint": {"every": 1000}, )");
+  const auto words = arguments(saves, "\"all\"", "each");
+  const std::string text = "does not see 'ckpt/lock', which rank 0 has made";
+  const TemporaryFolder other;
+  fs::copy(folder_.path(), other.path(), fs::copy_options::recursive);
+  const auto shared = run_joined(2, "huge_ctr", words, folder_.path());
+  EXPECT_EQ(shared[0].err.find(text), std::string::npos) << shared[0].err;
+  std::string command = "exec " + (bin_dir() / "huge_ctr").string();
+  for (const std::string& word : words) command += " " + word;
+  const auto apart =
+      run_joined({{"/bin/sh", {"-c", command}}, {"/bin/sh", {"-c", "cd " + other.path().string() + " && " + command}}},
+                 folder_.path());
+  EXPECT_NE(apart[0].err.find(cat("a process on ", host_name(), " ", text)), std::string::npos) << apart[0].err;
 }
 
 TEST_F(JoinedProcesses, EndTogetherAfterTheErrorOfOne) {
