@@ -101,6 +101,7 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
       if (process == 0) {
         // In a group of its own it gets a Ctrl-C once, from the keeper: a second one would end it at once.
         ::setpgid(0, 0);
+        std::signal(SIGTTOU, SIG_IGN);  // it writes to the terminal from behind the keeper
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != keeper) ::_exit(exit_code(Kind::comm));
         options.attempt = attempt.release();
