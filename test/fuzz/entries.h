@@ -32,6 +32,9 @@ using Bytes = std::span<const uint8_t>;
 HCTR_FUZZ_ENTRIES(HCTR_DECLARE)
 #undef HCTR_DECLARE
 
+/// checkpoint_state: whether all of the state was loaded.
+bool loads_checkpoint(Bytes);
+
 struct Entry {
   std::string name;
   void (*run)(Bytes);

@@ -60,7 +60,8 @@ const ModelFolder& model_folder() {
 Config fuzzed_model() {
   constexpr const char* kText = R"({"solver": {"batchsize": 4, "max_iter": 1, "seed": 5, "input_key_type": "I64",
                "checkpoint": {"whole_every": 2}},
-    "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 0.1, "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-6}},
+    "optimizer": {"type": "Adam", "update_type": "Local",
+      "adam_hparam": {"learning_rate": 0.1, "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-6}},
     "layers": [
       {"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": 1},
        "dense": {"top": "dense", "dense_dim": 2},
@@ -136,11 +137,12 @@ void checkpoint_index(Bytes bytes) {
   });
 }
 
-void checkpoint_state(Bytes bytes) {
+bool loads_checkpoint(Bytes bytes) {
   const auto split = split_at_zero(bytes);
   const Bytes text = split.first, state = split.second;
   const fs::path folder = model_folder().path() / "iteration_000001";  // so that later increments can build on it
   fs::create_directories(folder);
+  bool loaded = false;
   tolerate([&] {
     Manifest manifest;
     manifest.files.push_back(state_index(manifest_json(text)));
@@ -157,7 +159,11 @@ void checkpoint_state(Bytes bytes) {
     FuzzedModel fuzzed(fuzzed_model());
     fuzzed.model.load_state(
         StateReader(folder, manifest, !state.empty() && state[0] % 2 == 0, 0, fuzzed.runtime.compute_stream()));
+    loaded = true;
   });
+  return loaded;
 }
+
+void checkpoint_state(Bytes bytes) { loads_checkpoint(bytes); }
 
 }  // namespace hctr::fuzz

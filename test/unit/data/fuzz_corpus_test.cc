@@ -24,6 +24,16 @@ TEST_P(FuzzCorpus, NoFileBreaksAPromise) {
   EXPECT_GE(files, 3) << folder;
 }
 
+/// A fuzzer that starts from files which the program refuses at once looks at little: whoever adds to the state of a
+/// checkpoint adds it to these.
+TEST(FuzzCorpusOfCheckpoints, IsLoaded) {
+  for (const char* name : {"whole0", "whole1", "increment"}) {
+    const std::string text = read_text(hctr::test::source_dir() / "test/fuzz/corpus/checkpoint_state" / name, "corpus");
+    const std::vector<uint8_t> bytes(text.begin(), text.end());
+    EXPECT_TRUE(fuzz::loads_checkpoint(bytes)) << name;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, FuzzCorpus, testing::ValuesIn(fuzz::entries()),
                          [](const auto& row) { return row.param.name; });
 
