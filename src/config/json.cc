@@ -5,6 +5,8 @@
 #include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "base/error.h"
@@ -136,7 +138,12 @@ nlohmann::ordered_json to_nlohmann(const Json& value) {
   }
   if (const auto* object = value.object()) {
     nlohmann::ordered_json::object_t out;  // its vector, since operator[] looks at all keys before
-    for (const auto& [key, member] : *object) out.emplace_back(key, to_nlohmann(member));
+    std::unordered_map<std::string_view, size_t> places;
+    for (const auto& [key, member] : *object)
+      if (const auto [at, is_new] = places.emplace(key, out.size()); is_new)
+        out.emplace_back(key, to_nlohmann(member));
+      else  // set again: the last value counts
+        (out.begin() + static_cast<std::ptrdiff_t>(at->second))->second = to_nlohmann(member);
     return out;
   }
   return nullptr;

@@ -84,6 +84,12 @@ TEST(Json, GrowsFromNull) {
   EXPECT_EQ(object.text(2), "{\n  \"list\": [\n    1,\n    \"two\"\n  ],\n  \"flag\": true\n}");
 }
 
+TEST(Json, AMemberThatIsSetAgainIsWrittenOnceWithItsLastValue) {
+  Json json(Json::Object{{"a", 1}, {"b", 2}});
+  json.set("a", 3);
+  EXPECT_EQ(json.text(), R"({"a":3,"b":2})");
+}
+
 TEST(Json, AMissingFileIsNamed) {
   EXPECT_EQ(message_of(Kind::io, [] { Json::read_file("/no/such.json"); }),
             "cannot open '/no/such.json': No such file or directory");
