@@ -56,7 +56,8 @@ RowCopies SavedRows::read_block(const StateReader& table, const DirectKeys& dire
   RowCopies rows;
   if (direct.empty()) {
     rows.keys = read_part<int64_t>(table, table.at("keys"), at, count);
-    if (table.has("slots")) rows.slots = read_part<int32_t>(table, table.at("slots"), at, count);
+    if (spec_.identity_by_slot || table.has("slots"))
+      rows.slots = read_part<int32_t>(table, table.at("slots"), at, count);
   } else {
     for (int64_t row = first; row < first + count; ++row) {
       const ops::RowOwner owner = direct.index().owner(row);
