@@ -7,9 +7,15 @@ void sum_long_runs(Context& ctx, KeyBatch batch, RowGroups groups, Combiner comb
       batch, groups, combiner, dy, [&]<class Dy, int Width>(const BagGradients<Dy, Width>& gradients, int lanes) {
         const int64_t pieces = RowGroups::most_pieces(batch.key_capacity),
                       runs = std::min(RowGroups::most_long_runs(batch.key_capacity), blocks_of_device(kRunBlocksEach));
-        launch_lockstep<sum_pieces<Dy, Width>, kPieceThreads>(
-            ctx, "sum_pieces", grid_for(pieces * lanes, kPieceThreads, blocks_of_device(2 * kBlocksEach)).blocks,
-            gradients, groups, piece_sums, lanes);
+        const int64_t blocks = grid_for(pieces * lanes, kPieceThreads, blocks_of_device(2 * kBlocksEach)).blocks;
+        const auto sum_pieces_of = [&]<int kAtOnce>() {
+          launch_lockstep<sum_pieces<kAtOnce, Dy, Width>, kPieceThreads>(ctx, "sum_pieces", blocks, gradients, groups,
+                                                                         piece_sums, lanes);
+        };
+        if (blocks < blocks_of_device(2))
+          sum_pieces_of.template operator()<16>();
+        else
+          sum_pieces_of.template operator()<8>();
         launch_lockstep<sum_runs<Width>, kUpdateThreads>(ctx, "sum_runs", runs, groups, piece_sums, dy.dim(2), lanes);
       });
 }
@@ -26,13 +32,14 @@ void sum_row_gradients(Context& ctx, KeyBatch batch, RowGroups groups, Combiner 
                        const float* piece_sums, Tensor sums) {
   const RowData data = rows_of_sums(sums);
   const Optimizer none;
-  dispatch_gradients<PlainRows>(batch, groups, combiner, dy,
-                                [&]<class Dy, int Width>(const BagGradients<Dy, Width>& gradients, int lanes) {
-                                  const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
-                                  launch_lockstep<update_runs<StoreGradientRule, PlainRows, Dy, Width>, kUpdateThreads>(
-                                      ctx, "take_sums", long_blocks + short_blocks, long_blocks, none, ctx.state(),
-                                      gradients, groups, piece_sums, data, lanes);
-                                });
+  dispatch_gradients<PlainRows>(
+      batch, groups, combiner, dy, [&]<class Dy, int Width>(const BagGradients<Dy, Width>& gradients, int lanes) {
+        const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
+        launch_lockstep<update_short_runs<StoreGradientRule, PlainRows, Dy, Width>, kUpdateThreads>(
+            ctx, "take_short_runs", short_blocks, none, ctx.state(), gradients, groups, data, lanes);
+        launch_lockstep<update_long_runs<StoreGradientRule, PlainRows, Width>, kUpdateThreads>(
+            ctx, "take_long_runs", long_blocks, none, ctx.state(), groups, piece_sums, data, lanes);
+      });
 }
 
 void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {

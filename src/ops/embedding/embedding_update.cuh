@@ -148,7 +148,8 @@ __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& o
   }
 }
 
-template <class Dy, int Width>
+/// kAtOnce: gradients of a piece that a thread has under way. Few threads need many each; many need the registers.
+template <int kAtOnce, class Dy, int Width>
 __device__ void sum_pieces(BlockRange range, BagGradients<Dy, Width> gradients, RowGroups groups, float* piece_sums,
                            int lanes) {
   const Group group(range, lanes);
@@ -157,14 +158,14 @@ __device__ void sum_pieces(BlockRange range, BagGradients<Dy, Width> gradients, 
   for (int64_t i = group.index; i < pieces; i += group.count) {
     const Piece piece = groups.pieces[i];
     for (int64_t e = group.lane * Width; e < dim; e += lanes * Width)
-      store_fragment<Width>(piece_sums + i * dim + e, gradients.template sum_up<16>(piece.begin, piece.end, e));
+      store_fragment<Width>(piece_sums + i * dim + e, gradients.template sum_up<kAtOnce>(piece.begin, piece.end, e));
   }
 }
 
 template <class Rule, class Rows, class Dy, int Width>
-__device__ void update_short_runs(BlockRange range, const Optimizer& optimizer, const StepState* state,
-                                  const BagGradients<Dy, Width>& gradients, const RowGroups& groups,
-                                  const RowData& data, int lanes) {
+__device__ __forceinline__ void apply_short_runs(BlockRange range, const Optimizer& optimizer, const StepState* state,
+                                                 const BagGradients<Dy, Width>& gradients, const RowGroups& groups,
+                                                 const RowData& data, int lanes) {
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   const Group group(range, lanes);
@@ -232,8 +233,9 @@ __device__ void sum_runs(BlockRange range, RowGroups groups, float* piece_sums, 
 
 /// One group of lanes per long run, whose sum is already computed.
 template <class Rule, class Rows, int Width>
-__device__ void update_long_runs(BlockRange range, const Optimizer& optimizer, const StepState* state,
-                                 const RowGroups& groups, const float* piece_sums, const RowData& data, int lanes) {
+__device__ __forceinline__ void apply_long_runs(BlockRange range, const Optimizer& optimizer, const StepState* state,
+                                                const RowGroups& groups, const float* piece_sums, const RowData& data,
+                                                int lanes) {
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   const Group group(range, lanes);
   for (int64_t i = group.index; i < groups.counts->long_runs; i += group.count) {
@@ -253,17 +255,31 @@ __device__ void update_long_runs(BlockRange range, const Optimizer& optimizer, c
   }
 }
 
-/// All runs, long ones by the first `long_blocks` blocks. Does nothing in a step that is skipped.
+// Updates do nothing in a step that is skipped.
+template <class Rule, class Rows, class Dy, int Width>
+__device__ void update_short_runs(BlockRange range, Optimizer optimizer, const StepState* state,
+                                  BagGradients<Dy, Width> gradients, RowGroups groups, RowData data, int lanes) {
+  if (!state->skip) apply_short_runs<Rule, Rows>(range, optimizer, state, gradients, groups, data, lanes);
+}
+
+template <class Rule, class Rows, int Width>
+__device__ void update_long_runs(BlockRange range, Optimizer optimizer, const StepState* state, RowGroups groups,
+                                 const float* piece_sums, RowData data, int lanes) {
+  if (!state->skip) apply_long_runs<Rule, Rows, Width>(range, optimizer, state, groups, piece_sums, data, lanes);
+}
+
+/// Both, long ones by the first `long_blocks` blocks. One launch less; but more registers, and so fewer threads, which
+/// large batches would miss.
 template <class Rule, class Rows, class Dy, int Width>
 __device__ void update_runs(BlockRange range, int64_t long_blocks, Optimizer optimizer, const StepState* state,
                             BagGradients<Dy, Width> gradients, RowGroups groups, const float* piece_sums, RowData data,
                             int lanes) {
   if (state->skip) return;
   if (range.block < long_blocks)
-    update_long_runs<Rule, Rows, Width>({range.block, long_blocks}, optimizer, state, groups, piece_sums, data, lanes);
+    apply_long_runs<Rule, Rows, Width>({range.block, long_blocks}, optimizer, state, groups, piece_sums, data, lanes);
   else
-    update_short_runs<Rule, Rows>({range.block - long_blocks, range.blocks - long_blocks}, optimizer, state, gradients,
-                                  groups, data, lanes);
+    apply_short_runs<Rule, Rows>({range.block - long_blocks, range.blocks - long_blocks}, optimizer, state, gradients,
+                                 groups, data, lanes);
 }
 
 template <class Rule, class Rows, int Width>
@@ -326,6 +342,8 @@ void dispatch_gradients(const KeyBatch& batch, const RowGroups& groups, Combiner
 
 constexpr int kBlocksEach = 8;  // per multiprocessor; each block computes the scalars of the step
 
+constexpr int kBlocksOfFewRuns = 64;  // per multiprocessor, one thread for each lane of each key
+
 constexpr int kRunBlocksEach = 4;  // for long runs, of which few are very long
 
 /// Blocks of short runs that must fit on a multiprocessor; 0: the compiler decides. Four leave 64 registers a thread,
@@ -349,14 +367,21 @@ void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& ba
       batch, groups, combiner, dy, [&]<class Dy, int Width>(const BagGradients<Dy, Width>& gradients, int lanes) {
         dispatch_row_rule(optimizer, data, [&]<class Rule>() {
           const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
-          if constexpr (std::is_same_v<Rows, PlainRows>)
-            launch_lockstep<update_runs<Rule, Rows, Dy, Width>, kUpdateThreads, kBlocksThatFit<Rule, Width>>(
-                ctx, "update_rows", long_blocks + short_blocks, long_blocks, optimizer, ctx.state(), gradients, groups,
-                piece_sums, data, lanes);
-          else
-            launch_single<update_runs<Rule, Rows, Dy, Width>, kUpdateThreads>(
-                ctx, "update_rows", long_blocks + short_blocks, long_blocks, optimizer, ctx.state(), gradients, groups,
-                piece_sums, data, lanes);
+          if constexpr (std::is_same_v<Rows, PlainRows>) {
+            if (batch.key_capacity * lanes <= blocks_of_device(kBlocksOfFewRuns) * kUpdateThreads)
+              return launch_lockstep<update_runs<Rule, Rows, Dy, Width>, kUpdateThreads, kBlocksThatFit<Rule, Width>>(
+                  ctx, "update_rows", long_blocks + short_blocks, long_blocks, optimizer, ctx.state(), gradients,
+                  groups, piece_sums, data, lanes);
+            launch_lockstep<update_short_runs<Rule, Rows, Dy, Width>, kUpdateThreads, kBlocksThatFit<Rule, Width>>(
+                ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
+            launch_lockstep<update_long_runs<Rule, Rows, Width>, kUpdateThreads>(
+                ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
+          } else {
+            launch_single<update_short_runs<Rule, Rows, Dy, Width>, kUpdateThreads>(
+                ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
+            launch_single<update_long_runs<Rule, Rows, Width>, kUpdateThreads>(
+                ctx, "update_long_runs", long_blocks, optimizer, ctx.state(), groups, piece_sums, data, lanes);
+          }
         });
       });
 }
