@@ -37,13 +37,18 @@ class Memory : public testing::Test {
     }
   }
 
-  /// Runs the program on both files, whose name replaces SIZE in the arguments.
+  /// Runs the program on both files, whose name replaces SIZE in the arguments. On a busy machine threads get ahead of
+  /// each other by some megabytes, so growth counts only if it is there every time.
   void expect_constant(const std::string& program, const std::vector<std::string>& arguments, int64_t data_bytes) {
-    const int64_t small = peak(program, arguments, "small"), large = peak(program, arguments, "large");
     EXPECT_GT(3 * data_bytes, 2 * kMargin) << "too few rows: growth would not be seen";
-    EXPECT_LT(large - small, std::max(kMargin, 3 * data_bytes / 2))
-        << program << " " << arguments[0] << " " << arguments[1] << ": " << small / kMega
-        << " MB, and for four times as many rows " << large / kMega << " MB";
+    const int64_t most = std::max(kMargin, 3 * data_bytes / 2);
+    int64_t small = 0, large = 0;
+    for (int attempt = 0; attempt < 3 && (attempt == 0 || large - small >= most); ++attempt) {
+      small = peak(program, arguments, "small");
+      large = peak(program, arguments, "large");
+    }
+    EXPECT_LT(large - small, most) << program << " " << arguments[0] << " " << arguments[1] << ": " << small / kMega
+                                   << " MB, and for four times as many rows " << large / kMega << " MB";
   }
 
   int64_t peak(const std::string& program, std::vector<std::string> arguments, const std::string& size) {
