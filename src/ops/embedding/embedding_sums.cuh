@@ -1,0 +1,143 @@
+// Kernels that sum the gradients of the occurrences of each row: pieces of long runs by a group of lanes each, then the
+// pieces of a run by one block, in the order fixed by embedding_group.h. No atomics.
+#pragma once
+
+#include <algorithm>
+
+#include "device/launch.cuh"
+#include "ops/embedding/embedding_group.h"
+#include "ops/embedding/embedding_update.h"
+#include "ops/embedding/embedding_vector.cuh"
+
+namespace hctr::ops {
+namespace {
+
+using hctr::cuda::BlockRange;
+constexpr int kUpdateThreads = 256;
+constexpr int kPieceThreads = 128;  // of a block that sums pieces: small ones find room beside other kernels
+
+/// Gradients of a dtype that is looked up at run time: one kernel instead of three, for widths that few models use.
+struct AnyFloatView {
+  View<const std::byte, 3> bytes;  // its row stride counts elements
+  DType dtype;
+  __device__ int64_t size(int i) const { return bytes.size(i); }
+};
+
+template <int Width, class T>
+__device__ Fragment<Width> load_row_part(const View<T, 3>& dy, int64_t row, int64_t at, int64_t e) {
+  return load_fragment<Width>(dy.row(row) + at + e);
+}
+
+template <int Width>
+__device__ Fragment<Width> load_row_part(const AnyFloatView& dy, int64_t row, int64_t at, int64_t e) {
+  const int64_t element = row * dy.bytes.row_stride + at + e;
+  if (dy.dtype == DType::f16) return load_fragment<Width>(reinterpret_cast<const Half*>(dy.bytes.data) + element);
+  if (dy.dtype == DType::bf16) return load_fragment<Width>(reinterpret_cast<const BFloat16*>(dy.bytes.data) + element);
+  return load_fragment<Width>(reinterpret_cast<const float*>(dy.bytes.data) + element);
+}
+
+/// The gradients of a batch, indexed by bag. Dy: a View or AnyFloatView.
+template <class Dy, int Width>
+struct BagGradients {
+  KeyBatch batch;
+  Combiner combiner;
+  const int32_t* bags;
+  Dy dy;
+
+  /// The weighted sum over positions [begin, end) of elements e, ..., in the order of positions. kAtOnce: gradients
+  /// that are loaded concurrently. Each depends on a bag that must be loaded first, so few at a time would wait for
+  /// memory twice each.
+  template <int kAtOnce = 4>
+  __device__ Fragment<Width> sum_up(int32_t begin, int32_t end, int64_t e) const {
+    Fragment<Width> sum{};
+    int32_t p = begin;
+    for (; p + kAtOnce <= end; p += kAtOnce) add_some<kAtOnce, true>(p, end, e, sum);
+    if (p < end) add_some<kAtOnce, false>(p, end, e, sum);
+    return sum;
+  }
+
+ private:
+  /// Adds the gradients of positions p to p + kAtOnce - 1; unless kAll, those before `end`.
+  template <int kAtOnce, bool kAll>
+  __device__ __forceinline__ void add_some(int32_t p, int32_t end, int64_t e, Fragment<Width>& sum) const {
+    const auto samples = static_cast<uint32_t>(batch.samples);
+    uint32_t bag[kAtOnce];
+    Fragment<Width> part[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) bag[k] = kAll || p + k < end ? static_cast<uint32_t>(bags[p + k]) : 0;
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (kAll || p + k < end) {
+        const uint32_t slot = bag[k] / samples;
+        part[k] = load_row_part<Width>(dy, bag[k] - slot * samples, slot * dy.size(2), e);
+      }
+    float weight[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k) weight[k] = 1;
+    if (combiner == Combiner::mean || combiner == Combiner::sqrtn)
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k)
+        if (kAll || p + k < end) weight[k] = batch.weight(combiner, bag[k]);
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (kAll || p + k < end)
+#pragma unroll
+        for (int i = 0; i < Width; ++i) sum.v[i] += weight[k] * part[k].v[i];
+  }
+};
+
+/// kAtOnce: gradients of a piece that a thread has under way. Few threads need many each; many need the registers.
+template <int kAtOnce, class Dy, int Width>
+__device__ void sum_pieces(BlockRange range, BagGradients<Dy, Width> gradients, RowGroups groups, float* piece_sums,
+                           int lanes) {
+  const Group group(range, lanes);
+  const int64_t dim = gradients.dy.size(2);
+  const int64_t pieces = groups.counts->pieces;
+  for (int64_t i = group.index; i < pieces; i += group.count) {
+    const Piece piece = groups.pieces[i];
+    for (int64_t e = group.lane * Width; e < dim; e += lanes * Width)
+      store_fragment<Width>(piece_sums + i * dim + e, gradients.template sum_up<kAtOnce>(piece.begin, piece.end, e));
+  }
+}
+
+/// Sums `count` vectors in place by the whole block: repeatedly reduces each group of kPiece vectors to one. The result
+/// is the first vector; it is visible to every thread.
+template <int Width>
+__device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lanes) {
+  const int groups = kUpdateThreads / lanes, group = static_cast<int>(threadIdx.x) / lanes,
+            lane = static_cast<int>(threadIdx.x) % lanes;
+  for (; count > 1; count = static_cast<int32_t>((count + kPiece - 1) / kPiece)) {
+    for (int64_t to = group; to - group < (count + kPiece - 1) / kPiece;
+         to += groups) {  // all threads run the same number of iterations
+      const int64_t first = to * kPiece, last = min(first + kPiece, int64_t{count});
+      for (int64_t e0 = 0; e0 < dim; e0 += lanes * Width) {
+        const int64_t e = e0 + lane * Width;
+        const bool mine = first < count && e < dim;
+        Fragment<Width> sum{};
+        if (mine) sum = load_fragment<Width>(vectors + first * dim + e);
+#pragma unroll 4
+        for (int64_t from = first + 1; mine && from < last; ++from) {
+          const Fragment<Width> part = load_fragment<Width>(vectors + from * dim + e);
+#pragma unroll
+          for (int i = 0; i < Width; ++i) sum.v[i] += part.v[i];
+        }
+        // Other threads may read vector `to` in this iteration, but not in later ones: to < first from there on.
+        __syncthreads();
+        if (mine) store_fragment<Width>(vectors + to * dim + e, sum);
+      }
+    }
+    __syncthreads();
+  }
+}
+
+/// One block per long run.
+template <int Width>
+__device__ void sum_runs(BlockRange range, RowGroups groups, float* piece_sums, int64_t dim, int lanes) {
+  for (int64_t i = range.block; i < groups.counts->long_runs; i += range.blocks) {
+    const LongRun run = groups.long_runs[i];
+    sum_in_place<Width>(piece_sums + run.first_piece * dim, run.pieces, dim, lanes);
+  }
+}
+
+}  // namespace
+}  // namespace hctr::ops
