@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/files.h"
 #include "config/schema.h"
 #include "data/batch_layout.h"
 #include "data/column_statistics.h"
@@ -160,8 +161,11 @@ struct DataSection {
   std::optional<int64_t> max_bad_records;
   CachedBatches cache_eval_data;
   std::optional<AsyncParam> async_param;
+  bool follow = false;                       ///< files are read once, as they are added to `source`
+  std::optional<double> follow_idle;         ///< minutes without a new file after which the data end
   FormatOptions options;                     ///< the objects for one format alone
   std::vector<ColumnStatistics> statistics;  ///< no field: what is learned of dense columns, before the data is opened
+  std::vector<fs::path> first_files;         ///< no field: with `follow` those that are there when a run begins
 
   int64_t slots() const;
   /// Labels of a sample, without its weight.

@@ -10,6 +10,7 @@
 // and parses its own.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -27,6 +28,7 @@
 namespace hctr {
 
 class ByteFile;
+class SampleSet;
 
 /// A position between two records of a file, in terms that its format understands; {} is the start of the file.
 struct FilePosition {
@@ -50,10 +52,11 @@ struct Chunk {
   // Named by the cutter. Where only the parser can tell where records begin, it sets begin, records and bytes.
   size_t file = 0;  ///< index in SampleSet::files()
   FilePosition begin;
-  int64_t records = 0;           ///< where the format counts them
-  int64_t bytes = 0;             ///< of the file, from begin.offset on
-  std::shared_ptr<void> source;  ///< what the parser reads from, where the cutter opened it
-  std::vector<ChunkPart> parts;  ///< where columns lie in several files: the part of each group of columns
+  int64_t records = 0;                   ///< where the format counts them
+  int64_t bytes = 0;                     ///< of the file, from begin.offset on
+  std::shared_ptr<void> source;          ///< what the parser reads from, where the cutter opened it
+  std::shared_ptr<const SampleSet> set;  ///< of the file alone, in a set that grows
+  std::vector<ChunkPart> parts;          ///< where columns lie in several files: the part of each group of columns
 
   // Found by whichever of the two reads the bytes.
   std::vector<std::byte> buffer;  ///< the bytes; may be longer
@@ -141,6 +144,16 @@ class SampleSet {
  public:
   virtual ~SampleSet() = default;
   virtual const std::vector<fs::path>& files() const = 0;
+  /// A file by the index that chunks have, for messages. Any thread may ask.
+  virtual fs::path file(size_t index) const { return files()[index]; }
+  /// Whether files are added while the set is read. Then files() has none of them, and it is read once, in their order.
+  virtual bool grows() const { return false; }
+  /// Waits until a growing set has this file; false where it ends before, or `closed` is set, which wake() makes it
+  /// see.
+  virtual bool wait_for_file(size_t index, [[maybe_unused]] const std::atomic<bool>& closed) {
+    return index < files().size();
+  }
+  virtual void wake() {}
   /// Samples in the set, as its headers or the config state; where neither does, an estimate from the sizes of the
   /// files.
   virtual int64_t samples() const = 0;

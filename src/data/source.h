@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "data/data_section.h"
 
 namespace hctr {
@@ -18,12 +19,16 @@ struct Source {
   int64_t num_samples = 0;  ///< `num_samples` or `eval_num_samples`; 0: not stated
   /// Labels may be missing, as predictions need none: in rows, or as columns. They are read as kNoLabel.
   bool labels_optional = false;
+  std::vector<fs::path> files{};    ///< some of the files that `path` names, where only these are to be read
   std::vector<std::string> keep{};  ///< columns whose cells are passed on as texts
 };
 /// A missing label: any value below -0.5 means the same.
 inline constexpr float kNoLabel = -1;
 
-inline Source training_source(const DataSection& section) { return {section.source, section.num_samples}; }
+/// Of data that are followed: those that were there when it began.
+inline Source training_source(const DataSection& section) {
+  return {.path = section.source, .num_samples = section.num_samples, .files = section.first_files};
+}
 inline Source evaluation_source(const DataSection& section) { return {section.eval_source, section.eval_num_samples}; }
 
 }  // namespace hctr

@@ -152,6 +152,18 @@ void clip_gradients(Config& config) {
     if (embedding.section.optimizer) embedding.section.optimizer->hyper.most_gradient = most;
 }
 
+/// What the solver may say where nobody knows how much data will come.
+void check_followed(const Config& config, Problems& problems) {
+  if (!config.data.follow) return;
+  if (config.solver.num_epochs.value_or(1) > 1)
+    problems.error("/solver/num_epochs",
+                   "with \"follow\" each file is read once; leave it out, or give \"max_iter\" as a limit");
+  if (!config.solver.max_iter && depends_on_length(config.optimizer.hyper))
+    problems.error("/optimizer",
+                   "the learning rate depends on the length of the run, which nobody knows with \"follow\": give "
+                   "warm-up and decay in steps, with \"decay_steps\", or \"max_iter\" in the solver");
+}
+
 /// The names in "load_layers", "frozen" and "pretrained".
 void check_start(Config& config, Problems& problems) {
   std::vector<std::string> layers, tables, both;
@@ -234,6 +246,7 @@ Config read_config(const Json& file, Problems& problems) {
                    cat("names ", files, files == 1 ? " file" : " files", " for ", config.embeddings.size(),
                        config.embeddings.size() == 1 ? " embedding" : " embeddings", "; one for each is needed"));
   check_groups(config, problems);
+  check_followed(config, problems);
   if (config.solver.early_stopping.given && config.data.eval_source.empty())
     problems.error("/solver/early_stopping", "needs evaluations: the Data layer has no \"eval_source\"");
   for (EmbeddingEntry& embedding : config.embeddings) {

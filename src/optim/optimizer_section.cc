@@ -96,6 +96,11 @@ Json to_json(const StepCount& count) {
   return *count.share < 1 ? Json(*count.share) : Json("100%");  // 1 would be a step
 }
 
+bool depends_on_length(const HyperParameters& h) {
+  const bool decays = h.decay && *h.decay != Decay::constant;
+  return h.warmup_steps.share || h.decay_start.share || (h.decay_steps ? h.decay_steps->share.has_value() : decays);
+}
+
 void resolve_schedule(HyperParameters& h, int64_t steps_of_run) {
   h.warmup_steps.resolve(steps_of_run);
   h.decay_start.resolve(steps_of_run);

@@ -74,6 +74,9 @@ Schema<OptimizerSection> optimizer_schema();
 /// which means none, and decay_steps 1, as in HugeCTR.
 void resolve_schedule(HyperParameters&, int64_t steps_of_run);
 
+/// Whether resolve_schedule() needs to know how many steps the run has.
+bool depends_on_length(const HyperParameters&);
+
 /// The rate of training step n = 1, 2, ... of a schedule that has been resolved: linear warm-up, constant, decay.
 ///   n <= warmup_steps           : base n / warmup_steps
 ///   decay_start = 0 or n <= it  : base

@@ -34,6 +34,7 @@ void broadcast_statistics(Communicator& comm, const std::vector<ColumnStatistics
 }
 
 void check_training_labels(const Config& config, const Log& log) {
+  if (config.data.follow && config.data.first_files.empty()) return;
   check_positives(config.data, training_source(config.data), key_width_of(config), log);
 }
 

@@ -34,7 +34,7 @@ std::string progress_line(const DisplayFigures& at) {
           formatted("%.0f", 100 * std::clamp(at.reader_wait, 0.0, 1.0)), " %");
   const std::string share =
       at.reads_from_gpu ? formatted(", rows %.1f %% from GPU", 100 * std::clamp(*at.reads_from_gpu, 0.0, 1.0)) : "";
-  const std::string left = cat(", ", readable_time(std::max(at.seconds_left, 0.0)), " left");
+  const std::string left = at.seconds_left ? cat(", ", readable_time(std::max(*at.seconds_left, 0.0)), " left") : "";
   for (const std::string& line : {iteration + epoch + numbers + share + memory_text(at) + left,
                                   iteration + epoch + numbers + share + left, iteration + numbers + share + left})
     if (line.size() <= kProgressColumns) return line;

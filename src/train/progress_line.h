@@ -19,7 +19,7 @@ struct DisplayFigures {
   std::optional<int64_t> host_memory;  ///< bytes that the process has in memory
   /// Of the reads of rows since the last display, the share whose rows were on the GPU; none: all rows are there.
   std::optional<double> reads_from_gpu{};
-  double seconds_left = 0;
+  std::optional<double> seconds_left = 0;  ///< none: the length of the run is not known
 };
 
 /// The most columns of the line.

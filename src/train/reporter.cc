@@ -42,6 +42,10 @@ void Reporter::queued(int64_t samples) {
     progress_.update(samples);  // without a terminal the display lines show progress
 }
 
+void Reporter::waiting(int64_t samples, const std::string& remark) {
+  if (!folder_.path().empty() && ::isatty(STDERR_FILENO) == 1) progress_.update(samples, remark);
+}
+
 void Reporter::event(const std::string& line) {
   progress_.clear();
   log_.info(line);
@@ -77,9 +81,11 @@ void Reporter::trained(const TrainedFigures& at) {
   const double since = std::chrono::duration<double>(now - shown_).count();
   const double rate = since > 0 ? static_cast<double>(at.samples - shown_samples_) / since : 0;
   const double wait = since > 0 ? std::min(1.0, (at.reader_seconds - shown_reader_seconds_) / since) : 0;
-  const double left = at.samples > 0 ? std::max(0.0, seconds() / static_cast<double>(at.samples) *
-                                                         static_cast<double>(total_samples_ - at.samples))
-                                     : 0;
+  std::optional<double> left;
+  if (total_samples_ > 0)
+    left = at.samples > 0 ? std::max(0.0, seconds() / static_cast<double>(at.samples) *
+                                              static_cast<double>(total_samples_ - at.samples))
+                          : 0;
   display(progress_line({.iteration = at.iteration,
                          .epoch = at.epoch,
                          .mean_loss = at.mean_loss,
@@ -102,7 +108,7 @@ void Reporter::trained(const TrainedFigures& at) {
   if (at.gpu_memory) line.set("gpu_memory", *at.gpu_memory);
   if (at.host_memory) line.set("host_memory", *at.host_memory);
   if (at.reads_from_gpu) line.set("reads_from_gpu", *at.reads_from_gpu);
-  line.set("seconds_left", left);
+  if (left) line.set("seconds_left", *left);
   add_line(std::move(line));
   shown_ = now;
   shown_samples_ = at.samples;

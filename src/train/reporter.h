@@ -39,9 +39,9 @@ struct TrainedFigures {
 class Reporter {
  public:
   using TableCounts = std::map<std::string, std::map<std::string, int64_t>>;  // counts of each table, by name
-  /// `total_samples`: samples that the run will train on, for the time left. `iteration`: where it begins. Without a
-  /// run folder, on ranks other than 0, nothing is written. Errors: Error(io) when a file of the options cannot be
-  /// written.
+  /// `total_samples`: samples that the run will train on, for the time left; 0: nobody knows. `iteration`: where it
+  /// begins. Without a run folder, on ranks other than 0, nothing is written. Errors: Error(io) when a file of the
+  /// options cannot be written.
   Reporter(const Log&, RunFolder&, const ReporterOptions&, int64_t total_samples, int64_t iteration = 0);
   /// What has been reported so far, for a run that goes on.
   struct State {
@@ -54,6 +54,8 @@ class Reporter {
 
   /// Call after each queued step with the samples so far; updates the progress bar.
   void queued(int64_t samples);
+  /// The same while there is no batch to queue; `remark` says why.
+  void waiting(int64_t samples, const std::string& remark);
   /// Appends a line to metrics.jsonl, with the time of day as "time", and gives it to the others of ReporterOptions.
   void add_line(Json line);
   /// Reports a display.

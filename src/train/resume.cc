@@ -74,6 +74,7 @@ bool ResumePoint::exact_for(const Config& config, int of_ranks) const {
 bool ResumePoint::finished_for(const Config& config) const {
   if (!progress.finished) return false;
   const SolverSection& solver = config.solver;
+  if (config.data.follow && !solver.max_iter) return progress.stopped_at.has_value();  // more files may have come
   return progress.stopped_at ||
          (solver.max_iter ? progress.iterations >= *solver.max_iter : progress.epochs >= *solver.num_epochs);
 }

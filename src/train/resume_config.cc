@@ -57,6 +57,7 @@ constexpr std::array kRules = {
     Rule{"/layers/0/eval_num_samples", Verdict::allowed},
     Rule{"/layers/0/cache_eval_data", Verdict::allowed},
     Rule{"/layers/0/num_workers", Verdict::allowed},
+    Rule{"/layers/0/follow_idle", Verdict::allowed},
 };
 /// Words of the learning rate, in the object of any optimizer.
 const std::set<std::string_view> kRateWords = {"learning_rate", "warmup_steps", "decay_start", "decay_steps",

@@ -44,7 +44,8 @@ Run::Run(const TrainOptions& options, const Config& config, Device device, int t
     load_checkpoint();
   else
     model_.load(log);
-  trainer_ = std::make_unique<Trainer>(config, runtime_, comm, model_, layout_, log, read_progress());
+  start_following();
+  trainer_ = std::make_unique<Trainer>(config, runtime_, comm, model_, layout_, log, read_progress(), feed_);
   resolve_schedule(schedule_, steps_of_run());
   if (model_.loss_scale()) most_not_finite_ = kMostSkipped;  // such steps are skipped
   if (!config.data.eval_source.empty())
@@ -90,9 +91,13 @@ void Run::begin() {
                              solver.max_iter ? solver.batchsize : per_epoch, &total))
     total = std::numeric_limits<int64_t>::max();
   const char* about = trainer_->samples_estimated() ? "about " : "";
-  log_.info("Training on ", solver.max_iter ? "" : about, with_unit_prefix(static_cast<double>(total)), " samples (",
-            about, with_unit_prefix(static_cast<double>(per_epoch)), " in the set), ", model_.dense_parameters(),
-            " dense parameters, activations ", name_of(solver.mixed_precision.activations),
+  const std::string samples =
+      cat(solver.max_iter ? "" : about, with_unit_prefix(static_cast<double>(total)), " samples");
+  log_.info("Training on ",
+            feed_ ? cat("the files that come to '", config_.data.source, "'",
+                        solver.max_iter ? cat(", ", samples, " at most") : std::string(), ", ")
+                  : cat(samples, " (", about, with_unit_prefix(static_cast<double>(per_epoch)), " in the set), "),
+            model_.dense_parameters(), " dense parameters, activations ", name_of(solver.mixed_precision.activations),
             ". Run folder: ", folder_.path().string());
   if (!folder_.path().empty())
     folder_.write_start(data_json(), evaluator_ ? to_json(evaluator_->data_fingerprint()) : Json(),
@@ -132,7 +137,7 @@ int64_t Run::steps_of_run() const {
 }
 
 bool Run::finished() const {
-  if (now_.stopped_at) return true;
+  if (now_.stopped_at || (feed_ && now_.epochs > 0)) return true;
   return config_.solver.max_iter ? now_.iterations >= *config_.solver.max_iter
                                  : now_.epochs >= *config_.solver.num_epochs;
 }
@@ -148,23 +153,32 @@ std::optional<int64_t> Run::step(double rate) {
 }
 
 bool Run::fetch() {
-  std::optional<Error> failed;
-  Trainer::Fetched found = Trainer::Fetched::end;
-  try {
-    found = trainer_->fetch(options_.stop);
-  } catch (...) {
-    failed = current_error();
+  using Fetched = Trainer::Fetched;
+  for (;;) {
+    std::optional<Error> failed;
+    Fetched found = Fetched::end;
+    try {
+      found = trainer_->fetch(options_.stop);
+    } catch (...) {
+      failed = current_error();
+    }
+    const bool diverged = trainer_->steps_not_finite() > most_not_finite_ || trainer_->spoiled();
+    const bool stop = options_.stop && *options_.stop != 0, waits = found == Fetched::waiting;
+    if (!comm_.any(failed || diverged || stop || waits || follow_news())) return found == Fetched::batch;
+    if (comm_.any(diverged)) throw_diverged();
+    throw_on_all_ranks(comm_, failed);
+    stopping_ = comm_.any(stop);
+    if (feed_ && !stopping_) {
+      exchange_new_files(waits);
+      if (comm_.any(waits)) continue;
+      return found == Fetched::batch;
+    }
+    if (comm_.any(waits || found == Fetched::stopped)) {
+      report_->event("Data were being waited for.");
+      return false;
+    }
+    return found == Fetched::batch;
   }
-  const bool diverged = trainer_->steps_not_finite() > most_not_finite_ || trainer_->spoiled();
-  if (!comm_.any(failed || diverged || (options_.stop && *options_.stop != 0))) return found == Trainer::Fetched::batch;
-  if (comm_.any(diverged)) throw_diverged();
-  throw_on_all_ranks(comm_, failed);
-  stopping_ = true;
-  if (comm_.any(found == Trainer::Fetched::stopped)) {
-    report_->event("Data were being waited for.");
-    return false;
-  }
-  return found == Trainer::Fetched::batch;
 }
 
 bool Run::waits_after(int64_t iteration) const {

@@ -12,6 +12,7 @@
 #include "hctr/solver.h"
 #include "train/checkpointer.h"
 #include "train/evaluator.h"
+#include "train/file_watch.h"
 #include "train/model_saver.h"
 #include "train/not_finite_search.h"
 #include "train/resume.h"
@@ -92,6 +93,19 @@ class Run {
   }
   Error with_model(const Error&, const std::string& what);
 
+  // In run_follow.cc:
+  /// With "follow": rank 0 begins to look for files.
+  void start_following();
+  /// Errors: Error(data) when the file in which the checkpoint was has another size.
+  void expect_same_followed_file() const;
+  /// For a checkpoint: the files so far.
+  void note_followed();
+  /// Whether rank 0 has found files, or that there are no more.
+  bool follow_news() const;
+  /// Collective: gives every reader the files that rank 0 has found. `waits`: whether this rank has no batch.
+  void exchange_new_files(bool waits);
+  void say_waiting();
+
   // In run_checkpoint.cc:
   /// Says which tables are whole in every checkpoint, though the config asks for increments.
   /// The checkpoint that the run goes on from, where it lies in the folder of those to come.
@@ -120,6 +134,10 @@ class Run {
   std::vector<Placement> placements_;
   Model model_;
   ModelSaver saver_;
+  std::shared_ptr<FileFeed> feed_;       // with "follow"
+  std::unique_ptr<FileWatch> watch_;     // the same, on rank 0
+  std::optional<double> waiting_since_;  // rank 0 has no batch, and no file has come; in seconds of the run
+  bool said_waiting_ = false;
   std::unique_ptr<Trainer> trainer_;
   HyperParameters schedule_;  // of the learning rate, in steps
   std::unique_ptr<Evaluator> evaluator_;

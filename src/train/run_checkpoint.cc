@@ -104,6 +104,7 @@ void Run::save_checkpoint(bool finished) {
     now_.report = report_->state();
     now_.loss_sum = trainer_->loss_sum();
     now_.reader = trainer_->progress().position;
+    if (feed_) note_followed();
     now_.eval_reader = evaluator_ ? left_evaluation_.value_or(evaluator_->position()) : ReaderPosition{};
     now_.snapshot_iteration = saver_.last() ? saver_.last()->iteration : -1;
     now_.snapshot_files.clear();

@@ -17,13 +17,15 @@ constexpr int64_t kNoRow = -1;
 
 /// The record of a file that a row of a batch is from, for messages; empty where the reader does not know it.
 /// `position`: before the batch.
-std::string record_of_row(const Config& config, const ReaderPosition& position, int64_t row, bool repeat) {
+std::string record_of_row(const Config& config, const ReaderPosition& position, int64_t row, bool repeat,
+                          const std::shared_ptr<FileFeed>& feed) {
   if (config.data.shuffle > 0 || config.data.negative_sampling < 1) return "";
   const BatchLayout layout(batch_shape(config.data, 1));
   const HostBuffer buffer(Device{}, layout.bytes);
   ReaderOptions options = reader_options(config, 1);
   options.repeat = repeat;
   options.from = position;
+  options.feed = feed;
   Reader reader(config.data, training_source(config.data), layout, {buffer.data()}, options, Log::silent());
   for (int64_t r = 0; r < row; ++r)
     if (const auto read = reader.next())
@@ -83,7 +85,7 @@ std::string Run::report_of(const NotFinite& found, const Trainer::Again& again) 
     row = in_all - again.first_sample;
     std::string record;
     try {
-      record = record_of_row(config_, again.position, row, config_.solver.max_iter.has_value());
+      record = record_of_row(config_, again.position, row, config_.solver.max_iter && !feed_, feed_);
     } catch (const Error& error) {
       log_.warning("the record of the sample could not be found: ", error.what());
     }

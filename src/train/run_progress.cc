@@ -88,6 +88,8 @@ void each_field(Progress& at, Visit&& visit) {
   visit("shown_tables", at.report.tables);
   visit("reader", at.reader);
   visit("eval_reader", at.eval_reader);
+  visit("followed", at.followed);
+  visit("followed_bytes", at.followed_bytes);
   visit("snapshot_iteration", at.snapshot_iteration);
   visit("snapshot_files", at.snapshot_files);
   visit("loss_sum", at.loss_sum.sum);
@@ -106,7 +108,8 @@ RunProgress run_progress(const Json& json) {
   RunProgress progress;
   each_field(progress, [&](const char* name, auto& value) {
     const Json* found = json.find(name);
-    if (!found && std::string_view(name).starts_with("loss_")) return;  // checkpoints of earlier programs lack it
+    const std::string_view field = name;  // checkpoints of earlier programs lack some
+    if (!found && (field.starts_with("loss_") || field.starts_with("followed"))) return;
     if (!found || !read(*found, value))
       throw Error(Kind::data, cat("a checkpoint has ", found ? found->text() : "nothing", " as \"", name,
                                   "\" of the run's progress"));

@@ -33,6 +33,8 @@ struct RunProgress {
   Reporter::State report;
   LossSum loss_sum;  ///< since the last display
   ReaderPosition reader, eval_reader;
+  std::vector<std::string> followed;  ///< with "follow": the names of all files so far, in the order of reading
+  int64_t followed_bytes = -1;        ///< the size of the one in which `reader` is; -1: none
   /// The last snapshot: its iteration and files.
   int64_t snapshot_iteration = -1;
   std::vector<std::string> snapshot_files;

@@ -6,6 +6,7 @@
 #include "base/host_name.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "train/column_facts.h"
+#include "train/file_watch.h"
 #include "train/load_config.h"
 #include "train/own_files.h"
 #include "train/rank_table.h"
@@ -111,7 +112,10 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
   folder.write_config(config.effective);
   if (logs && !finished) prepare_snapshots(config, log);
   std::vector<ColumnStatistics> statistics;
+  std::vector<std::string> followed;
   if (logs && !finished) {
+    followed = first_followed_files(config.data, point ? &point->progress : nullptr, options.stop, log);
+    config.data.first_files = paths_of_followed(config.data, followed);
     statistics = training_statistics(config, point ? &*point : nullptr, log);
     check_training_labels(config, log);
     check_evaluation_labels(config, log);
@@ -136,6 +140,7 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
       Config own = config;
       name_files(own, comm.rank());
       broadcast_statistics(comm, statistics, own);
+      broadcast_followed(comm, followed, own.data);
       Run run(options, own, device, ranks.threads, comm, first ? folder : no_folder, from ? &*from : nullptr,
               first ? log : quiet);
       of_rank = run.train();

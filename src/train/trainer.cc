@@ -12,12 +12,13 @@
 namespace hctr {
 namespace {
 
+constexpr std::chrono::milliseconds kToWaitForFiles(100);
 constexpr size_t kPastSteps = 2 * Trainer::kBuffers;  // more than can be queued before a loss is looked at
 
 }  // namespace
 
 Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout,
-                 const Log& log, const ReadProgress& from)
+                 const Log& log, const ReadProgress& from, std::shared_ptr<FileFeed> feed)
     : runtime_(runtime),
       comm_(comm),
       model_(model),
@@ -28,6 +29,7 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
       spoiled_flag_(runtime.device(), sizeof(int32_t)),
       sparse_inputs_(config.data.sparse.size()),
       records_(config.solver.cuda_graph && !runtime.options().sync_launches),
+      feed_(std::move(feed)),
       progress_(from) {
   zero_bytes(runtime.compute_stream(), spoiled_flag_.data(), spoiled_flag_.bytes());
   runtime.compute_stream().synchronize();
@@ -36,12 +38,14 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
     record(s);
   }
   // With max_iter the reader repeats the set; with num_epochs the caller of step() restarts it.
-  ReaderOptions options = reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value());
+  ReaderOptions options =
+      reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value() && !feed_);
   options.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
   options.shuffle = config.data.shuffle;
   options.seed = config.solver.seed.value;
   options.negative_share = config.data.negative_sampling;
   options.from = from.position;
+  options.feed = feed_;
   reader_ =
       std::make_unique<Reader>(config.data, training_source(config.data), layout, ring_.host_blocks(), options, log);
 }
@@ -82,10 +86,15 @@ Trainer::Fetched Trainer::fetch(const std::atomic<int>* stop) {
   {
     const ProfiledPart part(runtime_, "wait", "reader");
     const auto start = std::chrono::steady_clock::now();
+    const auto waited = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+    if (feed_ && !reader_->wait(kToWaitForFiles)) {
+      reader_seconds_ += waited();
+      return Fetched::waiting;
+    }
     left_waiting_ = !wait_for_batch(*reader_, stop);
     if (left_waiting_) return Fetched::stopped;
     fetched_buffer_ = reader_->next();
-    reader_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    reader_seconds_ += waited();
   }
   fetched_ = true;
   const ProfiledPart part(runtime_, "check", "batch");
@@ -97,7 +106,7 @@ Trainer::Fetched Trainer::fetch(const std::atomic<int>* stop) {
 
 std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
   if (fetch() == Fetched::end) {
-    progress_.position = next_pass();
+    if (!feed_) progress_.position = next_pass();
     return std::nullopt;
   }
   fetched_ = false;

@@ -41,17 +41,17 @@ struct ReadProgress {
 /// Runs steps. While batch k is computed, batch k+1 is uploaded, looked up and sorted on the prepare stream.
 class Trainer {
  public:
-  Trainer(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const Log&,
-          const ReadProgress& from = {});
+  Trainer(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const Log&, const ReadProgress& from = {},
+          std::shared_ptr<FileFeed> feed = {});
 
   ~Trainer();
 
   /// What fetch() has found.
-  enum class Fetched { batch, end, stopped };
+  enum class Fetched { batch, end, stopped, waiting };
   /// Waits for the next batch of the reader, which step() will train on; or for the end of the data; or until `stop`,
-  /// which may be null, is other than 0. Then reserves the memory that tables need for the batch. No collective call: a
-  /// rank that fails here can still tell the others, and the model is intact. Errors: those of the reader;
-  /// Error(device).
+  /// which may be null, is other than 0. With a feed it returns `waiting` after a moment, so that the ranks can
+  /// exchange new files. Then reserves the memory that tables need for the batch. No collective call: a rank that fails
+  /// here can still tell the others, and the model is intact. Errors: those of the reader; Error(device).
   Fetched fetch(const std::atomic<int>* stop = nullptr);
   /// Queues the next step with this learning rate and does not wait for it. Returns the number of samples over all
   /// ranks, or nothing at the end of the data. `step`: training steps done before it. Calls fetch() unless the caller
@@ -152,6 +152,7 @@ class Trainer {
   size_t sparse_inputs_;
   bool records_, unrecorded_ = false;
   std::vector<StepBuffer> buffers_;
+  std::shared_ptr<FileFeed> feed_;  // null: the files of the set are known
   std::unique_ptr<Reader> reader_;
   bool fetched_ = false, left_waiting_ = false;  // the latter: a stop has not waited for the reader
   std::optional<int> fetched_buffer_;            // what fetch() found; nothing at the end of the data

@@ -63,6 +63,21 @@ void add_sample_weight(DataSection& section, const FormatType& format, const std
   if (section.label.label_dim.given()) section.label.label_dim = section.label.label_dim + 1;
 }
 
+void check_following(const DataSection& section, const FormatType& format, const std::string& pointer,
+                     Problems& problems) {
+  if (!section.follow) {
+    if (section.follow_idle) problems.error(pointer + "/follow_idle", "needs \"follow\": true");
+    return;
+  }
+  if (!format.files)
+    problems.error(pointer + "/follow",
+                   "the samples of a feature specification lie in several files each, which "
+                   "cannot be followed; the other formats can");
+  if (section.num_samples > 0)
+    problems.error(pointer + "/num_samples",
+                   "with \"follow\" nobody knows how many samples will come; leave it out: files are read whole");
+}
+
 void check_together(DataSection& section, const std::string& pointer, Problems& problems) {
   for (const FormatType& type : format_types())
     if (type.complete) type.complete(section, pointer, problems);
@@ -89,6 +104,7 @@ void check_together(DataSection& section, const std::string& pointer, Problems& 
     problems.error(pointer + "/negative_sampling",
                    cat("needs a single label, which says what is a negative; there are ", section.labels(),
                        section.sample_weight.given ? "" : " (weights of samples go to \"sample_weight\")"));
+  check_following(section, format, pointer, problems);
   if (section.source.empty())
     problems.error(pointer + "/source", cat("expected ", format.source_text, ", found an empty string"));
 
@@ -165,6 +181,12 @@ Schema<DataSection> data_schema() {
            "where left out, and slot_size_array may follow from the cardinalities")
       .opt("source", &DataSection::source, "file list of the training data; needed but with feature_spec")
       .opt("eval_source", &DataSection::eval_source, "file list of the evaluation data; empty: no evaluation")
+      .opt("follow", &DataSection::follow,
+           "source is a folder, or a list, to which files are added: each is read once, and training waits for more, "
+           "until a file or entry _END, max_iter or a signal")
+      .opt("follow_idle", &DataSection::follow_idle,
+           "minutes that training waits for a file before the data have ended; left out: any time",
+           Range{.low = 0, .high = 1e6, .low_open = true})
       .opt("check", &DataSection::check,
            "whether records have check sums; found in the files, which must agree where this is given")
       .part("label", &DataSection::label, label_schema(), "the labels of a sample")

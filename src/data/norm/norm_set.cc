@@ -16,10 +16,10 @@ class NormSet : public SampleSet {
   NormSet(const DataSection& section, const Source& source, KeyWidth width, const Log& log)
       : demands_(norm_demands(section, width)),
         policy_(section.bad_records),
-        files_(read_file_list(source.path, log)),
+        files_(source.files.empty() ? read_file_list(source.path, log) : source.files),
         infos_(files_.size()) {
     for (const fs::path& file : files_) samples_ += read_norm_header(file, demands_).header.number_of_records;
-    if (samples_ == 0)
+    if (samples_ == 0 && source.files.empty())
       throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
   }
 

@@ -108,7 +108,7 @@ class ParquetSet : public SampleSet {
   ParquetSet(const DataSection& section, const Source& source, KeyWidth width, const Log& log)
       : policy_(section.bad_records) {
     parquet_plugin();  // its absence is reported before anything else
-    files_ = parquet_files(source.path, log);
+    files_ = source.files.empty() ? parquet_files(source.path, log) : source.files;
     std::map<fs::path, std::optional<ParquetMetadata>> metadata;
     for (const fs::path& path : files_) {
       const fs::path folder = path.parent_path();
@@ -123,7 +123,7 @@ class ParquetSet : public SampleSet {
       if (!plan_.keys_fit_u32(file->info(), fields_.back())) key_bytes_ = 8;
       samples_ += file->info().rows;
     }
-    if (samples_ == 0)
+    if (samples_ == 0 && source.files.empty())
       throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
   }
 

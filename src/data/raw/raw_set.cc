@@ -37,7 +37,9 @@ void check_kind(const RawShape& shape, const ByteFile& file, int64_t records) {
 class RawSet : public SampleSet, public RowMap {
  public:
   RawSet(const DataSection& section, const Source& source, KeyWidth width, const Log& log)
-      : policy_(section.bad_records), files_(raw_files(source.path, log)), shape_(section, 4) {
+      : policy_(section.bad_records),
+        files_(source.files.empty() ? raw_files(source.path, log) : source.files),
+        shape_(section, 4) {
     std::vector<ByteFile> open;
     int64_t bytes = 0;
     for (const fs::path& file : files_) bytes += open.emplace_back(file).size();
@@ -56,7 +58,7 @@ class RawSet : public SampleSet, public RowMap {
       throw Error(Kind::data, cat("'", source.path, "' holds ", samples_, " records of ", shape_.record(),
                                   " bytes, the Data layer says ", source.num_samples,
                                   " (\"num_samples\" and \"eval_num_samples\")"));
-    if (samples_ == 0)
+    if (samples_ == 0 && source.files.empty())
       throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
     check_kind(shape_, open[0], records_[0]);
   }

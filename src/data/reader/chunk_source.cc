@@ -1,6 +1,7 @@
 #include "data/reader/chunk_source.h"
 
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "data/reader/shuffle.h"
@@ -17,23 +18,38 @@ std::vector<size_t> file_order(size_t files, int64_t pass, const PassOptions& pa
 
 ChunkSource::ChunkSource(SampleSet& set, const PassOptions& pass_options, const ReaderPosition& from)
     : set_(set), pass_options_(pass_options), pass_(from.pass) {
+  if (set.grows()) {  // the file may not be there yet
+    next_file_ = from.file;
+    begin_ = {.record = from.record, .offset = from.offset};
+    return;
+  }
   expect_file_of(from, set.files().size());
   order_ = file_order(set.files().size(), pass_, pass_options_);
   open(from.file, {.record = from.record, .offset = from.offset});
 }
 
 void ChunkSource::open(int64_t file, FilePosition from) {
-  open_ = set_.open(order_[static_cast<size_t>(file)], from);
+  open_ = set_.open(index_of(file), from);
   next_file_ = file + 1;
+}
+
+void ChunkSource::close() {
+  closed_ = true;
+  set_.wake();
 }
 
 bool ChunkSource::next(Chunk& chunk) {
   for (;;) {
     if (open_ && open_->next(chunk)) {
-      chunk.file = order_[static_cast<size_t>(next_file_ - 1)];
+      chunk.file = index_of(next_file_ - 1);
       return true;
     }
     open_.reset();
+    if (set_.grows()) {
+      if (!set_.wait_for_file(static_cast<size_t>(next_file_), closed_)) return false;
+      open(next_file_, std::exchange(begin_, {}));
+      continue;
+    }
     if (next_file_ == static_cast<int64_t>(order_.size())) {
       if (!pass_options_.repeat) return false;
       next_file_ = 0;

@@ -75,7 +75,8 @@ ParsedChunkStream::Result ParsedChunkStream::parse(Work& work) {
 
 std::optional<ParsedChunk> ParsedChunkStream::next() {
   std::optional<Result> result = workers_.next();
-  if ((!result || result->chunk.begin.pass != pass_) && pass_rows_ == 0) fail_empty();  // it would repeat for ever
+  if ((!result || result->chunk.begin.pass != pass_) && pass_rows_ == 0 && !set_.grows())
+    fail_empty();  // it would repeat for ever
   if (!result) return std::nullopt;
   if (result->chunk.begin.pass != pass_) pass_rows_ = pass_bad_ = 0;
   pass_ = result->chunk.begin.pass;

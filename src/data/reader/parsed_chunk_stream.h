@@ -70,11 +70,15 @@ class ParsedChunkStream {
   ParsedChunkStream(SampleSet&, const PassOptions&, const ReaderPosition& from, int workers, Recycler<SampleBlock>&,
                     BadRecordReport&, std::optional<RankSlice> slice = {},
                     std::optional<LeftOutNegatives> negatives = {});
+  ~ParsedChunkStream() { close(); }
 
   /// Empty at the end of the set, or when closed. Errors: those of the format; Error(data) when there are too many bad
   /// records, or a whole pass has no others.
   std::optional<ParsedChunk> next();
-  void close() { workers_.close(); }
+  void close() {
+    source_.close();
+    workers_.close();
+  }
   const std::optional<RankSlice>& slice() const { return slice_; }
   /// Rows that have been parsed so far.
   int64_t parsed_rows() const { return parsed_rows_; }

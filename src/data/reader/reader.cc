@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/random.h"
+#include "data/reader/followed_set.h"
 #include "data/reader/reader_run.h"
 
 namespace hctr {
@@ -17,6 +18,13 @@ void expect_same_shape(const BatchShape& batch, const RecordShape& record) {
     same = batch.tables[i].slots == record.inputs[i].slots &&
            (batch.tables[i].keep > 0 || batch.tables[i].key_capacity >= batch.samples * record.inputs[i].max_keys);
   HCTR_EXPECT(same, "the layout of a batch was made for another Data layer");
+}
+
+std::unique_ptr<SampleSet> open_set(const DataSection& section, const Source& source, const ReaderOptions& options,
+                                    const Log& log) {
+  if (options.feed)
+    return follow_files(section, source, options.key_width, log, options.feed, static_cast<size_t>(options.from.file));
+  return format_type(section.format).open(section, source, options.key_width, log);
 }
 
 std::unique_ptr<ReaderRun> make_run(ReaderSet& set, const ReaderPosition& from) {
@@ -41,7 +49,7 @@ Reader::Reader(const DataSection& section, const Source& source, const BatchLayo
                   options.rank < options.ranks && !buffers.empty(),
               "reader of ", options.batch, " samples, ", options.workers, " workers, rank ", options.rank, " of ",
               options.ranks, ", ", buffers.size(), " buffers");
-  set_.reset(new ReaderSet{.samples = format_type(section.format).open(section, source, options.key_width, log),
+  set_.reset(new ReaderSet{.samples = open_set(section, source, options, log),
                            .layout = layout,
                            .buffers = std::move(buffers),
                            .options = options,
@@ -52,7 +60,7 @@ Reader::Reader(const DataSection& section, const Source& source, const BatchLayo
   ReaderSet& set = *set_;
   HCTR_EXPECT(!set.negatives.samples() || source.keep.empty(), "columns are kept of every row");
   set.delivered_samples = set.samples->samples();
-  if (set.negatives.samples())
+  if (set.negatives.samples() && !options.feed)
     set.delivered_samples = std::max<int64_t>(std::llround(static_cast<double>(set.delivered_samples) *
                                                            set.negatives.expected_share(*set.samples, layout.shape)),
                                               1);
@@ -101,7 +109,7 @@ ReaderPosition Reader::next_pass() const { return {.pass = position_.pass + 1, .
 
 std::string Reader::place_of_last_row() const {
   if (set_->options.shuffle > 0) return "";
-  const std::string file = cat("'", set_->samples->files()[static_cast<size_t>(position_.file)].string(), "'");
+  const std::string file = cat("'", set_->samples->file(static_cast<size_t>(position_.file)).string(), "'");
   const bool some_left_out = skipped_ != set_->options.from.bad_records || set_->negatives.samples();
   if (!set_->samples->counts_records() || some_left_out) return file;
   return cat("record ", position_.record + position_.rows, " of ", file);  // both readers count the row itself

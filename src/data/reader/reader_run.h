@@ -29,7 +29,7 @@ struct ReaderSet {
   int64_t delivered_samples = 0;  ///< of a pass; with negative sampling an estimate
 
   PassOptions pass_options() const {
-    return {.repeat = options.repeat, .shuffle_files = options.shuffle > 0, .seed = options.seed};
+    return {.repeat = options.repeat, .shuffle_files = options.shuffle > 0 && !options.feed, .seed = options.seed};
   }
   /// This rank's rows of a batch of `rows` rows.
   int64_t rows_of_rank(int64_t rows) const { return std::clamp<int64_t>(rows - rank_begin, 0, rank_end - rank_begin); }

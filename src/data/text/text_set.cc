@@ -38,7 +38,7 @@ class TextSet : public SampleSet {
         policy_(section.bad_records),
         keep_(source.keep),
         format_(format),
-        files_(text_files(source.path, log)),
+        files_(source.files.empty() ? text_files(source.path, log) : source.files),
         known_(files_.size()) {
     know(0);
     estimated_ = source.num_samples <= 0;
