@@ -92,6 +92,15 @@ inline std::string sparse_model_name(const std::string& prefix, int64_t embeddin
 
 inline constexpr int64_t kModelManifestSchema = 1;
 /// `<prefix>_model_<iteration>.json`
+/// The folder of a delta, `<prefix>_delta_<iteration>`, whose files have this folder as their prefix.
+inline std::string delta_name(const std::string& prefix, int64_t iteration) {
+  return prefix + "_delta_" + std::to_string(iteration);
+}
+/// `<embedding>_removed_<iteration>.keys`: for each key that is gone, int64 slot (0 where rows belong to keys alone)
+/// and int64 key, sorted by both.
+inline std::string removed_keys_name(const std::string& prefix, int64_t embedding, int64_t iteration) {
+  return prefix + std::to_string(embedding) + "_removed_" + std::to_string(iteration) + ".keys";
+}
 inline std::string model_manifest_name(const std::string& prefix, std::string_view iteration) {
   return prefix + "_model_" + std::string(iteration) + ".json";
 }

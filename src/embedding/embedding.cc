@@ -28,8 +28,8 @@ class WholeEmbedding : public Embedding {
   const TableSpec& spec() const override { return table_.spec(); }
   int64_t rows() override { return table_.rows(); }
   std::map<std::string, int64_t> counts() override { return table_.counts(); }
-  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) override {
-    table_.export_rows(with_states, sink);
+  void export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) override {
+    table_.export_rows(wanted, sink);
   }
   void import_rows(const RowBlock& rows) override { table_.import_rows(rows); }
 

@@ -65,7 +65,12 @@ class Embedding {
   int64_t counted_steps() { return table().counted_steps(); }
   void continue_access_stats(int64_t steps) { table().continue_access_stats(steps); }
   /// Passes the rows of all ranks to `sink` on rank 0, sorted by (slot, key). On other ranks `sink` is not called.
-  virtual void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) = 0;
+  virtual void export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) = 0;
+  // For deltas of models: what has changed since the last one, whole or a delta, with nothing queued.
+  /// Notes that a model has all rows as they are.
+  virtual void note_model() { table().note_model(); }
+  /// The keys whose rows were in the last model and are gone, sorted; on rank 0, empty on the others. Collective.
+  virtual std::vector<SlotKey> removed_keys() { return table().removed_keys(); }
   /// Every rank passes the same rows and imports those that it holds.
   virtual void import_rows(const RowBlock&) = 0;
 

@@ -115,13 +115,15 @@ void HybridEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y
   others_.add_lookup(ctx, y);
 }
 
-RowCopies HybridEmbedding::frequent_rows(bool with_states) {
+RowCopies HybridEmbedding::frequent_rows(RowsToExport wanted) {
   RowCopies rows;
   if (comm_.rank() == 0 && replicated_.has_rows())
-    replicated_.export_rows([&](const RowBlock& block) {
-      for (size_t i = 0; i < block.keys.size(); ++i) rows.add(block, i, spec());
-    });
-  if (with_states) return rows;
+    replicated_.export_rows(
+        [&](const RowBlock& block) {
+          for (size_t i = 0; i < block.keys.size(); ++i) rows.add(block, i, spec());
+        },
+        wanted.changed);
+  if (wanted.states) return rows;
   rows.last_steps.clear();
   for (auto& state : rows.states) state.clear();
   return rows;
@@ -129,9 +131,9 @@ RowCopies HybridEmbedding::frequent_rows(bool with_states) {
 
 int64_t HybridEmbedding::rows() { return others_.rows() + (have_owners_ ? 0 : replicated_.rows_seen()); }
 
-void HybridEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) {
-  const RowCopies copies = frequent_rows(with_states);
-  merge_rows(copies.block(), [&](const auto& emit) { others_.export_rows(with_states, emit); }, spec(), sink);
+void HybridEmbedding::export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {
+  const RowCopies copies = frequent_rows(wanted);
+  merge_rows(copies.block(), [&](const auto& emit) { others_.export_rows(wanted, emit); }, spec(), sink);
 }
 
 void HybridEmbedding::import_rows(const RowBlock& rows) {

@@ -26,7 +26,7 @@ class HybridEmbedding : public PartlyReplicated {
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets) override;
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
   int64_t rows() override;
-  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) override;
+  void export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) override;
   void import_rows(const RowBlock&) override;
   void save_state(StateWriter) override;
 
@@ -45,7 +45,7 @@ class HybridEmbedding : public PartlyReplicated {
   /// The occurrences in a batch of all ranks from which on a replicated row needs less communication.
   int64_t least_occurrences() const;
   /// On rank 0 the replicated rows that have occurred, in the order of (slot, key).
-  RowCopies frequent_rows(bool with_states);
+  RowCopies frequent_rows(RowsToExport wanted);
 
   int64_t steps_left_;  // until frequent keys are searched for
   bool changed_ = false;

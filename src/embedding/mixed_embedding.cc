@@ -46,13 +46,13 @@ void MixedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y)
   others_.add_lookup(ctx, y);
 }
 
-void MixedEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) {
+void MixedEmbedding::export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {
   RowCopies mine;
   if (comm_.rank() == 0)
-    replicated_.table().export_rows(with_states, [&](const RowBlock& block) {
+    replicated_.table().export_rows(wanted, [&](const RowBlock& block) {
       for (size_t i = 0; i < block.keys.size(); ++i) mine.add(block, i, spec());
     });
-  merge_rows(mine.block(), [&](const auto& emit) { others_.export_rows(with_states, emit); }, spec(), sink);
+  merge_rows(mine.block(), [&](const auto& emit) { others_.export_rows(wanted, emit); }, spec(), sink);
 }
 
 void MixedEmbedding::import_rows(const RowBlock& rows) {

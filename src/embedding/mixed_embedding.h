@@ -21,7 +21,7 @@ class MixedEmbedding : public PartlyReplicated {
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets) override;
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
   int64_t rows() override { return others_.rows() + replicated_.table().rows(); }
-  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) override;
+  void export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) override;
   void import_rows(const RowBlock&) override;
 
   /// The replicated rows of this rank, in the order of (slot, key).

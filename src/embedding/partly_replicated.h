@@ -33,6 +33,16 @@ class PartlyReplicated : public Embedding {
   const TableSpec& spec() const override { return others_.spec(); }
   std::map<std::string, int64_t> counts() override { return others_.counts(); }
   RowStore::HostRows host_rows() override { return replicated_.table().host_rows() + others_.host_rows(); }
+  void note_model() override {
+    replicated_.table().note_model();
+    others_.note_model();
+  }
+  std::vector<SlotKey> removed_keys() override {
+    std::vector<SlotKey> removed = others_.removed_keys();
+    // The owner of a replicated row may have removed its copy, which is outdated.
+    std::erase_if(removed, [&](const SlotKey& of) { return replicated_.has(of.second, of.first); });
+    return removed;
+  }
   void save_state(StateWriter to) override {
     others_.save_state(to);
     if (to.rank() == 0) replicated_.save_state(to.in(kReplicatedState));

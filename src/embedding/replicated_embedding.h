@@ -29,9 +29,10 @@ class ReplicatedEmbedding : public Embedding {
   const TableSpec& spec() const override { return rows_.spec(); }
   int64_t rows() override { return table().rows(); }
   std::map<std::string, int64_t> counts() override { return table().counts(); }
-  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) override {
-    if (comm_.rank() == 0) table().export_rows(with_states, sink);
+  void export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) override {
+    if (comm_.rank() == 0) table().export_rows(wanted, sink);
   }
+  std::vector<SlotKey> removed_keys() override { return {}; }
   void import_rows(const RowBlock& rows) override { table().import_rows(rows); }
   void save_state(StateWriter to) override {
     if (to.rank() == 0) rows_.save_state(to.in(kReplicatedState));

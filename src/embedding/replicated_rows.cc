@@ -149,9 +149,9 @@ void ReplicatedRows::import_rows(const RowBlock& block) {
   from_host(runtime_.compute_stream(), arena_.get(seen_), known);
 }
 
-void ReplicatedRows::export_rows(const std::function<void(const RowBlock&)>& sink) {
+void ReplicatedRows::export_rows(const std::function<void(const RowBlock&)>& sink, bool only_changed) {
   const std::vector<int32_t> known = seen();
-  table_.export_rows(true, [&](const RowBlock& block) {
+  table_.export_rows({true, only_changed}, [&](const RowBlock& block) {
     RowCopies come;
     for (size_t i = 0; i < block.keys.size(); ++i)
       if (known[*index_of(block.keys[i], block.slots.empty() ? 0 : block.slots[i]) + 1] != 0)

@@ -55,7 +55,7 @@ class ReplicatedRows {
   /// having occurred.
   void import_rows(const RowBlock&);
   /// Passes on the rows whose key has occurred, with their states. Waits for queued steps.
-  void export_rows(const std::function<void(const RowBlock&)>& sink);
+  void export_rows(const std::function<void(const RowBlock&)>& sink, bool only_changed = false);
   // For checkpoints, with nothing queued.
   void save_state(StateWriter);
   void load_state(const StateReader&);

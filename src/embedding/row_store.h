@@ -93,12 +93,21 @@ class RowStore {
   /// rows belong to keys alone. Waits for queued work. Errors: Error(device) when memory is short.
   void assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots);
 
+  // For deltas of models, with nothing queued. A model is whole, or a delta.
+  /// From here on changes count as changes since the last model.
+  void start_delta();
+  /// The rows that may have changed since the last model, ascending; nothing where that is not known: all may have.
+  std::optional<std::vector<int32_t>> changed_since_model();
+
   // For checkpoints, with nothing queued.
   /// Saves every row that has been assigned, in the order of row numbers; of an increment, the rows that have changed
   /// since its base, unless rows were renumbered since or their changes are not marked. A whole one is the next base.
   void save_state(StateWriter&);
   /// Rows have changed otherwise than by batches, or were renumbered: until the next whole checkpoint, all are saved.
-  void forget_base() { base_.reset(); }
+  void forget_base() {
+    base_.reset();
+    delta_known_ = false;
+  }
   /// Takes the rows of a store of the same spec, with their numbers, and the base of its increments. This one has no
   /// rows of its own yet, but for those that exist from the start. Errors: those of StateReader; Error(device) when
   /// memory is short.
@@ -201,6 +210,10 @@ class RowStore {
   void continue_base(const StateReader&);
   /// The rows of the base that are marked, ascending.
   std::vector<int32_t> changed_rows();
+  /// Rows 1 to `last` whose marks have the bit, by the number of the row.
+  std::vector<int32_t> marked_rows(int64_t last, uint8_t bit);
+  /// Clears the bit in the marks of all rows.
+  void clear_marks(uint8_t bit);
   /// Copies rows of a column to the host.
   void copy_out(const Column&, std::span<const int32_t> rows, std::byte* to);
 
@@ -226,6 +239,7 @@ class RowStore {
     bool keys_moved = false;             // some of them have other keys now
   };
   std::optional<Base> base_;  // none: see forget_base()
+  bool delta_known_ = false;  // marks tell what has changed since the last model
   struct Uses {
     ops::RowUses rows;           // with `reads`; first_on_host is 0 until some row has memory of the host
     int32_t* numbers = nullptr;  // of direct keys, with `places`

@@ -59,7 +59,7 @@ int64_t RowStore::trim() {
 }
 
 int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
-  forget_base();
+  base_.reset();                  // of checkpoints, which go by row numbers; marks go with their rows
   ops::IndexState now = state();  // waits
   const int64_t rows = now.rows;
   Context ctx(runtime_, runtime_.compute_stream());
@@ -76,6 +76,10 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
     // Freed rows are zeroed, since rows that are assigned later expect new memory.
     column.memory.zero(ctx.stream(), column.bytes_to(moves.rows),
                        static_cast<size_t>((rows - moves.rows) * column.bytes_per_row));
+  }
+  if (marks_) {
+    ops::move_rows(ctx, moves, marks_->data(), 1);
+    zero_bytes(ctx.stream(), marks_->data() + moves.rows + 1, static_cast<size_t>(rows - moves.rows));
   }
   ops::follow_moves(ctx, moves, memory.fates, batch.rows, batch.count, batch.instead, batch.replaced);
 

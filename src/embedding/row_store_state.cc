@@ -28,8 +28,38 @@ void RowStore::save_state(StateWriter& to) {
     if (column.saved) save_column(to, column, now.rows);
   if (which.base || !marks_) return;
   base_ = {which.iteration, now.rows};
-  zero_bytes(runtime_.compute_stream(), marks_->data(), static_cast<size_t>(capacity_) + 1);
-  runtime_.compute_stream().synchronize();
+  clear_marks(ops::kChangedSinceCheckpoint);
+}
+
+void RowStore::clear_marks(uint8_t bit) {
+  const StreamRef stream = runtime_.compute_stream();
+  const int64_t all = capacity_ + 1;
+  // Whoever else reads marks keeps them.
+  const bool others = bit == ops::kChangedSinceModel ? base_.has_value() : delta_known_;
+  if (!others) {
+    zero_bytes(stream, marks_->data(), static_cast<size_t>(all));
+    return stream.synchronize();
+  }
+  std::vector<uint8_t> marks;
+  for (int64_t first = 0; first < all; first += kMarks) {
+    marks.resize(static_cast<size_t>(std::min(kMarks, all - first)));
+    copy_bytes(stream, marks.data(), marks_->data() + first, marks.size());
+    stream.synchronize();
+    for (uint8_t& mark : marks) mark &= static_cast<uint8_t>(~bit);
+    copy_bytes(stream, marks_->data() + first, marks.data(), marks.size());
+    stream.synchronize();
+  }
+}
+
+void RowStore::start_delta() {
+  if (!marks_) return;
+  clear_marks(ops::kChangedSinceModel);
+  delta_known_ = true;
+}
+
+std::optional<std::vector<int32_t>> RowStore::changed_since_model() {
+  if (!marks_ || !delta_known_) return std::nullopt;
+  return marked_rows(finished_rows() + shared_rows(), ops::kChangedSinceModel);
 }
 
 void RowStore::save_changes(StateWriter& to, int64_t rows) {
@@ -55,18 +85,20 @@ void RowStore::save_changes(StateWriter& to, int64_t rows) {
   }
 }
 
-std::vector<int32_t> RowStore::changed_rows() {
+std::vector<int32_t> RowStore::changed_rows() { return marked_rows(base_->rows, ops::kChangedSinceCheckpoint); }
+
+std::vector<int32_t> RowStore::marked_rows(int64_t last, uint8_t bit) {
   std::vector<int32_t> rows;
   std::vector<uint8_t> marks;
-  for (int64_t first = 1; first <= base_->rows; first += kMarks) {
-    marks.resize(static_cast<size_t>(std::min(kMarks, base_->rows + 1 - first)));
+  for (int64_t first = 1; first <= last; first += kMarks) {
+    marks.resize(static_cast<size_t>(std::min(kMarks, last + 1 - first)));
     copy_bytes(runtime_.compute_stream(), marks.data(), marks_->data() + first, marks.size());
     runtime_.compute_stream().synchronize();
     for (size_t i = 0; i < marks.size(); ++i)
-      if (marks[i] != 0) rows.push_back(static_cast<int32_t>(first + static_cast<int64_t>(i)));
+      if ((marks[i] & bit) != 0) rows.push_back(static_cast<int32_t>(first + static_cast<int64_t>(i)));
   }
   if (!numbers() || rows.empty()) return rows;
-  std::vector<int32_t> at_places(static_cast<size_t>(base_->rows) + 1);
+  std::vector<int32_t> at_places(static_cast<size_t>(last) + 1);
   copy_bytes(runtime_.compute_stream(), at_places.data(), numbers(), at_places.size() * sizeof(int32_t));
   runtime_.compute_stream().synchronize();
   for (int32_t& row : rows) row = at_places[static_cast<size_t>(row)];
@@ -177,7 +209,7 @@ void RowStore::continue_base(const StateReader& from) {
                                   base->rows, " rows"));
     marks.assign(static_cast<size_t>(std::min(kMarks, base->rows - first)), 0);
     for (; i < changed.size() && changed[i] >= first && changed[i] - first < static_cast<int64_t>(marks.size()); ++i)
-      marks[static_cast<size_t>(changed[i] - first)] = 1;
+      marks[static_cast<size_t>(changed[i] - first)] = ops::kRowChanged;
     copy_bytes(stream, marks_->data() + first + 1, marks.data(), marks.size());
     stream.synchronize();
   }

@@ -1,5 +1,8 @@
 #include "embedding/sharded_embedding.h"
 
+#include <algorithm>
+
+#include "config/json.h"
 #include "embedding/derived_specs.h"
 #include "embedding/gather_rows.h"
 
@@ -90,12 +93,27 @@ std::map<std::string, int64_t> ShardedEmbedding::counts() {
   return counts;
 }
 
-void ShardedEmbedding::export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) {
+void ShardedEmbedding::export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {
   PieceJoining joining(table_.spec(), sink);
   const std::function<void(const RowBlock&)> join = [&](const RowBlock& block) { joining.add(block); };
   RowGathering gathering(comm_, table_.spec(), placement_.pieces > 1 ? join : sink);
-  table_.export_rows(with_states, [&](const RowBlock& block) { gathering.add(block); });
+  table_.export_rows(wanted, [&](const RowBlock& block) { gathering.add(block); });
   gathering.finish();
+}
+
+std::vector<SlotKey> ShardedEmbedding::removed_keys() {
+  std::vector<SlotKey> all;
+  if (!spec_.policy.removes_rows()) return all;  // on any rank
+  Json mine(Json::Array{});
+  for (const auto& [slot, key] : table_.removed_keys()) mine.add(int64_t{slot}).add(key);
+  for (const std::string& text : comm_.gather(mine.text(), 0)) {
+    const Json::Array keys = *Json::parse(text, "removed keys").array();
+    for (size_t i = 0; i + 1 < keys.size(); i += 2)
+      all.emplace_back(static_cast<int32_t>(*keys[i].integer()), *keys[i + 1].integer());
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());  // pieces of one row
+  return all;
 }
 
 void ShardedEmbedding::import_rows(const RowBlock& rows) { import_owned_rows(placement_, comm_.rank(), rows, table_); }

@@ -40,7 +40,8 @@ class ShardedEmbedding : public Embedding {
   int64_t rows() override;
   std::map<std::string, int64_t> counts() override;
   bool uses_shared_row() override;
-  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) override;
+  void export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) override;
+  std::vector<SlotKey> removed_keys() override;
   void import_rows(const RowBlock&) override;
   bool owns(int64_t key, int32_t slot) const override { return placement_.owner(slot, key) == comm_.rank(); }
   EmbeddingTable& table() override { return table_; }

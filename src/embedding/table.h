@@ -31,6 +31,16 @@ struct RowBlock {
   std::span<const uint32_t> last_seen{}, occurrences{};  ///< access statistics, of a policy that keeps them
 };
 
+/// Which rows are exported, and what of them.
+struct RowsToExport {
+  RowsToExport(bool with_states, bool only_changed = false) : states(with_states), changed(only_changed) {}
+  bool states;
+  bool changed;  ///< those alone that may have changed since the last model, as RowStore knows it
+};
+
+/// Whose row it is: (slot, key); the slot is 0 where rows belong to keys alone.
+using SlotKey = std::pair<int32_t, int64_t>;
+
 /// The training loop passes batches through a ring of buffers. For a step with its batch in buffer i:
 ///   reserve_rows(step)           on the host, before prepare(i) is queued
 ///   prepare(i)                  on the prepare stream, concurrently with the step of the previous batch
@@ -124,7 +134,11 @@ class EmbeddingTable {
   void continue_access_stats(int64_t steps);
 
   /// Passes all rows of finished steps to `sink` in blocks, sorted by (slot, key). Waits for queued steps.
-  void export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink);
+  void export_rows(RowsToExport, const std::function<void(const RowBlock&)>& sink);
+  /// The rows are in a model now: later changes are changes since it.
+  void note_model();
+  /// The keys whose rows were in the last model and are gone, sorted. Waits for queued steps.
+  std::vector<SlotKey> removed_keys();
   /// A row and how often its key has occurred.
   struct FrequentRow {
     uint32_t occurrences;
@@ -157,6 +171,8 @@ class EmbeddingTable {
 
  private:
   ops::KeyBatch key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples, int64_t key_capacity) const;
+  /// Of the rows of finished steps.
+  std::vector<SlotKey> sorted_keys();
   using RowAt = std::function<std::pair<ops::RowOwner, int32_t>(int64_t)>;
   /// Passes `count` rows to `sink` in blocks; at(i): owner and row of the i-th.
   void emit_rows(int64_t count, const RowAt& at, bool with_states, const std::function<void(const RowBlock&)>& sink);
@@ -172,6 +188,7 @@ class EmbeddingTable {
   Runtime& runtime_;
   const TableSpec spec_;
   RowStore store_;
+  std::vector<SlotKey> keys_of_model_;    // sorted; only where rows may be removed
   std::unique_ptr<Admission> admission_;  // none where every key gets a row
   int64_t evicted_ = 0, expired_ = 0;
   int64_t steps_before_ = 0, counted_steps_ = 0;

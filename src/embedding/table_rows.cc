@@ -1,6 +1,8 @@
 // Export and import of the rows of a table.
 #include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <optional>
 #include <tuple>
 
 #include "device/copy.h"
@@ -76,7 +78,37 @@ std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const
 
 }  // namespace
 
-void EmbeddingTable::export_rows(bool with_states, const std::function<void(const RowBlock&)>& sink) {
+std::vector<SlotKey> EmbeddingTable::sorted_keys() {
+  HCTR_EXPECT(spec_.direct.empty(), "table '", spec_.name, "' has direct keys");
+  const int64_t count = store_.finished_rows(), first_row = store_.index().first_row;
+  const StreamRef stream = runtime_.compute_stream();
+  const bool by_slot = spec_.identity_by_slot;
+  const auto keys = device_array(stream, store_.index().row_keys + first_row, count);
+  const auto slots =
+      device_array(stream, by_slot ? store_.index().row_slots + first_row : nullptr, by_slot ? count : 0);
+  std::vector<SlotKey> all;
+  for (size_t i = 0; i < keys.size(); ++i)  // of the pieces of a row, which come and go together, the first
+    if (!by_slot || slots[i] % spec_.pieces == 0)
+      all.emplace_back(by_slot ? static_cast<int32_t>(slots[i] / spec_.pieces) : 0, keys[i]);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+void EmbeddingTable::note_model() {
+  if (spec_.policy.removes_rows()) keys_of_model_ = sorted_keys();
+  store_.start_delta();
+}
+
+std::vector<SlotKey> EmbeddingTable::removed_keys() {
+  std::vector<SlotKey> removed;
+  if (keys_of_model_.empty()) return removed;
+  const std::vector<SlotKey> now = sorted_keys();
+  std::set_difference(keys_of_model_.begin(), keys_of_model_.end(), now.begin(), now.end(),
+                      std::back_inserter(removed));
+  return removed;
+}
+
+void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {
   const int64_t count = store_.finished_rows();
   const StreamRef stream = runtime_.compute_stream();
   const bool by_slot = spec_.identity_by_slot;
@@ -94,14 +126,28 @@ void EmbeddingTable::export_rows(bool with_states, const std::function<void(cons
     }
   }
   order = sorted_order(keys, slots, spec_.pieces);
+  std::optional<std::vector<int32_t>> changed;
+  if (wanted.changed) changed = store_.changed_since_model();
+  if (changed && !order.empty()) {
+    const int64_t first = spec_.direct.empty() ? first_row : 1;
+    std::vector<bool> has_changed(static_cast<size_t>(count));
+    for (const int32_t row : *changed)
+      if (row >= first) has_changed[static_cast<size_t>(row - first)] = true;
+    std::erase_if(order, [&](int64_t row) { return !has_changed[static_cast<size_t>(row)]; });
+    if (order.empty()) return;
+  }
   /// Owner and row of the i-th in the order of (slot, key).
   const RowAt at = [&](int64_t i) -> std::pair<ops::RowOwner, int32_t> {
-    if (order.empty()) return {spec_.direct.index().owner(i + 1), static_cast<int32_t>(i + 1)};
+    if (order.empty()) {
+      const int32_t row = changed ? (*changed)[static_cast<size_t>(i)] : static_cast<int32_t>(i + 1);
+      return {spec_.direct.index().owner(row), row};
+    }
     const auto row = static_cast<size_t>(order[static_cast<size_t>(i)]);
     return {{keys[row], by_slot ? slots[row] : 0},
             static_cast<int32_t>(static_cast<int64_t>(row) + (spec_.direct.empty() ? first_row : 1))};
   };
-  emit_rows(count, at, with_states, sink);
+  const size_t some = order.empty() && changed ? changed->size() : order.size();
+  emit_rows(changed ? static_cast<int64_t>(some) : count, at, wanted.states, sink);
 }
 
 void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,

@@ -52,20 +52,20 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
         placements.empty()
             ? Placement::without_plan(section.placement_rule(), section.identity_by_slot(), table.slots, comm.size())
             : placements.at(e);
-    const TableSpec spec =
-        section.table_spec({.optimizer = config.optimizer,
-                            .schedule_sets_rate = config.solver.compatibility.schedule_sets_embedding_rates,
-                            .exchange = config.solver.exchange(),
-                            .marks_changes = config.solver.checkpoint.whole_every > 1,
-                            .rank = comm.rank(),
-                            .ranks = comm.size(),
-                            .placement = placement,
-                            .batch = config.solver.batchsize,
-                            .slot_keys = kept_keys(config.data.sparse[input], table.slots),
-                            .samples = samples,
-                            .key_capacity = table.key_capacity,
-                            .eval_samples = eval_samples,
-                            .eval_key_capacity = eval_table.key_capacity});
+    const TableSpec spec = section.table_spec(
+        {.optimizer = config.optimizer,
+         .schedule_sets_rate = config.solver.compatibility.schedule_sets_embedding_rates,
+         .exchange = config.solver.exchange(),
+         .marks_changes = config.solver.checkpoint.whole_every > 1 || config.solver.snapshot_delta > 0,
+         .rank = comm.rank(),
+         .ranks = comm.size(),
+         .placement = placement,
+         .batch = config.solver.batchsize,
+         .slot_keys = kept_keys(config.data.sparse[input], table.slots),
+         .samples = samples,
+         .key_capacity = table.key_capacity,
+         .eval_samples = eval_samples,
+         .eval_key_capacity = eval_table.key_capacity});
     exchanges_fp16 = exchanges_fp16 || (spec.exchange == DType::f16 && comm.size() > 1);
     tables_.push_back(make_embedding(runtime, comm, placement, spec, ring_size,
                                      {train_.embedding_output(e), evaluation_.embedding_output(e)}));

@@ -28,6 +28,8 @@ struct ModelOrigin {
   Json data;        ///< fingerprint of the training data
 };
 
+class PendingDelta;
+
 /// The tensors of one batch on the device.
 struct BatchTensors {
   StepState* state = nullptr;  ///< scalars of the step, for its Context
@@ -119,6 +121,15 @@ class Model {
   /// has its name.
   std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration, int data_key_bytes = 8,
                                           const ModelOrigin& = {});
+  // Deltas: what has changed since the last model, whole or a delta, of this run.
+  /// Notes that a model has all rows as they are now: the next delta is of what changes from here on.
+  void note_model();
+  /// Takes what has changed since the model of iteration `base`, and notes that a model has it. On rank 0 what is to be
+  /// written to the folder of `prefix`, nothing on the others. The dense part is written here, rows by
+  /// PendingDelta::write(), which another thread may call, unless they take more than half of the free memory. Errors:
+  /// those of rank 0, on every rank; then the next delta is of the same base.
+  std::unique_ptr<PendingDelta> save_delta(const std::string& prefix, int64_t iteration, int64_t base,
+                                           int data_key_bytes, const ModelOrigin&);
   /// Checks and loads what the solver section names, and the statistics of layers if their file is next to the dense
   /// model. Errors: those of check_model_files(), on every rank, and of the files.
   void load(const Log& = Log::silent());
@@ -141,6 +152,7 @@ class Model {
   void load_state(const StateReader&);
 
  private:
+  int key_bytes_of_files(int data_key_bytes) const;
   ModelManifest manifest(const std::string& prefix, int64_t iteration, const ModelOrigin&) const;
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   void add_penalties(Context&, const Network&) const;

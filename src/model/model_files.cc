@@ -108,6 +108,9 @@ int64_t check_model_files(const Config& config, const Log& log) {
                   cat("'", first_file, "' is ", describe_set(*first), ", and '", file, "' is ", describe_set(*set),
                       ": the files to start from must be those of one model; \"combine_models\": true takes them from "
                       "several"));
+    if (set->delta)
+      throw Error(Kind::data, cat("'", file, "' has only the rows that have changed since iteration ", set->delta->base,
+                                  ": table_inspect --apply makes a whole model of it"));
     set->verify(set->name_of(file));
     if (table) expect_table(*set, file, table->section, solver.combine_models);
     if (!first) {

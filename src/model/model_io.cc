@@ -7,6 +7,7 @@
 #include "embedding/sparse_file.h"
 #include "hctr/formats.h"
 #include "model/model.h"
+#include "model/model_delta.h"
 #include "model/model_files.h"
 
 namespace hctr {
@@ -41,6 +42,11 @@ void report_missing(const Config& config, const Log& log) {
 
 }  // namespace
 
+int Model::key_bytes_of_files(int data_key_bytes) const {
+  const int stated = stated_key_bytes(config_.solver);
+  return stated > 0 ? stated : wide_keys_loaded_ ? 8 : data_key_bytes;
+}
+
 ModelManifest Model::manifest(const std::string& prefix, int64_t iteration, const ModelOrigin& origin) const {
   const auto scale = loss_scale();
   ModelManifest manifest{.run = origin.run,
@@ -57,9 +63,7 @@ ModelManifest Model::manifest(const std::string& prefix, int64_t iteration, cons
 
 std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_t iteration, int data_key_bytes,
                                                const ModelOrigin& origin) {
-  const int stated = stated_key_bytes(config_.solver), key_bytes = stated > 0          ? stated
-                                                                   : wide_keys_loaded_ ? 8
-                                                                                       : data_key_bytes;
+  const int key_bytes = key_bytes_of_files(data_key_bytes);
   const bool with_states = config_.solver.snapshot_opt_states;
   comm_.barrier();  // from here on ranks wait as long as writing takes
   std::vector<std::filesystem::path> files = {formats::dense_model_name(prefix, iteration)}, others;
@@ -109,6 +113,44 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
   comm_.barrier();  // files are complete for every rank
   throw_on_all_ranks(comm_, failed);
   return files;
+}
+
+void Model::note_model() {
+  for (const auto& table : tables_) table->note_model();
+}
+
+std::unique_ptr<PendingDelta> Model::save_delta(const std::string& prefix, int64_t iteration, int64_t base,
+                                                int data_key_bytes, const ModelOrigin& origin) {
+  comm_.barrier();  // from here on ranks wait for rank 0
+  std::unique_ptr<PendingDelta> delta;
+  std::optional<Error> failed;
+  const auto on_writer = [&](const auto& body) {
+    if (comm_.rank() != 0 || failed) return;
+    try {
+      body();
+    } catch (...) {
+      failed = current_error();
+    }
+  };
+  on_writer([&] {
+    delta = std::make_unique<PendingDelta>(prefix, iteration,
+                                           SavedDelta{.base = base, .key_bytes = key_bytes_of_files(data_key_bytes)},
+                                           config_.solver.model_format);
+    const fs::path dense = delta->dense_path();
+    weights_.save(delta->files(), dense, runtime_.compute_stream());
+    if (!state_.empty()) state_.save(delta->files(), LayerState::path_for(dense), runtime_.compute_stream());
+  });
+  for (const auto& table : tables_) {
+    on_writer([&] { delta->begin_table(table->spec(), table->counted_steps()); });
+    table->export_rows({false, true}, [&](const RowBlock& block) { on_writer([&] { delta->add(block); }); });
+    const std::vector<SlotKey> removed = table->removed_keys();
+    const int64_t rows = table->rows();
+    on_writer([&] { delta->end_table(removed, rows); });
+  }
+  on_writer([&] { delta->set_manifest(manifest(delta->prefix(), iteration, origin)); });
+  throw_on_all_ranks(comm_, failed);
+  note_model();
+  return delta;
 }
 
 void Model::load(const Log& log) {

@@ -80,6 +80,18 @@ ModelManifest read_model_manifest(const fs::path& path, const std::string& prefi
                                             needed_text(table, "identity") == "slot_and_key"});
                if (const Json* statistics = json.find("statistics"))
                  manifest.statistics = column_statistics(*statistics);
+               if (const Json* delta = json.find("delta")) {
+                 manifest.delta.emplace(SavedDelta{.base = natural_number(*delta, "base"),
+                                                   .key_bytes = static_cast<int>(natural_number(*delta, "key_bytes"))});
+                 for (const Json& table : needed_list(*delta, "tables"))
+                   manifest.delta->tables.push_back({natural_number(table, "rows"), natural_number(table, "changed"),
+                                                     natural_number(table, "removed")});
+                 if (manifest.delta->tables.size() != manifest.tables.size())
+                   throw Error(Kind::data, cat("its delta is of ", manifest.delta->tables.size(),
+                                               " tables, and there "
+                                               "are ",
+                                               manifest.tables.size()));
+               }
                for (const Json& member : needed_list(json, "files")) {
                  const std::string& crc = needed_text(member, "crc32");
                  const std::optional<uint32_t> number = crc_of_text(crc);
@@ -137,6 +149,14 @@ void write_model_manifest(FileSet& set, AtomicFile& to, ModelManifest manifest) 
                          {"data", manifest.data},
                          {"config", manifest.config}});
   if (!manifest.statistics.empty()) json.set("statistics", to_json(manifest.statistics));
+  if (manifest.delta) {
+    Json of_tables(Json::Array{});
+    for (const SavedDelta::Table& table : manifest.delta->tables)
+      of_tables.add(Json(Json::Object{{"rows", table.rows}, {"changed", table.changed}, {"removed", table.removed}}));
+    json.set("delta", Json(Json::Object{{"base", manifest.delta->base},
+                                        {"key_bytes", int64_t{manifest.delta->key_bytes}},
+                                        {"tables", std::move(of_tables)}}));
+  }
   to.write(with_checksum(json));
   to.finish();
 }
@@ -159,6 +179,21 @@ std::optional<ModelManifest> manifest_of(const fs::path& model_file) {
     throw Error(Kind::data, cat("'", file, "' is not among the files that '", other->path.string(),
                                 "' lists: it is of another model"));
   return std::nullopt;
+}
+
+ModelManifest delta_manifest(const fs::path& folder) {
+  const std::string path = (folder / "").parent_path().string(), digits = path.substr(path.rfind('_') + 1);
+  const std::string prefix = path + "/";
+  const fs::path file = formats::model_manifest_name(prefix, digits);
+  if (!fs::exists(file))
+    throw Error(Kind::io, cat("'", folder.string(),
+                              "' is no folder of a delta, \"<prefix>_delta_<iteration>\": there is "
+                              "no '",
+                              file.string(), "'"));
+  ModelManifest manifest = read_model_manifest(file, prefix);
+  if (!manifest.delta)
+    throw Error(Kind::data, cat("'", file.string(), "' is the manifest of a whole model, and not of a delta"));
+  return manifest;
 }
 
 }  // namespace hctr

@@ -22,6 +22,18 @@ struct SavedTable {
   bool by_slot = false;  ///< rows belong to slot and key
 };
 
+/// What the manifest of a delta says of its tables.
+struct SavedDelta {
+  int64_t base = 0;   ///< the iteration of the model, whole or a delta, since which rows have changed
+  int key_bytes = 8;  ///< in files of rows of version 2
+  struct Table {
+    int64_t rows = 0;     ///< of the whole table at this iteration
+    int64_t changed = 0;  ///< in the delta's file, new ones included
+    int64_t removed = 0;
+  };
+  std::vector<Table> tables{};
+};
+
 struct ModelManifest {
   struct Member {
     std::string name;  ///< what follows the prefix, as "_dense_60.model"
@@ -34,6 +46,7 @@ struct ModelManifest {
   Json config{}, data{};  ///< with every default filled in; fingerprint of the training data
   std::vector<SavedTable> tables{};
   std::vector<ColumnStatistics> statistics{};  ///< of dense columns, as the model was trained with them
+  std::optional<SavedDelta> delta{};           ///< none: the model is whole
   std::vector<Member> members{};
   fs::path path{};       ///< where it was read
   std::string prefix{};  ///< of the set that lies next to it
@@ -54,5 +67,8 @@ void write_model_manifest(FileSet&, AtomicFile& to, ModelManifest);
 /// The manifest next to a model file, or folder, with a name as it was saved or with another prefix; nothing where
 /// there is none. Errors: Error(io); Error(data) naming a manifest that is damaged, or does not list the file.
 std::optional<ModelManifest> manifest_of(const fs::path& model_file);
+
+/// The manifest in the folder of a delta. Errors: Error(io), Error(data) where it is none or is damaged.
+ModelManifest delta_manifest(const fs::path& folder);
 
 }  // namespace hctr

@@ -186,6 +186,8 @@ Schema<SolverSection> solver_schema() {
       .opt("max_iter", &S::max_iter, "iterations to train", at_least(1))
       .opt("num_epochs", &S::num_epochs, "passes over the data, instead of max_iter", at_least(1))
       .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: only at the end", at_least(0))
+      .opt("snapshot_delta", &S::snapshot_delta,
+           "iterations between deltas: what has changed since the last snapshot or delta; 0: none", at_least(0))
       .opt("snapshot_prefix", &S::snapshot_prefix, "what snapshot file names start with")
       .opt("final_snapshot", &S::final_snapshot, "save the model at the end; false: for runs that only measure")
       .opt("snapshot_opt_states", &S::snapshot_opt_states,

@@ -76,7 +76,7 @@ struct SolverSection {
   int64_t display = 200;
   bool tensorboard = false;
   std::optional<int64_t> max_iter, num_epochs;
-  int64_t snapshot = 0;
+  int64_t snapshot = 0, snapshot_delta = 0;
   std::string snapshot_prefix = "./";
   bool final_snapshot = true;
   bool snapshot_opt_states = false;

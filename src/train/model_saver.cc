@@ -1,6 +1,7 @@
 #include "train/model_saver.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "base/current_error.h"
 #include "base/files.h"
@@ -60,6 +61,7 @@ void prepare_snapshots(const Config& config, const Log& log) {
   in_context([&] { return cat("writing a file to see whether \"snapshot_prefix\" \"", prefix, "\" can be used"); },
              [&] {
                create_parent_folder(prefix);
+               remove_unfinished_deltas(prefix);
                if (const int removed = remove_parts_of_dead_processes(prefix); removed > 0)
                  log.info("Removed ", removed, removed == 1 ? " file" : " files", " '", prefix,
                           "*.part' of runs that were killed while they saved.");
@@ -101,6 +103,7 @@ const ModelSaver::Saved& ModelSaver::save(int64_t iteration, int data_key_bytes)
 bool ModelSaver::snapshot(int64_t iteration, int data_key_bytes) {
   try {
     save(iteration, data_key_bytes);
+    start_deltas(iteration);
     return true;
   } catch (const Error& error) {
     const bool on_all_ranks = comm_.size() == 1 || dynamic_cast<const CollectiveError*>(&error);
@@ -111,11 +114,80 @@ bool ModelSaver::snapshot(int64_t iteration, int data_key_bytes) {
   }
 }
 
+void ModelSaver::start_deltas(int64_t iteration) {
+  if (config_.solver.snapshot_delta == 0) return;
+  finish_delta();
+  model_.note_model();
+  if (comm_.rank() == 0) delta_base_ = iteration;
+}
+
+void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {
+  finish_delta();
+  const std::string base = comm_.broadcast(delta_base_ ? cat(*delta_base_) : "", 0);
+  if (base.empty()) {
+    if (snapshot(iteration, data_key_bytes))
+      log_.info("Snapshot: ", last_->files.front().string(), ", the whole model that deltas build on");
+    return;
+  }
+  try {
+    auto delta =
+        model_.save_delta(config_.solver.snapshot_prefix, iteration, std::stoll(base), data_key_bytes, origin_);
+    if (comm_.rank() != 0) return;
+    delta_base_ = iteration;
+    writing_ = std::make_unique<DeltaThread>();
+    writing_->delta = std::move(delta);
+    DeltaThread& now = *writing_;
+    const auto write = [&now] {
+      try {
+        now.delta->write();
+      } catch (const std::exception& error) {
+        now.failure = error.what();
+      }
+      now.done = true;
+    };
+    try {
+      now.thread = std::thread(write);
+    } catch (const std::system_error&) {  // the system refuses another thread: training waits
+      write();
+    }
+  } catch (const Error& error) {
+    const bool on_all_ranks = comm_.size() == 1 || dynamic_cast<const CollectiveError*>(&error);
+    if (!on_all_ranks || error.kind() != Kind::io) throw;
+    log_.warning("the delta of iteration ", iteration, " is left out, and training goes on: ", error.what(), "; ",
+                 describe_last());
+  }
+}
+
+void ModelSaver::poll_delta() {
+  if (writing_ && writing_->done) finish_delta();
+}
+
+void ModelSaver::finish_delta() {
+  if (!writing_) return;
+  if (writing_->thread.joinable()) writing_->thread.join();
+  if (!writing_->failure.empty()) {
+    delta_base_.reset();  // what it had is in no model
+    log_.warning("the delta '", writing_->delta->folder().string(), "' could not be saved: ", writing_->failure,
+                 "; training goes on, and the next one is a whole model");
+  } else {
+    int64_t changed = 0, removed = 0;
+    for (const SavedDelta::Table& table : writing_->delta->about().tables) {
+      changed += table.changed;
+      removed += table.removed;
+    }
+    log_.info("Delta: ", writing_->delta->folder().string(), ", ", changed, " rows since iteration ",
+              writing_->delta->about().base, removed > 0 ? cat(", and ", removed, " removed") : "");
+  }
+  writing_.reset();
+}
+
 bool ModelSaver::save_best(int64_t iteration, int data_key_bytes) {
   if (!snapshot(iteration, data_key_bytes)) return false;
   const std::optional<Saved> before = std::exchange(best_, last_);
   const int64_t every = config_.solver.snapshot;
-  if (!before || before->iteration == iteration || (every > 0 && before->iteration % every == 0)) return true;
+  if (!before || before->iteration == iteration || (every > 0 && before->iteration % every == 0) ||
+      before->iteration == delta_base_)
+    return true;
   if (comm_.rank() == 0)
     for (const fs::path& file : before->files) {
       std::error_code error;

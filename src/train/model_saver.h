@@ -1,16 +1,20 @@
 // Where and when the model of a run is saved: at snapshot_prefix, or in the run folder where that fails.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "model/model.h"
+#include "model/model_delta.h"
 
 namespace hctr {
 
@@ -24,6 +28,11 @@ class ModelSaver {
  public:
   /// `run_folder`: on rank 0; ignored on the others.
   ModelSaver(const Config&, Communicator&, Model&, const std::filesystem::path& run_folder, const Log&);
+
+  /// Waits for the thread.
+  ~ModelSaver() { finish_delta(); }
+  ModelSaver(const ModelSaver&) = delete;
+  ModelSaver& operator=(const ModelSaver&) = delete;
 
   struct Saved {
     int64_t iteration;
@@ -40,6 +49,13 @@ class ModelSaver {
   const Saved& save(int64_t iteration, int data_key_bytes);
   /// save() during training: where the file system fails, warns and returns false.
   bool snapshot(int64_t iteration, int data_key_bytes);
+  /// What has changed since the last snapshot or delta, in a folder of its own, of which a thread writes the rows; a
+  /// snapshot where nothing can be built on. Where the file system fails, warns.
+  void save_delta(int64_t iteration, int data_key_bytes);
+  /// Says that a delta is written, once it is. Call after each step; not collective.
+  void poll_delta();
+  /// Waits for the delta that is being written. Not collective.
+  void finish_delta();
   /// The same for a model that is better than all before: replaces the best one so far, unless that is a snapshot too.
   bool save_best(int64_t iteration, int data_key_bytes);
   /// The best model, if its files are there.
@@ -58,6 +74,8 @@ class ModelSaver {
   void link_into(const std::filesystem::path& folder, const Saved&) const;
 
  private:
+  /// The next delta is of what changes from now on.
+  void start_deltas(int64_t iteration);
   const Saved& save_at(const std::string& prefix, int64_t iteration, int data_key_bytes);
 
   const Config& config_;
@@ -67,7 +85,15 @@ class ModelSaver {
   const Log& log_;
   ModelOrigin origin_;
   std::optional<Saved> last_, best_;
-  std::optional<int64_t> failed_at_;  // the iteration of the last error at snapshot_prefix
+  struct DeltaThread {
+    std::unique_ptr<PendingDelta> delta;
+    std::atomic<bool> done = false;
+    std::string failure{};
+    std::thread thread{};
+  };
+  std::unique_ptr<DeltaThread> writing_;  // of rank 0
+  std::optional<int64_t> delta_base_;     // on rank 0: the iteration of the last model that a delta can build on
+  std::optional<int64_t> failed_at_;      // the iteration of the last error at snapshot_prefix
 };
 
 }  // namespace hctr

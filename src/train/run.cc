@@ -184,7 +184,8 @@ bool Run::fetch() {
 bool Run::waits_after(int64_t iteration) const {
   const SolverSection& solver = config_.solver;
   return every(solver.display, iteration) || every(solver.eval_interval, iteration) ||
-         every(solver.snapshot, iteration) || every(solver.checkpoint.every, iteration);
+         every(solver.snapshot, iteration) || every(solver.snapshot_delta, iteration) ||
+         every(solver.checkpoint.every, iteration);
 }
 
 void Run::after_step(double rate) {
@@ -200,7 +201,11 @@ void Run::after_step(double rate) {
           cat("Snapshot: ", files.front().string(), files.size() > 1 ? cat(" and ", files.size() - 1, " more") : ""));
       report_unsaved();
     }
+  } else if (every(config_.solver.snapshot_delta, iteration) && !now_.stopped_at) {
+    check_finite(last_loss());
+    saver_.save_delta(iteration, trainer_->key_bytes());
   }
+  saver_.poll_delta();
   checkpoints_->poll(iteration);
   // Last of all: what it has seen is not done again.
   if (checkpoints_->due(iteration) || now_.best_iteration == iteration) save_checkpoint();
@@ -321,6 +326,7 @@ TrainSummary Run::finish() {
     summary.memory.push_back(std::stoll(bytes));
 
   // A run that was stopped early is to go on from its last step, else the best model is the result.
+  saver_.finish_delta();
   const bool best_is_final = saver_.best() && !interrupted;
   if (best_is_final) {
     summary.best_iteration = saver_.best()->iteration;

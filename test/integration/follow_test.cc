@@ -165,7 +165,10 @@ TEST_F(Follow, ReadsEveryFormatOfFiles) {
     std::getline(lines, file);
     for (int f = 0; std::getline(lines, file); ++f) {
       wait_for_text(run.err, f == 0 ? "Waiting for the first" : "Iter: 2 ");
-      if (f == 0 && name == "parquet") fs::copy_file(folder_ / "_metadata.json", folder_ / "in" / "_metadata.json");
+      if (f == 0 && name == "parquet")
+        for (const fs::path& made : {folder_ / file, folder_ / "train.txt"})
+          if (const fs::path at = made.parent_path() / "_metadata.json"; fs::exists(at))
+            fs::copy_file(at, folder_ / "in" / "_metadata.json", fs::copy_options::skip_existing);
       fs::rename(folder_ / file, folder_ / "in" / fs::path(file).filename());
     }
     end_files();

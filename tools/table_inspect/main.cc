@@ -15,6 +15,7 @@
 #include "embedding/table_summary.h"
 #include "hot_keys.h"
 #include "key_counts.h"
+#include "model/model_delta.h"
 #include "train/load_config.h"
 
 namespace hctr {
@@ -23,10 +24,13 @@ namespace {
 constexpr const char* kExamples = R"(
 Examples:
   table_inspect config.json model/1_sparse_3908.model
-  table_inspect config.json model/0_sparse_3908.model --count 100000 --json table.json)";
+  table_inspect config.json model/0_sparse_3908.model --count 100000 --json table.json
+  table_inspect config.json model/_delta_4000
+  table_inspect config.json model/_dense_3900.model --apply model/_delta_4000 --apply model/_delta_4100 --out new/)";
 
 struct Arguments {
-  std::string config, file, embedding, json;
+  std::string config, file, embedding, json, out;
+  std::vector<std::string> deltas;
   int64_t top = 10, count = 0;
 };
 
@@ -199,16 +203,92 @@ void inspect(const Arguments& given) {
   if (!given.json.empty()) write_text(given.json, json.text(2) + "\n");
 }
 
+bool is_delta(const std::string& file) {
+  return fs::is_directory(file) &&
+         (fs::path(file) / "").parent_path().filename().string().find("_delta_") != std::string::npos;
+}
+
+Json show_keys(const char* what, const std::vector<SlotKey>& keys, bool by_slot, int64_t top) {
+  Json shown(Json::Array{});
+  if (!keys.empty()) std::printf("  %s\n", what);
+  for (const auto& [slot, key] : keys) {
+    if (static_cast<int64_t>(shown.array()->size()) == top) {
+      std::printf("    and %lld more\n", whole(static_cast<int64_t>(keys.size()) - top));
+      break;
+    }
+    std::printf("    %s\n", name_of(by_slot, static_cast<uint64_t>(slot), key).c_str());
+    shown.add(Json(Json::Object{{"slot", int64_t{slot}}, {"key", key}}));
+  }
+  return shown;
+}
+
+/// A delta: what it has of each table.
+void inspect_delta(const Arguments& given) {
+  const ModelManifest delta = delta_manifest(given.file);
+  for (const ModelManifest::Member& member : delta.members) delta.verify(member.name);
+  std::printf("%s: a delta of iteration %lld, of what has changed since iteration %lld\n", given.file.c_str(),
+              whole(delta.iteration), whole(delta.delta->base));
+  Json tables(Json::Array{});
+  bool found = false;
+  for (size_t t = 0; t < delta.tables.size(); ++t) {
+    const SavedTable& table = delta.tables[t];
+    const SavedDelta::Table& about = delta.delta->tables[t];
+    if (!given.embedding.empty() && given.embedding != table.name) continue;
+    found = true;
+    std::printf("\ntable '%s': %lld of %lld rows changed or new, %lld removed\n", printable(table.name).c_str(),
+                whole(about.changed), whole(about.rows), whole(about.removed));
+    const DeltaKeys keys = keys_of_delta(delta, t);
+    Json json(Json::Object{
+        {"table", table.name}, {"rows", about.rows}, {"changed", about.changed}, {"removed", about.removed}});
+    json.set("changed_keys", show_keys("changed or new, the first keys", keys.changed, table.by_slot, given.top));
+    json.set("removed_keys", show_keys("removed, the first keys", keys.removed, table.by_slot, given.top));
+    tables.add(std::move(json));
+  }
+  if (!found) throw Error(Kind::usage, cat("the delta has no table \"", given.embedding, "\""));
+  if (!given.json.empty())
+    write_text(given.json, Json(Json::Object{{"schema", 1},
+                                             {"iteration", delta.iteration},
+                                             {"base", delta.delta->base},
+                                             {"tables", std::move(tables)}})
+                                   .text(2) +
+                               "\n");
+}
+
+void apply(const Arguments& given) {
+  if (given.out.empty()) throw Error(Kind::usage, "--apply needs --out, the prefix of the model that it makes");
+  const AppliedDeltas done = apply_deltas(given.file, {given.deltas.begin(), given.deltas.end()}, given.out);
+  int64_t rows = 0, changed = 0, removed = 0;
+  for (const SavedDelta::Table& table : done.tables) {
+    rows += table.rows;
+    changed += table.changed;
+    removed += table.removed;
+  }
+  std::printf("%s_dense_%lld.model and %zu tables of %lld rows: %lld changed or new, %lld removed\n", given.out.c_str(),
+              whole(done.iteration), done.tables.size(), whole(rows), whole(changed), whole(removed));
+}
+
+void run(const Arguments& given) {
+  if (!given.deltas.empty()) return apply(given);
+  if (!given.out.empty()) throw Error(Kind::usage, "--out is the prefix of the model that --apply makes: name deltas");
+  is_delta(given.file) ? inspect_delta(given) : inspect(given);
+}
+
 int main_of(int argc, char** argv) {
   Arguments given;
   CommandLine app(
       "table_inspect",
       "Shows what a saved embedding table holds: rows, keys, norms, the largest rows, and how often keys came in "
       "training (where the table "
-      "counts them) or occur in the training data (--count).",
+      "counts them) or occur in the training data (--count). Of a delta: which rows have changed. With --apply it "
+      "makes "
+      "a whole model of an older one and deltas.",
       kExamples);
   app.add_option("config", given.config, "the config the model was trained with").required();
-  app.add_option("file", given.file, "a sparse model file of any version, or a folder of version 3.1").required();
+  app.add_option("file", given.file,
+                 "a sparse model file of any version, a folder of version 3.1, or the folder of a delta; with --apply "
+                 "the dense "
+                 "file of a whole model")
+      .required();
   app.add_option("--embedding", given.embedding,
                  "which embedding (its top) the file is of; left out: the number in the file's name says");
   app.add_option("--top", given.top, "how many of the largest rows and hottest keys to show")
@@ -218,7 +298,10 @@ int main_of(int argc, char** argv) {
       .non_negative()
       .show_default();
   app.add_option("--json", given.json, "also write the figures to this file");
-  return run_tool(app, argc, argv, [&] { inspect(given); });
+  app.add_option("--apply", given.deltas,
+                 "the folder of a delta that builds on the model; several times: one after another");
+  app.add_option("--out", given.out, "with --apply: the prefix of the model to write");
+  return run_tool(app, argc, argv, [&] { run(given); });
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ void record_access(Context& ctx, RowGroups groups, int64_t key_capacity, AccessS
     for (int64_t run = begin; run < end; ++run) {
       const int32_t first = groups.run_begin[run], row = groups.rows[first];
       if (stats.last_seen) stats.last_seen[row] = step;
-      if (stats.changed) stats.changed[row] = 1;
+      if (stats.changed) stats.changed[row] = kRowChanged;
       if (stats.occurrences) {
         const auto more = static_cast<uint32_t>(groups.run_end(run, key_capacity) - first);
         stats.occurrences[row] += std::min(more, std::numeric_limits<uint32_t>::max() - stats.occurrences[row]);
@@ -36,7 +36,7 @@ void record_access_by_key(Context& ctx, KeyBatch batch, const int32_t* rows, Acc
   for (int64_t p = 0; p < batch.size(); ++p) {
     if (rows[p] == 0) continue;
     if (stats.last_seen) stats.last_seen[rows[p]] = step;
-    if (stats.changed) stats.changed[rows[p]] = 1;
+    if (stats.changed) stats.changed[rows[p]] = kRowChanged;
     if (stats.occurrences) ++stats.occurrences[rows[p]];
   }
 }

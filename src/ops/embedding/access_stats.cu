@@ -11,7 +11,7 @@ __global__ void record_access_kernel(RowGroups groups, int64_t key_capacity, Acc
   for (int64_t run = hctr::cuda::thread_index(); run < runs; run += hctr::cuda::thread_count()) {
     const int32_t first = groups.run_begin[run], row = groups.rows[first];
     if (stats.last_seen) stats.last_seen[row] = step;
-    if (stats.changed) stats.changed[row] = 1;
+    if (stats.changed) stats.changed[row] = kRowChanged;
     if (stats.occurrences) {
       const auto more = static_cast<uint32_t>(groups.run_end(run, key_capacity) - first);
       stats.occurrences[row] += min(more, 0xffffffffu - stats.occurrences[row]);
@@ -28,7 +28,7 @@ __global__ void record_access_by_key_kernel(KeyBatch batch, const int32_t* rows,
     const int32_t row = rows[p];
     if (row == 0) continue;
     if (stats.last_seen) stats.last_seen[row] = step;
-    if (stats.changed) stats.changed[row] = 1;
+    if (stats.changed) stats.changed[row] = kRowChanged;
     if (stats.occurrences) atomicAdd(&stats.occurrences[row], 1u);
   }
 }

@@ -1,5 +1,6 @@
 // Access statistics of rows: the step of the last batch that had them, and how many occurrences they had. The eviction
-// policies use them. And marks of the rows that batches may have changed, for checkpoints.
+// policies use them. And marks of the rows that batches may have changed, for checkpoints and deltas of
+// models.
 #pragma once
 
 #include "device/op.h"
@@ -7,11 +8,14 @@
 
 namespace hctr::ops {
 
+/// The mark of a row that has changed: a bit for each of those who ask, who clear their own.
+inline constexpr uint8_t kRowChanged = 3, kChangedSinceCheckpoint = 1, kChangedSinceModel = 2;
+
 /// Null arrays are not recorded.
 struct AccessStats {
   uint32_t* last_seen = nullptr;    // [rows] the step, see step_of(), of the last batch that had the row
   uint32_t* occurrences = nullptr;  // [rows] in all batches; saturates
-  uint8_t* changed = nullptr;       // [rows] set to 1
+  uint8_t* changed = nullptr;       // [rows] set to kRowChanged
 
   const uint32_t* steps_before = nullptr;  // on the device: steps counted before this run's, modulo 2^32; null: none
 

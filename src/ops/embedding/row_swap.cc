@@ -104,7 +104,7 @@ void find_places(Context&, const int32_t* places, int64_t count, int32_t* rows) 
 }
 
 void mark_rows(Context&, const int32_t* rows, int64_t count, uint8_t* marks) {
-  for (int64_t i = 0; i < count; ++i) marks[rows[i]] = 1;
+  for (int64_t i = 0; i < count; ++i) marks[rows[i]] = kRowChanged;
 }
 
 void halve_uses(Context&, int64_t rows, uint8_t* uses) {

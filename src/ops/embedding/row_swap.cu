@@ -124,7 +124,7 @@ __global__ void find_places_kernel(const int32_t* places, int64_t count, int32_t
 }
 
 __global__ void mark_rows_kernel(const int32_t* rows, int64_t count, uint8_t* marks) {
-  for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count()) marks[rows[i]] = 1;
+  for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count()) marks[rows[i]] = kRowChanged;
 }
 
 __global__ void halve_uses_kernel(int64_t rows, uint8_t* uses) {

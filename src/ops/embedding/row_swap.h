@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "device/op.h"
+#include "ops/embedding/access_stats.h"
 #include "ops/embedding/embedding_group.h"
 
 namespace hctr::ops {
