@@ -116,6 +116,27 @@ TEST_F(Follow, GivesTheModelOfTheSameFilesAtOnce) {
   }
 }
 
+/// Each process learns of files from rank 0.
+TEST_F(Follow, GivesTheSameModelInSeveralProcesses) {
+  if (const std::string why = why_no_mpi(); !why.empty()) GTEST_SKIP() << why;
+  const std::string gpu = "[[0, 1], [0]]";
+  const auto train = [&](const std::string& config, const std::string& name) {
+    write_config(config, name, gpu);
+    const Outcome done = run_under_mpi(2, "huge_ctr", words(name), folder_.path());
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+  };
+  train(config_, "whole");
+  add_files(0, 2);
+  std::thread adding([&] {
+    wait_for_text(folder_ / "part-run" / "metrics.jsonl", R"("iteration":4,)");
+    add_files(2, kFiles);
+    end_files();
+  });
+  train(followed(config_), "part");
+  adding.join();
+  expect_equal_models("whole", "part");
+}
+
 TEST_F(Follow, ReadsAListThatGrows) {
   ASSERT_EQ(run(config_, "whole").exit_code, 0);
   append("2\ntrain.0.data\n\ntrain.1.data\ntrain.2.da");  // the last line has no end yet

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/progress.h"
+#include "data/io/arriving_files.h"
 #include "data/io/file_list.h"
 #include "data/io/set_files.h"
 #include "data/text_grammar.h"
@@ -264,6 +265,12 @@ KeyWidth key_width_of(const Json& config) {
 
 std::vector<fs::path> data_files(const fs::path& path, const InspectOptions& options, const Log& log) {
   if (!options.section) return raw_files(path, log, true);
+  if (options.section->follow && path == options.section->source) {  // those that are there now
+    std::vector<fs::path> files;
+    for (const std::string& name : arriving_files(path, {})->look().names) files.push_back(path_of_arrived(path, name));
+    if (files.empty()) throw Error(Kind::data, cat("'", path.string(), "', which is followed, has no file yet"));
+    return files;
+  }
   const auto files = format_type(options.section->format).files;
   return files ? files(path, log) : std::vector<fs::path>{path};
 }
