@@ -93,7 +93,7 @@ void expect_fits_base(const Manifest& manifest, const fs::path& folder) {
     if (!base || base->base || rank >= base->files.size()) return false;
     const StateArray* from = base->files[rank].find(array.name);
     return from && !from->from_base && from->type == array.type && !from->shape.empty() &&
-           from->shape[0] == array.from_base->rows && from->row_bytes() == array.row_bytes();
+           from->shape[0] >= array.from_base->rows && from->row_bytes() == array.row_bytes();
   };
   for (size_t rank = 0; rank < manifest.files.size(); ++rank)
     for (const StateArray& array : manifest.files[rank].arrays)

@@ -101,9 +101,9 @@ class RowStore {
 
   // For checkpoints, with nothing queued.
   /// Saves every row that has been assigned, in the order of row numbers; of an increment, the rows that have changed
-  /// since its base, unless rows were renumbered since or their changes are not marked. A whole one is the next base.
+  /// since its base, or have other numbers than there, unless changes are not marked. A whole one is the next base.
   void save_state(StateWriter&);
-  /// Rows have changed otherwise than by batches, or were renumbered: until the next whole checkpoint, all are saved.
+  /// Rows have changed otherwise than by batches: until the next whole checkpoint, all are saved.
   void forget_base() {
     base_.reset();
     delta_known_ = false;
@@ -235,7 +235,7 @@ class RowStore {
   std::optional<ReservedBuffer> marks_;  // [rows] 1: a batch may have changed the row since the base
   std::optional<Buffer> staging_;        // of rows that are copied to the host
   struct Base {                          // the last whole checkpoint
-    int64_t iteration, rows;             // rows: that it has
+    int64_t iteration, rows;             // rows: its first ones that still exist
     bool keys_moved = false;             // some of them have other keys now
   };
   std::optional<Base> base_;  // none: see forget_base()

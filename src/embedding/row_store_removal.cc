@@ -59,7 +59,6 @@ int64_t RowStore::trim() {
 }
 
 int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
-  base_.reset();                  // of checkpoints, which go by row numbers; marks go with their rows
   ops::IndexState now = state();  // waits
   const int64_t rows = now.rows;
   Context ctx(runtime_, runtime_.compute_stream());
@@ -80,6 +79,13 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   if (marks_) {
     ops::move_rows(ctx, moves, marks_->data(), 1);
     zero_bytes(ctx.stream(), marks_->data() + moves.rows + 1, static_cast<size_t>(rows - moves.rows));
+    // Models go by key, and marks have gone with their rows. Checkpoints go by number: the base has other rows there.
+    ops::mark_rows(ctx, moves.to, moves.count, reinterpret_cast<uint8_t*>(marks_->data()),
+                   ops::kChangedSinceCheckpoint);
+    if (base_) {
+      base_->rows = std::min(base_->rows, moves.rows);
+      base_->keys_moved = base_->keys_moved || moves.count > 0;
+    }
   }
   ops::follow_moves(ctx, moves, memory.fates, batch.rows, batch.count, batch.instead, batch.replaced);
 

@@ -214,7 +214,8 @@ void RowStore::continue_base(const StateReader& from) {
     stream.synchronize();
   }
   stream.synchronize();
-  base_ = {base->iteration, base->rows};
+  const StateArray& keys = from.at(columns_.front().name);
+  base_ = {base->iteration, base->rows, keys.from_base && keys.from_base->count > 0 && columns_.front().fixed()};
 }
 
 void RowStore::load_shared_row(const StateReader& from) {

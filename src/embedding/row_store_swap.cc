@@ -128,7 +128,7 @@ void RowStore::swap_rows(Context& ctx, const int32_t* one, const int32_t* other,
       continue;
     }
     ops::index_renumber(ctx, index_, rows, count);
-    if (marks_) ops::mark_rows(ctx, rows, count, reinterpret_cast<uint8_t*>(marks_->data()));
+    if (marks_) ops::mark_rows(ctx, rows, count, reinterpret_cast<uint8_t*>(marks_->data()), ops::kRowChanged);
   }
 }
 

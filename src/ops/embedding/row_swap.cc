@@ -51,8 +51,8 @@ void note_places(Context& ctx, const int32_t* rows, int64_t count, const int32_t
 void find_places(Context& ctx, const int32_t* places, int64_t count, int32_t* rows) {
   HCTR_ON_DEVICE(ctx, find_places(ctx, places, count, rows));
 }
-void mark_rows(Context& ctx, const int32_t* rows, int64_t count, uint8_t* marks) {
-  HCTR_ON_DEVICE(ctx, mark_rows(ctx, rows, count, marks));
+void mark_rows(Context& ctx, const int32_t* rows, int64_t count, uint8_t* marks, uint8_t bits) {
+  HCTR_ON_DEVICE(ctx, mark_rows(ctx, rows, count, marks, bits));
 }
 void halve_uses(Context& ctx, int64_t rows, uint8_t* uses) { HCTR_ON_DEVICE(ctx, halve_uses(ctx, rows, uses)); }
 
@@ -103,8 +103,8 @@ void find_places(Context&, const int32_t* places, int64_t count, int32_t* rows) 
   for (int64_t i = 0; i < count; ++i) rows[i] = places[rows[i]];
 }
 
-void mark_rows(Context&, const int32_t* rows, int64_t count, uint8_t* marks) {
-  for (int64_t i = 0; i < count; ++i) marks[rows[i]] = kRowChanged;
+void mark_rows(Context&, const int32_t* rows, int64_t count, uint8_t* marks, uint8_t bits) {
+  for (int64_t i = 0; i < count; ++i) marks[rows[i]] |= bits;
 }
 
 void halve_uses(Context&, int64_t rows, uint8_t* uses) {

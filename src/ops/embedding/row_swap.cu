@@ -123,8 +123,8 @@ __global__ void find_places_kernel(const int32_t* places, int64_t count, int32_t
   for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count()) rows[i] = places[rows[i]];
 }
 
-__global__ void mark_rows_kernel(const int32_t* rows, int64_t count, uint8_t* marks) {
-  for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count()) marks[rows[i]] = kRowChanged;
+__global__ void mark_rows_kernel(const int32_t* rows, int64_t count, uint8_t* marks, uint8_t bits) {
+  for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count()) marks[rows[i]] |= bits;
 }
 
 __global__ void halve_uses_kernel(int64_t rows, uint8_t* uses) {
@@ -188,8 +188,8 @@ void find_places(Context& ctx, const int32_t* places, int64_t count, int32_t* ro
   launch(ctx, "find_places", grid_for(count), find_places_kernel, places, count, rows);
 }
 
-void mark_rows(Context& ctx, const int32_t* rows, int64_t count, uint8_t* marks) {
-  launch(ctx, "mark_rows", grid_for(count), mark_rows_kernel, rows, count, marks);
+void mark_rows(Context& ctx, const int32_t* rows, int64_t count, uint8_t* marks, uint8_t bits) {
+  launch(ctx, "mark_rows", grid_for(count), mark_rows_kernel, rows, count, marks, bits);
 }
 
 void halve_uses(Context& ctx, int64_t rows, uint8_t* uses) {

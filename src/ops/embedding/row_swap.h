@@ -62,7 +62,7 @@ HCTR_OP(void note_places(Context&, const int32_t* rows, int64_t count, const int
 /// rows[i] = places[rows[i]].
 HCTR_OP(void find_places(Context&, const int32_t* places, int64_t count, int32_t* rows))
 /// marks[rows[i]] = 1.
-HCTR_OP(void mark_rows(Context&, const int32_t* rows, int64_t count, uint8_t* marks))
+HCTR_OP(void mark_rows(Context&, const int32_t* rows, int64_t count, uint8_t* marks, uint8_t bits))
 /// Halves the uses of rows 1 to `rows`.
 HCTR_OP(void halve_uses(Context&, int64_t rows, uint8_t* uses))
 

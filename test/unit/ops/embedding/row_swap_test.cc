@@ -157,8 +157,9 @@ TEST_P(RowSwapTest, PlacesMarksAndHalves) {
   ops::find_places(*ctx_, words(places), 4, reinterpret_cast<int32_t*>(rows.data()));
   EXPECT_EQ(download<int32_t>(rows), (std::vector<int32_t>{1, 0, 4, 3}));
   const Buffer marks = upload<uint8_t>({0, 0, 1, 0, 0});
-  ops::mark_rows(*ctx_, words(moved), 2, octets(marks));
-  EXPECT_EQ(download<uint8_t>(marks), (std::vector<uint8_t>{0, 1, 1, 1, 0}));
+  ops::mark_rows(*ctx_, words(moved), 2, octets(marks), 2);
+  ops::mark_rows(*ctx_, words(upload<int32_t>({2, 3})), 2, octets(marks), 1);
+  EXPECT_EQ(download<uint8_t>(marks), (std::vector<uint8_t>{0, 2, 1, 3, 0}));
   const Buffer uses = upload<uint8_t>({9, 0, 1, 2, 255});
   ops::halve_uses(*ctx_, 4, octets(uses));
   EXPECT_EQ(download<uint8_t>(uses), (std::vector<uint8_t>{9, 0, 0, 1, 127}));
