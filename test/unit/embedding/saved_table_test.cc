@@ -48,8 +48,8 @@ class SavedTable : public OnDevice {
     rig.table->load_state(StateReader(path(iteration), manifest, true, 0, rig.runtime.compute_stream()));
   }
   /// The rows in a checkpoint, in a table that has nothing else.
-  std::string rows_in(int64_t iteration) {
-    TableRig rig(GetParam(), spec());
+  std::string rows_in(int64_t iteration, const TableSpec& of = spec()) {
+    TableRig rig(GetParam(), of);
     load(rig, iteration);
     return rig.bytes();
   }
@@ -110,6 +110,33 @@ TEST_P(SavedTable, GoesOnWithTheBaseThatItHad) {
     EXPECT_EQ(save(other, 5, 4), 0);
     EXPECT_TRUE(rows_in(5) == other.bytes());
   }
+}
+
+/// Rows that no batch has had since, and that have other numbers than in the base.
+TEST_P(SavedTable, HasInAnIncrementTheRowsThatHaveMoved) {
+  TableSpec expiring = spec();
+  expiring.policy.expire_after = 2;
+  const auto step = [&](TableRig& rig, int64_t first, int64_t keys) {
+    Bags bags = empty_bags(expiring, expiring.samples);
+    for (int64_t k = 0; k < keys; ++k) bags[0][static_cast<size_t>(k)] = {first + k};
+    rig.step(bags, std::vector<float>(static_cast<size_t>(expiring.samples * expiring.slots * expiring.dim), 0.5f));
+  };
+  TableRig rig(GetParam(), expiring);
+  step(rig, 0, 8);
+  step(rig, 8, 8);
+  save(rig, 1);
+  step(rig, 0, 1);
+  step(rig, 0, 1);  // before it keys 1 to 7 have expired
+  ASSERT_EQ(rig.table->rows(), 9);
+  EXPECT_EQ(save(rig, 2, 1), 9);
+  EXPECT_TRUE(rows_in(2, expiring) == rig.bytes());
+  TableRig next(GetParam(), expiring);
+  load(next, 2);
+  EXPECT_EQ(save(next, 3, 1), 9);
+  EXPECT_TRUE(rows_in(3, expiring) == rig.bytes()) << "of a table that goes on";
+  step(rig, 30, 10);  // as many rows again, of other keys; those of 8 to 15 have expired
+  EXPECT_EQ(save(rig, 4, 1), 1);
+  EXPECT_TRUE(rows_in(4, expiring) == rig.bytes());
 }
 
 /// Rows that no array of the increment has.
