@@ -1,4 +1,4 @@
-// How much memory the rows of tables may take: on a device, and once that is full in memory of its host.
+// How much the rows of tables may take: on a device, once that is full in memory of its host, and then on a disk.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,8 @@ struct RowMemoryLimits {
   int64_t move_every = 128;       ///< steps after which rows change places by how often they are used; 0: never
   bool swap_always = false;       ///< for tests: rows change places whether they are used or not
   std::string host_setting;       ///< the setting that gives it, for messages; empty: none, rows stay on the device
+  std::string disk_folder;        ///< where rows go that no memory has room for; empty: nowhere. On the CPU only
+  int64_t disk = 0;               ///< most there
 };
 
 /// The budget that the tables of a rank share. Who asks first gets first; numbers do not depend on it. For the thread
@@ -33,19 +35,25 @@ class RowMemory {
   /// Whether rows may be in host memory at all.
   bool has_host() const { return limits_.host > 0; }
 
+  /// Whether rows may be on a disk, and the bytes that they may take there beyond those that they have.
+  bool has_disk() const { return !limits_.disk_folder.empty(); }
+  int64_t disk_room() const { return limits_.disk - disk_bytes_; }
+
   /// What tables have taken.
   int64_t device_bytes() const { return device_bytes_; }
   int64_t host_bytes() const { return host_bytes_; }
+  int64_t disk_bytes() const { return disk_bytes_; }
   const RowMemoryLimits& limits() const { return limits_; }
 
-  // Called by ReservedBuffer; negative numbers give back.
+  // Called by ReservedBuffer and DiskRows; negative numbers give back.
   void take_device(int64_t bytes) { device_bytes_ += bytes; }
   void take_host(int64_t bytes) { host_bytes_ += bytes; }
+  void take_disk(int64_t bytes) { disk_bytes_ += bytes; }
 
  private:
   Device device_;
   RowMemoryLimits limits_;
-  int64_t device_bytes_ = 0, host_bytes_ = 0;
+  int64_t device_bytes_ = 0, host_bytes_ = 0, disk_bytes_ = 0;
 };
 
 }  // namespace hctr

@@ -59,6 +59,8 @@ class Embedding {
   virtual std::map<std::string, int64_t> counts() = 0;
   /// Rows of this rank in host memory, and their bytes there. Not collective. Waits for queued steps.
   virtual RowStore::HostRows host_rows() { return table().host_rows(); }
+  /// Rows of this rank on a disk. Not collective.
+  RowStore::DiskUse disk_use() { return table().disk_use(); }
   /// Whether keys on any rank have used the shared row, which model files do not hold.
   virtual bool uses_shared_row() { return table().uses_shared_row(); }
   /// The same on every rank, see EmbeddingTable.

@@ -24,8 +24,21 @@ int64_t rows_to_reserve(const Runtime& runtime, const TableSpec& spec, int64_t l
     const int64_t more = rows + budget.host_room() / numbers;
     rows = rest > 0 ? std::min(more, free_memory(runtime.device()) / rest) : more;
   }
+  if (budget.has_disk() && numbers > 0)  // memory holds no more; addresses may be limited too
+    rows = std::min(rows, (budget.limits().device.value_or(0) + budget.limits().host) / numbers);
   const int64_t fitting = std::max(rows, least);
   return std::min({fitting, kMostRows, spec.row_limit > 0 ? most : kMostRows});
+}
+
+/// The rows that one lookup may need at a time.
+int64_t rows_at_a_time(const TableSpec& spec, int64_t batch_keys) {
+  return std::max(batch_keys, spec.eval_key_capacity);
+}
+
+/// Whether rows of the table may be on a disk: rows of direct keys, and those that every rank has, stay in memory.
+bool may_be_on_disk(const Runtime& runtime, const TableSpec& spec) {
+  return runtime.row_memory().has_disk() && spec.direct.empty() && !spec.fixed_keys && spec.rows_move &&
+         number_bytes_of_row(spec) > 0;
 }
 
 constexpr size_t kStagingBytes = size_t{4} << 20;  // of changed rows, on their way to the host
@@ -58,22 +71,27 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
       batches_ahead_(batches_ahead),
       rows_move_(spec.rows_move && !spec.fixed_keys && number_bytes_of_row(spec) > 0 &&
                  runtime.row_memory().limits().move_every > 0),
+      on_disk_(may_be_on_disk(runtime, spec)),
       row_limit_(spec.direct.empty() ? spec.row_limit : 0),
       row_capacity_limit_(row_capacity_limit(spec, batch_keys)),
       policy_(spec.policy),
       limit_setting_(spec.limit_setting),
       reserved_rows_(keys_.empty()
-                         ? rows_to_reserve(runtime, spec, (batches_ahead + 1) * batch_keys, row_capacity_limit_)
+                         ? rows_to_reserve(runtime, spec,
+                                           std::max((batches_ahead + 1) * batch_keys, rows_at_a_time(spec, batch_keys)),
+                                           row_capacity_limit_)
                          : all_rows(spec)),
       entries_(runtime.device(),
                std::max(static_cast<size_t>(entries_for(keys_.empty() ? reserved_rows_ + ring_keys() : 0)) *
                             sizeof(ops::IndexEntry),
-                        policy_.removes_rows() ? ops::removal_bytes(runtime.device(), reserved_rows_) : 0)),
+                        policy_.removes_rows() || may_be_on_disk(runtime, spec)
+                            ? ops::removal_bytes(runtime.device(), reserved_rows_)
+                            : 0)),
       state_(runtime.device(), sizeof(ops::IndexState)),
       slot_bounds_(runtime.device(), spec.slot_bounds.size() * sizeof(float)),
       spans_(runtime.device(), keys_.spans.size() * sizeof(ops::KeySpan)),
       out_of_range_state_(runtime.device(), keys_.empty() ? 0 : 2 * sizeof(ops::OutOfRangeState)),
-      steps_before_(runtime.device(), policy_.tracks_last_step() ? sizeof(uint32_t) : 0),
+      steps_before_(runtime.device(), policy_.tracks_last_step() || on_disk_ ? sizeof(uint32_t) : 0),
       host_word_(runtime.device(), sizeof(uint64_t)),
       out_of_range_keys_(runtime.device(), 2 * sizeof(ops::OutOfRangeKey)) {
   HCTR_EXPECT(spec.slot_bounds.empty() || spec.slot_bounds.size() == static_cast<size_t>(spec.slots),
@@ -90,13 +108,14 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   }
   data_.last_step = add_column<int32_t>("last_step", "i32", spec.update == UpdateType::lazy_global, 1);
   data_.touched = add_column<uint8_t>("touched", "u8", spec.changes_every_row(), 1);
-  access_stats_.last_seen = add_column<uint32_t>("last_seen", "u32", policy_.tracks_last_step(), 1);
+  access_stats_.last_seen = add_column<uint32_t>("last_seen", "u32", policy_.tracks_last_step() || on_disk_, 1);
+  if (access_stats_.last_seen) columns_.back().saved = policy_.tracks_last_step();
   access_stats_.occurrences = add_column<uint32_t>("occurrences", "u32", policy_.counts_occurrences(), 1);
   if (spec.marks_changes && !spec.changes_every_row()) {
     marks_.emplace(runtime.device(), static_cast<size_t>(reserved_rows_ + 1));
-    staging_.emplace(runtime.device(), kStagingBytes);
     access_stats_.changed = reinterpret_cast<uint8_t*>(marks_->data());
   }
+  if (marks_ || on_disk_) staging_.emplace(runtime.device(), kStagingBytes);
   if (access_stats_.last_seen) access_stats_.steps_before = reinterpret_cast<const uint32_t*>(steps_before_.data());
   set_steps_before(0);
   index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
@@ -120,6 +139,10 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   int64_t rows = std::min(std::max(ring_keys(), std::min(spec.row_hint, plenty)), most_rows());
   if (const int64_t fitting = rows_on_device(rows); fitting < rows)  // a hint takes no memory of the host
     rows = std::min(rows, std::max(ring_keys(), fitting));
+  if (on_disk_) {
+    open_disk(spec);
+    rows = std::clamp(rows, rows_at_a_time(spec, batch_keys_), std::max(rows_at_a_time(spec, batch_keys_), rows_in_budget()));
+  }
   grow_rows(rows);
   grow_index(std::max(rows, ring_keys()));
   if (policy_.shares_row()) add_shared_row(spec);
@@ -219,8 +242,9 @@ int64_t RowStore::reserve_memory() {
     // Host memory is slow to get: rows that may never come take little of it.
     if (ample > capacity_ && rows_on_device(ample) < ample)
       ample = std::min(ample, std::max(now.rows + ring_keys(), capacity_ + capacity_ / 8));
+    if (disk_) ample = std::min(ample, rows_in_budget());
     // Keys that get no row need entries too, until the limit is detected.
-    if (now.rows + ring_keys() > capacity_) grow(needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
+    if (now.rows + ring_keys() > capacity_) grow(disk_ ? 0 : needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
     grow(now.rows + batch_keys_, now.rows + ring_keys(), keys_in(entry_count_),
          [this](int64_t keys) { grow_index(keys); });
     at_most = now.rows + batch_keys_;
@@ -262,7 +286,7 @@ void RowStore::grow_rows(int64_t rows) {
   for (Column& column : columns_)
     if (!column.numbers) column.memory.grow(column.bytes_to(rows));
   if (marks_) marks_->grow(static_cast<size_t>(rows + 1));
-  if (policy_.removes_rows())
+  if (policy_.removes_rows() || on_disk_)
     entries_.grow(ops::removal_bytes(runtime_.device(), rows));  // removal works in the memory of the index
   int64_t on_device = rows_on_device(rows);
   if (on_device < rows && rows_move_ && !uses_) {
@@ -348,6 +372,13 @@ void RowStore::grow_index(int64_t keys) {
   ops::index_rebuild(ctx, index_);
   stream.synchronize();
   entry_count_ = entries;
+}
+
+void RowStore::set_rows(const ops::IndexState& now) {
+  copy_bytes(runtime_.compute_stream(), state_.data(), &now, sizeof now);
+  runtime_.compute_stream().synchronize();
+  std::atomic_ref<uint64_t>(*host_word())
+      .store(static_cast<uint64_t>(now.batches) << 32 | now.rows, std::memory_order_release);
 }
 
 template <class T>

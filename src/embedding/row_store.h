@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +13,7 @@
 #include "checkpoint/state_writer.h"
 #include "device/buffer.h"
 #include "device/context.h"
+#include "embedding/disk_rows.h"
 #include "embedding/table_spec.h"
 #include "ops/embedding/access_stats.h"
 #include "ops/embedding/embedding_rows.h"
@@ -88,6 +90,25 @@ class RowStore {
   int64_t expire(int64_t step);
   /// evict() if the store has more rows than the limit. For stores that are only trimmed between batches.
   int64_t trim();
+
+  /// Rows that no memory has room for, where the budget names a disk: they are not among the rows of this store until
+  /// bring_rows() has brought them back. Null: there is no disk.
+  const DiskRows* disk() const { return disk_.get(); }
+  enum class NewKeys { get_rows, get_none };
+  /// Before a batch is looked up, and inserted where its new keys get rows: brings the rows of its keys from the disk,
+  /// and has others leave if memory has no room for them. Nothing may be queued. `rows`: [batch.size()] scratch.
+  /// Errors: Error(device) naming the least budget when memory has not even room for the batch; Error(io) when the disk
+  /// is full, or a row there is not what was written.
+  void bring_rows(Context&, const ops::KeyBatch& batch, int32_t* rows, NewKeys);
+  /// The values of a column of rows on the disk, as they are stored: "vectors", "state0", "last_step", ....
+  std::vector<std::byte> disk_rows(std::string_view column, std::span<const DiskRows::Row>) const;
+  /// Of the disk: rows that are there, and their bytes; rows that were written and that were read since the run began;
+  /// and for how many seconds steps, evaluations and files waited for it.
+  struct DiskUse {
+    int64_t rows = 0, bytes = 0, written = 0, read = 0;
+    double seconds = 0;
+  };
+  DiskUse disk_use() const;
 
   /// Assigns rows 1, 2, ... of an empty store to these keys in their order, with initial values. `slots` is empty if
   /// rows belong to keys alone. Waits for queued work. Errors: Error(device) when memory is short.
@@ -196,15 +217,42 @@ class RowStore {
   void swap_by_use();
   /// Swaps rows one[i] and other[i], and notes where they are.
   void swap_rows(Context&, const int32_t* one, const int32_t* other, int64_t count);
-  /// Saves and loads rows 1 to `rows` of a column.
-  void save_column(StateWriter&, const Column&, int64_t rows);
+  /// Saves rows 1 to `rows` of a column, and behind them those on the disk; loads the first rows of an array.
+  void save_column(StateWriter&, const Column&, int64_t rows, std::span<const DiskRows::Row> on_disk);
   /// The bytes from `first` on of a column in the order of row numbers, from row 1, whatever the places of rows.
   void read_by_number(StreamRef, const Column&, int64_t first, std::span<std::byte> to);
-  void load_column(const StateReader&, Column&, int64_t rows);
+  void load_column(const StateReader&, Column&, int64_t rows_in_array, int64_t rows);
   /// Grows the index and reinserts every row.
   void grow_index(int64_t keys);
   template <class T>
   void set_in_state(size_t offset, T value);
+  /// Sets the state on the device, and tells the host the number of rows.
+  void set_rows(const ops::IndexState&);
+  void open_disk(const TableSpec&);
+  /// Whether a row takes its value of this column along to the disk. All else begins anew when it comes back.
+  static bool goes_to_disk(const Column& column) { return column.saved || column.name == "last_seen"; }
+  /// Where a DiskRows::Row has it; none: the record has it.
+  static std::optional<size_t> place_in_entry(const Column&);
+  static bool in_record(const Column& column) { return goes_to_disk(column) && !place_in_entry(column); }
+  struct StridedBytes {
+    std::byte* first;
+    size_t stride;
+  };
+  /// The values of a column in these.
+  StridedBytes disk_values(const Column&, DiskRows::Row* rows, std::byte* records) const;
+  /// Rows that are moved at a time.
+  size_t disk_block() const;
+  /// Rows that there can be in memory, those that there are included.
+  int64_t rows_in_budget() const;
+  /// Has rows leave for the disk, so that `needed` more fit. Those of the batch stay.
+  void make_room(int64_t rows, int64_t needed, const BatchRows& batch);
+  void put_out(std::span<const int32_t> rows);
+  void take_back(Context&, std::span<const DiskRows::Row>);
+  void read_disk_column(const Column&, std::span<const DiskRows::Row>, std::byte* to) const;
+  /// The bytes from `first` on of a column of these rows.
+  void save_disk_column(const Column&, std::span<const DiskRows::Row>, int64_t first, std::span<std::byte> to) const;
+  /// Takes rows first to `rows` of a checkpoint to the disk.
+  void load_disk_rows(const StateReader&, int64_t first, int64_t rows);
   void save_changes(StateWriter&, int64_t rows);
   /// Once all rows are loaded: later increments leave to a whole checkpoint what this one leaves to it.
   void continue_base(const StateReader&);
@@ -222,6 +270,7 @@ class RowStore {
   DirectKeys keys_;
   int64_t batch_keys_, batches_ahead_;
   bool rows_move_;
+  bool on_disk_;  // rows may be on a disk
   int64_t row_limit_;
   int64_t row_capacity_limit_;  // with row_limit_: the most rows that exist at any moment
   RowPolicy policy_;
@@ -246,6 +295,7 @@ class RowStore {
     Buffer reads, pairs, scratch, places;
     int64_t most_swaps = 0, batches = 0, calls = 0, moved = 0;  // batches: since the last call of swap_by_use()
   };
+  std::unique_ptr<DiskRows> disk_;
   std::optional<Uses> uses_;  // none: all rows fit, or they do not move
   ReservedBuffer entries_;
   Buffer state_, slot_bounds_, spans_, out_of_range_state_, steps_before_;

@@ -1,6 +1,5 @@
 // Removal of rows from a store: the choice of rows, and the compaction of all arrays with an element per row.
 #include <algorithm>
-#include <atomic>
 
 #include "device/copy.h"
 #include "embedding/row_store.h"
@@ -39,7 +38,7 @@ int64_t RowStore::expire(int64_t step) {
     ops::rows_below_leave(ctx, access_stats_.last_seen, static_cast<uint32_t>(step), index_.first_row, now.rows,
                           memory.fates);
   });
-  return gone - admitted;
+  return gone - admitted + (disk_ ? disk_->expire(static_cast<uint32_t>(step)) : 0);
 }
 
 int64_t RowStore::admitted_leave(Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) const {
@@ -67,7 +66,14 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   // The index is rebuilt below, so its memory can serve as scratch.
   const ops::RemovalMemory memory(entries_.data(), rows);
   zero_bytes(ctx.stream(), memory.fates, static_cast<size_t>(rows) + 1);
-  choose(ctx, memory, now);
+  try {
+    choose(ctx, memory, now);
+  } catch (const Error&) {  // such as a full disk: the rows are as they were, and the index is to be too
+    zero_bytes(ctx.stream(), entries_.data(), static_cast<size_t>(entry_count_) * sizeof(ops::IndexEntry));
+    ops::index_rebuild(ctx, index_);
+    ctx.stream().synchronize();
+    throw;
+  }
   ops::RowMoves moves;
   ops::plan_moves(ctx, rows, memory, moves);
   for (Column& column : columns_) {
@@ -94,8 +100,7 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   zero_bytes(ctx.stream(), entries_.data(), static_cast<size_t>(entry_count_) * sizeof(ops::IndexEntry));
   ops::index_rebuild(ctx, index_);
   ctx.stream().synchronize();
-  std::atomic_ref<uint64_t>(*host_word())
-      .store(static_cast<uint64_t>(now.batches) << 32 | now.rows, std::memory_order_release);
+  set_rows(now);
   return rows - moves.rows;
 }
 

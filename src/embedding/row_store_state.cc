@@ -20,13 +20,15 @@ void RowStore::save_state(StateWriter& to) {
   const ops::IndexState now = state();  // waits
   HCTR_EXPECT(now.rows == now.ready && now.rows <= now.row_capacity, label_, ": ", now.rows, " rows, of which ",
               now.ready, " are ready");
-  to.number("rows", now.rows);
+  const std::vector<DiskRows::Row> on_disk = disk_ ? disk_->sorted_rows() : std::vector<DiskRows::Row>();
+  if (!on_disk.empty()) forget_base();  // an increment marks rows in memory
+  to.number("rows", now.rows + static_cast<int64_t>(on_disk.size()));
   to.number("first_row", index_.first_row);
   const StateWriter::Which& which = to.which();
   if (which.base && base_ && *which.base == base_->iteration) return save_changes(to, now.rows);
   for (const Column& column : columns_)
-    if (column.saved) save_column(to, column, now.rows);
-  if (which.base || !marks_) return;
+    if (column.saved) save_column(to, column, now.rows, on_disk);
+  if (which.base || !marks_ || !on_disk.empty()) return;
   base_ = {which.iteration, now.rows};
   clear_marks(ops::kChangedSinceCheckpoint);
 }
@@ -125,9 +127,17 @@ void RowStore::copy_out(const Column& column, std::span<const int32_t> rows, std
   }
 }
 
-void RowStore::save_column(StateWriter& to, const Column& column, int64_t rows) {
-  to.array(column.name, column.type, column.shape(rows),
+void RowStore::save_column(StateWriter& to, const Column& column, int64_t rows,
+                           std::span<const DiskRows::Row> on_disk) {
+  const int64_t in_memory = rows * column.bytes_per_row;
+  to.array(column.name, column.type, column.shape(rows + static_cast<int64_t>(on_disk.size())),
            [&](StreamRef stream, int64_t first, std::span<std::byte> piece) {
+             if (const int64_t end = first + static_cast<int64_t>(piece.size()); end > in_memory) {
+               const int64_t from = std::max(first, in_memory);
+               save_disk_column(column, on_disk, from - in_memory, piece.subspan(static_cast<size_t>(from - first)));
+               piece = piece.first(static_cast<size_t>(from - first));
+               if (piece.empty()) return;
+             }
              if (places()) return read_by_number(stream, column, first, piece);
              column.memory.read(stream, static_cast<size_t>(column.bytes_per_row + first), piece.data(), piece.size());
            });
@@ -152,9 +162,12 @@ void RowStore::read_by_number(StreamRef stream, const Column& column, int64_t fi
   }
 }
 
-void RowStore::load_column(const StateReader& from, Column& column, int64_t rows) {
-  from.array(column.name, column.type, column.shape(rows),
+void RowStore::load_column(const StateReader& from, Column& column, int64_t rows_in_array, int64_t rows) {
+  from.array(column.name, column.type, column.shape(rows_in_array),
              [&](StreamRef stream, int64_t first, std::span<const std::byte> piece) {
+               const int64_t wanted = rows * column.bytes_per_row - first;
+               if (wanted <= 0) return;
+               piece = piece.first(std::min(piece.size(), static_cast<size_t>(wanted)));
                column.memory.write(stream, static_cast<size_t>(column.bytes_per_row + first), piece.data(),
                                    piece.size());
              });
@@ -163,24 +176,26 @@ void RowStore::load_column(const StateReader& from, Column& column, int64_t rows
 void RowStore::load_state(const StateReader& from) {
   forget_base();
   const int64_t rows = from.number("rows");
-  if (direct() ? rows != keys_.rows() : rows > most_rows())
+  if (direct() ? rows != keys_.rows() : !disk_ && rows > most_rows())
     throw Error(Kind::data, cat(label_, ": the checkpoint has ", rows, " rows, and this table has ",
                                 direct() ? keys_.rows() : most_rows()));
+  const int64_t in_memory = disk_ ? std::min(rows, std::max(capacity_, rows_in_budget())) : rows;
   ops::IndexState now = state();  // waits
   if (!direct()) {
     HCTR_EXPECT(now.rows == shared_rows() || now.rows == rows, label_, " has ", now.rows,
                 " rows before a checkpoint of ", rows, " is loaded");
     in_context([&] { return cat("reserving memory for the ", rows, " rows of ", label_, " in the checkpoint"); },
                [&] {
-                 if (rows > capacity_) grow_rows(rows);
-                 grow_index(rows + ring_keys());
+                 if (in_memory > capacity_) grow_rows(in_memory);
+                 grow_index(in_memory + ring_keys());
                });
     now = state();
   }
   number_by_key();
   for (Column& column : columns_)
-    if (column.saved) load_column(from, column, rows);
-  now.rows = now.ready = now.finished = static_cast<uint32_t>(rows);
+    if (column.saved) load_column(from, column, rows, in_memory);
+  if (in_memory < rows) load_disk_rows(from, in_memory + 1, rows);
+  now.rows = now.ready = now.finished = static_cast<uint32_t>(in_memory);
   const StreamRef stream = runtime_.compute_stream();
   copy_bytes(stream, state_.data(), &now, sizeof now);
   if (!direct()) {
@@ -189,9 +204,8 @@ void RowStore::load_state(const StateReader& from) {
     ops::index_rebuild(ctx, index_);
   }
   stream.synchronize();
-  std::atomic_ref<uint64_t>(*host_word())
-      .store(static_cast<uint64_t>(now.batches) << 32 | now.rows, std::memory_order_release);
-  if (marks_) continue_base(from);
+  set_rows(now);
+  if (marks_ && in_memory == rows) continue_base(from);
 }
 
 void RowStore::continue_base(const StateReader& from) {

@@ -109,6 +109,7 @@ void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
   } else if (spec_.fixed_keys) {
     ops::index_find(ctx, store_.index(), batch.keys, batch.rows);
   } else {
+    store_.bring_rows(ctx, batch.keys, batch.rows, RowStore::NewKeys::get_rows);
     if (admission_)
       admission_->find_or_admit(ctx, store_.index(), batch.keys, batch.rows);
     else
@@ -164,10 +165,12 @@ void EmbeddingTable::end_step(Context& ctx, int buffer) {
 
 EmbeddingTable::Batch EmbeddingTable::find(Context& ctx, Tensor keys, Tensor offsets) {
   const ops::KeyBatch batch = key_batch(keys, offsets, spec_.eval_samples, spec_.eval_key_capacity);
-  if (store_.direct())
+  if (store_.direct()) {
     find_directly(ctx, batch, true, eval_rows_);
-  else
+  } else {
+    store_.bring_rows(ctx, batch, eval_rows_, RowStore::NewKeys::get_none);
     ops::index_find(ctx, store_.index(), batch, eval_rows_);
+  }
   if (admission_ && spec_.policy.shares_row()) admission_->share_row(ctx, batch, eval_rows_);
   return {.keys = batch, .rows = eval_rows_, .groups = {}};
 }
@@ -176,8 +179,10 @@ void EmbeddingTable::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y)
   pool(ctx, find(ctx, keys, offsets), nullptr, y);
 }
 
-RowStore::HostRows EmbeddingTable::host_rows() { return store_.host_rows(rows()); }
+RowStore::HostRows EmbeddingTable::host_rows() { return store_.host_rows(store_.finished_rows()); }
 
-int64_t EmbeddingTable::rows() { return store_.finished_rows(); }
+int64_t EmbeddingTable::rows() {
+  return store_.finished_rows() + (store_.disk() ? store_.disk()->rows() : 0);
+}
 
 }  // namespace hctr

@@ -121,6 +121,7 @@ class EmbeddingTable {
   int64_t rows();
   /// Rows of finished steps that are in host memory, at least in part, and their bytes there. Waits for queued steps.
   RowStore::HostRows host_rows();
+  RowStore::DiskUse disk_use() const { return store_.disk_use(); }
   /// Counts of evicted, expired and refused rows and keys, by the names of summary.json; empty without a policy. Waits
   /// for queued steps.
   std::map<std::string, int64_t> counts();
@@ -144,7 +145,7 @@ class EmbeddingTable {
     uint32_t occurrences;
     int32_t slot;  ///< 0 where rows belong to keys alone
     int64_t key;
-    int64_t row;
+    int64_t row;  ///< 0: it is on the disk
     /// Orders by occurrences, descending; ties by (slot, key).
     bool operator<(const FrequentRow& other) const;
   };
@@ -174,7 +175,7 @@ class EmbeddingTable {
   /// Of the rows of finished steps.
   std::vector<SlotKey> sorted_keys();
   using RowAt = std::function<std::pair<ops::RowOwner, int32_t>(int64_t)>;
-  /// Passes `count` rows to `sink` in blocks; at(i): owner and row of the i-th.
+  /// Passes `count` rows to `sink` in blocks; at(i): owner and row of the i-th; 0: that is on the disk.
   void emit_rows(int64_t count, const RowAt& at, bool with_states, const std::function<void(const RowBlock&)>& sink);
   /// Finds rows by direct index, and reports keys outside their ranges.
   void find_directly(Context&, const ops::KeyBatch&, bool evaluation, int32_t* rows);

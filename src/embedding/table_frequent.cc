@@ -45,6 +45,11 @@ std::vector<EmbeddingTable::FrequentRow> EmbeddingTable::most_frequent(int64_t m
     }
     keep_best();
   }
+  if (const DiskRows* const disk = store_.disk()) {
+    for (const DiskRows::Row& row : disk->sorted_rows())
+      if (row.occurrences != 0) best.push_back({row.occurrences, row.slot, row.key, 0});
+    keep_best();
+  }
   std::sort(best.begin(), best.end());
   return best;
 }

@@ -22,6 +22,13 @@ std::vector<T> device_array(StreamRef stream, const T* from, int64_t count) {
   return out;
 }
 
+/// The rows of a block that are on the disk: at[i] is where in the block rows[i] belongs.
+struct RowsOnDisk {
+  const RowStore& store;
+  std::vector<size_t> at{};
+  std::vector<DiskRows::Row> rows{};
+};
+
 /// The buffers of gathered rows, on the device and on the host.
 template <class T>
 class Staging {
@@ -32,9 +39,12 @@ class Staging {
   Tensor tensor(int64_t rows) const {
     return Tensor(buffer_.data(), TensorSpec(kDTypeOf<T>, {rows, width_}), buffer_.device());
   }
-  std::span<const T> gather(Context& ctx, const int32_t* rows, int64_t count, const ops::RowMemory& table) {
+  /// `on_disk`: rows that come from there, under this name in their store.
+  std::span<const T> gather(Context& ctx, const int32_t* rows, int64_t count, const ops::RowMemory& table,
+                            const RowsOnDisk& on_disk, std::string_view name) {
     ops::gather_rows(ctx, rows, table, tensor(count));
     host_ = to_host<T>(ctx.stream(), tensor(count));
+    if (!on_disk.rows.empty()) take_from_disk(table.dtype, on_disk, name);
     return host_;
   }
   void scatter(Context& ctx, const int32_t* rows, std::span<const T> from, std::span<const int64_t> order,
@@ -48,6 +58,20 @@ class Staging {
   }
 
  private:
+  void take_from_disk(DType stored, const RowsOnDisk& on_disk, std::string_view name) {
+    const std::vector<std::byte> values = on_disk.store.disk_rows(name, on_disk.rows);
+    const auto width = static_cast<size_t>(width_);
+    const auto take = [&]<class Stored>(Stored) {
+      const auto* from = reinterpret_cast<const Stored*>(values.data());
+      for (const size_t at : on_disk.at)
+        for (size_t e = 0; e < width; ++e) host_[at * width + e] = static_cast<T>(*from++);
+    };
+    if constexpr (std::is_same_v<T, float>)
+      dispatch_float(stored, [&]<class Stored>() { take(Stored{}); });
+    else
+      take(T{});
+  }
+
   Buffer buffer_;
   int64_t width_;
   std::vector<T> host_;
@@ -125,6 +149,12 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
       slots.push_back(owner.slot);
     }
   }
+  const size_t in_memory = keys.size();
+  if (const DiskRows* const disk = store_.disk())
+    for (const DiskRows::Row& row : disk->sorted_rows()) {
+      keys.push_back(row.key);
+      if (by_slot) slots.push_back(row.slot);
+    }
   order = sorted_order(keys, slots, spec_.pieces);
   std::optional<std::vector<int32_t>> changed;
   if (wanted.changed) changed = store_.changed_since_model();
@@ -143,11 +173,12 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
       return {spec_.direct.index().owner(row), row};
     }
     const auto row = static_cast<size_t>(order[static_cast<size_t>(i)]);
+    if (spec_.direct.empty() && row >= in_memory) return {{keys[row], by_slot ? slots[row] : 0}, 0};
     return {{keys[row], by_slot ? slots[row] : 0},
             static_cast<int32_t>(static_cast<int64_t>(row) + (spec_.direct.empty() ? first_row : 1))};
   };
   const size_t some = order.empty() && changed ? changed->size() : order.size();
-  emit_rows(changed ? static_cast<int64_t>(some) : count, at, wanted.states, sink);
+  emit_rows(order.empty() && !changed ? count : static_cast<int64_t>(some), at, wanted.states, sink);
 }
 
 void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,
@@ -161,7 +192,8 @@ void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,
   for (int s = 0; with_states && s < spec_.optimizer.states(); ++s)
     states.emplace_back(ctx.device(), block, data.state_dim);
   Staging<int32_t> last_steps(ctx.device(), with_states ? block : 0, 1);
-  const ops::AccessStats stats = spec_.policy.keeps_access_stats() ? store_.access_stats() : ops::AccessStats{};
+  ops::AccessStats stats = spec_.policy.keeps_access_stats() ? store_.access_stats() : ops::AccessStats{};
+  if (!spec_.policy.tracks_last_step()) stats.last_seen = nullptr;  // kept for the disk alone
   Staging<int32_t> last_seen(ctx.device(), stats.last_seen ? block : 0, 1),
       occurrences(ctx.device(), stats.occurrences ? block : 0, 1);
   Buffer rows(ctx.device(), static_cast<size_t>(block) * sizeof(int32_t));
@@ -170,21 +202,29 @@ void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,
     const int64_t n = std::min(block, count - first);
     std::vector<int32_t> block_rows, block_slots;
     std::vector<int64_t> block_keys;
+    RowsOnDisk on_disk{store_};
     for (int64_t i = first; i < first + n; ++i) {
       const auto [owner, row] = at(i);
       block_rows.push_back(row);
       block_keys.push_back(owner.key);
       if (by_slot) block_slots.push_back(owner.slot);
+      if (row != 0) continue;
+      const DiskRows::Row* const there = store_.disk() ? store_.disk()->find(owner.key, owner.slot) : nullptr;
+      HCTR_EXPECT(there, "table '", spec_.name, "': key ", owner.key, " has no row");
+      on_disk.at.push_back(static_cast<size_t>(i - first));
+      on_disk.rows.push_back(*there);
     }
     copy_bytes(ctx.stream(), rows.data(), block_rows.data(), block_rows.size() * sizeof(int32_t));
     if (store_.places()) ops::find_places(ctx, store_.places(), n, reinterpret_cast<int32_t*>(rows.data()));
-    RowBlock out{block_keys, block_slots, vectors.gather(ctx, device_rows, n, data.vectors), {}, {}};
-    for (size_t s = 0; s < states.size(); ++s) out.states[s] = states[s].gather(ctx, device_rows, n, data.states[s]);
-    if (with_states && data.last_step)
-      out.last_steps = last_steps.gather(ctx, device_rows, n, words_of(data.last_step));
-    if (stats.last_seen) out.last_seen = as_unsigned(last_seen.gather(ctx, device_rows, n, words_of(stats.last_seen)));
-    if (stats.occurrences)
-      out.occurrences = as_unsigned(occurrences.gather(ctx, device_rows, n, words_of(stats.occurrences)));
+    RowBlock out{block_keys, block_slots, vectors.gather(ctx, device_rows, n, data.vectors, on_disk, "vectors"), {}, {}};
+    for (size_t s = 0; s < states.size(); ++s)
+      out.states[s] = states[s].gather(ctx, device_rows, n, data.states[s], on_disk, cat("state", s));
+    const auto words = [&](Staging<int32_t>& staging, void* column, std::string_view name) {
+      return staging.gather(ctx, device_rows, n, words_of(column), on_disk, name);
+    };
+    if (with_states && data.last_step) out.last_steps = words(last_steps, data.last_step, "last_step");
+    if (stats.last_seen) out.last_seen = as_unsigned(words(last_seen, stats.last_seen, "last_seen"));
+    if (stats.occurrences) out.occurrences = as_unsigned(words(occurrences, stats.occurrences, "occurrences"));
     sink(out);
   }
 }
@@ -250,6 +290,7 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
   if (store_.direct()) {
     find_directly(ctx, batch, false, rows);
   } else {
+    store_.bring_rows(ctx, batch, rows, RowStore::NewKeys::get_rows);
     ops::index_insert(ctx, index, batch, rows);
     ops::init_new_rows(ctx, index, store_.init(), data);
   }

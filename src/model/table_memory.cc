@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/files.h"
 #include "base/host_name.h"
 
 namespace hctr {
@@ -12,6 +13,19 @@ namespace {
 
 constexpr double kHostShare = 0.8;  // of the free memory of the host, for all ranks there, where it says "auto"
 constexpr const char* kHostWord = "\"host\" of \"table_memory\"";
+
+constexpr double kDiskShare = 0.9;  // of what is free on the disk
+
+/// Bytes that are free on the disk of a folder, which is created.
+int64_t free_on_disk(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  const fs::space_info space = error ? fs::space_info{} : fs::space(folder, error);
+  if (error)
+    throw Error(Kind::io, cat("\"disk\" of \"table_memory\": cannot use the folder '", folder.string(),
+                              "': ", error.message()));
+  return static_cast<int64_t>(space.available);
+}
 
 /// The bytes of "20GB", "1.5 GiB"; none: it is no such text.
 std::optional<int64_t> bytes_of(const std::string& text) {
@@ -68,7 +82,6 @@ Json to_json(const MemorySize& size) {
 
 Schema<TableMemory> table_memory_schema() {
   using T = TableMemory;
-  constexpr const char* kNoDisk = "rows are kept in memory of GPUs and of their hosts; there is no tier on a disk";
   return Schema<T>("table_memory")
       .opt(
           "gpu", &T::gpu,
@@ -81,15 +94,23 @@ Schema<TableMemory> table_memory_schema() {
            "steps after which rows of the host that are used often change places with rows of the GPU that are not; 0: "
            "rows stay where they are",
            between(0, 1e9))
-      .refused("disk", kNoDisk)
-      .refused("disk_limit", kNoDisk)
+      .opt("disk", &T::disk,
+           "folder on a local disk for rows that memory has no room for, when training on the CPU; each rank has a file "
+           "there that is gone when the run is; empty: rows are in memory alone")
+      .opt("disk_limit", &T::disk_limit,
+           "most that rows take in \"disk\", of all ranks of a host together; \"auto\": 0.9 of what is free when the run "
+           "starts")
       .closed();
 }
 
 RowMemoryLimits row_memory_limits(const TableMemory& given, Device device, int64_t ranks_of_host) {
   RowMemoryLimits limits;
   constexpr MemorySize::Kind kAuto = MemorySize::Kind::automatic;
-  const bool stated = given.gpu.kind != kAuto || given.host.kind != kAuto;
+  if (!given.disk.empty() && device.is_cuda())
+    throw Error(Kind::config,
+                "/solver/table_memory/disk: rows on a disk are there on the CPU alone, not with a GPU; leave it out, "
+                "and let \"host\" hold the rows that the GPU has no memory for, or train with --device cpu");
+  const bool stated = given.gpu.kind != kAuto || given.host.kind != kAuto || !given.disk.empty();
   if (!device.is_cuda() && !stated) return limits;
   limits.host = given.host.of(free_memory(Device{}), kHostShare) / std::max<int64_t>(1, ranks_of_host);
   limits.host_setting = kHostWord;
@@ -100,6 +121,10 @@ RowMemoryLimits row_memory_limits(const TableMemory& given, Device device, int64
     limits.reserve = (free_memory(device) + used_memory(device)) / 32 + (int64_t{512} << 20);
   else
     limits.device = 0;  // the CPU has no other memory
+  if (!given.disk.empty()) {
+    limits.disk_folder = given.disk;
+    limits.disk = given.disk_limit.of(free_on_disk(given.disk), kDiskShare) / std::max<int64_t>(1, ranks_of_host);
+  }
   return limits;
 }
 

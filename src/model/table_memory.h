@@ -1,4 +1,4 @@
-// The solver's "table_memory" object: how much memory the rows of tables may take, on a GPU and on its host.
+// The solver's "table_memory" object: how much the rows of tables may take, on a GPU, on its host and on a disk.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +29,15 @@ struct TypeWord<MemorySize> {
 
 struct TableMemory {
   MemorySize gpu, host;
+  std::string disk;  ///< a folder; empty: no rows on a disk
+  MemorySize disk_limit;
   int64_t move_every = 128;
 };
 Schema<TableMemory> table_memory_schema();
 
 /// The budget of one of `ranks_of_host` ranks that share the memory of a machine. On the CPU, where both memories are
-/// one, there is a budget only where the config states one. Errors: Error(device).
+/// one, there is a budget only where the config states one. Errors: Error(device); Error(config) for a disk with a GPU;
+/// Error(io) where the disk's folder cannot be made.
 RowMemoryLimits row_memory_limits(const TableMemory&, Device, int64_t ranks_of_host);
 /// Collective: counts the ranks of each host.
 RowMemoryLimits row_memory_limits(const TableMemory&, Device, Communicator&);

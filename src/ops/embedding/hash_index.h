@@ -53,8 +53,8 @@ HCTR_OP(void index_find(Context&, HashIndex, KeyBatch, int32_t* rows))
 /// Inserts rows first_row to state.rows into a table whose entries are all empty. Nothing else may use it meanwhile.
 HCTR_OP(void index_rebuild(Context&, HashIndex))
 
-/// The entries of the keys of rows[i] get these row numbers: rows have changed places. Nothing else may use the table
-/// meanwhile.
+/// The entries of the keys of rows[i] get these row numbers: rows have changed places, or have come back; keys without
+/// an entry get one. Nothing else may use the table meanwhile.
 HCTR_OP(void index_renumber(Context&, HashIndex, const int32_t* rows, int64_t count))
 
 /// Ends the insertions of a batch: state.ready and *rows_after become the number of assigned rows, and the host is

@@ -3,6 +3,8 @@
 
 #include "model/table_memory.h"
 #include "support/devices.h"
+#include "support/message_of.h"
+#include "support/temporary_folder.h"
 
 namespace hctr::test {
 namespace {
@@ -33,8 +35,6 @@ TEST(TableMemorySection, RefusesWhatItDoesNotKnow) {
     EXPECT_NE(problems.find("/solver/table_memory/gpu"), std::string::npos) << size << ": " << problems;
     EXPECT_NE(problems.find("20GB"), std::string::npos) << size << ": " << problems;
   }
-  for (const char* field : {R"({"disk": "/tmp/x"})", R"({"disk_limit": "2TB"})"})
-    EXPECT_NE(table_memory_of(field).second.find("there is no tier on a disk"), std::string::npos) << field;
   EXPECT_NE(table_memory_of(R"({"ssd": "2TB"})").second, "");
 }
 
@@ -48,6 +48,26 @@ TEST(TableMemorySection, GivesTheRanksOfAHostEqualParts) {
   EXPECT_EQ(one.move_every, 128);
   EXPECT_EQ(row_memory_limits(table_memory_of(R"({"host": "1GB", "move_every": 5})").first, kCpu, 1).move_every, 5);
   EXPECT_NE(table_memory_of(R"({"move_every": -1})").second, "");
+}
+
+TEST(TableMemorySection, NamesADiskForTheCpuAlone) {
+  const TemporaryFolder folder;
+  const std::string disk = (folder / "rows").string();
+  const auto text = [&](const std::string& limit) {
+    return R"({"host": "1GB", "disk": ")" + disk + R"(", "disk_limit": )" + limit + "}";
+  };
+  const TableMemory given = table_memory_of(text(R"("2TB")")).first;
+  EXPECT_EQ(row_memory_limits(given, kCpu, 1).disk, 2'000'000'000'000);
+  EXPECT_EQ(row_memory_limits(given, kCpu, 2).disk, 1'000'000'000'000);
+  EXPECT_EQ(row_memory_limits(given, kCpu, 1).disk_folder, disk);
+  EXPECT_GT(row_memory_limits(table_memory_of(text(R"("auto")")).first, kCpu, 1).disk, 0);
+  EXPECT_TRUE(row_memory_limits(table_memory_of(R"({"host": "1GB"})").first, kCpu, 1).disk_folder.empty());
+  const std::string refusal = message_of(Kind::config, [&] { row_memory_limits(given, kGpu, 1); });
+  EXPECT_NE(refusal.find("--device cpu"), std::string::npos) << refusal;
+  TableMemory no_folder = given;
+  no_folder.disk = "/proc/rows";
+  const std::string message = message_of(Kind::io, [&] { row_memory_limits(no_folder, kCpu, 1); });
+  EXPECT_NE(message.find("'/proc/rows'"), std::string::npos) << message;
 }
 
 TEST(TableMemorySection, IsNoLimitOnACpuUnlessItStatesOne) {

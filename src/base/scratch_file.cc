@@ -1,0 +1,63 @@
+#include "base/scratch_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "base/error.h"
+
+namespace hctr {
+namespace {
+
+int open_without_name(const fs::path& folder) {
+  const int unnamed = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (unnamed >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return unnamed;
+  // A file system that does not know such files: the name goes as soon as the file is there.
+  std::string name = (folder / "huge_ctr_rows.XXXXXX").string();
+  const int named = ::mkostemp(name.data(), O_CLOEXEC);
+  if (named >= 0) ::unlink(name.c_str());
+  return named;
+}
+
+}  // namespace
+
+ScratchFile::ScratchFile(fs::path folder) : folder_(std::move(folder)) {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (!error) descriptor_ = open_without_name(folder_);
+  if (error || descriptor_ < 0)
+    throw Error(Kind::io, cat("cannot create a file in '", folder_.string(),
+                              "': ", error ? error.message() : std::string(std::strerror(errno))));
+}
+
+ScratchFile::~ScratchFile() { ::close(descriptor_); }
+
+void ScratchFile::write(int64_t first, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(descriptor_, bytes.data(), bytes.size(), first);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0)
+      throw Error(Kind::io, cat("cannot write ", bytes.size(), " bytes at byte ", first, " of a file in '",
+                                folder_.string(), "': ", std::strerror(written < 0 ? errno : ENOSPC)));
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    first += written;
+  }
+}
+
+void ScratchFile::read(int64_t first, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t got = ::pread(descriptor_, bytes.data(), bytes.size(), first);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0)
+      throw Error(Kind::io, cat("cannot read ", bytes.size(), " bytes at byte ", first, " of a file in '",
+                                folder_.string(), "': ", got < 0 ? std::strerror(errno) : "the file is shorter"));
+    bytes = bytes.subspan(static_cast<size_t>(got));
+    first += got;
+  }
+}
+
+}  // namespace hctr

@@ -1,0 +1,33 @@
+// A file for data that do not outlive the process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/files.h"
+
+namespace hctr {
+
+/// A file without a name: it is gone when this object or the process is, however that ends, so that no run finds, takes
+/// or removes the file of another. read() and write() may be called by several threads.
+class ScratchFile {
+ public:
+  /// In this folder, which is created if it is missing. Errors: Error(io) naming the folder.
+  explicit ScratchFile(fs::path folder);
+  ~ScratchFile();
+  ScratchFile(const ScratchFile&) = delete;
+  ScratchFile& operator=(const ScratchFile&) = delete;
+
+  /// Errors, of both: Error(io) naming the folder, the place and the reason of the system, such as a full disk.
+  void write(int64_t first, std::span<const std::byte> bytes);
+  void read(int64_t first, std::span<std::byte> bytes) const;
+
+  const fs::path& folder() const { return folder_; }
+
+ private:
+  fs::path folder_;
+  int descriptor_ = -1;
+};
+
+}  // namespace hctr

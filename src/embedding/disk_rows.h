@@ -1,0 +1,84 @@
+// Rows of a table that no memory has room for, in a file of fixed-size records.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/scratch_file.h"
+#include "base/thread_pool.h"
+#include "device/row_memory.h"
+
+namespace hctr {
+
+/// A map in memory from keys to records of a scratch file, 32 bytes for each row and as much again at most while it is
+/// not full. A record holds what is given to it, and nothing else: its checksum is in memory, so that a record that
+/// was torn, altered or left as it was before is found. For one thread.
+class DiskRows {
+ public:
+  struct Row {
+    int64_t key = 0;
+    int32_t slot = 0;  ///< 0 where rows belong to keys alone
+    uint32_t place = 0, crc = 0;
+    uint32_t last_seen = 0, occurrences = 0;  ///< access statistics
+  };
+  /// `budget`: counts the bytes of the records; outlives this. `label`: of the table, in messages.
+  DiskRows(RowMemory& budget, std::string label, int64_t record_bytes);
+  ~DiskRows();
+  DiskRows(const DiskRows&) = delete;
+  DiskRows& operator=(const DiskRows&) = delete;
+
+  int64_t rows() const { return rows_; }
+  int64_t record_bytes() const { return record_bytes_; }
+  /// Null: no such row.
+  const Row* find(int64_t key, int32_t slot) const;
+
+  /// Adds rows that are not there; their place and crc are set. Errors: Error(io) beyond the budget, or of the file;
+  /// the rows are then not there.
+  void add(std::span<Row> rows, const std::byte* records);
+  /// records[i] = that of rows[i], which find() or sorted_rows() has returned. Errors: Error(io) naming the row whose
+  /// record is not what was written.
+  void read(std::span<const Row> rows, std::byte* records) const;
+  void remove(std::span<const Row> rows);
+  /// Removes rows last seen before this step, and returns how many.
+  int64_t expire(uint32_t step);
+  /// All rows in the order of the file.
+  std::vector<Row> sorted_rows() const;
+
+  /// What has been moved since construction, and how long this thread has waited for it.
+  struct Traffic {
+    int64_t rows_written = 0, rows_read = 0;
+    double seconds = 0;
+  };
+  const Traffic& traffic() const { return traffic_; }
+
+ private:
+  static constexpr uint32_t kNoPlace = UINT32_MAX;
+  size_t home(int64_t key, int32_t slot) const;      // where searches for the row begin
+  size_t position(int64_t key, int32_t slot) const;  // of the row, or of the free entry for it
+  void insert(const Row&);
+  void erase(const Row&);
+  void grow();
+  uint32_t checksum(const Row&, const std::byte* record) const;
+  int64_t offset(uint32_t place) const { return static_cast<int64_t>(place) * record_bytes_; }
+  /// Calls body(i, count) for runs of rows with consecutive places, on several threads. order: by place.
+  void for_runs(std::span<const Row> rows, const std::vector<uint32_t>& order,
+                const std::function<void(size_t first, size_t count)>& body) const;
+
+  RowMemory& budget_;
+  std::string label_;
+  int64_t record_bytes_;
+  ScratchFile file_;
+  mutable ThreadPool threads_;
+  std::vector<Row> entries_;  // open addressing; place kNoPlace: free
+  std::vector<uint32_t> free_;
+  uint32_t places_ = 0;
+  int64_t rows_ = 0;
+  mutable Traffic traffic_;
+};
+
+}  // namespace hctr

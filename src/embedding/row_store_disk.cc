@@ -1,0 +1,187 @@
+// Rows on a disk: those that batches used longest ago leave the memory, and come back before a batch that has their
+// keys is looked up. Kernels see rows in memory alone.
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <numeric>
+
+#include "device/copy.h"
+#include "embedding/row_store.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kDiskBlockBytes = int64_t{16} << 20;  // of records, moved at a time
+constexpr int64_t kShareThatLeaves = 16;            // a sixteenth of the rows in memory makes room at a time
+
+bool by_identity(const ops::RowOwner& a, const ops::RowOwner& b) {
+  return std::pair(a.slot, a.key) < std::pair(b.slot, b.key);
+}
+
+}  // namespace
+
+void RowStore::open_disk(const TableSpec& spec) {
+  HCTR_EXPECT(!runtime_.device().is_cuda(), label_, ": rows on a disk with a GPU");
+  const auto refuse = [&](const std::string& why) {
+    throw Error(Kind::config, cat("table '", spec.name, "': ", why, "; or leave out \"disk\" of \"table_memory\""));
+  };
+  if (spec.changes_every_row())
+    refuse("its optimizer with \"update_type\": \"Global\" changes every row in every step, so no row can be on a "
+           "disk: use \"Local\" or \"LazyGlobal\"");
+  if (spec.row_limit > 0)
+    refuse(cat("\"", spec.limit_setting, "\" limits its rows, and rows on a disk are not counted by a limit: let the "
+                                         "table grow (without \"grow\": false and \"when_full\")"));
+  int64_t bytes = 0;
+  for (const Column& column : columns_)
+    if (in_record(column)) bytes += column.bytes_per_row;
+  disk_ = std::make_unique<DiskRows>(runtime_.row_memory(), label_, bytes);
+}
+
+std::optional<size_t> RowStore::place_in_entry(const Column& column) {
+  if (column.name == "keys") return offsetof(DiskRows::Row, key);
+  if (column.name == "slots") return offsetof(DiskRows::Row, slot);
+  if (column.name == "last_seen") return offsetof(DiskRows::Row, last_seen);
+  if (column.name == "occurrences") return offsetof(DiskRows::Row, occurrences);
+  return std::nullopt;
+}
+
+RowStore::StridedBytes RowStore::disk_values(const Column& column, DiskRows::Row* rows, std::byte* records) const {
+  if (const auto at = place_in_entry(column)) return {reinterpret_cast<std::byte*>(rows) + *at, sizeof(DiskRows::Row)};
+  int64_t at = 0;
+  for (const Column& before : columns_) {
+    if (before.name == column.name) break;
+    if (in_record(before)) at += before.bytes_per_row;
+  }
+  return {records + at, static_cast<size_t>(disk_->record_bytes())};
+}
+
+RowStore::DiskUse RowStore::disk_use() const {
+  if (!disk_) return {};
+  const DiskRows::Traffic& traffic = disk_->traffic();
+  return {disk_->rows(), disk_->rows() * disk_->record_bytes(), traffic.rows_written, traffic.rows_read,
+          traffic.seconds};
+}
+
+size_t RowStore::disk_block() const {
+  return static_cast<size_t>(std::max<int64_t>(1, kDiskBlockBytes / disk_->record_bytes()));
+}
+
+int64_t RowStore::rows_in_budget() const {
+  const RowMemory& budget = runtime_.row_memory();
+  int64_t bytes = 0, slack = 0;
+  for (const Column& column : columns_) {
+    if (!column.numbers) continue;
+    bytes += column.bytes_per_row;
+    slack += 2 * static_cast<int64_t>(column.memory.granularity());
+  }
+  const int64_t room = std::max<int64_t>(0, budget.host_room() + budget.device_room() - slack) / bytes;
+  return std::min(capacity_ + room, most_rows());
+}
+
+void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* rows, NewKeys new_keys) {
+  if (!disk_) return;
+  const auto in_memory = static_cast<int64_t>(progress().rows);
+  const bool adds = new_keys == NewKeys::get_rows;
+  if (disk_->rows() == 0 && (!adds || in_memory + batch.size() <= capacity_)) return;
+  const ops::IndexState now = state();
+  HCTR_EXPECT(now.rows == now.finished, label_, ": a batch is looked up before the step of the one before is complete");
+  ops::index_find(ctx, index_, batch, rows);
+  std::vector<ops::RowOwner> missing;
+  for (int64_t s = 0; s < batch.slots; ++s)
+    for (int64_t p = batch.offsets[s * batch.samples]; p < batch.offsets[(s + 1) * batch.samples]; ++p)
+      if (rows[p] == 0) missing.push_back({batch.keys[p], index_.identity_slot(batch.slot_number(s))});
+  std::sort(missing.begin(), missing.end(), by_identity);
+  missing.erase(std::unique(missing.begin(), missing.end(),
+                            [](const ops::RowOwner& a, const ops::RowOwner& b) {
+                              return a.key == b.key && a.slot == b.slot;
+                            }),
+                missing.end());
+  std::vector<DiskRows::Row> wanted;
+  for (const ops::RowOwner& owner : missing)
+    if (const DiskRows::Row* row = disk_->find(owner.key, owner.slot)) wanted.push_back(*row);
+  const auto needed = static_cast<int64_t>(adds ? missing.size() : wanted.size());
+  if (in_memory + needed > capacity_) make_room(in_memory, needed, {rows, batch.size()});
+  grow_index(in_memory + needed + ring_keys());
+  const size_t block = disk_block();
+  for (size_t first = 0; first < wanted.size(); first += block)
+    take_back(ctx, std::span(wanted).subspan(first, std::min(block, wanted.size() - first)));
+}
+
+void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch) {
+  if (const int64_t fitting = rows_in_budget(); fitting > capacity_) {
+    grow_rows(std::clamp(rows + std::max(needed, capacity_ / 2), capacity_, fitting));
+  }
+  if (rows + needed <= capacity_) return;
+  std::vector<int32_t> kept(batch.rows, batch.rows + batch.count);
+  std::sort(kept.begin(), kept.end());
+  const auto staying = static_cast<int64_t>(std::unique(kept.begin(), kept.end()) - kept.begin());
+  const int64_t least = staying + needed;
+  if (least > capacity_) {
+    const RowMemory& budget = runtime_.row_memory();
+    int64_t bytes = 0;
+    for (const Column& column : columns_)
+      if (column.numbers)
+        bytes += column.bytes_per_row * (least - capacity_) + static_cast<int64_t>(column.memory.granularity());
+    throw Error(Kind::device, cat(label_, ": one batch has ", least, " rows, and memory holds ", capacity_, "; ",
+                                  budget.limits().host_setting, " must be at least ", budget.limits().host + bytes,
+                                  " bytes for each rank"));
+  }
+  const int64_t leaving = std::min(std::max(rows + needed - capacity_, capacity_ / kShareThatLeaves), rows - staying);
+  remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
+    const ops::RowRanks ranks{index_.row_keys, index_.row_slots, access_stats_.last_seen};
+    ops::keep_rows(ctx, batch.rows, batch.count, memory.fates);
+    ops::lowest_rows_leave(ctx, ranks, index_.first_row, now.rows, leaving, memory);
+    std::vector<ops::Fate> fates(static_cast<size_t>(now.rows) + 1);
+    copy_bytes(ctx.stream(), fates.data(), memory.fates, fates.size());
+    ctx.stream().synchronize();
+    std::vector<int32_t> numbers;
+    for (size_t row = 1; row < fates.size(); ++row)
+      if (fates[row] == ops::Fate::leaves) numbers.push_back(static_cast<int32_t>(row));
+    const size_t block = disk_block();
+    for (size_t first = 0; first < numbers.size(); first += block)
+      put_out(std::span(numbers).subspan(first, std::min(block, numbers.size() - first)));
+  });
+}
+
+void RowStore::put_out(std::span<const int32_t> rows) {
+  std::vector<DiskRows::Row> leaving(rows.size());
+  std::vector<std::byte> records(rows.size() * static_cast<size_t>(disk_->record_bytes())), values;
+  for (const Column& column : columns_) {
+    if (!goes_to_disk(column)) continue;
+    const auto bytes = static_cast<size_t>(column.bytes_per_row);
+    values.resize(rows.size() * bytes);
+    copy_out(column, rows, values.data());
+    const StridedBytes to = disk_values(column, leaving.data(), records.data());
+    for (size_t i = 0; i < rows.size(); ++i) std::memcpy(to.first + i * to.stride, values.data() + i * bytes, bytes);
+  }
+  disk_->add(leaving, records.data());
+}
+
+void RowStore::take_back(Context& ctx, std::span<const DiskRows::Row> wanted) {
+  std::vector<DiskRows::Row> rows(wanted.begin(), wanted.end());
+  std::vector<std::byte> records(wanted.size() * static_cast<size_t>(disk_->record_bytes())), values;
+  disk_->read(wanted, records.data());
+  ops::IndexState now = state();
+  const auto first = static_cast<int64_t>(now.rows) + 1;
+  HCTR_EXPECT(now.rows + wanted.size() <= static_cast<size_t>(capacity_), label_, ": ", now.rows, " rows and ",
+              wanted.size(), " of the disk, capacity ", capacity_);
+  for (Column& column : columns_) {
+    if (!goes_to_disk(column)) continue;
+    const auto bytes = static_cast<size_t>(column.bytes_per_row);
+    values.resize(rows.size() * bytes);
+    const StridedBytes from = disk_values(column, rows.data(), records.data());
+    for (size_t i = 0; i < rows.size(); ++i)
+      std::memcpy(values.data() + i * bytes, from.first + i * from.stride, bytes);
+    column.memory.write(ctx.stream(), static_cast<size_t>(first) * bytes, values.data(), values.size());
+    ctx.stream().synchronize();
+  }
+  forget_base();  // which rows have changed is not known of those that come back
+  std::vector<int32_t> numbers(rows.size());
+  std::iota(numbers.begin(), numbers.end(), static_cast<int32_t>(first));
+  ops::index_renumber(ctx, index_, numbers.data(), static_cast<int64_t>(numbers.size()));
+  now.rows = now.ready = now.finished = now.rows + static_cast<uint32_t>(rows.size());
+  set_rows(now);
+  disk_->remove(rows);
+}
+
+}  // namespace hctr

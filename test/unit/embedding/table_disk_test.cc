@@ -1,0 +1,289 @@
+// Tables with rows on a disk: the same bytes as tables whose rows are all in memory.
+#include <gtest/gtest.h>
+
+#include "checkpoint/state_reader.h"
+#include "checkpoint/state_writer.h"
+#include "plain_table.h"
+#include "support/message_of.h"
+#include "support/temporary_folder.h"
+
+namespace hctr::test {
+namespace {
+
+using DiskRule = ops::Optimizer::Kind;
+
+class TableDiskTest : public testing::Test {
+ protected:
+  /// Memory for little more than a batch, and so much disk.
+  RowMemoryLimits limits(const TableSpec& spec, double batches = 1, int64_t disk = int64_t{1} << 30) const {
+    const auto rows = static_cast<int64_t>(batches * static_cast<double>(spec.key_capacity));
+    // What rows are rounded up to, and what rows_in_budget() leaves for that.
+    const int64_t granules = 12 * static_cast<int64_t>(ReservedBuffer(kCpu, 1).granularity());
+    return {.device = 0,
+            .host = rows * number_bytes_of_row(spec) + granules,
+            .move_every = 0,
+            .host_setting = "\"host\"",
+            .disk_folder = folder_.path().string(),
+            .disk = disk};
+  }
+  TemporaryFolder folder_;
+};
+
+TableSpec disk_spec() {
+  TableSpec spec = small_spec(64, 3, 128, 128 * 3 * 3);
+  spec.optimizer.kind = DiskRule::adam;
+  return spec;
+}
+
+/// Trains both for some steps, with evaluations of other keys, and compares every output and all rows.
+void expect_equal_with_disk(TableRig& plain, TableRig& split, int steps = 30, int64_t vocabulary = 4000) {
+  const TableSpec& spec = plain.spec();
+  std::mt19937_64 random(3);
+  for (int t = 0; t < steps; ++t) {
+    SCOPED_TRACE(cat("step ", t));
+    const Bags bags = random_bags(spec, spec.samples, 3, vocabulary, random);
+    const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
+    ASSERT_EQ(split.step(bags, dy), plain.step(bags, dy));
+    const Bags others = random_bags(spec, spec.samples, 3, vocabulary, random);
+    ASSERT_EQ(split.lookup(others), plain.lookup(others));
+    ASSERT_EQ(split.table->rows(), plain.table->rows());
+  }
+  EXPECT_EQ(split.table->counts(), plain.table->counts());
+  EXPECT_TRUE(split.bytes() == plain.bytes());
+  EXPECT_LE(split.runtime.row_memory().host_bytes(), split.runtime.row_memory().limits().host);
+}
+
+/// Each row has left the memory twice on average.
+void expect_disk_was_used(TableRig& rig, int64_t moves = 2) {
+  const RowStore::DiskUse use = rig.table->disk_use();
+  EXPECT_GT(use.rows, 500);
+  EXPECT_GT(use.written, moves * rig.table->rows());
+  EXPECT_GT(use.read, 1000);
+  EXPECT_GT(use.bytes, use.rows * rig.spec().dim * 2);
+}
+
+TEST_F(TableDiskTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
+  for (const UpdateType update : {UpdateType::local, UpdateType::lazy_global})
+    for (const DiskRule rule : {DiskRule::sgd, DiskRule::momentum_sgd, DiskRule::nesterov, DiskRule::adagrad,
+                                DiskRule::rmsprop, DiskRule::ftrl, DiskRule::adam, DiskRule::adamw}) {
+      SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update)));
+      if (update == UpdateType::lazy_global && rule != DiskRule::adam) continue;
+      TableSpec spec = disk_spec();
+      spec.optimizer.kind = rule;
+      spec.update = update;
+      TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
+      expect_equal_with_disk(plain, split);
+      expect_disk_was_used(split);
+      if (HasFailure()) return;
+    }
+}
+
+TEST_F(TableDiskTest, SlotsTwoByteRowsAndRowWiseStatesGiveTheSameBytes) {
+  for (const bool row_wise : {false, true}) {
+    TableSpec spec = disk_spec();
+    spec.identity_by_slot = row_wise;
+    spec.storage = DType::bf16;
+    spec.optimizer = {.kind = DiskRule::adagrad, .epsilon = 1e-3f, .row_wise = row_wise};
+    if (!row_wise) spec.state_storage = DType::bf16;
+    TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
+    expect_equal_with_disk(plain, split);
+    expect_disk_was_used(split);
+  }
+}
+
+TEST_F(TableDiskTest, AdmissionExpiryAndCountsGiveTheSameBytes) {
+  for (const int which : {0, 1, 2, 3}) {
+    SCOPED_TRACE(which);
+    TableSpec spec = disk_spec();
+    if (which == 0) spec.policy.min_count = 2;
+    if (which == 1) spec.policy.admit_probability = 0.5;
+    if (which == 2) spec.policy.expire_after = 6;
+    if (which == 3) spec.policy.counts_keys = true;
+    TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
+    expect_equal_with_disk(plain, split, 40);
+    expect_disk_was_used(split, 1);
+    if (which == 2) {
+      EXPECT_GT(split.table->counts().at("rows_expired"), 1000);
+    }
+  }
+}
+
+TEST_F(TableDiskTest, FrequentRowsAreFoundWhereverTheyAre) {
+  TableSpec spec = disk_spec();
+  spec.policy.finds_frequent = true;
+  TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
+  expect_equal_with_disk(plain, split);
+  const auto frequent = [](TableRig& rig) {
+    std::vector<float> all;
+    const auto rows = rig.table->most_frequent(3000);
+    for (const auto& row : rows) all.push_back(static_cast<float>(row.occurrences));
+    rig.table->export_rows(rows, [&](const RowBlock& block) {
+      for (const int64_t key : block.keys) all.push_back(static_cast<float>(key));
+      all.insert(all.end(), block.vectors.begin(), block.vectors.end());
+      all.insert(all.end(), block.states[1].begin(), block.states[1].end());
+    });
+    return all;
+  };
+  const std::vector<float> expected = frequent(plain);
+  EXPECT_GT(expected.size(), 3000u * 2 * 64);
+  EXPECT_TRUE(frequent(split) == expected);
+}
+
+TEST_F(TableDiskTest, ImportedRowsGoToTheDisk) {
+  TableSpec spec = disk_spec();
+  TableRig source(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
+  std::mt19937_64 random(3);
+  for (int t = 0; t < 12; ++t)
+    source.step(random_bags(spec, spec.samples, 3, 30000, random),
+                random_floats(spec.samples * spec.columns() * spec.dim, random));
+  for (int times = 0; times < 2; ++times)
+    source.table->export_rows(true, [&](const RowBlock& block) { split.table->import_rows(block); });
+  EXPECT_GT(split.table->disk_use().rows, 1000);
+  EXPECT_TRUE(split.bytes() == source.bytes());
+}
+
+/// Saves the table as a checkpoint, with what has changed since that of `base`.
+void save_disk_table(TableRig& rig, const fs::path& folder, int64_t iteration, std::optional<int64_t> base) {
+  const auto name = [](int64_t of) { return cat("iteration_00000", of); };
+  fs::create_directories(folder / name(iteration));
+  StateIndex index;
+  index.file = "rank_0.state";
+  StateFileWriter file(folder / name(iteration) / index.file);
+  const StateWriter::Sink sink = [&](const HostBytes& piece) { file.write(piece.span()); };
+  rig.table->save_state(StateWriter(0, rig.runtime.compute_stream(), index, sink, {iteration, base}));
+  file.commit(index);
+  std::optional<Manifest::Base> of;
+  if (base) of = {.name = name(*base), .crc = read_manifest(folder / name(*base)).files_crc()};
+  write_manifest(folder / name(iteration), {Json(Json::Object{}), Json(Json::Object{}), {index}, of});
+}
+
+TEST_F(TableDiskTest, CheckpointsHoldTheSameRowsAndTrainOnFromThere) {
+  for (const bool marks : {false, true}) {
+    const TemporaryFolder folder;
+    TableSpec spec = disk_spec();
+    spec.marks_changes = marks;
+    spec.policy.expire_after = 12;
+    spec.identity_by_slot = marks;
+    TableRig split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
+    std::mt19937_64 random(3);
+    const auto step = [&](const std::vector<TableRig*>& rigs) {
+      const Bags bags = random_bags(spec, spec.samples, 3, 4000, random);
+      const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
+      std::vector<float> first;
+      for (TableRig* rig : rigs) {
+        const std::vector<float> y = rig->step(bags, dy);
+        if (first.empty()) first = y;
+        EXPECT_TRUE(y == first);
+      }
+    };
+    for (int t = 0; t < 12; ++t) step({&split});
+    save_disk_table(split, folder.path(), 1, {});
+    for (int t = 0; t < 2; ++t) step({&split});
+    save_disk_table(split, folder.path(), 2, marks ? std::optional<int64_t>(1) : std::nullopt);
+    const fs::path path = folder / "iteration_000002";
+    TableRig in_memory(kCpu, spec), on_disk(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
+    for (TableRig* rig : {&in_memory, &on_disk}) {
+      rig->table->load_state(StateReader(path, read_manifest(path), true, 0, rig->runtime.compute_stream()));
+      EXPECT_TRUE(rig->bytes() == split.bytes());
+      rig->continue_at(split);
+    }
+    EXPECT_GT(on_disk.table->disk_use().rows, 500);
+    for (int t = 0; t < 6; ++t) step({&split, &in_memory, &on_disk});
+    EXPECT_TRUE(in_memory.bytes() == split.bytes());
+    EXPECT_TRUE(on_disk.bytes() == split.bytes());
+  }
+}
+
+/// The files without a name that this process has in a folder.
+std::vector<std::string> scratch_files_in(const fs::path& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    const fs::path target = fs::read_symlink(entry.path(), error);
+    if (!error && target.string().starts_with(fs::canonical(folder).string() + "/")) files.push_back(entry.path());
+  }
+  return files;
+}
+
+TEST_F(TableDiskTest, AnAlteredRowIsFound) {
+  const TableSpec spec = disk_spec();
+  TableRig rig(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
+  std::mt19937_64 random(3);
+  for (int t = 0; t < 10; ++t)
+    rig.step(random_bags(spec, spec.samples, 3, 4000, random),
+             random_floats(spec.samples * spec.columns() * spec.dim, random));
+  const std::vector<std::string> files = scratch_files_in(folder_.path());
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_TRUE(fs::is_empty(folder_.path())) << "the file has no name";
+  {
+    const File file(std::fopen(files[0].c_str(), "r+b"));
+    ASSERT_TRUE(file);
+    std::fseek(file.get(), 5 * 64 * 3 * 4 + 17, SEEK_SET);
+    const int byte = std::fgetc(file.get());
+    std::fseek(file.get(), -1, SEEK_CUR);
+    std::fputc(byte ^ 4, file.get());
+  }
+  const std::string message = message_of(Kind::io, [&] { rig.bytes(); });
+  EXPECT_NE(message.find("table 'small' on rank 0"), std::string::npos) << message;
+  EXPECT_NE(message.find(cat("at byte ", 5 * 64 * 3 * 4, " of a file in '", folder_.path().string(), "'")),
+            std::string::npos)
+      << message;
+  fs::resize_file(files[0], 1000);
+  EXPECT_NE(message_of(Kind::io, [&] { rig.bytes(); }).find("the file is shorter"), std::string::npos);
+}
+
+TEST_F(TableDiskTest, AFullDiskEndsTheStepAndLosesNoRow) {
+  const TableSpec spec = disk_spec();
+  TableRig plain(kCpu, spec), rig(kCpu, spec, 1, 2, true, DType::f32, limits(spec, 1, 500'000));
+  std::mt19937_64 random(3);
+  std::string message;
+  for (int t = 0; t < 20 && message.empty(); ++t) {
+    const Bags bags = random_bags(spec, spec.samples, 3, 20000, random);
+    const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
+    try {
+      rig.step(bags, dy);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), Kind::io);
+      message = error.what();
+      break;
+    }
+    plain.step(bags, dy);
+  }
+  EXPECT_NE(message.find("\"disk_limit\" of \"table_memory\" must be at least "), std::string::npos) << message;
+  EXPECT_TRUE(rig.bytes() == plain.bytes()) << "a model can still be saved";
+}
+
+TEST_F(TableDiskTest, ABudgetThatIsTooSmallSaysTheLeast) {
+  const TableSpec spec = disk_spec();
+  RowMemoryLimits small = limits(spec);
+  small.host = 1 << 20;
+  const std::string message =
+      message_of(Kind::device, [&] { TableRig rig(kCpu, spec, 1, 2, true, DType::f32, small); });
+  const size_t at = message.find("must be at least ");
+  ASSERT_NE(at, std::string::npos) << message;
+  small.host = std::stoll(message.substr(at + 17));
+  TableRig plain(kCpu, spec), enough(kCpu, spec, 1, 2, true, DType::f32, small);
+  expect_equal_with_disk(plain, enough);
+}
+
+TEST_F(TableDiskTest, WhatNeedsEveryRowInMemoryIsRefused) {
+  TableSpec spec = disk_spec();
+  spec.update = UpdateType::global;
+  const auto refusal = [&] {
+    return message_of(Kind::config, [&] { TableRig rig(kCpu, spec, 1, 2, true, DType::f32, limits(spec)); });
+  };
+  EXPECT_NE(refusal().find("\"LazyGlobal\""), std::string::npos) << refusal();
+  spec.update = UpdateType::local;
+  spec.row_limit = 1800;
+  EXPECT_NE(refusal().find("\"max_vocabulary_size_per_gpu\""), std::string::npos) << refusal();
+}
+
+TEST_F(TableDiskTest, WhereAllRowsFitNoneIsWritten) {
+  const TableSpec spec = disk_spec();
+  TableRig plain(kCpu, spec), roomy(kCpu, spec, 1, 2, true, DType::f32, limits(spec, 100));
+  expect_equal_with_disk(plain, roomy, 10);
+  EXPECT_EQ(roomy.table->disk_use().written, 0);
+}
+
+}  // namespace
+}  // namespace hctr::test
