@@ -36,6 +36,20 @@ Json numbers(const Metrics& values) {
   return object;
 }
 
+/// How many rows have left the GPU's memory, or all memory, where some have.
+void print_tiers(const std::map<std::string, std::map<std::string, int64_t>>& tables) {
+  std::map<std::string, int64_t> sums;
+  for (const auto& [name, counts] : tables)
+    for (const auto& [what, count] : counts) sums[what] += count;
+  const int64_t host = sums["rows_in_host_memory"], disk = sums["rows_on_disk"];
+  if (host == 0 && disk == 0) return;
+  std::cout << "  rows of tables: " << host << " in host memory, " << disk << " on the disk";
+  if (sums["rows_to_disk"] > 0)
+    std::cout << " (" << sums["rows_to_disk"] << " rows went there, " << sums["rows_from_disk"] << " came back, "
+              << readable_time(1e-3 * static_cast<double>(sums["disk_wait_ms"])) << " of waiting)";
+  std::cout << "\n";
+}
+
 void warn_of_skipped(const ModelUse& use) {
   if (use.skipped_records > 0)
     std::cerr << "warning: " << use.skipped_records
@@ -64,6 +78,7 @@ void print_summary(const TrainSummary& summary, bool as_json) {
     std::cout << "  the best model is that of iteration " << *summary.best_iteration << ":\n";
     print_metrics(summary.best_metrics, summary.best_possible, "    ");
   }
+  print_tiers(summary.tables);
   for (const auto& file : summary.model_files) std::cout << "  model: " << file.string() << "\n";
   std::cout << "  run folder: " << summary.run_dir.string() << std::endl;
 }

@@ -102,12 +102,17 @@ class RowStore {
   void bring_rows(Context&, const ops::KeyBatch& batch, int32_t* rows, NewKeys);
   /// The values of a column of rows on the disk, as they are stored: "vectors", "state0", "last_step", ....
   std::vector<std::byte> disk_rows(std::string_view column, std::span<const DiskRows::Row>) const;
-  /// Of the disk: rows that are there, and their bytes; rows that were written and that were read since the run began;
-  /// and for how many seconds steps, evaluations and files waited for it.
+  /// What of a table is on a disk, and what has been moved since the run began.
   struct DiskUse {
-    int64_t rows = 0, bytes = 0, written = 0, read = 0;
-    double seconds = 0;
+    int64_t rows = 0, bytes = 0;          ///< there now
+    int64_t written = 0, read = 0;        ///< rows, also for files
+    int64_t needed = 0, brought = 0;      ///< different rows of training batches, since some are there; those that came
+    double seconds = 0;                   ///< that steps, evaluations and files have waited
   };
+  /// Notes the number of different rows of a training batch.
+  void count_batch_rows(int64_t rows) {
+    if (disk_ && disk_->traffic().rows_written > 0) batch_rows_ += rows;
+  }
   DiskUse disk_use() const;
 
   /// Assigns rows 1, 2, ... of an empty store to these keys in their order, with initial values. `slots` is empty if
@@ -296,6 +301,7 @@ class RowStore {
     int64_t most_swaps = 0, batches = 0, calls = 0, moved = 0;  // batches: since the last call of swap_by_use()
   };
   std::unique_ptr<DiskRows> disk_;
+  int64_t batch_rows_ = 0, brought_ = 0;  // see DiskUse
   std::optional<Uses> uses_;  // none: all rows fit, or they do not move
   ReservedBuffer entries_;
   Buffer state_, slot_bounds_, spans_, out_of_range_state_, steps_before_;

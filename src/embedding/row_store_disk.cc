@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "device/copy.h"
+#include "device/profiler.h"
 #include "embedding/row_store.h"
 
 namespace hctr {
@@ -59,7 +60,7 @@ RowStore::DiskUse RowStore::disk_use() const {
   if (!disk_) return {};
   const DiskRows::Traffic& traffic = disk_->traffic();
   return {disk_->rows(), disk_->rows() * disk_->record_bytes(), traffic.rows_written, traffic.rows_read,
-          traffic.seconds};
+          batch_rows_,   brought_,                                traffic.seconds};
 }
 
 size_t RowStore::disk_block() const {
@@ -99,8 +100,10 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   std::vector<DiskRows::Row> wanted;
   for (const ops::RowOwner& owner : missing)
     if (const DiskRows::Row* row = disk_->find(owner.key, owner.slot)) wanted.push_back(*row);
+  const ProfiledPart part(runtime_, "wait", "disk");
   const auto needed = static_cast<int64_t>(adds ? missing.size() : wanted.size());
   if (in_memory + needed > capacity_) make_room(in_memory, needed, {rows, batch.size()});
+  if (adds) brought_ += static_cast<int64_t>(wanted.size());
   grow_index(in_memory + needed + ring_keys());
   const size_t block = disk_block();
   for (size_t first = 0; first < wanted.size(); first += block)
@@ -113,6 +116,7 @@ void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch) {
   }
   if (rows + needed <= capacity_) return;
   std::vector<int32_t> kept(batch.rows, batch.rows + batch.count);
+  std::erase(kept, 0);
   std::sort(kept.begin(), kept.end());
   const auto staying = static_cast<int64_t>(std::unique(kept.begin(), kept.end()) - kept.begin());
   const int64_t least = staying + needed;

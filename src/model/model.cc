@@ -262,6 +262,17 @@ std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() cons
   for (const auto& table : tables_)
     if (table->spec().policy.any()) counts[table->spec().name] = table->counts();
   for (const auto& table : tables_) {
+    const RowStore::DiskUse on_disk = table->disk_use();
+    if (on_disk.written == 0) continue;
+    auto& of_table = counts[table->spec().name];
+    of_table["rows_on_disk"] = on_disk.rows;
+    of_table["bytes_on_disk"] = on_disk.bytes;
+    of_table["rows_to_disk"] = on_disk.written;
+    of_table["rows_from_disk"] = on_disk.brought;
+    of_table["rows_of_batches"] = on_disk.needed;
+    of_table["disk_wait_ms"] = static_cast<int64_t>(1e3 * on_disk.seconds);
+  }
+  for (const auto& table : tables_) {
     const RowStore::HostRows on_host = table->host_rows();
     if (on_host.bytes == 0) continue;
     counts[table->spec().name]["rows_in_host_memory"] = on_host.rows;

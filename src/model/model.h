@@ -97,7 +97,7 @@ class Model {
   /// Numbers in the vectors of all embeddings for a training batch of this rank.
   int64_t embedding_elements() const;
   /// EmbeddingTable::counts of each table with a row policy, and "rows_in_host_memory" and "bytes_in_host_memory" of
-  /// this rank where it has any. Waits for queued steps.
+  /// this rank where it has any; likewise what it has on a disk. Waits for queued steps.
   std::map<std::string, std::map<std::string, int64_t>> table_counts() const;
   /// The number of rows of each other table, as "rows". Collective. Waits for queued steps.
   std::map<std::string, std::map<std::string, int64_t>> table_rows() const;

@@ -32,8 +32,11 @@ std::string progress_line(const DisplayFigures& at) {
       cat(" loss ", formatted(std::abs(at.mean_loss) < 1e4 ? "%.6f" : "%.6g", at.mean_loss), " lr ",
           formatted("%.4g", at.learning_rate), " | ", with_unit_prefix(at.samples_per_second), " samples/s, wait ",
           formatted("%.0f", 100 * std::clamp(at.reader_wait, 0.0, 1.0)), " %");
-  const std::string share =
+  std::string share =
       at.reads_from_gpu ? formatted(", rows %.1f %% from GPU", 100 * std::clamp(*at.reads_from_gpu, 0.0, 1.0)) : "";
+  if (at.rows_from_disk)
+    share += formatted(", rows %.1f %% from disk", 100 * std::clamp(*at.rows_from_disk, 0.0, 1.0)) +
+             formatted(", wait %.0f %%", 100 * std::clamp(at.disk_wait, 0.0, 1.0));
   const std::string left = at.seconds_left ? cat(", ", readable_time(std::max(*at.seconds_left, 0.0)), " left") : "";
   for (const std::string& line : {iteration + epoch + numbers + share + memory_text(at) + left,
                                   iteration + epoch + numbers + share + left, iteration + numbers + share + left})

@@ -15,7 +15,8 @@ namespace {
 
 /// Whether a count of a table says where its rows are, and how they are used.
 bool of_memory(const std::string& count) {
-  return count.find("_in_host_memory") != count.npos || count == "rows_moved_to_gpu" || count.starts_with("reads");
+  return count.find("_in_host_memory") != count.npos || count == "rows_moved_to_gpu" || count.starts_with("reads") ||
+         count.find("disk") != count.npos || count == "rows_of_batches";
 }
 
 }  // namespace
@@ -81,6 +82,7 @@ void Reporter::trained(const TrainedFigures& at) {
   const double since = std::chrono::duration<double>(now - shown_).count();
   const double rate = since > 0 ? static_cast<double>(at.samples - shown_samples_) / since : 0;
   const double wait = since > 0 ? std::min(1.0, (at.reader_seconds - shown_reader_seconds_) / since) : 0;
+  const double disk_wait = since > 0 ? std::clamp((at.disk_seconds - shown_disk_seconds_) / since, 0.0, 1.0) : 0;
   std::optional<double> left;
   if (total_samples_ > 0)
     left = at.samples > 0 ? std::max(0.0, seconds() / static_cast<double>(at.samples) *
@@ -95,6 +97,8 @@ void Reporter::trained(const TrainedFigures& at) {
                          .gpu_memory = at.gpu_memory,
                          .host_memory = at.host_memory,
                          .reads_from_gpu = at.reads_from_gpu,
+                         .rows_from_disk = at.rows_from_disk,
+                         .disk_wait = disk_wait,
                          .seconds_left = left}));
   Json line(Json::Object{{"kind", "train"}, {"iteration", at.iteration}});
   if (at.epoch) line.set("epoch", *at.epoch);
@@ -108,12 +112,14 @@ void Reporter::trained(const TrainedFigures& at) {
   if (at.gpu_memory) line.set("gpu_memory", *at.gpu_memory);
   if (at.host_memory) line.set("host_memory", *at.host_memory);
   if (at.reads_from_gpu) line.set("reads_from_gpu", *at.reads_from_gpu);
+  if (at.rows_from_disk) line.set("rows_from_disk", *at.rows_from_disk).set("disk_wait", disk_wait);
   if (left) line.set("seconds_left", *left);
   add_line(std::move(line));
   shown_ = now;
   shown_samples_ = at.samples;
   shown_iteration_ = at.iteration;
   shown_reader_seconds_ = at.reader_seconds;
+  shown_disk_seconds_ = at.disk_seconds;
 }
 
 void Reporter::evaluated(int64_t iteration, int64_t eval_samples, const std::map<std::string, double>& metrics,

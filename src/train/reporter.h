@@ -34,6 +34,8 @@ struct TrainedFigures {
   double reader_seconds = 0;                           ///< that steps have waited for data since this process began
   std::optional<int64_t> gpu_memory{}, host_memory{};  ///< bytes
   std::optional<double> reads_from_gpu{};              ///< see DisplayFigures
+  std::optional<double> rows_from_disk{};              ///< likewise
+  double disk_seconds = 0;                             ///< that steps have waited for the disk
 };
 
 class Reporter {
@@ -81,6 +83,7 @@ class Reporter {
   Clock::time_point start_ = Clock::now(), shown_ = start_;
   int64_t total_samples_, shown_samples_ = 0, shown_iteration_ = 0;
   double shown_reader_seconds_ = 0;
+  double shown_disk_seconds_ = 0;
   TableCounts tables_;  // as last reported
   Progress progress_;
 };

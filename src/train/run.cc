@@ -227,12 +227,14 @@ void Run::display(double rate) {
       figures.epoch = static_cast<double>(now_.samples) / static_cast<double>(in_set);
     if (device.is_cuda()) figures.gpu_memory = used_memory(device);
     figures.reads_from_gpu = share_of_reads(counts);
+    add_disk_figures(counts, figures);
     report_->trained(figures);
   }
   trainer_->start_loss_sum();
   check_finite(loss);
   report_skipped();
   report_host_rows(counts);
+  report_disk_rows(counts);
   report_->tables(now_.iterations, counts);
 }
 

@@ -60,6 +60,10 @@ class Run {
   /// there were none, or all rows are on the GPU.
   std::optional<double> share_of_reads(const std::map<std::string, std::map<std::string, int64_t>>& counts);
   void report_host_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts);
+  /// Of the rows of batches since the last display, those that came from the disk; and the seconds waited for it.
+  void add_disk_figures(const std::map<std::string, std::map<std::string, int64_t>>& counts, TrainedFigures&);
+  /// Says how many rows are on the disk, and once that it has begun.
+  void report_disk_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts);
   /// Reports the steps skipped for fp16 overflow since the last display.
   void report_skipped();
   /// The largest of any rank's.
@@ -150,6 +154,10 @@ class Run {
   struct Reads {
     int64_t all = 0, from_gpu = 0;
   } reads_;                                        // at the last display
+  int64_t disk_row_bytes_ = 0;                     // as reported last
+  struct DiskReads {
+    int64_t rows = 0, from_disk = 0;
+  } disk_reads_;  // at the last display
   int64_t most_not_finite_ = 0;                    // steps in a row whose loss may be NaN or infinite
   std::optional<int64_t> metrics_bytes_;           // at the end, before the last line
   std::optional<ReaderPosition> left_evaluation_;  // where an evaluation began that a stop has cut short

@@ -1,10 +1,42 @@
-// What a run says of rows in host memory.
+// What a run says of rows in host memory and on a disk.
 #include <utility>
 
 #include "base/progress.h"
 #include "train/run.h"
 
 namespace hctr {
+namespace {
+
+/// The sum over all tables of one of their counts.
+int64_t sum_of_counts(const std::map<std::string, std::map<std::string, int64_t>>& counts, const std::string& what) {
+  int64_t sum = 0;
+  for (const auto& [name, of_table] : counts)
+    if (const auto found = of_table.find(what); found != of_table.end()) sum += found->second;
+  return sum;
+}
+
+}  // namespace
+
+void Run::add_disk_figures(const std::map<std::string, std::map<std::string, int64_t>>& counts,
+                           TrainedFigures& figures) {
+  const DiskReads now{sum_of_counts(counts, "rows_of_batches"), sum_of_counts(counts, "rows_from_disk")};
+  figures.disk_seconds = 1e-3 * static_cast<double>(sum_of_counts(counts, "disk_wait_ms"));
+  const DiskReads before = std::exchange(disk_reads_, now);
+  if (now.rows > before.rows)
+    figures.rows_from_disk =
+        static_cast<double>(now.from_disk - before.from_disk) / static_cast<double>(now.rows - before.rows);
+}
+
+void Run::report_disk_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts) {
+  const int64_t bytes = sum_of_counts(counts, "bytes_on_disk");
+  if (bytes == 0 || bytes == disk_row_bytes_) return;
+  if (disk_row_bytes_ == 0)
+    report_->event(cat("Memory has no more room for rows: those that batches used longest ago go to files in '",
+                       runtime_.row_memory().limits().disk_folder, "', and come back when a batch has their keys."));
+  report_->event(cat(sum_of_counts(counts, "rows_on_disk"), " rows on the disk (",
+                     formatted("%.1f GiB", static_cast<double>(bytes) / (1 << 30)), ")"));
+  disk_row_bytes_ = bytes;
+}
 
 std::optional<double> Run::share_of_reads(const std::map<std::string, std::map<std::string, int64_t>>& counts) {
   Reads now;

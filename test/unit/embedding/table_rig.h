@@ -155,6 +155,12 @@ class TableRig {
     return flag != 0;
   }
 
+  /// Steps go on with the numbers of those of another.
+  void continue_at(const TableRig& other) {
+    steps_ = other.steps_;
+    updates_ = other.updates_;
+  }
+
   const TableSpec& spec() const { return table->spec(); }
   Runtime runtime;
   std::unique_ptr<EmbeddingTable> table;

@@ -32,6 +32,22 @@ TEST(ProgressLine, SaysWhatIsKnown) {
       "left");
 }
 
+TEST(ProgressLine, SaysWhatComesFromTheDisk) {
+  EXPECT_EQ(progress_line({.iteration = 200,
+                           .epoch = {},
+                           .mean_loss = 0.456789,
+                           .learning_rate = 0.001,
+                           .samples_per_second = 1e4,
+                           .reader_wait = 0.02,
+                           .gpu_memory = {},
+                           .host_memory = {},
+                           .rows_from_disk = 0.0131,
+                           .disk_wait = 0.123,
+                           .seconds_left = 185}),
+            "Iter: 200 loss 0.456789 lr 0.001 | 10.0 k samples/s, wait 2 %, rows 1.3 % from disk, wait 12 %, 3 min 05 s "
+            "left");
+}
+
 TEST(ProgressLine, FitsATerminalWhateverTheNumbers) {
   const double numbers[] = {0, 1e-300, 0.000012345678, 123456.789, 1e300, std::nan(""), -1e12};
   for (const int64_t count : {int64_t{1}, int64_t{123456789}, std::numeric_limits<int64_t>::max()})
@@ -45,6 +61,7 @@ TEST(ProgressLine, FitsATerminalWhateverTheNumbers) {
                                               .gpu_memory = count,
                                               .host_memory = count,
                                               .reads_from_gpu = 1,
+                                              .rows_from_disk = 1,
                                               .seconds_left = std::abs(number) < 1e9 ? number : 1e9});
       EXPECT_LE(line.size(), kProgressColumns) << line;
       EXPECT_TRUE(line.starts_with("Iter: ") && line.ends_with(" left")) << line;
