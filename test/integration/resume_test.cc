@@ -589,10 +589,12 @@ std::map<std::string, std::string> in_key_order(std::map<std::string, std::strin
 class ResumeWhileRowsMove : public ResumeFromIncrement {
  protected:
   /// Seven granules of memory, of which the other table takes some.
-  std::string moving(const std::string& config) const {
+  virtual std::string moving(const std::string& config) const {
     return solver(cat(R"("table_memory": {"gpu": ")", device_ == "cpu" ? "448KiB" : "14MiB",
                       R"(", "host": "1GB", "move_every": 1})"))(config);
   }
+  /// The count of a table that tells that rows have moved.
+  virtual std::string count_of_moves() const { return "rows_moved_to_gpu"; }
   std::string with_wide_rows(const std::string& config) const {
     const int64_t width = device_ == "cpu" ? 1024 : 8192;  // 16 or 64 rows a granule
     return with_change(with_change(config, "\"embedding_vec_size\": 5", cat("\"embedding_vec_size\": ", width)),
@@ -604,7 +606,7 @@ class ResumeWhileRowsMove : public ResumeFromIncrement {
     if (!tables) return 0;
     int64_t moved = 0;
     for (const auto& [table, counts] : *tables->object())
-      if (const Json* count = counts.find("rows_moved_to_gpu")) moved += *count->integer();
+      if (const Json* count = counts.find(count_of_moves())) moved += *count->integer();
     return moved;
   }
   void expect_state(const std::map<std::string, std::string>& expected, const std::string& name) const {
@@ -663,6 +665,46 @@ TEST_F(ResumeWhileRowsMove, GivesTheSameModelOnSeveralRanks) {
                          {"SGD", placed(sgd), "[0, 1, 2]"},
                          {"direct", placed(direct), "[0, 1, 2]"},
                          {"expire", placed(deep(R"("expire_after": 9)", true)), "[0, 1]"}});
+}
+
+/// Tables of which memory holds little more than a batch of each.
+class ResumeWithRowsOnDisk : public ResumeWhileRowsMove {
+ protected:
+  std::string moving(const std::string& config) const override {
+    return solver(cat(R"("table_memory": {"host": ")", host_, R"(", "disk": ")", (folder_ / "disk").string(), R"("})"))(
+        config);
+  }
+  std::string count_of_moves() const override { return "rows_from_disk"; }
+  const char* host_ = "2.5MB";
+};
+
+std::string with_adam(const std::string& config, const std::string& update) {
+  return optimizer(cat(R"({"type": "Adam", "update_type": ")", update, R"(", "adam_hparam": {)", kAdam, "}}"))(config);
+}
+
+TEST_F(ResumeWithRowsOnDisk, GivesTheSameModel) {
+  device_ = "cpu";
+  const auto local = [](const auto& change) {
+    return [change](const std::string& config) { return change(with_adam(config, "Local")); };
+  };
+  expect_the_same_model({{"Adam, Local", local(identity)},
+                         {"Adam, LazyGlobal", [](const auto& config) { return with_adam(config, "LazyGlobal"); }},
+                         {"min_count", local(deep(R"("min_count": 2)", true))},
+                         {"expire", local(deep(R"("expire_after": 9)", true))},
+                         {"fp16", local(solver(R"("mixed_precision": true)"))}});
+  host_ = "1.5MB";
+  expect_the_same_model({{"bf16 rows", local(deep(R"("storage": "bf16", "state_storage": "bf16")"))}});
+  host_ = "1MB";
+  expect_the_same_model({{"SGD", sgd}});
+}
+
+TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnSeveralRanks) {
+  device_ = "cpu";
+  const auto placed = [](const std::string& config) {
+    return solver(R"("placement": "distributed")")(with_adam(config, "LazyGlobal"));
+  };
+  host_ = "4MB";
+  expect_the_same_model({{"two", placed, "[0, 1]"}});
 }
 
 TEST_F(Resume, GivesTheSameModelOnSeveralRanks) {
