@@ -15,8 +15,7 @@
 
 namespace hctr {
 
-/// A map in memory from keys to records of a scratch file, 32 bytes for each row and as much again at most while it is
-/// not full. A record holds what is given to it, and nothing else: its checksum is in memory, so that a record that
+/// A map in memory from keys to records of a scratch file: 43 to 86 bytes for each row. A record holds what is given to it, and nothing else: its checksum is in memory, so that a record that
 /// was torn, altered or left as it was before is found. For one thread.
 class DiskRows {
  public:
@@ -31,6 +30,9 @@ class DiskRows {
   ~DiskRows();
   DiskRows(const DiskRows&) = delete;
   DiskRows& operator=(const DiskRows&) = delete;
+
+  /// The most that the map takes for so many rows.
+  static constexpr int64_t bytes_in_memory(int64_t rows) { return rows * static_cast<int64_t>(sizeof(Row)) * 8 / 3; }
 
   int64_t rows() const { return rows_; }
   int64_t record_bytes() const { return record_bytes_; }

@@ -44,6 +44,27 @@ std::string host_rows_text(const CheckReport& report, double too_much) {
              " GiB of its own count how rows are used and say where they are.");
 }
 
+/// Rows in memory and on the disk, of the fullest rank.
+std::string disk_text(const MemoryBill& bill) {
+  if (!bill.disk) return "";
+  int64_t rows = 0;
+  for (const auto& [name, bytes] : bill.gpus[least_and_most(bill).second])
+    if (name.starts_with("rows of table ")) rows += bytes;
+  const MemoryBill::Disk& disk = *bill.disk;
+  std::string text = "Rows when training on the CPU: ";
+  if (!disk.most_in_memory)
+    return text + cat(gib(rows), " GiB with their keys; what has no room in 0.8 of the free memory goes to the disk in '",
+                      disk.folder, "'\n");
+  if (rows == 0)
+    return text + cat("up to ", gib(*disk.most_in_memory), " GiB in memory, those beyond on the disk in '", disk.folder,
+                      "'; up to ", disk.bytes_of_row_there, " bytes of memory for each row there\n");
+  const int64_t there = std::max<int64_t>(0, rows - *disk.most_in_memory);
+  text += cat(gib(rows - there), " GiB in memory, ", gib(there), " GiB on the disk in '", disk.folder, "'");
+  if (disk.most_on_disk && there > *disk.most_on_disk)
+    text += cat(", where \"disk_limit\" allows ", gib(*disk.most_on_disk), " GiB: that is too little");
+  return text + cat("; up to ", disk.bytes_of_row_there, " bytes of memory for each row there\n");
+}
+
 std::string memory_text(const CheckReport& report) {
   const MemoryBill& bill = report.memory;
   const auto [least, most] = least_and_most(bill);
@@ -80,6 +101,7 @@ std::string memory_text(const CheckReport& report) {
                         " GiB too much. More GPUs, a smaller \"batchsize\" or rows of two bytes a number need less.",
                         host_rows_text(report, needed - *report.gpu_bytes), "\n");
   }
+  text += disk_text(bill);
   text += "Memory of the host:";
   for (size_t p = 0; p < bill.host.size(); ++p)
     text += cat(p == 0 ? " " : ", ", bill.host[p].first, " ", gib(bill.host[p].second), " GiB");
@@ -158,6 +180,13 @@ Json to_json(const CheckReport& report) {
                            {"gpus", std::move(gpus)},
                            {"host", to_json(report.memory.host)},
                            {"bytes_of_unknown_rows", std::move(unknown)}});
+  if (report.memory.disk) {
+    Json disk(Json::Object{{"folder", report.memory.disk->folder},
+                           {"bytes_in_memory_of_row", report.memory.disk->bytes_of_row_there}});
+    if (report.memory.disk->most_in_memory) disk.set("most_in_memory", *report.memory.disk->most_in_memory);
+    if (report.memory.disk->most_on_disk) disk.set("most_on_disk", *report.memory.disk->most_on_disk);
+    memory.set("disk", std::move(disk));
+  }
   if (report.gpu_bytes) memory.set("gpu_bytes", *report.gpu_bytes).set("fits", *report.fits());
   Json json(Json::Object{{"schema", 1}, {"kind", "check"}, {"config", report.config}, {"memory", std::move(memory)}});
   if (report.step) json.set("step", to_json(*report.step, report));

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "device/profiler.h"
+#include "train/check_report.h"
 #include "train/known_gpus.h"
 #include "train/step_forecast.h"
 #include "unit/model/tiny_model.h"
@@ -45,6 +46,25 @@ int64_t part_of(const MemoryBill::Parts& parts, const std::string& name) {
     if (own == name) return bytes;
   ADD_FAILURE() << "no part " << name;
   return 0;
+}
+
+TEST(MemoryBill, SaysWhatGoesToTheDisk) {
+  Config config = with_table(R"(, "slot_size_array": [5000000, 3000000], "index": "hash")");
+  config.solver.table_memory.host = {MemorySize::Kind::bytes, int64_t{1} << 30, 0, "1GiB"};
+  CheckReport report;
+  report.memory = memory_bill(config, 1, {});
+  EXPECT_FALSE(report.memory.disk);
+  EXPECT_EQ(text_of(report).find("disk"), std::string::npos);
+  config.solver.table_memory.disk = "/fast/rows";
+  report.memory = memory_bill(config, 1, {});
+  EXPECT_NE(text_of(report).find(" 1.00 GiB in memory, "), std::string::npos) << text_of(report);
+  EXPECT_NE(text_of(report).find(" GiB on the disk in '/fast/rows'; up to 85 bytes of memory for each row there"),
+            std::string::npos)
+      << text_of(report);
+  config.solver.table_memory.disk_limit = {MemorySize::Kind::bytes, 1 << 20, 0, "1MiB"};
+  report.memory = memory_bill(config, 1, {});
+  EXPECT_NE(text_of(report).find("\"disk_limit\" allows < 0.01 GiB: that is too little"), std::string::npos)
+      << text_of(report);
 }
 
 TEST(MemoryBill, ActivationsAreThoseOfTheModelAndWeightsNearly) {

@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Measures training on the CPU against the share of a table's rows that fit in memory; the others are on a disk.
+
+    tools/bench/table_disk_curve.py FOLDER [--gb 2] [--shares 100,50,20,10,5] [--alpha 1.05] [--bin build/cpu/bin]
+
+Writes config, data, the rows on the disk and run folders into FOLDER. Rows are of 128 floats with the states of Adam, 1,536 bytes.
+The first samples have every key once, so that all rows exist; the keys of the others follow a power law. Rates are means of the
+last half of these; memory is the most that the process had.
+"""
+import argparse
+import array
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+
+SLOTS, DIM, BATCH = 8, 128, 2048
+ROW_BYTES = DIM * 4 * 3
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--gb", type=float, default=2, help="of all rows, in 10^9 bytes")
+    parser.add_argument("--shares", default="100,50,20,10,5", help="per cent of the rows that fit in memory")
+    parser.add_argument("--alpha", type=float, default=1.05, help="exponent of the power law of keys")
+    parser.add_argument("--steps", type=int, default=200, help="after all rows exist")
+    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/cpu/bin"))
+    return parser.parse_args()
+
+
+def write_data(path, keys_of_slot, steps, alpha):
+    """Returns the number of samples: label and one dense number, both float32, and a key of each slot, int32."""
+    draw, power = random.Random(1), 1 / (1 - alpha)
+    least = keys_of_slot ** (1 - alpha) - 1
+    fill = -(-keys_of_slot // BATCH) * BATCH
+    with open(path, "wb") as file:
+        for sample in range(fill + steps * BATCH):
+            array.array("f", [float(draw.random() < 0.5), draw.random()]).tofile(file)
+            if sample < fill:
+                keys = [slot * keys_of_slot + sample % keys_of_slot for slot in range(SLOTS)]
+            else:
+                keys = [slot * keys_of_slot + min(keys_of_slot - 1, int((least * draw.random() + 1) ** power) * 7919 % keys_of_slot)
+                        for slot in range(SLOTS)]
+            array.array("i", keys).tofile(file)
+    return fill + steps * BATCH
+
+
+def config(samples, share, row_bytes):
+    memory = {"host": f"{int(row_bytes * share / 100)}B"} if share < 100 else {"host": f"{int(row_bytes * 1.3)}B"}
+    return {
+        "solver": {"lr_policy": "fixed", "display": 10, "max_iter": samples // BATCH, "gpu": [0], "batchsize": BATCH, "snapshot": 0,
+                   "eval_interval": 0, "final_snapshot": False, "table_memory": {**memory, "disk": "rows"}},
+        "optimizer": {"type": "Adam", "update_type": "Local",
+                      "adam_hparam": {"learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},
+        "layers": [
+            {"name": "data", "type": "Data", "format": "Raw", "source": "train.raw", "num_samples": samples, "float_label_dense": True,
+             "eval_source": "train.raw", "eval_num_samples": BATCH,
+             "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 1},
+             "sparse": [{"top": "keys", "type": "DistributedSlot", "max_feature_num_per_sample": SLOTS, "slot_num": SLOTS}]},
+            {"name": "embedding", "type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "embedding",
+             "sparse_embedding_hparam": {"embedding_vec_size": DIM, "combiner": 0}},
+            {"name": "flat", "type": "Reshape", "bottom": "embedding", "top": "flat", "leading_dim": SLOTS * DIM},
+            {"name": "concat", "type": "Concat", "bottom": ["flat", "dense"], "top": "concat"},
+            {"name": "fc1", "type": "InnerProduct", "bottom": "concat", "top": "fc1", "fc_param": {"num_output": 32}},
+            {"name": "relu", "type": "ReLU", "bottom": "fc1", "top": "relu"},
+            {"name": "fc2", "type": "InnerProduct", "bottom": "relu", "top": "fc2", "fc_param": {"num_output": 1}},
+            {"name": "loss", "type": "BinaryCrossEntropyLoss", "bottom": ["fc2", "label"], "top": "loss"}]}
+
+
+def main():
+    given = arguments()
+    given.folder.mkdir(parents=True, exist_ok=True)
+    keys_of_slot = int(given.gb * 1e9 / ROW_BYTES / SLOTS)
+    samples = write_data(given.folder / "train.raw", keys_of_slot, given.steps, given.alpha)
+    program = given.bin.resolve() / "huge_ctr"
+    print(f"{'in memory':>10} {'budget GB':>10} {'k samples/s':>12} {'rows from disk':>15} {'waits for it':>13} {'filling':>9} {'peak GB':>8}")
+    for share in map(float, given.shares.split(",")):
+        run = f"run_{share:g}"
+        (given.folder / "config.json").write_text(json.dumps(config(samples, share, keys_of_slot * SLOTS * ROW_BYTES), indent=1))
+        process = subprocess.Popen([program, "--train", "config.json", "--run-dir", run, "--device", "cpu"], cwd=given.folder,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        said = process.stderr.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        if status != 0:
+            sys.exit(said)
+        lines = [json.loads(line) for line in (given.folder / run / "metrics.jsonl").read_text().splitlines()]
+        trained = [line for line in lines if line["kind"] == "train"]
+        last = [line for line in trained if line["iteration"] > samples // BATCH - given.steps // 2]
+        filled = [line for line in trained if line["iteration"] <= samples // BATCH - given.steps]
+        mean = lambda some, name, missing: sum(line.get(name, missing) for line in some) / max(1, len(some))
+        print(f"{share:>8g} % {keys_of_slot * SLOTS * ROW_BYTES * min(share, 100) / 1e11:>10.2f} "
+              f"{mean(last, 'samples_per_second', 0) / 1e3:>12.1f} {100 * mean(last, 'rows_from_disk', 0):>13.1f} % "
+              f"{100 * mean(last, 'disk_wait', 0):>11.0f} % {mean(filled, 'samples_per_second', 0) / 1e3:>9.1f} "
+              f"{usage.ru_maxrss * 1024 / 1e9:>8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
