@@ -104,8 +104,8 @@ void DiskRows::for_runs(std::span<const Row> rows, const std::vector<uint32_t>& 
   const size_t most = std::max<size_t>(1, kMostRunBytes / static_cast<size_t>(record_bytes_));
   std::vector<std::pair<size_t, size_t>> runs;
   for (size_t i = 0; i < order.size(); ++i) {
-    const bool goes_on = !runs.empty() && runs.back().second < most &&
-                         rows[order[i]].place == rows[order[i - 1]].place + 1;
+    const bool goes_on =
+        !runs.empty() && runs.back().second < most && rows[order[i]].place == rows[order[i - 1]].place + 1;
     if (goes_on)
       ++runs.back().second;
     else
@@ -130,18 +130,19 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
   for (size_t i = 0; i < rows.size(); ++i)
     rows[i].place = i < reused ? free_[free_.size() - 1 - i] : places_ + static_cast<uint32_t>(i - reused);
   const std::vector<uint32_t> order = by_place(rows);
-  in_context([&] { return cat("moving ", rows.size(), " rows of ", label_, " to the disk"); }, [&] {
-    for_runs(rows, order, [&](size_t first, size_t count) {
-      std::vector<std::byte> run(count * bytes);
-      for (size_t i = 0; i < count; ++i) {
-        Row& row = rows[order[first + i]];
-        const std::byte* const record = records + order[first + i] * bytes;
-        row.crc = checksum(row, record);
-        std::memcpy(run.data() + i * bytes, record, bytes);
-      }
-      file_.write(offset(rows[order[first]].place), run);
-    });
-  });
+  in_context([&] { return cat("moving ", rows.size(), " rows of ", label_, " to the disk"); },
+             [&] {
+               for_runs(rows, order, [&](size_t first, size_t count) {
+                 std::vector<std::byte> run(count * bytes);
+                 for (size_t i = 0; i < count; ++i) {
+                   Row& row = rows[order[first + i]];
+                   const std::byte* const record = records + order[first + i] * bytes;
+                   row.crc = checksum(row, record);
+                   std::memcpy(run.data() + i * bytes, record, bytes);
+                 }
+                 file_.write(offset(rows[order[first]].place), run);
+               });
+             });
   free_.resize(free_.size() - reused);
   places_ += static_cast<uint32_t>(added);
   budget_.take_disk(more);
@@ -153,21 +154,24 @@ void DiskRows::read(std::span<const Row> rows, std::byte* records) const {
   const Stopwatch stopwatch(traffic_.seconds);
   const std::vector<uint32_t> order = by_place(rows);
   const size_t bytes = static_cast<size_t>(record_bytes_);
-  in_context([&] { return cat("reading ", rows.size(), " rows of ", label_, " from the disk"); }, [&] {
-    for_runs(rows, order, [&](size_t first, size_t count) {
-      std::vector<std::byte> run(count * bytes);
-      file_.read(offset(rows[order[first]].place), run);
-      for (size_t i = 0; i < count; ++i) {
-        const Row& row = rows[order[first + i]];
-        if (checksum(row, run.data() + i * bytes) != row.crc)
-          throw Error(Kind::io,
-                      cat("the row of key ", row.key, ", at byte ", offset(row.place), " of a file in '",
-                          file_.folder().string(), "', is not as it was written: its checksum differs. The disk, or a ",
-                          "program that writes to it, has changed it; checkpoints do not depend on this file"));
-        std::memcpy(records + order[first + i] * bytes, run.data() + i * bytes, bytes);
-      }
-    });
-  });
+  in_context(
+      [&] { return cat("reading ", rows.size(), " rows of ", label_, " from the disk"); },
+      [&] {
+        for_runs(rows, order, [&](size_t first, size_t count) {
+          std::vector<std::byte> run(count * bytes);
+          file_.read(offset(rows[order[first]].place), run);
+          for (size_t i = 0; i < count; ++i) {
+            const Row& row = rows[order[first + i]];
+            if (checksum(row, run.data() + i * bytes) != row.crc)
+              throw Error(
+                  Kind::io,
+                  cat("the row of key ", row.key, ", at byte ", offset(row.place), " of a file in '",
+                      file_.folder().string(), "', is not as it was written: its checksum differs. The disk, or a ",
+                      "program that writes to it, has changed it; checkpoints do not depend on this file"));
+            std::memcpy(records + order[first + i] * bytes, run.data() + i * bytes, bytes);
+          }
+        });
+      });
   traffic_.rows_read += static_cast<int64_t>(rows.size());
 }
 

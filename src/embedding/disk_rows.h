@@ -15,8 +15,9 @@
 
 namespace hctr {
 
-/// A map in memory from keys to records of a scratch file: 43 to 86 bytes for each row. A record holds what is given to it, and nothing else: its checksum is in memory, so that a record that
-/// was torn, altered or left as it was before is found. For one thread.
+/// A map in memory from keys to records of a scratch file: 43 to 86 bytes for each row. A record holds what is given to
+/// it, and nothing else: its checksum is in memory, so that a record that was torn, altered or left as it was before is
+/// found. For one thread.
 class DiskRows {
  public:
   struct Row {

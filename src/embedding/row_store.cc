@@ -141,7 +141,8 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     rows = std::min(rows, std::max(ring_keys(), fitting));
   if (on_disk_) {
     open_disk(spec);
-    rows = std::clamp(rows, rows_at_a_time(spec, batch_keys_), std::max(rows_at_a_time(spec, batch_keys_), rows_in_budget()));
+    rows = std::clamp(rows, rows_at_a_time(spec, batch_keys_),
+                      std::max(rows_at_a_time(spec, batch_keys_), rows_in_budget()));
   }
   grow_rows(rows);
   grow_index(std::max(rows, ring_keys()));
@@ -244,7 +245,8 @@ int64_t RowStore::reserve_memory() {
       ample = std::min(ample, std::max(now.rows + ring_keys(), capacity_ + capacity_ / 8));
     if (disk_) ample = std::min(ample, rows_in_budget());
     // Keys that get no row need entries too, until the limit is detected.
-    if (now.rows + ring_keys() > capacity_) grow(disk_ ? 0 : needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
+    if (now.rows + ring_keys() > capacity_)
+      grow(disk_ ? 0 : needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
     grow(now.rows + batch_keys_, now.rows + ring_keys(), keys_in(entry_count_),
          [this](int64_t keys) { grow_index(keys); });
     at_most = now.rows + batch_keys_;

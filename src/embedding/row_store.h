@@ -104,10 +104,10 @@ class RowStore {
   std::vector<std::byte> disk_rows(std::string_view column, std::span<const DiskRows::Row>) const;
   /// What of a table is on a disk, and what has been moved since the run began.
   struct DiskUse {
-    int64_t rows = 0, bytes = 0;          ///< there now
-    int64_t written = 0, read = 0;        ///< rows, also for files
-    int64_t needed = 0, brought = 0;      ///< different rows of training batches, since some are there; those that came
-    double seconds = 0;                   ///< that steps, evaluations and files have waited
+    int64_t rows = 0, bytes = 0;      ///< there now
+    int64_t written = 0, read = 0;    ///< rows, also for files
+    int64_t needed = 0, brought = 0;  ///< different rows of training batches, since some are there; those that came
+    double seconds = 0;               ///< that steps, evaluations and files have waited
   };
   /// Notes the number of different rows of a training batch.
   void count_batch_rows(int64_t rows) {
@@ -302,7 +302,7 @@ class RowStore {
   };
   std::unique_ptr<DiskRows> disk_;
   int64_t batch_rows_ = 0, brought_ = 0;  // see DiskUse
-  std::optional<Uses> uses_;  // none: all rows fit, or they do not move
+  std::optional<Uses> uses_;              // none: all rows fit, or they do not move
   ReservedBuffer entries_;
   Buffer state_, slot_bounds_, spans_, out_of_range_state_, steps_before_;
   HostBuffer host_word_, out_of_range_keys_;

@@ -13,7 +13,7 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kDiskBlockBytes = int64_t{16} << 20;  // of records, moved at a time
-constexpr int64_t kShareThatLeaves = 16;            // a sixteenth of the rows in memory makes room at a time
+constexpr int64_t kShareThatLeaves = 16;                // a sixteenth of the rows in memory makes room at a time
 
 bool by_identity(const ops::RowOwner& a, const ops::RowOwner& b) {
   return std::pair(a.slot, a.key) < std::pair(b.slot, b.key);
@@ -27,11 +27,13 @@ void RowStore::open_disk(const TableSpec& spec) {
     throw Error(Kind::config, cat("table '", spec.name, "': ", why, "; or leave out \"disk\" of \"table_memory\""));
   };
   if (spec.changes_every_row())
-    refuse("its optimizer with \"update_type\": \"Global\" changes every row in every step, so no row can be on a "
-           "disk: use \"Local\" or \"LazyGlobal\"");
+    refuse(
+        "its optimizer with \"update_type\": \"Global\" changes every row in every step, so no row can be on a "
+        "disk: use \"Local\" or \"LazyGlobal\"");
   if (spec.row_limit > 0)
-    refuse(cat("\"", spec.limit_setting, "\" limits its rows, and rows on a disk are not counted by a limit: let the "
-                                         "table grow (without \"grow\": false and \"when_full\")"));
+    refuse(cat("\"", spec.limit_setting,
+               "\" limits its rows, and rows on a disk are not counted by a limit: let the "
+               "table grow (without \"grow\": false and \"when_full\")"));
   int64_t bytes = 0;
   for (const Column& column : columns_)
     if (in_record(column)) bytes += column.bytes_per_row;
@@ -59,8 +61,10 @@ RowStore::StridedBytes RowStore::disk_values(const Column& column, DiskRows::Row
 RowStore::DiskUse RowStore::disk_use() const {
   if (!disk_) return {};
   const DiskRows::Traffic& traffic = disk_->traffic();
-  return {disk_->rows(), disk_->rows() * disk_->record_bytes(), traffic.rows_written, traffic.rows_read,
-          batch_rows_,   brought_,                                traffic.seconds};
+  return {disk_->rows(),        disk_->rows() * disk_->record_bytes(),
+          traffic.rows_written, traffic.rows_read,
+          batch_rows_,          brought_,
+          traffic.seconds};
 }
 
 size_t RowStore::disk_block() const {
@@ -92,11 +96,10 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
     for (int64_t p = batch.offsets[s * batch.samples]; p < batch.offsets[(s + 1) * batch.samples]; ++p)
       if (rows[p] == 0) missing.push_back({batch.keys[p], index_.identity_slot(batch.slot_number(s))});
   std::sort(missing.begin(), missing.end(), by_identity);
-  missing.erase(std::unique(missing.begin(), missing.end(),
-                            [](const ops::RowOwner& a, const ops::RowOwner& b) {
-                              return a.key == b.key && a.slot == b.slot;
-                            }),
-                missing.end());
+  missing.erase(
+      std::unique(missing.begin(), missing.end(),
+                  [](const ops::RowOwner& a, const ops::RowOwner& b) { return a.key == b.key && a.slot == b.slot; }),
+      missing.end());
   std::vector<DiskRows::Row> wanted;
   for (const ops::RowOwner& owner : missing)
     if (const DiskRows::Row* row = disk_->find(owner.key, owner.slot)) wanted.push_back(*row);
@@ -104,7 +107,7 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   const auto needed = static_cast<int64_t>(adds ? missing.size() : wanted.size());
   if (in_memory + needed > capacity_) make_room(in_memory, needed, {rows, batch.size()});
   if (adds) brought_ += static_cast<int64_t>(wanted.size());
-  grow_index(in_memory + needed + ring_keys());
+  grow_index(std::min(in_memory + needed, capacity_) + ring_keys());
   const size_t block = disk_block();
   for (size_t first = 0; first < wanted.size(); first += block)
     take_back(ctx, std::span(wanted).subspan(first, std::min(block, wanted.size() - first)));

@@ -12,8 +12,8 @@ void RowStore::save_disk_column(const Column& column, std::span<const DiskRows::
   const int64_t bytes = column.bytes_per_row, end = first + static_cast<int64_t>(to.size());
   std::vector<std::byte> values;
   for (int64_t row = first / bytes; row * bytes < end; row += static_cast<int64_t>(disk_block())) {
-    const auto count = std::min({disk_block(), rows.size() - static_cast<size_t>(row),
-                                 static_cast<size_t>((end - 1) / bytes - row + 1)});
+    const auto count = std::min(
+        {disk_block(), rows.size() - static_cast<size_t>(row), static_cast<size_t>((end - 1) / bytes - row + 1)});
     values.resize(count * static_cast<size_t>(bytes));
     read_disk_column(column, rows.subspan(static_cast<size_t>(row), count), values.data());
     const int64_t begins = row * bytes, low = std::max(begins, first),

@@ -182,8 +182,6 @@ void EmbeddingTable::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y)
 
 RowStore::HostRows EmbeddingTable::host_rows() { return store_.host_rows(store_.finished_rows()); }
 
-int64_t EmbeddingTable::rows() {
-  return store_.finished_rows() + (store_.disk() ? store_.disk()->rows() : 0);
-}
+int64_t EmbeddingTable::rows() { return store_.finished_rows() + (store_.disk() ? store_.disk()->rows() : 0); }
 
 }  // namespace hctr

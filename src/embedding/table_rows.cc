@@ -216,7 +216,8 @@ void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,
     }
     copy_bytes(ctx.stream(), rows.data(), block_rows.data(), block_rows.size() * sizeof(int32_t));
     if (store_.places()) ops::find_places(ctx, store_.places(), n, reinterpret_cast<int32_t*>(rows.data()));
-    RowBlock out{block_keys, block_slots, vectors.gather(ctx, device_rows, n, data.vectors, on_disk, "vectors"), {}, {}};
+    RowBlock out{
+        block_keys, block_slots, vectors.gather(ctx, device_rows, n, data.vectors, on_disk, "vectors"), {}, {}};
     for (size_t s = 0; s < states.size(); ++s)
       out.states[s] = states[s].gather(ctx, device_rows, n, data.states[s], on_disk, cat("state", s));
     const auto words = [&](Staging<int32_t>& staging, void* column, std::string_view name) {

@@ -22,8 +22,8 @@ int64_t free_on_disk(const fs::path& folder) {
   fs::create_directories(folder, error);
   const fs::space_info space = error ? fs::space_info{} : fs::space(folder, error);
   if (error)
-    throw Error(Kind::io, cat("\"disk\" of \"table_memory\": cannot use the folder '", folder.string(),
-                              "': ", error.message()));
+    throw Error(Kind::io,
+                cat("\"disk\" of \"table_memory\": cannot use the folder '", folder.string(), "': ", error.message()));
   return static_cast<int64_t>(space.available);
 }
 
@@ -94,11 +94,13 @@ Schema<TableMemory> table_memory_schema() {
            "steps after which rows of the host that are used often change places with rows of the GPU that are not; 0: "
            "rows stay where they are",
            between(0, 1e9))
-      .opt("disk", &T::disk,
-           "folder on a local disk for rows that memory has no room for, when training on the CPU; each rank has a file "
-           "there that is gone when the run is; empty: rows are in memory alone")
+      .opt(
+          "disk", &T::disk,
+          "folder on a local disk for rows that memory has no room for, when training on the CPU; each rank has a file "
+          "there that is gone when the run is; empty: rows are in memory alone")
       .opt("disk_limit", &T::disk_limit,
-           "most that rows take in \"disk\", of all ranks of a host together; \"auto\": 0.9 of what is free when the run "
+           "most that rows take in \"disk\", of all ranks of a host together; \"auto\": 0.9 of what is free when the "
+           "run "
            "starts")
       .closed();
 }

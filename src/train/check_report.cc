@@ -53,7 +53,8 @@ std::string disk_text(const MemoryBill& bill) {
   const MemoryBill::Disk& disk = *bill.disk;
   std::string text = "Rows when training on the CPU: ";
   if (!disk.most_in_memory)
-    return text + cat(gib(rows), " GiB with their keys; what has no room in 0.8 of the free memory goes to the disk in '",
+    return text + cat(gib(rows),
+                      " GiB with their keys; what has no room in 0.8 of the free memory goes to the disk in '",
                       disk.folder, "'\n");
   if (rows == 0)
     return text + cat("up to ", gib(*disk.most_in_memory), " GiB in memory, those beyond on the disk in '", disk.folder,

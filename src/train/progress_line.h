@@ -31,7 +31,8 @@ inline constexpr size_t kProgressColumns = 120;
 
 /// "Iter: 200 epoch 1.25 loss 0.456789 lr 0.001 | 12.3 M samples/s, wait 2 %, mem 12.3+2.1 GB, 3 min 05 s left". Memory
 /// is that of the GPU and, behind the +, of the process. With rows in host memory, ", rows 93.1 % from GPU" follows the
-/// wait, and with rows on a disk ", rows 1.3 % from disk, wait 12 %". Where the line would exceed kProgressColumns, memory, the epoch and at last the rows are left out.
+/// wait, and with rows on a disk ", rows 1.3 % from disk, wait 12 %". Where the line would exceed kProgressColumns,
+/// memory, the epoch and at last the rows are left out.
 std::string progress_line(const DisplayFigures&);
 
 }  // namespace hctr

@@ -153,11 +153,11 @@ class Run {
   int64_t host_row_bytes_ = 0;  // as reported last
   struct Reads {
     int64_t all = 0, from_gpu = 0;
-  } reads_;                                        // at the last display
-  int64_t disk_row_bytes_ = 0;                     // as reported last
+  } reads_;                     // at the last display
+  int64_t disk_row_bytes_ = 0;  // as reported last
   struct DiskReads {
     int64_t rows = 0, from_disk = 0;
-  } disk_reads_;  // at the last display
+  } disk_reads_;                                   // at the last display
   int64_t most_not_finite_ = 0;                    // steps in a row whose loss may be NaN or infinite
   std::optional<int64_t> metrics_bytes_;           // at the end, before the last line
   std::optional<ReaderPosition> left_evaluation_;  // where an evaluation began that a stop has cut short

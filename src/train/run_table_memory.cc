@@ -29,7 +29,7 @@ void Run::add_disk_figures(const std::map<std::string, std::map<std::string, int
 
 void Run::report_disk_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts) {
   const int64_t bytes = sum_of_counts(counts, "bytes_on_disk");
-  if (bytes == 0 || bytes == disk_row_bytes_) return;
+  if (bytes == 0 || bytes < 2 * disk_row_bytes_) return;  // each doubling is said once: displays are many
   if (disk_row_bytes_ == 0)
     report_->event(cat("Memory has no more room for rows: those that batches used longest ago go to files in '",
                        runtime_.row_memory().limits().disk_folder, "', and come back when a batch has their keys."));
@@ -57,7 +57,7 @@ void Run::report_host_rows(const std::map<std::string, std::map<std::string, int
       rows += found->second;
       bytes += of_table.at("bytes_in_host_memory");
     }
-  if (bytes == 0 || bytes == host_row_bytes_) return;
+  if (bytes <= host_row_bytes_) return;  // rows also leave and come back
   const std::string gib = formatted("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
   if (host_row_bytes_ == 0)
     report_->event(cat(runtime_.device().is_cuda() ? "The GPU has no more memory for rows"

@@ -92,6 +92,17 @@ TEST_F(TableDiskTest, SlotsTwoByteRowsAndRowWiseStatesGiveTheSameBytes) {
   }
 }
 
+TEST_F(TableDiskTest, EveryBudgetGivesTheSameBytes) {
+  TableSpec spec = disk_spec();
+  spec.dim = 8;
+  for (int eighths = 8; eighths < 40; eighths += 3) {
+    SCOPED_TRACE(eighths);
+    TableRig plain(kCpu, spec), split(kCpu, spec, 1, 3, true, DType::f32, limits(spec, eighths / 8.0));
+    expect_equal_with_disk(plain, split, 16, 30000);
+    EXPECT_GT(split.table->disk_use().written, 0);
+  }
+}
+
 TEST_F(TableDiskTest, AdmissionExpiryAndCountsGiveTheSameBytes) {
   for (const int which : {0, 1, 2, 3}) {
     SCOPED_TRACE(which);

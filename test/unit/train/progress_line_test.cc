@@ -33,19 +33,20 @@ TEST(ProgressLine, SaysWhatIsKnown) {
 }
 
 TEST(ProgressLine, SaysWhatComesFromTheDisk) {
-  EXPECT_EQ(progress_line({.iteration = 200,
-                           .epoch = {},
-                           .mean_loss = 0.456789,
-                           .learning_rate = 0.001,
-                           .samples_per_second = 1e4,
-                           .reader_wait = 0.02,
-                           .gpu_memory = {},
-                           .host_memory = {},
-                           .rows_from_disk = 0.0131,
-                           .disk_wait = 0.123,
-                           .seconds_left = 185}),
-            "Iter: 200 loss 0.456789 lr 0.001 | 10.0 k samples/s, wait 2 %, rows 1.3 % from disk, wait 12 %, 3 min 05 s "
-            "left");
+  EXPECT_EQ(
+      progress_line({.iteration = 200,
+                     .epoch = {},
+                     .mean_loss = 0.456789,
+                     .learning_rate = 0.001,
+                     .samples_per_second = 1e4,
+                     .reader_wait = 0.02,
+                     .gpu_memory = {},
+                     .host_memory = {},
+                     .rows_from_disk = 0.0131,
+                     .disk_wait = 0.123,
+                     .seconds_left = 185}),
+      "Iter: 200 loss 0.456789 lr 0.001 | 10.0 k samples/s, wait 2 %, rows 1.3 % from disk, wait 12 %, 3 min 05 s "
+      "left");
 }
 
 TEST(ProgressLine, FitsATerminalWhateverTheNumbers) {
