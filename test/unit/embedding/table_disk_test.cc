@@ -103,6 +103,18 @@ TEST_F(TableDiskTest, EveryBudgetGivesTheSameBytes) {
   }
 }
 
+/// With the rows of this budget, and those of the batches under way, the index is as full as it may be: the rows that
+/// come back and those that leave for them are never there at the same time.
+TEST_F(TableDiskTest, AnIndexThatIsNearlyFullStaysAsLargeAsItIs) {
+  TableSpec spec = disk_spec();
+  spec.dim = 512;
+  RowMemoryLimits memory = limits(spec);
+  memory.host = 7670 * number_bytes_of_row(spec);  // 7670 + 4 * 1152 keys, and 12,288 are three quarters of 2^14
+  TableRig plain(kCpu, spec), split(kCpu, spec, 2, 3, true, DType::f32, memory);
+  expect_equal_with_disk(plain, split, 36, 60000);
+  EXPECT_GT(split.table->disk_use().read, 200);
+}
+
 TEST_F(TableDiskTest, AdmissionExpiryAndCountsGiveTheSameBytes) {
   for (const int which : {0, 1, 2, 3}) {
     SCOPED_TRACE(which);
