@@ -144,11 +144,8 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
   if (const MemorySize& host = config.solver.table_memory.host; host.kind == MemorySize::Kind::bytes)
     bill.most_host_rows = host.bytes / ranks;
   if (const TableMemory& memory = config.solver.table_memory; !memory.disk.empty()) {
-    bill.disk.emplace();
-    bill.disk->folder = memory.disk;
-    bill.disk->most_in_memory = bill.most_host_rows;
+    bill.disk = {memory.disk, bill.most_host_rows, {}, DiskRows::bytes_in_memory(1)};
     if (memory.disk_limit.kind == MemorySize::Kind::bytes) bill.disk->most_on_disk = memory.disk_limit.bytes / ranks;
-    bill.disk->bytes_of_row_there = DiskRows::bytes_in_memory(1);
   }
   for (int64_t rank = 0; rank < ranks; ++rank) {
     MemoryBill::Parts parts = {{"dense weights", weights + copies},

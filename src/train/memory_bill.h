@@ -21,8 +21,8 @@ struct MemoryBill {
   /// share of what is free; and bytes in memory of each row that is on the disk.
   struct Disk {
     std::string folder;
-    std::optional<int64_t> most_in_memory{}, most_on_disk{};
-    int64_t bytes_of_row_there = 0;
+    std::optional<int64_t> most_in_memory, most_on_disk;
+    int64_t bytes_of_row_there;
   };
   std::optional<Disk> disk{};
   /// Bytes that each GPU takes more once some of its rows are in host memory, to count their uses and to find them.
