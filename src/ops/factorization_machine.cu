@@ -1,7 +1,9 @@
 // A block has a few samples in shared memory. Their slots are one contiguous piece of x, read and written with wide
-// loads and stores, as rows of the other tensors are; only shared memory sees single elements.
+// loads and stores, as rows of the other tensors are; only shared memory sees single elements. Where elements can be
+// taken two at a time, factorization_machine_words.cuh has faster kernels.
 #include "ops/factorization_machine.h"
 
+#include "ops/factorization_machine_words.cuh"
 #include "ops/staged_rows.cuh"
 
 namespace hctr::ops {
@@ -11,33 +13,6 @@ namespace {
 template <class T>
 constexpr int kFmSamples = 16 / sizeof(T);
 constexpr int kFmLanes = 4, kFmThreads = 256;  // threads of one sum, and of a block
-
-/// Divides numbers below 2^16 by one of at most 2^16.
-class SmallDivisor {
- public:
-  explicit SmallDivisor(int by) : magic_(by == 1 ? 0 : 0xffffffffu / static_cast<uint32_t>(by) + 1) {}
-  __device__ int divide(int number) const {
-    return magic_ == 0 ? number : static_cast<int>(__umulhi(static_cast<uint32_t>(number), magic_));
-  }
-
- private:
-  uint32_t magic_;  // 2^32 / by, rounded up; 0 for 1
-};
-
-struct FmShape {
-  FmShape(int64_t of_slots, int64_t of_vector, int64_t of_y)
-      : slots(static_cast<int>(of_slots)),
-        dim(static_cast<int>(of_vector)),
-        columns(static_cast<int>(of_y)),
-        by_dim(dim),
-        by_width(dim + 1),
-        by_of_slots(slots * (dim + 1)) {}
-  int slots, dim, columns;
-  SmallDivisor by_dim, by_width, by_of_slots;
-  __host__ __device__ int slot_width() const { return dim + 1; }
-  __host__ __device__ int of_slots() const { return slots * slot_width(); }
-  __host__ __device__ int others() const { return columns - slots * dim; }  // columns of y behind those of slots
-};
 
 /// Calls f(sample, k, lane, valid) for each of `pairs` = samples * per_sample with kFmLanes threads, all threads of a
 /// warp equally often.
@@ -157,12 +132,6 @@ __global__ void __launch_bounds__(kFmThreads)
     __syncthreads();  // before the next samples
   }
 }
-
-/// Views without data where a gradient is not wanted.
-template <class T>
-struct FmGradientViews {
-  View<T, 2> x, vectors, weights;
-};
 
 /// Gives the elements of x's gradient one after the other: those of a sample's slots, then of the next sample.
 template <class T>
@@ -289,6 +258,11 @@ void cuda::factorization_machine(Context& ctx, Tensor x, Tensor vectors, Tensor 
     constexpr int V = 16 / sizeof(T);
     const View<const T, 2> others = vectors.view<const T, 2>();
     const View<T, 2> to = y.view<T, 2>();
+    if constexpr (sizeof(T) == 2)
+      if (takes_words(shape) && is_words(x) && takes_packs<2>(others) && takes_packs<2>(to))
+        return launch(ctx, "factorization_machine", fm_words_grid(shape, y.rows()),
+                      factorization_machine_words_kernel<T>, x.view<const T, 2>(), others, weights.view<const T, 2>(),
+                      shape, to, second.view<T, 2>(), first.view<T, 2>());
     launch(ctx, "factorization_machine",
            fm_grid<T>(y.rows(), shape.of_slots() + staged_width<T>(shape.others()), dim + 1),
            factorization_machine_kernel<T>, x.view<const T, 2>(), others, weights.view<const T, 2>(), shape,
@@ -305,6 +279,12 @@ void cuda::factorization_machine_backward(Context& ctx, int64_t slots, int64_t d
     const auto view = [](const std::optional<Tensor>& tensor) { return tensor ? tensor->view<T, 2>() : View<T, 2>{}; };
     const FmGradientViews<T> to{view(gradients.x), view(gradients.vectors), view(gradients.weights)};
     const View<const T, 2> of_y = y.view<const T, 2>(), gradient = d_y.view<const T, 2>();
+    if constexpr (sizeof(T) == 2)
+      if (takes_words(shape) && (!gradients.x || is_words(*gradients.x)) &&
+          (!gradients.vectors || takes_packs<2>(to.vectors)) && takes_packs<2>(of_y) && takes_packs<2>(gradient))
+        return launch(ctx, "factorization_machine_backward", fm_words_grid(shape, y.rows()),
+                      factorization_machine_backward_words_kernel<T>, of_y, gradient, d_second.view<const T, 2>(),
+                      d_first.view<const T, 2>(), shape, to);
     launch(ctx, "factorization_machine_backward", fm_grid<T>(y.rows(), 2 * staged_width<T>(shape.columns), dim),
            factorization_machine_backward_kernel<T>, of_y, gradient, d_second.view<const T, 2>(),
            d_first.view<const T, 2>(), shape,

@@ -1,0 +1,194 @@
+// The kernels of a factorization machine for elements of two bytes, vectors of an even length and an even number of
+// slots: a warp has a sample, a lane two columns of every few vectors. Lanes read and write words of two elements, next
+// to each other; of a slot whose vector begins in the middle of a word, a lane joins halves of two.
+#pragma once
+
+#include <cstring>
+
+#include "ops/element_loops.cuh"
+#include "ops/reduce.cuh"
+#include "ops/small_divisor.h"
+
+namespace hctr::ops {
+namespace {
+
+struct FmShape {
+  FmShape(int64_t of_slots, int64_t of_vector, int64_t of_y)
+      : slots(static_cast<int>(of_slots)),
+        dim(static_cast<int>(of_vector)),
+        columns(static_cast<int>(of_y)),
+        by_dim(dim),
+        by_width(dim + 1),
+        by_of_slots(slots * (dim + 1)) {}
+  int slots, dim, columns;
+  SmallDivisor by_dim, by_width, by_of_slots;
+  __host__ __device__ int slot_width() const { return dim + 1; }
+  __host__ __device__ int of_slots() const { return slots * slot_width(); }
+  __host__ __device__ int others() const { return columns - slots * dim; }  // columns of y behind those of slots
+};
+
+/// Views without data where a gradient is not wanted.
+template <class T>
+struct FmGradientViews {
+  View<T, 2> x, vectors, weights;
+};
+
+constexpr int kFmWordThreads = 256, kFmWarps = kFmWordThreads / 32;
+
+bool takes_words(const FmShape& shape) { return shape.dim % 2 == 0 && shape.dim <= 32 && shape.slots % 2 == 0; }
+
+/// Whether every sample's slots begin at a word.
+bool is_words(const Tensor& x) { return x.dense() && reinterpret_cast<uintptr_t>(x.bytes()) % 4 == 0; }
+
+cuda::Grid fm_words_grid(const FmShape& shape, int64_t samples) {
+  const auto words = static_cast<size_t>(shape.of_slots() / 2 + 1);
+  return {std::min((samples + kFmWarps - 1) / kFmWarps, hctr::cuda::blocks_of_device(32)), kFmWordThreads,
+          kFmWarps * words * sizeof(uint32_t)};
+}
+
+template <class T>
+__device__ float2 elements_of(uint32_t word) {
+  cuda::Pack<T, 2> pack;
+  std::memcpy(&pack, &word, sizeof word);
+  return {static_cast<float>(pack.at[0]), static_cast<float>(pack.at[1])};
+}
+
+template <class T>
+__device__ uint32_t word_of(const cuda::Pack<T, 2>& pack) {
+  uint32_t word;
+  std::memcpy(&word, &pack, sizeof word);
+  return word;
+}
+
+/// How a warp goes over y's row: lane l has the words l, l + lanes, ..., which are the same two elements of vectors
+/// `at_once` apart.
+struct FmWarp {
+  int lane = static_cast<int>(threadIdx.x) % 32, half, at_once, lanes;
+  __device__ explicit FmWarp(const FmShape& shape) : half(shape.dim / 2), at_once(32 / half), lanes(at_once * half) {}
+
+  __device__ bool works() const { return lane < lanes; }
+  /// Where the elements of the lane's first word are among a sample's slots, and how far the next word's are.
+  __device__ int first_element() const { return 2 * lane + lane / half; }
+  __device__ int step() const { return 2 * lanes + at_once; }
+  /// In lane l < half: the sum over the lanes with the same elements, in order.
+  __device__ float sum(float value) const {
+    float total = value;
+    for (int i = 1; i < at_once; ++i) total += __shfl_sync(0xffffffffu, value, lane + i * half);
+    return total;
+  }
+};
+
+template <class T>
+__global__ void __launch_bounds__(kFmWordThreads)
+    factorization_machine_words_kernel(View<const T, 2> x, View<const T, 2> vectors, View<const T, 2> weights,
+                                       FmShape shape, View<T, 2> y, View<T, 2> second, View<T, 2> first) {
+  extern __shared__ uint32_t fm_words[];
+  const FmWarp warp(shape);
+  const int of_slots = shape.of_slots() / 2, slot_words = shape.slots * warp.half, words = shape.columns / 2;
+  // The word behind the last one is read, but none of its elements is used.
+  uint32_t* const slots = fm_words + static_cast<int>(threadIdx.x) / 32 * (of_slots + 1);
+  for (int64_t b = cuda::thread_index() / 32; b < y.size(0); b += cuda::thread_count() / 32) {
+    const auto* from = reinterpret_cast<const uint32_t*>(x.row(b * shape.slots));
+#pragma unroll 4
+    for (int w = warp.lane; w < of_slots; w += 32) slots[w] = from[w];
+    __syncwarp();
+    float sum[2] = {}, squares[2] = {};
+    if (warp.works()) {
+      const auto* others = reinterpret_cast<const uint32_t*>(vectors.row(b));
+      auto* to = reinterpret_cast<uint32_t*>(y.row(b));
+      const auto take = [&](int w, uint32_t word) {
+        to[w] = word;
+        const float2 e = elements_of<T>(word);
+        sum[0] += e.x;
+        sum[1] += e.y;
+        squares[0] += e.x * e.x;
+        squares[1] += e.y * e.y;
+      };
+      int w = warp.lane, at = warp.first_element();
+#pragma unroll 4
+      for (; w < slot_words; w += warp.lanes, at += warp.step())
+        take(w, __funnelshift_r(slots[at / 2], slots[at / 2 + 1], 16 * (at % 2)));
+#pragma unroll 4
+      for (; w < words; w += warp.lanes) take(w, others[w - slot_words]);
+    }
+    float pairs = 0;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const float all = warp.sum(sum[i]), all_squares = warp.sum(squares[i]);
+      // Without a fused multiply-add a single vector gives exactly 0.
+      if (warp.lane < warp.half) pairs += __fsub_rn(__fmul_rn(all, all), all_squares) / 2;
+    }
+    float weight = 0;
+    const T* const elements = reinterpret_cast<const T*>(slots);
+    for (int j = warp.lane; j < shape.slots; j += 32)
+      weight += static_cast<float>(elements[j * shape.slot_width() + shape.dim]);
+    for (int j = warp.lane; j < weights.size(1); j += 32) weight += static_cast<float>(weights.row(b)[j]);
+    pairs = cuda::warp_sum(pairs);
+    weight = cuda::warp_sum(weight);
+    if (warp.lane == 0) {
+      second.row(b)[0] = static_cast<T>(pairs);
+      first.row(b)[0] = static_cast<T>(weight);
+    }
+    __syncwarp();  // before the next sample
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kFmWordThreads)
+    factorization_machine_backward_words_kernel(View<const T, 2> y, View<const T, 2> d_y, View<const T, 2> d_second,
+                                                View<const T, 2> d_first, FmShape shape, FmGradientViews<T> gradients) {
+  extern __shared__ uint32_t fm_words[];
+  const FmWarp warp(shape);
+  const int of_slots = shape.of_slots() / 2, slot_words = shape.slots * warp.half, words = shape.columns / 2;
+  uint32_t* const slots = fm_words + static_cast<int>(threadIdx.x) / 32 * (of_slots + 1);
+  T* const elements = reinterpret_cast<T*>(slots);
+  for (int64_t b = cuda::thread_index() / 32; b < y.size(0); b += cuda::thread_count() / 32) {
+    const auto* of_y = reinterpret_cast<const uint32_t*>(y.row(b));
+    const auto* of_d_y = reinterpret_cast<const uint32_t*>(d_y.row(b));
+    const auto of_pairs = static_cast<float>(d_second.row(b)[0]);
+    const T of_weight = d_first.row(b)[0];
+    float sum[2] = {};
+    if (warp.works())
+#pragma unroll 4
+      for (int w = warp.lane; w < words; w += warp.lanes) {
+        const float2 e = elements_of<T>(of_y[w]);
+        sum[0] += e.x;
+        sum[1] += e.y;
+      }
+#pragma unroll
+    for (float& of_column : sum) of_column = __shfl_sync(0xffffffffu, warp.sum(of_column), warp.lane % warp.half);
+    const auto gradient = [&](int w) {
+      const float2 e = elements_of<T>(of_y[w]), d = elements_of<T>(of_d_y[w]);
+      return cuda::Pack<T, 2>{
+          {static_cast<T>(d.x + of_pairs * (sum[0] - e.x)), static_cast<T>(d.y + of_pairs * (sum[1] - e.y))}};
+    };
+    int w = warp.works() ? warp.lane : words;
+    if (gradients.x.data) {
+      int at = warp.first_element();
+#pragma unroll 4
+      for (; w < slot_words; w += warp.lanes, at += warp.step()) {
+        const cuda::Pack<T, 2> pack = gradient(w);
+        elements[at] = pack.at[0];
+        elements[at + 1] = pack.at[1];
+      }
+      for (int j = warp.lane; j < shape.slots; j += 32) elements[j * shape.slot_width() + shape.dim] = of_weight;
+      __syncwarp();
+      auto* to = reinterpret_cast<uint32_t*>(gradients.x.row(b * shape.slots));
+#pragma unroll 4
+      for (int i = warp.lane; i < of_slots; i += 32) to[i] = slots[i];
+    }
+    if (gradients.vectors.data) {
+      auto* to = reinterpret_cast<uint32_t*>(gradients.vectors.row(b));
+      for (; w < words; w += warp.lanes) {
+        if (w < slot_words) continue;  // without a gradient of x
+        to[w - slot_words] = word_of(gradient(w));
+      }
+    }
+    if (gradients.weights.data)
+      for (int j = warp.lane; j < gradients.weights.size(1); j += 32) gradients.weights.row(b)[j] = of_weight;
+    __syncwarp();  // before the next sample
+  }
+}
+
+}  // namespace
+}  // namespace hctr::ops
