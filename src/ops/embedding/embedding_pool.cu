@@ -25,7 +25,7 @@ __device__ void pool_samples(BlockRange range, KeyBatch batch, const int32_t* ro
     const int32_t first = keys.begin < keys.end ? rows[keys.begin] : 0;
     const bool several = __any_sync(kWarp, keys.end - keys.begin > 1);
     T* const to = y.row(b);
-#pragma unroll 5
+#pragma unroll 3
     for (int begin = 0; begin < elements; begin += 64) {
       float sum[2];
 #pragma unroll
@@ -62,7 +62,7 @@ void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory tab
   dispatch_into(table, y, [&]<class T, class Stored, int Width>() {
     if constexpr (Width == 1 && sizeof(T) == 2)
       if (takes_samples(batch, y))
-        return hctr::cuda::launch_lockstep<pool_samples<T, Stored>, kPoolThreads, 5>(
+        return hctr::cuda::launch_lockstep<pool_samples<T, Stored>, kPoolThreads, 4>(
             ctx, "pool", hctr::cuda::grid_for(32 * batch.samples).blocks, batch, rows, table.as<const Stored>(),
             combiner, SmallDivisor(static_cast<int>(y.dim(2))), y.view<T, 3>());
     const int lanes = lanes_for(y.dim(2), Width);
