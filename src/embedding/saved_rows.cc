@@ -16,7 +16,9 @@ constexpr int64_t kBlockBytes = int64_t{16} << 20;  // of vectors
 template <class T>
 std::vector<T> read_part(const StateReader& table, const StateArray& array, int64_t first, int64_t count) {
   const int64_t rows = array.shape.empty() ? 0 : array.shape[0];
-  HCTR_EXPECT(state_type_bytes(array.type) == static_cast<int64_t>(sizeof(T)), "'", array.name, "' of ", array.type);
+  if (state_type_bytes(array.type) != static_cast<int64_t>(sizeof(T)))
+    throw Error(Kind::data, cat("a checkpoint has elements of type ", array.type, " in '", array.name,
+                                "', where its table has ", sizeof(T), " bytes an element"));
   if (first + count > rows)
     throw Error(Kind::data, cat("a checkpoint has ", rows, " rows in '", array.name, "', fewer than its table"));
   const int64_t width = rows == 0 ? 0 : array.elements() / rows;
