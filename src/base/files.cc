@@ -7,9 +7,11 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 
@@ -141,6 +143,15 @@ FileSet::~FileSet() {
 AtomicFile& FileSet::add(fs::path path) {
   if (const fs::path folder = path.parent_path(); !folder.empty() && !fs::exists(folder)) folders_.push_back(folder);
   return files_.emplace_back(std::move(path));
+}
+
+void FileSet::copy(const fs::path& from, const fs::path& to) {
+  const File file = open_to_read(from, "file");
+  AtomicFile& copy = add(to);
+  std::vector<char> block(size_t{1} << 20);
+  while (const size_t count = std::fread(block.data(), 1, block.size(), file.get())) copy.write(block.data(), count);
+  if (std::ferror(file.get())) throw Error(Kind::io, cat("cannot read '", from.string(), "'"));
+  copy.finish();
 }
 
 void FileSet::commit() {

@@ -70,6 +70,8 @@ class FileSet {
   FileSet& operator=(const FileSet&) = delete;
   /// A file to write. finish() it when its last byte is written; the reference stays valid.
   AtomicFile& add(fs::path);
+  /// Adds a copy of a file. Errors: Error(io).
+  void copy(const fs::path& from, const fs::path& to);
   std::deque<AtomicFile>& files() { return files_; }
   /// A file of an older set that commit() removes.
   void remove(fs::path path) { outdated_.push_back(std::move(path)); }

@@ -63,15 +63,6 @@ std::optional<AccessStatsHead> read_access(const ModelManifest& set, size_t tabl
   });
 }
 
-void copy_into(FileSet& set, const fs::path& from, const fs::path& to) {
-  const File file = open_to_read(from, "model file");
-  AtomicFile& copy = set.add(to);
-  std::vector<char> block(size_t{1} << 20);
-  while (const size_t count = std::fread(block.data(), 1, block.size(), file.get())) copy.write(block.data(), count);
-  if (std::ferror(file.get())) throw Error(Kind::io, cat("cannot read '", from.string(), "'"));
-  copy.finish();
-}
-
 void verify_all(const ModelManifest& set) {
   for (const ModelManifest::Member& member : set.members) set.verify(member.name);
 }
@@ -321,9 +312,9 @@ AppliedDeltas apply_deltas(const fs::path& dense_model, const std::vector<fs::pa
   AtomicFile& to_manifest = set.add(formats::model_manifest_name(prefix, std::to_string(last.iteration)));
   const fs::path from = formats::dense_model_name(last.prefix, last.iteration),
                  to = formats::dense_model_name(prefix, last.iteration);
-  copy_into(set, from, to);
+  set.copy(from, to);
   for (const auto& belonging : {&Weights::layout_path, &LayerState::path_for})
-    if (fs::exists(belonging(from))) copy_into(set, belonging(from), belonging(to));
+    if (fs::exists(belonging(from))) set.copy(belonging(from), belonging(to));
   AppliedDeltas done{.iteration = last.iteration};
   for (size_t t = 0; t < last.tables.size(); ++t)
     done.tables.push_back(TableMerge(*base, deltas, t).write(set, prefix));

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "base/half.h"
 #include "ops/element_loops.cuh"
 #include "ops/reduce.cuh"
 #include "ops/small_divisor.h"
@@ -34,6 +35,7 @@ struct FmGradientViews {
 };
 
 constexpr int kFmWordThreads = 256, kFmWarps = kFmWordThreads / 32;
+constexpr int kFmKept = 8;  // words of y and of its gradient that a lane keeps in registers
 
 bool takes_words(const FmShape& shape) { return shape.dim % 2 == 0 && shape.dim <= 32 && shape.slots % 2 == 0; }
 
@@ -51,13 +53,6 @@ __device__ float2 elements_of(uint32_t word) {
   cuda::Pack<T, 2> pack;
   std::memcpy(&pack, &word, sizeof word);
   return {static_cast<float>(pack.at[0]), static_cast<float>(pack.at[1])};
-}
-
-template <class T>
-__device__ uint32_t word_of(const cuda::Pack<T, 2>& pack) {
-  uint32_t word;
-  std::memcpy(&word, &pack, sizeof word);
-  return word;
 }
 
 /// How a warp goes over y's row: lane l has the words l, l + lanes, ..., which are the same two elements of vectors
@@ -134,7 +129,7 @@ __global__ void __launch_bounds__(kFmWordThreads)
 }
 
 template <class T>
-__global__ void __launch_bounds__(kFmWordThreads)
+__global__ void __launch_bounds__(kFmWordThreads, 4)
     factorization_machine_backward_words_kernel(View<const T, 2> y, View<const T, 2> d_y, View<const T, 2> d_second,
                                                 View<const T, 2> d_first, FmShape shape, FmGradientViews<T> gradients) {
   extern __shared__ uint32_t fm_words[];
@@ -145,44 +140,54 @@ __global__ void __launch_bounds__(kFmWordThreads)
   for (int64_t b = cuda::thread_index() / 32; b < y.size(0); b += cuda::thread_count() / 32) {
     const auto* of_y = reinterpret_cast<const uint32_t*>(y.row(b));
     const auto* of_d_y = reinterpret_cast<const uint32_t*>(d_y.row(b));
+    uint32_t y_words[kFmKept], d_y_words[kFmKept];  // of the lane's first words: all loads are under way together
+#pragma unroll
+    for (int i = 0; i < kFmKept; ++i) {
+      const int w = warp.lane + i * warp.lanes;
+      const bool has = warp.works() && w < words;
+      y_words[i] = has ? of_y[w] : 0;
+      d_y_words[i] = has ? of_d_y[w] : 0;
+    }
     const auto of_pairs = static_cast<float>(d_second.row(b)[0]);
     const T of_weight = d_first.row(b)[0];
+    const int behind = warp.works() ? warp.lane + kFmKept * warp.lanes : words;  // the first word that is not kept
     float sum[2] = {};
-    if (warp.works())
-#pragma unroll 4
-      for (int w = warp.lane; w < words; w += warp.lanes) {
-        const float2 e = elements_of<T>(of_y[w]);
-        sum[0] += e.x;
-        sum[1] += e.y;
-      }
+    const auto add = [&](uint32_t word) {
+      const float2 e = elements_of<T>(word);
+      sum[0] += e.x;
+      sum[1] += e.y;
+    };
+#pragma unroll
+    for (const uint32_t word : y_words) add(word);
+    for (int w = behind; w < words; w += warp.lanes) add(of_y[w]);
 #pragma unroll
     for (float& of_column : sum) of_column = __shfl_sync(0xffffffffu, warp.sum(of_column), warp.lane % warp.half);
-    const auto gradient = [&](int w) {
-      const float2 e = elements_of<T>(of_y[w]), d = elements_of<T>(of_d_y[w]);
-      return cuda::Pack<T, 2>{
-          {static_cast<T>(d.x + of_pairs * (sum[0] - e.x)), static_cast<T>(d.y + of_pairs * (sum[1] - e.y))}};
-    };
-    int w = warp.works() ? warp.lane : words;
-    if (gradients.x.data) {
-      int at = warp.first_element();
-#pragma unroll 4
-      for (; w < slot_words; w += warp.lanes, at += warp.step()) {
-        const cuda::Pack<T, 2> pack = gradient(w);
-        elements[at] = pack.at[0];
-        elements[at + 1] = pack.at[1];
+    auto* others = reinterpret_cast<uint32_t*>(gradients.vectors.data ? gradients.vectors.row(b) : nullptr);
+    const auto give = [&](int w, int at, uint32_t of_word, uint32_t d_word) {
+      const float2 e = elements_of<T>(of_word), d = elements_of<T>(d_word);
+      const uint32_t word = round_two<T>(d.x + of_pairs * (sum[0] - e.x), d.y + of_pairs * (sum[1] - e.y));
+      if (w < slot_words) {
+        auto* to = reinterpret_cast<uint16_t*>(elements + at);
+        to[0] = static_cast<uint16_t>(word);
+        to[1] = static_cast<uint16_t>(word >> 16);
+      } else if (others) {
+        others[w - slot_words] = word;
       }
+    };
+    const int first_element = warp.first_element();
+#pragma unroll
+    for (int i = 0; i < kFmKept; ++i) {
+      const int w = warp.lane + i * warp.lanes;
+      if (warp.works() && w < words) give(w, first_element + i * warp.step(), y_words[i], d_y_words[i]);
+    }
+    for (int w = behind, at = first_element + kFmKept * warp.step(); w < words; w += warp.lanes, at += warp.step())
+      give(w, at, of_y[w], of_d_y[w]);
+    if (gradients.x.data) {
       for (int j = warp.lane; j < shape.slots; j += 32) elements[j * shape.slot_width() + shape.dim] = of_weight;
       __syncwarp();
       auto* to = reinterpret_cast<uint32_t*>(gradients.x.row(b * shape.slots));
 #pragma unroll 4
       for (int i = warp.lane; i < of_slots; i += 32) to[i] = slots[i];
-    }
-    if (gradients.vectors.data) {
-      auto* to = reinterpret_cast<uint32_t*>(gradients.vectors.row(b));
-      for (; w < words; w += warp.lanes) {
-        if (w < slot_words) continue;  // without a gradient of x
-        to[w - slot_words] = word_of(gradient(w));
-      }
     }
     if (gradients.weights.data)
       for (int j = warp.lane; j < gradients.weights.size(1); j += 32) gradients.weights.row(b)[j] = of_weight;

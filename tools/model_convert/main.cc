@@ -60,15 +60,6 @@ void name_files(const std::string& dense, Config& config) {
   }
 }
 
-void copy_file(FileSet& set, const fs::path& from, const fs::path& to) {
-  const File file = open_to_read(from, "model file");
-  AtomicFile& copy = set.add(to);
-  std::vector<char> block(size_t{1} << 20);
-  while (const size_t count = std::fread(block.data(), 1, block.size(), file.get())) copy.write(block.data(), count);
-  if (std::ferror(file.get())) throw Error(Kind::io, cat("cannot read '", from.string(), "'"));
-  copy.finish();
-}
-
 /// Converts the rows of a table, in their order, so that files of optimizer states still belong to them. Returns how
 /// many there are.
 int64_t convert_table(FileSet& set, const Config& config, size_t which, size_t input, const fs::path& to,
@@ -124,12 +115,11 @@ void convert(const Arguments& given) {
   FileSet set;
   AtomicFile& to_manifest = set.add(formats::model_manifest_name(given.out, std::to_string(iteration)));
   const fs::path dense = formats::dense_model_name(given.out, iteration);
-  copy_file(set, solver.dense_model_file, dense);
+  set.copy(solver.dense_model_file, dense);
   for (const auto& belonging : {&Weights::layout_path, &LayerState::path_for})
-    if (fs::exists(belonging(solver.dense_model_file)))
-      copy_file(set, belonging(solver.dense_model_file), belonging(dense));
+    if (fs::exists(belonging(solver.dense_model_file))) set.copy(belonging(solver.dense_model_file), belonging(dense));
   if (!solver.dense_opt_states_file.empty())
-    copy_file(set, solver.dense_opt_states_file, formats::dense_opt_states_name(given.out, iteration));
+    set.copy(solver.dense_opt_states_file, formats::dense_opt_states_name(given.out, iteration));
   int64_t rows = 0;
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const EmbeddingSection& section = config.embeddings[e].section;
@@ -140,9 +130,9 @@ void convert(const Arguments& given) {
         [&] { return cat("converting table '", section.top(), "'"); },
         [&] { return convert_table(set, config, e, graph.embedding_inputs[e], to, format, key_bytes, log); });
     if (const fs::path stats = access_stats_path(solver.sparse_model_file[e]); fs::exists(stats))
-      copy_file(set, stats, access_stats_path(to));
+      set.copy(stats, access_stats_path(to));
     if (!solver.sparse_opt_states_file.empty())
-      copy_file(set, solver.sparse_opt_states_file[e], formats::sparse_opt_states_name(given.out, number, iteration));
+      set.copy(solver.sparse_opt_states_file[e], formats::sparse_opt_states_name(given.out, number, iteration));
   }
   write_model_manifest(set, to_manifest, manifest);
   set.commit();

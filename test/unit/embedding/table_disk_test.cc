@@ -1,9 +1,8 @@
 // Tables with rows on a disk: the same bytes as tables whose rows are all in memory.
 #include <gtest/gtest.h>
 
-#include "checkpoint/state_reader.h"
-#include "checkpoint/state_writer.h"
 #include "plain_table.h"
+#include "saved_table.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
 
@@ -166,21 +165,6 @@ TEST_F(TableDiskTest, ImportedRowsGoToTheDisk) {
   EXPECT_TRUE(split.bytes() == source.bytes());
 }
 
-/// Saves the table as a checkpoint, with what has changed since that of `base`.
-void save_disk_table(TableRig& rig, const fs::path& folder, int64_t iteration, std::optional<int64_t> base) {
-  const auto name = [](int64_t of) { return cat("iteration_00000", of); };
-  fs::create_directories(folder / name(iteration));
-  StateIndex index;
-  index.file = "rank_0.state";
-  StateFileWriter file(folder / name(iteration) / index.file);
-  const StateWriter::Sink sink = [&](const HostBytes& piece) { file.write(piece.span()); };
-  rig.table->save_state(StateWriter(0, rig.runtime.compute_stream(), index, sink, {iteration, base}));
-  file.commit(index);
-  std::optional<Manifest::Base> of;
-  if (base) of = {.name = name(*base), .crc = read_manifest(folder / name(*base)).files_crc()};
-  write_manifest(folder / name(iteration), {Json(Json::Object{}), Json(Json::Object{}), {index}, of});
-}
-
 TEST_F(TableDiskTest, CheckpointsHoldTheSameRowsAndTrainOnFromThere) {
   for (const bool marks : {false, true}) {
     const TemporaryFolder folder;
@@ -201,9 +185,9 @@ TEST_F(TableDiskTest, CheckpointsHoldTheSameRowsAndTrainOnFromThere) {
       }
     };
     for (int t = 0; t < 12; ++t) step({&split});
-    save_disk_table(split, folder.path(), 1, {});
+    save_table(split, folder.path(), 1, {});
     for (int t = 0; t < 2; ++t) step({&split});
-    save_disk_table(split, folder.path(), 2, marks ? std::optional<int64_t>(1) : std::nullopt);
+    save_table(split, folder.path(), 2, marks ? std::optional<int64_t>(1) : std::nullopt);
     const fs::path path = folder / "iteration_000002";
     TableRig in_memory(kCpu, spec), on_disk(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
     for (TableRig* rig : {&in_memory, &on_disk}) {
