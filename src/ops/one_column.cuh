@@ -44,26 +44,39 @@ __global__ void outer_product_kernel(Strided<T> a, Strided<T> b, bool packs_of_b
   }
 }
 
-/// y[i] = the sum over k of x[i, k] w[k], plus bias, by a warp for each row.
-template <int V, class T>
+/// y[i] = the sum over k of x[i, k] w[k], plus bias, by a warp for every R rows. The number of rows that a warp has
+/// at a time changes no bit.
+template <int V, int R, class T>
 __global__ void row_products_kernel(View<const T, 2> x, Strided<T> w, bool packs_of_w, const T* bias, bool relu,
                                     View<T, 2> y) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t rows = x.size(0), columns = x.size(1);
-  for (int64_t i = thread_index() / 32; i < rows; i += thread_count() / 32) {
-    float sum = 0;
+  for (int64_t first = thread_index() / 32 * R; first < rows; first += thread_count() / 32 * R) {
+    float sum[R] = {};
 #pragma unroll 2
     for (int64_t k = lane * V; k < columns; k += 32 * V) {
-      float in[V] = {}, by[V] = {};
-      read<V>(x.row(i) + k, columns - k, in);
+      Pack<T, V> in[R];
+      if (k + V <= columns) {  // one test for all loads, so that they are under way at the same time
+#pragma unroll
+        for (int r = 0; r < R; ++r) in[r] = load_pack<V>(x.row(min(first + r, rows - 1)) + k);
+      } else {
+#pragma unroll
+        for (int r = 0; r < R; ++r) in[r] = load_part_of_pack<V>(x.row(min(first + r, rows - 1)) + k, columns - k);
+      }
+      float by[V] = {};
       w.template read<V>(packs_of_w, k, columns - k, by);
 #pragma unroll
-      for (int v = 0; v < V; ++v) sum += in[v] * by[v];
+      for (int r = 0; r < R; ++r)
+#pragma unroll
+        for (int v = 0; v < V; ++v) sum[r] += static_cast<float>(in[r].at[v]) * by[v];
     }
-    sum = warp_sum(sum);
-    if (bias) sum += static_cast<float>(*bias);
-    if (relu && sum < 0) sum = 0;  // keeps NaN
-    if (lane == 0) y.row(i)[0] = static_cast<T>(sum);
+#pragma unroll
+    for (int r = 0; r < R; ++r) {
+      sum[r] = warp_sum(sum[r]);
+      if (bias) sum[r] += static_cast<float>(*bias);
+      if (relu && sum[r] < 0) sum[r] = 0;  // keeps NaN
+      if (lane == 0 && first + r < rows) y.row(first + r)[0] = static_cast<T>(sum[r]);
+    }
   }
 }
 
@@ -124,12 +137,19 @@ void outer_product(Context& ctx, Strided<T> a, Strided<T> b, View<Out, 2> c) {
          c);
 }
 
+template <int R, class T>
+void row_products_by(Context& ctx, View<const T, 2> x, Strided<T> w, const T* bias, bool relu, View<T, 2> y) {
+  constexpr int V = 16 / sizeof(T);
+  launch(ctx, "row_products", grid_for((x.size(0) + R - 1) / R * 32),
+         takes_packs<V>(x) ? row_products_kernel<V, R, T> : row_products_kernel<1, R, T>, x, w,
+         w.template takes_packs<V>(), bias, relu, y);
+}
+
 template <class T>
 void row_products(Context& ctx, View<const T, 2> x, Strided<T> w, const T* bias, bool relu, View<T, 2> y) {
-  constexpr int V = 16 / sizeof(T);
-  launch(ctx, "row_products", grid_for(x.size(0) * 32),
-         takes_packs<V>(x) ? row_products_kernel<V, T> : row_products_kernel<1, T>, x, w, w.template takes_packs<V>(),
-         bias, relu, y);
+  constexpr int64_t kWarpsAtATime = 64;  // of a multiprocessor: with fewer rows for each, some would have nothing to do
+  const bool many = x.size(0) >= 4 * kWarpsAtATime * hctr::cuda::blocks_of_device(1);
+  many ? row_products_by<4>(ctx, x, w, bias, relu, y) : row_products_by<1>(ctx, x, w, bias, relu, y);
 }
 
 /// `sums`: memory for kWeightedParts times the columns of x.
