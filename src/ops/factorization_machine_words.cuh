@@ -35,8 +35,7 @@ struct FmGradientViews {
 };
 
 constexpr int kFmWordThreads = 256, kFmWarps = kFmWordThreads / 32;
-constexpr int kFmOthers = 3;  // words of other vectors that a lane loads together with the slots
-constexpr int kFmKept = 8;    // words of y and of its gradient that a lane keeps in registers
+constexpr int kFmKept = 8;  // words of y and of its gradient that a lane keeps in registers
 
 bool takes_words(const FmShape& shape) { return shape.dim % 2 == 0 && shape.dim <= 32 && shape.slots % 2 == 0; }
 
@@ -66,10 +65,6 @@ struct FmWarp {
   /// Where the elements of the lane's first word are among a sample's slots, and how far the next word's are.
   __device__ int first_element() const { return 2 * lane + lane / half; }
   __device__ int step() const { return 2 * lanes + at_once; }
-  /// The lane's first word that is not before `begin`.
-  __device__ int first_word_from(int begin) const {
-    return begin <= lane ? lane : lane + (begin - lane + lanes - 1) / lanes * lanes;
-  }
   /// In lane l < half: the sum over the lanes with the same elements, in order.
   __device__ float sum(float value) const {
     float total = value;
@@ -89,20 +84,12 @@ __global__ void __launch_bounds__(kFmWordThreads)
   uint32_t* const slots = fm_words + static_cast<int>(threadIdx.x) / 32 * (of_slots + 1);
   for (int64_t b = cuda::thread_index() / 32; b < y.size(0); b += cuda::thread_count() / 32) {
     const auto* from = reinterpret_cast<const uint32_t*>(x.row(b * shape.slots));
-    const auto* others = reinterpret_cast<const uint32_t*>(vectors.row(b));
-    // The lane's first words behind those of slots, loaded with the slots.
-    const int behind = warp.first_word_from(slot_words);
-    uint32_t other[kFmOthers];
-#pragma unroll
-    for (int i = 0; i < kFmOthers; ++i) {
-      const int w = behind + i * warp.lanes;
-      other[i] = warp.works() && w < words ? others[w - slot_words] : 0;
-    }
-#pragma unroll 5
+#pragma unroll 4
     for (int w = warp.lane; w < of_slots; w += 32) slots[w] = from[w];
     __syncwarp();
     float sum[2] = {}, squares[2] = {};
     if (warp.works()) {
+      const auto* others = reinterpret_cast<const uint32_t*>(vectors.row(b));
       auto* to = reinterpret_cast<uint32_t*>(y.row(b));
       const auto take = [&](int w, uint32_t word) {
         to[w] = word;
@@ -112,13 +99,12 @@ __global__ void __launch_bounds__(kFmWordThreads)
         squares[0] += e.x * e.x;
         squares[1] += e.y * e.y;
       };
-#pragma unroll 5
-      for (int w = warp.lane, at = warp.first_element(); w < slot_words; w += warp.lanes, at += warp.step())
+      int w = warp.lane, at = warp.first_element();
+#pragma unroll 4
+      for (; w < slot_words; w += warp.lanes, at += warp.step())
         take(w, __funnelshift_r(slots[at / 2], slots[at / 2 + 1], 16 * (at % 2)));
-#pragma unroll
-      for (int i = 0; i < kFmOthers; ++i)
-        if (const int w = behind + i * warp.lanes; w < words) take(w, other[i]);
-      for (int w = behind + kFmOthers * warp.lanes; w < words; w += warp.lanes) take(w, others[w - slot_words]);
+#pragma unroll 4
+      for (; w < words; w += warp.lanes) take(w, others[w - slot_words]);
     }
     float pairs = 0;
 #pragma unroll
