@@ -47,13 +47,12 @@ __global__ void outer_product_kernel(Strided<T> a, Strided<T> b, bool packs_of_b
 /// y[i] = the sum over k of x[i, k] w[k], plus bias, by a warp for every R rows. The number of rows that a warp has
 /// at a time changes no bit.
 template <int V, int R, class T>
-__global__ void row_products_kernel(View<const T, 2> x, Strided<T> w, bool packs_of_w, const T* bias, bool relu,
-                                    View<T, 2> y) {
+__global__ void __launch_bounds__(256, 4)
+    row_products_kernel(View<const T, 2> x, Strided<T> w, bool packs_of_w, const T* bias, bool relu, View<T, 2> y) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t rows = x.size(0), columns = x.size(1);
   for (int64_t first = thread_index() / 32 * R; first < rows; first += thread_count() / 32 * R) {
     float sum[R] = {};
-#pragma unroll 2
     for (int64_t k = lane * V; k < columns; k += 32 * V) {
       Pack<T, V> in[R];
       if (k + V <= columns) {  // one test for all loads, so that they are under way at the same time
