@@ -53,8 +53,15 @@ struct SlotWalk {
   std::string problem{};          ///< "slot 3 (of sparse input \"deep\") ...", when bad
 };
 
-/// Walks from `p`, the first slot, and stores each slot's number of keys in nnz [slots] (unless null).
-/// Bad: a negative nnz, or more keys than the limits of `shape` allow.
-SlotWalk walk_slots(const std::byte* p, const std::byte* end, const RecordShape&, int key_bytes, int32_t* nnz);
+/// What a walk tells besides its end; null where it is not wanted.
+struct SlotPlaces {
+  int32_t* nnz = nullptr;              ///< [slots] keys of each slot
+  const std::byte** inputs = nullptr;  ///< [inputs] where the first slot of each input begins
+  uint8_t* one_hot = nullptr;          ///< [inputs] set to 0 where a slot of the input has not exactly one key
+};
+
+/// Walks from `p`, the first slot. Bad: a negative nnz, or more keys than the limits of `shape` allow.
+SlotWalk walk_slots(const std::byte* p, const std::byte* end, const RecordShape&, int key_bytes,
+                    const SlotPlaces& places = {});
 
 }  // namespace hctr

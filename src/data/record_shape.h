@@ -21,6 +21,13 @@ struct RecordShape {
     bool allows(int64_t slot, int64_t nnz_of_slot, int64_t keys) const {
       return nnz_of_slot <= most_of(slot) && keys <= max_keys;
     }
+    /// Whether one key in each slot keeps every limit.
+    bool allows_one_hot() const {
+      if (max_keys < slots) return false;
+      for (int64_t s = 0; s < (nnz.empty() ? 1 : slots); ++s)
+        if (most_of(s) < 1) return false;
+      return true;
+    }
     /// What is wrong with a sample that allows() refuses: "slot 3 (of sparse input \"deep\") has 3 keys, more than its
     /// max_nnz of 2". `first_slot`: the slot of the record that is this input's slot 0.
     std::string excess(int64_t first_slot, int64_t slot, int64_t nnz_of_slot, int64_t keys) const;
@@ -42,11 +49,8 @@ struct RecordShape {
   }
   /// Whether one key in each slot keeps every limit.
   bool allows_one_hot() const {
-    for (const Input& input : inputs) {
-      if (input.max_keys < input.slots) return false;
-      for (int64_t s = 0; s < (input.nnz.empty() ? 1 : input.slots); ++s)
-        if (input.most_of(s) < 1) return false;
-    }
+    for (const Input& input : inputs)
+      if (!input.allows_one_hot()) return false;
     return true;
   }
   /// Checks a sample whose slot s of the record has nnz_of(s) keys. Empty when it keeps every limit.

@@ -21,6 +21,7 @@ Examples:
   bench step samples/wdl/wdl.json --batch 65536
   bench scale samples/wdl/wdl.json --batch 16384 --ranks 1 2 4
   bench reader --threads 2
+  bench reader samples/wdl/wdl.json --threads 16
   bench index --device cpu --quick)";
 
 struct Arguments {
@@ -128,6 +129,8 @@ int main_of(int argc, char** argv) {
   bool serial = false;
   reader.add_flag("--serial", serial, "also measure the parts that run on one thread");
   reader.add_option("--only", only, "only formats whose name contains this word");
+  std::string data;
+  reader.add_option("config", data, "read the training data of this config instead: a JSON file").existing_file();
   return run_tool(app, argc, argv, [&] {
     const Device device = device_of(given.device);
     bench::Report report(describe(device));
@@ -143,7 +146,8 @@ int main_of(int argc, char** argv) {
                                   .threads = given.threads,
                                   .passes = given.quick ? 1 : 5,
                                   .only = only,
-                                  .serial = serial};
+                                  .serial = serial,
+                                  .config = data};
       bench::bench_reader(one, report);
     } else {
       Runtime runtime(device, {.threads = given.threads, .seed = 1});

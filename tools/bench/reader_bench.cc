@@ -26,6 +26,7 @@
 #include "prepare/write/parquet_writer.h"
 #include "reader_serial.h"
 #include "timing.h"
+#include "train/load_config.h"
 
 namespace hctr::bench {
 namespace {
@@ -205,8 +206,8 @@ int64_t write_feature_spec(const fs::path& folder, int64_t rows) {
   return bytes;
 }
 
-void bench_one(const std::string& name, const DataSection& section, const ReaderCase& one, int64_t content,
-               Report& report) {
+/// Reads a set several times. `content`: its bytes, where they are not those of its files; else 0.
+void bench_one(const std::string& name, const DataSection& section, ReaderCase one, int64_t content, Report& report) {
   if (name.find(one.only) == name.npos) return;
   const BatchLayout layout(batch_shape(section, one.batch));
   std::vector<Buffer> memory;
@@ -224,6 +225,7 @@ void bench_one(const std::string& name, const DataSection& section, const Reader
       rows += BatchView(layout, slots[static_cast<size_t>(*slot)]).state->valid_samples;
       reader.release(*slot);
     }
+    if (!one.config.empty() && pass == 0) one.rows = rows;
     HCTR_EXPECT(rows == one.rows, name, " gave ", rows, " rows of ", one.rows);
     if (pass == 0) continue;
     seconds.push_back(seconds_since(start));
@@ -256,6 +258,10 @@ void bench_page_cache(const fs::path& path, Report& report) {
 }  // namespace
 
 void bench_reader(const ReaderCase& one, Report& report) {
+  if (!one.config.empty()) {
+    const Config config = load_config(one.config, false, Log::to_stderr());
+    return bench_one(one.config, config.data, one, 0, report);
+  }
   const Folder folder;
   const fs::path tsv = folder.path / "rows.tsv";
   const std::string text = text_of(one.rows);

@@ -14,10 +14,11 @@ struct ReaderCase {
   int passes = 5;       ///< the median is reported
   std::string only;     ///< only formats whose name contains this word
   bool serial = false;  ///< also the serial parts (reader_serial.h)
+  std::string config;   ///< a config whose training data are read in place of rows that are written; empty: none
 };
 
 /// Writes the same rows in every format into a temporary folder, reads each several times, and checks the number of
-/// samples.
+/// samples; or reads the training data of a config.
 void bench_reader(const ReaderCase&, Report&);
 
 }  // namespace hctr::bench

@@ -52,7 +52,7 @@ Reading read_as(int key_bytes, const NormInfo& info, const RecordShape& shape, c
     } else if (end - p < static_cast<int64_t>(numbers)) {
       break;
     }
-    const SlotWalk walk = walk_slots(payload + numbers, stop, shape, key_bytes, nullptr);
+    const SlotWalk walk = walk_slots(payload + numbers, stop, shape, key_bytes);
     if (walk.end == SlotWalk::End::bad) return die(reading, walk.problem), reading;
     if (walk.end == SlotWalk::End::short_of_bytes) {
       if (!sum) break;

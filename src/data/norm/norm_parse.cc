@@ -29,25 +29,69 @@ int64_t find_not_finite(const std::byte* floats, int64_t count) {
   return -1;
 }
 
+/// The keys and offsets of slots [first, first + input.slots), which begin with the key at `at`. Returns the end of the
+/// keys. All slots have one key: transposed as place_one_hot() does.
 template <class Key>
-void place_bags(const ParseScratch& scratch, const NormSizes& sizes, SampleBlock& block) {
-  const int64_t n = block.rows, slots = sizes.slots;
-  int32_t at = 0;
-  for (int64_t s = 0; s < slots; ++s)
+int32_t place_ones(const ParseScratch& scratch, size_t input, int64_t first, int64_t slots, size_t stride, int32_t at,
+                   SampleBlock& block) {
+  constexpr int64_t kTile = 64;
+  const int64_t n = block.rows;
+  const size_t inputs = scratch.one_hot.size();
+  int32_t* offsets = block.offsets.data() + first * n;
+  for (int64_t i = 0; i < slots * n; ++i) offsets[i] = at + static_cast<int32_t>(i);
+  grow(block.keys, at + slots * n);
+  for (int64_t r0 = 0; r0 < n; r0 += kTile)
+    for (int64_t s = 0; s < slots; ++s) {
+      int64_t* to = block.keys.data() + at + s * n;
+      for (int64_t r = r0; r < std::min(r0 + kTile, n); ++r)
+        to[r] = widened<Key>(scratch.inputs[static_cast<size_t>(r) * inputs + input] + static_cast<size_t>(s) * stride +
+                             sizeof(int32_t));
+    }
+  return at + static_cast<int32_t>(slots * n);
+}
+
+/// The same for slots with any number of keys.
+template <class Key>
+int32_t place_input(const ParseScratch& scratch, size_t input, int64_t first, int64_t slots, int64_t all_slots,
+                    int32_t at, SampleBlock& block) {
+  const int64_t n = block.rows;
+  const size_t inputs = scratch.one_hot.size();
+  for (int64_t s = first; s < first + slots; ++s)
     for (int64_t r = 0; r < n; ++r) {
       block.offsets[static_cast<size_t>(s * n + r)] = at;
-      at += scratch.nnz[static_cast<size_t>(r * slots + s)];
+      at += scratch.nnz[static_cast<size_t>(r * all_slots + s)];
     }
-  block.offsets[static_cast<size_t>(slots * n)] = at;
   grow(block.keys, at);
   for (int64_t r = 0; r < n; ++r) {
-    const std::byte* p = scratch.slots[static_cast<size_t>(r)];
-    for (int64_t s = 0; s < slots; ++s) {
-      const int32_t count = scratch.nnz[static_cast<size_t>(r * slots + s)];
+    const std::byte* p = scratch.inputs[static_cast<size_t>(r) * inputs + input];
+    for (int64_t s = first; s < first + slots; ++s) {
+      const int32_t count = scratch.nnz[static_cast<size_t>(r * all_slots + s)];
       int64_t* to = block.keys.data() + block.offsets[static_cast<size_t>(s * n + r)];
       p += sizeof(int32_t);
       for (int32_t k = 0; k < count; ++k, p += sizeof(Key)) to[k] = widened<Key>(p);
     }
+  }
+  return at;
+}
+
+template <class Key>
+void place_bags(const ParseScratch& scratch, const NormInfo& info, SampleBlock& block) {
+  int64_t first = 0;
+  int32_t at = 0;
+  for (size_t i = 0; i < info.shape.inputs.size(); ++i) {
+    const int64_t slots = info.shape.inputs[i].slots;
+    at = scratch.one_hot[i] ? place_ones<Key>(scratch, i, first, slots, info.sizes.slot_stride, at, block)
+                            : place_input<Key>(scratch, i, first, slots, info.sizes.slots, at, block);
+    first += slots;
+  }
+  block.offsets[static_cast<size_t>(first * block.rows)] = at;
+}
+
+/// Where the inputs of a record with one key in each slot begin.
+void place_inputs(const std::byte* slots, const NormInfo& info, const std::byte** inputs) {
+  for (const RecordShape::Input& input : info.shape.inputs) {
+    *inputs++ = slots;
+    slots += static_cast<size_t>(input.slots) * info.sizes.slot_stride;
   }
 }
 
@@ -131,16 +175,23 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& s
     const bool ones = sizes.one_hot_fits && end - payload == static_cast<ptrdiff_t>(sizes.one_hot) &&
                       all_one(slots, sizes.slots, sizes.slot_stride);
     if (!ones || !one_hot) {
+      const size_t inputs = info.shape.inputs.size();
       if (one_hot) {  // the first record that is not one-hot: those before it are
         grow(scratch.nnz, most * sizes.slots);
         std::fill_n(scratch.nnz.begin(), rows * sizes.slots, 1);
+        grow(scratch.inputs, most * static_cast<int64_t>(inputs));
+        for (size_t r = 0; r < scratch.slots.size(); ++r)
+          place_inputs(scratch.slots[r], info, scratch.inputs.data() + r * inputs);
+        scratch.one_hot.assign(inputs, 1);
         one_hot = false;
       }
       int32_t* nnz = scratch.nnz.data() + rows * sizes.slots;
+      const std::byte** begins = scratch.inputs.data() + static_cast<size_t>(rows) * inputs;
       if (ones) {
         std::fill_n(nnz, sizes.slots, 1);
+        place_inputs(slots, info, begins);
       } else {
-        const SlotWalk walk = walk_slots(slots, end, info.shape, info.key_bytes, nnz);
+        const SlotWalk walk = walk_slots(slots, end, info.shape, info.key_bytes, {nnz, begins, scratch.one_hot.data()});
         std::string problem = walk.problem;
         if (walk.end == SlotWalk::End::short_of_bytes)
           problem = cat("its slots reach past its ", end - payload, " bytes");
@@ -163,7 +214,7 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& s
     for (const std::byte*& at : scratch.slots) at += sizeof(int32_t);  // past the count of the first slot
     place_one_hot<Key>(scratch.slots, sizes.slots, sizes.slot_stride, nullptr, block);
   } else
-    place_bags<Key>(scratch, sizes, block);
+    place_bags<Key>(scratch, info, block);
   return bad;
 }
 

@@ -10,10 +10,12 @@ namespace hctr {
 
 /// What parsing needs besides its result, kept by each thread.
 struct ParseScratch {
-  std::vector<const std::byte*> slots;  // of each good record
-  std::vector<int32_t> nnz;             // [records, slots]
-  BadRecords failed;                    // filled by count_norm_rows(): those that fail their check sum,
-  std::vector<int64_t> failed_records;  // and which they are
+  std::vector<const std::byte*> slots;   // of each good record
+  std::vector<int32_t> nnz;              // [records, slots]
+  std::vector<const std::byte*> inputs;  // [records, inputs] where the first slot of each input begins
+  std::vector<uint8_t> one_hot;          // [inputs] whether each slot of the input has one key in all records
+  BadRecords failed;                     // filled by count_norm_rows(): those that fail their check sum,
+  std::vector<int64_t> failed_records;   // and which they are
 };
 
 /// Rows of a chunk: without a policy its records but for those that fail their check sum, which are remembered; with

@@ -14,8 +14,7 @@ std::string length_problem(const NormInfo& info, const std::byte* record, const 
   const NormSizes& sizes = info.sizes;
   const std::byte* slots = record + formats::kFrameLengthBytes + sizes.numbers;
   if (length > static_cast<int64_t>(sizes.most) && slots < end)  // say which slot has too many keys, if that is why
-    if (const SlotWalk walk = walk_slots(slots, end, info.shape, info.key_bytes, nullptr);
-        walk.end == SlotWalk::End::bad)
+    if (const SlotWalk walk = walk_slots(slots, end, info.shape, info.key_bytes); walk.end == SlotWalk::End::bad)
       return walk.problem;
   return cat("says it has ", length, " bytes; this Data layer allows ", sizes.least, " to ", sizes.most);
 }
@@ -39,7 +38,7 @@ bool slots_fit(const NormInfo& info, const std::byte* p, const std::byte* end, i
   bool keys = false;
   for (; records > 0; --records) {
     if (end - p < static_cast<ptrdiff_t>(sizes.least)) return keys;
-    const SlotWalk walk = walk_slots(p + sizes.numbers, end, info.shape, info.key_bytes, nullptr);
+    const SlotWalk walk = walk_slots(p + sizes.numbers, end, info.shape, info.key_bytes);
     if (walk.end != SlotWalk::End::whole) return walk.end == SlotWalk::End::short_of_bytes && keys;
     keys |= walk.at - p > static_cast<ptrdiff_t>(sizes.least);
     p = walk.at;
@@ -75,7 +74,7 @@ RecordWalk walk_records(const NormInfo& info, std::span<const std::byte> bytes, 
       p += sizes.one_hot;
     } else {
       if (end - p < static_cast<ptrdiff_t>(sizes.numbers)) return {End::short_of_bytes};
-      SlotWalk walk = walk_slots(p + sizes.numbers, end, info.shape, info.key_bytes, nullptr);
+      SlotWalk walk = walk_slots(p + sizes.numbers, end, info.shape, info.key_bytes);
       if (walk.end == SlotWalk::End::bad) return {End::bad, std::move(walk.problem)};
       if (walk.end == SlotWalk::End::short_of_bytes) return {End::short_of_bytes};
       p = walk.at;
