@@ -101,8 +101,8 @@ function chart(options) {
   }
   const plot = make('div', 'plot'), tip = make('div', 'tip');
   card.append(plot);
-  const draw = () => drawInto(plot, tip, options, lines);
-  new ResizeObserver(() => requestAnimationFrame(() => { if (plot.clientWidth !== plot.drawn) draw(); })).observe(plot);
+  plot.draw = () => { if (plot.clientWidth !== plot.drawn) drawInto(plot, tip, options, lines); };
+  new ResizeObserver(() => requestAnimationFrame(plot.draw)).observe(plot);
   return card;
 }
 

@@ -13,7 +13,10 @@
     const content = children.flat().filter(Boolean);
     if (content.length === 0) return;
     document.getElementById('contents').append(make('a', {href: '#' + id}, title));
-    page.append(make('section', '', make('h2', {id}, title), lead ? make('p', 'lead', lead) : null, ...content));
+    const added = make('section', '', make('h2', {id}, title), lead ? make('p', 'lead', lead) : null, ...content);
+    page.append(added);
+    // At once, not in a frame to come: a browser without a window may never have one.
+    for (const plot of added.querySelectorAll('.plot')) plot.draw();
   }
   const grid = (cards, wide) => cards.length ? make('div', wide ? 'grid wide' : 'grid', ...cards) : null;
   const lineOf = (run, series, more) => ({name: run.name, x: series ? series.x : [], y: series ? series.y : [], color: run.color, dash: run.dash, ...more});
