@@ -26,6 +26,7 @@ const trim = (value, digits) => String(Number(value.toPrecision(digits))).replac
 
 function duration(seconds) {
   if (!Number.isFinite(seconds)) return 'none';
+  if (seconds < 1) return trim(seconds * 1e3, 3) + ' ms';
   if (seconds < 60) return trim(seconds, 3) + ' s';
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${String(Math.round(seconds % 60)).padStart(2, '0')} s`;
   return `${Math.floor(seconds / 3600)} h ${String(Math.floor(seconds % 3600 / 60)).padStart(2, '0')} min`;

@@ -74,7 +74,7 @@
   }
   section('speed', 'Speed and memory', '', grid(speed));
   const percent = (share) => share === undefined ? '' : (share * 100).toFixed(1) + ' %';
-  const milliseconds = (ms) => ms.toFixed(ms >= 100 ? 0 : ms >= 10 ? 1 : ms >= 1 ? 2 : 3);
+  const milliseconds = (ms) => ms.toFixed(ms >= 100 ? 0 : ms >= 10 ? 1 : ms >= 1 ? 2 : ms >= 0.01 ? 3 : 5);
   const bytes = (value) => { const [factor, unit] = unitOf('bytes', value); return `${(value / factor).toPrecision(3)} ${unit}`; };
   const parts = runs.flatMap((run) => {
     const of = Object.entries(run.memory_parts || {}).filter(([, size]) => size > 0).sort((a, b) => b[1] - a[1]), shown = 12;
