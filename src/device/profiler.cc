@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "base/platform.h"
+#include "device/buffer.h"
+#include "device/copy.h"
 #include "device/cuda_runtime_calls.h"
 
 namespace hctr {
@@ -53,32 +55,41 @@ double Profiler::stop() {
   synchronize();
   const double seconds = now();
   if constexpr (kCudaBuild) {
-    const double empty = first_ ? seconds_of_an_empty_part() : 0;
+    const double added = first_ ? seconds_added_to_a_part() : 0;
     for (size_t i = 0; i < spans_.size(); ++i) {
       if (!events_[i].begin) continue;
       spans_[i].begin = cuda::seconds_between(first_, events_[i].begin);
-      spans_[i].end = std::max(spans_[i].begin, cuda::seconds_between(first_, events_[i].end) - empty);
+      spans_[i].end = std::max(spans_[i].begin, cuda::seconds_between(first_, events_[i].end) - added);
     }
   }
   return seconds;
 }
 
-double Profiler::seconds_of_an_empty_part() {
-  std::vector<double> seconds;
+double Profiler::seconds_added_to_a_part() {
+  double added = 0;
   if constexpr (kCudaBuild) {
-    constexpr int kParts = 64;
+    constexpr int kWorks = 64;
     const StreamRef compute = runtime_.compute_stream();
+    Buffer memory(compute.device, 256);
+    const auto part = [&](int works) {
+      const Events events{new_event(&compute), new_event(&compute)};
+      cuda::mark(events.begin, compute);
+      for (int i = 0; i < works; ++i) zero_bytes(compute, memory.data(), memory.bytes());
+      cuda::mark(events.end, compute);
+      return events;
+    };
+    const auto seconds = [](const Events& events) { return cuda::seconds_between(events.begin, events.end); };
     std::vector<Events> parts;
-    for (int i = 0; i < kParts; ++i) {
-      parts.push_back({new_event(&compute), new_event(&compute)});
-      cuda::mark(parts.back().begin, compute);
-      cuda::mark(parts.back().end, compute);
-    }
+    part(kWorks);
+    for (int i = 0; i < kWorks; ++i) parts.push_back(part(1));
+    const Events together = part(kWorks);
     compute.synchronize();
-    for (const Events& part : parts) seconds.push_back(cuda::seconds_between(part.begin, part.end));
-    std::nth_element(seconds.begin(), seconds.begin() + kParts / 2, seconds.end());
+    std::vector<double> alone;
+    for (const Events& events : parts) alone.push_back(seconds(events));
+    std::nth_element(alone.begin(), alone.begin() + kWorks / 2, alone.end());
+    added = std::max(0.0, alone[kWorks / 2] - seconds(together) / kWorks);
   }
-  return seconds.empty() ? 0 : seconds[seconds.size() / 2];
+  return added;
 }
 
 void* Profiler::new_event(const StreamRef* stream) {
