@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/platform.h"
 
 namespace hctr {
 namespace {
@@ -52,8 +51,7 @@ void set_meeting_point(const Environment& environment, Launch& launch) {
 
 std::optional<Launch> by_mpirun(const Environment& environment, bool over_tcp) {
   auto size = first_number(environment, {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
-  if ((over_tcp || !kMpiBuild) && environment("SLURM_STEP_ID"))
-    return std::nullopt;  // srun then says all that is needed
+  if (over_tcp && environment("SLURM_STEP_ID")) return std::nullopt;  // srun then says all that is needed
   if (!size && environment("PMIX_RANK")) size = number(environment, "SLURM_NTASKS");
   if (!size || *size == 0) return std::nullopt;
   Launch launch{.launcher = "mpirun",
@@ -61,10 +59,8 @@ std::optional<Launch> by_mpirun(const Environment& environment, bool over_tcp) {
                 .processes = *size,
                 .local_process = first_number(environment, {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"}),
                 .local_processes = first_number(environment, {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}),
-                .by_mpi = kMpiBuild && !over_tcp};
-  // Without MPI mpirun still starts processes and numbers them.
-  if (!over_tcp && !launch.by_mpi && !environment("MASTER_ADDR") && !environment("MASTER_PORT")) launch.by_mpi = true;
-  if (!launch.by_mpi && launch.processes > 1) set_meeting_point(environment, launch);
+                .by_mpi = !over_tcp};
+  if (over_tcp && launch.processes > 1) set_meeting_point(environment, launch);
   return launch;
 }
 
