@@ -1,8 +1,8 @@
 #include "train/choose_device.h"
 
-#include "base/host_name.h"
-
 #include <set>
+
+#include "base/host_name.h"
 
 namespace hctr {
 namespace {
