@@ -11,8 +11,12 @@ namespace hctr {
 /// Functions that can fail return what went wrong, or null; the text lives until the next call. One thread at a time.
 struct MpiPlugin {
   int64_t version;  ///< kMpiPlugin of the program that it was built with
-  /// Initializes MPI, and says which process this is, of how many.
-  const char* (*start)(int32_t* process, int32_t* count);
+  struct Place {
+    int32_t process, count;          ///< which process this is, of how many
+    int32_t of_host, count_on_host;  ///< the same among those of its host
+  };
+  /// Initializes MPI.
+  const char* (*start)(Place*);
   void (*finish)();
   /// Collective. `of_each` [count]: what each process gives as `mine`.
   const char* (*gather)(int32_t mine, int32_t* of_each);

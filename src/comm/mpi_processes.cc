@@ -62,9 +62,11 @@ std::string list_of(const std::set<int>& ranks) {
 class MpiProcesses : public Processes {
  public:
   MpiProcesses(const Launch& launch, std::chrono::seconds limit, const MpiPlugin& mpi) : limit_(limit), mpi_(mpi) {
-    if (launch.local_process && launch.local_processes)
-      on_host_ = OnHost{*launch.local_process, *launch.local_processes};
-    check(mpi_.start(&process_, &count_));
+    MpiPlugin::Place place{};
+    check(mpi_.start(&place));
+    process_ = place.process;
+    count_ = place.count;
+    on_host_ = {launch.local_process.value_or(place.of_host), launch.local_processes.value_or(place.count_on_host)};
   }
   ~MpiProcesses() override { mpi_.finish(); }
 
@@ -134,7 +136,7 @@ class MpiProcesses : public Processes {
   }
 
   std::chrono::seconds limit_;
-  std::optional<OnHost> on_host_;
+  OnHost on_host_;
   const MpiPlugin& mpi_;
   int process_ = 0, count_ = 1;
   LocalRanks local_ranks_;

@@ -21,7 +21,7 @@ const char* checked(int status, const char* call) {
   return problem.c_str();
 }
 
-const char* start(int32_t* process, int32_t* count) {
+const char* start(hctr::MpiPlugin::Place* place) {
   int level = 0;
   if (const char* failed = checked(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread"))
     return failed;
@@ -29,9 +29,15 @@ const char* start(int32_t* process, int32_t* count) {
   if (const char* failed = checked(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup")) return failed;
   if (const char* failed = checked(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler"))
     return failed;
-  MPI_Comm_rank(comm, process);
-  MPI_Comm_size(comm, count);
-  return nullptr;
+  MPI_Comm_rank(comm, &place->process);
+  MPI_Comm_size(comm, &place->count);
+  MPI_Comm host = MPI_COMM_NULL;
+  if (const char* failed = checked(
+          MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, place->process, MPI_INFO_NULL, &host), "MPI_Comm_split_type"))
+    return failed;
+  MPI_Comm_rank(host, &place->of_host);
+  MPI_Comm_size(host, &place->count_on_host);
+  return checked(MPI_Comm_free(&host), "MPI_Comm_free");
 }
 
 const char* gather(int32_t mine, int32_t* of_each) {

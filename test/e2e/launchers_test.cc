@@ -140,7 +140,8 @@ TEST_F(Launchers, SrunWithPmixIsJoinedByMpi) {
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
   add_launcher("srun", kSrunPmix);
-  write_file(folder_ / "config.json", config("\"all\"", "out"));
+  write_file(folder_ / "config.json",
+             config("[0, 1]", "out"));  // of each host: MPI says which of its processes is which
   const Outcome outcome =
       launch(hosts, "on_host 0 srun --mpi=pmix $HUGE_CTR --train config.json --run-dir run --device cpu");
   EXPECT_EQ(outcome.err.find("over TCP"), std::string::npos) << outcome.err;
