@@ -198,6 +198,26 @@ TEST_F(Hosts, NameTheOneWhoseCablesAreCutUnderMpi) {
   EXPECT_TRUE(std::regex_search(outcome.err, std::regex("ranks .*3 have not answered within 5 s"))) << outcome.err;
 }
 
+TEST_F(Hosts, SayFromWhereToWhereAFirewallStands) {
+  const HostNetwork hosts(2, folder_.path());
+  HCTR_SKIP_WITHOUT_HOSTS(hosts);
+  hosts.drop(1, 0);
+  auto words = arguments(small_config());
+  words.insert(words.end(), {"--join-timeout", "3"});
+  const auto begin = std::chrono::steady_clock::now();
+  const auto outcomes = run_joined(processes(hosts, words), folder_.path());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(kSanitized ? 60 : 30));
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.exit_code, 7) << outcome.err;
+  EXPECT_NE(outcomes[0].err.find("processes 2, 3 have not reported to process 0 on host0, port 29500, in time"),
+            std::string::npos)
+      << outcomes[0].err;
+  for (const size_t p : {2, 3})
+    EXPECT_NE(outcomes[p].err.find("host1 cannot connect to process 0 at 10.9.8.1, port 29500: Connection timed out "
+                                   "(tried for 3 s)"),
+              std::string::npos)
+        << outcomes[p].err;
+}
+
 TEST_F(Hosts, NameTheOneWithAnotherProgramOrClock) {
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);

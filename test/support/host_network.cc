@@ -66,6 +66,12 @@ void HostNetwork::cut(int host) const {
   in_shell(cat("ip -n ", names_[static_cast<size_t>(host)], " link set eth0 down"), folder_);
 }
 
+void HostNetwork::drop(int from, int to) const {
+  in_shell(cat("ip -n ", names_[static_cast<size_t>(from)], " neigh replace ", address(to),
+               " lladdr 02:00:00:00:00:99 dev eth0 nud permanent"),
+           folder_);
+}
+
 void HostNetwork::signal(int host, int number) const {
   in_shell(cat("kill -", number, " $(ip netns pids ", names_[static_cast<size_t>(host)], ")"), folder_);
 }

@@ -31,6 +31,8 @@ class HostNetwork {
 
   /// Takes the interface of a host down.
   void cut(int host) const;
+  /// What one host sends to another is dropped, as by a firewall.
+  void drop(int from, int to) const;
   /// Sends a signal to all processes of a host.
   void signal(int host, int number) const;
 

@@ -73,14 +73,16 @@ TEST(ScaleForecast, WordsOfAClusterAreRead) {
   EXPECT_DOUBLE_EQ(cluster.between.bytes, 8 * 400e9 / 8 * 0.9);
   EXPECT_DOUBLE_EQ(cluster.inside.bytes, 20e9);
   EXPECT_DOUBLE_EQ(cluster_from("hosts=2,network=45:20").between.seconds, 20e-6);
-  for (const auto& [text, says] : {std::pair{"hosts=2", "several hosts need network="},
-                                   {"hosts=0,network=ib400", "'0' is no number above 0"},
-                                   {"hosts=1.5,network=ib400", "no whole number"},
-                                   {"hosts=2,network=token-ring", "expected ib or eth with Gb/s"},
-                                   {"hosts=2,network=ibfast", "'fast' is no number above 0"},
-                                   {"hosts=2,net=ib400", "'net=ib400'; expected hosts=, gpus=, network= or links="},
-                                   {"gpus=2,links=wire", "lacks microseconds"}})
-    EXPECT_NE(message_of(Kind::usage, [&] { cluster_from(text); }).find(says), std::string::npos) << text;
+  const std::pair<const char*, const char*> wrong[] = {
+      {"hosts=2", "several hosts need network="},
+      {"hosts=0,network=ib400", "'0' is no number above 0"},
+      {"hosts=1.5,network=ib400", "no whole number"},
+      {"hosts=2,network=token-ring", "expected ib or eth with Gb/s"},
+      {"hosts=2,network=ibfast", "'fast' is no number above 0"},
+      {"hosts=2,net=ib400", "'net=ib400'; expected hosts=, gpus=, network= or links="},
+      {"gpus=2,links=wire", "lacks microseconds"}};
+  for (const auto& [text, says] : wrong)
+    EXPECT_NE(message_of(Kind::usage, [words = text] { cluster_from(words); }).find(says), std::string::npos) << text;
   EXPECT_NE(message_of(Kind::usage, [] { measured_step_from("1.05"); }).find("expected SAMPLES:MS"), std::string::npos);
 }
 
