@@ -7,13 +7,14 @@
 #SBATCH --time=04:00:00
 #SBATCH --signal=TERM@120
 #SBATCH --requeue
-# Trains on all GPUs of two hosts; needs no MPI. Two minutes before its time is over, training saves a checkpoint, stops
-# and exits with 75; the job then goes back to the queue and goes on from there. CONFIG names the config, which has
-# "gpu": "all" and a "checkpoint".
+# Trains on all GPUs of two hosts; needs no MPI.
+#   sbatch samples/multi_node/slurm.sh CONFIG [OPTIONS]        options are those of huge_ctr
+# CONFIG has "gpu": "all" and a "checkpoint". Two minutes before its time is over, training saves a checkpoint, stops and
+# exits with 75; the job then goes back to the queue and goes on from there.
 set -uo pipefail
-config=${CONFIG:-samples/multi_node/config.json}
+[ $# -ge 1 ] || { echo "usage: sbatch $0 CONFIG [OPTIONS]" >&2; exit 2; }
 # With several networks: export NCCL_SOCKET_IFNAME=ib0
-srun "${HUGE_CTR:-huge_ctr}" --train "$config" --resume latest --run-dir "run-${SLURM_JOB_ID:-0}" "$@"
+srun --kill-on-bad-exit=1 "${HUGE_CTR:-huge_ctr}" --train "$1" --resume latest --run-dir "run-${SLURM_JOB_ID:-0}" "${@:2}"
 code=$?
 [ "$code" -eq 75 ] && scontrol requeue "$SLURM_JOB_ID"
 exit "$code"

@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "base/error.h"
-#include "base/platform.h"
 
 namespace hctr {
 namespace {
@@ -20,17 +19,33 @@ std::optional<Integer> number(const Environment& environment, const char* name) 
   return value;
 }
 
-/// The number of the first of these variables that is set.
-std::optional<int> first_number(const Environment& environment, std::initializer_list<const char*> names) {
+/// The first of these variables that is set, and its number; null if none is.
+struct Found {
+  const char* name = nullptr;
+  int value = 0;
+};
+Found first_number(const Environment& environment, std::initializer_list<const char*> names) {
   for (const char* name : names)
-    if (const auto value = number(environment, name)) return value;
-  return std::nullopt;
+    if (const auto value = number(environment, name)) return {name, *value};
+  return {};
+}
+
+/// The same, where only the number matters.
+std::optional<int> any_number(const Environment& environment, std::initializer_list<const char*> names) {
+  const Found found = first_number(environment, names);
+  return found.name ? std::optional(found.value) : std::nullopt;
 }
 
 int needed(const Environment& environment, const char* name, const char* set) {
   const auto value = number(environment, name);
   if (!value) throw Error(Kind::usage, cat("the environment has ", set, " but not ", name, ", which belongs to it"));
   return *value;
+}
+
+void expect_number_on_host(const Launch& launch, const char* process, const char* processes) {
+  if (launch.local_process && launch.local_processes && *launch.local_process >= *launch.local_processes)
+    throw Error(Kind::usage, cat("the environment has ", process, "=", *launch.local_process, " and ", processes, "=",
+                                 *launch.local_processes, "; processes of a host are numbered from 0"));
 }
 
 void expect_place(const Launch& launch, const char* process, const char* processes) {
@@ -41,35 +56,48 @@ void expect_place(const Launch& launch, const char* process, const char* process
 
 void set_meeting_point(const Environment& environment, Launch& launch) {
   if (const auto address = environment("MASTER_ADDR")) launch.address = *address;
-  if (const auto port = number(environment, "MASTER_PORT")) launch.port = *port;
+  const auto port = number(environment, "MASTER_PORT");
+  if (port) launch.port = *port;
   if (launch.address.empty())
     throw Error(Kind::usage, cat("the environment has ", launch.launcher,
                                  " but not MASTER_ADDR, the host of process 0, which the other processes connect to"));
   if (launch.port < 1 || launch.port > 65535)
-    throw Error(Kind::usage, cat("MASTER_PORT ", launch.port == 0 ? "is not set" : cat("is ", launch.port),
+    throw Error(Kind::usage, cat("MASTER_PORT ", port ? cat("is ", *port) : "is not set",
                                  ": expected a free TCP port of ", launch.address, ", from 1 to 65535"));
 }
 
 std::optional<Launch> by_mpirun(const Environment& environment, bool over_tcp) {
-  auto size = first_number(environment, {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
-  if ((over_tcp || !kMpiBuild) && environment("SLURM_STEP_ID"))
-    return std::nullopt;  // srun then says all that is needed
-  if (!size && environment("PMIX_RANK")) size = number(environment, "SLURM_NTASKS");
-  if (!size || *size == 0) return std::nullopt;
+  Found size = first_number(environment, {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"});
+  if (over_tcp && environment("SLURM_STEP_ID")) return std::nullopt;  // srun then says all that is needed
+  if (!size.name && environment("PMIX_RANK")) {
+    size = first_number(environment, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"});
+    if (!size.name && !environment("WORLD_SIZE"))
+      throw Error(Kind::usage,
+                  "the environment has PMIX_RANK, but neither SLURM_STEP_NUM_TASKS nor OMPI_COMM_WORLD_SIZE "
+                  "says how many processes there are");
+  }
+  if (!size.name || size.value == 0) return std::nullopt;
+  const Found rank = first_number(environment, {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"});
+  if (!rank.name)
+    throw Error(Kind::usage,
+                cat("the environment has ", size.name, " but not OMPI_COMM_WORLD_RANK, PMI_RANK or PMIX_RANK"));
   Launch launch{.launcher = "mpirun",
-                .process = first_number(environment, {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"}).value_or(0),
-                .processes = *size,
-                .local_process = first_number(environment, {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"}),
-                .local_processes = first_number(environment, {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}),
-                .by_mpi = kMpiBuild && !over_tcp};
-  // Without MPI mpirun still starts processes and numbers them.
-  if (!over_tcp && !launch.by_mpi && !environment("MASTER_ADDR") && !environment("MASTER_PORT")) launch.by_mpi = true;
-  if (!launch.by_mpi && launch.processes > 1) set_meeting_point(environment, launch);
+                .process = rank.value,
+                .processes = size.value,
+                .local_process = any_number(environment, {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"}),
+                .local_processes = any_number(environment, {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}),
+                .by_mpi = !over_tcp};
+  expect_place(launch, rank.name, size.name);
+  if (over_tcp && launch.processes > 1) set_meeting_point(environment, launch);
   return launch;
 }
 
 std::optional<Launch> by_variables(const Environment& environment) {
-  if (!environment("WORLD_SIZE")) return std::nullopt;
+  if (!environment("WORLD_SIZE")) {
+    // RANK alone may mean something else.
+    if (environment("RANK") && environment("MASTER_ADDR")) needed(environment, "WORLD_SIZE", "RANK and MASTER_ADDR");
+    return std::nullopt;
+  }
   Launch launch{.launcher = "RANK and WORLD_SIZE",
                 .process = needed(environment, "RANK", "WORLD_SIZE"),
                 .processes = needed(environment, "WORLD_SIZE", "RANK"),
@@ -77,6 +105,7 @@ std::optional<Launch> by_variables(const Environment& environment) {
                 .local_processes = number(environment, "LOCAL_WORLD_SIZE"),
                 .job = environment("TORCHELASTIC_RUN_ID").value_or("")};
   expect_place(launch, "RANK", "WORLD_SIZE");
+  expect_number_on_host(launch, "LOCAL_RANK", "LOCAL_WORLD_SIZE");
   if (launch.processes > 1) set_meeting_point(environment, launch);
   return launch;
 }
@@ -85,7 +114,14 @@ std::optional<Launch> by_srun(const Environment& environment) {
   // Inside of sbatch and salloc there are SLURM_PROCID and SLURM_NTASKS too, but no step.
   const auto step = environment("SLURM_STEP_ID");
   const auto size = number(environment, "SLURM_STEP_NUM_TASKS");
-  if (!step || !size) return std::nullopt;
+  if (!step) return std::nullopt;
+  if (!size) {
+    // The step of the script of sbatch itself has a number beyond these.
+    const bool of_srun = number<int64_t>(environment, "SLURM_STEP_ID").value_or(0) < int64_t{4'000'000'000};
+    if (of_srun && number(environment, "SLURM_NTASKS").value_or(1) > 1)
+      needed(environment, "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID");
+    return std::nullopt;
+  }
   Launch launch{.launcher = "srun",
                 .process = needed(environment, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
                 .processes = *size,

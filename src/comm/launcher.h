@@ -17,7 +17,7 @@ struct Launch {
   int process = 0, processes = 1;
   /// Among the processes of this host, where the launcher says it.
   std::optional<int> local_process = {}, local_processes = {};
-  bool by_mpi = false;  ///< MPI joins the processes, if this build contains it; else it cannot
+  bool by_mpi = false;  ///< MPI joins the processes
   /// Where process 0 waits for the others, without MPI.
   std::string address = {};
   int port = 0;
@@ -26,7 +26,8 @@ struct Launch {
 
 /// Nothing if this process was started alone. Of several launchers whose variables are set the innermost counts: mpirun
 /// before RANK and WORLD_SIZE before srun. Errors: Error(usage) naming the variable that is missing or is not a number.
-/// `over_tcp`: mpirun only starts and numbers the processes, and they join over TCP; needs MASTER_ADDR and MASTER_PORT.
+/// `over_tcp`: mpirun only starts and numbers the processes, and they join over TCP; needs MASTER_ADDR and MASTER_PORT,
+/// but in a step of Slurm, which says where process 0 is.
 std::optional<Launch> find_launch(const Environment&, bool over_tcp = false);
 
 /// The first host of a Slurm node list: "gpu[07-09,12],login" is gpu07.

@@ -1,28 +1,56 @@
 // Each message has one sending and one receiving rank, so results do not depend on how ranks are spread over processes.
 #include "comm/mpi_processes.h"
 
-#include <mpi.h>
+#include <dlfcn.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <set>
 #include <string>
 #include <thread>
 
 #include "base/error.h"
+#include "base/platform.h"
+#include "comm/mpi_plugin.h"
 
 namespace hctr {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr size_t kMostBytes = size_t{1} << 30;  // of one message: MPI counts in int
 
-void check(int status, const char* call) {
-  if (status == MPI_SUCCESS) return;
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int length = 0;
-  MPI_Error_string(status, text, &length);
-  throw Error(Kind::comm, cat(call, ": ", text));
+void check(const char* problem) {
+  if (problem) throw Error(Kind::comm, problem);
+}
+
+/// The plug-in, or why there is none.
+struct Loaded {
+  const MpiPlugin* plugin = nullptr;
+  std::string why_not = {};
+};
+
+Loaded load_mpi() {
+  std::error_code none;
+  const fs::path file = fs::read_symlink("/proc/self/exe", none).parent_path() / kMpiPluginFile;
+  if (!fs::exists(file, none)) {
+    if (!kMpiBuild) return {.why_not = "this build contains no MPI (-DHCTR_MPI=ON says why it is not found)"};
+    return {.why_not = cat(kMpiPluginFile, ", which belongs beside the program, is not there")};
+  }
+  // MPI loads parts of itself, which look for its symbols in the whole program.
+  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (!library) return {.why_not = cat("libmpi cannot be loaded: ", ::dlerror())};
+  const auto entry = reinterpret_cast<const MpiPlugin* (*)()>(::dlsym(library, kMpiPluginEntry));
+  if (!entry || entry()->version != kMpiPlugin)
+    return {.why_not = cat("'", file.string(), "' belongs to another version of this program")};
+  return {.plugin = entry()};
+}
+
+const Loaded& loaded_mpi() {
+  static const Loaded loaded = load_mpi();
+  return loaded;
 }
 
 std::string list_of(const std::set<int>& ranks) {
@@ -33,19 +61,14 @@ std::string list_of(const std::set<int>& ranks) {
 
 class MpiProcesses : public Processes {
  public:
-  MpiProcesses(const Launch& launch, std::chrono::seconds limit) : limit_(limit) {
-    if (launch.local_process && launch.local_processes)
-      on_host_ = OnHost{*launch.local_process, *launch.local_processes};
-    int level = 0;
-    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread");
-    if (level < MPI_THREAD_SERIALIZED)
-      throw Error(Kind::comm, "this MPI does not support programs with threads (MPI_THREAD_SERIALIZED)");
-    check(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup");
-    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-    MPI_Comm_rank(comm_, &process_);
-    MPI_Comm_size(comm_, &count_);
+  MpiProcesses(const Launch& launch, std::chrono::seconds limit, const MpiPlugin& mpi) : limit_(limit), mpi_(mpi) {
+    MpiPlugin::Place place{};
+    check(mpi_.start(&place));
+    process_ = place.process;
+    count_ = place.count;
+    on_host_ = {launch.local_process.value_or(place.of_host), launch.local_processes.value_or(place.count_on_host)};
   }
-  ~MpiProcesses() override { MPI_Finalize(); }
+  ~MpiProcesses() override { mpi_.finish(); }
 
   int process() const override { return process_; }
   int count() const override { return count_; }
@@ -53,7 +76,7 @@ class MpiProcesses : public Processes {
 
   LocalRanks join(int ranks) override {
     std::vector<int> of_each(static_cast<size_t>(count_));
-    check(MPI_Allgather(&ranks, 1, MPI_INT, of_each.data(), 1, MPI_INT, comm_), "MPI_Allgather");
+    check(mpi_.gather(ranks, of_each.data()));
     process_of_.clear();
     for (int p = 0; p < count_; ++p) {
       if (p == process_) local_ranks_.first = static_cast<int>(process_of_.size());
@@ -65,49 +88,39 @@ class MpiProcesses : public Processes {
   }
 
   void exchange(const std::vector<const Transfer*>& transfers, Wait wait) override {
-    std::vector<MPI_Request> requests;
-    std::vector<int> peers;  // the other rank of each request
-    const auto start = [&](const Transfer::Piece& piece, int other, int tag, auto call, const char* name) {
+    std::vector<int> peers;  // the other rank of each message
+    const auto start = [&](const Transfer::Piece& piece, int other, int tag, auto call) {
       for (size_t at = 0; at < piece.bytes; at += kMostBytes) {
-        requests.push_back(MPI_REQUEST_NULL);
         peers.push_back(other);
         const auto bytes = static_cast<int>(std::min(kMostBytes, piece.bytes - at));
-        check(call(piece.data + at, bytes, process_of_[static_cast<size_t>(other)], tag, comm_, &requests.back()),
-              name);
+        check(call(piece.data + at, bytes, process_of_[static_cast<size_t>(other)], tag));
       }
-    };
-    const auto receive = [](void* data, int bytes, int from_process, int tag, MPI_Comm comm, MPI_Request* request) {
-      return MPI_Irecv(data, bytes, MPI_BYTE, from_process, tag, comm, request);
-    };
-    const auto send = [](const void* data, int bytes, int to_process, int tag, MPI_Comm comm, MPI_Request* request) {
-      return MPI_Isend(data, bytes, MPI_BYTE, to_process, tag, comm, request);
     };
     for (int here = 0; here < local_ranks_.count; ++here)
       for (int other = 0; other < local_ranks_.total; ++other) {
         if (process_of_[static_cast<size_t>(other)] == process_) continue;
         const int rank = local_ranks_.first + here;
         const Transfer& transfer = *transfers[static_cast<size_t>(here)];
-        start(transfer.receive[static_cast<size_t>(other)], other, other * local_ranks_.total + rank, receive,
-              "MPI_Irecv");
-        start(transfer.send[static_cast<size_t>(other)], other, rank * local_ranks_.total + other, send, "MPI_Isend");
+        start(transfer.receive[static_cast<size_t>(other)], other, other * local_ranks_.total + rank, mpi_.receive);
+        start(transfer.send[static_cast<size_t>(other)], other, rank * local_ranks_.total + other, mpi_.send);
       }
-    wait_for(requests, peers, wait);
+    wait_for(peers, wait);
   }
 
   [[noreturn]] void abort(int exit_code) noexcept override {
-    MPI_Abort(MPI_COMM_WORLD, exit_code);
+    mpi_.abort(exit_code);
     std::_Exit(exit_code);
   }
 
  private:
   /// Polls, since MPI has no wait with a time limit: first without a pause, then with longer and longer ones.
-  void wait_for(std::vector<MPI_Request>& requests, const std::vector<int>& peers, Wait wait) {
+  void wait_for(const std::vector<int>& peers, Wait wait) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
     for (int64_t tries = 0;; ++tries) {
-      int done = 0;
-      check(MPI_Testall(static_cast<int>(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE), "MPI_Testall");
-      if (done) return;
+      bool all = false;
+      check(mpi_.advance(&all));
+      if (all) return;
       if (tries < 1000)
         sched_yield();
       else
@@ -115,16 +128,16 @@ class MpiProcesses : public Processes {
       if (wait == Wait::limited && limit_.count() > 0 && Clock::now() - begin > limit_) break;
     }
     std::set<int> silent;
-    for (size_t i = 0; i < requests.size(); ++i)
-      if (requests[i] != MPI_REQUEST_NULL) silent.insert(peers[i]);
+    for (size_t i = 0; i < peers.size(); ++i)
+      if (!mpi_.done(static_cast<int64_t>(i))) silent.insert(peers[i]);
     throw Error(Kind::comm,
                 cat(list_of(silent), silent.size() == 1 ? " has" : " have", " not answered within ", limit_.count(),
                     " s: a process hangs or the network does; --comm-timeout sets a longer limit"));
   }
 
   std::chrono::seconds limit_;
-  std::optional<OnHost> on_host_;
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  OnHost on_host_;
+  const MpiPlugin& mpi_;
   int process_ = 0, count_ = 1;
   LocalRanks local_ranks_;
   std::vector<int> process_of_;  // [rank]
@@ -132,8 +145,12 @@ class MpiProcesses : public Processes {
 
 }  // namespace
 
+std::string why_no_mpi() { return loaded_mpi().why_not; }
+
 std::unique_ptr<Processes> start_mpi(const Launch& launch, std::chrono::seconds limit) {
-  return std::make_unique<MpiProcesses>(launch, limit);
+  const Loaded& mpi = loaded_mpi();
+  if (!mpi.plugin) throw Error(Kind::comm, mpi.why_not);
+  return std::make_unique<MpiProcesses>(launch, limit, *mpi.plugin);
 }
 
 }  // namespace hctr

@@ -68,7 +68,7 @@ class Processes {
 
 /// Joins the processes that a launcher started together with this one (comm/launcher.h): those of mpirun with MPI,
 /// others over TCP. Returns null if this process was started alone. Errors: Error(usage) when the environment does not
-/// say what is needed, or mpirun has started it and this build contains no MPI; Error(comm).
+/// say what is needed, or mpirun has started it and MPI cannot be loaded; Error(comm).
 std::unique_ptr<Processes> started_processes(const JoinLimits&, const Log&);
 
 }  // namespace hctr

@@ -75,8 +75,7 @@ class Host {
         take(std::move(socket));
       }
     } catch (const Error& error) {
-      for (const Member& member : members_)
-        if (member.data.connected()) try_to_send(member.data, cat("error\n", error.what()));
+      tell_all(error);
       throw;
     }
     leave_out_missing(log);
@@ -110,6 +109,27 @@ class Host {
       if (!members_[p].data.connected() || !members_[p].control.connected()) processes.push_back(static_cast<int>(p));
     return processes;
   }
+  /// The job cannot start: those that are here hear why, and those that come within a few seconds, so that they do not
+  /// try to connect until their own time is over.
+  void tell_all(const Error& error) {
+    const std::string text = cat("error\n", error.what());
+    for (const Member& member : members_)
+      if (member.data.connected()) try_to_send(member.data, text);
+    std::vector<int> late = missing();
+    std::erase(late, refused_);
+    const TcpClock::time_point end = std::min(end_, TcpClock::now() + seconds(10));
+    while (!late.empty()) {
+      const TcpSocket socket = listener_.accept(end);
+      if (!socket.connected()) return;
+      try {
+        Hello hello = hello_from(socket.receive_text(kMostText, std::min(end, TcpClock::now() + seconds(2))));
+        if (hello.empty() || hello["job"] != launch_.job) continue;
+        std::erase(late, integer(hello, "process"));
+        try_to_send(socket, text);
+      } catch (const Error&) {  // somebody else
+      }
+    }
+  }
   [[noreturn]] void fail_missing() const {
     const std::vector<int> late = missing();
     throw Error(Kind::comm,
@@ -142,6 +162,7 @@ class Host {
     const std::string who = cat("process ", process, " on ", hello["host"]);
     const auto refuse = [&](const std::string& why) {
       const Error error(Kind::comm, cat(who, " ", why));
+      refused_ = process;
       try_to_send(socket, cat("error\n", error.what()));
       throw error;
     };
@@ -189,6 +210,7 @@ class Host {
   std::optional<TcpClock::time_point> lost_after_;
   TcpListener listener_;
   std::vector<Member> members_;
+  int refused_ = 0;  // the process with which the job cannot start
 };
 
 /// The other processes.

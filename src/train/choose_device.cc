@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "base/host_name.h"
+
 namespace hctr {
 namespace {
 
@@ -27,8 +29,10 @@ std::vector<int64_t> all_of(ProcessPlace place, bool on_gpus) {
         "/solver/gpu: \"all\" needs a launcher that numbers the processes of a host, as LOCAL_RANK does; name the "
         "GPUs of each process, as in [[0],[1]]");
   if (several && place.on_host->process >= count)
-    throw Error(Kind::device, cat("/solver/gpu: \"all\" gives each of ", place.on_host->count,
-                                  " processes on this host a GPU, and there ", count == 1 ? "is " : "are ", count));
+    throw Error(Kind::device,
+                cat("/solver/gpu: \"all\" gives each of ", place.on_host->count, " processes on ", host_name(),
+                    " a GPU, and there ", count == 1 ? "is " : "are ", count, ": process ", place.process, ", number ",
+                    place.on_host->process, " of that host (LOCAL_RANK), has none"));
   if (several) return {place.on_host->process};
   std::vector<int64_t> numbers;
   for (int gpu = 0; gpu < count; ++gpu) numbers.push_back(gpu);

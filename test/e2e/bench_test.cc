@@ -68,6 +68,29 @@ TEST(Bench, ComparesSeveralRanksWithOne) {
   EXPECT_TRUE(scale({"--ranks", "2", "--strong"}).contains("2 ranks, batch 100, f32"));
 }
 
+TEST(Bench, PredictsStepsOnHostsThatAreNotThere) {
+  const TemporaryFolder folder;
+  write_file(folder / "config.json", small_config());
+  const auto simulate = [&](const std::string& cluster) {
+    return run_program(
+        "bench",
+        {"scale", "config.json", "--batch", "1024", "--device", "cpu", "--json", "out.json", "--simulate", cluster},
+        folder.path());
+  };
+  const Outcome outcome = simulate("hosts=64,gpus=8,network=8xib400");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::vector<double> gpus;
+  const Json figures = Json::read_file(folder / "out.json");
+  for (const Json& figure : *figures.find("figures")->array())
+    if (*figure.find("what")->string() == "expected of ideal") {
+      gpus.push_back(std::stod(*figure.find("case")->string()));
+      EXPECT_GT(figure.find("value")->number(), 0);
+    }
+  EXPECT_EQ(gpus, (std::vector<double>{1, 2, 4, 8, 16, 32, 64, 128, 256, 512}));
+  EXPECT_NE(outcome.out.find("bound by"), std::string::npos) << outcome.out;
+  EXPECT_EQ(simulate("hosts=2").exit_code, 2);
+}
+
 TEST(Bench, ConfigsOfTheDocumentedFiguresAreRight) {
   const TemporaryFolder folder;
   const auto script = hctr::test::source_dir() / "tools/bench/model_configs.py";

@@ -1,13 +1,15 @@
-// Hosts that are network namespaces of this machine, joined by a virtual cable: processes without MPI train across
-// them, and find out that the cable is cut.
+// Hosts that are network namespaces of this machine: processes joined by TCP and by MPI train across them, and find out
+// what is wrong with one of them.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <regex>
 
+#include "base/build_info.h"
 #include "base/error.h"
 #include "base/platform.h"
+#include "support/host_network.h"
 #include "support/joined.h"
 #include "support/paths.h"
 
@@ -16,84 +18,236 @@ namespace {
 
 using std::chrono::seconds;
 
+/// One of two ranks on each of several hosts.
 class Hosts : public testing::Test {
  protected:
   void SetUp() override {
-    const std::string id = std::to_string(::getpid());
-    for (int h = 0; h < 2; ++h) names_[h] = cat("hctr", id, "x", h);
-    std::string set_up = "set -e; export PATH=$PATH:/usr/sbin:/sbin; ";
-    for (const std::string& name : names_) set_up += cat("ip netns add ", name, "; ");
-    set_up += cat("ip link add a", id, " netns ", names_[0], " type veth peer name a", id, " netns ", names_[1], "; ");
-    for (int h = 0; h < 2; ++h)
-      set_up += cat("ip -n ", names_[h], " addr add 10.9.8.", h + 1, "/24 dev a", id, "; ip -n ", names_[h],
-                    " link set a", id, " up; ip -n ", names_[h], " link set lo up; ");
-    cable_ = "a" + id;
-    const Outcome outcome = run_program("/bin/bash", {"-c", set_up + "unshare --uts true"}, folder_.path());
-    if (outcome.exit_code != 0) GTEST_SKIP() << "this process may not make hosts: " << outcome.err;
     write_file(folder_ / "data.json", small_config());
     make_data(folder_.path(), "data.json", 3000, 500, {"--vocabulary", "300"});
   }
-  void TearDown() override {
-    for (const std::string& name : names_) in_shell("ip netns del " + name + " 2>/dev/null || true");
-  }
-  Outcome in_shell(const std::string& script) {
-    return run_program("/bin/bash", {"-c", "export PATH=$PATH:/usr/sbin:/sbin; " + script}, folder_.path());
-  }
-  /// Two processes on each host.
-  std::vector<JoinedProcess> processes(const std::string& config) {
+  std::vector<std::string> arguments(const std::string& config, const std::string& step_limit = "0") {
     write_file(folder_ / "config.json", with_change(config, "\"gpu\": [0]", "\"gpu\": \"all\""));
+    return {"--train",        "config.json",
+            "--run-dir",      "run",
+            "--device",       "cpu",
+            "--comm-timeout", step_limit,
+            "--peer-timeout", std::to_string(kPeerTimeout)};
+  }
+  /// Two processes on each host, joined over TCP.
+  static std::vector<JoinedProcess> processes(const HostNetwork& hosts, const std::vector<std::string>& arguments) {
     std::vector<JoinedProcess> all;
-    for (int p = 0; p < 4; ++p)
+    for (int p = 0; p < 2 * hosts.size(); ++p) {
+      std::vector<std::string> words = {std::to_string(p / 2), (bin_dir() / "huge_ctr").string()};
+      words.insert(words.end(), arguments.begin(), arguments.end());
       all.push_back(
-          {"/bin/bash",
-           {"-c",
-            cat("export PATH=$PATH:/usr/sbin:/sbin; exec ip netns exec ", names_[p / 2],
-                " unshare --uts /bin/bash -c 'hostname host", p / 2, "; exec ", (bin_dir() / "huge_ctr").string(),
-                " --train config.json --run-dir run --device cpu --comm-timeout 0 --peer-timeout ", kPeerTimeout, "'")},
-           {{"MASTER_ADDR", "10.9.8.1"}, {"MASTER_PORT", "29500"}}});
+          {hosts.on_host().string(), words, {{"MASTER_ADDR", HostNetwork::address(0)}, {"MASTER_PORT", "29500"}}});
+    }
     return all;
   }
-
-  std::string names_[2], cable_;
+  /// The same, joined by MPI: mpirun runs on host 0, and reaches the others as it does by ssh.
+  Started start_under_mpi(const HostNetwork& hosts, const std::vector<std::string>& arguments) {
+    std::string list;
+    for (int h = 0; h < hosts.size(); ++h) list += cat(h == 0 ? "" : ",", HostNetwork::name(h), ":2");
+    std::vector<std::string> words = {"0",
+                                      "/usr/bin/mpirun",
+                                      "--allow-run-as-root",
+                                      "--oversubscribe",
+                                      "--bind-to",
+                                      "none",
+                                      "--mca",
+                                      "plm_rsh_agent",
+                                      hosts.ssh().string(),
+                                      "--mca",
+                                      "btl",
+                                      "tcp,self",
+                                      "--mca",
+                                      "oob_tcp_keepalive_time",
+                                      "3",
+                                      "--mca",
+                                      "oob_tcp_keepalive_intvl",
+                                      "1",
+                                      "--mca",
+                                      "oob_tcp_keepalive_probes",
+                                      "3",
+                                      "--host",
+                                      list,
+                                      "--wdir",
+                                      folder_.path().string(),
+                                      (bin_dir() / "huge_ctr").string()};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    return start_program(hosts.on_host().string(), words, folder_.path(), kMpiEnvironment, "mpi");
+  }
+  static std::string endless() {
+    return with_change(with_change(small_config(), "\"max_iter\": 60", "\"max_iter\": 100000000"),
+                       "\"eval_interval\": 30", "\"eval_interval\": 0");
+  }
+  /// Trains without an end on two hosts; `strike` is called once training runs. Each outcome that is not of host 1
+  /// must name it, within half a minute of the strike. Returns all of them.
+  std::vector<Outcome> train_and_strike(const HostNetwork& hosts, const std::function<void()>& strike) {
+    std::vector<Started> started;
+    const std::vector<JoinedProcess> all = processes(hosts, arguments(endless()));
+    for (size_t p = 0; p < all.size(); ++p) {
+      std::map<std::string, std::string> environment = all[p].environment;
+      environment.insert({{"RANK", std::to_string(p)}, {"WORLD_SIZE", std::to_string(all.size())}});
+      started.push_back(start_program(all[p].program, all[p].arguments, folder_.path(), environment, cat("host-", p)));
+    }
+    wait_for_text(started[0].err, "Iter: 20 ");
+    const auto begin = std::chrono::steady_clock::now();
+    strike();
+    std::vector<Outcome> outcomes;
+    for (const Started& each : started) {
+      // A stopped host ends with the test.
+      if (outcomes.size() == 2) {
+        const auto took = std::chrono::steady_clock::now() - begin;
+        EXPECT_LT(took, seconds(kSanitized ? 60 : 30));
+        RecordProperty("seconds", static_cast<int>(std::chrono::duration_cast<seconds>(took).count()));
+        hosts.signal(1, SIGCONT);
+      }
+      outcomes.push_back(finish_program(each));
+    }
+    for (size_t p = 0; p < 2; ++p) {
+      EXPECT_EQ(outcomes[p].exit_code, 7) << outcomes[p].err;
+      EXPECT_TRUE(std::regex_search(outcomes[p].err, std::regex("process [23] on host1"))) << outcomes[p].err;
+    }
+    return outcomes;
+  }
   TemporaryFolder folder_;
 };
 
 TEST_F(Hosts, TrainTheModelOfOneProcess) {
-  write_file(folder_ / "one.json",
-             with_change(with_change(small_config(), "\"gpu\": [0]", "\"gpu\": [0, 1, 2, 3]"), "\"out/\"", "\"one/\""));
-  ASSERT_EQ(run_program("huge_ctr", {"--train", "one.json", "--run-dir", "one-run", "--device", "cpu"}, folder_.path())
-                .exit_code,
-            0);
-  const auto outcomes = run_joined(processes(small_config()), folder_.path());
-  for (const Outcome& outcome : outcomes) ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_NE(outcomes[0].err.find("4 processes joined over TCP, on host0 (2), host1 (2)."), std::string::npos)
-      << outcomes[0].err;
-  // Names of hosts, ranks and the speed of the cable, which takes well over a megabyte a second.
-  EXPECT_TRUE(std::regex_search(
-      outcomes[0].err,
-      std::regex("4 ranks of huge_ctr .* on 2 hosts:\n.*sends to host0\n  0-1 +host0 +0-1 .*other process\n"
-                 "  2-3 +host1 +2-3 .*other process +[0-9.]+ [MG]B/s, [0-9.]+ ms\n")))
-      << outcomes[0].err;
-  for (const char* file : {"_dense_60.model", "0_sparse_60.model", "1_sparse_60.model"})
-    EXPECT_EQ(read_file(folder_ / "out" / file), read_file(folder_ / "one" / file)) << file;
+  for (const int count : {2, 3}) {
+    SCOPED_TRACE(count);
+    const TemporaryFolder files;
+    const HostNetwork hosts(count, files.path());
+    HCTR_SKIP_WITHOUT_HOSTS(hosts);
+    const std::string gpus = count == 2 ? "[0, 1, 2, 3]" : "[0, 1, 2, 3, 4, 5]";
+    write_file(folder_ / "one.json",
+               with_change(with_change(small_config(), "\"gpu\": [0]", "\"gpu\": " + gpus), "\"out/\"", "\"one/\""));
+    const Outcome one =
+        run_program("huge_ctr", {"--train", "one.json", "--run-dir", "one-run", "--device", "cpu"}, folder_.path());
+    ASSERT_EQ(one.exit_code, 0) << one.err;
+    const auto expect_equal_models = [&] {
+      for (const char* file : {"_dense_60.model", "0_sparse_60.model", "1_sparse_60.model"}) {
+        EXPECT_EQ(read_file(folder_ / "out" / file), read_file(folder_ / "one" / file)) << file;
+        std::filesystem::remove(folder_ / "out" / file);
+      }
+    };
+    const auto outcomes = run_joined(processes(hosts, arguments(small_config())), folder_.path());
+    for (const Outcome& outcome : outcomes) ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_NE(outcomes[0].err.find(cat(2 * count, " processes joined over TCP, on host0 (2), host1 (2)")),
+              std::string::npos)
+        << outcomes[0].err;
+    // Names of hosts, ranks and the speed of the cable, which takes well over a megabyte a second.
+    EXPECT_TRUE(std::regex_search(outcomes[0].err,
+                                  std::regex(cat(2 * count, " ranks of huge_ctr .* on ", count,
+                                                 " hosts:\n.*sends to host0\n  0-1 +host0 +0-1 .*other process\n"
+                                                 "  2-3 +host1 +2-3 .*other process +[0-9.]+ [MG]B/s, [0-9.]+ ms\n"))))
+        << outcomes[0].err;
+    expect_equal_models();
+    if (why_no_mpi().empty()) {
+      const Outcome mpi = finish_program(start_under_mpi(hosts, arguments(small_config())));
+      ASSERT_EQ(mpi.exit_code, 0) << mpi.err;
+      EXPECT_NE(mpi.err.find(cat("on ", count, " hosts:")), std::string::npos) << mpi.err;
+      EXPECT_EQ(mpi.err.find("over TCP"), std::string::npos) << mpi.err;
+      expect_equal_models();
+    }
+  }
 }
 
-TEST_F(Hosts, NameTheHostBehindACableThatIsCut) {
-  const std::string endless = with_change(with_change(small_config(), "\"max_iter\": 60", "\"max_iter\": 100000000"),
-                                          "\"eval_interval\": 30", "\"eval_interval\": 0");
-  auto with_cutter = processes(endless);
-  const auto begin = std::chrono::steady_clock::now();
-  // The first process of host 0 cuts the cable once it has trained for a while.
-  std::string& first = with_cutter[0].arguments[1];
-  first = cat("(until grep -q 'Iter: 20 ' .stderr-joined-0; do sleep 0.05; done; ip -n ", names_[0], " link set ",
-              cable_, " down) & ", first);
-  const auto outcomes = run_joined(with_cutter, folder_.path());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(kSanitized ? 60 : 30));
+TEST_F(Hosts, NameTheOneBehindACableThatIsCut) {
+  const HostNetwork hosts(2, folder_.path());
+  HCTR_SKIP_WITHOUT_HOSTS(hosts);
+  const auto outcomes = train_and_strike(hosts, [&] { hosts.cut(1); });
   for (size_t p = 0; p < outcomes.size(); ++p) {
     EXPECT_EQ(outcomes[p].exit_code, 7) << outcomes[p].err;
     const std::string silent = cat(" on host", p < 2 ? 1 : 0, " has not been heard of for ", kPeerTimeout, " s");
     EXPECT_NE(outcomes[p].err.find(silent), std::string::npos) << p << ": " << outcomes[p].err;
   }
+}
+
+TEST_F(Hosts, NameTheOneThatWasKilled) {
+  const HostNetwork hosts(2, folder_.path());
+  HCTR_SKIP_WITHOUT_HOSTS(hosts);
+  const auto outcomes = train_and_strike(hosts, [&] { hosts.signal(1, SIGKILL); });
+  for (size_t p = 0; p < 2; ++p)
+    EXPECT_NE(outcomes[p].err.find("has ended before the others"), std::string::npos) << outcomes[p].err;
+}
+
+TEST_F(Hosts, NameTheOneThatWasStopped) {
+  const HostNetwork hosts(2, folder_.path());
+  HCTR_SKIP_WITHOUT_HOSTS(hosts);
+  const auto outcomes = train_and_strike(hosts, [&] { hosts.signal(1, SIGSTOP); });
+  for (size_t p = 0; p < 2; ++p)
+    EXPECT_NE(outcomes[p].err.find(cat("has not been heard of for ", kPeerTimeout, " s")), std::string::npos)
+        << outcomes[p].err;
+}
+
+TEST_F(Hosts, NameTheOneWhoseCablesAreCutUnderMpi) {
+  HCTR_SKIP_WITHOUT_MPI();
+  const HostNetwork hosts(2, folder_.path());
+  HCTR_SKIP_WITHOUT_HOSTS(hosts);
+  const Started mpi = start_under_mpi(hosts, arguments(endless(), "5"));
+  wait_for_text(mpi.err, "Iter: 20 ");
+  const auto begin = std::chrono::steady_clock::now();
+  hosts.cut(1);
+  const Outcome outcome = finish_program(mpi);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(kSanitized ? 60 : 30));
+  EXPECT_NE(outcome.exit_code, 0);
+  // mpirun knows the host; the program knows which ranks it waits for, and of these some wait themselves.
+  EXPECT_NE(outcome.err.find("on node host1"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(std::regex_search(outcome.err, std::regex("ranks .*3 have not answered within 5 s"))) << outcome.err;
+}
+
+TEST_F(Hosts, SayFromWhereToWhereAFirewallStands) {
+  const HostNetwork hosts(2, folder_.path());
+  HCTR_SKIP_WITHOUT_HOSTS(hosts);
+  hosts.drop(1, 0);
+  auto words = arguments(small_config());
+  words.insert(words.end(), {"--join-timeout", "3"});
+  const auto begin = std::chrono::steady_clock::now();
+  const auto outcomes = run_joined(processes(hosts, words), folder_.path());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(kSanitized ? 60 : 30));
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.exit_code, 7) << outcome.err;
+  EXPECT_NE(outcomes[0].err.find("processes 2, 3 have not reported to process 0 on host0, port 29500, in time"),
+            std::string::npos)
+      << outcomes[0].err;
+  for (const size_t p : {2, 3})
+    EXPECT_NE(outcomes[p].err.find("host1 cannot connect to process 0 at 10.9.8.1, port 29500: Connection timed out "
+                                   "(tried for 3 s)"),
+              std::string::npos)
+        << outcomes[p].err;
+}
+
+TEST_F(Hosts, NameTheOneWithAnotherProgramOrClock) {
+  const HostNetwork hosts(2, folder_.path());
+  HCTR_SKIP_WITHOUT_HOSTS(hosts);
+  // Another commit is in the copy.
+  const std::string commit = build_facts()[0].second, other(commit.size(), 'f');
+  std::string program = read_file(bin_dir() / "huge_ctr");
+  for (size_t at = 0; (at = program.find(commit, at)) != program.npos; at += commit.size())
+    program.replace(at, commit.size(), other);
+  write_file(folder_ / "huge_ctr", program);
+  std::filesystem::permissions(folder_ / "huge_ctr", std::filesystem::perms::owner_all);
+  auto versions = processes(hosts, arguments(small_config()));
+  for (const size_t p : {2, 3}) versions[p].arguments[1] = (folder_ / "huge_ctr").string();
+  const auto begin = std::chrono::steady_clock::now();
+  for (const Outcome& outcome : run_joined(versions, folder_.path())) {
+    EXPECT_EQ(outcome.exit_code, 7) << outcome.err;
+    EXPECT_TRUE(std::regex_search(outcome.err, std::regex(cat("process [23] on host1 runs .*", other,
+                                                              ".* and process 0 on host0 runs .*", commit))))
+        << outcome.err;
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(kSanitized ? 60 : 30));
+  if (kSanitized) return;  // sanitizers want to be loaded before the clock
+  auto clocks = processes(hosts, arguments(small_config()));
+  for (const size_t p : {2, 3})
+    clocks[p].environment.insert(
+        {{"LD_PRELOAD", (bin_dir() / "libclock_off.so").string()}, {"HCTR_TEST_CLOCK_OFF", "-100"}});
+  const auto outcomes = run_joined(clocks, folder_.path());
+  EXPECT_EQ(outcomes[0].exit_code, 0) << outcomes[0].err;
+  EXPECT_TRUE(
+      std::regex_search(outcomes[0].err, std::regex("warning: the clock of host1 is (99|100) s behind that of host0")))
+      << outcomes[0].err;
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"report", {"use"}},
     {"app", {"report", "prepare/init"}},
     {"parquet", {"data/parquet"}},
+    {"mpi", {"comm"}},
     {"prepare", {"data/formats"}},
     {"prepare/write", {"data/formats"}},
     {"prepare/preprocess", {"prepare", "prepare/write"}},

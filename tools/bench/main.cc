@@ -9,6 +9,7 @@
 #include "index_memory.h"
 #include "reader_bench.h"
 #include "rows_bench.h"
+#include "simulate.h"
 #include "step_bench.h"
 
 namespace hctr {
@@ -20,6 +21,7 @@ Examples:
   bench rows
   bench step samples/wdl/wdl.json --batch 65536
   bench scale samples/wdl/wdl.json --batch 16384 --ranks 1 2 4
+  bench scale samples/wdl/wdl.json --batch 16384 --simulate hosts=64,gpus=8,network=8xib400
   bench reader --threads 2
   bench reader samples/wdl/wdl.json --threads 16
   bench index --device cpu --quick)";
@@ -114,6 +116,14 @@ int main_of(int argc, char** argv) {
       .range(1, 1024)
       .show_default();
   scale.add_flag("--strong", given.scale.strong, "strong scaling: the batch is of all ranks together");
+  bench::SimulateCase simulate;
+  scale.add_option("--simulate", simulate.cluster,
+                   "run nothing, and predict the steps of such hosts: hosts=16,gpus=8,network=8xib400,links=nvlink; "
+                   "network: adapters of a host by Gb/s (ib400, eth100), or GB/s:us; links inside of a host: nvlink, "
+                   "pcie or GB/s:us of a GPU");
+  scale.add_option("--gpu-name", simulate.gpu, "a known GPU to predict for, such as H100");
+  scale.add_option("--measured", simulate.measured,
+                   "steps of one GPU that were measured, SAMPLES:MS, to which predictions are scaled");
   for (CommandLine part : {index, rows, reader, step, scale}) {
     part.add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")
         .one_of({"cpu", "cuda", "auto"});
@@ -139,6 +149,11 @@ int main_of(int argc, char** argv) {
     if (given.quick) steps.times = 10;
     if (step.parsed()) {
       bench::bench_step(device, steps, report);
+    } else if (scale.parsed() && !simulate.cluster.empty()) {
+      simulate.config = steps.config;
+      simulate.batch = steps.batch;
+      simulate.strong = given.scale.strong;
+      bench::simulate_scale(device, simulate, report);
     } else if (scale.parsed()) {
       bench::bench_scale(devices_of(given.device, given.scale.ranks), given.scale, report);
     } else if (reader.parsed()) {

@@ -12,6 +12,11 @@ void Report::add(const std::string& what, const std::string& where, double value
   if (ceiling > 0) std::printf(" %5.1f %% of %.3f", 100 * value / ceiling, ceiling);
   std::printf("\n");
   std::fflush(stdout);
+  record(what, where, value, unit, ceiling);
+}
+
+void Report::record(const std::string& what, const std::string& where, double value, const std::string& unit,
+                    double ceiling) {
   Json figure(Json::Object{{"what", what}, {"case", where}, {"value", value}, {"unit", unit}});
   if (ceiling > 0) figure.set("ceiling", ceiling);
   figures_.add(std::move(figure));

@@ -17,6 +17,9 @@ class Report {
   /// none.
   void add(const std::string& what, const std::string& where, double value, const std::string& unit,
            double ceiling = 0);
+  /// Adds a figure without printing it.
+  void record(const std::string& what, const std::string& where, double value, const std::string& unit,
+              double ceiling = 0);
   void write_json(const std::string& path) const;
 
  private:

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes a wheel of programs that are built for the CPU and tools/python/hctr_model.py.
 #   tools/package/build_wheel.sh BUILD_FOLDER OUT_FOLDER       (build/cpu dist)
-# pip puts the programs and the plug-in for Parquet into the environment's bin. They need OpenBLAS, zstd and yaml-cpp of
-# the system, and the plug-in the Arrow that it was built with.
+# pip puts the programs and the plug-ins for Parquet and MPI into the environment's bin. They need OpenBLAS, zstd and
+# yaml-cpp of the system, and the plug-ins, where they are used, the Arrow and the MPI that they were built with.
 set -euo pipefail
 if [ $# -ne 2 ]; then
   sed -n '2,5s/^# \{0,1\}//p' "$0" >&2
@@ -19,8 +19,8 @@ trap 'rm -rf "$work"' EXIT
 version=$("$bin/huge_ctr" --version | sed -n '1s/^huge_ctr //p')
 scripts=$work/huge_ctr-$version.data/scripts info=$work/huge_ctr-$version.dist-info
 mkdir -p "$scripts" "$info"
-for program in huge_ctr criteo2hugectr data_generator data_inspect feature_spec preprocess table_inspect model_convert libhuge_ctr_parquet.so; do
-  [ -e "$bin/$program" ] || { [ "$program" = libhuge_ctr_parquet.so ] && continue; echo "$bin/$program is not built" >&2; exit 1; }
+for program in huge_ctr criteo2hugectr data_generator data_inspect feature_spec preprocess table_inspect model_convert libhuge_ctr_parquet.so libhuge_ctr_mpi.so; do
+  [ -e "$bin/$program" ] || { [[ $program == lib* ]] && continue; echo "$bin/$program is not built" >&2; exit 1; }
   strip -o "$scripts/$program" "$bin/$program"
 done
 cp "$source/tools/python/hctr_model.py" "$work"

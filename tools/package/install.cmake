@@ -1,13 +1,15 @@
-# What `cmake --install` copies: programs and the plug-in to bin, completion for bash and zsh, man pages, documents and
+# What `cmake --install` copies: programs and plug-ins to bin, completion for bash and zsh, man pages, documents and
 # samples. Completion and man pages are made by the programs, from their options.
 include(GNUInstallDirs)
 
 set(installed huge_ctr criteo2hugectr data_generator data_inspect feature_spec preprocess table_inspect model_convert)
 install(TARGETS ${installed} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-if(TARGET huge_ctr_parquet)  # the programs look for it where they are
-  set_target_properties(huge_ctr_parquet PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
-  install(TARGETS huge_ctr_parquet LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()
+foreach(plugin huge_ctr_parquet huge_ctr_mpi)  # the programs look for them where they are
+  if(TARGET ${plugin})
+    set_target_properties(${plugin} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+    install(TARGETS ${plugin} LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
+endforeach()
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/python/hctr_model.py DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

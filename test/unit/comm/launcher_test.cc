@@ -5,7 +5,6 @@
 
 #include <map>
 
-#include "base/platform.h"
 #include "support/message_of.h"
 
 namespace hctr::test {
@@ -123,17 +122,35 @@ TEST(Launcher, MpirunCountsFirst) {
                     {"WORLD_SIZE", "9"},
                     {"MASTER_ADDR", "a"},
                     {"MASTER_PORT", "5"}};
-  if (kMpiBuild) {
-    const auto launch = launch_of(both);
-    EXPECT_TRUE(launch->by_mpi);
-    EXPECT_EQ(launch->processes, 4);
-    EXPECT_EQ(launch->local_process, 1);
-    EXPECT_EQ(launch->local_processes, 2);
-  } else {  // mpirun starts and numbers them all the same
-    EXPECT_FALSE(launch_of(both)->by_mpi);
-    EXPECT_EQ(launch_of(both)->process, 1);
-    EXPECT_EQ(launch_of(both)->port, 5);
-  }
+  const auto launch = launch_of(both);
+  EXPECT_TRUE(launch->by_mpi);
+  EXPECT_EQ(launch->processes, 4);
+  EXPECT_EQ(launch->local_process, 1);
+  EXPECT_EQ(launch->local_processes, 2);
+  // Where MPI cannot be loaded it starts and numbers them all the same.
+  EXPECT_FALSE(launch_of(both, true)->by_mpi);
+  EXPECT_EQ(launch_of(both, true)->process, 1);
+  EXPECT_EQ(launch_of(both, true)->port, 5);
+}
+
+TEST(Launcher, VariablesThatDoNotFitAreNamed) {
+  const std::pair<Variables, const char*> cases[] = {
+      {{{"RANK", "1"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "5"}}, "has RANK and MASTER_ADDR but not WORLD_SIZE"},
+      {{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "5"}, {"LOCAL_WORLD_SIZE", "2"}},
+       "LOCAL_RANK=5 and LOCAL_WORLD_SIZE=2; processes of a host are numbered from 0"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "0"}}, "MASTER_PORT is 0"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "http"}}, "MASTER_PORT=\"http\""},
+      {{{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "4"}},
+       "OMPI_COMM_WORLD_RANK=4 and OMPI_COMM_WORLD_SIZE=2"},
+      {{{"PMI_SIZE", "2"}}, "has PMI_SIZE but not OMPI_COMM_WORLD_RANK, PMI_RANK or PMIX_RANK"},
+      {{{"PMIX_RANK", "1"}}, "has PMIX_RANK, but neither SLURM_STEP_NUM_TASKS nor OMPI_COMM_WORLD_SIZE"},
+      {{{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}},
+       "has SLURM_STEP_ID but not SLURM_STEP_NUM_TASKS"},
+      {{{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}}, "has SLURM_STEP_NUM_TASKS but not SLURM_PROCID"},
+  };
+  for (const auto& [variables, says] : cases)
+    EXPECT_NE(why_not(variables).find(says), std::string::npos) << why_not(variables) << " lacks: " << says;
+  EXPECT_FALSE(launch_of({{"RANK", "7"}}));  // somebody else's
 }
 
 TEST(Launcher, NodeLists) {

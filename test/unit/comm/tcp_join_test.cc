@@ -103,6 +103,19 @@ TEST(TcpJoin, AnotherVersionIsNamedWithItsHost) {
   expect_all_say(all, cat("process 1 on ", host_name(), " runs 2 and process 0 on ", host_name(), " runs 1"));
 }
 
+TEST(TcpJoin, OneThatComesLaterHearsAtOnceWhyTheJobCannotStart) {
+  std::vector<Process> all = processes(3), late;
+  late.push_back(std::move(all[2]));
+  all.pop_back();
+  all[1].version = "2";
+  std::thread others([&] { join(all); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // process 0 has refused process 1 by then
+  join(late, seconds(60));
+  others.join();
+  EXPECT_NE(late[0].error.find("process 1 on"), std::string::npos) << late[0].error;
+  EXPECT_NE(late[0].error.find(" runs 2 and process 0"), std::string::npos) << late[0].error;
+}
+
 TEST(TcpJoin, NumbersThatDoNotFitAreNamed) {
   std::vector<Process> all = processes(2);
   all[1].launch.processes = 3;

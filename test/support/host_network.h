@@ -1,0 +1,49 @@
+// Hosts that are network namespaces of this machine, joined by a switch: each has an interface, an address and a name.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace hctr::test {
+
+class HostNetwork {
+ public:
+  /// Files of the hosts lie in `folder`. They all see the files of this machine.
+  HostNetwork(int hosts, const std::filesystem::path& folder);
+  ~HostNetwork();
+  HostNetwork(const HostNetwork&) = delete;
+  HostNetwork& operator=(const HostNetwork&) = delete;
+
+  /// Why this process may not make hosts; empty if they are there.
+  const std::string& why_none() const { return why_none_; }
+  int size() const { return static_cast<int>(names_.size()); }
+  /// "host0": the name by which all hosts know it, and which it says of itself.
+  static std::string name(int host);
+  static std::string address(int host);
+  /// More names that all hosts know.
+  void add_name(int host, const std::string& name);
+
+  /// A program: on_host NUMBER COMMAND... runs the command on that host. Launchers of tests call it. As "ssh NAME
+  /// COMMAND" it serves launchers that reach hosts so.
+  std::filesystem::path on_host() const { return folder_ / "on_host"; }
+  std::filesystem::path ssh() const { return folder_ / "ssh"; }
+
+  /// Takes the interface of a host down.
+  void cut(int host) const;
+  /// What one host sends to another is dropped, as by a firewall.
+  void drop(int from, int to) const;
+  /// Sends a signal to all processes of a host.
+  void signal(int host, int number) const;
+
+ private:
+  std::filesystem::path folder_;
+  std::vector<std::string> names_;  // of the namespaces
+  std::string switch_, why_none_;
+};
+
+}  // namespace hctr::test
+
+/// Skips a test where there are no hosts, with the reason.
+#define HCTR_SKIP_WITHOUT_HOSTS(network) \
+  if (!(network).why_none().empty()) GTEST_SKIP() << "this process may not make hosts: " << (network).why_none()

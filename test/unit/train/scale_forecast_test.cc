@@ -1,0 +1,90 @@
+// What a step on many GPUs is expected to take, by hand for a model of two tables' slots.
+#include "train/scale_forecast.h"
+
+#include <gtest/gtest.h>
+
+#include "support/message_of.h"
+#include "train/known_gpus.h"
+#include "train/step_forecast.h"
+#include "unit/model/tiny_model.h"
+
+namespace hctr::test {
+namespace {
+
+constexpr int64_t kSamples = 4096, kDim = 16, kParameters = 33;
+
+/// Two slots, each with one key a sample, all different; a layer of 32 inputs.
+Config two_slots(const std::string& placement) {
+  Problems problems;
+  Config config = read_config(Json::parse(R"({"solver": {"batchsize": 4096, "max_iter": 1},
+    "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
+    "layers": [{"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": 1},
+                "dense": {"top": "dense", "dense_dim": 3},
+                "sparse": [{"top": "keys", "slot_num": 2, "nnz_per_slot": 1}]},
+               {"type": "HybridSparseEmbedding", "bottom": "keys", "top": "table", "placement": ")" +
+                                              placement + R"(",
+                "sparse_embedding_hparam": {"embedding_vec_size": 16, "combiner": "sum"}},
+               {"type": "Reshape", "bottom": "table", "top": "flat", "leading_dim": 32},
+               {"type": "InnerProduct", "bottom": "flat", "top": "fc", "fc_param": {"num_output": 1}},
+               {"type": "BinaryCrossEntropyLoss", "bottom": ["fc", "label"], "top": "loss"}]})",
+                                          "test.json"),
+                              problems);
+  problems.throw_if_any("test.json");
+  return config;
+}
+
+ScaleForecast forecast(const std::string& cluster, const std::vector<MeasuredStep>& measured = {},
+                       const std::string& placement = "localized") {
+  return forecast_scale(two_slots(placement), cluster_from(cluster),
+                        expected_ceilings(*find_known_gpu("H100"), DType::f32, false), 80e9, measured);
+}
+
+TEST(ScaleForecast, WhatLeavesAHostIsWhatTheOthersNeed) {
+  // Half of the samples are those of the other host. Each slot has its owner on one host, and each key is different.
+  const double half = kSamples / 2.0, keys = 2 * half * 8 / 2, vectors = half * kDim * 4, sums = kParameters * 4;
+  EXPECT_DOUBLE_EQ(forecast("hosts=2,gpus=1,network=10:5").bytes_between, keys + 2 * vectors + sums);
+  // By key each host owns half of the rows of both slots: as many vectors.
+  EXPECT_DOUBLE_EQ(forecast("hosts=2,gpus=1,network=10:5", {}, "distributed").bytes_between, keys + 2 * vectors + sums);
+  EXPECT_EQ(forecast("hosts=1,gpus=2").bytes_between, 0);
+  // At 1 GB/s these bytes decide; the exchange takes them one way, and the time until it begins.
+  const ScaleForecast slow = forecast("hosts=2,gpus=1,network=0.001:5");
+  EXPECT_NEAR(slow.vectors_between, vectors / 1e6 + 6e-6, 1e-9);
+  EXPECT_EQ(slow.bound, "vectors between hosts");
+  EXPECT_GT(slow.seconds, forecast("hosts=2,gpus=1,network=10:5").seconds);
+}
+
+TEST(ScaleForecast, MoreGpusThanSlotsLeaveSomeWithoutRows) {
+  EXPECT_DOUBLE_EQ(forecast("hosts=1,gpus=2").busiest, 1);
+  EXPECT_DOUBLE_EQ(forecast("hosts=1,gpus=8").busiest, 4);
+  EXPECT_DOUBLE_EQ(forecast("hosts=1,gpus=8", {}, "distributed").busiest, 1);
+}
+
+TEST(ScaleForecast, OneGpuTakesWhatWasMeasured) {
+  EXPECT_DOUBLE_EQ(forecast("gpus=1", {{kSamples, 0.5}}).seconds, 0.5);
+  EXPECT_GT(forecast("gpus=1", {{kSamples / 2, 0.5}, {kSamples * 2, 0.5}}).seconds, 0.1);
+  const MeasuredStep step = measured_step_from("16384:1.05");
+  EXPECT_EQ(step.samples, 16384);
+  EXPECT_DOUBLE_EQ(step.seconds, 1.05e-3);
+}
+
+TEST(ScaleForecast, WordsOfAClusterAreRead) {
+  const Cluster cluster = cluster_from("hosts=16,gpus=4,network=8xib400,links=pcie");
+  EXPECT_EQ(cluster.all_gpus(), 64);
+  EXPECT_DOUBLE_EQ(cluster.between.bytes, 8 * 400e9 / 8 * 0.9);
+  EXPECT_DOUBLE_EQ(cluster.inside.bytes, 20e9);
+  EXPECT_DOUBLE_EQ(cluster_from("hosts=2,network=45:20").between.seconds, 20e-6);
+  const std::pair<const char*, const char*> wrong[] = {
+      {"hosts=2", "several hosts need network="},
+      {"hosts=0,network=ib400", "'0' is no number above 0"},
+      {"hosts=1.5,network=ib400", "no whole number"},
+      {"hosts=2,network=token-ring", "expected ib or eth with Gb/s"},
+      {"hosts=2,network=ibfast", "'fast' is no number above 0"},
+      {"hosts=2,net=ib400", "'net=ib400'; expected hosts=, gpus=, network= or links="},
+      {"gpus=2,links=wire", "lacks microseconds"}};
+  for (const auto& [text, says] : wrong)
+    EXPECT_NE(message_of(Kind::usage, [words = text] { cluster_from(words); }).find(says), std::string::npos) << text;
+  EXPECT_NE(message_of(Kind::usage, [] { measured_step_from("1.05"); }).find("expected SAMPLES:MS"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace hctr::test
