@@ -1,5 +1,7 @@
 #include "layers/fully_connected.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "layers/onnx_parts.h"
@@ -68,16 +70,57 @@ TensorSpec FullyConnected::scratch(const TensorSpec& y, int64_t width) const {
   return num_output == 1 ? one_of(of_bias, ops::concat_linear_scratch(y.rows(), {width})) : of_bias;
 }
 
+void FullyConnected::add_fp8_memory(const TensorSpec& y, int64_t in, Specs& scratch, Specs& transient) const {
+  const auto bytes = [](int64_t rows, int64_t columns) {
+    return ops::Fp8Matrix::bytes(rows, columns) / static_cast<int64_t>(sizeof(float));
+  };
+  const int64_t batch = y.rows();
+  scratch.emplace_back(DType::f32, Shape{bytes(in, batch)});
+  scratch.emplace_back(DType::f32, Shape{bytes(in, num_output)});
+  const int64_t rows = bytes(batch, std::max(in, num_output)), transposed = bytes(num_output, std::max(in, batch));
+  if (transient.empty()) transient.assign(2, TensorSpec(DType::f32, {0}));
+  const std::array most = {std::max(rows, transient[0].shape[0]), std::max(transposed, transient[1].shape[0])};
+  for (size_t i = 0; i < 2; ++i) transient[i] = TensorSpec(DType::f32, {most[i]});
+}
+
 ReluEnd FullyConnected::end(const Io& io) const {
   return {dropout_rate > 0 ? ops::dropout_scale(dropout_rate) : 1, io.d_w[1], *io.scratch};
 }
 
+void FullyConnected::multiply(Context& ctx, const Io& io, const Tensor& sums) const {
+  if (fp8) {
+    const Fp8Memory& memory = *io.fp8_memory;
+    const ops::Fp8Scaling &x = io.fp8_scaling->x, &w = io.fp8_scaling->w;
+    ops::fp8_cast(ctx, io.x, true, x, memory.rows.bytes(), memory.x_transposed.bytes());
+    ops::fp8_cast(ctx, io.w[0], false, w, memory.w.bytes(), memory.transposed.bytes());
+    ops::fp8_product(ctx, ops::fp8_rows(io.x, x, memory.rows.bytes()),
+                     ops::fp8_transposed(io.w[0], w, memory.transposed.bytes()),
+                     use_bias ? std::optional(io.w[1]) : std::nullopt, relu_with_bias(), sums);
+  } else if (use_bias) {
+    ops::linear(ctx, io.x, io.w[0], io.w[1], sums, relu_with_bias());
+  } else {
+    ops::matmul(ctx, io.x, Transpose::no, io.w[0], Transpose::no, sums);
+  }
+}
+
+void FullyConnected::multiply_gradient(Context& ctx, const Io& io, const Tensor& d_sums) const {
+  if (fp8 && ops::takes_fp8_product(*io.d_x)) {
+    const Fp8Memory& memory = *io.fp8_memory;
+    ops::fp8_product(ctx, ops::fp8_rows(d_sums, io.fp8_scaling->d_y, memory.rows.bytes()),
+                     ops::fp8_rows(io.w[0], io.fp8_scaling->w, memory.w.bytes()), std::nullopt, false, *io.d_x);
+    if (io.below)
+      ops::relu_bias_gradient(ctx, io.below->factor, io.x, *io.d_x, *io.d_x, io.below->d_bias, io.below->scratch);
+  } else if (io.below) {
+    ops::gradient_through_relu(ctx, d_sums, io.w[0], io.below->factor, io.x, *io.d_x, io.below->d_bias,
+                               io.below->scratch);
+  } else {
+    ops::matmul(ctx, d_sums, Transpose::no, io.w[0], Transpose::yes, *io.d_x);
+  }
+}
+
 void FullyConnected::forward(Context& ctx, const Io& io, Phase phase) const {
   const Tensor sums = keeps_input_of_activation() ? *io.z : io.y;
-  if (use_bias)
-    ops::linear(ctx, io.x, io.w[0], io.w[1], sums, relu_with_bias());
-  else
-    ops::matmul(ctx, io.x, Transpose::no, io.w[0], Transpose::no, sums);
+  multiply(ctx, io, sums);
   if (activation != StageActivation::none && !relu_with_bias()) ops::activate(ctx, function_of(activation), sums, io.y);
   if (dropout_rate > 0 && phase == Phase::train) ops::dropout(ctx, dropout_rate, dropout_stream, io.y, io.y);
 }
@@ -102,21 +145,26 @@ void FullyConnected::backward(Context& ctx, const Io& io) const {
     ops::activate_backward(ctx, function_of(activation), keeps_input_of_activation() ? *io.z : io.y, *io.d_y, *io.d_z);
   }
   const Tensor d_sums = own_gradient() ? *io.d_z : *io.d_y;
+  if (fp8)
+    ops::fp8_cast(ctx, d_sums, false, io.fp8_scaling->d_y, io.fp8_memory->rows.bytes(),
+                  io.fp8_memory->transposed.bytes());
   if (!io.d_x) return;
   if (num_output == 1)
     ops::concat_linear_backward(ctx, io.w[0], d_sums, {{io.x, io.d_x, below_relu(io.below)}}, io.d_w[0],
                                 use_bias && !relu_with_bias() ? std::optional(io.d_w[1]) : std::nullopt, *io.scratch);
-  else if (io.below)
-    ops::gradient_through_relu(ctx, d_sums, io.w[0], io.below->factor, io.x, *io.d_x, io.below->d_bias,
-                               io.below->scratch);
   else
-    ops::matmul(ctx, d_sums, Transpose::no, io.w[0], Transpose::yes, *io.d_x);
+    multiply_gradient(ctx, io, d_sums);
 }
 
 void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
   if (num_output == 1 && io.d_x) return;  // done
   const Tensor d_sums = own_gradient() ? *io.d_z : *io.d_y;
-  ops::matmul(ctx, io.x, Transpose::yes, d_sums, Transpose::no, io.d_w[0]);
+  if (fp8)
+    ops::fp8_product(ctx, ops::fp8_transposed(io.x, io.fp8_scaling->x, io.fp8_memory->x_transposed.bytes()),
+                     ops::fp8_transposed(d_sums, io.fp8_scaling->d_y, io.fp8_memory->transposed.bytes()), std::nullopt,
+                     false, io.d_w[0]);
+  else
+    ops::matmul(ctx, io.x, Transpose::yes, d_sums, Transpose::no, io.d_w[0]);
   if (use_bias && !relu_with_bias()) ops::bias_gradient(ctx, d_sums, io.d_w[1], *io.scratch);
 }
 

@@ -186,7 +186,7 @@ def main():
         configs[f"wdl_{precision}"] = wdl("wdl", precision, raw=False)
         configs[f"wdl_raw_{precision}"] = wdl("wdl_raw", precision, raw=True)
     for model in ("wdl", "dcn", "deepfm", "dlrm"):
-        for precision in ("half", "tf32", "tf32x3", "f32"):
+        for precision in ("half", "bf16", "fp8", "tf32", "tf32x3", "f32"):
             configs[f"step_{model}_{precision}"] = step_model(model, precision)
     for name, config in configs.items():
         (folder / f"{name}.json").write_text(json.dumps(config, indent=1) + "\n")
