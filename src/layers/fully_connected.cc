@@ -7,6 +7,7 @@
 #include "layers/onnx_parts.h"
 #include "ops/bias_gradient.h"
 #include "ops/concat_linear.h"
+#include "ops/copy.h"
 #include "ops/dropout.h"
 #include "ops/gradient_through_relu.h"
 #include "ops/linear.h"
@@ -65,8 +66,9 @@ TensorSpec FullyConnected::scratch(const TensorSpec& y, int64_t width) const {
   const auto one_of = [](const TensorSpec& a, const TensorSpec& b) {
     return a.shape.elements() > b.shape.elements() ? a : b;
   };
-  const TensorSpec of_bias =
-      finished_by_reader ? ops::gradient_through_relu_scratch(y) : ops::bias_gradient_scratch(num_output);
+  const TensorSpec of_bias = fp8                  ? ops::fp8_gradient_scratch(y)
+                             : finished_by_reader ? ops::gradient_through_relu_scratch(y)
+                                                  : ops::bias_gradient_scratch(num_output);
   return num_output == 1 ? one_of(of_bias, ops::concat_linear_scratch(y.rows(), {width})) : of_bias;
 }
 
@@ -77,10 +79,11 @@ void FullyConnected::add_fp8_memory(const TensorSpec& y, int64_t in, Specs& scra
   const int64_t batch = y.rows();
   scratch.emplace_back(DType::f32, Shape{bytes(in, batch)});
   scratch.emplace_back(DType::f32, Shape{bytes(in, num_output)});
-  const int64_t rows = bytes(batch, std::max(in, num_output)), transposed = bytes(num_output, std::max(in, batch));
-  if (transient.empty()) transient.assign(2, TensorSpec(DType::f32, {0}));
-  const std::array most = {std::max(rows, transient[0].shape[0]), std::max(transposed, transient[1].shape[0])};
-  for (size_t i = 0; i < 2; ++i) transient[i] = TensorSpec(DType::f32, {most[i]});
+  const std::array needed = {bytes(batch, std::max(in, num_output)), bytes(num_output, std::max(in, batch)),
+                             in == ops::fp8_padded(in) ? 0 : 2 * bytes(batch, in)};
+  if (transient.empty()) transient.assign(needed.size(), TensorSpec(DType::f32, {0}));
+  for (size_t i = 0; i < needed.size(); ++i)
+    transient[i] = TensorSpec(DType::f32, {std::max(needed[i], transient[i].shape[0])});
 }
 
 ReluEnd FullyConnected::end(const Io& io) const {
@@ -103,19 +106,33 @@ void FullyConnected::multiply(Context& ctx, const Io& io, const Tensor& sums) co
   }
 }
 
-void FullyConnected::multiply_gradient(Context& ctx, const Io& io, const Tensor& d_sums) const {
-  if (fp8 && ops::takes_fp8_product(*io.d_x)) {
-    const Fp8Memory& memory = *io.fp8_memory;
-    ops::fp8_product(ctx, ops::fp8_rows(d_sums, io.fp8_scaling->d_y, memory.rows.bytes()),
-                     ops::fp8_rows(io.w[0], io.fp8_scaling->w, memory.w.bytes()), std::nullopt, false, *io.d_x);
-    if (io.below)
-      ops::relu_bias_gradient(ctx, io.below->factor, io.x, *io.d_x, *io.d_x, io.below->d_bias, io.below->scratch);
-  } else if (io.below) {
-    ops::gradient_through_relu(ctx, d_sums, io.w[0], io.below->factor, io.x, *io.d_x, io.below->d_bias,
-                               io.below->scratch);
-  } else {
-    ops::matmul(ctx, d_sums, Transpose::no, io.w[0], Transpose::yes, *io.d_x);
+void FullyConnected::backward_fp8(Context& ctx, const Io& io) const {
+  const Fp8Memory& memory = *io.fp8_memory;
+  const ops::Fp8Scaling& scaling = io.fp8_scaling->d_y;
+  Tensor d_sums = *io.d_y;
+  ops::Fp8GradientEnd end;
+  if (relu_with_bias()) {
+    end.y = io.y;
+    end.factor = dropout_rate > 0 ? ops::dropout_scale(dropout_rate) : 1;
+  } else if (activation != StageActivation::none) {
+    ops::activate_backward(ctx, function_of(activation), keeps_input_of_activation() ? *io.z : io.y, *io.d_y, *io.d_z);
+    d_sums = *io.d_z;
   }
+  if (use_bias) {
+    end.d_bias = io.d_w[1];
+    end.scratch = *io.scratch;
+  }
+  ops::fp8_cast_gradient(ctx, d_sums, end, scaling, memory.rows.bytes(), memory.transposed.bytes());
+  if (!io.d_x) return;
+  TensorSpec padded(io.d_x->dtype(), io.d_x->shape(), ops::fp8_padded(io.d_x->dim(1)));
+  padded.zero_columns = padded.row_stride - io.d_x->dim(1);
+  const Tensor d_x = ops::takes_fp8_product(*io.d_x) ? *io.d_x : Tensor(memory.d_x.bytes(), padded, ctx.device());
+  ops::fp8_product(ctx, ops::fp8_rows(d_sums, scaling, memory.rows.bytes()),
+                   ops::fp8_rows(io.w[0], io.fp8_scaling->w, memory.w.bytes()), std::nullopt, false, d_x);
+  if (io.below)
+    ops::relu_bias_gradient(ctx, io.below->factor, io.x, d_x, *io.d_x, io.below->d_bias, io.below->scratch);
+  else if (d_x.bytes() != io.d_x->bytes())
+    ops::copy(ctx, d_x, *io.d_x);
 }
 
 void FullyConnected::forward(Context& ctx, const Io& io, Phase phase) const {
@@ -136,6 +153,7 @@ void FullyConnected::to_onnx(OnnxGraph& graph, const std::string& x, const std::
 }
 
 void FullyConnected::backward(Context& ctx, const Io& io) const {
+  if (fp8) return backward_fp8(ctx, io);
   if (finished_by_reader) {
     // d_y is the gradient of x W + b, and d_w[1] is written.
   } else if (relu_with_bias()) {
@@ -145,26 +163,25 @@ void FullyConnected::backward(Context& ctx, const Io& io) const {
     ops::activate_backward(ctx, function_of(activation), keeps_input_of_activation() ? *io.z : io.y, *io.d_y, *io.d_z);
   }
   const Tensor d_sums = own_gradient() ? *io.d_z : *io.d_y;
-  if (fp8)
-    ops::fp8_cast(ctx, d_sums, false, io.fp8_scaling->d_y, io.fp8_memory->rows.bytes(),
-                  io.fp8_memory->transposed.bytes());
   if (!io.d_x) return;
   if (num_output == 1)
     ops::concat_linear_backward(ctx, io.w[0], d_sums, {{io.x, io.d_x, below_relu(io.below)}}, io.d_w[0],
                                 use_bias && !relu_with_bias() ? std::optional(io.d_w[1]) : std::nullopt, *io.scratch);
+  else if (io.below)
+    ops::gradient_through_relu(ctx, d_sums, io.w[0], io.below->factor, io.x, *io.d_x, io.below->d_bias,
+                               io.below->scratch);
   else
-    multiply_gradient(ctx, io, d_sums);
+    ops::matmul(ctx, d_sums, Transpose::no, io.w[0], Transpose::yes, *io.d_x);
 }
 
 void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
   if (num_output == 1 && io.d_x) return;  // done
   const Tensor d_sums = own_gradient() ? *io.d_z : *io.d_y;
   if (fp8)
-    ops::fp8_product(ctx, ops::fp8_transposed(io.x, io.fp8_scaling->x, io.fp8_memory->x_transposed.bytes()),
-                     ops::fp8_transposed(d_sums, io.fp8_scaling->d_y, io.fp8_memory->transposed.bytes()), std::nullopt,
-                     false, io.d_w[0]);
-  else
-    ops::matmul(ctx, io.x, Transpose::yes, d_sums, Transpose::no, io.d_w[0]);
+    return ops::fp8_product(ctx, ops::fp8_transposed(io.x, io.fp8_scaling->x, io.fp8_memory->x_transposed.bytes()),
+                            ops::fp8_transposed(d_sums, io.fp8_scaling->d_y, io.fp8_memory->transposed.bytes()),
+                            std::nullopt, false, io.d_w[0]);
+  ops::matmul(ctx, io.x, Transpose::yes, d_sums, Transpose::no, io.d_w[0]);
   if (use_bias && !relu_with_bias()) ops::bias_gradient(ctx, d_sums, io.d_w[1], *io.scratch);
 }
 

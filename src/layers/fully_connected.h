@@ -50,7 +50,7 @@ struct FullyConnected {
   /// Memory of a stage in FP8, as bytes: from forward to backward, and during each of the two.
   struct Fp8Memory {
     Tensor x_transposed, w;
-    Tensor rows, transposed;
+    Tensor rows, transposed, d_x;
   };
   /// The scratch and the transient memory for it.
   void add_fp8_memory(const TensorSpec& y, int64_t in, Specs& scratch, Specs& transient) const;
@@ -71,7 +71,9 @@ struct FullyConnected {
     std::optional<ops::Fp8ProductScaling> fp8_scaling;
   };
   /// Whether the gradient of x W + b has memory of its own: else it lies in d_y.
-  bool own_gradient() const { return activation != StageActivation::none && !finished_by_reader; }
+  bool own_gradient() const {
+    return activation != StageActivation::none && !finished_by_reader && !(fp8 && relu_with_bias());
+  }
   bool needs_scratch() const { return use_bias || num_output == 1; }
   /// Scratch memory for an output `y` and inputs of `width` columns.
   TensorSpec scratch(const TensorSpec& y, int64_t width) const;
@@ -86,8 +88,8 @@ struct FullyConnected {
  private:
   /// x W, plus the bias if there is one, and the positive part of it if relu_with_bias().
   void multiply(Context&, const Io&, const Tensor& sums) const;
-  /// The gradient of x, and through the ReLU of the stage below.
-  void multiply_gradient(Context&, const Io&, const Tensor& d_sums) const;
+  /// backward() in FP8.
+  void backward_fp8(Context&, const Io&) const;
 };
 
 /// What the reader of a layer that ends with ReLU tells ops::concat_linear_backward() of it.

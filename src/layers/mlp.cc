@@ -156,6 +156,7 @@ class Stack : public Layer {
     int64_t width = inputs[0].shape[1];
     for (FullyConnected& stage : layer->stages_) {
       stage.fp8 = stage.can_fp8(width, least_width);
+      if (stage.fp8) stage.finished_by_reader = false;  // as it rounds the gradient, so that both is one pass
       any = any || stage.fp8;
       width = stage.num_output;
     }
@@ -163,7 +164,7 @@ class Stack : public Layer {
   }
 
   std::shared_ptr<const Layer> finished_by_reader() const override {
-    if (more_outputs_ > 0 || !stages_.back().relu_with_bias()) return nullptr;
+    if (more_outputs_ > 0 || !stages_.back().relu_with_bias() || stages_.back().fp8) return nullptr;
     auto layer = std::make_shared<Stack>(*this);
     layer->stages_.back().finished_by_reader = true;
     return layer;
@@ -194,7 +195,8 @@ class Stack : public Layer {
       if (train) own.d_w = d_w;
       if (stage.needs_scratch()) own.scratch = *scratch++;
       if (stage.fp8) {
-        own.fp8_memory = FullyConnected::Fp8Memory{scratch[0], scratch[1], io.transient[0], io.transient[1]};
+        own.fp8_memory =
+            FullyConnected::Fp8Memory{scratch[0], scratch[1], io.transient[0], io.transient[1], io.transient[2]};
         scratch += 2;
         own.fp8_scaling = *fp8++;
       }

@@ -15,8 +15,7 @@ Graph wired(const Config& config, int64_t samples, Phase phase) {
   Problems problems;
   Graph graph = wire(config, samples, problems);
   HCTR_EXPECT(!problems.any_error(), "a config with ", problems.errors().size(), " problems");
-  fuse_layers(graph);
-  if (phase == Phase::train) use_fp8_products(graph, config.solver.mixed_precision);
+  fuse_layers(graph, phase == Phase::train ? config.solver.mixed_precision : Precision{});
   return graph;
 }
 

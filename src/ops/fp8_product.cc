@@ -5,9 +5,13 @@
 
 #include "device/profiler.h"
 #include "ops/activation_rules.h"
+#include "ops/bias_gradient_parts.h"
+#include "ops/checks.h"
 #include "ops/copy.h"
+#include "ops/element_loops.h"
 #include "ops/fill.h"
 #include "ops/linear.h"
+#include "ops/reduce_axis.h"
 #include "ops/valid_rows.h"
 
 namespace hctr::ops {
@@ -18,6 +22,26 @@ void fp8_cast(Context& ctx, Tensor x, bool samples, const Fp8Scaling& scaling, s
   expect_on("fp8_cast", ctx.device(), x);
   HCTR_EXPECT(x.rank() == 2 && (rows || transposed), "fp8_cast of a tensor of shape ", to_string(x.shape()));
   HCTR_ON_DEVICE(ctx, fp8_cast(ctx, x, samples, scaling, rows, transposed));
+}
+
+TensorSpec fp8_gradient_scratch(const TensorSpec& d_y) {
+  return TensorSpec(DType::f32, {(d_y.rows() + kFp8Tile - 1) / kFp8Tile * d_y.row_elements()});
+}
+
+void fp8_cast_gradient(Context& ctx, Tensor d_y, const Fp8GradientEnd& end, const Fp8Scaling& scaling, std::byte* rows,
+                       std::byte* transposed) {
+  expect_on("fp8_cast_gradient", ctx.device(), d_y);
+  HCTR_EXPECT(d_y.rank() == 2 && rows && transposed, "fp8_cast_gradient of a tensor of shape ", to_string(d_y.shape()));
+  if (end.y) {
+    expect_shape("fp8_cast_gradient y", *end.y, d_y.shape());
+    expect_alike("fp8_cast_gradient", {d_y, *end.y});
+  }
+  if (end.d_bias) {
+    expect_dense_tensor("fp8_cast_gradient d_bias", ctx.device(), *end.d_bias, {d_y.dim(1)}, DType::f32);
+    HCTR_EXPECT(end.scratch && end.scratch->elements() >= fp8_gradient_scratch(d_y.spec()).shape.elements(),
+                "fp8_cast_gradient with too little scratch memory");
+  }
+  HCTR_ON_DEVICE(ctx, fp8_cast_gradient(ctx, d_y, end, scaling, rows, transposed));
 }
 
 bool takes_fp8_product(const Tensor& c) { return fp8_padded(c.dim(1)) - c.dim(1) <= c.spec().zero_columns; }
@@ -89,6 +113,11 @@ std::vector<float> numbers_of(Context& ctx, const Fp8Matrix& m) {
   return numbers;
 }
 
+struct ReluGradientOf {
+  float factor;
+  float operator()(float y, float d_y) const { return relu_gradient(factor, y, d_y); }
+};
+
 Tensor f32_matrix(std::vector<float>& numbers, int64_t rows, int64_t columns) {
   return Tensor(numbers.data(), TensorSpec(DType::f32, {rows, columns}), Device{});
 }
@@ -116,6 +145,22 @@ void cpu::fp8_cast(Context& ctx, Tensor x, bool samples, const Fp8Scaling& scali
     for (int64_t i = 0; i < high; ++i)
       for (int64_t j = first * kRowsOfTask; j < last * kRowsOfTask; ++j) transposed[j * high + i] = rows[i * wide + j];
   });
+}
+
+void cpu::fp8_cast_gradient(Context& ctx, Tensor d_y, const Fp8GradientEnd& end, const Fp8Scaling& scaling,
+                            std::byte* rows, std::byte* transposed) {
+  std::vector<float> values(static_cast<size_t>(d_y.elements()));
+  const Tensor d_z = f32_matrix(values, d_y.dim(0), d_y.dim(1));
+  dispatch_float(d_y.dtype(), [&]<class T>() {
+    const auto z = d_z.view<float, 2>();
+    const auto gradient = d_y.view<const T, 2>();
+    if (end.y)
+      map(ctx, ReluGradientOf{end.factor}, z, end.y->view<const T, 2>(), gradient);
+    else
+      map(ctx, [](float d) { return d; }, z, gradient);
+  });
+  cpu::fp8_cast(ctx, d_z, false, scaling, rows, transposed);
+  if (end.d_bias) cpu::sum_rows(ctx, d_z, *end.d_bias);
 }
 
 /// In f32 of the numbers that the codes stand for.

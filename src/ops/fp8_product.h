@@ -21,6 +21,9 @@ struct Fp8Matrix {
   static constexpr int64_t bytes(int64_t rows, int64_t columns) { return fp8_padded(rows) * fp8_padded(columns); }
 };
 
+/// A kernel rounds so many rows and columns at a time, and sums columns over so many rows.
+inline constexpr int kFp8Tile = 128;
+
 /// Errors: Error(device) that says what works instead, unless the device of the context has FP8.
 HCTR_OP(void expect_fp8(Context&))
 
@@ -30,6 +33,21 @@ HCTR_OP(void expect_fp8(Context&))
 /// `samples`: the rows of x are those of the batch, and rows without a sample do not count for amax.
 HCTR_OP(void fp8_cast(Context&, Tensor x, bool samples, const Fp8Scaling& scaling, std::byte* rows,
                       std::byte* transposed))
+
+/// What lies between the gradient of a layer's output and that of x W + bias.
+struct Fp8GradientEnd {
+  std::optional<Tensor> y{};  ///< of y = dropout(max(x W + bias, 0)); none: y is the sum itself
+  float factor = 1;           ///< dropout_scale(), or 1
+  std::optional<Tensor> d_bias{}, scratch{};
+};
+/// Scratch memory for it, if there is a bias.
+TensorSpec fp8_gradient_scratch(const TensorSpec& d_y);
+
+/// d_z as FP8, as fp8_cast(), for d_z = y > 0 ? factor * d_y : 0, or d_y without a y; and d_bias = the sums of its
+/// columns, in f32 and in a fixed order. d_z is rounded once, to FP8. Shapes: d_y, y [m, n], any row strides; d_bias
+/// [n], dense. Dtypes: y as d_y; d_bias f32.
+HCTR_OP(void fp8_cast_gradient(Context&, Tensor d_y, const Fp8GradientEnd& end, const Fp8Scaling& scaling,
+                               std::byte* rows, std::byte* transposed))
 
 /// What fp8_cast() has written.
 inline Fp8Matrix fp8_rows(const Tensor& x, const Fp8Scaling& scaling, std::byte* codes) {

@@ -6,7 +6,6 @@
 #include "data/batch_layout.h"
 #include "embedding/disk_rows.h"
 #include "embedding/plan_file.h"
-#include "model/fp8_scales.h"
 #include "model/fuse_layers.h"
 #include "model/memory_plan.h"
 #include "ops/embedding/embedding_group.h"
@@ -28,8 +27,7 @@ int64_t activations(const Config& config, Phase phase, int64_t samples) {
   Problems problems;
   Graph graph = wire(config, samples, problems);
   problems.throw_if_any("the config");
-  fuse_layers(graph);
-  if (phase == Phase::train) use_fp8_products(graph, config.solver.mixed_precision);
+  fuse_layers(graph, phase == Phase::train ? config.solver.mixed_precision : Precision{});
   return static_cast<int64_t>(MemoryPlan(graph, phase).bytes());
 }
 

@@ -224,6 +224,56 @@ TEST(Fp8Cast, ANumberThatIsNoneStaysVisible) {
     }
 }
 
+TEST(Fp8CastGradient, IsThatOfTheSumBehindReluAndSumsItsColumns) {
+  for (const Device device : devices())
+    for (const bool relu : {false, true})
+      for (const auto& [rows, columns, extra] :
+           {std::tuple(300, 144, 0), std::tuple(131, 29, 3), std::tuple(5, 260, 1)}) {
+        SCOPED_TRACE(cat(to_string(device), " ", rows, " x ", columns, ", relu ", relu));
+        Fp8Rig rig(device);
+        const int64_t m = rows, n = columns, bytes = Fp8Matrix::bytes(m, n);
+        const std::vector<float> d_y = random_numbers(m * n, 5), y = random_numbers(m * n, 1 << 28);
+        constexpr float kFactor = 1.25f;
+        const Fp8Scaling scaling = rig.scaling(Fp8Format::e5m2, 64);
+        const Tensor gradient = rig.matrix<BFloat16>(d_y, m, n, extra);
+        const TensorSpec scratch = ops::fp8_gradient_scratch(gradient.spec());
+        const std::vector<float> nothing(static_cast<size_t>(scratch.shape.elements()), NAN);
+        const Tensor d_bias(rig.put(nothing.data(), static_cast<size_t>(n) * sizeof(float)),
+                            TensorSpec(DType::f32, {n}), device);
+        ops::Fp8GradientEnd end{.d_bias = d_bias,
+                                .scratch = Tensor(rig.put(nothing.data(), scratch.bytes()), scratch, device)};
+        if (relu) end.y = rig.matrix<BFloat16>(y, m, n, extra);
+        if (relu) end.factor = kFactor;
+        std::byte *const plain = rig.codes(m, n), *const transposed = rig.codes(n, m);
+        const auto run = [&] { ops::fp8_cast_gradient(rig.ctx, gradient, end, scaling, plain, transposed); };
+        run();
+        const auto by_row = rig.fetch<uint8_t>(plain, bytes), by_column = rig.fetch<uint8_t>(transposed, bytes);
+        const auto sums = rig.fetch<float>(d_bias.bytes(), n);
+        Program(rig.ctx.stream(), true, run).run();
+        EXPECT_EQ(rig.fetch<float>(d_bias.bytes(), n), sums) << "a recorded run is another";
+        const int64_t high = ops::fp8_padded(m), wide = ops::fp8_padded(n);
+        float most = 0;
+        std::vector<double> expected(static_cast<size_t>(n)), sizes(static_cast<size_t>(n));
+        for (int64_t i = 0; i < high; ++i)
+          for (int64_t j = 0; j < wide; ++j) {
+            float z = 0;
+            if (i < m && j < n) {
+              const auto at = static_cast<size_t>(i * n + j);
+              z = static_cast<float>(BFloat16(d_y[at]));
+              if (relu) z = static_cast<float>(BFloat16(y[at])) > 0 ? kFactor * z : 0;
+              expected[static_cast<size_t>(j)] += z;
+              sizes[static_cast<size_t>(j)] += std::abs(z);
+            }
+            most = std::max(most, std::abs(z));
+            const auto code = code_of(Fp8Format::e5m2, 64 * z) & (z == 0 ? 0x7f : 0xff);  // of a zero without its sign
+            ASSERT_EQ(by_row[static_cast<size_t>(i * wide + j)] & (z == 0 ? 0x7f : 0xff), code) << i << "," << j;
+            ASSERT_EQ(by_column[static_cast<size_t>(j * high + i)], by_row[static_cast<size_t>(i * wide + j)]);
+          }
+        EXPECT_EQ(rig.fetch<float>(scaling.amax, 1)[0], most);
+        for (size_t j = 0; j < static_cast<size_t>(n); ++j) EXPECT_NEAR(sums[j], expected[j], 1e-5 * sizes[j]) << j;
+      }
+}
+
 TEST(Fp8Scales, FinishTheStepUnlessItIsSkipped) {
   for (const Device device : devices())
     for (const int skip : {0, 1}) {
