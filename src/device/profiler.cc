@@ -1,5 +1,7 @@
 #include "device/profiler.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "base/platform.h"
 #include "device/cuda_runtime_calls.h"
@@ -50,13 +52,33 @@ double Profiler::stop() {
   runtime_.set_profiler(nullptr);
   synchronize();
   const double seconds = now();
-  if constexpr (kCudaBuild)
+  if constexpr (kCudaBuild) {
+    const double empty = first_ ? seconds_of_an_empty_part() : 0;
     for (size_t i = 0; i < spans_.size(); ++i) {
       if (!events_[i].begin) continue;
       spans_[i].begin = cuda::seconds_between(first_, events_[i].begin);
-      spans_[i].end = cuda::seconds_between(first_, events_[i].end);
+      spans_[i].end = std::max(spans_[i].begin, cuda::seconds_between(first_, events_[i].end) - empty);
     }
+  }
   return seconds;
+}
+
+double Profiler::seconds_of_an_empty_part() {
+  std::vector<double> seconds;
+  if constexpr (kCudaBuild) {
+    constexpr int kParts = 64;
+    const StreamRef compute = runtime_.compute_stream();
+    std::vector<Events> parts;
+    for (int i = 0; i < kParts; ++i) {
+      parts.push_back({new_event(&compute), new_event(&compute)});
+      cuda::mark(parts.back().begin, compute);
+      cuda::mark(parts.back().end, compute);
+    }
+    compute.synchronize();
+    for (const Events& part : parts) seconds.push_back(cuda::seconds_between(part.begin, part.end));
+    std::nth_element(seconds.begin(), seconds.begin() + kParts / 2, seconds.end());
+  }
+  return seconds.empty() ? 0 : seconds[seconds.size() / 2];
 }
 
 void* Profiler::new_event(const StreamRef* stream) {

@@ -29,8 +29,9 @@ struct Span {
 std::string_view word(Span::On);
 
 /// Measures spans between start() and stop(), in which the Runtime leads to it. Used by the thread that queues work. On
-/// a GPU the streams are timed by events, which steps that were recorded earlier do not contain; there the spans are
-/// NVTX ranges too. On a CPU, where everything has run when its call returns, by the clock.
+/// a GPU the streams are timed by events, which steps that were recorded earlier do not contain; the time of an empty
+/// part is taken off each, and the spans are NVTX ranges too. On a CPU, where everything has run when its call returns,
+/// by the clock.
 class Profiler {
  public:
   /// The Runtime outlives it.
@@ -57,6 +58,8 @@ class Profiler {
   void begin(const StreamRef*, const Span&);
   void end(const StreamRef*) noexcept;
   void synchronize() const;
+  /// The median of parts without work, on the idle compute stream of a GPU.
+  double seconds_of_an_empty_part();
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   Span::On place(const StreamRef&) const;
   /// An event for the stream; null where spans are timed by the clock.

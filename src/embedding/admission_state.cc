@@ -5,6 +5,7 @@
 
 #include "device/copy.h"
 #include "embedding/admission.h"
+#include "embedding/saved_rows.h"
 
 namespace hctr {
 namespace {
@@ -31,18 +32,18 @@ struct Candidates {
   std::vector<uint32_t> last_seen, occurrences;
 
   void add(const StateReader& store, const std::function<bool(int64_t, int32_t)>& owns) {
-    std::vector<int64_t> all_keys;
-    std::vector<int32_t> all_slots;
-    std::vector<uint32_t> seen, counts;
-    const auto column = [&](const char* name, auto& values) {
-      const StateArray& array = store.at(name);
-      values.resize(static_cast<size_t>(array.elements()));
-      store.read(array, 0, std::as_writable_bytes(std::span(values)));
+    const int64_t count = store.at("keys").elements();
+    const auto column = [&]<class T>(const char* name) {
+      std::vector<T> values = read_rows<T>(store, store.at(name), 0, count);
+      if (static_cast<int64_t>(values.size()) != count)
+        throw Error(Kind::data, cat("a checkpoint has ", values.size(), " elements of '", store.at(name).name, "' for ",
+                                    count, " candidates"));
+      return values;
     };
-    column("keys", all_keys);
-    if (store.has("slots")) column("slots", all_slots);
-    column("last_seen", seen);
-    column("occurrences", counts);
+    const auto all_keys = column.operator()<int64_t>("keys");
+    const auto all_slots = store.has("slots") ? column.operator()<int32_t>("slots") : std::vector<int32_t>();
+    const auto seen = column.operator()<uint32_t>("last_seen");
+    const auto counts = column.operator()<uint32_t>("occurrences");
     for (size_t i = 0; i < all_keys.size(); ++i) {
       const int32_t slot = all_slots.empty() ? 0 : all_slots[i];
       if (counts[i] == 0 || !owns(all_keys[i], slot)) continue;  // 0: it was admitted

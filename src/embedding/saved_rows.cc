@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "base/half.h"
 #include "embedding/embedding.h"
 #include "embedding/replicated_rows.h"
@@ -12,21 +11,6 @@ namespace {
 
 constexpr int64_t kBlockBytes = int64_t{16} << 20;  // of vectors
 
-/// Rows [first, first + count) of an array.
-template <class T>
-std::vector<T> read_part(const StateReader& table, const StateArray& array, int64_t first, int64_t count) {
-  const int64_t rows = array.shape.empty() ? 0 : array.shape[0];
-  if (state_type_bytes(array.type) != static_cast<int64_t>(sizeof(T)))
-    throw Error(Kind::data, cat("a checkpoint has elements of type ", array.type, " in '", array.name,
-                                "', where its table has ", sizeof(T), " bytes an element"));
-  if (first + count > rows)
-    throw Error(Kind::data, cat("a checkpoint has ", rows, " rows in '", array.name, "', fewer than its table"));
-  const int64_t width = rows == 0 ? 0 : array.elements() / rows;
-  std::vector<T> values(static_cast<size_t>(count * width));
-  table.read(array, first * width * static_cast<int64_t>(sizeof(T)), std::as_writable_bytes(std::span(values)));
-  return values;
-}
-
 /// The same as floats, whatever the type they were stored in.
 std::vector<float> floats(const StateReader& table, const StateArray& array, int64_t first, int64_t count) {
   const auto widened = [&]<class T>(const std::vector<T>& narrow) {
@@ -34,9 +18,9 @@ std::vector<float> floats(const StateReader& table, const StateArray& array, int
     for (const T value : narrow) wide.push_back(static_cast<float>(value));
     return wide;
   };
-  if (array.type == "f16") return widened(read_part<Half>(table, array, first, count));
-  if (array.type == "bf16") return widened(read_part<BFloat16>(table, array, first, count));
-  return read_part<float>(table, array, first, count);
+  if (array.type == "f16") return widened(read_rows<Half>(table, array, first, count));
+  if (array.type == "bf16") return widened(read_rows<BFloat16>(table, array, first, count));
+  return read_rows<float>(table, array, first, count);
 }
 
 DirectKeys direct_keys_of(const StateReader& table) {
@@ -57,9 +41,9 @@ RowCopies SavedRows::read_block(const StateReader& table, const DirectKeys& dire
   const int64_t at = first - 1;  // arrays start with row 1
   RowCopies rows;
   if (direct.empty()) {
-    rows.keys = read_part<int64_t>(table, table.at("keys"), at, count);
+    rows.keys = read_rows<int64_t>(table, table.at("keys"), at, count);
     if (spec_.identity_by_slot || table.has("slots"))
-      rows.slots = read_part<int32_t>(table, table.at("slots"), at, count);
+      rows.slots = read_rows<int32_t>(table, table.at("slots"), at, count);
   } else {
     for (int64_t row = first; row < first + count; ++row) {
       const ops::RowOwner owner = direct.index().owner(row);
@@ -71,9 +55,9 @@ RowCopies SavedRows::read_block(const StateReader& table, const DirectKeys& dire
   for (size_t s = 0; s < ops::kMostStates; ++s)
     if (const std::string name = cat("state", s); table.has(name))
       rows.states[s] = floats(table, table.at(name), at, count);
-  if (table.has("last_step")) rows.last_steps = read_part<int32_t>(table, table.at("last_step"), at, count);
-  if (table.has("last_seen")) rows.last_seen = read_part<uint32_t>(table, table.at("last_seen"), at, count);
-  if (table.has("occurrences")) rows.occurrences = read_part<uint32_t>(table, table.at("occurrences"), at, count);
+  if (table.has("last_step")) rows.last_steps = read_rows<int32_t>(table, table.at("last_step"), at, count);
+  if (table.has("last_seen")) rows.last_seen = read_rows<uint32_t>(table, table.at("last_seen"), at, count);
+  if (table.has("occurrences")) rows.occurrences = read_rows<uint32_t>(table, table.at("occurrences"), at, count);
   return rows;
 }
 

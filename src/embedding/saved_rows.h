@@ -7,12 +7,29 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "checkpoint/state_reader.h"
 #include "embedding/direct_keys.h"
 #include "embedding/gather_rows.h"
 #include "embedding/table.h"
 
 namespace hctr {
+
+/// Rows [first, first + count) of an array, whose elements have as many bytes as T. Errors: those of StateReader;
+/// Error(data) naming the array, when its elements are of another size or it has fewer rows.
+template <class T>
+std::vector<T> read_rows(const StateReader& table, const StateArray& array, int64_t first, int64_t count) {
+  const int64_t rows = array.shape.empty() ? 0 : array.shape[0];
+  if (state_type_bytes(array.type) != static_cast<int64_t>(sizeof(T)))
+    throw Error(Kind::data, cat("a checkpoint has elements of type ", array.type, " in '", array.name,
+                                "', where its table has ", sizeof(T), " bytes an element"));
+  if (first + count > rows)
+    throw Error(Kind::data, cat("a checkpoint has ", rows, " rows in '", array.name, "', fewer than its table"));
+  const int64_t width = rows == 0 ? 0 : array.elements() / rows;
+  std::vector<T> values(static_cast<size_t>(count * width));
+  table.read(array, first * width * static_cast<int64_t>(sizeof(T)), std::as_writable_bytes(std::span(values)));
+  return values;
+}
 
 /// Passes whole rows on, from the tables of all ranks one after another. Where rows were cut, their pieces wait in
 /// memory for each other.

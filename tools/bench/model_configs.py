@@ -7,7 +7,10 @@ dlrm.json        26 one-hot tables of 400,000 rows, dim 128, fp16 (dlrm_hybrid.j
 dlrm_large.json  the tables of MLPerf's DLRM scaled to 84.9 GiB in all, two ranks
 dlrm_huge.json   the same scaled to 421 GiB, one of them with 140 GiB, four ranks
 wdl7.json, dcn7.json  Wide & Deep and DCN with seven layers of 1,024, bf16 (dlrm, wdl7, dcn7: for `bench scale`)
+mlperf_dcnv2.json  MLPerf's DLRM-DCNv2: 214 keys a sample in 26 bags, at most 4 million rows a slot, cross layers of rank 512, AdaGrad, bf16
 step_<model>_<type>.json  the four models of the table of steps: widths of the original's samples, tables of Criteo-Kaggle, touched rows
+step_<model>_half_global.json  the same with Adam on all rows in every step, and direct keys
+attention.json, gru.json  sequences of 50 vectors of 64 through MultiHeadAttention with 4 heads, or through a GRU of 64 units, bf16
 wdl_<type>.json, wdl_raw_<type>.json  the sample, one key a slot, from Norm and from Raw files; f32, tf32 and bf16
 
 Data: data_generator --config CONFIG --samples N --alpha 1.05, in FOLDER; wdl_raw needs --samples 2000000 --eval-samples 10000.
@@ -20,6 +23,7 @@ import sys
 SAMPLES = pathlib.Path(__file__).resolve().parents[2] / "samples"
 MLPERF = [39884406, 39043, 17289, 7420, 20263, 3, 7120, 1543, 63, 38532951, 2953546, 403346, 10, 2208, 11938, 155, 4, 976, 14, 39979771, 25641295,
           39664984, 585935, 12972, 108, 36]
+MLPERF_BAGS = [3, 2, 1, 2, 6, 1, 1, 1, 1, 7, 3, 8, 1, 6, 9, 5, 1, 1, 1, 12, 100, 27, 10, 3, 1, 1]  # keys of each slot: 214 a sample
 WDL_SLOT = 89000  # keys per slot: 27 slots have the original's 2.4 million
 
 
@@ -72,6 +76,62 @@ def dlrm(name, rows, *, bottom=(512, 256), top=(1024, 1024, 512), dim=128, batch
         last = f"top{i}_relu"
     layers.append({"name": "logits", "type": "InnerProduct", "bottom": last, "top": "logits", "fc_param": {"num_output": 1}})
     config["layers"] = layers + [config["layers"][-1]]
+    return config
+
+
+def update_every_row(config):
+    """Adam as its paper has it: rows without gradients move too. All rows are there from the start."""
+    config["optimizer"]["update_type"] = "Global"
+    for table in embeddings(config):
+        sizes = next(sparse["slot_num"] for sparse in config["layers"][0]["sparse"] if sparse["top"] == table["bottom"])
+        slots = config["layers"][0]["slot_size_array"]
+        table["sparse_embedding_hparam"].update(index="direct", slot_size_array=slots[:1] if sizes == 1 else slots[-sizes:])
+    return config
+
+
+def mlperf_dcnv2(index, most_rows=4_000_000):
+    """DLRM-DCNv2 as MLPerf defines it, with tables that fit on one GPU. Wang et al. 2021, DCN V2, equation 2 with low-rank matrices."""
+    config = sample("dlrm/config.json")
+    data = set_up(config, "mlperf_dcnv2", 8192, 1200, "bf16")
+    rows = [min(rows, most_rows) for rows in MLPERF]
+    data["slot_size_array"] = rows
+    data["sparse"] = [{"top": "keys", "type": "DistributedSlot", "slot_num": 26, "nnz_per_slot": MLPERF_BAGS}]
+    config["optimizer"] = {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.005, "initial_accu_value": 0.0, "epsilon": 1e-8}}
+    table = embeddings(config)[0]
+    table.update(bottom="keys", top="embedding")
+    table["sparse_embedding_hparam"].update(slot_size_array=rows, embedding_vec_size=128, combiner=0, index=index)
+    layers, last = [data, table], "dense"
+    for i, width in enumerate((512, 256, 128)):
+        layers += dense(f"bottom{i}", last, width)
+        last = f"bottom{i}_relu"
+    layers += [{"name": "vectors", "type": "Reshape", "bottom": "embedding", "top": "vectors", "leading_dim": 26 * 128},
+               {"name": "features", "type": "Concat", "bottom": [last, "vectors"], "top": "features"},
+               {"name": "cross", "type": "MultiCross", "bottom": "features", "top": "cross", "mc_param": {"num_layers": 3, "projection_dim": 512}}]
+    last = "cross"
+    for i, width in enumerate((1024, 1024, 512, 256)):
+        layers += dense(f"top{i}", last, width)
+        last = f"top{i}_relu"
+    layers.append({"name": "logits", "type": "InnerProduct", "bottom": last, "top": "logits", "fc_param": {"num_output": 1}})
+    config["layers"] = layers + [config["layers"][-1]]
+    return config
+
+
+def sequence_model(name, layer, length=50, width=64):
+    """A table whose keys keep their order, one layer over the sequence, and a click from all of its steps."""
+    config = sample("dlrm/config.json")
+    data = set_up(config, name, 4096, 600, "bf16")
+    data.pop("slot_size_array", None)
+    data["sparse"] = [{"top": "keys", "type": "DistributedSlot", "slot_num": 1, "nnz_per_slot": length}]
+    table = embeddings(config)[0]
+    table["sparse_embedding_hparam"].update(embedding_vec_size=width, combiner="none")
+    hidden_layers = dense("fc1", "flat", 256) + [{"name": "logits", "type": "InnerProduct", "bottom": "fc1_relu", "top": "logits",
+                                                  "fc_param": {"num_output": 1}}]
+    flat = {"name": "flat", "type": "Reshape", "bottom": "sequence", "top": "flat", "leading_dim": length * width}
+    # Dense values are read, and used so that nobody has to say why not.
+    wide = [{"name": "dense_logit", "type": "InnerProduct", "bottom": "dense", "top": "dense_logit", "fc_param": {"num_output": 1}},
+            {"name": "sum", "type": "Add", "bottom": ["logits", "dense_logit"], "top": "sum"}]
+    loss = {**config["layers"][-1], "bottom": ["sum", "label"]}
+    config["layers"] = [data, table, layer, flat] + hidden_layers + wide + [loss]
     return config
 
 
@@ -185,6 +245,14 @@ def main():
     for precision in ("f32", "tf32", "bf16"):
         configs[f"wdl_{precision}"] = wdl("wdl", precision, raw=False)
         configs[f"wdl_raw_{precision}"] = wdl("wdl_raw", precision, raw=True)
+    for index in ("hash", "direct"):
+        configs["mlperf_dcnv2" + ("" if index == "hash" else "_direct")] = mlperf_dcnv2(index)
+    configs["attention"] = sequence_model("attention", {"name": "attention", "type": "MultiHeadAttention", "bottom": ["embedding"] * 3,
+                                                        "top": "sequence", "num_attention_heads": 4})
+    configs["gru"] = sequence_model("gru", {"name": "gru", "type": "GRU", "bottom": "embedding", "top": "sequence",
+                                            "gru_param": {"num_output": 64, "SeqLength": 50, "vector_size": 64}})
+    for model in ("wdl", "dcn", "deepfm"):
+        configs[f"step_{model}_half_global"] = update_every_row(step_model(model, "half"))
     for model in ("wdl", "dcn", "deepfm", "dlrm"):
         for precision in ("half", "bf16", "fp8", "tf32", "tf32x3", "f32"):
             configs[f"step_{model}_{precision}"] = step_model(model, precision)

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "ops/fill.h"
@@ -59,6 +60,22 @@ TEST(Profiler, MeasuresEachPartAndCountsItsProducts) {
         EXPECT_LE(span.end, seconds) << span.part;
       }
     }
+  }
+}
+
+/// Two events that follow each other are some microseconds apart on a GPU.
+TEST(Profiler, GivesAPartWithoutWorkNoTime) {
+  for (const Device device : devices()) {
+    if (!device.is_cuda()) continue;
+    Runtime& runtime = runtime_of(device);
+    Context ctx(runtime, runtime.compute_stream());
+    Profiler profiler(runtime);
+    profiler.start();
+    for (int i = 0; i < 101; ++i) const ProfiledPart part(ctx, "forward", "nothing", "");
+    profiler.stop();
+    const auto without = std::count_if(profiler.spans().begin(), profiler.spans().end(),
+                                       [](const Span& span) { return span.end - span.begin < 1e-6; });
+    EXPECT_GE(without, 51) << "of 101";
   }
 }
 
