@@ -39,6 +39,8 @@ struct Runtime::CudaLibraries {
   std::map<std::array<int64_t, 17>, BlasProduct> products;
   /// Those in FP8, by their own keys (ops/fp8_product.cu).
   std::map<std::array<int64_t, 17>, Fp8Plan> fp8_products;
+  /// The same for products of many matrices (ops/batched_matmul.h).
+  std::map<std::array<int64_t, 20>, BlasProduct> batched_products;
   /// Algorithms that were measured, or read from a file, by the same key (ops/product_search.h).
   std::map<std::array<int64_t, 17>, cublasLtMatmulAlgo_t> chosen;
 };
