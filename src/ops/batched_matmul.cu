@@ -1,6 +1,6 @@
 // Products of many small matrices by cuBLASLt, which knows one stride between the matrices of a call. Heads inside rows
-// need two, so there is a call for each of the `inner` matrices of a row, over all rows. As in ops/linear.cu, a row-major
-// product is computed as that of the transposes, with b first.
+// need two, so there is a call for each of the `inner` matrices of a row, over all rows. As in ops/linear.cu, a
+// row-major product is computed as that of the transposes, with b first.
 #include "ops/batched_matmul.h"
 
 #include <algorithm>
@@ -23,12 +23,23 @@ struct BatchedProblem {
   bool tf32;
 
   std::array<int64_t, 20> key() const {
-    return {c.rows,         c.columns,      of_a == Transpose::no ? a.columns : a.rows,
-            a.row_stride,   b.row_stride,   c.row_stride,
-            stride_of(a),   stride_of(b),   stride_of(c),
-            aligned(a),     aligned(b),     aligned(c),
-            of_a == Transpose::yes,         of_b == Transpose::yes,
-            static_cast<int64_t>(c.tensor.dtype()), count, tf32};
+    return {c.rows,
+            c.columns,
+            of_a == Transpose::no ? a.columns : a.rows,
+            a.row_stride,
+            b.row_stride,
+            c.row_stride,
+            stride_of(a),
+            stride_of(b),
+            stride_of(c),
+            aligned(a),
+            aligned(b),
+            aligned(c),
+            of_a == Transpose::yes,
+            of_b == Transpose::yes,
+            static_cast<int64_t>(c.tensor.dtype()),
+            count,
+            tf32};
   }
   static int64_t stride_of(const Matrices& m) { return m.tensor.row_stride(); }
   /// What divides the addresses of all matrices, whichever of a row they are.
@@ -47,8 +58,8 @@ void describe_batch(cublasLtMatrixLayout_t layout, const Matrices& m, int64_t co
   const auto matrices = static_cast<int32_t>(count);
   const int64_t stride = BatchedProblem::stride_of(m);
   HCTR_CHECK(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &matrices, sizeof matrices));
-  HCTR_CHECK(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
-                                              sizeof stride));
+  HCTR_CHECK(
+      cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride));
 }
 
 /// Takes the first algorithm that the library proposes, which is always the same.
