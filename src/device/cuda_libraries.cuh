@@ -19,6 +19,12 @@ struct BlasProduct {
   cublasLtMatmulAlgo_t algorithm;
 };
 
+/// A product in FP8, and whether it adds the bias.
+struct Fp8Plan {
+  BlasProduct product;
+  bool epilogue;
+};
+
 /// Used only by the thread of its rank.
 struct Runtime::CudaLibraries {
   explicit CudaLibraries(int index);
@@ -31,6 +37,10 @@ struct Runtime::CudaLibraries {
   std::optional<ReservedBuffer> split_operands;
   /// The products so far, by everything that their algorithm depends on: equal products always use the same algorithm.
   std::map<std::array<int64_t, 17>, BlasProduct> products;
+  /// Those in FP8, by their own keys (ops/fp8_product.cu).
+  std::map<std::array<int64_t, 17>, Fp8Plan> fp8_products;
+  /// The same for products of many matrices (ops/batched_matmul.h).
+  std::map<std::array<int64_t, 20>, BlasProduct> batched_products;
   /// Algorithms that were measured, or read from a file, by the same key (ops/product_search.h).
   std::map<std::array<int64_t, 17>, cublasLtMatmulAlgo_t> chosen;
 };

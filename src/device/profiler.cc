@@ -131,9 +131,11 @@ void Profiler::end(const StreamRef* stream) noexcept {
   open_ = false;
 }
 
-void count_flops(Context& ctx, double flops) {
-  if (Profiler* profiler = ctx.runtime().profiler(); profiler && profiler->open_)
-    profiler->spans_.back().work.flops += flops;
+void count_flops(Context& ctx, double flops, bool fp8) {
+  Profiler* const profiler = ctx.runtime().profiler();
+  if (!profiler || !profiler->open_) return;
+  profiler->spans_.back().work.flops += flops;
+  if (fp8) profiler->spans_.back().work.fp8_flops += flops;
 }
 
 }  // namespace hctr

@@ -11,8 +11,9 @@ namespace hctr {
 
 /// What a part of a step has to do.
 struct Work {
-  double flops = 0;  ///< of matrix and dot products: two for each multiplication
-  double bytes = 0;  ///< of the tensors that are read or written, each once
+  double flops = 0;      ///< of matrix and dot products: two for each multiplication
+  double bytes = 0;      ///< of the tensors that are read or written, each once
+  double fp8_flops = 0;  ///< of the flops, those of products whose operands are FP8
 };
 
 /// One part of one step.
@@ -48,7 +49,7 @@ class Profiler {
 
  private:
   friend class ProfiledPart;
-  friend void count_flops(Context&, double);
+  friend void count_flops(Context&, double, bool);
   using Clock = std::chrono::steady_clock;
   struct Events {
     void *begin = nullptr, *end = nullptr;
@@ -103,6 +104,6 @@ class ProfiledPart {
 };
 
 /// Adds to the work of the part that is open. For operators, which know the sizes of their products.
-void count_flops(Context&, double flops);
+void count_flops(Context&, double flops, bool fp8 = false);
 
 }  // namespace hctr

@@ -9,6 +9,7 @@
 #include "layers/onnx_graph.h"
 #include "ops/activation.h"
 #include "ops/concat_linear.h"
+#include "ops/fp8_product.h"
 
 namespace hctr {
 
@@ -27,6 +28,12 @@ struct FullyConnected {
   /// Whether the stage that reads y turns its gradient into that of x W + b, and writes the bias's: only with
   /// relu_with_bias().
   bool finished_by_reader = false;
+  bool fp8 = false;  ///< whether the products of training take their operands in FP8
+
+  /// Whether they can, for this many inputs, if both widths are at least `least_width`.
+  bool can_fp8(int64_t in, int64_t least_width) const {
+    return in >= least_width && num_output >= least_width && num_output == ops::fp8_padded(num_output);
+  }
 
   /// The weights for this many inputs: W [in, num_output], then b [num_output]; names end in `suffix`.
   void add_weights(int64_t in, const std::string& suffix, std::vector<WeightSpec>&) const;
@@ -40,21 +47,33 @@ struct FullyConnected {
   /// Adds y = f(x W + b) of evaluation, with the names of weights().
   void to_onnx(OnnxGraph&, const std::string& x, const std::string* weights, const std::string& y) const;
 
+  /// Memory of a stage in FP8, as bytes: from forward to backward, and during each of the two.
+  struct Fp8Memory {
+    Tensor x_transposed, w;
+    Tensor rows, transposed, d_x;
+  };
+  /// The scratch and the transient memory for it.
+  void add_fp8_memory(const TensorSpec& y, int64_t in, Specs& scratch, Specs& transient) const;
+
   /// The tensors of one call.
   struct Io {
     Tensor x;
     const Tensor* w;          ///< weights()
     std::optional<Tensor> z;  ///< x W + b, when keeps_input_of_activation()
     Tensor y;
-    std::optional<Tensor> d_y;      ///< absent in forward()
-    std::optional<Tensor> d_z;      ///< shaped like y, unless own_gradient() is false: written by backward()
-    std::optional<Tensor> d_x;      ///< absent if the gradient is not needed
-    const Tensor* d_w = nullptr;    ///< gradients of weights()
-    std::optional<Tensor> scratch;  ///< if needs_scratch()
-    std::optional<ReluEnd> below;   ///< of the stage that wrote x, if that is finished by this one
+    std::optional<Tensor> d_y;            ///< absent in forward()
+    std::optional<Tensor> d_z;            ///< shaped like y, unless own_gradient() is false: written by backward()
+    std::optional<Tensor> d_x;            ///< absent if the gradient is not needed
+    const Tensor* d_w = nullptr;          ///< gradients of weights()
+    std::optional<Tensor> scratch;        ///< if needs_scratch()
+    std::optional<ReluEnd> below;         ///< of the stage that wrote x, if that is finished by this one
+    std::optional<Fp8Memory> fp8_memory;  ///< if fp8, with fp8_scaling
+    std::optional<ops::Fp8ProductScaling> fp8_scaling;
   };
   /// Whether the gradient of x W + b has memory of its own: else it lies in d_y.
-  bool own_gradient() const { return activation != StageActivation::none && !finished_by_reader; }
+  bool own_gradient() const {
+    return activation != StageActivation::none && !finished_by_reader && !(fp8 && relu_with_bias());
+  }
   bool needs_scratch() const { return use_bias || num_output == 1; }
   /// Scratch memory for an output `y` and inputs of `width` columns.
   TensorSpec scratch(const TensorSpec& y, int64_t width) const;
@@ -65,6 +84,12 @@ struct FullyConnected {
   void backward(Context&, const Io&) const;
   /// The other gradients of weights, after backward().
   void backward_weights(Context&, const Io&) const;
+
+ private:
+  /// x W, plus the bias if there is one, and the positive part of it if relu_with_bias().
+  void multiply(Context&, const Io&, const Tensor& sums) const;
+  /// backward() in FP8.
+  void backward_fp8(Context&, const Io&) const;
 };
 
 /// What the reader of a layer that ends with ReLU tells ops::concat_linear_backward() of it.

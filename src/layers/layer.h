@@ -11,6 +11,7 @@
 #include "device/context.h"
 #include "device/tensor.h"
 #include "layers/initializer.h"
+#include "ops/fp8_scaling.h"
 #include "ops/loss_scale.h"
 
 namespace hctr {
@@ -45,6 +46,10 @@ struct LayerSpec {
   std::vector<WeightSpec> weights{};  ///< in the order of the dense model file
   std::vector<StateSpec> state{};
   Specs scratch{};  ///< written by forward, unchanged until backward; that of a ReluEnd by the reader
+  /// Memory that all layers share. Kept from the beginning of forward() to its end, and from that of backward() to the
+  /// end of backward_weights().
+  Specs transient{};
+  size_t fp8_products = 0;  ///< products of a weight, forward and backward, whose tensors are scaled (LayerIo::fp8)
   /// Which memory outputs can share with inputs. A hint to the memory plan: layers still call ops::copy, which is a
   /// no-op when both tensors are the same memory.
   enum class Memory { own, reshape_of_input, columns_of_inputs } memory = Memory::own;
@@ -63,9 +68,10 @@ struct ReluEnd {
 
 /// The tensors of one call. Aliasing: all distinct, unless the memory plan followed the hint.
 struct LayerIo {
-  std::vector<Tensor> in, out, weights, state, scratch;
-  std::vector<std::optional<Tensor>> d_in;  ///< absent where the gradient is not needed, as for data
-  std::vector<Tensor> d_out, d_weights;     ///< a loss has no d_out
+  std::vector<Tensor> in, out, weights, state, scratch, transient;
+  std::vector<ops::Fp8ProductScaling> fp8{};  ///< LayerSpec::fp8_products
+  std::vector<std::optional<Tensor>> d_in;    ///< absent where the gradient is not needed, as for data
+  std::vector<Tensor> d_out, d_weights;       ///< a loss has no d_out
   /// Of the layer that wrote each input, if this one finishes it (finished_by_reader()); empty: it finishes none.
   std::vector<std::optional<ReluEnd>> below{};
   ops::OverflowSearch overflow{};  ///< for the gradient of Layer::searched_input()
@@ -125,6 +131,12 @@ class Layer {
   virtual bool finishes_layer_below(size_t input) const { return static_cast<void>(input), false; }
   /// LayerIo::below for the reader of a layer that finished_by_reader() returned, whose own tensors these are.
   virtual ReluEnd relu_end(const LayerIo&) const { throw Error(Kind::bug, "a layer without a ReLU at its end"); }
+
+  /// This layer for training with those products in FP8 whose weight has at least so many rows and as many columns;
+  /// null if there is none. Weights are the same.
+  virtual std::shared_ptr<const Layer> with_fp8_products(const Specs& inputs, int64_t least_width) const {
+    return static_cast<void>(inputs), static_cast<void>(least_width), nullptr;
+  }
 
   /// One layer with this many matrices as inputs that computes what this one computes of them side by side; null if
   /// there is none. Weights are the same, and values but for the order of sums.

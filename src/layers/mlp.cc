@@ -89,6 +89,10 @@ class Stack : public Layer {
       if (stage.own_gradient()) spec.scratch.push_back(y);
       if (i + 1 < stages_.size()) spec.scratch.insert(spec.scratch.end(), {y, y});  // its value and gradient
       if (stage.needs_scratch()) spec.scratch.push_back(stage.scratch(y, width));
+      if (stage.fp8) {
+        stage.add_fp8_memory(y, width, spec.scratch, spec.transient);
+        ++spec.fp8_products;
+      }
       width = stage.num_output;
     }
     spec.outputs.assign(1 + more_outputs_, TensorSpec(inputs[0].dtype, {0, 1}));
@@ -146,8 +150,21 @@ class Stack : public Layer {
     return both;
   }
 
+  std::shared_ptr<const Layer> with_fp8_products(const Specs& inputs, int64_t least_width) const override {
+    auto layer = std::make_shared<Stack>(*this);
+    bool any = false;
+    int64_t width = inputs[0].shape[1];
+    for (FullyConnected& stage : layer->stages_) {
+      stage.fp8 = stage.can_fp8(width, least_width);
+      if (stage.fp8) stage.finished_by_reader = false;  // as it rounds the gradient, so that both is one pass
+      any = any || stage.fp8;
+      width = stage.num_output;
+    }
+    return any ? layer : nullptr;
+  }
+
   std::shared_ptr<const Layer> finished_by_reader() const override {
-    if (more_outputs_ > 0 || !stages_.back().relu_with_bias()) return nullptr;
+    if (more_outputs_ > 0 || !stages_.back().relu_with_bias() || stages_.back().fp8) return nullptr;
     auto layer = std::make_shared<Stack>(*this);
     layer->stages_.back().finished_by_reader = true;
     return layer;
@@ -164,6 +181,7 @@ class Stack : public Layer {
   std::vector<FullyConnected::Io> stage_io(const LayerIo& io) const {
     std::vector<FullyConnected::Io> all;
     const Tensor *w = io.weights.data(), *d_w = io.d_weights.data(), *scratch = io.scratch.data();
+    const ops::Fp8ProductScaling* fp8 = io.fp8.data();
     for (size_t i = 0; i < stages_.size(); ++i) {
       const FullyConnected& stage = stages_[i];
       const bool first = i == 0, last = i + 1 == stages_.size(), train = !io.d_out.empty();
@@ -176,6 +194,12 @@ class Stack : public Layer {
       if (train) own.d_x = first ? io.d_in[0] : all[i - 1].d_y;
       if (train) own.d_w = d_w;
       if (stage.needs_scratch()) own.scratch = *scratch++;
+      if (stage.fp8) {
+        own.fp8_memory =
+            FullyConnected::Fp8Memory{scratch[0], scratch[1], io.transient[0], io.transient[1], io.transient[2]};
+        scratch += 2;
+        own.fp8_scaling = *fp8++;
+      }
       if (train && first && !io.below.empty()) own.below = io.below[0];
       if (train && !first && stages_[i - 1].finished_by_reader) own.below = stages_[i - 1].end(all[i - 1]);
       w += stage.weights();

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "layers/slot_columns.h"
+#include "model/fp8_scales.h"
 #include "model/fuse_factorization_machine.h"
 
 namespace hctr {
@@ -126,7 +127,7 @@ std::vector<size_t> join_reshapes(Graph& graph, Node& slice) {
 
 }  // namespace
 
-void fuse_layers(Graph& graph) {
+void fuse_layers(Graph& graph, const Precision& products) {
   std::vector<bool> gone(graph.nodes.size(), false);
   for (size_t n = 0; n < graph.nodes.size(); ++n) gone[n] = pass_through(graph, graph.nodes[n]);
   for (const size_t n : join_factorization_machines(graph)) gone[n] = true;
@@ -157,6 +158,7 @@ void fuse_layers(Graph& graph) {
     for (const TensorId out : graph.nodes[n].out) graph.edges[out].producer = n;
   }
   for (size_t& loss : graph.losses) loss = now[loss];
+  use_fp8_products(graph, products);
   finish_in_readers(graph);
 }
 

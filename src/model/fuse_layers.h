@@ -17,8 +17,10 @@ namespace hctr {
 /// - A Slice of rows that are slots takes the Reshapes that put the slots of a sample into one row. Values are
 /// unchanged,
 ///   and each output can lie where a Concat wants it.
+/// - A fully connected layer computes its products in FP8, where `products` says so (Layer::with_fp8_products): for
+///   graphs of training.
 /// - A fully connected layer that alone reads one which ends with ReLU, behind a Concat or not, finishes that one's
 ///   backward pass (Layer::finished_by_reader).
-void fuse_layers(Graph&);
+void fuse_layers(Graph&, const Precision& products = {});
 
 }  // namespace hctr

@@ -47,6 +47,18 @@ MemoryPlan::MemoryPlan(const Graph& graph, Phase phase)
   if (phase == Phase::train) place_gradients(graph);
   for (size_t n = 0; n < graph.nodes.size(); ++n)
     for (const TensorSpec& spec : graph.nodes[n].spec.scratch) scratch_[n].push_back(own(spec, true));
+  place_transient(graph);
+}
+
+void MemoryPlan::place_transient(const Graph& graph) {
+  Specs largest;
+  for (const Node& node : graph.nodes) {
+    const Specs& specs = transient_.emplace_back(node.spec.transient);
+    if (specs.size() > largest.size()) largest.resize(specs.size());
+    for (size_t i = 0; i < specs.size(); ++i)
+      if (specs[i].bytes() > largest[i].bytes()) largest[i] = specs[i];
+  }
+  for (const TensorSpec& spec : largest) transient_tickets_.push_back(arena_.add(spec));
 }
 
 MemoryPlan::ArenaRegion MemoryPlan::own(const TensorSpec& spec, bool dense) {
@@ -171,6 +183,15 @@ Tensor MemoryPlan::gradient(TensorId id) const {
 }
 
 Tensor MemoryPlan::scratch(size_t node, size_t index) const { return at(scratch_[node][index]); }
+
+std::vector<Tensor> MemoryPlan::transient(size_t node) const {
+  std::vector<Tensor> tensors;
+  for (size_t i = 0; i < transient_[node].size(); ++i) {
+    const Tensor whole = arena_.get(transient_tickets_[i]);
+    tensors.emplace_back(whole.bytes(), transient_[node][i], whole.device());
+  }
+  return tensors;
+}
 
 std::vector<MemoryPlan::Sum> MemoryPlan::sums() const {
   std::vector<Sum> sums;

@@ -25,6 +25,7 @@ class MemoryPlan {
   Tensor value(TensorId) const;
   Tensor gradient(TensorId) const;
   Tensor scratch(size_t node, size_t index) const;
+  std::vector<Tensor> transient(size_t node) const;
   bool has_gradient(TensorId id) const { return gradients_[id].has_value(); }
   /// A gradient with several contributions, which are summed once all are written.
   struct Sum {
@@ -47,6 +48,7 @@ class MemoryPlan {
   static std::optional<ArenaRegion> reshaped(const ArenaRegion&, const TensorSpec&);
   void place_values(const Graph&);
   void place_gradients(const Graph&);
+  void place_transient(const Graph&);
   /// The part of the region of a node's output that its input could share, if the plan's hint allows.
   static std::optional<ArenaRegion> shared_part(const Graph&, const Node&, size_t input, const ArenaRegion& output);
 
@@ -57,6 +59,8 @@ class MemoryPlan {
   std::vector<std::optional<ArenaRegion>> values_, gradients_;
   std::vector<std::vector<std::optional<ArenaRegion>>> contributions_;  // [node][input]
   std::vector<std::vector<ArenaRegion>> scratch_;                       // [node][index]
+  std::vector<Specs> transient_;                                        // [node]
+  std::vector<size_t> transient_tickets_;                               // [index]: the memory that all nodes share
   std::vector<std::vector<ArenaRegion>> to_sum_;                        // [edge]: empty unless several contribute
 };
 

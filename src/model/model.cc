@@ -11,11 +11,11 @@ namespace {
 
 constexpr const char *kEmbedding = "embedding", *kWeights = "weights";  // in profiles
 
-Graph wired(const Config& config, int64_t samples) {
+Graph wired(const Config& config, int64_t samples, Phase phase) {
   Problems problems;
   Graph graph = wire(config, samples, problems);
   HCTR_EXPECT(!problems.any_error(), "a config with ", problems.errors().size(), " problems");
-  fuse_layers(graph);
+  fuse_layers(graph, phase == Phase::train ? config.solver.mixed_precision : Precision{});
   return graph;
 }
 
@@ -33,11 +33,12 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     : config_(config),
       runtime_(runtime),
       comm_(comm),
-      train_graph_(wired(config, samples)),
-      eval_graph_(wired(config, eval_samples)),
+      train_graph_(wired(config, samples, Phase::train)),
+      eval_graph_(wired(config, eval_samples, Phase::evaluate)),
       weights_(config, train_graph_, runtime),
       gradients_(weights_, runtime, comm),
       state_(config, train_graph_, runtime),
+      fp8_scales_(train_graph_, runtime),
       train_(train_graph_, Phase::train, weights_, state_, runtime, comm, &gradients_),
       evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm),
       side_stream_(runtime.exchange_stream()),
@@ -85,7 +86,8 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
 Network::Binding Model::bind(Phase phase, const BatchTensors& batch) const {
   // Several ranks search the gradients as they send them.
   const bool searches = phase == Phase::train && scaler_ && comm_.size() == 1;
-  return network(phase).bind(batch.label, batch.dense, searches ? scaler_->search() : ops::OverflowSearch{});
+  return network(phase).bind(batch.label, batch.dense, searches ? scaler_->search() : ops::OverflowSearch{},
+                             phase == Phase::train && !fp8_scales_.empty() ? &fp8_scales_ : nullptr);
 }
 
 void Model::reserve_rows(int64_t step) {
@@ -184,6 +186,7 @@ void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, cons
   schedule_->update(ctx, buffer, scaler != nullptr);
   gradients_.join(ctx);  // only here: the all-reduce of the first layers' gradients runs while tables are updated
   loss_known_.make_wait(ctx.stream());
+  fp8_scales_.finish(ctx, comm_);
   {
     const ProfiledPart part(ctx, "update", kWeights, "all weights", weights_.work_of_update());
     weights_.update(ctx);

@@ -13,6 +13,7 @@
 #include "comm/communicator.h"
 #include "model/config.h"
 #include "model/embedding_schedule.h"
+#include "model/fp8_scales.h"
 #include "model/gradient_exchange.h"
 #include "model/loss_scaler.h"
 #include "model/model_manifest.h"
@@ -173,6 +174,7 @@ class Model {
   GradientExchange gradients_;
   LayerState state_;
   std::optional<LossScaler> scaler_;
+  Fp8Scales fp8_scales_;
   Network train_;
   Network evaluation_;
   SideStream side_stream_;

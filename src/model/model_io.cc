@@ -198,6 +198,7 @@ void Model::save_state(StateWriter to) {
   if (to.rank() == 0) {  // replicated on all ranks
     weights_.save_state(to.in("weights"));
     if (scaler_) scaler_->save_state(to.in("loss"));
+    if (!fp8_scales_.empty()) fp8_scales_.save_state(to.in("fp8"));
   }
   state_.save_state(to.in("layers"));  // with "batch_norm_per_gpu" each rank has its own
   to.number("wide_keys", wide_keys_loaded_);
@@ -210,6 +211,7 @@ void Model::load_state(const StateReader& from) {
   Context ctx(runtime_, runtime_.compute_stream());
   weights_.load_state(first.in("weights"), ctx);
   if (scaler_ && first.in("loss").has("scale")) scaler_->load_state(first.in("loss"));  // else several ranks brought it
+  if (!fp8_scales_.empty()) fp8_scales_.load_state(first.in("fp8"));
   state_.load_state(own.in("layers"));
   wide_keys_loaded_ = own.number("wide_keys") != 0;
   updates_before_ = own.number("updates_before");

@@ -63,7 +63,8 @@ Network::Network(const Graph& graph, Phase phase, const Weights& weights, const 
   }
 }
 
-Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search) const {
+Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search,
+                               const Fp8Scales* scales) const {
   Binding binding;
   const bool converts = graph_.dense && !memory_.is_data(*graph_.dense);
   if (converts) binding.dense = dense;
@@ -74,6 +75,8 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::O
       io.in.push_back(!memory_.is_data(in) ? memory_.value(in) : in == graph_.label ? label : *dense);
     for (const TensorId out : node.out) io.out.push_back(memory_.value(out));
     for (size_t s = 0; s < node.spec.scratch.size(); ++s) io.scratch.push_back(memory_.scratch(n, s));
+    io.transient = memory_.transient(n);
+    if (scales) io.fp8 = scales->of_node(n);
     io.weights = weights_.of_node(n);
     io.state = state_.of_node(n);
     if (phase_ == Phase::train) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/fp8_scales.h"
 #include "model/gradient_exchange.h"
 #include "model/graph.h"
 #include "model/layer_state.h"
@@ -26,7 +27,9 @@ class Network {
     std::optional<Tensor> dense;  // to be converted to the type of activations; none where they have one type
   };
   /// `search`: for overflow, by the layers that search the gradient of an embedding themselves.
-  Binding bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search = {}) const;
+  /// `scales`: of the layers with products in FP8; null if the graph has none.
+  Binding bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search = {},
+               const Fp8Scales* scales = nullptr) const;
   /// Whether a layer searches the gradient of this embedding for overflow as it writes it, if bind() was given a
   /// search.
   bool searches_overflow(size_t embedding) const { return searched_by_[embedding].has_value(); }

@@ -15,6 +15,11 @@ struct Precision {
   DType activations = DType::f32;
   double loss_scale = 1;       ///< factor of the gradients in backward; the first value of a dynamic scale
   bool dynamic_scale = false;  ///< the scale is adjusted so that gradients fit f16
+  bool fp8_products = false;   ///< the large products of training take their operands in FP8
+  int64_t least_fp8_width = kLeastFp8Width;  ///< least number of rows and of columns of a weight whose products do
+
+  /// The width from which a GPU gains by them.
+  static constexpr int64_t kLeastFp8Width = 512;
 
   bool operator==(const Precision&) const = default;
   /// Whether gradients can overflow their type; such steps are skipped.
@@ -25,12 +30,12 @@ struct Precision {
 };
 
 /// A positive number: f16 with that loss scale. true or "fp16": f16 with a dynamic loss scale. "bf16": bf16 without a
-/// scale. false or "fp32": f32.
+/// scale. "fp8": bf16, and large products in FP8. false or "fp32": f32.
 std::string read_value(const Json& value, const Range&, Precision& out);
 Json to_json(const Precision&);
 template <>
 struct TypeWord<Precision> {
-  static std::string text() { return "number, true or false, \"fp16\", \"bf16\" or \"fp32\""; }
+  static std::string text() { return "number, true or false, \"fp16\", \"bf16\", \"fp8\" or \"fp32\""; }
 };
 
 }  // namespace hctr

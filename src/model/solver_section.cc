@@ -93,6 +93,11 @@ void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& p
     if (s.mixed_precision.mixed() && s.mixed_precision != asked) differ("use_mixed_precision", "mixed_precision");
     s.mixed_precision = asked;
   }
+  if (s.fp8_least_width) {
+    s.mixed_precision.least_fp8_width = *s.fp8_least_width;
+    if (!s.mixed_precision.fp8_products)
+      problems.note(pointer + "/fp8_least_width", "fp8_least_width has no effect: mixed_precision is not \"fp8\"");
+  }
   if (s.fp32_products && s.enable_tf32_compute && *s.fp32_products != Fp32Products::tf32)
     differ("enable_tf32_compute", "fp32_products");
   if (s.fp32_products && *s.fp32_products != Fp32Products::fp32 && s.mixed_precision.mixed())
@@ -252,7 +257,12 @@ Schema<SolverSection> solver_schema() {
       .opt("mixed_precision", &S::mixed_precision,
            "type of activations: fp16 (a number is the loss scale, the factor of the gradients in backward; true or "
            "\"fp16\": a dynamic loss scale) or \"bf16\". Weights, embedding rows and optimizer states stay fp32. Steps "
-           "whose fp16 gradients overflow are skipped and counted")
+           "whose fp16 gradients overflow are skipped and counted. \"fp8\" is bf16 with the large matrix products of "
+           "training in FP8: see [mixed precision](mixed_precision.md)")
+      .opt("fp8_least_width", &S::fp8_least_width,
+           "with mixed_precision \"fp8\", the least number of inputs and of outputs of a fully connected layer whose "
+           "products are FP8; left out: 512",
+           at_least(16))
       .opt("use_mixed_precision", &S::use_mixed_precision,
            "another spelling of mixed_precision, whose loss scale is in scaler")
       .opt("scaler", &S::scaler, "the loss scale of use_mixed_precision; left out: a dynamic one", more_than(0))

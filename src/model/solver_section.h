@@ -103,6 +103,7 @@ struct SolverSection {
   Seed seed;
   bool cuda_graph = true;
   Precision mixed_precision;
+  std::optional<int64_t> fp8_least_width;
   OnNan on_nan = OnNan::stop;
   std::optional<double> clip_gradient_norm, clip_gradient_value;
   std::optional<DType> exchange_precision;

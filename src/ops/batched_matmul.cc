@@ -3,9 +3,34 @@
 #include <algorithm>
 
 #include "device/profiler.h"
-#include "ops/batched_matmul_rules.h"
 
 namespace hctr::ops {
+namespace {
+
+/// op(matrix) number i: element (r, c) at data[r * row + c * column].
+template <class T>
+struct MatrixAt {
+  T* data;
+  int64_t row, column;
+};
+
+template <class T>
+struct MatrixBatch {
+  T* data;
+  int64_t inner, outer_stride, inner_stride, row, column;
+  MatrixAt<T> operator[](int64_t i) const {
+    return {data + i / inner * outer_stride + i % inner * inner_stride, row, column};
+  }
+};
+
+template <class T>
+MatrixBatch<T> matrix_batch(const Matrices& m, Transpose how) {
+  const bool no = how == Transpose::no;
+  return {m.tensor.data<T>(),   m.inner, m.tensor.row_stride(), m.inner_stride, no ? m.row_stride : 1,
+          no ? 1 : m.row_stride};
+}
+
+}  // namespace
 
 Matrices Matrices::of(Tensor t) {
   HCTR_EXPECT(t.rank() == 3 || t.rank() == 4, "matrices of a tensor of shape ", to_string(t.shape()));

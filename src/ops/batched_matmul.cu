@@ -1,80 +1,126 @@
-// A block of 256 threads computes a tile of 64 x 64 of one matrix, 4 x 4 per thread, from slices of the operands in
-// shared memory. The matrices are small (attention scores of a head) and thousands run concurrently. cuBLAS batches
-// have one stride between matrices; heads inside rows need two.
+// Products of many small matrices by cuBLASLt, which knows one stride between the matrices of a call. Heads inside rows
+// need two, so there is a call for each of the `inner` matrices of a row, over all rows. As in ops/linear.cu, a
+// row-major product is computed as that of the transposes, with b first.
 #include "ops/batched_matmul.h"
 
-#include "ops/batched_matmul_rules.h"
-#include "ops/element_loops.cuh"
+#include <algorithm>
+#include <array>
+
+#include "device/cuda_libraries.cuh"
+#include "device/launch.cuh"
+#include "ops/blas_proposals.cuh"
 
 namespace hctr::ops {
 namespace {
 
-constexpr int kTile = 64, kDepth = 16, kThreads = 256, kEach = 4;
+constexpr int64_t kMostInACall = 32768;  // some kernels of the library have a dimension of the grid for them
 
-/// to[k][i] = element (begin + i, first + k) of op(a), or of its transpose when `swap`; 0 outside. Adjacent threads
-/// read adjacent elements.
-template <class T>
-__device__ void load_slice(MatrixAt<const T> a, int64_t begin, int64_t end, int64_t first, int64_t depth, bool swap,
-                           float (&to)[kDepth][kTile + 1]) {
-  const int64_t along = swap ? a.column : a.row, deep = swap ? a.row : a.column;
-#pragma unroll
-  for (int turn = 0; turn < kTile * kDepth / kThreads; ++turn) {
-    const int e = static_cast<int>(threadIdx.x) + turn * kThreads;
-    const int k = deep == 1 ? e % kDepth : e / kTile, i = deep == 1 ? e / kDepth : e % kTile;
-    const bool inside = begin + i < end && first + k < depth;
-    to[k][i] = inside ? static_cast<float>(a.data[(begin + i) * along + (first + k) * deep]) : 0.0f;
+/// The matrices of one call: number `which` of each of `count` rows.
+struct BatchedProblem {
+  Matrices a, b, c;
+  Transpose of_a, of_b;
+  int64_t count;
+  bool tf32;
+
+  std::array<int64_t, 20> key() const {
+    return {c.rows,
+            c.columns,
+            of_a == Transpose::no ? a.columns : a.rows,
+            a.row_stride,
+            b.row_stride,
+            c.row_stride,
+            stride_of(a),
+            stride_of(b),
+            stride_of(c),
+            aligned(a),
+            aligned(b),
+            aligned(c),
+            of_a == Transpose::yes,
+            of_b == Transpose::yes,
+            static_cast<int64_t>(c.tensor.dtype()),
+            count,
+            tf32};
   }
+  static int64_t stride_of(const Matrices& m) { return m.tensor.row_stride(); }
+  /// What divides the addresses of all matrices, whichever of a row they are.
+  static uint32_t aligned(const Matrices& m) {
+    const int64_t bytes = static_cast<int64_t>(size_of(m.tensor.dtype()));
+    const auto all = reinterpret_cast<intptr_t>(m.tensor.bytes()) | (m.inner_stride * bytes) | (stride_of(m) * bytes);
+    return cuda::alignment(reinterpret_cast<const void*>(all));
+  }
+};
+
+void describe_batch(cublasLtMatrixLayout_t layout, const Matrices& m, int64_t count) {
+  const DType dtype = m.tensor.dtype();
+  const cudaDataType_t type = dtype == DType::f32 ? CUDA_R_32F : dtype == DType::f16 ? CUDA_R_16F : CUDA_R_16BF;
+  HCTR_CHECK(cublasLtMatrixLayoutInit(layout, type, static_cast<uint64_t>(m.columns), static_cast<uint64_t>(m.rows),
+                                      m.row_stride));
+  const auto matrices = static_cast<int32_t>(count);
+  const int64_t stride = BatchedProblem::stride_of(m);
+  HCTR_CHECK(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &matrices, sizeof matrices));
+  HCTR_CHECK(
+      cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride, sizeof stride));
 }
 
-template <class T>
-__global__ void __launch_bounds__(kThreads)
-    batched_matmul_kernel(MatrixBatch<const T> a, MatrixBatch<const T> b, MatrixBatch<T> c, int64_t rows,
-                          int64_t columns, int64_t depth, int64_t tiles_down, int64_t tiles_across, float scale) {
-  __shared__ float left[kDepth][kTile + 1], right[kDepth][kTile + 1];
-  const int64_t tiles = tiles_down * tiles_across, matrix = blockIdx.x / tiles, tile = blockIdx.x % tiles;
-  const int64_t row0 = tile / tiles_across * kTile, column0 = tile % tiles_across * kTile;
-  const MatrixAt<const T> from_a = a[matrix], from_b = b[matrix];
-  const int down = static_cast<int>(threadIdx.x) / (kTile / kEach),
-            across = static_cast<int>(threadIdx.x) % (kTile / kEach);
-  float sums[kEach][kEach] = {};
-  for (int64_t first = 0; first < depth; first += kDepth) {
-    load_slice(from_a, row0, rows, first, depth, false, left);
-    load_slice(from_b, column0, columns, first, depth, true, right);
-    __syncthreads();
-#pragma unroll
-    for (int k = 0; k < kDepth; ++k) {
-      float l[kEach], r[kEach];
-#pragma unroll
-      for (int i = 0; i < kEach; ++i) l[i] = left[k][down + i * (kTile / kEach)];
-#pragma unroll
-      for (int j = 0; j < kEach; ++j) r[j] = right[k][across + j * (kTile / kEach)];
-#pragma unroll
-      for (int i = 0; i < kEach; ++i)
-#pragma unroll
-        for (int j = 0; j < kEach; ++j) sums[i][j] += l[i] * r[j];
+/// Takes the first algorithm that the library proposes, which is always the same.
+void plan_batch(Runtime::CudaLibraries& libraries, const BatchedProblem& p, BlasProduct& product) {
+  HCTR_CHECK(cublasLtMatmulDescInit(&product.operation, p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                                    CUDA_R_32F));
+  cuda::set(&product.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.of_b == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N);
+  cuda::set(&product.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.of_a == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N);
+  describe_batch(&product.first, p.b, p.count);
+  describe_batch(&product.second, p.a, p.count);
+  describe_batch(&product.result, p.c, p.count);
+  cublasLtMatmulHeuristicResult_t found{};
+  if (cuda::propose(libraries, product,
+                    {BatchedProblem::aligned(p.a), BatchedProblem::aligned(p.b), BatchedProblem::aligned(p.c)},
+                    {&found, 1}) == 0)
+    throw Error(Kind::device, "cuBLAS knows no algorithm for this product");
+  product.algorithm = found.algo;
+}
+
+void multiply_batch(Context& ctx, const BatchedProblem& p, int64_t first_row, float scale) {
+  auto& libraries = *ctx.runtime().cuda_libraries();
+  const auto [place, is_new] = libraries.batched_products.try_emplace(p.key());
+  BlasProduct& product = place->second;
+  if (is_new) {
+    try {
+      plan_batch(libraries, p, product);
+    } catch (...) {
+      libraries.batched_products.erase(place);
+      throw;
     }
-    __syncthreads();
   }
-  const MatrixAt<T> to = c[matrix];
-#pragma unroll
-  for (int i = 0; i < kEach; ++i)
-#pragma unroll
-    for (int j = 0; j < kEach; ++j) {
-      const int64_t row = row0 + down + i * (kTile / kEach), column = column0 + across + j * (kTile / kEach);
-      if (row < rows && column < columns) to.data[row * to.row + column] = static_cast<T>(scale * sums[i][j]);
-    }
+  const float none = 0;
+  for (int64_t i = 0; i < p.c.inner; ++i) {
+    const auto at = [&](const Matrices& m) {
+      const int64_t elements = first_row * BatchedProblem::stride_of(m) + i * m.inner_stride;
+      return m.tensor.bytes() + elements * static_cast<int64_t>(size_of(m.tensor.dtype()));
+    };
+    HCTR_CHECK(cublasLtMatmul(libraries.blas, &product.operation, &scale, at(p.b), &product.first, at(p.a),
+                              &product.second, &none, at(p.c), &product.result, at(p.c), &product.result,
+                              &product.algorithm, libraries.blas_workspace.data(), libraries.blas_workspace.bytes(),
+                              hctr::cuda::stream_of(ctx.stream())));
+  }
+  if (ctx.runtime().options().sync_launches) ctx.stream().synchronize();
 }
 
 }  // namespace
 
 void cuda::batched_matmul(Context& ctx, Matrices a, Transpose of_a, Matrices b, Transpose of_b, float scale,
                           Matrices c) {
-  const int64_t depth = of_a == Transpose::no ? a.columns : a.rows;
-  const int64_t down = (c.rows + kTile - 1) / kTile, across = (c.columns + kTile - 1) / kTile;
-  dispatch_float(c.tensor.dtype(), [&]<class T>() {
-    launch(ctx, "batched_matmul", Grid{c.tensor.rows() * c.inner * down * across, kThreads, 0},
-           batched_matmul_kernel<T>, matrix_batch<const T>(a, of_a), matrix_batch<const T>(b, of_b),
-           matrix_batch<T>(c, Transpose::no), c.rows, c.columns, depth, down, across, scale);
+  const int64_t rows = c.tensor.rows();
+  if (rows * c.inner * c.rows * c.columns == 0) return;
+  const auto what = [&] {
+    return cat("products of ", rows, " x ", c.inner, " matrices [", c.rows, ",", c.columns, "], ",
+               name_of(c.tensor.dtype()));
+  };
+  in_context(what, [&] {
+    HCTR_EXPECT(ctx.stream().handle == ctx.runtime().compute_stream().handle,
+                "a matrix product on another stream than the compute stream would share its workspace");
+    const bool tf32 = c.tensor.dtype() == DType::f32 && ctx.runtime().options().tf32;
+    for (int64_t first = 0; first < rows; first += kMostInACall)
+      multiply_batch(ctx, {a, b, c, of_a, of_b, std::min(kMostInACall, rows - first), tf32}, first, scale);
   });
 }
 

@@ -1,12 +1,25 @@
-// What cuBLASLt proposes for a product, and whether it accepts an algorithm that was chosen before.
+// What products by cuBLASLt share: attributes, what the library proposes, and whether it accepts an algorithm that was
+// chosen before.
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "device/cuda_check.cuh"
 #include "device/cuda_libraries.cuh"
 
 namespace hctr::ops::cuda {
+
+/// The largest power of two up to 256 that divides the address.
+inline uint32_t alignment(const void* data) {
+  const auto address = reinterpret_cast<uintptr_t>(data) | 256;
+  return static_cast<uint32_t>(address & (~address + 1));
+}
+
+template <class Value>
+inline void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, Value value) {
+  HCTR_CHECK(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value));
+}
 
 /// Bytes that the addresses of a, b and c of c = op(a) op(b) are multiples of.
 struct ProductAlignment {

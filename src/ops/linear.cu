@@ -28,12 +28,6 @@ cudaDataType_t library_type(DType dtype) {
   }
 }
 
-/// The largest power of two up to 256 that divides the address.
-uint32_t alignment(const void* data) {
-  const auto address = reinterpret_cast<uintptr_t>(data) | 256;
-  return static_cast<uint32_t>(address & (~address + 1));
-}
-
 struct Problem {
   Tensor a, b, c;
   Transpose of_a, of_b;
@@ -53,11 +47,11 @@ struct Problem {
             of_b == Transpose::yes,
             static_cast<int64_t>(a.dtype()),
             static_cast<int64_t>(c.dtype()),
-            alignment(a.bytes()),
-            alignment(b.bytes()),
-            alignment(c.bytes()),
+            cuda::alignment(a.bytes()),
+            cuda::alignment(b.bytes()),
+            cuda::alignment(c.bytes()),
             bias.has_value(),
-            bias ? alignment(bias->bytes()) : 0,
+            bias ? cuda::alignment(bias->bytes()) : 0,
             relu + 2 * tf32 + 4 * adds};
   }
 };
@@ -74,11 +68,6 @@ int64_t zeros_for(int64_t extent, DType dtype, int64_t held, int64_t held_by_oth
   return missing <= held && missing <= held_by_other ? missing : 0;
 }
 
-template <class Value>
-void set(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute, Value value) {
-  HCTR_CHECK(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value));
-}
-
 void describe(cublasLtMatrixLayout_t layout, const Tensor& t) {
   HCTR_CHECK(cublasLtMatrixLayoutInit(layout, library_type(t.dtype()), static_cast<uint64_t>(t.dim(1)),
                                       static_cast<uint64_t>(t.dim(0)), t.row_stride()));
@@ -89,12 +78,12 @@ void describe(cublasLtMatrixLayout_t layout, const Tensor& t) {
 void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   HCTR_CHECK(cublasLtMatmulDescInit(&product.operation, p.tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                                     CUDA_R_32F));
-  set(&product.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.of_b == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(&product.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.of_a == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N);
+  cuda::set(&product.operation, CUBLASLT_MATMUL_DESC_TRANSA, p.of_b == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N);
+  cuda::set(&product.operation, CUBLASLT_MATMUL_DESC_TRANSB, p.of_a == Transpose::yes ? CUBLAS_OP_T : CUBLAS_OP_N);
   if (p.bias) {
-    set(&product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
-        p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS);
-    set(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(p.bias->bytes()));
+    cuda::set(&product.operation, CUBLASLT_MATMUL_DESC_EPILOGUE,
+              p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS);
+    cuda::set(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(p.bias->bytes()));
   }
   describe(&product.first, p.b);
   describe(&product.second, p.a);
@@ -107,7 +96,8 @@ void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
     return;
   }
   cublasLtMatmulHeuristicResult_t found{};
-  if (cuda::propose(libraries, product, {alignment(p.a.bytes()), alignment(p.b.bytes()), alignment(p.c.bytes())},
+  if (cuda::propose(libraries, product,
+                    {cuda::alignment(p.a.bytes()), cuda::alignment(p.b.bytes()), cuda::alignment(p.c.bytes())},
                     {&found, 1}) == 0)
     throw Error(Kind::device, "cuBLAS knows no algorithm for this product");
   product.algorithm = found.algo;
@@ -175,7 +165,8 @@ void multiply_planned(Context& ctx, const Problem& p) {
       throw;
     }
   }
-  if (p.bias) set(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(p.bias->bytes()));
+  if (p.bias)
+    cuda::set(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(p.bias->bytes()));
   const float one = 1, of_c = p.adds ? 1 : 0;
   HCTR_CHECK(cublasLtMatmul(libraries.blas, &product.operation, &one, p.b.bytes(), &product.first, p.a.bytes(),
                             &product.second, &of_c, p.c.bytes(), &product.result, p.c.bytes(), &product.result,

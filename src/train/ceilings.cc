@@ -9,6 +9,7 @@
 #include "device/buffer.h"
 #include "device/copy.h"
 #include "ops/copy.h"
+#include "ops/fp8_product.h"
 #include "ops/linear.h"
 
 namespace hctr {
@@ -43,9 +44,12 @@ double copied_bytes_a_second(Context& ctx) {
   return 2 * static_cast<double>(kBytes) / seconds;
 }
 
+/// The widths of the matrices.
+int64_t measured_width(Context& ctx) { return ctx.device().is_cuda() ? 4096 : 2048; }
+
 double product_flops_a_second(Context& ctx, DType dtype) {
   const bool gpu = ctx.device().is_cuda();
-  const int64_t n = gpu ? 4096 : 2048;
+  const int64_t n = measured_width(ctx);
   Arena memory, random;
   for (int i = 0; i < 3; ++i) memory.add(TensorSpec(dtype, {n, n}));
   random.add(TensorSpec(DType::f32, {n, n}));
@@ -61,11 +65,36 @@ double product_flops_a_second(Context& ctx, DType dtype) {
   return 2 * static_cast<double>(n * n * n) / seconds;
 }
 
+/// Of codes that stand for small numbers: any but zeros take the same power.
+double fp8_flops_a_second(Context& ctx) {
+  const bool gpu = ctx.device().is_cuda();
+  const int64_t n = measured_width(ctx);
+  const auto elements = static_cast<size_t>(n * n);
+  const Buffer a(ctx.device(), elements), b(ctx.device(), elements), scale(ctx.device(), sizeof(ops::Fp8Scale));
+  std::vector<uint8_t> codes(elements);
+  for (size_t i = 0; i < elements; ++i) codes[i] = static_cast<uint8_t>(mix64(i) % 0x40 | (mix64(i) >> 63 << 7));
+  const ops::Fp8Scale one;
+  copy_bytes(ctx.stream(), a.data(), codes.data(), elements);
+  copy_bytes(ctx.stream(), b.data(), codes.data(), elements);
+  copy_bytes(ctx.stream(), scale.data(), &one, sizeof one);
+  Arena result;
+  result.add(TensorSpec(DType::bf16, {n, n}));
+  result.build(ctx.device());
+  const auto matrix = [&](const Buffer& of) {
+    return ops::Fp8Matrix{of.data(), n, n, ops::Fp8Format::e4m3, reinterpret_cast<const ops::Fp8Scale*>(scale.data())};
+  };
+  const double seconds = best_seconds(ctx, gpu ? 3 : 1, gpu ? 10 : 1, [&] {
+    ops::fp8_product(ctx, matrix(a), matrix(b), std::nullopt, false, result.get(0));
+  });
+  return 2 * static_cast<double>(n * n * n) / seconds;
+}
+
 }  // namespace
 
-Ceilings measure_ceilings(Runtime& runtime, DType products) {
+Ceilings measure_ceilings(Runtime& runtime, DType products, bool fp8) {
   Context ctx(runtime, runtime.compute_stream());
-  return {copied_bytes_a_second(ctx), product_flops_a_second(ctx, products), products};
+  return {copied_bytes_a_second(ctx), product_flops_a_second(ctx, products), products,
+          fp8 ? fp8_flops_a_second(ctx) : 0};
 }
 
 }  // namespace hctr

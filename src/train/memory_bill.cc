@@ -27,7 +27,7 @@ int64_t activations(const Config& config, Phase phase, int64_t samples) {
   Problems problems;
   Graph graph = wire(config, samples, problems);
   problems.throw_if_any("the config");
-  fuse_layers(graph);
+  fuse_layers(graph, phase == Phase::train ? config.solver.mixed_precision : Precision{});
   return static_cast<int64_t>(MemoryPlan(graph, phase).bytes());
 }
 

@@ -51,7 +51,10 @@ std::string milliseconds(double time) { return fixed(time * 1e3, time < 1e-3 ? 3
 std::string percent(double share) { return fixed(100 * share, share < 0.1 ? 1 : 0); }
 
 /// Seconds that work takes at the ceilings.
-double product_seconds(const Work& work, const Ceilings& most) { return work.flops / most.product_flops; }
+double product_seconds(const Work& work, const Ceilings& most) {
+  const double fp8 = most.fp8_flops > 0 ? work.fp8_flops : 0;
+  return (work.flops - fp8) / most.product_flops + (fp8 > 0 ? fp8 / most.fp8_flops : 0);
+}
 double copy_seconds(const Work& work, const Ceilings& most) { return work.bytes / most.copy_bytes; }
 
 /// All parts of one type.
@@ -119,6 +122,7 @@ void add_up(const std::vector<Span>& spans, int64_t steps, double seconds, StepT
     PartTime& part = step.parts[place->second];
     part.seconds += (span.end - span.begin) * each;
     part.work.flops += span.work.flops * each;
+    part.work.fp8_flops += span.work.fp8_flops * each;
     part.work.bytes += span.work.bytes * each;
     busy[span.on].emplace_back(span.begin, span.end);
   }
@@ -164,8 +168,10 @@ std::vector<std::string> lines_of(const StepTimes& step) {
                       : step.recorded ? cat(" (recorded; ", milliseconds(step.seconds), " while parts are measured)")
                                       : cat(" (", milliseconds(step.unmeasured), " without measuring parts)"),
                       "."));
-  lines.push_back(cat("On this machine now: copies ", fixed(step.ceilings.copy_bytes / 1e9, 1), " GB/s, products of ",
-                      name_of(step.ceilings.products), " ", fixed(step.ceilings.product_flops / 1e9, 0), " GFLOP/s."));
+  lines.push_back(cat(
+      "On this machine now: copies ", fixed(step.ceilings.copy_bytes / 1e9, 1), " GB/s, products of ",
+      name_of(step.ceilings.products), " ", fixed(step.ceilings.product_flops / 1e9, 0), " GFLOP/s",
+      step.ceilings.fp8_flops > 0 ? cat(", of FP8 ", fixed(step.ceilings.fp8_flops / 1e9, 0), " GFLOP/s") : "", "."));
   constexpr size_t kNumber = 11;  // columns of a number
   size_t widths[3] = {4, 4, 4};
   for (const PartTime& part : step.parts) {
@@ -240,6 +246,7 @@ Json to_json(const StepTimes& step) {
     }
     if (part.work.flops > 0) {
       one.set("flops", part.work.flops);
+      if (part.work.fp8_flops > 0) one.set("fp8_flops", part.work.fp8_flops);
       one.set("share_of_products", product_seconds(part.work, step.ceilings) / part.seconds);
     }
     parts.add(std::move(one));
@@ -249,25 +256,27 @@ Json to_json(const StepTimes& step) {
     beside.add(Json(Json::Object{{"stream", std::string(word(stream.on))},
                                  {"ms", stream.seconds * 1e3},
                                  {"ms_beside_compute", stream.hidden * 1e3}}));
-  return Json(
-      Json::Object{{"schema", kRunSchema},
-                   {"device", step.device},
-                   {"threads", step.threads},
-                   {"samples", step.samples},
-                   {"steps", step.steps},
-                   {"step_ms", step.as_trained() * 1e3},
-                   {"step_ms_measured", step.seconds * 1e3},
-                   {"step_ms_unmeasured", step.unmeasured > 0 ? Json(step.unmeasured * 1e3) : Json()},
-                   {"recorded", step.recorded},
-                   {"parts_ms", step.in_parts() * 1e3},
-                   {"busy_cores", step.busy_cores},
-                   {"cores", step.cores},
-                   {"ceilings", Json(Json::Object{{"copy_gb_per_s", step.ceilings.copy_bytes / 1e9},
-                                                  {"product_gflop_per_s", step.ceilings.product_flops / 1e9},
-                                                  {"product_type", std::string(name_of(step.ceilings.products))}})},
-                   {"parts", std::move(parts)},
-                   {"streams", std::move(beside)},
-                   {"bottleneck", bottleneck(step)}});
+  return Json(Json::Object{
+      {"schema", kRunSchema},
+      {"device", step.device},
+      {"threads", step.threads},
+      {"samples", step.samples},
+      {"steps", step.steps},
+      {"step_ms", step.as_trained() * 1e3},
+      {"step_ms_measured", step.seconds * 1e3},
+      {"step_ms_unmeasured", step.unmeasured > 0 ? Json(step.unmeasured * 1e3) : Json()},
+      {"recorded", step.recorded},
+      {"parts_ms", step.in_parts() * 1e3},
+      {"busy_cores", step.busy_cores},
+      {"cores", step.cores},
+      {"ceilings", Json(Json::Object{{"copy_gb_per_s", step.ceilings.copy_bytes / 1e9},
+                                     {"product_gflop_per_s", step.ceilings.product_flops / 1e9},
+                                     {"product_type", std::string(name_of(step.ceilings.products))},
+                                     {"fp8_product_gflop_per_s",
+                                      step.ceilings.fp8_flops > 0 ? Json(step.ceilings.fp8_flops / 1e9) : Json()}})},
+      {"parts", std::move(parts)},
+      {"streams", std::move(beside)},
+      {"bottleneck", bottleneck(step)}});
 }
 
 }  // namespace hctr

@@ -5,6 +5,7 @@
 
 #include "base/host_name.h"
 #include "base/progress.h"
+#include "model/fp8_scales.h"
 #include "train/best_metrics.h"
 #include "train/placement_plan.h"
 #include "train/run_about.h"
@@ -13,6 +14,12 @@ namespace hctr {
 namespace {
 
 bool every(int64_t interval, int64_t iteration) { return interval > 0 && iteration % interval == 0; }
+
+/// What a line on activations adds where products have another type.
+std::string products_text(const Graph& graph) {
+  const size_t products = fp8_products(graph);
+  return products == 0 ? "" : cat(", products of ", products, products == 1 ? " weight" : " weights", " in FP8");
+}
 
 int64_t rows_per_rank(int64_t batch, const Communicator& comm) { return (batch + comm.size() - 1) / comm.size(); }
 
@@ -98,7 +105,7 @@ void Run::begin() {
                         solver.max_iter ? cat(", ", samples, " at most") : std::string(), ", ")
                   : cat(samples, " (", about, with_unit_prefix(static_cast<double>(per_epoch)), " in the set), "),
             model_.dense_parameters(), " dense parameters, activations ", name_of(solver.mixed_precision.activations),
-            ". Run folder: ", folder_.path().string());
+            products_text(model_.graph()), ". Run folder: ", folder_.path().string());
   if (!folder_.path().empty())
     folder_.write_start(data_json(), evaluator_ ? to_json(evaluator_->data_fingerprint()) : Json(),
                         about_start(options_, device_, comm_.size(), runtime_.options().threads));

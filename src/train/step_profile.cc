@@ -135,7 +135,8 @@ std::vector<std::string> StepProfile::report() {
   times_.busy_cores = cpu_seconds_ / seconds_;
   add_up(spans_, steps_, seconds_, times_);
   add_bytes_of_tables();
-  times_.ceilings = measure_ceilings(runtime_, config_.solver.mixed_precision.activations);
+  times_.ceilings =
+      measure_ceilings(runtime_, config_.solver.mixed_precision.activations, fp8_products(model_.graph()) > 0);
   folder_.write_profile(to_json(times_));
   spans_.clear();
   return lines_of(times_);

@@ -180,6 +180,19 @@ TEST_F(RanksTest, OverflowsAreSkippedByAllRanksTogether) {
   EXPECT_EQ(skipped("many-run"), skipped("one-run"));
 }
 
+TEST_F(RanksTest, Fp8HasTheScalesOfTheWholeBatch) {
+  // 60 steps of 128 samples of 1000: some batches are not full, and their padding has no say.
+  const std::string config =
+      with_change(config_, "\"seed\": 7", R"("seed": 7, "mixed_precision": "fp8", "fp8_least_width": 16)");
+  const Result one = train(config, {"[0]"}, "one");
+  for (const char* gpu : {"[0, 1]", "[0, 1, 2]"}) {
+    const Result many = train(config, {gpu});
+    ASSERT_EQ(many.losses.size(), one.losses.size());
+    for (size_t i = 0; i < one.losses.size(); ++i)
+      EXPECT_NEAR(many.losses[i] / one.losses[i], 1, 5e-3) << gpu << " step " << i;
+  }
+}
+
 TEST_F(RanksTest, VectorsMayTravelInTwoBytes) {
   const auto in = [&](const std::string& type) {
     return with_change(sgd(config_), "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"" + type + "\"");

@@ -477,6 +477,7 @@ TEST_F(Resume, GivesTheSameModelInEveryPrecision) {
   expect_exact({{"fp16", solver(R"("mixed_precision": true)")},
                 {"fp16, constant scale", solver(R"("mixed_precision": 1024)")},
                 {"bf16", solver(R"("mixed_precision": "bf16")")},
+                {"fp8", solver(R"("mixed_precision": "fp8", "fp8_least_width": 16)")},
                 {"bf16 rows", deep(stored)},
                 {"BatchNorm", with_batch_norm},
                 {"PReLU_Dice", with_dice}});
@@ -723,6 +724,7 @@ TEST_F(Resume, GivesTheSameModelOnSeveralRanks) {
   variants.push_back({"min_count", deep(R"("min_count": 3)", true), "[0, 1, 2]"});
   variants.push_back({"direct", direct, "[0, 1, 2]"});
   variants.push_back({"fp16", solver(R"("mixed_precision": true)"), "[0, 1]"});
+  variants.push_back({"fp8", solver(R"("mixed_precision": "fp8", "fp8_least_width": 16)"), "[0, 1]"});
   device_ = "cpu";
   for (const Variant& variant : variants) expect_exact(variant, {9, 18});
 }

@@ -35,14 +35,16 @@ std::vector<std::string> trace_names() {
 
 class Traces : public testing::TestWithParam<std::tuple<std::string, Device>> {
  protected:
-  /// Returns the loss of every step of the program.
-  std::vector<double> losses(const Json& trace, const std::string& device) const {
+  /// Returns the loss of every step of the program, with these changes to the config.
+  std::vector<double> losses(const Json& trace, const std::string& device,
+                             const std::vector<std::string>& changes = {}) const {
     const TemporaryFolder folder;
     write_file(folder / "config.json", trace.find("config")->text(2));
     const Config config = load_config(folder / "config.json", true, Log::silent());
     TraceFiles(*trace.find("derived"), config).write(folder.path(), *trace.find("dense_parameters")->integer());
-    const Outcome done =
-        run_program("huge_ctr", {"--train", "config.json", "--device", device, "--run-dir", "run"}, folder.path());
+    std::vector<std::string> arguments = {"--train", "config.json", "--device", device, "--run-dir", "run"};
+    for (const std::string& change : changes) arguments.insert(arguments.end(), {"--set", change});
+    const Outcome done = run_program("huge_ctr", arguments, folder.path());
     EXPECT_EQ(done.exit_code, 0) << done.err;
     std::vector<double> all;
     std::istringstream lines(read_file(folder / "run/metrics.jsonl"));
@@ -72,6 +74,33 @@ TEST_P(Traces, EveryLossIsThatOfTheSameModelInPyTorch) {
 
 INSTANTIATE_TEST_SUITE_P(Models, Traces,
                          testing::Combine(testing::ValuesIn(trace_names()), testing::Values(kCpu, kGpu)),
+                         [](const auto& row) {
+                           return std::get<0>(row.param) + (std::get<1>(row.param).is_cuda() ? "_cuda" : "_cpu");
+                         });
+
+/// Products in FP8 round each number by up to 2^-4 of it; errors of single terms cancel in their sums.
+constexpr double kFp8Tolerance = 0.02;
+
+class Fp8Traces : public Traces {};
+
+TEST_P(Fp8Traces, EveryLossIsNearThatOfFp32) {
+  const auto& [name, device] = GetParam();
+  if (device.is_cuda()) HCTR_SKIP_WITHOUT_GPU();
+  const Json trace = Json::read_file(kTraces / (name + ".json"));
+  const Json::Array& recorded = *trace.find("losses")->array();
+  const std::string on = device.is_cuda() ? "cuda" : "cpu", least = "solver.fp8_least_width=16";
+  const std::vector<double> fp8 = losses(trace, on, {"solver.mixed_precision=fp8", least});
+  ASSERT_EQ(fp8.size(), kSteps);
+  double most = 0;
+  for (size_t i = 0; i < kSteps; ++i) {
+    ASSERT_NEAR(fp8[i], recorded[i].number(), kFp8Tolerance * recorded[i].number()) << "step " << i + 1;
+    most = std::max(most, std::abs(fp8[i] / recorded[i].number() - 1));
+  }
+  RecordProperty("largest_relative_difference", cat(most));
+  EXPECT_NE(fp8, losses(trace, on, {"solver.mixed_precision=bf16"})) << "nothing was FP8";
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Fp8Traces, testing::Combine(testing::Values("dlrm"), testing::Values(kCpu, kGpu)),
                          [](const auto& row) {
                            return std::get<0>(row.param) + (std::get<1>(row.param).is_cuda() ? "_cuda" : "_cpu");
                          });

@@ -254,7 +254,7 @@ def main():
     for model in ("wdl", "dcn", "deepfm"):
         configs[f"step_{model}_half_global"] = update_every_row(step_model(model, "half"))
     for model in ("wdl", "dcn", "deepfm", "dlrm"):
-        for precision in ("half", "tf32", "tf32x3", "f32"):
+        for precision in ("half", "bf16", "fp8", "tf32", "tf32x3", "f32"):
             configs[f"step_{model}_{precision}"] = step_model(model, precision)
     for name, config in configs.items():
         (folder / f"{name}.json").write_text(json.dumps(config, indent=1) + "\n")

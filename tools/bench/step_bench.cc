@@ -29,9 +29,10 @@ Config config_of(const StepCase& wanted, const Log& log) {
 
 std::string case_of(const Config& config, int64_t samples) {
   return cat("batch ", samples, ", ", name_of(config.solver.mixed_precision.activations),
-             config.solver.enable_tf32_compute ? ", TF32"
-             : config.solver.tf32x3()          ? ", TF32 x 3"
-                                               : "");
+             config.solver.mixed_precision.fp8_products ? ", FP8"
+             : config.solver.enable_tf32_compute        ? ", TF32"
+             : config.solver.tf32x3()                   ? ", TF32 x 3"
+                                                        : "");
 }
 
 /// The model of one rank, which trains the same batches repeatedly.

@@ -42,11 +42,4 @@ void sum_row_gradients(Context& ctx, KeyBatch batch, RowGroups groups, Combiner 
       });
 }
 
-void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
-  if (data.all_f32())
-    sweep_rows_of<PlainRows>(ctx, optimizer, rows, data);
-  else
-    sweep_rounded_rows(ctx, optimizer, rows, data);
-}
-
 }  // namespace hctr::ops::cuda

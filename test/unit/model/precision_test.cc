@@ -28,6 +28,9 @@ TEST(Precision, EverySpellingMeansOneSetting) {
   for (const char* dynamic : {"true", "\"fp16\""}) EXPECT_TRUE(read_precision(dynamic).dynamic_scale) << dynamic;
   EXPECT_EQ(read_precision("\"bf16\"").activations, DType::bf16);
   EXPECT_FALSE(read_precision("\"bf16\"").may_overflow());
+  EXPECT_FALSE(read_precision("\"bf16\"").fp8_products);
+  EXPECT_EQ(read_precision("\"fp8\"").activations, DType::bf16);
+  EXPECT_TRUE(read_precision("\"fp8\"").fp8_products);
 }
 
 TEST(Precision, NonsenseIsRefusedWithWhatWorks) {
@@ -39,11 +42,12 @@ TEST(Precision, NonsenseIsRefusedWithWhatWorks) {
 }
 
 TEST(Precision, TheEffectiveConfigSaysTheSame) {
-  for (const char* json : {"\"fp32\"", "\"fp16\"", "\"bf16\"", "512.0"}) {
+  for (const char* json : {"\"fp32\"", "\"fp16\"", "\"bf16\"", "\"fp8\"", "512.0"}) {
     const Precision once = read_precision(json), again = read_precision(to_json(once).text());
     EXPECT_EQ(once.activations, again.activations) << json;
     EXPECT_EQ(once.loss_scale, again.loss_scale);
     EXPECT_EQ(once.dynamic_scale, again.dynamic_scale);
+    EXPECT_EQ(once.fp8_products, again.fp8_products);
   }
 }
 

@@ -74,6 +74,18 @@ TEST(ProfileReport, NamesTheLayersAndHowFarTheyAreFromTheMachine) {
   EXPECT_EQ(bottleneck_of({}), "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %).");
 }
 
+TEST(ProfileReport, ProductsInFp8AreHeldAgainstTheirOwnRate) {
+  const auto sentence = [](Work work) {
+    StepTimes times = times_of({span(Span::On::compute, "forward", "InnerProduct", "fc1", 0, 8e-3, work)}, 1, 8e-3);
+    times.ceilings.fp8_flops = 2 * kCeilings.product_flops;
+    return bottleneck(times);
+  };
+  // 0.4 GFLOP take 2 ms of FP8 or 4 ms of other types.
+  const std::string some = sentence({.flops = 0.8e9, .fp8_flops = 0.4e9}), none = sentence({.flops = 0.8e9});
+  EXPECT_NE(some.find("at 75 % of the rate of large products"), std::string::npos) << some;
+  EXPECT_NE(none.find("at 100 % of the rate of large products"), std::string::npos) << none;
+}
+
 TEST(ProfileReport, SharesOfACeilingAreThoseOfTheSlowerOne) {
   // 2 ms of products and 6 ms of bytes: the bytes decide.
   const std::string sentence = bottleneck_of({.flops = 0.2e9, .bytes = 60e6});
