@@ -6,11 +6,8 @@
 #include <cstring>
 #include <string>
 
+#include "base/vectors.h"
 #include "data/record_shape.h"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 namespace hctr {
 
@@ -44,27 +41,25 @@ inline bool all_one(const std::byte* p, int64_t slots, size_t stride) {
 
 /// Sum of bytes modulo 256.
 inline uint8_t byte_sum(const std::byte* p, size_t count) {
-  uint8_t sum = 0;
+  Bytes16 even = {}, odd = {};  // sixteen sums each
   size_t i = 0;
-#if defined(__SSE2__)
-  __m128i even = _mm_setzero_si128(), odd = even;  // sixteen sums each
-  const auto at = [p](size_t byte) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + byte)); };
   for (; i + 32 <= count; i += 32) {
-    even = _mm_add_epi8(even, at(i));
-    odd = _mm_add_epi8(odd, at(i + 16));
+    even += load_vector<Bytes16>(p + i);
+    odd += load_vector<Bytes16>(p + i + 16);
   }
   if (i + 16 <= count) {
-    even = _mm_add_epi8(even, at(i));
+    even += load_vector<Bytes16>(p + i);
     i += 16;
   }
-  const __m128i halves = _mm_sad_epu8(_mm_add_epi8(even, odd), _mm_setzero_si128());
-  sum = static_cast<uint8_t>(_mm_cvtsi128_si32(halves) + _mm_extract_epi16(halves, 4));
-#endif
-  // Words that are added byte by byte in the lanes of 16 bits.
+  const auto sums = reinterpret_cast<Longs2>(even + odd);
+  constexpr uint64_t kEvenBytes = 0x00ff00ff00ff00ff;
+  const uint64_t pairs = (sums[0] & kEvenBytes) + (sums[0] >> 8 & kEvenBytes) + (sums[1] & kEvenBytes) +
+                         (sums[1] >> 8 & kEvenBytes);  // four sums of 16 bits
+  auto sum = static_cast<uint8_t>(pairs * 0x0001000100010001 >> 48);
   for (; i + 4 <= count; i += 4) {
     const auto word = load<uint32_t>(p + i);
-    const uint32_t lanes = (word & 0x00ff00ffu) + (word >> 8 & 0x00ff00ffu);
-    sum = static_cast<uint8_t>(sum + lanes + (lanes >> 16));
+    const uint32_t two = (word & 0x00ff00ffu) + (word >> 8 & 0x00ff00ffu);
+    sum = static_cast<uint8_t>(sum + two + (two >> 16));
   }
   for (; i < count; ++i) sum = static_cast<uint8_t>(sum + static_cast<uint8_t>(p[i]));
   return sum;

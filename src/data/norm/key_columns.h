@@ -5,13 +5,10 @@
 #include <cstdint>
 #include <span>
 
+#include "base/vectors.h"
 #include "data/norm_record.h"
 #include "data/one_hot.h"
 #include "data/sample_block.h"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 namespace hctr {
 
@@ -47,39 +44,31 @@ class KeyColumns {
                  SlotsSeen& seen) const {
     Out* const to = keys() + at;
     size_t i = 0;
-#if defined(__SSE2__)
-    __m128i any = _mm_setzero_si128(), differ = any;  // of each four bytes of a slot: of all, and of all counts
+    Words4 any = {}, differ = {};  // of each four bytes of a slot: of all, and of all counts
     for (; i + 4 <= from.size(); i += 4) {
       const std::byte *a = from[i], *b = from[i + 1], *c = from[i + 2], *d = from[i + 3];
       Out* column = to + i;
       for (int64_t s = 0; s < slots; ++s, column += rows_) {
-        const __m128i va = load_slot<Key>(a), vb = load_slot<Key>(b), vc = load_slot<Key>(c), vd = load_slot<Key>(d);
+        const Words4 va = load_slot<Key>(a), vb = load_slot<Key>(b), vc = load_slot<Key>(c), vd = load_slot<Key>(d);
         a += stride, b += stride, c += stride, d += stride;
-        any = _mm_or_si128(any, _mm_or_si128(_mm_or_si128(va, vb), _mm_or_si128(vc, vd)));
+        any |= va | vb | vc | vd;
         // [count a, count b, low a, low b], and of c and d.
-        const __m128i ab = _mm_unpacklo_epi32(va, vb), cd = _mm_unpacklo_epi32(vc, vd);
-        differ = _mm_or_si128(differ, _mm_xor_si128(_mm_unpacklo_epi64(ab, cd), _mm_set1_epi32(1)));
+        const Words4 ab = __builtin_shufflevector(va, vb, 0, 4, 1, 5), cd = __builtin_shufflevector(vc, vd, 0, 4, 1, 5);
+        differ |= __builtin_shufflevector(ab, cd, 0, 1, 4, 5) ^ 1u;
         if constexpr (sizeof(Out) == 4) {
-          _mm_storeu_si128(reinterpret_cast<__m128i*>(column), _mm_unpackhi_epi64(ab, cd));
+          store_vector(column, __builtin_shufflevector(ab, cd, 2, 3, 6, 7));
         } else if constexpr (sizeof(Key) == 8) {
-          const auto pair = [](__m128i x, __m128i y) {
-            return _mm_unpacklo_epi64(_mm_srli_si128(x, 4), _mm_srli_si128(y, 4));
-          };
-          _mm_storeu_si128(reinterpret_cast<__m128i*>(column), pair(va, vb));
-          _mm_storeu_si128(reinterpret_cast<__m128i*>(column) + 1, pair(vc, vd));
+          store_vector(column, __builtin_shufflevector(va, vb, 1, 2, 5, 6));
+          store_vector(column + 2, __builtin_shufflevector(vc, vd, 1, 2, 5, 6));
         } else {
-          const __m128i zero = _mm_setzero_si128();
-          _mm_storeu_si128(reinterpret_cast<__m128i*>(column), _mm_unpackhi_epi32(ab, zero));
-          _mm_storeu_si128(reinterpret_cast<__m128i*>(column) + 1, _mm_unpackhi_epi32(cd, zero));
+          const Words4 zero = {};
+          store_vector(column, __builtin_shufflevector(ab, zero, 2, 4, 3, 5));
+          store_vector(column + 2, __builtin_shufflevector(cd, zero, 2, 4, 3, 5));
         }
       }
     }
-    uint32_t counts[4], all[4];
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(counts), differ);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(all), any);
-    seen.not_one |= counts[0] | counts[1] | counts[2] | counts[3];
-    if constexpr (sizeof(Key) == 8) seen.high |= all[2];
-#endif
+    seen.not_one |= bits_of(differ);
+    if constexpr (sizeof(Key) == 8) seen.high |= any[2];
     for (; i < from.size(); ++i) {
       const std::byte* p = from[i];
       for (int64_t s = 0; s < slots; ++s, p += stride) {
@@ -92,16 +81,12 @@ class KeyColumns {
   }
 
  private:
-#if defined(__SSE2__)
   /// [count, low, high, whatever follows], or [count, key, 0, 0].
   template <class Key>
-  static __m128i load_slot(const std::byte* p) {
-    if constexpr (sizeof(Key) == 8)
-      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    else
-      return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+  static Words4 load_slot(const std::byte* p) {
+    if constexpr (sizeof(Key) == 8) return load_vector<Words4>(p);
+    return reinterpret_cast<Words4>(Longs2{load<uint64_t>(p), 0});
   }
-#endif
   SampleBlock& block_;
   int64_t rows_;
 };

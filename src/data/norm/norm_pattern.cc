@@ -13,18 +13,14 @@ enum class Outcome { good, bad, wider, other_counts };
 
 /// Copies `count` floats; returns a number whose highest bit is set when one of them is NaN or infinite.
 inline uint32_t copy_floats(const std::byte* from, int64_t count, float* to) {
-  uint32_t outside = 0;
   int64_t i = 0;
-#if defined(__SSE2__)
-  __m128i any = _mm_setzero_si128();
+  Words4 any = {};
   for (; i + 4 <= count; i += 4) {
-    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i * 4));
-    const __m128i magnitude = _mm_and_si128(bits, _mm_set1_epi32(0x7fffffff));
-    any = _mm_or_si128(any, _mm_add_epi32(magnitude, _mm_set1_epi32(0x00800000)));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), bits);
+    const auto bits = load_vector<Words4>(from + i * 4);
+    any |= (bits & 0x7fffffffu) + 0x00800000u;
+    store_vector(to + i, bits);
   }
-  outside = _mm_movemask_ps(_mm_castsi128_ps(any)) != 0 ? 0x80000000u : 0;
-#endif
+  uint32_t outside = bits_of(any);
   for (; i < count; ++i) {
     const auto bits = load<uint32_t>(from + i * 4);
     outside |= (bits & 0x7fffffffu) + 0x00800000u;
