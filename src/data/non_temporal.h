@@ -9,6 +9,9 @@
 #include <emmintrin.h>
 namespace hctr {
 inline void store_non_temporal(int64_t* to, int64_t value) { _mm_stream_si64(reinterpret_cast<long long*>(to), value); }
+inline void store_non_temporal(uint32_t* to, uint32_t value) {
+  _mm_stream_si32(reinterpret_cast<int*>(to), static_cast<int>(value));
+}
 inline void store_non_temporal(float* to, float value) {
   _mm_stream_si32(reinterpret_cast<int*>(to), std::bit_cast<int>(value));
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/vectors.h"
 #include "data/record_shape.h"
 
 namespace hctr {
@@ -40,8 +41,27 @@ inline bool all_one(const std::byte* p, int64_t slots, size_t stride) {
 
 /// Sum of bytes modulo 256.
 inline uint8_t byte_sum(const std::byte* p, size_t count) {
-  uint8_t sum = 0;
-  for (size_t i = 0; i < count; ++i) sum = static_cast<uint8_t>(sum + static_cast<uint8_t>(p[i]));
+  Bytes16 even = {}, odd = {};  // sixteen sums each
+  size_t i = 0;
+  for (; i + 32 <= count; i += 32) {
+    even += load_vector<Bytes16>(p + i);
+    odd += load_vector<Bytes16>(p + i + 16);
+  }
+  if (i + 16 <= count) {
+    even += load_vector<Bytes16>(p + i);
+    i += 16;
+  }
+  const auto sums = reinterpret_cast<Longs2>(even + odd);
+  constexpr uint64_t kEvenBytes = 0x00ff00ff00ff00ff;
+  const uint64_t pairs = (sums[0] & kEvenBytes) + (sums[0] >> 8 & kEvenBytes) + (sums[1] & kEvenBytes) +
+                         (sums[1] >> 8 & kEvenBytes);  // four sums of 16 bits
+  auto sum = static_cast<uint8_t>(pairs * 0x0001000100010001 >> 48);
+  for (; i + 4 <= count; i += 4) {
+    const auto word = load<uint32_t>(p + i);
+    const uint32_t two = (word & 0x00ff00ffu) + (word >> 8 & 0x00ff00ffu);
+    sum = static_cast<uint8_t>(sum + two + (two >> 16));
+  }
+  for (; i < count; ++i) sum = static_cast<uint8_t>(sum + static_cast<uint8_t>(p[i]));
   return sum;
 }
 

@@ -13,9 +13,10 @@ struct FilePosition;
 
 /// Output columns for rows with one key in each slot. Row 0 of each pointer is row 0 of the batch.
 struct OneHotRows {
-  float *label, *dense;            ///< [rows, label_dim], [rows, dense_dim]
-  std::span<int64_t* const> keys;  ///< for each slot of the record its keys, [rows]
-  int64_t row = 0;                 ///< the first row to be written
+  float *label, *dense;              ///< [rows, label_dim], [rows, dense_dim]
+  std::span<std::byte* const> keys;  ///< for each slot of the record its keys, [rows]
+  int64_t row = 0;                   ///< the first row to be written
+  bool narrow = false;               ///< keys are uint32_t, which they are known to fit; else int64_t
 };
 
 /// Used by one thread.
@@ -37,6 +38,8 @@ class RowMap {
   virtual FilePosition position(size_t file, int64_t record) const = 0;
   /// The most rows that one call of RowParser::parse() may ask for.
   virtual int64_t max_rows() const = 0;
+  /// Whether every key fits 32 bits.
+  virtual bool narrow() const = 0;
   virtual std::unique_ptr<RowParser> row_parser() const = 0;
 };
 

@@ -37,12 +37,24 @@ struct KeptCells {
 ///   dense    [rows, dense_dim]
 ///   offsets  [slots * rows + 1]: bag (slot s, row r) holds keys offsets[s * rows + r] up to the next
 ///   keys     32-bit keys are widened as unsigned
+/// Where may_pack is set, the parser may leave out what takes time and memory, and is not needed to assemble batches:
+///   keys_32  in place of keys, where `narrow` says so: each of them has 32 bits
+///   offsets  none where one_hot is set; of a slot with ones[slot] only that of row 0, since each bag holds one key
 struct SampleBlock {
   int64_t rows = 0;
   bool one_hot = false;  ///< each bag holds one key: offsets[i] is i, and the assembly of batches need not read them
   std::vector<float> label, dense;
   std::vector<int32_t> offsets;
   std::vector<int64_t> keys;
+
+  bool may_pack = false;  ///< set before parsing: the block is read by fill_batch() alone
+  bool narrow = false;
+  std::vector<uint32_t> keys_32;
+  std::vector<uint8_t> ones;  ///< [slots], or empty: no slot's
+  bool fits_32 = false;       ///< each key is known to lie in 0 ... 2^32 - 1
+
+  /// Whether each bag of a slot holds one key.
+  bool has_ones(int64_t slot) const { return one_hot || (!ones.empty() && ones[static_cast<size_t>(slot)] != 0); }
   KeptCells kept{};  ///< [rows, Source::keep], where that names columns
 };
 

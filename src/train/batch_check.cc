@@ -14,6 +14,7 @@ struct LabelRule {
   bool may_be_missing;
   const char* takes;
 };
+constexpr int64_t kMostNarrow = std::numeric_limits<uint32_t>::max();
 constexpr float kAny = std::numeric_limits<float>::max();
 constexpr LabelRule kLabelRules[] = {
     {"BinaryCrossEntropyLoss", 0, 1, false, "0 to 1"},
@@ -89,17 +90,16 @@ void BatchCheck::expect(const BatchView& batch, int64_t samples_in_set) const {
   }
   for (size_t t = 0; narrow_keys_ && t < batch.tables.size(); ++t) {
     const BatchView::Table& table = batch.tables[t];
-    const int32_t* offsets = table.offsets;
-    const int32_t* end = offsets + inputs_[t].slot_num * samples;
-    const int64_t* wide = std::find_if(table.keys, table.keys + *end, [](int64_t key) {
-      return key < 0 || key > std::numeric_limits<uint32_t>::max();
-    });
-    if (wide == table.keys + *end) continue;
-    const auto bag = std::upper_bound(offsets, end + 1, static_cast<int32_t>(wide - table.keys)) - offsets - 1;
-    throw Error(Kind::data,
-                cat(sample(bag % samples), " has key ", *wide, " in slot ", bag / samples, " of '", inputs_[t].top,
-                    "', and \"input_key_type\" \"I32\" holds 0 to 4294967295: set it to "
-                    "\"I64\""));
+    if (table.packed->key_bytes == 4) continue;
+    int64_t wide = 0;
+    while (wide < table.packed->count && table.key(wide) >= 0 && table.key(wide) <= kMostNarrow) ++wide;
+    if (wide == table.packed->count) continue;
+    int64_t bag = 0;
+    while (table.offset(bag + 1) <= wide) ++bag;
+    throw Error(Kind::data, cat(sample(bag % samples), " has key ", table.key(wide), " in slot ", bag / samples,
+                                " of '", inputs_[t].top,
+                                "', and \"input_key_type\" \"I32\" holds 0 to 4294967295: set it to "
+                                "\"I64\""));
   }
 }
 

@@ -1,6 +1,7 @@
 #include "train/batch_ring.h"
 
 #include "device/copy.h"
+#include "ops/unpack_keys.h"
 
 namespace hctr {
 
@@ -8,6 +9,7 @@ BatchRing::BatchRing(const BatchLayout& layout, int buffers, Device device) : la
   for (int s = 0; s < buffers; ++s) {
     host_.emplace_back(device, layout.bytes);
     if (device.is_cuda()) on_device_.emplace_back(device, layout.bytes);
+    unpacked_.emplace_back(device, layout.unpacked_bytes);
   }
 }
 
@@ -23,7 +25,7 @@ StepState& BatchRing::state(int buffer) const {
 
 void BatchRing::upload(StreamRef stream, int buffer) const {
   if (device_.is_cuda())
-    copy_bytes(stream, device_block(buffer), host_[static_cast<size_t>(buffer)].data(), layout_.bytes);
+    copy_bytes(stream, device_block(buffer), host_[static_cast<size_t>(buffer)].data(), used_bytes(buffer));
 }
 
 void BatchRing::upload_state(StreamRef stream, int buffer) const {
@@ -35,8 +37,8 @@ std::byte* BatchRing::device_block(int buffer) const {
   return device_.is_cuda() ? on_device_[s].data() : host_[s].data();
 }
 
-Tensor BatchRing::tensor(int buffer, size_t offset, const TensorSpec& spec) const {
-  return Tensor(device_block(buffer) + offset, spec, device_);
+Tensor BatchRing::tensor(std::byte* block, size_t offset, const TensorSpec& spec) const {
+  return Tensor(block + offset, spec, device_);
 }
 
 StepState* BatchRing::device_state(int buffer) const {
@@ -44,21 +46,33 @@ StepState* BatchRing::device_state(int buffer) const {
 }
 
 Tensor BatchRing::label(int buffer) const {
-  return tensor(buffer, layout_.label, TensorSpec(DType::f32, {layout_.shape.samples, layout_.shape.label_dim}));
+  return tensor(device_block(buffer), layout_.label,
+                TensorSpec(DType::f32, {layout_.shape.samples, layout_.shape.label_dim}));
 }
 
 std::optional<Tensor> BatchRing::dense(int buffer) const {
   if (layout_.shape.dense_dim == 0) return std::nullopt;
-  return tensor(buffer, layout_.dense, TensorSpec(DType::f32, {layout_.shape.samples, layout_.shape.dense_dim}));
+  return tensor(device_block(buffer), layout_.dense,
+                TensorSpec(DType::f32, {layout_.shape.samples, layout_.shape.dense_dim}));
 }
 
 Tensor BatchRing::offsets(int buffer, size_t table) const {
-  return tensor(buffer, layout_.tables[table].offsets,
+  return tensor(unpacked_[static_cast<size_t>(buffer)].data(), layout_.tables[table].offsets,
                 TensorSpec(DType::i32, {layout_.shape.tables[table].slots * layout_.shape.samples + 1}));
 }
 
 Tensor BatchRing::keys(int buffer, size_t table) const {
-  return tensor(buffer, layout_.tables[table].keys, TensorSpec(DType::i64, {layout_.shape.tables[table].key_capacity}));
+  return tensor(unpacked_[static_cast<size_t>(buffer)].data(), layout_.tables[table].keys,
+                TensorSpec(DType::i64, {layout_.shape.tables[table].key_capacity}));
+}
+
+void BatchRing::unpack(Context& ctx, int buffer) const {
+  std::byte* const block = device_block(buffer);
+  const PackedKeys* const packed = BatchView(layout_, block).packed;  // an address on the device
+  std::vector<ops::UnpackedKeys> inputs;
+  for (size_t t = 0; t < layout_.tables.size(); ++t)
+    inputs.push_back({packed + t, keys(buffer, t), offsets(buffer, t)});
+  ops::unpack_keys(ctx, block, inputs, layout_.shape.samples);
 }
 
 }  // namespace hctr

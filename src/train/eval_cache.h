@@ -13,9 +13,8 @@ class EvalCache {
  public:
   using Groups = std::vector<std::optional<int64_t>>;  // the group of each sample; empty unless a metric needs it
 
-  /// Keeps up to `most` batches of layout.bytes each.
-  EvalCache(const BatchLayout& layout, Device device, int64_t most)
-      : bytes_(layout.bytes), device_(device), most_(most) {}
+  /// Keeps up to `most` batches, each as it was uploaded.
+  EvalCache(Device device, int64_t most) : device_(device), most_(most) {}
 
   int64_t size() const { return static_cast<int64_t>(batches_.size()); }
   bool has_capacity() const { return size() < most_; }
@@ -34,7 +33,6 @@ class EvalCache {
     StepState state;
     Groups groups;
   };
-  size_t bytes_;
   Device device_;
   int64_t most_;
   std::vector<Batch> batches_;

@@ -26,8 +26,8 @@ std::vector<std::vector<SlotKeys>> sample_keys(const Config& config, int64_t mos
   for (size_t t = 0; t < layout.tables.size(); ++t) {
     auto& slots = inputs.emplace_back();
     for (int64_t s = 0; s < layout.shape.tables[t].slots; ++s) {
-      const int32_t* offsets = batch.tables[t].offsets + s * samples;
-      std::vector<int64_t> keys(batch.tables[t].keys + offsets[0], batch.tables[t].keys + offsets[samples]);
+      const BatchView::Table& table = batch.tables[t];
+      std::vector<int64_t> keys = table.keys_of(table.offset(s * samples), table.offset((s + 1) * samples));
       const auto count = static_cast<double>(keys.size());
       std::sort(keys.begin(), keys.end());
       const auto seen = std::unique(keys.begin(), keys.end()) - keys.begin();

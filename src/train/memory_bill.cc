@@ -132,10 +132,11 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
   const int64_t weights = 4 * graph.parameters,
                 copies = config.solver.mixed_precision.mixed() ? 2 * graph.parameters : 0;
   const int64_t states = config.optimizer.rule(config.optimizer.hyper.learning_rate).states();
-  const int64_t staging =
-                    static_cast<int64_t>(BatchLayout(batch_shape(config.data, samples)).bytes) * Trainer::kBuffers,
-                eval_staging =
-                    static_cast<int64_t>(BatchLayout(batch_shape(config.data, eval_samples)).bytes) * Scorer::kBuffers;
+  const BatchLayout layout(batch_shape(config.data, samples)), eval_layout(batch_shape(config.data, eval_samples));
+  const int64_t staging = static_cast<int64_t>(layout.bytes) * Trainer::kBuffers,
+                eval_staging = static_cast<int64_t>(eval_layout.bytes) * Scorer::kBuffers,
+                unpacked = static_cast<int64_t>(layout.unpacked_bytes) * Trainer::kBuffers +
+                           static_cast<int64_t>(eval_layout.unpacked_bytes) * Scorer::kBuffers;
   const PlanProblem problem = plan_problem(config, ranks, {});
   const std::vector<Placement> placements = placements_of(config, ranks);
   const int64_t in_training = activations(config, Phase::train, samples),
@@ -175,7 +176,7 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
     }
     parts.emplace_back("keys of batches", buffers.prepared);
     if (ranks > 1) parts.emplace_back("exchange between ranks", buffers.exchanged);
-    parts.emplace_back("batches", staging + eval_staging);
+    parts.emplace_back("batches", staging + eval_staging + unpacked);
     parts.emplace_back("CUDA and its libraries, about", kLibraries);
     bill.gpus.push_back(std::move(parts));
     bill.of_moving_rows.push_back(of_moving_rows);

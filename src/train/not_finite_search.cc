@@ -178,9 +178,9 @@ class Search {
     } else {
       const BatchView::Table& table = step_.batch.tables[input];
       const int64_t bag = slot * state_.samples + bad.row;
-      const int64_t begin = table.offsets[bag], end = table.offsets[bag + 1];
+      const int64_t begin = table.offset(bag), end = table.offset(bag + 1);
       std::string keys;
-      for (int64_t k = begin; k < end && k < begin + kShownKeys; ++k) keys += cat(k > begin ? ", " : "", table.keys[k]);
+      for (int64_t k = begin; k < end && k < begin + kShownKeys; ++k) keys += cat(k > begin ? ", " : "", table.key(k));
       if (end - begin > kShownKeys) keys += ", ...";
       if (end - begin == 1) of = cat("the row of key ", keys, " in slot ", slot);
       if (end - begin > 1) of += cat(" (the rows of keys ", keys, ")");

@@ -22,7 +22,7 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Model
       comm_(comm),
       model_(model),
       options_(options),
-      cache_(layout, runtime.device(), options.cached),
+      cache_(runtime.device(), options.cached),
       ring_(layout, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime.device()),
       check_(config, model.graph(), options.source.path, options.check_labels),
       sparse_inputs_(config.data.sparse.size()),
@@ -70,10 +70,11 @@ std::vector<std::optional<int64_t>> Scorer::groups(int buffer, int64_t rows) con
   const auto [input, of_input] = *options_.groups;
   const BatchView batch = ring_.on_host(buffer);
   const BatchView::Table& table = batch.tables[input];
-  const int32_t* bags = table.offsets + of_input * ring_.samples();
+  const int64_t bags = of_input * ring_.samples();
   std::vector<std::optional<int64_t>> groups(static_cast<size_t>(rows));
   for (int64_t r = 0; r < rows; ++r)
-    if (bags[r] < bags[r + 1]) groups[static_cast<size_t>(r)] = table.keys[bags[r]];
+    if (table.offset(bags + r) < table.offset(bags + r + 1))
+      groups[static_cast<size_t>(r)] = table.key(table.offset(bags + r));
   return groups;
 }
 
@@ -86,9 +87,8 @@ void Scorer::record_again() {
 Scorer::Buffer Scorer::make_buffer(int buffer) {
   const BatchTensors tensors = batch_tensors(ring_, buffer, sparse_inputs_);
   const auto body = [this, buffer, tensors, binding = model_.bind(Phase::evaluate, tensors)] {
-    buffer < kBuffers ? ring_.upload(runtime_.compute_stream(), buffer)
-                      : ring_.upload_state(runtime_.compute_stream(), buffer);
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
+    ring_.unpack(ctx, buffer);
     model_.evaluate(ctx, tensors, binding);
     std::byte* results = results_[static_cast<size_t>(buffer)].data();
     const auto fetch = [&](const std::vector<ResultTensor>& pieces, const std::vector<Tensor>& from) {
@@ -153,6 +153,7 @@ void Scorer::start(const Running& batch, int64_t steps) {
   if (batch.cached) cache_.restore(stream, ring_, batch.buffer, *batch.cached);
   StepState& state = ring_.state(batch.buffer);
   state.step = steps;
+  batch.cached ? ring_.upload_state(stream, batch.buffer) : ring_.upload(stream, batch.buffer);
   buffers_[static_cast<size_t>(batch.buffer)].program.run();
   if (!batch.cached && cache_.has_capacity())
     cache_.keep(stream, ring_, batch.buffer, groups(batch.buffer, state.valid_samples), reader_->position());

@@ -65,9 +65,9 @@ void StepProfile::count_keys() {
     const int64_t samples = trainer_.batch_shape().samples, bags = trainer_.batch_shape().tables[input].slots * samples;
     std::set<std::pair<int64_t, int64_t>> rows;
     for (int64_t bag = 0; bag < bags; ++bag)
-      for (int32_t k = table.offsets[bag]; k < table.offsets[bag + 1]; ++k)
-        rows.emplace(spec.identity_by_slot ? bag / samples : 0, table.keys[k]);
-    uses_.push_back({static_cast<double>(table.offsets[bags]), static_cast<double>(rows.size())});
+      for (int32_t k = table.offset(bag); k < table.offset(bag + 1); ++k)
+        rows.emplace(spec.identity_by_slot ? bag / samples : 0, table.key(k));
+    uses_.push_back({static_cast<double>(table.packed->count), static_cast<double>(rows.size())});
   }
 }
 

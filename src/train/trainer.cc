@@ -57,8 +57,8 @@ void Trainer::record(int buffer) {
   const auto prepare = [this, buffer, tensors] {
     Context ctx(runtime_, runtime_.prepare_stream(), tensors.state);
     {
-      const ProfiledPart part(ctx, "upload", "batch", "", {.bytes = static_cast<double>(ring_.bytes())});
-      ring_.upload(ctx.stream(), buffer);
+      const ProfiledPart part(ctx, "unpack", "keys", "");
+      ring_.unpack(ctx, buffer);
     }
     model_.prepare(ctx, buffer, tensors);
   };
@@ -213,6 +213,11 @@ void Trainer::prepare(int buffer, int64_t step) {
   });
   if (model_.consume_rerecord_flag()) record_again();  // the recorded programs are out of date
   of.computed.make_wait(runtime_.prepare_stream());    // the previous batch of this buffer
+  {
+    Context ctx(runtime_, runtime_.prepare_stream(), ring_.device_state(buffer));
+    const ProfiledPart part(ctx, "upload", "batch", "", {.bytes = static_cast<double>(ring_.used_bytes(buffer))});
+    ring_.upload(ctx.stream(), buffer);
+  }
   of.prepare->run(!unrecorded_);
   of.prepared.record(runtime_.prepare_stream());
   const ProfiledPart part(runtime_, "limit rows", "embedding");
@@ -231,6 +236,7 @@ void Trainer::record_again() {
 }
 
 void Trainer::replay(int64_t step, double learning_rate, Replay parts) {
+  reader_.reset();  // it fills buffers that are used again here
   const int next = (last_ + 1) % kBuffers;
   if (parts.prepare)
     buffers_[static_cast<size_t>(next)].prepared.synchronize();  // its upload reads the state that run() writes

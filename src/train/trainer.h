@@ -57,7 +57,7 @@ class Trainer {
   /// ranks, or nothing at the end of the data. `step`: training steps done before it. Calls fetch() unless the caller
   /// has. Errors: with several ranks CollectiveError when a table refuses the batch.
   std::optional<int64_t> step(int64_t step, double learning_rate);
-  /// Runs a step on a batch that an earlier step left in its buffer, without reading. For benchmarks.
+  /// Runs a step on a batch that an earlier step left in its buffer. Ends reading. For benchmarks.
   void replay(int64_t step, double learning_rate, Replay);
   /// How many of the last steps in a row had a loss that is NaN or infinite, or were skipped for such a gradient, of
   /// those steps that are known to have run: all but the last few. Does not wait. Unless the model skips such steps,

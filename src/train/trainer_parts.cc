@@ -13,16 +13,24 @@ KeyWidth key_width(const SolverSection& solver) {
   return *solver.input_key_type == KeyType::i32 ? KeyWidth::u32 : KeyWidth::i64;
 }
 
+/// Threads of a reader. One GPU trains on more samples than eight threads parse; the readers of several share the
+/// cores.
+int64_t reader_workers(const Config& config, int ranks) {
+  const int cores = usable_cores();
+  return config.data.num_workers.value_or(ranks == 1 ? std::clamp(cores * 3 / 4, 1, 12) : std::clamp(cores / 2, 1, 8));
+}
+
 }  // namespace
 
 ReaderOptions reader_options(const Config& config, int64_t batch) {
-  const int64_t workers = config.data.num_workers.value_or(std::clamp(usable_cores() / 2, 1, 8));
+  const int64_t workers = reader_workers(config, 1);
   return {.batch = batch, .workers = static_cast<int>(workers), .repeat = false, .key_width = key_width(config.solver)};
 }
 
 ReaderOptions reader_options(const Config& config, const Communicator& comm, int64_t batch, bool repeat) {
   ReaderOptions options = reader_options(config, batch);
   options.repeat = repeat;
+  options.workers = static_cast<int>(reader_workers(config, comm.size()));
   options.rank = comm.rank();
   options.ranks = comm.size();
   return options;

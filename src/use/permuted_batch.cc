@@ -23,8 +23,8 @@ std::vector<InputFeature> features_of(const DataSection& data) {
 
 void permute_feature(const BatchLayout& layout, std::byte* from, const InputFeature& feature,
                      const std::vector<int64_t>& order, std::byte* to) {
-  std::memcpy(to, from, layout.bytes);
   const BatchView source(layout, from), target(layout, to);
+  std::memcpy(to, from, source.bytes());
   const auto rows = static_cast<int64_t>(order.size());
   if (feature.is_dense) {
     const int64_t width = layout.shape.dense_dim;
@@ -34,16 +34,13 @@ void permute_feature(const BatchLayout& layout, std::byte* from, const InputFeat
   }
   // The bags of a slot lie behind each other, so that what comes after the slot stays where it is.
   const int64_t first = feature.index * layout.shape.samples;
-  const int32_t* bags = source.tables[feature.input].offsets + first;
-  int32_t* offsets = target.tables[feature.input].offsets + first;
-  const int64_t* keys = source.tables[feature.input].keys;
-  int64_t* keys_to = target.tables[feature.input].keys;
-  int32_t at = bags[0];
+  const BatchView::Table &bags = source.tables[feature.input], &bags_to = target.tables[feature.input];
+  const bool has_offsets = bags.packed->offsets != PackedKeys::kOnes;
+  int32_t at = bags.offset(first);
   for (int64_t r = 0; r < rows; ++r) {
-    const int64_t other = order[static_cast<size_t>(r)];
-    offsets[r] = at;
-    std::copy(keys + bags[other], keys + bags[other + 1], keys_to + at);
-    at += bags[other + 1] - bags[other];
+    const int64_t other = first + order[static_cast<size_t>(r)];
+    if (has_offsets) bags_to.offsets()[first + r] = at;
+    for (int32_t k = bags.offset(other); k < bags.offset(other + 1); ++k) bags_to.set_key(at++, bags.key(k));
   }
 }
 

@@ -15,16 +15,17 @@ class InputKeys {
   InputKeys(const SparseInput& input, OnnxKeys form) : input_(input), form_(form), width_(form.fixed ? form.most : 1) {}
 
   void append(const BatchView::Table& table, int64_t samples, int64_t rows) {
-    const auto bag = [&](int64_t b, int64_t s) { return table.offsets + s * samples + b; };
+    const auto bag = [&](int64_t b, int64_t s) { return s * samples + b; };
+    const auto length = [&](int64_t at) { return table.offset(at + 1) - table.offset(at); };
     int64_t longest = width_;
     for (int64_t s = 0; s < input_.slot_num; ++s)
-      for (int64_t b = 0; b < rows; ++b) longest = std::max<int64_t>(longest, bag(b, s)[1] - bag(b, s)[0]);
+      for (int64_t b = 0; b < rows; ++b) longest = std::max<int64_t>(longest, length(bag(b, s)));
     widen(longest);
     for (int64_t b = 0; b < rows; ++b)
       for (int64_t s = 0; s < input_.slot_num; ++s) {
-        const int32_t* ends = bag(b, s);
-        keys_.insert(keys_.end(), table.keys + ends[0], table.keys + ends[1]);
-        keys_.insert(keys_.end(), static_cast<size_t>(width_ - (ends[1] - ends[0])), kNoKey);
+        const int64_t at = bag(b, s);
+        for (int64_t k = table.offset(at); k < table.offset(at + 1); ++k) keys_.push_back(table.key(k));
+        keys_.insert(keys_.end(), static_cast<size_t>(width_ - length(at)), kNoKey);
       }
   }
 

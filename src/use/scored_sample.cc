@@ -57,7 +57,7 @@ class SampleScorer {
       if (!buffer) break;
       std::byte* block = read_.device_block(*buffer);
       const int64_t rows = std::min<int64_t>(read_.state(*buffer).valid_samples, options_.rows - sample.rows);
-      std::copy_n(block, on_.layout.bytes, scored_host());
+      std::copy_n(block, read_.used_bytes(*buffer), scored_host());
       score();
       add(rows, sample);
       const std::vector<int64_t> order = random_order(read_.state(*buffer).valid_samples, static_cast<uint64_t>(batch));
@@ -88,6 +88,7 @@ class SampleScorer {
     const StreamRef stream = on_.runtime.compute_stream();
     scored_.upload(stream, 0);
     Context ctx(on_.runtime, stream, tensors_.state);
+    scored_.unpack(ctx, 0);
     on_.model.evaluate(ctx, tensors_, binding_);
     stream.synchronize();
   }

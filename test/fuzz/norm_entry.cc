@@ -20,6 +20,33 @@ void expect_guesses_within(const NormInfo& info, Bytes bytes) {
   }
 }
 
+/// A block that was packed holds the same samples.
+void expect_same(const SampleBlock& block, const SampleBlock& packed, const RecordShape& shape) {
+  expect(packed.rows == block.rows);
+  const auto same = [](const std::vector<float>& a, const std::vector<float>& b, int64_t count) {
+    return count == 0 || std::memcmp(a.data(), b.data(), static_cast<size_t>(count) * sizeof(float)) == 0;
+  };
+  expect(same(packed.label, block.label, block.rows * shape.label_dim));
+  expect(same(packed.dense, block.dense, block.rows * shape.dense_dim));
+  for (int64_t s = 0; s < shape.slots(); ++s)
+    for (int64_t r = 0; r < block.rows; ++r) {
+      const auto bag = static_cast<size_t>(s * block.rows + r);
+      const int32_t begin = block.offsets[bag], count = block.offsets[bag + 1] - begin;
+      int64_t at = s * block.rows + r;
+      if (!packed.has_ones(s)) {
+        expect(packed.offsets[bag + 1] - packed.offsets[bag] == count);
+        at = packed.offsets[bag];
+      } else {
+        expect(count == 1);
+        if (!packed.one_hot) at = packed.offsets[static_cast<size_t>(s * block.rows)] + r;
+      }
+      for (int32_t k = 0; k < count; ++k) {
+        const auto from = static_cast<size_t>(begin + k), to = static_cast<size_t>(at + k);
+        expect(block.keys[from] == (packed.narrow ? int64_t{packed.keys_32[to]} : packed.keys[to]));
+      }
+    }
+}
+
 }  // namespace
 
 void norm_file(Bytes bytes) {
@@ -38,8 +65,9 @@ void norm_file(Bytes bytes) {
     expect_guesses_within(*info, bytes);
     NormCutter cutter(info, {}, range);
     Chunk chunk;
-    ParseScratch scratch;
-    SampleBlock block;
+    ParseScratch scratch, of_packed;
+    SampleBlock block, packed;
+    packed.may_pack = true;
     int64_t records = 0;
     while (cutter.next(chunk)) {
       find_norm_records(*info, chunk);
@@ -52,6 +80,8 @@ void norm_file(Bytes bytes) {
       } else {
         const BadRecords bad = parse_norm_chunk(*info, chunk, {}, policy, scratch, block);
         expect(bad.count + block.rows == chunk.records);
+        expect(parse_norm_chunk(*info, chunk, {}, policy, of_packed, packed).count == bad.count);
+        expect_same(block, packed, info->shape);
       }
       expect_whole(block, info->shape);
       if (chunk.records == 0) continue;

@@ -7,20 +7,21 @@ namespace hctr::fuzz {
 namespace {
 
 /// Rows that go straight into a batch are those of a block, or an error where any is bad. The memory is as large as it
-/// must be.
+/// must be. `Key`: as the batch holds keys.
+template <class Key>
 void expect_same_rows(const RawShape& shape, const std::vector<uint8_t>& bytes, int64_t first_row,
                       const SampleBlock& block, int64_t bad) {
   const int64_t rows = block.rows, room = first_row + rows + bad;
   std::vector<float> label(static_cast<size_t>(room * shape.label_dim)),
       dense(static_cast<size_t>(room * shape.dense_dim));
-  std::vector<std::vector<int64_t>> keys(static_cast<size_t>(shape.slots),
-                                         std::vector<int64_t>(static_cast<size_t>(room)));
-  std::vector<int64_t*> slots;
-  for (std::vector<int64_t>& slot : keys) slots.push_back(slot.data());
+  std::vector<std::vector<Key>> keys(static_cast<size_t>(shape.slots), std::vector<Key>(static_cast<size_t>(room)));
+  std::vector<std::byte*> slots;
+  for (std::vector<Key>& slot : keys) slots.push_back(reinterpret_cast<std::byte*>(slot.data()));
   bool good = true;
   try {
     parse_raw_rows(shape, reinterpret_cast<const std::byte*>(bytes.data()), rows + bad,
-                   [](int64_t i) { return std::to_string(i); }, {label.data(), dense.data(), slots, first_row});
+                   [](int64_t i) { return std::to_string(i); },
+                   {label.data(), dense.data(), slots, first_row, sizeof(Key) == 4});
   } catch (const Error& error) {
     expect(error.kind() == Kind::data);
     good = false;
@@ -30,7 +31,7 @@ void expect_same_rows(const RawShape& shape, const std::vector<uint8_t>& bytes, 
   expect(std::equal(label.begin() + first_row * shape.label_dim, label.end(), block.label.begin()));
   expect(std::equal(dense.begin() + first_row * shape.dense_dim, dense.end(), block.dense.begin()));
   for (int64_t s = 0; s < shape.slots; ++s) {
-    const std::vector<int64_t>& slot = keys[static_cast<size_t>(s)];
+    const std::vector<Key>& slot = keys[static_cast<size_t>(s)];
     expect(std::equal(slot.begin() + first_row, slot.end(), block.keys.begin() + s * rows));
   }
 }
@@ -54,7 +55,8 @@ void raw_records(Bytes bytes) {
         [](int64_t i) { return std::to_string(i); }, scratch, block);
     expect(bad.count + block.rows == records);
     expect_whole(block, record_shape(section));
-    expect_same_rows(shape, copy, pick >> 5, block, bad.count);
+    expect_same_rows<int64_t>(shape, copy, pick >> 5, block, bad.count);
+    if (shape.key_bytes == 4) expect_same_rows<uint32_t>(shape, copy, pick >> 5, block, bad.count);
     for (int64_t k = 0; k < 2 * block.rows; ++k)
       expect(block.keys[static_cast<size_t>(k)] >= 0 || shape.key_bytes == 8);
   });

@@ -114,7 +114,7 @@ void bench_serial(const std::string& name, const DataSection& section, const Rea
   int64_t gathered = 0;
   const double seconds = seconds_of([&] {
     batches.clear();
-    ParsedChunkStream chunks_of_set(free, {}, {}, one.threads, recycler, bad_report);
+    ParsedChunkStream chunks_of_set(free, {}, {}, one.threads, section.slots(), recycler, bad_report);
     const auto stream = in_order(chunks_of_set, {});
     gathered = 0;
     for (Rows rows; const int64_t count = stream->next(one.batch, rows); rows = {}) {

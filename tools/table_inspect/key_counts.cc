@@ -31,7 +31,7 @@ KeyCounts count_keys(const Config& config, size_t input, bool by_slot, int64_t s
     const BatchView::Table& table = batch.tables[input];
     for (int64_t s = 0; s < layout.shape.tables[input].slots; ++s) {
       auto& keys = counts.of_slot[by_slot ? static_cast<uint64_t>(s) : 0];
-      for (int32_t p = table.offsets[s * kBatch]; p < table.offsets[(s + 1) * kBatch]; ++p) ++keys[table.keys[p]];
+      for (int32_t p = table.offset(s * kBatch); p < table.offset((s + 1) * kBatch); ++p) ++keys[table.key(p)];
     }
     counts.samples += batch.state->valid_samples;
     reader.release(*slot);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "data/norm/norm_pattern.h"
 #include "data/norm/norm_walk.h"
 
 namespace hctr {
@@ -12,6 +13,7 @@ namespace {
 
 constexpr size_t kTail = 4 << 10;  // read past a range for the record that crosses its end; more where that is longer
 constexpr size_t kMostBytes = 1 << 30;  // of a range and its tail: offsets in it have 32 bits
+constexpr size_t kPage = 4096;
 
 /// A range of bytes that a parser is to read. Dropping its promise makes the ranges after it fail.
 struct ByteRange {
@@ -44,28 +46,35 @@ void check_end(const NormInfo& info, const FilePosition& end) {
                     end.offset, ", but the file has ", info.bytes, " bytes"));
 }
 
-/// The bytes of a range, and as many after it as are needed.
+/// The bytes of a range, and as many after it as are needed. They lie in the buffer as the file does in its pages, so
+/// that the system copies them at the rate of whole pages: nearly twice as fast.
 class RangeBytes {
  public:
   RangeBytes(const NormInfo& info, const ByteRange& range, std::vector<std::byte>& buffer)
       : range_(range), buffer_(buffer), most_(std::min(static_cast<size_t>(info.bytes - range.begin), kMostBytes)) {
-    read_up_to(static_cast<size_t>(range.end - range.begin) + kTail);
+    const size_t size = std::min(static_cast<size_t>(range.end - range.begin) + kTail, most_);
+    if (buffer_.size() < kPage + size + kPatternSlack) buffer_.resize(kPage + size + kPatternSlack);
+    lead_ = (static_cast<size_t>(range.begin) - reinterpret_cast<uintptr_t>(buffer_.data())) % kPage;
+    read_up_to(size);
   }
-  std::span<const std::byte> bytes() const { return {buffer_.data(), used_}; }
+  /// Bytes of the buffer in front of those of the range.
+  size_t lead() const { return lead_; }
+  /// The buffer up to the last byte that was read.
+  std::span<const std::byte> buffer() const { return {buffer_.data(), lead_ + used_}; }
   /// Doubles what was read. False at the end of the file.
   bool more() { return used_ < most_ && read_up_to(2 * used_); }
 
  private:
   bool read_up_to(size_t size) {
     size = std::min(size, most_);
-    if (buffer_.size() < size) buffer_.resize(size);
-    range_.file->read_at(range_.begin + static_cast<int64_t>(used_), buffer_.data() + used_, size - used_);
+    if (buffer_.size() < lead_ + size + kPatternSlack) buffer_.resize(lead_ + size + kPatternSlack);
+    range_.file->read_at(range_.begin + static_cast<int64_t>(used_), buffer_.data() + lead_ + used_, size - used_);
     used_ = size;
     return true;
   }
   const ByteRange& range_;
   std::vector<std::byte>& buffer_;
-  size_t most_, used_ = 0;
+  size_t most_, lead_ = 0, used_ = 0;
 };
 
 }  // namespace
@@ -106,12 +115,12 @@ void find_norm_records(const NormInfo& info, Chunk& chunk) {
     return found(end, 0);
   }
   RangeBytes read(info, range, chunk.buffer);
-  const auto stop = static_cast<size_t>(range.end - range.begin);
+  const size_t lead = read.lead(), stop = lead + static_cast<size_t>(range.end - range.begin);
   chunk.begins.clear();
   if (range.before.wait_for(std::chrono::seconds(0)) != std::future_status::ready)  // else nothing need be guessed
-    if (const auto guess = guess_record(info, read.bytes(), range.begin)) {
-      chunk.begins.assign(1, *guess);
-      walk_records(info, read.bytes(), stop, info.header.number_of_records, chunk.begins);
+    if (const auto guess = guess_record(info, read.buffer().subspan(lead), range.begin)) {
+      chunk.begins.assign(1, static_cast<uint32_t>(lead) + *guess);
+      walk_records(info, read.buffer(), stop, info.header.number_of_records, chunk.begins);
     }
   const FilePosition begin = wait_for(info, range);
   const int64_t most = info.header.number_of_records - begin.record;
@@ -121,12 +130,13 @@ void find_norm_records(const NormInfo& info, Chunk& chunk) {
     chunk.begins.assign(1, 0);
     return found(begin, 0);
   }
-  const auto first = static_cast<uint32_t>(begin.offset - range.begin);
+  const auto first = static_cast<uint32_t>(static_cast<int64_t>(lead) + begin.offset - range.begin);
   const auto records = [&] { return static_cast<int64_t>(chunk.begins.size()) - 1; };
   if (chunk.begins.empty() || chunk.begins[0] != first || records() > most) chunk.begins.assign(1, first);
   for (;;) {
-    const RecordWalk walk = walk_records(info, read.bytes(), stop, most - records(), chunk.begins);
-    const FilePosition end{.record = begin.record + records(), .offset = range.begin + chunk.begins.back()};
+    const RecordWalk walk = walk_records(info, read.buffer(), stop, most - records(), chunk.begins);
+    const FilePosition end{.record = begin.record + records(),
+                           .offset = range.begin + chunk.begins.back() - static_cast<int64_t>(lead)};
     if (walk.end == RecordWalk::End::bad) fail(info, end, walk.problem);
     if (walk.end == RecordWalk::End::short_of_bytes && read.more()) continue;
     range.after.set_value(end);

@@ -235,6 +235,12 @@ int64_t count_norm_rows(const NormInfo& info, const Chunk& chunk, std::optional<
 
 BadRecords parse_norm_chunk(const NormInfo& info, const Chunk& chunk, const RowSelection& rows,
                             std::optional<BadRecordPolicy> policy, ParseScratch& scratch, SampleBlock& block) {
+  const bool summed = rows.some() && !policy;  // and records that failed are not among the rows
+  if (block.may_pack && (!summed || scratch.failed.count == 0) &&
+      parse_norm_pattern(info, chunk, rows, !summed, scratch.pattern, block))
+    return {};
+  block.one_hot = block.narrow = block.fits_32 = false;
+  block.ones.clear();
   return info.key_bytes == 4 ? parse<uint32_t>(info, chunk, rows, policy, scratch, block)
                              : parse<int64_t>(info, chunk, rows, policy, scratch, block);
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "data/norm/norm_header.h"
+#include "data/norm/norm_pattern.h"
 #include "data/sample_set.h"
 
 namespace hctr {
@@ -16,6 +17,7 @@ struct ParseScratch {
   std::vector<uint8_t> one_hot;          // [inputs] whether each slot of the input has one key in all records
   BadRecords failed;                     // filled by count_norm_rows(): those that fail their check sum,
   std::vector<int64_t> failed_records;   // and which they are
+  NormPattern pattern;                   // of blocks that may be packed
 };
 
 /// Rows of a chunk: without a policy its records but for those that fail their check sum, which are remembered; with
@@ -24,7 +26,8 @@ int64_t count_norm_rows(const NormInfo&, const Chunk&, std::optional<BadRecordPo
 
 /// Parses the selected rows of a chunk into `block` (emptied first); the rows of a selection of some have been counted.
 /// Without a policy records that fail their check sum are left out and returned, others that are bad are errors.
-/// Errors: Error(data) naming file, record, offset, and slot or sparse input with its limit.
+/// A block that may be packed is, where all records are good. Errors: Error(data) naming file, record, offset, and slot
+/// or sparse input with its limit.
 BadRecords parse_norm_chunk(const NormInfo&, const Chunk&, const RowSelection&, std::optional<BadRecordPolicy>,
                             ParseScratch&, SampleBlock& block);
 

@@ -92,7 +92,7 @@ int64_t most_added(const RawShape& shape) { return shape.offsets.empty() ? 0 : s
 
 /// Transposes the keys of a tile of records into slot order, with the sizes of earlier slots added. Returns the bits of
 /// all keys, which show whether one is negative; of 64-bit keys also with the largest sum added.
-template <class Key, bool kStream>
+template <class Key, class Out, bool kStream>
 uint64_t transpose_keys(const RawShape& shape, const std::byte* keys, int64_t records, const OneHotRows& to,
                         int64_t row) {
   uint64_t bits = 0;
@@ -101,12 +101,12 @@ uint64_t transpose_keys(const RawShape& shape, const std::byte* keys, int64_t re
   for (int64_t s = 0; s < shape.slots; ++s, keys += sizeof(Key)) {
     const auto add = static_cast<uint64_t>(shape.offsets.empty() ? 0 : shape.offsets[static_cast<size_t>(s)]);
     const std::byte* from = keys;
-    int64_t* const slot = to.keys[static_cast<size_t>(s)] + row;
+    Out* const slot = reinterpret_cast<Out*>(to.keys[static_cast<size_t>(s)]) + row;
     for (int64_t r = 0; r < records; ++r, from += record) {
       const auto key = static_cast<uint64_t>(int64_t{load<Key>(from)});
       bits |= key;
       if constexpr (sizeof(Key) == 8) bits |= key + more;
-      store<kStream>(slot + r, static_cast<int64_t>(key + add));
+      store<kStream>(slot + r, static_cast<Out>(key + add));
     }
   }
   return bits;
@@ -125,8 +125,9 @@ bool write_rows(const RawShape& shape, const std::byte* bytes, int64_t records, 
       finite &= read_numbers<kStream>(shape, from + r * shape.record(), to.label + (row + r) * shape.label_dim,
                                       to.dense + (row + r) * shape.dense_dim);
     from += shape.numbers();
-    bits |= shape.key_bytes == 4 ? transpose_keys<int32_t, kStream>(shape, from, count, to, row)
-                                 : transpose_keys<int64_t, kStream>(shape, from, count, to, row);
+    bits |= shape.key_bytes == 8 ? transpose_keys<int64_t, int64_t, kStream>(shape, from, count, to, row)
+            : to.narrow          ? transpose_keys<int32_t, uint32_t, kStream>(shape, from, count, to, row)
+                                 : transpose_keys<int32_t, int64_t, kStream>(shape, from, count, to, row);
   }
   if constexpr (kStream) finish_stores();
   const bool sums_fit = shape.key_bytes == 8 ||
@@ -153,7 +154,8 @@ BadRecords parse_raw(const RawShape& shape, const std::byte* bytes, int64_t reco
   grow(block.dense, records * shape.dense_dim);
   grow(block.keys, records * shape.slots);
   scratch.slots.clear();
-  for (int64_t s = 0; s < shape.slots; ++s) scratch.slots.push_back(block.keys.data() + s * records);
+  for (int64_t s = 0; s < shape.slots; ++s)
+    scratch.slots.push_back(reinterpret_cast<std::byte*>(block.keys.data() + s * records));
   if (write_rows<false>(shape, bytes, records, {block.label.data(), block.dense.data(), scratch.slots})) {
     block.rows = records;
     one_key_each(block, records, shape.slots);

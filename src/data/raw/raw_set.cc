@@ -127,6 +127,7 @@ class RawSet : public SampleSet, public RowMap {
     return {.record = record, .offset = record * shape_.record()};
   }
   int64_t max_rows() const override { return chunk_records(); }
+  bool narrow() const override { return key_bytes() == 4; }
   std::unique_ptr<RowParser> row_parser() const override {
     struct RawRowParser : RowParser {
       explicit RawRowParser(const RawSet& of)

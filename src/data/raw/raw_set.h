@@ -32,7 +32,7 @@ std::unique_ptr<SampleSet> open_raw_set(const DataSection&, const Source&, KeyWi
 
 /// Memory that a parser uses again.
 struct RawScratch {
-  std::vector<int64_t*> slots;
+  std::vector<std::byte*> slots;
   std::vector<const std::byte*> good;
 };
 

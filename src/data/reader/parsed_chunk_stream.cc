@@ -11,12 +11,23 @@ std::future<int64_t> ready_future(int64_t number) {
   return promise.get_future();
 }
 
+/// Finds out whether the keys of a block fit 32 bits, where the parser has not.
+void find_width(SampleBlock& block, int64_t slots) {
+  if (block.narrow || block.fits_32) return;
+  const int64_t bags = slots * block.rows, keys = block.one_hot ? bags : block.offsets[static_cast<size_t>(bags)];
+  uint64_t all = 0;
+  for (int64_t k = 0; k < keys; ++k) all |= static_cast<uint64_t>(block.keys[static_cast<size_t>(k)]);
+  block.fits_32 = all >> 32 == 0;
+}
+
 }  // namespace
 
 ParsedChunkStream::ParsedChunkStream(SampleSet& set, const PassOptions& options, const ReaderPosition& from,
-                                     int workers, Recycler<SampleBlock>& blocks, BadRecordReport& bad_report,
-                                     std::optional<RankSlice> slice, std::optional<LeftOutNegatives> negatives)
+                                     int workers, int64_t slots, Recycler<SampleBlock>& blocks,
+                                     BadRecordReport& bad_report, std::optional<RankSlice> slice,
+                                     std::optional<LeftOutNegatives> negatives)
     : set_(set),
+      slots_(slots),
       slice_(slice),
       negatives_(std::move(negatives)),
       next_row_(ready_future(-from.rows)),
@@ -54,7 +65,9 @@ void ParsedChunkStream::select_rows(Work& work, ParsedChunk& parsed) try {
 ParsedChunkStream::Result ParsedChunkStream::parse(Work& work) {
   if (!work.parser) work.parser = set_.parser();
   const std::shared_ptr<SampleBlock> samples = blocks_.acquire();
-  samples->one_hot = false;
+  samples->one_hot = samples->narrow = samples->fits_32 = false;
+  samples->ones.clear();
+  samples->may_pack = !negatives_;
   ParsedChunk parsed;
   if (slice_) select_rows(work, parsed);
   const RowSelection rows = slice_ ? RowSelection(work.selected) : RowSelection();
@@ -67,6 +80,7 @@ ParsedChunkStream::Result ParsedChunkStream::parse(Work& work) {
     negatives_->rule.copy_kept(parsed_block, negatives_->shape, {work.pass, work.chunk.file, work.chunk.begin},
                                *samples);
   if (!slice_) parsed.rows = samples->rows;
+  find_width(*samples, slots_);
   const FilePosition& begin = work.chunk.begin;
   parsed.begin = {.pass = work.pass, .file = work.file, .record = begin.record, .offset = begin.offset};
   parsed.samples = samples;

@@ -39,7 +39,7 @@ class Recycler {
   std::vector<std::unique_ptr<T>> spare_;
 };
 
-/// The rows of one chunk. Where ranks share the set, `samples` holds this rank's rows only.
+/// The rows of one chunk, for fill_batch(). Where ranks share the set, `samples` holds this rank's rows only.
 struct ParsedChunk {
   std::shared_ptr<const SampleBlock> samples;
   int64_t rows = 0;         ///< of all ranks
@@ -65,10 +65,10 @@ struct LeftOutNegatives {
 
 class ParsedChunkStream {
  public:
-  /// `slice`: only these rows are parsed, counted from `from` on; the set must be able to select rows. None: all rows.
-  /// `negatives`: rows that it leaves out are none of the stream; not together with a slice.
-  ParsedChunkStream(SampleSet&, const PassOptions&, const ReaderPosition& from, int workers, Recycler<SampleBlock>&,
-                    BadRecordReport&, std::optional<RankSlice> slice = {},
+  /// `slots`: of a row. `slice`: only these rows are parsed, counted from `from` on; the set must be able to select
+  /// rows. None: all rows. `negatives`: rows that it leaves out are none of the stream; not together with a slice.
+  ParsedChunkStream(SampleSet&, const PassOptions&, const ReaderPosition& from, int workers, int64_t slots,
+                    Recycler<SampleBlock>&, BadRecordReport&, std::optional<RankSlice> slice = {},
                     std::optional<LeftOutNegatives> negatives = {});
   ~ParsedChunkStream() { close(); }
 
@@ -107,6 +107,7 @@ class ParsedChunkStream {
   [[noreturn]] void fail_empty() const;
 
   SampleSet& set_;
+  int64_t slots_;
   std::optional<RankSlice> slice_;
   std::optional<LeftOutNegatives> negatives_;
   std::future<int64_t> next_row_;  // the number of the first row of the next chunk

@@ -32,11 +32,12 @@ class ChunkRun : public ReaderRun {
   ChunkRun(ReaderSet& of, const ReaderPosition& start)
       : set_(of),
         from_(start),
-        chunks_(*of.samples, of.pass_options(), start, of.options.workers, of.blocks, of.bad_report, slice_of(of),
+        chunks_(*of.samples, of.pass_options(), start, of.options.workers, of.layout.shape.slots(), of.blocks,
+                of.bad_report, slice_of(of),
                 of.negatives.samples() ? std::optional(LeftOutNegatives{of.negatives, of.layout.shape}) : std::nullopt),
         ready_(of.buffers.size()),
         ring_(of.buffers.size()),
-        filling_(std::max(1, of.options.workers / 2)) {
+        filling_(std::max(1, of.options.workers / 3)) {
     try {
       collector_ = std::thread([this] { collect(); });
       filler_ = std::thread([this] { fill_buffers(); });
@@ -112,7 +113,7 @@ class ChunkRun : public ReaderRun {
   BoundedQueue<BatchRows> batches_{1};
   BoundedQueue<ReadyBatch> ready_;
   BufferRing ring_;
-  ThreadPool filling_;              // laying rows out takes about half as long as parsing them
+  ThreadPool filling_;              // laying rows out takes a fifth as long as parsing them
   std::thread collector_, filler_;  // last: they use the other members
 };
 

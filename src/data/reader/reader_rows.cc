@@ -12,12 +12,12 @@ namespace hctr {
 namespace {
 
 /// Parses rows for their errors alone.
-void check_rows(RowParser& parser, BatchShape shape, const RecordRange& rows) {
+void check_rows(RowParser& parser, BatchShape shape, bool narrow, const RecordRange& rows) {
   shape.samples = rows.count;
   for (BatchShape::Table& table : shape.tables) table.key_capacity = table.slots * rows.count;
   const BatchLayout layout(shape);
   std::vector<std::byte> memory(layout.bytes);
-  OneHotBatch unused(layout, memory.data());
+  OneHotBatch unused(layout, memory.data(), narrow);
   unused.start(rows.count);
   parser.parse(rows.file, rows.first, rows.count, unused.from(0));
 }
@@ -28,7 +28,7 @@ class RowRun : public ReaderRun {
  public:
   RowRun(ReaderSet& set, const RowMap& map, const ReaderPosition& from)
       : set_(set), map_(map), skipped_(from.bad_records), tasks_(set, map, from) {
-    for (std::byte* memory : set.buffers) buffers_.emplace_back(OneHotBatch(set.layout, memory));
+    for (std::byte* memory : set.buffers) buffers_.emplace_back(OneHotBatch(set.layout, memory, map.narrow()));
     try {
       for (int i = 0; i < set.options.workers; ++i) workers_.emplace_back([this] { work(); });
     } catch (...) {  // a thread that cannot start: those that have must end before the members they use
@@ -114,7 +114,7 @@ class RowRun : public ReaderRun {
         if (!parser) parser = map_.row_parser();
         const RecordRange& rows = work.task.rows;
         if (work.task.check_only)
-          check_rows(*parser, set_.layout.shape, rows);
+          check_rows(*parser, set_.layout.shape, map_.narrow(), rows);
         else if (rows.count > 0)
           parser->parse(rows.file, rows.first, rows.count, work.buffer->batch.from(work.task.row));
         done(work);

@@ -1,6 +1,7 @@
 // Small Norm data sets for tests, written from plain rows.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -128,8 +129,9 @@ inline void put_bytes(const fs::path& path, const std::vector<std::byte>& bytes)
 }
 
 /// Every sample of a small file, cut and parsed as for training. `skipped`, where given, counts records that failed
-/// their check sum.
-inline SampleBlock read_norm_file(const fs::path& path, const NormDemands& demands, int64_t* skipped = nullptr) {
+/// their check sum. `may_pack`: as for batches.
+inline SampleBlock read_norm_file(const fs::path& path, const NormDemands& demands, int64_t* skipped = nullptr,
+                                  bool may_pack = false, std::optional<BadRecordPolicy> policy = {}) {
   const auto info = std::make_shared<const NormInfo>(read_norm_info(path, demands));
   NormCutter cutter(info, {});
   Chunk all;
@@ -143,9 +145,11 @@ inline SampleBlock read_norm_file(const fs::path& path, const NormDemands& deman
     for (size_t i = 1; i < chunk.begins.size(); ++i) all.begins.push_back(chunk.begins[i] + shift);
     all.records += chunk.records;
   }
+  all.buffer.resize(all.buffer.size() + kPatternSlack);
   ParseScratch scratch;
   SampleBlock block;
-  const BadRecords bad = parse_norm_chunk(*info, all, {}, {}, scratch, block);
+  block.may_pack = may_pack;
+  const BadRecords bad = parse_norm_chunk(*info, all, {}, policy, scratch, block);
   if (skipped) *skipped = bad.count;
   return block;
 }

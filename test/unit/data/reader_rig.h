@@ -17,6 +17,7 @@ struct ReadBatch {
   std::vector<float> label, dense;
   std::vector<std::vector<int32_t>> offsets;
   std::vector<std::vector<int64_t>> keys;
+  std::vector<PackedKeys> packed;  // how they were stored
 };
 
 /// The reader under test with its memory.
@@ -45,11 +46,15 @@ struct Rig {
                    {view.label, view.label + shape.samples * shape.label_dim},
                    {view.dense, view.dense + shape.samples * shape.dense_dim},
                    {},
+                   {},
                    {}};
     for (size_t t = 0; t < shape.tables.size(); ++t) {
-      const auto* offsets = view.tables[t].offsets;
-      seen.offsets.emplace_back(offsets, offsets + shape.tables[t].slots * shape.samples + 1);
-      seen.keys.emplace_back(view.tables[t].keys, view.tables[t].keys + seen.offsets.back().back());
+      auto& offsets = seen.offsets.emplace_back();
+      for (int64_t bag = 0; bag <= shape.tables[t].slots * shape.samples; ++bag)
+        offsets.push_back(view.tables[t].offset(bag));
+      seen.keys.push_back(view.tables[t].keys_of(0, offsets.back()));
+      EXPECT_EQ(view.packed[t].count, offsets.back());
+      seen.packed.push_back(view.packed[t]);
     }
     reader->release(*buffer);
     return seen;

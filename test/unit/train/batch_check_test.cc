@@ -82,11 +82,11 @@ TEST(BatchCheck, KeysBeyondTheStatedWidthAreNamedWhereTheFormatReadsAny) {
   problems.throw_if_any("test.json");
   const Graph graph = wire(config, 8, problems);
   Batch batch({.samples = 8, .label_dim = 1, .dense_dim = 0, .tables = {{.slots = 2, .key_capacity = 16}}});
-  for (int32_t i = 0; i <= 16; ++i) batch.view.tables[0].offsets[i] = i;
-  batch.view.tables[0].keys[15] = 4294967295;
+  batch.view.place(std::vector<KeyForm>{{.count = 16, .ones = true, .rows = 8}});
+  for (int64_t i = 0; i < 16; ++i) batch.view.tables[0].set_key(i, 4294967295);
   const BatchCheck check(config, graph, "rows.csv");
   check.expect(batch.view, 0);
-  batch.view.tables[0].keys[11] = 4294967296;
+  batch.view.tables[0].set_key(11, 4294967296);
   EXPECT_EQ(message_of(Kind::data, [&] { check.expect(batch.view, 0); }),
             "'rows.csv': sample 84 has key 4294967296 in slot 1 of 's', and \"input_key_type\" \"I32\" holds 0 to "
             "4294967295: set it to \"I64\"");

@@ -71,7 +71,7 @@ TEST(RawSet, WiderKeysAreReadWhereTheyWereAskedForAndFit) {
   Reader reader(section, {(folder / "all").string(), 50}, layout, {memory.data()},
                 {.batch = 50, .repeat = false, .key_width = KeyWidth::i64}, Log::silent());
   ASSERT_EQ(reader.next(), 0);
-  EXPECT_EQ(BatchView(layout, memory.data()).tables[1].keys[1 * 50 + 3], int64_t{1} << 40);
+  EXPECT_EQ(BatchView(layout, memory.data()).tables[1].key(1 * 50 + 3), int64_t{1} << 40);
 }
 
 TEST(RawSet, KeysFitFourBytesUnlessSlotSizesAreTooLarge) {

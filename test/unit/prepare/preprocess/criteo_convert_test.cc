@@ -294,8 +294,10 @@ TEST(CriteoSample, TheRealSampleConvertsAndReadsBackThroughTheReader) {
     const BatchView view(layout, memory.data());
     rows += view.state->valid_samples;
     for (size_t s = 0; s < 26; ++s)
-      for (int32_t i = view.tables[0].offsets[s * 4096]; i < view.tables[0].offsets[(s + 1) * 4096]; ++i)
-        distinct[s].insert(view.tables[0].keys[i]);
+      for (int32_t i = view.tables[0].offset(static_cast<int64_t>(s) * 4096),
+                   end = view.tables[0].offset(static_cast<int64_t>(s + 1) * 4096);
+           i < end; ++i)
+        distinct[s].insert(view.tables[0].key(i));
     reader.release(*slot);
   }
   EXPECT_EQ(rows, summary.train_rows);

@@ -1,0 +1,47 @@
+#include "ops/unpack_keys.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/checks.h"
+
+namespace hctr::ops {
+namespace {
+
+template <class Key>
+void widen(Context& ctx, const std::byte* from, int64_t count, int64_t* to) {
+  const auto* keys = reinterpret_cast<const Key*>(from);
+  ctx.threads().parallel_for(count, 1 << 15,
+                             [&](int64_t begin, int64_t end) { std::copy(keys + begin, keys + end, to + begin); });
+}
+
+}  // namespace
+
+void unpack_keys(Context& ctx, const std::byte* batch, std::span<const UnpackedKeys> inputs, int64_t samples) {
+  for (const UnpackedKeys& input : inputs) {
+    expect_dense_tensor("unpack_keys keys", ctx.device(), input.keys, {input.keys.elements()}, DType::i64);
+    expect_dense_tensor("unpack_keys offsets", ctx.device(), input.offsets, {input.offsets.elements()}, DType::i32);
+    HCTR_EXPECT(samples > 0 && input.offsets.elements() % samples == 1 % samples,
+                "unpack_keys: ", input.offsets.elements(), " offsets for slots of ", samples, " samples");
+  }
+  HCTR_ON_DEVICE(ctx, unpack_keys(ctx, batch, inputs, samples));
+}
+
+void cpu::unpack_keys(Context& ctx, const std::byte* batch, std::span<const UnpackedKeys> inputs, int64_t samples) {
+  for (const UnpackedKeys& input : inputs) {
+    const PackedKeys& packed = *input.packed;
+    HCTR_EXPECT(packed.count <= input.keys.elements(), packed.count, " keys in a tensor of ", input.keys.elements());
+    if (packed.key_bytes == 4)
+      widen<uint32_t>(ctx, batch + packed.keys, packed.count, input.keys.data<int64_t>());
+    else
+      widen<int64_t>(ctx, batch + packed.keys, packed.count, input.keys.data<int64_t>());
+    auto* const offsets = input.offsets.data<int32_t>();
+    if (packed.offsets != PackedKeys::kOnes)
+      std::memcpy(offsets, batch + packed.offsets, static_cast<size_t>(input.offsets.elements()) * sizeof(int32_t));
+    else
+      for (int64_t i = 0; i < input.offsets.elements(); ++i)
+        offsets[i] = static_cast<int32_t>(packed.begin_of_ones(i / samples, i % samples));
+  }
+}
+
+}  // namespace hctr::ops

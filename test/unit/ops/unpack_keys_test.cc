@@ -1,0 +1,91 @@
+#include "ops/unpack_keys.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "base/random.h"
+#include "device/buffer.h"
+#include "device/copy.h"
+#include "support/devices.h"
+
+namespace hctr::test {
+namespace {
+
+constexpr int64_t kSamples = 37, kSlots = 3;
+
+/// An input as it is uploaded, and what becomes of it.
+struct PackedInput {
+  std::vector<int64_t> keys;
+  std::vector<int32_t> offsets;
+};
+
+/// `many`: inputs, more than one kernel takes. Of them each third has one key a slot, and each second keys of 64 bits.
+void expect_unpacked(Device device, int many) {
+  std::vector<std::byte> batch(256);
+  std::vector<PackedKeys> packed(static_cast<size_t>(many));
+  std::vector<PackedInput> expected(static_cast<size_t>(many));
+  const auto append = [&](const void* from, size_t bytes) {
+    const size_t at = batch.size();
+    batch.resize((at + bytes + 255) / 256 * 256);
+    if (bytes > 0) std::memcpy(batch.data() + at, from, bytes);
+    return static_cast<int64_t>(at);
+  };
+  for (size_t i = 0; i < packed.size(); ++i) {
+    PackedInput& to = expected[i];
+    const bool ones = i % 3 == 0, wide = i % 2 == 1;
+    const int64_t rows = 30 + static_cast<int64_t>(i % 4);
+    for (int64_t bag = 0; bag < kSlots * kSamples; ++bag) {
+      to.offsets.push_back(static_cast<int32_t>(to.keys.size()));
+      const int64_t count = bag % kSamples >= rows ? 0
+                            : ones                 ? 1
+                                   : static_cast<int64_t>(mix64(i * 1000 + static_cast<uint64_t>(bag)) % 3);
+      for (int64_t k = 0; k < count; ++k) {
+        const uint64_t key = mix64(i + 7 * to.keys.size());
+        to.keys.push_back(static_cast<int64_t>(wide ? key : key >> 32));
+      }
+    }
+    to.offsets.push_back(static_cast<int32_t>(to.keys.size()));
+    packed[i] = {.count = static_cast<int32_t>(to.keys.size()),
+                 .rows = ones ? static_cast<int32_t>(rows) : 0,
+                 .key_bytes = wide ? 8 : 4};
+    if (!ones) packed[i].offsets = append(to.offsets.data(), to.offsets.size() * 4);
+    const std::vector<uint32_t> narrow(to.keys.begin(), to.keys.end());
+    packed[i].keys = wide ? append(to.keys.data(), to.keys.size() * 8) : append(narrow.data(), narrow.size() * 4);
+  }
+  const int64_t header = append(packed.data(), packed.size() * sizeof(PackedKeys));
+
+  Runtime& runtime = runtime_of(device);
+  const StreamRef stream = runtime.compute_stream();
+  Context ctx(runtime, stream);
+  const Buffer on_device(device, batch.size());
+  copy_bytes(stream, on_device.data(), batch.data(), batch.size());
+  std::vector<Buffer> memory;
+  std::vector<ops::UnpackedKeys> inputs;
+  const auto new_tensor = [&](DType dtype, int64_t count) {
+    memory.emplace_back(device, static_cast<size_t>(count) * size_of(dtype));
+    return Tensor(memory.back().data(), TensorSpec(dtype, {count}), device);
+  };
+  for (size_t i = 0; i < packed.size(); ++i)
+    inputs.push_back({reinterpret_cast<const PackedKeys*>(on_device.data() + header) + i,
+                      new_tensor(DType::i64, 2 * kSlots * kSamples), new_tensor(DType::i32, kSlots * kSamples + 1)});
+  ops::unpack_keys(ctx, on_device.data(), inputs, kSamples);
+  for (size_t i = 0; i < packed.size(); ++i) {
+    std::vector<int64_t> keys = to_host<int64_t>(stream, inputs[i].keys);
+    keys.resize(expected[i].keys.size());
+    EXPECT_EQ(keys, expected[i].keys) << "input " << i;
+    EXPECT_EQ(to_host<int32_t>(stream, inputs[i].offsets), expected[i].offsets) << "input " << i;
+  }
+}
+
+TEST(UnpackKeys, GivesTheKeysAndOffsetsThatWerePacked) {
+  for (const Device device : devices()) expect_unpacked(device, 6);
+}
+
+TEST(UnpackKeys, TakesMoreInputsThanOneKernelDoes) {
+  for (const Device device : devices()) expect_unpacked(device, 70);
+}
+
+}  // namespace
+}  // namespace hctr::test
