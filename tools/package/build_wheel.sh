@@ -2,7 +2,7 @@
 # Makes a wheel of programs that are built for the CPU and tools/python/hctr_model.py.
 #   tools/package/build_wheel.sh BUILD_FOLDER OUT_FOLDER       (build/cpu dist)
 # pip puts the programs and the plug-in for Parquet into the environment's bin. They need OpenBLAS, zstd and yaml-cpp of
-# the system, and the plug-in the Arrow that it was built with.
+# the system, MPI where the build found it (-DHCTR_MPI=OFF leaves it out), and the plug-in the Arrow of its build.
 set -euo pipefail
 if [ $# -ne 2 ]; then
   sed -n '2,5s/^# \{0,1\}//p' "$0" >&2
