@@ -54,7 +54,7 @@ void warn_of_skipped(const ModelUse& use) {
   if (use.skipped_records > 0)
     std::cerr << "warning: " << use.skipped_records
               << (use.skipped_records == 1 ? " bad record was" : " bad records were")
-              << " left out: rows are counted without them\n";
+              << " left out; the numbers of the other rows count them\n";
 }
 
 }  // namespace

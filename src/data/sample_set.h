@@ -116,13 +116,20 @@ class Cutter {
   virtual std::optional<int64_t> consumed() const { return {}; }
 };
 
-/// Records that make no sense and were left out.
+/// Records of a chunk that make no sense and were left out.
 struct BadRecords {
   int64_t count = 0;
-  std::string first{};  ///< what is wrong with the first of them: file, record, offset, column, value
+  std::string first{};                 ///< what is wrong with the first of them: file, record, offset, column, value
+  std::vector<int64_t> rows_before{};  ///< [count] of each, in their order: the rows of the chunk in front of it
 
-  void add(const auto& describe) {
+  void add(int64_t rows, const auto& describe) {
     if (count++ == 0) first = describe();
+    rows_before.push_back(rows);
+  }
+  /// Adds the records of a chunk whose flag is not 0. `describe`: the first of them.
+  void add_flagged(std::span<const uint8_t> flags, const auto& describe) {
+    int64_t rows = 0;
+    for (const uint8_t bad : flags) bad != 0 ? add(rows, describe) : void(++rows);
   }
 };
 

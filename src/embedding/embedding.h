@@ -59,6 +59,8 @@ class Embedding {
   virtual std::map<std::string, int64_t> counts() = 0;
   /// Rows of this rank in host memory, and their bytes there. Not collective. Waits for queued steps.
   virtual RowStore::HostRows host_rows() { return table().host_rows(); }
+  /// RowStore::index_places() of this rank, without that of replicated rows.
+  int64_t index_places() { return table().index_places(); }
   /// Rows of this rank on a disk. Not collective.
   RowStore::DiskUse disk_use() { return table().disk_use(); }
   /// Whether keys on any rank have used the shared row, which model files do not hold.

@@ -72,6 +72,8 @@ class RowStore {
   void check_limit() const { check_limit(progress()); }
   /// Waits for queued work and returns the rows of finished steps.
   int64_t finished_rows();
+  /// Keys that the index has places for, those in use included; 0 where keys are found without it.
+  int64_t index_places() const { return entry_count_; }
 
   /// The prepared batch for which rows are removed. Its row numbers are updated.
   struct BatchRows {

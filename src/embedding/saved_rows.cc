@@ -52,7 +52,7 @@ RowCopies SavedRows::read_block(const StateReader& table, const DirectKeys& dire
     }
   }
   rows.vectors = floats(table, table.at("vectors"), at, count);
-  for (size_t s = 0; s < ops::kMostStates; ++s)
+  for (size_t s = 0; s < static_cast<size_t>(spec_.optimizer.states()); ++s)  // evaluation needs none
     if (const std::string name = cat("state", s); table.has(name))
       rows.states[s] = floats(table, table.at(name), at, count);
   if (table.has("last_step")) rows.last_steps = read_rows<int32_t>(table, table.at("last_step"), at, count);

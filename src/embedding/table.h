@@ -119,6 +119,8 @@ class EmbeddingTable {
   const TableSpec& spec() const { return spec_; }
   /// Rows as of the last finished step. Waits for queued steps.
   int64_t rows();
+  /// RowStore::index_places().
+  int64_t index_places() const { return store_.index_places(); }
   /// Rows of finished steps that are in host memory, at least in part, and their bytes there. Waits for queued steps.
   RowStore::HostRows host_rows();
   RowStore::DiskUse disk_use() const { return store_.disk_use(); }

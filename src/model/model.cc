@@ -4,6 +4,7 @@
 
 #include "device/profiler.h"
 #include "model/fuse_layers.h"
+#include "model/table_counts.h"
 #include "ops/embedding/bag_lengths.h"
 
 namespace hctr {
@@ -260,10 +261,19 @@ int64_t Model::embedding_elements() const {
   return elements;
 }
 
+void Model::add_index_places(Embedding& table, std::map<std::string, int64_t>& counts) const {
+  int64_t places = 0;
+  for (const std::string& mine : comm_.gather(std::to_string(table.index_places()), 0)) places += std::stoll(mine);
+  if (places > 0) counts[kIndexPlaces] = places;
+}
+
 std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() const {
   std::map<std::string, std::map<std::string, int64_t>> counts;
   for (const auto& table : tables_)
-    if (table->spec().policy.any()) counts[table->spec().name] = table->counts();
+    if (table->spec().policy.any()) {
+      counts[table->spec().name] = table->counts();
+      add_index_places(*table, counts[table->spec().name]);
+    }
   for (const auto& table : tables_) {
     const RowStore::DiskUse on_disk = table->disk_use();
     if (on_disk.written == 0) continue;
@@ -290,8 +300,12 @@ std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() cons
 
 std::map<std::string, std::map<std::string, int64_t>> Model::table_rows() const {
   std::map<std::string, std::map<std::string, int64_t>> counts;
-  for (const auto& table : tables_)
-    if (!table->spec().policy.any()) counts[table->spec().name]["rows"] = table->rows();
+  for (const auto& table : tables_) {
+    if (table->spec().policy.any()) continue;
+    auto& of_table = counts[table->spec().name];
+    of_table["rows"] = table->rows();
+    add_index_places(*table, of_table);
+  }
   return counts;
 }
 

@@ -97,10 +97,11 @@ class Model {
   const TableSpec& table_spec(size_t embedding) const { return tables_[embedding]->spec(); }
   /// Numbers in the vectors of all embeddings for a training batch of this rank.
   int64_t embedding_elements() const;
-  /// EmbeddingTable::counts of each table with a row policy, and "rows_in_host_memory" and "bytes_in_host_memory" of
-  /// this rank where it has any; likewise what it has on a disk. Waits for queued steps.
+  /// EmbeddingTable::counts of each table with a row policy, with "index_places" as below, and "rows_in_host_memory"
+  /// and "bytes_in_host_memory" of this rank where it has any; likewise what it has on a disk. Waits for queued steps.
   std::map<std::string, std::map<std::string, int64_t>> table_counts() const;
-  /// The number of rows of each other table, as "rows". Collective. Waits for queued steps.
+  /// Of each other table the number of rows, as "rows", and where they are found by hash the places of the index, as
+  /// "index_places", both of all ranks. Collective. Waits for queued steps.
   std::map<std::string, std::map<std::string, int64_t>> table_rows() const;
   /// Bytes by part: weights with gradients and optimizer states, and activations, of this rank; the rows of each table
   /// with their states, of all ranks together. Without indices, exchange buffers and libraries. Collective. Waits for
@@ -155,6 +156,8 @@ class Model {
  private:
   int key_bytes_of_files(int data_key_bytes) const;
   ModelManifest manifest(const std::string& prefix, int64_t iteration, const ModelOrigin&) const;
+  /// Collective. On rank 0 "index_places" of all ranks, where the table has an index.
+  void add_index_places(Embedding&, std::map<std::string, int64_t>& counts) const;
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   void add_penalties(Context&, const Network&) const;
   void add_penalty_gradients(Context&, size_t node) const;

@@ -44,6 +44,14 @@ void add_evaluation(const Json& line, double iteration, MetricsLog& log) {
   }
 }
 
+void add_table(const Json& line, double iteration, std::map<std::string, Series>& counts) {
+  for (const auto& [name, value] : *line.object())
+    if (value.is_number() && name != "iteration" && name != "index_places")
+      counts[name].push_back({iteration, value.number()});
+  if (const double load = number_of(line, "rows") / number_of(line, "index_places"); std::isfinite(load))
+    counts["load"].push_back({iteration, load});
+}
+
 void add_line(const Json& line, MetricsLog& log) {
   const Json *kind = line.find("kind"), *time = line.find("time"), *table = line.find("table");
   const std::string word = kind && kind->string() ? *kind->string() : "";
@@ -59,10 +67,7 @@ void add_line(const Json& line, MetricsLog& log) {
   if (word == "train") add_training(line, iteration, log);
   if (word == "eval") add_evaluation(line, iteration, log);
   if (word == "resume") log.resumed.push_back(static_cast<int64_t>(iteration));
-  if (word == "table" && table && table->string())
-    for (const auto& [name, value] : *line.object())
-      if (value.is_number() && name != "iteration")
-        log.tables[*table->string()][name].push_back({iteration, value.number()});
+  if (word == "table" && table && table->string()) add_table(line, iteration, log.tables[*table->string()]);
 }
 
 }  // namespace

@@ -53,11 +53,23 @@ Json scores_json(const ScoredSample& scored) {
     importance.add(Json(Json::Object{{"feature", one.feature},
                                      {"auc_lost", rounded_for_page(scored.auc - one.auc)},
                                      {"scores_moved", rounded_for_page(one.scores_moved)}}));
+  Json hottest(Json::Array{});
+  for (const HottestKeys& table : scored.hottest) {
+    Json keys(Json::Array{});
+    // As text: a browser's numbers have 53 bits.
+    for (const HottestKeys::One& one : table.keys)
+      keys.add(Json(Json::Array{one.feature, std::to_string(one.key), one.times}));
+    hottest.add(Json(Json::Object{{"table", table.table},
+                                  {"in_training", table.in_training},
+                                  {"times", table.times},
+                                  {"keys", std::move(keys)}}));
+  }
   return Json(Json::Object{{"model", scored.model},
                            {"data", scored.data},
                            {"rows", scored.rows},
                            {"labels", std::move(labels)},
-                           {"importance", std::move(importance)}});
+                           {"importance", std::move(importance)},
+                           {"hottest", std::move(hottest)}});
 }
 
 /// Pairs of words for the table of runs.

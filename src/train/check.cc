@@ -133,6 +133,8 @@ std::string check(const CheckOptions& options, const std::function<void(std::str
   report.memory = memory_bill(config, ranks, distinct);
   find_gpu(options, config, report);
   if (!report.gpu.empty()) report.step = forecast_step(config, report.samples, report.ceilings, keys);
+  if (const auto known = find_known_gpu(report.gpu); report.step && ranks > 1 && known)
+    report.exchange = forecast_exchange(config, ranks, *known, *report.step, graph.parameters, keys);
   report.unwritable = unwritable_folders(config.solver);
   return options.json ? to_json(report).text(2) + "\n" : text_of(report);
 }

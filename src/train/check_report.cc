@@ -109,16 +109,31 @@ std::string memory_text(const CheckReport& report) {
   return text + "\n";
 }
 
+std::string exchange_text(const CheckReport& report) {
+  if (!report.exchange) return "";
+  const ExchangeForecast& exchange = *report.exchange;
+  return cat("  Between ", exchange.gpus, " GPUs of one host, at ", formatted("%.0f", exchange.link_bytes / 1e9),
+             " GB/s, about: vectors ", ms(exchange.vectors), ", their gradients ", ms(exchange.gradients),
+             ", sums of gradients ", ms(exchange.sums), "; ", ms(exchange.in_step),
+             " more than one GPU takes, since the last two run concurrently with the layers' backward pass.\n");
+}
+
 std::string step_text(const CheckReport& report) {
   const StepForecast& step = *report.step;
+  const double seconds = report.step_seconds();
+  const auto gpus = static_cast<int64_t>(report.memory.gpus.size());
   std::string text = cat(
-      "Expected time of a step of ", report.samples, " samples on ", report.measured ? "this " : "", report.gpu, ": ",
-      ms(step.seconds), " ms, ", with_unit_prefix(static_cast<double>(report.samples) / step.seconds),
-      " samples/s; without reading", report.memory.gpus.size() > 1 ? " and without the exchange between GPUs" : "",
-      ".\n", "  dense layers ", ms(step.layers), ", tables ", ms(step.tables), ", starts of ", step.parts.size(),
-      " kernels ", ms(step.starts), "; copies of ", formatted("%.2f", report.ceilings.copy_bytes / 1e12),
-      " TB/s, products of ", formatted("%.0f", report.ceilings.product_flops / 1e12), " TFLOP/s, ",
-      report.measured ? "measured" : "as its data sheet lets expect", "\n",
+      "Expected time of a step of ", report.samples, gpus > 1 ? " samples on each of " : " samples on ",
+      gpus > 1          ? cat(gpus, " ")
+      : report.measured ? "this "
+                        : "",
+      report.gpu, ": ", ms(seconds), " ms, ", with_unit_prefix(static_cast<double>(report.samples * gpus) / seconds),
+      " samples/s; without reading",
+      gpus > 1 && !report.exchange ? " and without the exchange between GPUs, whose links are not known" : "", ".\n",
+      "  dense layers ", ms(step.layers), ", tables ", ms(step.tables), ", starts of ", step.parts.size(), " kernels ",
+      ms(step.starts), "; copies of ", formatted("%.2f", report.ceilings.copy_bytes / 1e12), " TB/s, products of ",
+      formatted("%.0f", report.ceilings.product_flops / 1e12), " TFLOP/s, ",
+      report.measured ? "measured" : "as its data sheet lets expect", "\n", exchange_text(report),
       report.keys_counted ? "" : "  Keys are assumed to follow a power law: --check-data counts those of the data.\n");
   std::vector<StepForecast::Part> parts = step.parts;
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
@@ -135,6 +150,15 @@ Json to_json(const MemoryBill::Parts& parts) {
   return json;
 }
 
+Json to_json(const ExchangeForecast& exchange) {
+  return Json::Object{{"gpus", exchange.gpus},
+                      {"link_bytes_per_s", exchange.link_bytes},
+                      {"vectors_ms", 1e3 * exchange.vectors},
+                      {"gradients_ms", 1e3 * exchange.gradients},
+                      {"sums_ms", 1e3 * exchange.sums},
+                      {"in_step_ms", 1e3 * exchange.in_step}};
+}
+
 Json to_json(const StepForecast& step, const CheckReport& report) {
   Json parts(Json::Array{});
   for (const StepForecast::Part& part : step.parts)
@@ -148,10 +172,11 @@ Json to_json(const StepForecast& step, const CheckReport& report) {
                       {"measured", report.measured},
                       {"keys_counted", report.keys_counted},
                       {"samples", report.samples},
-                      {"ms", 1e3 * step.seconds},
+                      {"ms", 1e3 * report.step_seconds()},
                       {"layers_ms", 1e3 * step.layers},
                       {"tables_ms", 1e3 * step.tables},
                       {"starts_ms", 1e3 * step.starts},
+                      {"exchange", report.exchange ? to_json(*report.exchange) : Json()},
                       {"copy_bytes_per_s", report.ceilings.copy_bytes},
                       {"product_flop_per_s", report.ceilings.product_flops},
                       {"parts", std::move(parts)}};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/json.h"
+#include "train/exchange_forecast.h"
 #include "train/memory_bill.h"
 #include "train/step_forecast.h"
 
@@ -21,6 +22,10 @@ struct CheckReport {
   bool keys_counted = false;        ///< whether keys are those of the data
   Ceilings ceilings;
   std::optional<StepForecast> step;
+  std::optional<ExchangeForecast> exchange;  ///< of several GPUs, if their links are known
+
+  /// Seconds of a step, with the exchange where it is known.
+  double step_seconds() const { return step->seconds + (exchange ? exchange->in_step : 0); }
   std::vector<std::string> unwritable;  ///< a sentence for each folder that a run could not write to
 
   /// Whether every GPU has the memory; none where it is not known.

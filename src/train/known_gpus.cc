@@ -7,15 +7,15 @@ namespace {
 
 constexpr double kGiga = 1e9, kTera = 1e12;
 
-// SXM modules where the name has no other word.
+// SXM modules, with NVLink, where the name has no other word; the others have PCI Express.
 constexpr std::array<KnownGpu, 7> kGpus = {{
-    {"H100", 80, 3350 * kGiga, 67 * kTera, 494.7 * kTera, 989.4 * kTera},
-    {"H100-PCIe", 80, 2039 * kGiga, 51.2 * kTera, 378 * kTera, 756 * kTera},
-    {"H200", 141, 4800 * kGiga, 67 * kTera, 494.7 * kTera, 989.4 * kTera},
-    {"A100", 80, 2039 * kGiga, 19.5 * kTera, 156 * kTera, 312 * kTera},
-    {"A100-40GB", 40, 1555 * kGiga, 19.5 * kTera, 156 * kTera, 312 * kTera},
-    {"L40S", 48, 864 * kGiga, 91.6 * kTera, 183 * kTera, 362 * kTera},
-    {"L4", 24, 300 * kGiga, 30.3 * kTera, 60 * kTera, 121 * kTera},
+    {"H100", 80, 3350 * kGiga, 67 * kTera, 494.7 * kTera, 989.4 * kTera, 450 * kGiga},
+    {"H100-PCIe", 80, 2039 * kGiga, 51.2 * kTera, 378 * kTera, 756 * kTera, 64 * kGiga},
+    {"H200", 141, 4800 * kGiga, 67 * kTera, 494.7 * kTera, 989.4 * kTera, 450 * kGiga},
+    {"A100", 80, 2039 * kGiga, 19.5 * kTera, 156 * kTera, 312 * kTera, 300 * kGiga},
+    {"A100-40GB", 40, 1555 * kGiga, 19.5 * kTera, 156 * kTera, 312 * kTera, 300 * kGiga},
+    {"L40S", 48, 864 * kGiga, 91.6 * kTera, 183 * kTera, 362 * kTera, 32 * kGiga},
+    {"L4", 24, 300 * kGiga, 30.3 * kTera, 60 * kTera, 121 * kTera, 32 * kGiga},
 }};
 
 // Measured on an H100: a copy moves 2.8 TB/s, a large bf16 product runs at 798 TFLOP/s.

@@ -11,10 +11,11 @@
 
 namespace hctr {
 
-/// A GPU as its data sheet has it: bytes a second, and FLOP a second without sparsity.
+/// A GPU as its data sheet has it: bytes a second, and FLOP a second without sparsity. The link is the one to the other
+/// GPUs of its host, in one direction.
 struct KnownGpu {
   std::string_view name;
-  double memory_gib, memory_bytes_a_second, f32, tf32, half;
+  double memory_gib, memory_bytes_a_second, f32, tf32, half, link_bytes_a_second;
 };
 
 /// The names that --gpu-name takes.

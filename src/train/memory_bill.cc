@@ -33,12 +33,7 @@ int64_t activations(const Config& config, Phase phase, int64_t samples) {
 
 std::vector<Placement> placements_of(const Config& config, int64_t ranks) {
   std::vector<Placement> placements;
-  const std::string& file = config.solver.placement_file;
-  if (ranks > 1) {
-    const PlanProblem problem = plan_problem(config, ranks, {});
-    if (file.empty() || !std::filesystem::exists(file)) return make_plan(problem);
-    return plan_from_json(Json::read_file(file), file, problem);
-  }
+  if (ranks > 1) return expected_placements(config, plan_problem(config, ranks, {}));
   for (const EmbeddingEntry& entry : config.embeddings)
     placements.push_back(
         Placement::without_plan(entry.section.placement_rule(), entry.section.identity_by_slot(),

@@ -100,13 +100,19 @@ std::vector<Placement> make_placements(const Config& config, Runtime& runtime, C
   return plan_from_json(Json::parse(comm.broadcast(plan, 0), "the plan of rank 0"), "the plan of rank 0", problem);
 }
 
+std::vector<Placement> expected_placements(const Config& config, const PlanProblem& problem) {
+  const std::string& file = config.solver.placement_file;
+  if (file.empty() || !std::filesystem::exists(file)) return make_plan(problem);
+  return plan_from_json(Json::read_file(file), file, problem);
+}
+
 std::string plan_outlook(const Config& config) {
   const int64_t ranks = config.solver.gpu.count();
   const std::string& file = config.solver.placement_file;
   if (ranks <= 1 || config.embeddings.empty()) return "";
   const PlanProblem problem = plan_problem(config, ranks, {});
   if (!file.empty() && !std::filesystem::exists(file)) return "";
-  const auto placements = file.empty() ? make_plan(problem) : plan_from_json(Json::read_file(file), file, problem);
+  const std::vector<Placement> placements = expected_placements(config, problem);
   return cat("Plan of embedding rows", file.empty() ? ", made from the config alone" : cat(" of '", file, "'"),
              ", with assumed speeds (", speeds_text(problem.speeds), "); a run measures them and looks at the data:\n",
              plan_text(problem, placements), "\n");

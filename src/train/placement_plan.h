@@ -20,6 +20,10 @@ PlanProblem plan_problem(const Config&, int64_t ranks, const std::vector<std::ve
 std::vector<Placement> make_placements(const Config&, Runtime&, Communicator&, const RunFolder&, const Log&,
                                        const Json* saved = nullptr);
 
+/// The placements of a run as far as the config says: of its placement_file where that exists, else of a plan with the
+/// problem's speeds. Errors: Error(config) for a placement_file that does not fit.
+std::vector<Placement> expected_placements(const Config&, const PlanProblem&);
+
 /// The plan as --check shows it, made without data and with assumed speeds; empty on one rank. Errors: Error(config)
 /// for a placement_file that does not fit.
 std::string plan_outlook(const Config&);

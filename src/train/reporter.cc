@@ -9,6 +9,7 @@
 
 #include "base/progress.h"
 #include "base/wall_time.h"
+#include "model/table_counts.h"
 
 namespace hctr {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 /// Whether a count of a table says where its rows are, and how they are used.
 bool of_memory(const std::string& count) {
   return count.find("_in_host_memory") != count.npos || count == "rows_moved_to_gpu" || count.starts_with("reads") ||
-         count.find("disk") != count.npos || count == "rows_of_batches";
+         count.find("disk") != count.npos || count == "rows_of_batches" || count == kIndexPlaces;
 }
 
 }  // namespace
@@ -145,8 +146,10 @@ void Reporter::evaluated(int64_t iteration, int64_t eval_samples, const std::map
 
 void Reporter::tables(int64_t iteration, const TableCounts& counts, bool shown) {
   for (const auto& [name, now] : counts) {
-    if (tables_[name] == now) continue;
-    tables_[name] = now;
+    std::map<std::string, int64_t> counted = now;
+    counted.erase(kIndexPlaces);  // a run that goes on from a checkpoint may have others
+    if (tables_[name] == counted) continue;
+    tables_[name] = std::move(counted);
     Json line(Json::Object{{"kind", "table"}, {"iteration", iteration}, {"table", name}});
     std::string text;
     for (const auto& [what, count] : now) {

@@ -6,6 +6,7 @@
 #include "base/host_name.h"
 #include "base/progress.h"
 #include "model/fp8_scales.h"
+#include "model/table_counts.h"
 #include "train/best_metrics.h"
 #include "train/placement_plan.h"
 #include "train/run_about.h"
@@ -329,6 +330,7 @@ TrainSummary Run::finish() {
   summary.stop_signal = signal;
   summary.tables = model_.table_counts();
   report_->tables(now_.iterations, summary.tables);
+  for (auto& [name, counts] : summary.tables) counts.erase(kIndexPlaces);
   summary.memory_parts = model_.memory_parts();
   if (const auto scale = model_.loss_scale()) summary.loss_scale = scale->scale;
   for (const std::string& bytes : comm_.gather(cat(used_memory(runtime_.device())), 0))

@@ -17,7 +17,7 @@ ScoredRows rows_of(ScoredBatch& batch) {
   ScoredRows rows{.rows = batch.rows,
                   .predictions = std::vector<std::vector<float>>(batch.predictions.size()),
                   .labels = std::vector<std::vector<float>>(batch.labels.size()),
-                  .kept = std::move(batch.kept)};
+                  .passed_on = std::move(batch.passed_on)};
   for (size_t t = 0; t < batch.predictions.size(); ++t) {
     append_rows(batch.predictions[t], batch.rows, rows.predictions[t]);
     append_rows(batch.labels[t], batch.rows, rows.labels[t]);
@@ -60,8 +60,8 @@ std::string packed(const ScoredRows& rows) {
   bytes.add(&rows.rows, 1);
   for (const auto* lists : {&rows.predictions, &rows.labels})
     for (const std::vector<float>& list : *lists) bytes.add(list.data(), list.size());
-  bytes.add(rows.kept.text.data(), rows.kept.text.size());
-  bytes.add(rows.kept.ends.data(), rows.kept.ends.size());
+  bytes.add(rows.passed_on.kept.text.data(), rows.passed_on.kept.text.size());
+  bytes.add(rows.passed_on.kept.ends.data(), rows.passed_on.kept.ends.size());
   return bytes.bytes();
 }
 
@@ -74,7 +74,7 @@ void append(Packed bytes, ScoredRows& to) {
   KeptCells kept;
   bytes.take(kept.text);
   bytes.take(kept.ends);
-  to.kept.append(kept, 0, kept.ends.size());
+  to.passed_on.kept.append(kept, 0, kept.ends.size());
 }
 
 }  // namespace

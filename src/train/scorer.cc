@@ -145,7 +145,7 @@ std::optional<Scorer::Running> Scorer::fetch(int64_t batch, const std::atomic<in
   const std::optional<int> buffer = reader_->next();
   if (!buffer) return std::nullopt;
   check_.expect(ring_.on_host(*buffer), reader_->samples_estimated() ? 0 : reader_->samples());
-  return Running{*buffer, std::nullopt, reader_->take_kept()};
+  return Running{*buffer, std::nullopt, reader_->take_passed_on()};
 }
 
 void Scorer::start(const Running& batch, int64_t steps) {
@@ -168,7 +168,7 @@ void Scorer::deliver(Running& batch, const Visit& visit) {
   for (const ResultTensor& prediction : predictions_) scored.predictions.push_back(view(batch.buffer, prediction));
   for (const ResultTensor& label : labels_) scored.labels.push_back(view(batch.buffer, label));
   scored.groups = batch.cached ? cache_.groups(*batch.cached) : groups(batch.buffer, state.valid_samples);
-  scored.kept = std::move(batch.kept);
+  scored.passed_on = std::move(batch.passed_on);
   if (!batch.cached) scored.inputs = ring_.on_host(batch.buffer);
   visit(scored);
   if (!batch.cached) reader_->release(batch.buffer);

@@ -42,8 +42,8 @@ struct ScoredBatch {
   std::vector<float> losses;  ///< over all ranks: the weighted sum, and with several losses each
   std::vector<View<const float, 2>> predictions, labels;  ///< [losses][at least rows, columns]
   std::vector<std::optional<int64_t>> groups;             ///< [rows], where they are wanted
-  KeptCells kept;                                         ///< [rows, Source::keep]
-  std::optional<BatchView> inputs;                        ///< as they were read; none for a batch of the cache
+  PassedOn passed_on;
+  std::optional<BatchView> inputs;  ///< as they were read; none for a batch of the cache
 };
 
 /// One per rank. It needs neither gradients nor training data.
@@ -77,7 +77,7 @@ class Scorer {
   struct Running {
     int buffer;
     std::optional<int64_t> cached;  // its index in the cache, when it came from there
-    KeptCells kept{};
+    PassedOn passed_on{};
   };
   Buffer make_buffer(int buffer);
   /// Returns nothing at the end of the set, or when `stop` came before the batch.

@@ -15,7 +15,7 @@ struct StepForecast {
     double seconds = 0;
   };
   std::vector<Part> parts;
-  double seconds = 0;  ///< of a step on one GPU; without reading, and without the exchange of several
+  double seconds = 0;                         ///< of a step on one GPU; without reading
   double layers = 0, tables = 0, starts = 0;  ///< of these: dense layers and weights, tables, starting kernels
 };
 

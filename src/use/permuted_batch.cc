@@ -1,7 +1,9 @@
 #include "use/permuted_batch.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -18,6 +20,12 @@ std::vector<InputFeature> features_of(const DataSection& data) {
   for (size_t t = 0; t < names.slots.size(); ++t)
     for (size_t s = 0; s < names.slots[t].size(); ++s)
       features.push_back({names.slots[t][s], false, t, static_cast<int64_t>(s)});
+  // A column may be both a number and a category.
+  std::map<std::string, std::array<bool, 2>> kinds;
+  for (const InputFeature& feature : features) kinds[feature.name][feature.is_dense] = true;
+  for (InputFeature& feature : features)
+    if (const auto& [category, number] = kinds.at(feature.name); category && number)
+      feature.name += feature.is_dense ? " (number)" : " (category)";
   return features;
 }
 

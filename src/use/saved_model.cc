@@ -300,6 +300,9 @@ void use_saved_model(const SavedModel& model, Config& config) {
   solver.sparse_opt_states_file.clear();
   solver.load_layers.clear();
   solver.pretrained.clear();
+  // SGD has no states, and a checkpoint is asked for none.
+  config.optimizer = {.type = ops::Optimizer::Kind::sgd, .update_type = UpdateType::local};
+  for (EmbeddingEntry& embedding : config.embeddings) embedding.section.optimizer.reset();
 }
 
 void load_saved_model(const SavedModel& model, Model& to, Communicator& comm, Runtime& runtime, const Log& log) {

@@ -48,7 +48,8 @@ SavedModel find_saved_model(const std::string& model, const Config&, const Log&)
 SavedModel broadcast(Communicator&, const SavedModel* of_rank_0);
 
 /// Names the model files in the config, from which Model::load() takes them, and nothing else that training starts
-/// from. Takes the model's statistics of dense columns. Errors: Error(data) when it lacks some that the config needs.
+/// from; nor does the model get the optimizer states that training has. Takes the model's statistics of dense columns.
+/// Errors: Error(data) when it lacks some that the config needs.
 void use_saved_model(const SavedModel&, Config&);
 /// Collective. Loads it into a model made from that config. Errors: those of Model::load() and Model::load_state(),
 /// with the layers that differ.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -31,6 +32,25 @@ std::vector<ScorePlace> places_of(const ScoredRows& rows) {
   return places;
 }
 
+/// Numbers rows as the data have them, bad records included.
+class RowNumbers {
+ public:
+  /// Goes on with the rows of the next batch.
+  void start(const ScoredRows& rows) {
+    before_bad_ = rows.passed_on.rows_before_bad;
+    row_ = 0;
+  }
+  int64_t next() {
+    for (; !before_bad_.empty() && before_bad_.front() <= row_; before_bad_ = before_bad_.subspan(1)) ++number_;
+    ++row_;
+    return number_++;
+  }
+
+ private:
+  std::span<const int64_t> before_bad_;
+  int64_t row_ = 0, number_ = 0;
+};
+
 /// A text, or the standard output.
 class TextScores : public ScoreWriter {
  public:
@@ -49,9 +69,10 @@ class TextScores : public ScoreWriter {
 
   void write(const ScoredRows& rows) override {
     const std::vector<ScorePlace> places = places_of(rows);
+    numbers_.start(rows);
     for (int64_t r = 0; r < rows.rows; ++r) {
       const auto row = static_cast<size_t>(r);
-      text_ += std::to_string(row_++);
+      text_ += std::to_string(numbers_.next());
       for (size_t i = 0; has_labels_ && i < places.size(); ++i) {
         text_ += delimiter_;
         const ScorePlace& at = places[i];
@@ -64,7 +85,7 @@ class TextScores : public ScoreWriter {
       }
       for (size_t k = 0; k < kept_; ++k) {
         text_ += delimiter_;
-        add_cell(rows.kept.cell(row * kept_ + k));
+        add_cell(rows.passed_on.kept.cell(row * kept_ + k));
       }
       text_ += '\n';
     }
@@ -107,7 +128,7 @@ class TextScores : public ScoreWriter {
   size_t kept_;
   std::optional<AtomicFile> file_;
   std::string text_;
-  int64_t row_ = 0;
+  RowNumbers numbers_;
 };
 
 class ParquetScores : public ScoreWriter {
@@ -127,16 +148,17 @@ class ParquetScores : public ScoreWriter {
 
   void write(const ScoredRows& rows) override {
     const std::vector<ScorePlace> places = places_of(rows);
+    numbers_.start(rows);
     for (int64_t r = 0; r < rows.rows; ++r) {
       const auto row = static_cast<size_t>(r);
-      rows_.push_back(next_row_++);
+      rows_.push_back(numbers_.next());
       for (size_t i = 0; i < places.size(); ++i) {
         const ScorePlace& at = places[i];
         scores_[i].push_back(rows.predictions[at.loss][row * at.of + at.column]);
         if (labels_.empty()) continue;
         labels_[i].add(rows.labels[at.loss][row * at.of + at.column]);
       }
-      for (size_t k = 0; k < kept_.size(); ++k) kept_[k].add(rows.kept.cell(row * kept_.size() + k));
+      for (size_t k = 0; k < kept_.size(); ++k) kept_[k].add(rows.passed_on.kept.cell(row * kept_.size() + k));
       if (static_cast<int64_t>(rows_.size()) == kParquetGroupRows) write_group();
     }
   }
@@ -192,7 +214,7 @@ class ParquetScores : public ScoreWriter {
   std::vector<LabelColumn> labels_;
   std::vector<std::vector<float>> scores_;
   std::vector<TextColumn> kept_;
-  int64_t next_row_ = 0;
+  RowNumbers numbers_;
   std::optional<ParquetOutput> output_;
 };
 

@@ -24,7 +24,8 @@ ScoreColumns score_columns(const std::vector<std::string>& losses, const std::ve
 class ScoreWriter {
  public:
   virtual ~ScoreWriter() = default;
-  /// Appends rows. A label below -0.5 is none: an empty cell, in Parquet a null.
+  /// Appends rows, whose numbers count bad records between them too. A label below -0.5 is none: an empty cell, in
+  /// Parquet a null.
   virtual void write(const ScoredRows&) = 0;
   /// After the last row: completes the file, which gets its name now.
   virtual void finish() = 0;

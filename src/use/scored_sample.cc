@@ -9,6 +9,7 @@
 #include "metrics/auc.h"
 #include "train/batch_ring.h"
 #include "train/trainer_parts.h"
+#include "use/hottest_keys.h"
 #include "use/model_use.h"
 #include "use/permuted_batch.h"
 
@@ -37,7 +38,8 @@ class SampleScorer {
         read_(on.layout, 2, Device{}),
         scored_(on.layout, 1, on.device),
         tensors_(batch_tensors(scored_, 0, on.config.data.sparse.size())),
-        binding_(on.model.bind(Phase::evaluate, tensors_)) {}
+        binding_(on.model.bind(Phase::evaluate, tensors_)),
+        keys_(on.config, on.saved) {}
 
   /// False when a stop was requested.
   bool run(ScoredSample& sample) {
@@ -58,6 +60,7 @@ class SampleScorer {
       std::byte* block = read_.device_block(*buffer);
       const int64_t rows = std::min<int64_t>(read_.state(*buffer).valid_samples, options_.rows - sample.rows);
       std::copy_n(block, read_.used_bytes(*buffer), scored_host());
+      keys_.add(on_.layout, block, rows);
       score();
       add(rows, sample);
       const std::vector<int64_t> order = random_order(read_.state(*buffer).valid_samples, static_cast<uint64_t>(batch));
@@ -72,6 +75,7 @@ class SampleScorer {
     }
     sample.skipped_records = reader_->skipped_records();
     if (stopped()) return false;
+    sample.hottest = keys_.hottest();
     if (sample.labels.empty()) return true;
     sample.auc = auc_of(sample.labels[0], sample.labels[0].scores);
     for (size_t f = 0; f < features.size(); ++f)
@@ -132,6 +136,7 @@ class SampleScorer {
   BatchRing read_, scored_;
   BatchTensors tensors_;
   Network::Binding binding_;
+  KeyCounter keys_;
   std::unique_ptr<Reader> reader_;  // ends before its buffers
 };
 

@@ -21,11 +21,24 @@ struct FeatureImportance {
   double scores_moved = 0;  ///< mean absolute change of the scores
 };
 
+/// The keys of a table that occur most.
+struct HottestKeys {
+  struct One {
+    std::string feature;  ///< the slot; empty where rows belong to keys alone, whatever their slot
+    int64_t key = 0, times = 0;
+  };
+  std::string table;
+  bool in_training = false;  ///< counted in all training batches, else in the scored samples
+  int64_t times = 0;         ///< of all keys
+  std::vector<One> keys;     ///< the most frequent first
+};
+
 struct ScoredSample : ModelUse {
   int64_t rows = 0;
   std::vector<ScoredLabel> labels;
   double auc = 0;  ///< of the first label
   std::vector<FeatureImportance> importance;
+  std::vector<HottestKeys> hottest;  ///< of each table
 };
 
 struct SampleOptions : ModelOptions {

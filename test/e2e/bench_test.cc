@@ -103,7 +103,7 @@ TEST(Bench, ConfigsOfTheDocumentedFiguresAreRight) {
     const Outcome check = run_program("huge_ctr", {"--check", entry.path().filename().string()}, folder.path());
     EXPECT_EQ(check.exit_code, 0) << entry.path() << check.err;
   }
-  EXPECT_EQ(configs, 28);
+  EXPECT_EQ(configs, 43);
 }
 
 TEST(Bench, ComparesTablesWithLightGbm) {

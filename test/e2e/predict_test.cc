@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -269,7 +270,7 @@ TEST_F(Predict, TakesAllRowsWhateverAnEvaluationTakes) {
   EXPECT_EQ(predicted("-", {}, config).rows.size(), 500u);
 }
 
-TEST_F(Predict, CountsRowsWithoutBadRecordsAndSaysSo) {
+TEST_F(Predict, NumbersRowsAsTheDataHaveThemWhereBadRecordsAreLeftOut) {
   const std::string rows = with_change(text_rows(500, 2), "row3,", "row3,superfluous,");
   write_file(*folder_ / "bad.csv", rows);
   expect_fails(predict("bad.tsv", {"--data", "bad.csv"}), 4, {"'bad.csv' line 5", "expected 5 values, found 6"});
@@ -277,11 +278,27 @@ TEST_F(Predict, CountsRowsWithoutBadRecordsAndSaysSo) {
   const std::string skipping = changed("skipping.json", "\"format\"", "\"bad_records\": \"skip\", \"format\"");
   const Outcome done = predict("bad.tsv", {"--data", "bad.csv", "--keep", "id"}, skipping);
   EXPECT_EQ(done.exit_code, 0);
-  EXPECT_NE(done.err.find("1 bad record was left out: rows are counted without them"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("1 bad record was left out; the numbers of the other rows count them"), std::string::npos)
+      << done.err;
   const Table scores = read_table(read_file(*folder_ / "bad.tsv"), '\t');
   ASSERT_EQ(scores.rows.size(), 499u);
   EXPECT_EQ(scores.texts("id")[2], "row2");
   EXPECT_EQ(scores.texts("id")[3], "row4");
+  // Bad records in front of the first row, next to each other, at the ends of batches and behind the last row; on one
+  // rank and two.
+  const std::set<int> bad = {0, 1, 98, 99, 100, 255, 256, 498, 499};
+  std::istringstream lines(text_rows(500, 2));
+  std::string many, line;
+  for (int row = -1; std::getline(lines, line); ++row) many += cat(bad.contains(row) ? "superfluous," : "", line, "\n");
+  write_file(*folder_ / "many_bad.csv", many);
+  const std::string two_ranks = "two_ranks.json";
+  write_file(*folder_ / two_ranks, with_change(read_file(*folder_ / skipping), "\"gpu\": [0]", "\"gpu\": [0, 1]"));
+  for (const std::string& config : {skipping, two_ranks}) {
+    const Table all = predicted("-", {"--data", "many_bad.csv", "--keep", "id"}, config);
+    ASSERT_EQ(all.rows.size(), 491u) << config;
+    const std::vector<std::string> numbers = all.texts("row"), ids = all.texts("id");
+    for (size_t i = 0; i < ids.size(); ++i) EXPECT_EQ(id_of(std::stoi(numbers[i])), ids[i]) << config;
+  }
 }
 
 TEST_F(Predict, SaysWhatIsWrong) {

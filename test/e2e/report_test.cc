@@ -85,6 +85,17 @@ TEST_F(Report, ShowsTheNumbersOfTheRuns) {
       for (const Json& count : *label.find("histogram")->find(which)->array()) rows += *count.integer();
     EXPECT_EQ(rows, 1500);
     EXPECT_EQ(run.find("scores")->find("importance")->array()->size(), 8u) << "four dense values, four slots";
+    // No statistics are kept: keys are those of the scored rows.
+    EXPECT_EQ(run.find("scores")->find("hottest")->array()->size(), 2u);
+    for (const Json& hottest : *run.find("scores")->find("hottest")->array()) {
+      EXPECT_FALSE(*hottest.find("in_training")->boolean());
+      EXPECT_GT(*hottest.find("times")->integer(), 1500);
+      EXPECT_EQ(hottest.find("keys")->array()->size(), 10u);
+    }
+    ASSERT_FALSE(run.find("tables")->object()->empty());
+    const double load = run.find("tables")->object()->begin()->second.find("load")->find("y")->array()->back().number();
+    EXPECT_GT(load, 0);
+    EXPECT_LT(load, 0.75);
     EXPECT_EQ(run.find("profile")->is_null(), r == 1);
   }
   std::string places;
@@ -106,7 +117,7 @@ TEST_F(Report, FeaturesThatDecideAreTheImportantOnes) {
      "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 0},
      "sparse": [{"top": "keys", "slot_num": 2, "nnz_per_slot": 1}]},
     {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "emb",
-     "sparse_embedding_hparam": {"embedding_vec_size": 2, "combiner": "sum"}},
+     "sparse_embedding_hparam": {"embedding_vec_size": 2, "combiner": "sum", "count_keys": true}},
     {"type": "Reshape", "bottom": "emb", "top": "flat", "leading_dim": 4},
     {"type": "InnerProduct", "bottom": "flat", "top": "fc", "fc_param": {"num_output": 1}},
     {"type": "BinaryCrossEntropyLoss", "bottom": ["fc", "label"], "top": "loss"}]})");
@@ -121,6 +132,14 @@ TEST_F(Report, FeaturesThatDecideAreTheImportantOnes) {
   ASSERT_EQ(importance.size(), 2u);
   EXPECT_EQ(*importance[0].find("feature")->string(), "good");
   EXPECT_GT(importance[0].find("auc_lost")->number(), 0.3);
+  // Of the statistics: 60 batches of 100 rows with two keys, half of which of "good" are each of its values.
+  const Json& hottest = (*scores.find("hottest")->array())[0];
+  EXPECT_TRUE(*hottest.find("in_training")->boolean());
+  EXPECT_EQ(*hottest.find("times")->integer(), 12000);
+  const Json::Array& keys = *hottest.find("keys")->array();
+  ASSERT_EQ(keys.size(), 10u);
+  for (size_t k = 0; k < 2; ++k) EXPECT_EQ((*keys[k].array())[2].text(), "3000");
+  EXPECT_LT(*(*keys[2].array())[2].integer(), 600);
   EXPECT_EQ(*importance[1].find("feature")->string(), "noise");
   EXPECT_LT(std::abs(importance[1].find("auc_lost")->number()), 0.05);
 }

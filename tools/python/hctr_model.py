@@ -191,7 +191,7 @@ def _embeddings(config):
     layers = (config or {}).get("layers", [])
     slots = {}
     for sparse in layers[0].get("sparse", []) if layers else []:
-        slots[sparse["top"]] = int(np.ravel(sparse["slot_num"])[0])
+        slots[sparse["top"]] = int(np.ravel(sparse.get("slot_num", 2**31))[0])  # left out: as many as the data name
     found = []
     for layer in layers[1:]:
         if "sparse_embedding_hparam" not in layer:

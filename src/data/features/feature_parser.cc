@@ -114,7 +114,9 @@ BadRecords FeatureParser::parse_rows(Chunk& chunk, const RowSelection& selection
     leave_out_bad(rows, block);
   }
   one_key_each(block, block.rows, plan_.slots);
-  return {bad_, bad_ > 0 ? problem_ : ""};
+  BadRecords bad;
+  if (bad_ > 0) bad.add_flagged(is_bad_, [&] { return problem_; });
+  return bad;
 }
 
 void FeatureParser::parse_binary(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk,

@@ -156,7 +156,7 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& s
       payload += formats::kFrameLengthBytes;
       end -= formats::kFrameSumBytes;
       if (!summed && !sum_is_right(chunk, i)) {
-        bad.add([&] { return describe(info, chunk, i, kFailed); });
+        bad.add(rows, [&] { return describe(info, chunk, i, kFailed); });
         if (policy == BadRecordPolicy::error) throw Error(Kind::data, bad.first);
         continue;
       }
@@ -168,7 +168,7 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& s
                         cat(at < label ? "label " : "dense value ", at < label ? at : at - label, " is ",
                             load<float>(payload + at * 4)));
       };
-      bad.add(problem);
+      bad.add(rows, problem);
       if (policy != BadRecordPolicy::skip) throw Error(Kind::data, problem());
       continue;
     }
@@ -198,7 +198,7 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& s
         else if (walk.end == SlotWalk::End::whole && walk.at != end)
           problem = cat("its slots end after ", walk.at - payload, " of its ", end - payload, " bytes");
         if (!problem.empty()) {
-          bad.add([&] { return describe(info, chunk, i, problem); });
+          bad.add(rows, [&] { return describe(info, chunk, i, problem); });
           if (policy != BadRecordPolicy::skip) throw Error(Kind::data, describe(info, chunk, i, problem));
           continue;
         }
@@ -227,7 +227,7 @@ int64_t count_norm_rows(const NormInfo& info, const Chunk& chunk, std::optional<
   if (info.check == Check::sum && !policy)
     for (int64_t i = 0; i < chunk.records; ++i)
       if (!sum_is_right(chunk, i)) {
-        scratch.failed.add([&] { return describe(info, chunk, i, kFailed); });
+        scratch.failed.add(i - scratch.failed.count, [&] { return describe(info, chunk, i, kFailed); });
         scratch.failed_records.push_back(i);
       }
   return chunk.records - scratch.failed.count;

@@ -265,9 +265,9 @@ BadRecords ParquetRows::finish(const std::function<std::string(int64_t row)>& wh
   block_->offsets[static_cast<size_t>(static_cast<int64_t>(plan_.slots.size()) * rows_)] = static_cast<int32_t>(keys_);
   check_inputs();
   pass_on_kept_cells();
-  BadRecords found{.count = bad_count_};
+  BadRecords found;
   if (bad_count_ > 0) {
-    found.first = cat(where(first_bad_), ": ", first_problem_);
+    found.add_flagged(bad_, [&] { return cat(where(first_bad_), ": ", first_problem_); });
     leave_out_bad_rows();
   }
   block_->rows = rows_;

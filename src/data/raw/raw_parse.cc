@@ -168,7 +168,7 @@ BadRecords parse_raw(const RawShape& shape, const std::byte* bytes, int64_t reco
     const std::byte* record = bytes + i * shape.record();
     if (!read_record(shape, record, most_added(shape), block.label.data() + rows * shape.label_dim,
                      block.dense.data() + rows * shape.dense_dim)) {
-      bad.add([&] { return cat(where(i), ": ", problem_of(shape, record)); });
+      bad.add(rows, [&] { return cat(where(i), ": ", problem_of(shape, record)); });
       if (policy != BadRecordPolicy::skip) throw Error(Kind::data, bad.first);
       continue;
     }

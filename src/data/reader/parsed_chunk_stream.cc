@@ -98,6 +98,7 @@ std::optional<ParsedChunk> ParsedChunkStream::next() {
   result->chunk.begin.bad_records = bad_records_;
   count_bad_records(*result);
   result->chunk.bad_records = bad_records_;
+  result->chunk.rows_before_bad = std::move(result->bad.rows_before);
   return std::move(result->chunk);
 }
 

@@ -42,10 +42,11 @@ class Recycler {
 /// The rows of one chunk, for fill_batch(). Where ranks share the set, `samples` holds this rank's rows only.
 struct ParsedChunk {
   std::shared_ptr<const SampleBlock> samples;
-  int64_t rows = 0;         ///< of all ranks
-  int64_t first_row = 0;    ///< the number of the first row, where ranks share the set
-  ReaderPosition begin;     ///< of the first row; its `samples` is not set
-  int64_t bad_records = 0;  ///< left out since the very start, up to the end of the chunk
+  int64_t rows = 0;                        ///< of all ranks
+  int64_t first_row = 0;                   ///< the number of the first row, where ranks share the set
+  ReaderPosition begin;                    ///< of the first row; its `samples` is not set
+  int64_t bad_records = 0;                 ///< left out since the very start, up to the end of the chunk
+  std::vector<int64_t> rows_before_bad{};  ///< of each that was left out of the chunk: the rows of it in front
 };
 
 /// Reports bad records: warns of the first in each file, and fails when there are too many. Used by one thread at a

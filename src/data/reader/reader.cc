@@ -85,7 +85,7 @@ std::optional<int> Reader::next() {
   if (!ready) return std::nullopt;
   position_ = ready->after;
   skipped_ = ready->skipped;
-  kept_ = std::move(ready->kept);
+  passed_on_ = std::move(ready->passed_on);
   return ready->buffer;
 }
 

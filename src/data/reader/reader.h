@@ -57,6 +57,14 @@ struct ReaderOptions {
   std::shared_ptr<FileFeed> feed = {};  ///< the set is the files that this names; none: those of the source
 };
 
+/// What is known of a batch beside what its buffer holds.
+struct PassedOn {
+  KeptCells kept;  ///< the cells of Source::keep in this rank's rows
+  /// Of each bad record that was left out after the batch before: the rows of this one in front of it, those of all
+  /// ranks. Not when shuffling.
+  std::vector<int64_t> rows_before_bad;
+};
+
 /// What tells data sets apart without reading them.
 struct DataFingerprint {
   int64_t files = 0, bytes = 0;
@@ -91,8 +99,8 @@ class Reader {
   /// Starts again at `from` and buffer 0. Takes all buffers back, so none may be in use.
   void reset(const ReaderPosition& from = {});
 
-  /// The cells of Source::keep in this rank's rows of the batch that next() returned last; once.
-  KeptCells take_kept() { return std::move(kept_); }
+  /// Of the batch that next() returned last; once.
+  PassedOn take_passed_on() { return std::move(passed_on_); }
 
   /// The position after the last row of the batch that next() returned last. A reader of the same set with the same
   /// batch, shuffle and seed that starts there delivers exactly the batches that this one would, on any number of ranks
@@ -124,7 +132,7 @@ class Reader {
   std::unique_ptr<ReaderRun> run_;
   ReaderPosition position_;
   int64_t skipped_ = 0;
-  KeptCells kept_;
+  PassedOn passed_on_;
 };
 
 }  // namespace hctr

@@ -97,9 +97,10 @@ class ChunkRun : public ReaderRun {
       set_.describe(*BatchView(set_.layout, set_.buffers[buffer]).state, batch->rows,
                     batch->after.samples - batch->rows);
       ReadyBatch ready{static_cast<int>(buffer), batch->after, batch->skipped};
+      ready.passed_on.rows_before_bad = batch->all.rows_before_bad;
       for (const RowRange& range : batch->all.ranges)
-        ready.kept.append(range.block->kept, static_cast<size_t>(range.first) * set_.kept_columns,
-                          static_cast<size_t>(range.count) * set_.kept_columns);
+        ready.passed_on.kept.append(range.block->kept, static_cast<size_t>(range.first) * set_.kept_columns,
+                                    static_cast<size_t>(range.count) * set_.kept_columns);
       if (!ready_.push(std::move(ready))) return;
     }
     ready_.close();

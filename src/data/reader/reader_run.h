@@ -42,7 +42,7 @@ struct ReadyBatch {
   int buffer;
   ReaderPosition after;  ///< the position after its last row
   int64_t skipped;       ///< records left out since the very start
-  KeptCells kept{};      ///< of this rank's rows
+  PassedOn passed_on{};
 };
 
 /// The threads and queues that read a set from one position on. They start when it is made, and end when it is

@@ -17,11 +17,22 @@ class Cursor {
     while (!chunk_.samples || row_ == chunk_.rows) {
       std::optional<ParsedChunk> next = chunks_.next();
       if (!next) return false;
+      behind_ += bad_left();
       chunk_ = std::move(*next);
       row_ = std::min(skip_, chunk_.rows);
       skip_ -= row_;
+      next_bad_ = 0;
+      while (bad_left() > 0 && chunk_.rows_before_bad[next_bad_] < row_) ++next_bad_;
     }
     return true;
+  }
+  /// Before next(count): passes on for each bad record in front of one of these rows how many of them precede it,
+  /// `taken` more.
+  void pass_on_bad(int64_t count, int64_t taken, std::vector<int64_t>& rows_before) {
+    rows_before.insert(rows_before.end(), static_cast<size_t>(behind_), taken);
+    behind_ = 0;
+    for (; bad_left() > 0 && chunk_.rows_before_bad[next_bad_] < row_ + count; ++next_bad_)
+      rows_before.push_back(taken + chunk_.rows_before_bad[next_bad_] - row_);
   }
   const std::shared_ptr<const SampleBlock>& samples() const { return chunk_.samples; }
   int64_t pass() const { return chunk_.begin.pass; }
@@ -45,10 +56,14 @@ class Cursor {
   }
 
  private:
+  int64_t bad_left() const { return static_cast<int64_t>(chunk_.rows_before_bad.size() - next_bad_); }
+
   ParsedChunkStream& chunks_;
   ReaderPosition start_;
   ParsedChunk chunk_;
   int64_t row_ = 0, skip_;  // skip: rows after the chunk position of start_ that were delivered before
+  size_t next_bad_ = 0;     // in chunk_.rows_before_bad: the next that is passed on
+  int64_t behind_ = 0;      // bad records behind the last row of the chunks before
 };
 
 class InOrder : public RowStream {
@@ -59,6 +74,7 @@ class InOrder : public RowStream {
     int64_t taken = 0;
     while (taken < most && cursor_.fill()) {
       const int64_t count = std::min(cursor_.left(), most - taken);
+      cursor_.pass_on_bad(count, taken, rows.rows_before_bad);
       taken += count;
       if (const RowRange range = cursor_.next(count); range.count > 0) {
         rows.owners.push_back(cursor_.samples());

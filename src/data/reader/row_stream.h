@@ -13,6 +13,9 @@ namespace hctr {
 struct Rows {
   std::vector<RowRange> ranges;
   std::vector<std::shared_ptr<const void>> owners;  ///< keep the memory of the ranges alive
+  /// Of each bad record before one of the rows, or among them: the rows in front of it, those of all ranks. In the
+  /// order of the set only.
+  std::vector<int64_t> rows_before_bad;
 
   /// Drops all rows but [begin, end).
   void keep_slice(int64_t begin, int64_t end);

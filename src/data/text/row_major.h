@@ -34,6 +34,7 @@ class RowMajor {
   void pass_on(std::span<const std::string_view> cells) {
     for (const size_t column : passed_on_) block_->kept.add(cells[column]);
   }
+  int64_t rows() const { return rows_; }
   /// Writes the keys to the block in slot order.
   void finish();
 

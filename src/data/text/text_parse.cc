@@ -42,7 +42,7 @@ void parse_text(const char* text, size_t begin, size_t end, const RowMaker& make
       rows.pass_on(cells);
       continue;
     }
-    bad.add([&] { return cat(where(static_cast<size_t>(p - text)), ": ", problem); });
+    bad.add(rows.rows(), [&] { return cat(where(static_cast<size_t>(p - text)), ": ", problem); });
     if (policy != BadRecordPolicy::skip || splitter.unclosed())
       throw Error(Kind::data, cat(where(static_cast<size_t>(p - text)), ": ", problem));
   }

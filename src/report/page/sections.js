@@ -45,9 +45,15 @@
   if (several) {
     const rows = data.differences.map(([place, values]) => make('tr', '', make('td', 'code', place),
       ...values.map((value) => make('td', 'code', value === '' ? 'left out' : value))));
-    const table = make('table', '', make('thead', '', make('tr', '', make('th', '', 'Field'), ...runs.map((run) => make('th', '', run.name)))), make('tbody', '', ...rows));
-    section('differences', 'What differs in the configs', '', make('div', 'card', rows.length ? make('div', 'scroll', table) :
-      make('p', 'empty', 'Nothing: the configs are equal.')));
+    const shown = rows.length > 25 ? 20 : rows.length;
+    const table = (some) => {
+      const all = make('table', 'differences', make('thead', '', make('tr', '', make('th', '', 'Field'), ...runs.map((run) => make('th', '', run.name)))), make('tbody', '', ...some));
+      all.style.setProperty('--runs', runs.length);
+      return make('div', 'scroll', all);
+    };
+    const card = make('div', 'card', rows.length ? table(rows.slice(0, shown)) : make('p', 'empty', 'Nothing: the configs are equal.'));
+    if (rows.length > shown) card.append(make('details', '', make('summary', '', `${rows.length - shown} more fields`), table(rows.slice(shown))));
+    section('differences', 'What differs in the configs', '', card);
   }
 
   // Loss and metrics
@@ -118,15 +124,23 @@
   // A count has a line when it has changed: up to the end of the run it stayed.
   const toEnd = (run, series) => series.x[series.x.length - 1] < run.last_iteration ?
     {x: [...series.x, run.last_iteration], y: [...series.y, series.y[series.y.length - 1]]} : series;
-  const tables = names('tables').map((table) => {
-    const counts = [...new Set(runs.flatMap((run) => Object.keys(run.tables[table] || {})))];
-    const lines = runs.flatMap((run) => counts.filter((count) => run.tables[table] && run.tables[table][count]).map((count) =>
-      lineOf(run, toEnd(run, run.tables[table][count]), {name: (several ? run.name + ': ' : '') + count.replace(/_/g, ' '),
-        color: several ? run.color : color(counts.indexOf(count)), dash: several && counts.indexOf(count) ? '5 3' : null})));
-    return chart({title: `Table ${table}`, xLabel: 'iteration', fromZero: true, legend: true,
-      lines: lines.map((line) => ({...line, points: line.x.length < 40}))});
-  });
-  section('tables', 'Embedding tables', '', grid(tables));
+  const counted = (run, table, count) => (run.tables[table] || {})[count];
+  const tables = names('tables').flatMap((table) => [...new Set(runs.flatMap((run) => Object.keys(run.tables[table] || {})))]
+    .filter((count) => count !== 'load' && (count === 'rows' || runs.some((run) => counted(run, table, count) && counted(run, table, count).y.some((y) => y > 0))))
+    .sort((a, b) => (b === 'rows') - (a === 'rows')).map((count) => chart({title: `Table ${table}: ${count.replace(/_/g, ' ')}`, xLabel: 'iteration', fromZero: true,
+      yKind: count.startsWith('bytes') ? 'bytes' : undefined,
+      lines: runs.filter((run) => counted(run, table, count)).map((run) => lineOf(run, toEnd(run, counted(run, table, count)), {points: counted(run, table, count).x.length < 40}))})));
+  const loads = names('tables').map((table) => [table, runs.filter((run) => run.tables[table] && run.tables[table].load)]).filter(([, having]) => having.length).map(([table, having]) =>
+    chart({title: `Load of table ${table}`, lead: 'Rows over the places of the index, which doubles before it is three quarters full.', yKind: 'share', fromZero: true, xLabel: 'iteration',
+      lines: having.map((run) => lineOf(run, toEnd(run, run.tables[table].load), {points: run.tables[table].load.x.length < 40}))}));
+  const hottest = runs.filter((run) => run.scores).flatMap((run) => run.scores.hottest.filter((table) => table.keys.length).map((table) => {
+    const slots = table.keys.some(([feature]) => feature), most = table.keys[0][2];
+    const rows = table.keys.map(([feature, key, times]) => [...(slots ? [feature] : []), key, times.toLocaleString('en'), percent(times / table.times), times / most]);
+    return make('div', 'card', head(run), make('p', 'lead', `Hottest keys of table ${table.table}, in ` + (table.in_training ? 'all training batches.' :
+      `the ${run.scores.rows.toLocaleString('en')} scored rows: training counts keys with "count_keys".`)),
+      bars(run, [...(slots ? ['Slot'] : []), 'Key', 'Times', slots ? 'of all slots' : 'of all keys'], rows));
+  }));
+  section('tables', 'Embedding tables', '', grid([...tables, ...loads]), grid(hottest, true));
 
   // Scores
   const scored = runs.filter((run) => run.scores && run.scores.labels.length);

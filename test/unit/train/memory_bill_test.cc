@@ -8,6 +8,7 @@
 
 #include "device/profiler.h"
 #include "train/check_report.h"
+#include "train/exchange_forecast.h"
 #include "train/known_gpus.h"
 #include "train/step_forecast.h"
 #include "unit/model/tiny_model.h"
@@ -155,8 +156,27 @@ TEST(StepForecast, TakesTheLongerOfBytesAndProductsAndGrowsWithTheBatch) {
   };
   EXPECT_GT(step_at(slow_copy, 64).tables, 0.0);
   // Products of [samples, 32] and [32, 1]: forward, backward and of the weights, each 64 FLOP a sample.
-  EXPECT_NEAR(step_at(slow_product, 1000).layers, 3 * 64 * 1000 / 1e9 / 0.85, 1e-6);
+  EXPECT_NEAR(step_at(slow_product, 1000).layers, 3 * 64 * 1000 / 1e9 / 0.75, 1e-6);
   EXPECT_GT(step_at(slow_copy, 4096).seconds, 2 * step_at(slow_copy, 1024).seconds);
+}
+
+TEST(ExchangeForecast, IsWhatFourGpusSendOverTheirLinks) {
+  const Config config = with_table(R"(, "slot_size_array": [1000, 3000])");
+  const KnownGpu gpu = *find_known_gpu("H200");
+  const auto exchange_of = [&](int64_t ranks, double backward) {
+    StepForecast step;
+    step.parts.push_back({{"backward", "InnerProduct", "fc", {}}, backward});
+    return forecast_exchange(config, ranks, gpu, step, 1000000, assumed_keys(config, 64));
+  };
+  EXPECT_EQ(exchange_of(1, 0).in_step, 0);
+  const ExchangeForecast alone = exchange_of(4, 0);
+  // Two slots on four ranks: an owner sends three quarters of 64 vectors of 16 numbers, and keys are not counted.
+  const double vectors = 64 * 16 * 4 * 0.75 / (0.7 * 450e9);
+  EXPECT_NEAR(alone.vectors, vectors + 15e-6, 1e-9);
+  EXPECT_NEAR(alone.gradients, alone.vectors, 1e-12);
+  EXPECT_NEAR(alone.sums, 1.5 * 4e6 / (0.67 * 450e9) + 15e-6, 1e-9);
+  EXPECT_NEAR(alone.in_step, alone.all(), 1e-12);
+  EXPECT_NEAR(exchange_of(4, 1).in_step, alone.vectors, 1e-12) << "the rest is concurrent with a long backward pass";
 }
 
 TEST(KnownGpus, AreFoundByTheNamesOfTheirDrivers) {

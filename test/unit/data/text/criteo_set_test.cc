@@ -131,7 +131,7 @@ TEST(CriteoSet, LogsMayLackTheirLabelsAndPassColumnsOn) {
         EXPECT_EQ(found->dense, want->dense);
         EXPECT_EQ(found->keys, want->keys);
         const auto rows = static_cast<size_t>(found->state.valid_samples);
-        const KeptCells kept = no.reader->take_kept(), same = with.reader->take_kept();
+        const KeptCells kept = no.reader->take_passed_on().kept, same = with.reader->take_passed_on().kept;
         EXPECT_EQ(kept.text, same.text);
         ASSERT_EQ(kept.ends.size(), 2 * rows);
         for (size_t r = 0; r < rows; ++r) {

@@ -1,0 +1,45 @@
+#include "use/saved_model.h"
+
+#include <gtest/gtest.h>
+
+#include "model/config.h"
+
+namespace hctr::test {
+namespace {
+
+TEST(SavedModel, IsUsedWithoutTheOptimizerStatesOfTraining) {
+  Problems problems;
+  Config config = read_config(Json::parse(R"({
+    "solver": {"max_iter": 1, "batchsize": 4},
+    "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 0.1}},
+    "layers": [
+      {"type": "Data", "source": "train.txt", "label": {"top": "label", "label_dim": 1},
+       "dense": {"top": "dense", "dense_dim": 1}, "sparse": [{"top": "keys", "slot_num": 1, "nnz_per_slot": 1}]},
+      {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "vectors",
+       "optimizer": {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1}},
+       "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": "sum"}},
+      {"type": "Reshape", "bottom": "vectors", "top": "flat", "leading_dim": 4},
+      {"type": "InnerProduct", "bottom": "flat", "top": "logit", "fc_param": {"num_output": 1}},
+      {"type": "BinaryCrossEntropyLoss", "bottom": ["logit", "label"], "top": "loss"}]})",
+                                          "config"),
+                              problems);
+  problems.throw_if_any("config");
+  const auto states = [&] {
+    const EmbeddingSection& section = config.embeddings[0].section;
+    const TableSpec table = section.table_spec(
+        {.optimizer = config.optimizer,
+         .placement = Placement::without_plan(section.placement_rule(), section.identity_by_slot(), 1, 1),
+         .batch = 4,
+         .slot_keys = {1},
+         .samples = 4,
+         .key_capacity = 4});
+    return std::pair(config.optimizer.rule(config.optimizer.hyper.learning_rate).states(), table.optimizer.states());
+  };
+  EXPECT_EQ(states(), std::pair(2, 1));
+  use_saved_model({.name = "a model", .dense = "_dense_1.model", .tables = {"0_sparse_1.model"}}, config);
+  EXPECT_EQ(states(), std::pair(0, 0));
+  EXPECT_EQ(config.solver.dense_model_file, "_dense_1.model");
+}
+
+}  // namespace
+}  // namespace hctr::test
