@@ -18,8 +18,9 @@ struct Precision {
   bool fp8_products = false;   ///< the large products of training take their operands in FP8
   int64_t least_fp8_width = kLeastFp8Width;  ///< least number of rows and of columns of a weight whose products do
 
-  /// The width from which a GPU gains by them.
-  static constexpr int64_t kLeastFp8Width = 512;
+  /// By the rates of an H100's data sheet: rounding and transposing the operands of narrower products takes as long as
+  /// the products gain.
+  static constexpr int64_t kLeastFp8Width = 1024;
 
   bool operator==(const Precision&) const = default;
   /// Whether gradients can overflow their type; such steps are skipped.
