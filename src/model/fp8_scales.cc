@@ -42,7 +42,7 @@ Fp8Scales::Fp8Scales(const Graph& graph, Runtime& runtime)
   amax_.build(runtime.device());
   std::vector<ops::Fp8Scale> start;
   const auto add = [&](ops::Fp8Format format, float factor) {
-    start.push_back({.factor = factor, .inverse = 1 / factor, .format = format});
+    start.push_back({.inverse = 1 / factor, .factor = factor, .format = format});
   };
   for (size_t p = 0; p < products_; ++p) {
     add(ops::Fp8Format::e4m3, kFirstOfX);

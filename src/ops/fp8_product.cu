@@ -77,15 +77,14 @@ bool find_algorithm(Runtime::CudaLibraries& libraries, const Fp8Problem& p, Blas
 }
 
 /// Takes the first algorithm that the library proposes, which is always the same; one that adds the bias, if there is.
-Fp8Plan plan_fp8(Runtime::CudaLibraries& libraries, const Fp8Problem& p) {
-  Fp8Plan plan{};
+void plan_fp8(Runtime::CudaLibraries& libraries, const Fp8Problem& p, Fp8Plan& plan) {
   plan.epilogue = p.bias.has_value();
   describe_fp8(p, plan.epilogue, plan.product);
-  if (find_algorithm(libraries, p, plan.product)) return plan;
+  if (find_algorithm(libraries, p, plan.product)) return;
   if (plan.epilogue) {
     plan.epilogue = false;
     describe_fp8(p, false, plan.product);
-    if (find_algorithm(libraries, p, plan.product)) return plan;
+    if (find_algorithm(libraries, p, plan.product)) return;
   }
   throw Error(Kind::device, "cuBLAS knows no algorithm for this product; \"mixed_precision\": \"bf16\" needs none");
 }
@@ -131,10 +130,16 @@ void multiply_fp8(Context& ctx, const Fp8Problem& p) {
   HCTR_EXPECT(ctx.stream().handle == runtime.compute_stream().handle,
               "a matrix product on another stream than the compute stream would share its workspace");
   auto& libraries = *runtime.cuda_libraries();
-  auto found = libraries.fp8_products.find(p.key());
-  if (found == libraries.fp8_products.end())
-    found = libraries.fp8_products.emplace(p.key(), plan_fp8(libraries, p)).first;
-  auto& [product, epilogue] = found->second;
+  const auto [place, is_new] = libraries.fp8_products.try_emplace(p.key());
+  if (is_new) {
+    try {
+      plan_fp8(libraries, p, place->second);
+    } catch (...) {
+      libraries.fp8_products.erase(place);
+      throw;
+    }
+  }
+  auto& [product, epilogue] = place->second;
   if (epilogue) set_pointer(product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.bias->bytes());
   set_pointer(product, CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, &p.b.scale->inverse);
   set_pointer(product, CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, &p.a.scale->inverse);

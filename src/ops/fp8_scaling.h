@@ -19,11 +19,13 @@ HCTR_HD constexpr int largest_exponent(Fp8Format format) {
 }
 
 /// The factor of one tensor and the magnitudes that it comes from. On the device, and in checkpoints as it is.
-struct Fp8Scale {
+struct alignas(16) Fp8Scale {
   static constexpr int kSteps = 16;
 
-  float factor = 1, inverse = 1;  ///< powers of two, so that they round nothing; code = rounded(factor * number)
+  float inverse = 1;  ///< 1 / factor. Read by cuBLASLt, from a multiple of 16 bytes
+  float factor = 1;   ///< a power of two, so that it rounds nothing; code = rounded(factor * number)
   Fp8Format format = Fp8Format::e4m3;
+  int32_t padding = 0;
   float largest[kSteps] = {};  ///< the largest magnitude of each of the last steps, the newest last; 0: no step yet
 
   /// The largest power of two, from 2^-60 to 2^60, by which a number of this magnitude still fits the format.

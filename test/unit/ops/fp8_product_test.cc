@@ -41,7 +41,7 @@ TEST(Fp8Scale, IsTheLargestPowerOfTwoThatFits) {
 }
 
 TEST(Fp8Scale, RemembersSixteenStepsAndOnlyThoseWithANumber) {
-  Fp8Scale scale{.factor = 8, .inverse = 0.125f};
+  Fp8Scale scale{.inverse = 0.125f, .factor = 8};
   scale.finish(0);
   EXPECT_EQ(scale.factor, 8) << "a tensor of zeros says nothing";
   scale.finish(448);
@@ -83,7 +83,7 @@ struct Fp8Rig {
                   ctx.device());
   }
   Fp8Scaling scaling(Fp8Format format, float factor) {
-    const Fp8Scale scale{.factor = factor, .inverse = 1 / factor, .format = format};
+    const Fp8Scale scale{.inverse = 1 / factor, .factor = factor, .format = format};
     const float amax = 0;
     return {reinterpret_cast<const Fp8Scale*>(put(&scale, sizeof scale)),
             reinterpret_cast<float*>(put(&amax, sizeof amax)), format};
@@ -282,7 +282,7 @@ TEST(Fp8Scales, FinishTheStepUnlessItIsSkipped) {
       auto* const state = reinterpret_cast<const StepState*>(rig.put(&host, sizeof host));
       Context ctx(runtime_of(device), runtime_of(device).compute_stream(), state);
       const std::vector<float> amax = {1, 0, NAN};
-      std::vector<Fp8Scale> scales(3, Fp8Scale{.factor = 4, .inverse = 0.25f, .format = Fp8Format::e5m2});
+      std::vector<Fp8Scale> scales(3, Fp8Scale{.inverse = 0.25f, .factor = 4, .format = Fp8Format::e5m2});
       const Tensor most(rig.put(amax.data(), 3 * sizeof(float)), TensorSpec(DType::f32, {3}), device);
       auto* const on_device = reinterpret_cast<Fp8Scale*>(rig.put(scales.data(), 3 * sizeof(Fp8Scale)));
       ops::finish_fp8_scales(ctx, most, on_device);
