@@ -122,10 +122,12 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
                bytes = static_cast<size_t>(record_bytes_);
   const int64_t more = static_cast<int64_t>(added) * record_bytes_;
   if (more > budget_.disk_room())
-    throw Error(Kind::io, cat(label_, ": ", rows_ + static_cast<int64_t>(rows.size()), " rows need ", more,
-                              " bytes more in '", file_.folder().string(), "', and ", budget_.disk_room(), " of ",
-                              budget_.limits().disk, " are left; \"disk_limit\" of \"table_memory\" must be at least ",
-                              budget_.limits().disk - budget_.disk_room() + more, " bytes for each rank"));
+    throw Error(
+        Kind::io,
+        cat(label_, ": ", rows_ + static_cast<int64_t>(rows.size()), " rows need ", more, " bytes more in '",
+            file_.folder().string(), "', and ", budget_.disk_room(), " of ", budget_.limits().disk,
+            " are left; \"disk_limit\" of \"table_memory\", or what is free there at the start, must be at least ",
+            budget_.limits().disk - budget_.disk_room() + more, " bytes for each rank"));
   HCTR_EXPECT(added < kNoPlace - places_, label_, ": ", places_, " places");
   for (size_t i = 0; i < rows.size(); ++i)
     rows[i].place = i < reused ? free_[free_.size() - 1 - i] : places_ + static_cast<uint32_t>(i - reused);
