@@ -189,6 +189,19 @@ int64_t DiskRows::expire(uint32_t step) {
   return static_cast<int64_t>(expired.size());
 }
 
+void DiskRows::clear_marks(uint8_t bit) {
+  for (Row& row : entries_) row.marks &= static_cast<uint32_t>(~bit);
+}
+
+void DiskRows::set_base(std::span<const Row> rows) {
+  for (const Row& row : rows) {
+    Row& entry = entries_[position(row.key, row.slot)];
+    HCTR_EXPECT(entry.place != kNoPlace, label_, ": key ", row.key, " is not on the disk");
+    entry.base = row.base;
+    entry.marks = row.marks;
+  }
+}
+
 std::vector<DiskRows::Row> DiskRows::sorted_rows() const {
   std::vector<Row> rows;
   rows.reserve(static_cast<size_t>(rows_));
