@@ -122,10 +122,12 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
                bytes = static_cast<size_t>(record_bytes_);
   const int64_t more = static_cast<int64_t>(added) * record_bytes_;
   if (more > budget_.disk_room())
-    throw Error(Kind::io, cat(label_, ": ", rows_ + static_cast<int64_t>(rows.size()), " rows need ", more,
-                              " bytes more in '", file_.folder().string(), "', and ", budget_.disk_room(), " of ",
-                              budget_.limits().disk, " are left; \"disk_limit\" of \"table_memory\" must be at least ",
-                              budget_.limits().disk - budget_.disk_room() + more, " bytes for each rank"));
+    throw Error(
+        Kind::io,
+        cat(label_, ": ", rows_ + static_cast<int64_t>(rows.size()), " rows need ", more, " bytes more in '",
+            file_.folder().string(), "', and ", budget_.disk_room(), " of ", budget_.limits().disk,
+            " are left; \"disk_limit\" of \"table_memory\", or what is free there at the start, must be at least ",
+            budget_.limits().disk - budget_.disk_room() + more, " bytes for each rank"));
   HCTR_EXPECT(added < kNoPlace - places_, label_, ": ", places_, " places");
   for (size_t i = 0; i < rows.size(); ++i)
     rows[i].place = i < reused ? free_[free_.size() - 1 - i] : places_ + static_cast<uint32_t>(i - reused);
@@ -185,6 +187,19 @@ int64_t DiskRows::expire(uint32_t step) {
     if (row.place != kNoPlace && row.last_seen < step) expired.push_back(row);
   remove(expired);
   return static_cast<int64_t>(expired.size());
+}
+
+void DiskRows::clear_marks(uint8_t bit) {
+  for (Row& row : entries_) row.marks &= static_cast<uint32_t>(~bit);
+}
+
+void DiskRows::set_base(std::span<const Row> rows) {
+  for (const Row& row : rows) {
+    Row& entry = entries_[position(row.key, row.slot)];
+    HCTR_EXPECT(entry.place != kNoPlace, label_, ": key ", row.key, " is not on the disk");
+    entry.base = row.base;
+    entry.marks = row.marks;
+  }
 }
 
 std::vector<DiskRows::Row> DiskRows::sorted_rows() const {

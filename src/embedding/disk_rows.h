@@ -25,7 +25,10 @@ class DiskRows {
     int32_t slot = 0;  ///< 0 where rows belong to keys alone
     uint32_t place = 0, crc = 0;
     uint32_t last_seen = 0, occurrences = 0;  ///< access statistics
+    uint32_t base : 30 = 0;                   ///< its place in the last whole checkpoint; 0: it is not there
+    uint32_t marks : 2 = 0;                   ///< kChangedSince... of ops/embedding/access_stats.h
   };
+  static constexpr int64_t kMostBaseRows = (int64_t{1} << 30) - 1;
   /// `budget`: counts the bytes of the records; outlives this. `label`: of the table, in messages.
   DiskRows(RowMemory& budget, std::string label, int64_t record_bytes);
   ~DiskRows();
@@ -51,6 +54,10 @@ class DiskRows {
   int64_t expire(uint32_t step);
   /// All rows in the order of the file.
   std::vector<Row> sorted_rows() const;
+  /// Clears the bit in the marks of all rows.
+  void clear_marks(uint8_t bit);
+  /// Gives the rows, which are there, these bases and marks.
+  void set_base(std::span<const Row> rows);
 
   /// What has been moved since construction, and how long this thread has waited for it.
   struct Traffic {

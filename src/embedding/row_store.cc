@@ -114,6 +114,8 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   if (spec.marks_changes && !spec.changes_every_row()) {
     marks_.emplace(runtime.device(), static_cast<size_t>(reserved_rows_ + 1));
     access_stats_.changed = reinterpret_cast<uint8_t*>(marks_->data());
+    base_places_ = add_column<int32_t>("base_places", "i32", on_disk_, 1);
+    if (base_places_) columns_.back().saved = false;
   }
   if (marks_ || on_disk_) staging_.emplace(runtime.device(), kStagingBytes);
   if (access_stats_.last_seen) access_stats_.steps_before = reinterpret_cast<const uint32_t*>(steps_before_.data());

@@ -126,6 +126,8 @@ class RowStore {
   void start_delta();
   /// The rows that may have changed since the last model, ascending; nothing where that is not known: all may have.
   std::optional<std::vector<int32_t>> changed_since_model();
+  /// Whether a row on the disk may have changed since the last model, where changed_since_model() knows.
+  static bool changed_since_model(const DiskRows::Row& row) { return (row.marks & ops::kChangedSinceModel) != 0; }
 
   // For checkpoints, with nothing queued.
   /// Saves every row that has been assigned, in the order of row numbers; of an increment, the rows that have changed
@@ -261,6 +263,19 @@ class RowStore {
   /// Takes rows first to `rows` of a checkpoint to the disk.
   void load_disk_rows(const StateReader&, int64_t first, int64_t rows);
   void save_changes(StateWriter&, int64_t rows);
+
+  // Where rows may be on a disk, they go by their places in the last whole checkpoint, not by their numbers.
+  /// Notes these places and marks of rows that leave, and gives them to rows that come back from number `first` on.
+  void keep_base(std::span<const int32_t> rows, std::span<DiskRows::Row> leaving);
+  void return_base(int64_t first, std::span<const DiskRows::Row>);
+  /// The rows in memory, and behind them those on the disk, are the last whole checkpoint; `changed`: those of its
+  /// first `base_rows`, counted from 0 and ascending, that differ there.
+  void set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, int64_t base_rows,
+                       std::span<const int32_t> changed);
+  void save_changes(StateWriter&, int64_t rows, std::span<const DiskRows::Row> on_disk);
+  /// Copies values of rows that are in memory (their number), or on the disk (-1 - their index in `on_disk`).
+  void copy_from_tiers(const Column&, std::span<const int64_t> rows, std::span<const DiskRows::Row> on_disk,
+                       std::byte* to);
   /// Once all rows are loaded: later increments leave to a whole checkpoint what this one leaves to it.
   void continue_base(const StateReader&);
   /// The rows of the base that are marked, ascending.
@@ -289,6 +304,7 @@ class RowStore {
   bool near_limit_ = false;  // the last of them may exceed the limit
   std::vector<Column> columns_;
   std::optional<ReservedBuffer> marks_;  // [rows] 1: a batch may have changed the row since the base
+  int32_t* base_places_ = nullptr;       // [rows] with marks and a disk: see set_base_places()
   std::optional<Buffer> staging_;        // of rows that are copied to the host
   struct Base {                          // the last whole checkpoint
     int64_t iteration, rows;             // rows: its first ones that still exist

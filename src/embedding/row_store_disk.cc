@@ -161,6 +161,7 @@ void RowStore::put_out(std::span<const int32_t> rows) {
     const StridedBytes to = disk_values(column, leaving.data(), records.data());
     for (size_t i = 0; i < rows.size(); ++i) std::memcpy(to.first + i * to.stride, values.data() + i * bytes, bytes);
   }
+  keep_base(rows, leaving);
   disk_->add(leaving, records.data());
 }
 
@@ -182,7 +183,7 @@ void RowStore::take_back(Context& ctx, std::span<const DiskRows::Row> wanted) {
     column.memory.write(ctx.stream(), static_cast<size_t>(first) * bytes, values.data(), values.size());
     ctx.stream().synchronize();
   }
-  forget_base();  // which rows have changed is not known of those that come back
+  return_base(first, rows);
   std::vector<int32_t> numbers(rows.size());
   std::iota(numbers.begin(), numbers.end(), static_cast<int32_t>(first));
   ops::index_renumber(ctx, index_, numbers.data(), static_cast<int64_t>(numbers.size()));

@@ -85,10 +85,12 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   if (marks_) {
     ops::move_rows(ctx, moves, marks_->data(), 1);
     zero_bytes(ctx.stream(), marks_->data() + moves.rows + 1, static_cast<size_t>(rows - moves.rows));
-    // Models go by key, and marks have gone with their rows. Checkpoints go by number: the base has other rows there.
-    ops::mark_rows(ctx, moves.to, moves.count, reinterpret_cast<uint8_t*>(marks_->data()),
-                   ops::kChangedSinceCheckpoint);
-    if (base_) {
+    // Models go by key, and marks have gone with their rows. Checkpoints go by number, unless rows may be on a disk:
+    // the base has other rows there.
+    if (!base_places_)
+      ops::mark_rows(ctx, moves.to, moves.count, reinterpret_cast<uint8_t*>(marks_->data()),
+                     ops::kChangedSinceCheckpoint);
+    if (base_ && !base_places_) {
       base_->rows = std::min(base_->rows, moves.rows);
       base_->keys_moved = base_->keys_moved || moves.count > 0;
     }

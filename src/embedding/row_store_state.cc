@@ -20,22 +20,27 @@ void RowStore::save_state(StateWriter& to) {
   const ops::IndexState now = state();  // waits
   HCTR_EXPECT(now.rows == now.ready && now.rows <= now.row_capacity, label_, ": ", now.rows, " rows, of which ",
               now.ready, " are ready");
-  const std::vector<DiskRows::Row> on_disk = disk_ ? disk_->sorted_rows() : std::vector<DiskRows::Row>();
-  if (!on_disk.empty()) forget_base();  // an increment marks rows in memory
+  std::vector<DiskRows::Row> on_disk = disk_ ? disk_->sorted_rows() : std::vector<DiskRows::Row>();
   to.number("rows", now.rows + static_cast<int64_t>(on_disk.size()));
   to.number("first_row", index_.first_row);
   const StateWriter::Which& which = to.which();
-  if (which.base && base_ && *which.base == base_->iteration) return save_changes(to, now.rows);
+  if (which.base && base_ && *which.base == base_->iteration)
+    return base_places_ ? save_changes(to, now.rows, on_disk) : save_changes(to, now.rows);
   for (const Column& column : columns_)
     if (column.saved) save_column(to, column, now.rows, on_disk);
-  if (which.base || !marks_ || !on_disk.empty()) return;
-  base_ = {which.iteration, now.rows};
+  const int64_t rows = now.rows + static_cast<int64_t>(on_disk.size());
+  if (which.base || !marks_ || (base_places_ && rows > DiskRows::kMostBaseRows)) return;
+  base_ = {which.iteration, rows};
   clear_marks(ops::kChangedSinceCheckpoint);
+  if (!base_places_) return;
+  for (DiskRows::Row& row : on_disk) row.marks &= static_cast<uint32_t>(~ops::kChangedSinceCheckpoint);
+  set_base_places(now.rows, on_disk, rows, {});
 }
 
 void RowStore::clear_marks(uint8_t bit) {
   const StreamRef stream = runtime_.compute_stream();
   const int64_t all = capacity_ + 1;
+  if (disk_) disk_->clear_marks(bit);
   // Whoever else reads marks keeps them.
   const bool others = bit == ops::kChangedSinceModel ? base_.has_value() : delta_known_;
   if (!others) {
@@ -205,7 +210,7 @@ void RowStore::load_state(const StateReader& from) {
   }
   stream.synchronize();
   set_rows(now);
-  if (marks_ && in_memory == rows) continue_base(from);
+  if (marks_) continue_base(from);
 }
 
 void RowStore::continue_base(const StateReader& from) {
@@ -213,8 +218,14 @@ void RowStore::continue_base(const StateReader& from) {
   if (!base) return;
   std::vector<int32_t> changed;
   if (from.has(kChangedRows)) from.list(kChangedRows, changed);
+  const StateArray& keys = from.at(columns_.front().name);
+  base_ = {base->iteration, base->rows, keys.from_base && keys.from_base->count > 0 && columns_.front().fixed()};
   const StreamRef stream = runtime_.compute_stream();
   zero_bytes(stream, marks_->data(), static_cast<size_t>(capacity_) + 1);
+  if (base_places_) {
+    std::vector<DiskRows::Row> on_disk = disk_->sorted_rows();
+    return set_base_places(static_cast<int64_t>(state().rows), on_disk, base->rows, changed);
+  }
   std::vector<uint8_t> marks;
   for (size_t i = 0; i < changed.size();) {
     const int64_t first = changed[i];  // the row of this index is the next one
@@ -228,8 +239,6 @@ void RowStore::continue_base(const StateReader& from) {
     stream.synchronize();
   }
   stream.synchronize();
-  const StateArray& keys = from.at(columns_.front().name);
-  base_ = {base->iteration, base->rows, keys.from_base && keys.from_base->count > 0 && columns_.front().fixed()};
 }
 
 void RowStore::load_shared_row(const StateReader& from) {

@@ -114,6 +114,10 @@ std::vector<SlotKey> EmbeddingTable::sorted_keys() {
   for (size_t i = 0; i < keys.size(); ++i)  // of the pieces of a row, which come and go together, the first
     if (!by_slot || slots[i] % spec_.pieces == 0)
       all.emplace_back(by_slot ? static_cast<int32_t>(slots[i] / spec_.pieces) : 0, keys[i]);
+  if (const DiskRows* const disk = store_.disk())
+    for (const DiskRows::Row& row : disk->sorted_rows())
+      if (!by_slot || row.slot % spec_.pieces == 0)
+        all.emplace_back(by_slot ? static_cast<int32_t>(row.slot / spec_.pieces) : 0, row.key);
   std::sort(all.begin(), all.end());
   return all;
 }
@@ -150,17 +154,19 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
     }
   }
   const size_t in_memory = keys.size();
+  std::vector<bool> has_changed;  // on the disk, then of all
   if (const DiskRows* const disk = store_.disk())
     for (const DiskRows::Row& row : disk->sorted_rows()) {
       keys.push_back(row.key);
       if (by_slot) slots.push_back(row.slot);
+      has_changed.push_back(RowStore::changed_since_model(row));
     }
   order = sorted_order(keys, slots, spec_.pieces);
   std::optional<std::vector<int32_t>> changed;
   if (wanted.changed) changed = store_.changed_since_model();
   if (changed && !order.empty()) {
     const int64_t first = spec_.direct.empty() ? first_row : 1;
-    std::vector<bool> has_changed(static_cast<size_t>(count));
+    has_changed.insert(has_changed.begin(), static_cast<size_t>(count), false);
     for (const int32_t row : *changed)
       if (row >= first) has_changed[static_cast<size_t>(row - first)] = true;
     std::erase_if(order, [&](int64_t row) { return !has_changed[static_cast<size_t>(row)]; });

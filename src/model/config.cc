@@ -247,10 +247,6 @@ Config read_config(const Json& file, Problems& problems) {
                        config.embeddings.size() == 1 ? " embedding" : " embeddings", "; one for each is needed"));
   check_groups(config, problems);
   check_followed(config, problems);
-  if (config.solver.snapshot_delta > 0 && !config.solver.table_memory.disk.empty())
-    problems.error("/solver/snapshot_delta",
-                   "deltas are not written while rows are on a disk: use \"snapshot\", or leave out \"disk\" of "
-                   "\"table_memory\"");
   if (config.solver.early_stopping.given && config.data.eval_source.empty())
     problems.error("/solver/early_stopping", "needs evaluations: the Data layer has no \"eval_source\"");
   for (EmbeddingEntry& embedding : config.embeddings) {

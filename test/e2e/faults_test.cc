@@ -57,6 +57,12 @@ class Faults : public testing::Test {
     for (const std::string& piece : pieces)
       EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.err;
   }
+  /// Variables of the environment: while the file `fault` exists, the disk of the files whose path contains what is
+  /// put behind is not well. See test/preload/faulty_disk.cc.
+  static std::string faulty_disk() {
+    return cat("LD_PRELOAD=", (bin_dir() / "libfaulty_disk.so").string(),
+               " HCTR_TEST_FAULT=$PWD/fault HCTR_TEST_FAULT_FILE=");
+  }
   /// Kilobytes in the files of a folder, each rounded up to whole pages.
   int64_t pages_kb(const std::string& in) const {
     int64_t pages = 0;
@@ -190,12 +196,11 @@ TEST_F(Faults, DataThatAreCutOrRemovedWhileTheyAreReadEndTheRunWithTheModelSaved
 
 TEST_F(Faults, ADiskThatDoesNotAnswerDoesNotKeepASignalFromSavingTheModel) {
   if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
-  const std::string preload = cat("LD_PRELOAD=", (bin_dir() / "libstuck_reads.so").string(),
-                                  " HCTR_TEST_STUCK=$PWD/stuck HCTR_TEST_STUCK_FILE=");
+  const std::string preload = faulty_disk();
   const auto expect_saved = [&](const std::string& config, const std::string& file, const std::string& said) {
     const Outcome outcome =
-        in_shell(config, cat("rm -rf stuck out; export ", preload, file, "; timeout 60 $TRAIN 2> err & ",
-                             "until_runs; touch stuck; sleep 0.5; pkill -TERM -P $!; wait $!; code=$?; "
+        in_shell(config, cat("rm -rf fault out; export ", preload, file, "; timeout 60 $TRAIN 2> err & ",
+                             "until_runs; touch fault; sleep 0.5; pkill -TERM -P $!; wait $!; code=$?; "
                              "cat err >&2; exit $code"));
     expect_said(outcome, 75, {said, "Stopped on request after iteration "});
     EXPECT_EQ(files("out").size(), 5u);
@@ -229,6 +234,103 @@ TEST_F(Faults, ATableThatCannotGrowOnOneRankEndsTheRunWithTheModelSaved) {
     expect_said(outcome, 6, {"while reserving memory for more rows: table '", " is saved as out/_dense_"});
     EXPECT_EQ(files("out").size(), 5u);
   }
+}
+
+/// Runs whose rows do not fit in memory, and go to files without names in the folder "rows".
+class FaultsOfRowsOnDisk : public Faults {
+ protected:
+  void SetUp() override {
+    config_ = with_checkpoints(small_config(), R"({"every": 20, "keep_last": 1})");
+    for (const auto& [from, to] : {std::pair("\"batchsize\": 128", "\"batchsize\": 64"),
+                                   {"\"max_iter\": 60", "\"max_iter\": 160"},
+                                   {"\"embedding_vec_size\": 5", "\"embedding_vec_size\": 256"},
+                                   {"\"leading_dim\": 15", "\"leading_dim\": 768"},
+                                   {"\"Global\"", "\"Local\""},
+                                   {"\"seed\": 7", R"("seed": 7, "table_memory": {"host": "3MB", "disk": "rows"})"}})
+      config_ = with_change(config_, from, to);
+    write_file(folder_ / "config.json", config_);
+    make_data(folder_.path(), "config.json", 4000, 300, {"--vocabulary", "3000"});
+    ASSERT_EQ(in_shell(config_, "exec $TRAIN").exit_code, 0);
+    whole_ = files("run", "final_");
+    whole_.erase("final__model_160.json");  // which names the run
+    ASSERT_GE(whole_.size(), 4u);
+    EXPECT_TRUE(fs::is_empty(folder_ / "rows")) << "the files have no names";
+    fs::remove_all(folder_ / "run");
+    fs::remove_all(folder_ / "ckpt");
+  }
+  /// Breaks something behind iteration 20 and expects the run to end like this; its checkpoint gives the same model.
+  void expect_end_and_resume(const std::string& environment, const std::string& damage, int code,
+                             const std::vector<std::string>& said, const std::string& mounted = "") {
+    SCOPED_TRACE(damage);
+    fs::remove_all(folder_ / "run");
+    fs::remove_all(folder_ / "ckpt");
+    const Outcome outcome = in_shell(
+        config_,
+        cat(mounted,
+            "rm -rf fault err; until_checkpoint() { until grep -qs 'iteration_000040' err; do kill -0 $! || break; ",
+            "sleep 0.02; done; }; rows() { for each in /proc/$!/fd/*; do case $(readlink $each) in $PWD/rows/*) ",
+            "[ $(stat -L -c %s $each) -gt 1000000 ] && echo $each;; esac; done; }; (", environment, " exec $TRAIN) ",
+            "2> err & until_checkpoint; ", damage, "; wait $!; code=$?; cat err >&2; exit $code"),
+        !mounted.empty());
+    expect_said(outcome, code, said);
+    if (code != 0) return expect_resumed();
+    expect_model();
+  }
+  void expect_resumed() {
+    const Outcome outcome = in_shell(config_, "exec $TRAIN --resume latest");
+    expect_said(outcome, 0, {"Going on with 'ckpt/iteration_"});
+    expect_model();
+  }
+  void expect_model() {
+    const auto ended = files("run", "final_");
+    for (const auto& [name, bytes] : whole_) EXPECT_TRUE(ended.contains(name) && ended.at(name) == bytes) << name;
+  }
+
+  std::string config_;
+  std::map<std::string, std::string> whole_;
+};
+
+TEST_F(FaultsOfRowsOnDisk, AFullDiskEndsTheRunWithTheModelSaved) {
+  if (const std::string why = why_no_mounts(); !why.empty()) GTEST_SKIP() << why;
+  const Outcome small = in_shell(config_, "mount -t tmpfs -o size=8m none rows || exit 99; timeout 60 $TRAIN", true);
+  expect_said(small, 5, {"table 'deep_emb' on rank 0: ", " bytes more in 'rows', and ", " is saved as out/_dense_"});
+  expect_resumed();
+  // Other files take the room that there was.
+  expect_end_and_resume("", "head -c 100M /dev/zero > rows/more", 5,
+                        {" rows of table 'deep_emb' on rank 0 to the disk", "cannot write ", " at byte ",
+                         " of a file in 'rows': No space left on device", " is saved as out/_dense_"},
+                        "mount -t tmpfs -o size=12m none rows || exit 99; ");
+}
+
+TEST_F(FaultsOfRowsOnDisk, ALimitOfTheDiskEndsTheRunWithTheModelSaved) {
+  const std::string limited = with_change(config_, R"("disk": "rows")", R"("disk": "rows", "disk_limit": "8MB")");
+  expect_said(in_shell(limited, "exec timeout 60 $TRAIN"), 5,
+              {"\"disk_limit\" of \"table_memory\", or what is free there at the start, must be at least ",
+               " is saved as out/_dense_"});
+  expect_resumed();
+}
+
+TEST_F(FaultsOfRowsOnDisk, RowsThatWereCutOrAlteredAreFoundAndTheCheckpointIsWhole) {
+  expect_end_and_resume("", "truncate -s 5000 $(rows)", 5,
+                        {"rows of table 'deep_emb' on rank 0 from the disk", " at byte ", " of a file in 'rows'"});
+  expect_end_and_resume("", "head -c 8M /dev/urandom | dd of=$(rows) bs=1M conv=notrunc status=none", 5,
+                        {"rows of table 'deep_emb' on rank 0 from the disk", "the row of key ", ", at byte ",
+                         " of a file in 'rows', is not as it was written", "checkpoints do not depend on this file"});
+}
+
+TEST_F(FaultsOfRowsOnDisk, ReadsThatFailEndTheRunAndTheCheckpointIsWhole) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
+  expect_end_and_resume("export " + faulty_disk() + "/rows/;", "echo EIO > fault", 5,
+                        {"rows of table 'deep_emb' on rank 0 from the disk", "cannot read ", " at byte ",
+                         " of a file in 'rows': Input/output error"});
+}
+
+/// Steps wait for a slow disk, and for one that does not answer; a second signal ends the wait.
+TEST_F(FaultsOfRowsOnDisk, ASlowDiskIsWaitedFor) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
+  expect_end_and_resume("export " + faulty_disk() + "/rows/;", "echo slow > fault; sleep 2; rm fault", 0, {});
+  expect_end_and_resume("export " + faulty_disk() + "/rows/;",
+                        "touch fault; sleep 0.5; kill -TERM $!; sleep 0.2; kill -TERM $!", 128 + 15, {});
 }
 
 TEST_F(Faults, UnderNohupAHangUpIsIgnored) {

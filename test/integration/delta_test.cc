@@ -143,6 +143,22 @@ TEST_F(Deltas, MakeTheWholeModelUnderEveryPolicy) {
                 .removes = true});
 }
 
+/// Memory has room for few more rows than a batch has; which rows have changed goes with them to the disk.
+TEST_F(Deltas, HoldRowsThatAreOnADisk) {
+  const auto on_disk = [&](const std::string& fields) {
+    const std::string wide = with_change(config_, "\"embedding_vec_size\": 5", "\"embedding_vec_size\": 1024" + fields);
+    return with_change(with_change(wide, "\"leading_dim\": 15", "\"leading_dim\": 3072"), "\"seed\": 7",
+                       R"("seed": 7, "table_memory": {"host": "2.5MB", "disk": "rows"})");
+  };
+  const auto expect_moved = [&] {
+    const Json summary = Json::read_file((folder_ / "deltas-run/summary.json").string());
+    EXPECT_GT(*summary.find("tables")->find("deep_emb")->find("rows_from_disk")->integer(), 30);
+  };
+  expect_exact({.name = "a disk", .config = on_disk("")});
+  expect_moved();
+  expect_exact({.name = "expire_after", .config = on_disk(R"(, "expire_after": 8)"), .removes = true});
+}
+
 TEST_F(Deltas, AreTheSameOnSeveralRanks) {
   for (const char* gpu : {"[0, 1]", "[0, 1, 2]"}) {
     expect_exact({.name = "planned", .config = config_, .gpu = gpu});

@@ -697,6 +697,9 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModel) {
   expect_the_same_model({{"bf16 rows", local(deep(R"("storage": "bf16", "state_storage": "bf16")"))}});
   host_ = "1MB";
   expect_the_same_model({{"SGD", sgd}});
+  const Rows rows = rows_of_increment();
+  EXPECT_EQ(rows.whole, 0) << "rows on the disk are in increments too";
+  EXPECT_GT(rows.of_base, rows.changed);
 }
 
 TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnSeveralRanks) {

@@ -1,0 +1,162 @@
+// Rows that may be on a disk, in increments of checkpoints: which place a row has in the last whole one goes with it.
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <numeric>
+
+#include "device/copy.h"
+#include "embedding/row_store.h"
+
+namespace hctr {
+namespace {
+
+constexpr const char* kChangedBaseRows = "changed_rows";
+constexpr int64_t kTierBlockBytes = int64_t{4} << 20;
+
+}  // namespace
+
+void RowStore::keep_base(std::span<const int32_t> rows, std::span<DiskRows::Row> leaving) {
+  if (!base_places_ || rows.empty()) return;
+  // The numbers ascend, and a sixteenth of all rows leaves at a time: what lies between is read along.
+  const int64_t first = rows.front(), count = rows.back() - first + 1;
+  std::vector<int32_t> places(static_cast<size_t>(count));
+  std::vector<uint8_t> marks(static_cast<size_t>(count));
+  const StreamRef stream = runtime_.compute_stream();
+  copy_bytes(stream, places.data(), base_places_ + first, places.size() * sizeof(int32_t));
+  copy_bytes(stream, marks.data(), marks_->data() + first, marks.size());
+  stream.synchronize();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const auto at = static_cast<size_t>(rows[i] - first);
+    leaving[i].base = static_cast<uint32_t>(places[at]) & DiskRows::kMostBaseRows;
+    leaving[i].marks = uint32_t{marks[at]} & 3u;
+  }
+}
+
+void RowStore::return_base(int64_t first, std::span<const DiskRows::Row> rows) {
+  if (!base_places_) return;
+  std::vector<int32_t> places;
+  std::vector<uint8_t> marks;
+  for (const DiskRows::Row& row : rows) {
+    places.push_back(static_cast<int32_t>(row.base));
+    marks.push_back(static_cast<uint8_t>(row.marks));
+  }
+  const StreamRef stream = runtime_.compute_stream();
+  copy_bytes(stream, base_places_ + first, places.data(), places.size() * sizeof(int32_t));
+  copy_bytes(stream, marks_->data() + first, marks.data(), marks.size());
+  stream.synchronize();
+}
+
+void RowStore::set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, int64_t base_rows,
+                               std::span<const int32_t> changed) {
+  if (!changed.empty() && (changed.front() < 0 || changed.back() >= base_rows))
+    throw Error(Kind::data, cat(label_, ": rows ", changed.front(), " to ", changed.back(),
+                                " of a checkpoint are to have changed since its base of ", base_rows, " rows"));
+  const auto place_of = [&](int64_t number) { return number <= base_rows ? number : 0; };
+  std::vector<int32_t> places(static_cast<size_t>(rows));
+  for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int32_t>(place_of(static_cast<int64_t>(i) + 1));
+  const StreamRef stream = runtime_.compute_stream();
+  copy_bytes(stream, base_places_ + 1, places.data(), places.size() * sizeof(int32_t));
+  for (size_t i = 0; i < on_disk.size(); ++i)
+    on_disk[i].base = static_cast<uint32_t>(place_of(rows + static_cast<int64_t>(i) + 1)) & DiskRows::kMostBaseRows;
+  std::vector<uint8_t> marks(changed.empty() ? 0 : places.size());
+  for (const int32_t row : changed) {
+    if (row < rows)
+      marks[static_cast<size_t>(row)] = ops::kRowChanged;
+    else
+      on_disk[static_cast<size_t>(row - rows)].marks = ops::kRowChanged;
+  }
+  copy_bytes(stream, marks_->data() + 1, marks.data(), marks.size());
+  stream.synchronize();
+  disk_->set_base(on_disk);
+}
+
+void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskRows::Row> on_disk) {
+  std::vector<int32_t> places(static_cast<size_t>(rows));
+  std::vector<uint8_t> marks(places.size());
+  const StreamRef stream = runtime_.compute_stream();
+  copy_bytes(stream, places.data(), base_places_ + 1, places.size() * sizeof(int32_t));
+  copy_bytes(stream, marks.data(), marks_->data() + 1, marks.size());
+  stream.synchronize();
+  const int64_t all = rows + static_cast<int64_t>(on_disk.size()), of_base = std::min(base_->rows, all);
+  // Rows that the base has stay at their places; others fill the gaps that removed rows have left, then follow.
+  std::vector<int64_t> order(static_cast<size_t>(all)), others;
+  std::vector<bool> has_changed(static_cast<size_t>(of_base));
+  const auto put = [&](int64_t row, int64_t place, uint32_t mark) {
+    if (place == 0 || place > of_base) return others.push_back(row);
+    order[static_cast<size_t>(place - 1)] = row;
+    has_changed[static_cast<size_t>(place - 1)] = (mark & ops::kChangedSinceCheckpoint) != 0;
+  };
+  for (size_t i = 0; i < places.size(); ++i) put(static_cast<int64_t>(i) + 1, places[i], marks[i]);
+  for (size_t i = 0; i < on_disk.size(); ++i)
+    put(-1 - static_cast<int64_t>(i), static_cast<int64_t>(on_disk[i].base), on_disk[i].marks);
+  bool fills_gaps = false;
+  auto next = others.begin();
+  std::vector<int32_t> indices;
+  std::vector<int64_t> changed;
+  for (int64_t i = 0; i < all; ++i) {
+    int64_t& row = order[static_cast<size_t>(i)];
+    const bool gap = row == 0;
+    if (gap) row = *next++;
+    if (i >= of_base || (!gap && !has_changed[static_cast<size_t>(i)])) continue;
+    fills_gaps = fills_gaps || gap;
+    indices.push_back(static_cast<int32_t>(i));
+    changed.push_back(row);
+  }
+  HCTR_EXPECT(next == others.end(), label_, ": two rows have one place in a checkpoint");
+  const std::span<const int64_t> added = std::span(order).subspan(static_cast<size_t>(of_base));
+  if (!indices.empty()) to.list(kChangedBaseRows, indices);
+  for (const Column& column : columns_) {
+    if (!column.saved) continue;
+    StateWriter::Changes changes{.base_rows = of_base, .list = {}};
+    if ((!column.fixed() || base_->keys_moved || fills_gaps) && !changed.empty()) {
+      changes.list = kChangedBaseRows;
+      changes.count = static_cast<int64_t>(changed.size());
+      changes.copy = [&](int64_t first, int64_t count, std::byte* host) {
+        copy_from_tiers(column, std::span(changed).subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
+                        on_disk, host);
+      };
+    }
+    const int64_t bytes = column.bytes_per_row, block = std::max<int64_t>(1, kTierBlockBytes / bytes);
+    to.changes(column.name, column.type, column.shape(all), changes,
+               [&](StreamRef, int64_t first, std::span<std::byte> piece) {
+                 const int64_t end = first + static_cast<int64_t>(piece.size());
+                 std::vector<std::byte> values;
+                 for (int64_t row = first / bytes; row * bytes < end; row += block) {
+                   const int64_t count = std::min(block, (end - 1) / bytes - row + 1), begins = row * bytes,
+                                 low = std::max(begins, first), high = std::min(begins + count * bytes, end);
+                   values.resize(static_cast<size_t>(count * bytes));
+                   copy_from_tiers(column, added.subspan(static_cast<size_t>(row), static_cast<size_t>(count)), on_disk,
+                                   values.data());
+                   std::copy(values.begin() + (low - begins), values.begin() + (high - begins),
+                             piece.begin() + (low - first));
+                 }
+               });
+  }
+}
+
+void RowStore::copy_from_tiers(const Column& column, std::span<const int64_t> rows,
+                               std::span<const DiskRows::Row> on_disk, std::byte* to) {
+  std::vector<int32_t> numbers;
+  std::vector<DiskRows::Row> entries;
+  for (const int64_t row : rows) {
+    if (row > 0)
+      numbers.push_back(static_cast<int32_t>(row));
+    else
+      entries.push_back(on_disk[static_cast<size_t>(-1 - row)]);
+  }
+  const auto bytes = static_cast<size_t>(column.bytes_per_row);
+  std::vector<std::byte> in_memory(numbers.size() * bytes), from_disk(entries.size() * bytes);
+  copy_out(column, numbers, in_memory.data());
+  for (size_t first = 0; first < entries.size(); first += disk_block()) {
+    const auto some = std::span(entries).subspan(first, std::min(disk_block(), entries.size() - first));
+    read_disk_column(column, some, from_disk.data() + first * bytes);
+  }
+  const std::byte *memory = in_memory.data(), *disk = from_disk.data();
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const std::byte*& from = rows[i] > 0 ? memory : disk;
+    std::memcpy(to + i * bytes, from, bytes);
+    from += bytes;
+  }
+}
+
+}  // namespace hctr
