@@ -145,8 +145,24 @@ void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch) {
     for (size_t row = 1; row < fates.size(); ++row)
       if (fates[row] == ops::Fate::leaves) numbers.push_back(static_cast<int32_t>(row));
     const size_t block = disk_block();
-    for (size_t first = 0; first < numbers.size(); first += block)
-      put_out(std::span(numbers).subspan(first, std::min(block, numbers.size() - first)));
+    size_t first = 0;
+    try {
+      for (; first < numbers.size(); first += block)
+        put_out(std::span(numbers).subspan(first, std::min(block, numbers.size() - first)));
+    } catch (const Error&) {  // all of them stay in memory
+      std::vector<DiskRows::Row> twice(first);
+      std::vector<std::byte> values;
+      for (const Column& column : columns_) {
+        if (!column.fixed()) continue;
+        const auto bytes = static_cast<size_t>(column.bytes_per_row);
+        values.resize(first * bytes);
+        copy_out(column, std::span(numbers).first(first), values.data());
+        const StridedBytes to = disk_values(column, twice.data(), nullptr);
+        for (size_t i = 0; i < first; ++i) std::memcpy(to.first + i * to.stride, values.data() + i * bytes, bytes);
+      }
+      disk_->remove(twice);
+      throw;
+    }
   });
 }
 
