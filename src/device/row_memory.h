@@ -17,7 +17,7 @@ struct RowMemoryLimits {
   int64_t move_every = 128;       ///< steps after which rows change places by how often they are used; 0: never
   bool swap_always = false;       ///< for tests: rows change places whether they are used or not
   std::string host_setting;       ///< the setting that gives it, for messages; empty: none, rows stay on the device
-  std::string disk_folder;        ///< where rows go that no memory has room for; empty: nowhere. On the CPU only
+  std::string disk_folder;        ///< where rows go that no memory has room for; empty: nowhere
   int64_t disk = 0;               ///< most there
 };
 

@@ -25,7 +25,8 @@ int64_t rows_to_reserve(const Runtime& runtime, const TableSpec& spec, int64_t l
     rows = rest > 0 ? std::min(more, free_memory(runtime.device()) / rest) : more;
   }
   if (budget.has_disk() && numbers > 0)  // memory holds no more; addresses may be limited too
-    rows = std::min(rows, (budget.limits().device.value_or(0) + budget.limits().host) / numbers);
+    rows = std::min(rows,
+                    (budget.limits().device.value_or(free_memory(runtime.device())) + budget.limits().host) / numbers);
   const int64_t fitting = std::max(rows, least);
   return std::min({fitting, kMostRows, spec.row_limit > 0 ? most : kMostRows});
 }
@@ -43,8 +44,6 @@ bool may_be_on_disk(const Runtime& runtime, const TableSpec& spec) {
 
 constexpr size_t kStagingBytes = size_t{4} << 20;  // of changed rows, on their way to the host
 
-/// At most three quarters of the entries are used, so that searches stay short.
-int64_t keys_in(int64_t entries) { return entries / 4 * 3; }
 int64_t entries_for(int64_t keys) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(4, keys + (keys + 2) / 3))));
 }
@@ -237,6 +236,7 @@ int64_t RowStore::reserve_memory() {
   const auto queued = static_cast<int64_t>(batches_ - now.batches);  // both count modulo 2^32
   int64_t at_most = now.rows + (queued + 1) * batch_keys_;
   if (rows_may_leave()) at_most = std::min(at_most, most_kept() + batch_keys_);  // after each batch's removal
+  if (disk_) at_most = std::min(at_most, capacity_);  // bring_rows() gets memory, or has rows leave
   if (at_most > capacity_ || at_most > keys_in(entry_count_)) {
     now = wait_for_all();
     if (!rows_may_leave() && row_limit_ > 0 && now.rows > most_kept()) return at_most;  // reserve_rows() refuses them
@@ -245,10 +245,9 @@ int64_t RowStore::reserve_memory() {
     // Host memory is slow to get: rows that may never come take little of it.
     if (ample > capacity_ && rows_on_device(ample) < ample)
       ample = std::min(ample, std::max(now.rows + ring_keys(), capacity_ + capacity_ / 8));
-    if (disk_) ample = std::min(ample, rows_in_budget());
     // Keys that get no row need entries too, until the limit is detected.
-    if (now.rows + ring_keys() > capacity_)
-      grow(disk_ ? 0 : needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
+    if (!disk_ && now.rows + ring_keys() > capacity_)
+      grow(needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
     grow(now.rows + batch_keys_, now.rows + ring_keys(), keys_in(entry_count_),
          [this](int64_t keys) { grow_index(keys); });
     at_most = now.rows + batch_keys_;

@@ -98,7 +98,8 @@ class RowStore {
   const DiskRows* disk() const { return disk_.get(); }
   enum class NewKeys { get_rows, get_none };
   /// Before a batch is looked up, and inserted where its new keys get rows: brings the rows of its keys from the disk,
-  /// and has others leave if memory has no room for them. Nothing may be queued. `rows`: [batch.size()] scratch.
+  /// and has others leave if memory has no room for them. Every step before must be queued; they are waited for only
+  /// where a row comes or leaves. The stream is waited for, so this cannot be recorded. `rows`: [batch.size()] scratch.
   /// Errors: Error(device) naming the least budget when memory has not even room for the batch; Error(io) when the disk
   /// is full, or a row there is not what was written.
   void bring_rows(Context&, const ops::KeyBatch& batch, int32_t* rows, NewKeys);
@@ -112,9 +113,7 @@ class RowStore {
     double seconds = 0;               ///< that steps, evaluations and files have waited
   };
   /// Notes the number of different rows of a training batch.
-  void count_batch_rows(int64_t rows) {
-    if (disk_ && disk_->traffic().rows_written > 0) batch_rows_ += rows;
-  }
+  void count_batch_rows(Context&, const ops::GroupCounts*);
   DiskUse disk_use() const;
 
   /// Assigns rows 1, 2, ... of an empty store to these keys in their order, with initial values. `slots` is empty if
@@ -210,6 +209,8 @@ class RowStore {
   /// Calls grow_to with `ample`, or with `needed` if memory is too short for that. Does nothing if `have` is enough.
   void grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to);
   void grow_rows(int64_t rows);
+  /// At most three quarters of the entries are used, so that searches stay short.
+  static constexpr int64_t keys_in(int64_t entries) { return entries / 4 * 3; }
   /// The most rows, of `rows`, whose numbers can be on the device beyond those that are.
   int64_t rows_on_device(int64_t rows) const;
   /// The bytes of a column on the device where that many rows can be there: rows_on_device() counted whole granules.
@@ -254,7 +255,18 @@ class RowStore {
   /// Rows that there can be in memory, those that there are included.
   int64_t rows_in_budget() const;
   /// Has rows leave for the disk, so that `needed` more fit. Those of the batch stay.
-  void make_room(int64_t rows, int64_t needed, const BatchRows& batch);
+  /// `batch_rows`: those of the batch, on the host.
+  void make_room(int64_t rows, int64_t needed, const BatchRows& batch, const int32_t* batch_rows);
+  /// A batch as the host sees it, with the rows of its keys in memory (0: none), until the next call.
+  struct HostKeys {
+    const int64_t* keys;
+    const int32_t *offsets, *slot_numbers, *rows;
+  };
+  HostKeys find_on_host(Context&, const ops::KeyBatch&, int32_t* rows);
+  /// The different keys of the batch that have no row in memory.
+  std::vector<ops::RowOwner> missing_keys(const ops::KeyBatch&, const HostKeys&) const;
+  /// Adds what count_batch_rows() has noted, once its stream has been waited for.
+  void add_batch_count();
   void put_out(std::span<const int32_t> rows);
   void take_back(Context&, std::span<const DiskRows::Row>);
   void read_disk_column(const Column&, std::span<const DiskRows::Row>, std::byte* to) const;
@@ -319,6 +331,8 @@ class RowStore {
     int64_t most_swaps = 0, batches = 0, calls = 0, moved = 0;  // batches: since the last call of swap_by_use()
   };
   std::unique_ptr<DiskRows> disk_;
+  std::optional<HostBuffer> host_keys_, batch_counts_;
+  bool counted_ = false;                  // batch_counts_ holds a count
   int64_t batch_rows_ = 0, brought_ = 0;  // see DiskUse
   std::optional<Uses> uses_;              // none: all rows fit, or they do not move
   ReservedBuffer entries_;

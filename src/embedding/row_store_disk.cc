@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "device/copy.h"
 #include "device/profiler.h"
@@ -22,7 +23,6 @@ bool by_identity(const ops::RowOwner& a, const ops::RowOwner& b) {
 }  // namespace
 
 void RowStore::open_disk(const TableSpec& spec) {
-  HCTR_EXPECT(!runtime_.device().is_cuda(), label_, ": rows on a disk with a GPU");
   const auto refuse = [&](const std::string& why) {
     throw Error(Kind::config, cat("table '", spec.name, "': ", why, "; or leave out \"disk\" of \"table_memory\""));
   };
@@ -74,51 +74,117 @@ size_t RowStore::disk_block() const {
 int64_t RowStore::rows_in_budget() const {
   const RowMemory& budget = runtime_.row_memory();
   int64_t bytes = 0, slack = 0;
+  bool beyond_device = false;  // then the device gets no more of them
   for (const Column& column : columns_) {
     if (!column.numbers) continue;
     bytes += column.bytes_per_row;
     slack += 2 * static_cast<int64_t>(column.memory.granularity());
+    beyond_device = beyond_device || column.memory.bytes() > column.memory.device_bytes();
   }
-  const int64_t room = std::max<int64_t>(0, budget.host_room() + budget.device_room() - slack) / bytes;
+  const int64_t on_device = beyond_device ? 0 : std::min(budget.device_room(), free_memory(runtime_.device()));
+  const int64_t room = std::max<int64_t>(0, budget.host_room() + on_device - slack) / bytes;
   return std::min(capacity_ + room, most_rows());
 }
 
-void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* rows, NewKeys new_keys) {
-  if (!disk_) return;
-  const auto in_memory = static_cast<int64_t>(progress().rows);
-  const bool adds = new_keys == NewKeys::get_rows;
-  if (disk_->rows() == 0 && (!adds || in_memory + batch.size() <= capacity_)) return;
-  const ops::IndexState now = state();
-  HCTR_EXPECT(now.rows == now.finished, label_, ": a batch is looked up before the step of the one before is complete");
+RowStore::HostKeys RowStore::find_on_host(Context& ctx, const ops::KeyBatch& batch, int32_t* rows) {
   ops::index_find(ctx, index_, batch, rows);
+  if (!runtime_.device().is_cuda()) return {batch.keys, batch.offsets, batch.slot_numbers, rows};
+  const auto keys = static_cast<size_t>(batch.key_capacity) * sizeof(int64_t),
+             numbers = static_cast<size_t>(batch.key_capacity) * sizeof(int32_t),
+             offsets = static_cast<size_t>(batch.bags() + 1) * sizeof(int32_t),
+             slots = batch.slot_numbers ? static_cast<size_t>(batch.slots) * sizeof(int32_t) : 0;
+  if (const size_t bytes = keys + numbers + offsets + slots; !host_keys_ || host_keys_->bytes() < bytes)
+    host_keys_.emplace(runtime_.device(), bytes);
+  std::byte* const to = host_keys_->data();
+  copy_bytes(ctx.stream(), to, batch.keys, keys);
+  copy_bytes(ctx.stream(), to + keys, rows, numbers);
+  copy_bytes(ctx.stream(), to + keys + numbers, batch.offsets, offsets);
+  if (slots > 0) copy_bytes(ctx.stream(), to + keys + numbers + offsets, batch.slot_numbers, slots);
+  ctx.stream().synchronize();
+  const auto words = [&](size_t at) { return reinterpret_cast<const int32_t*>(to + at); };
+  return {reinterpret_cast<const int64_t*>(to), words(keys + numbers),
+          slots > 0 ? words(keys + numbers + offsets) : nullptr, words(keys)};
+}
+
+std::vector<ops::RowOwner> RowStore::missing_keys(const ops::KeyBatch& batch, const HostKeys& found) const {
   std::vector<ops::RowOwner> missing;
-  for (int64_t s = 0; s < batch.slots; ++s)
-    for (int64_t p = batch.offsets[s * batch.samples]; p < batch.offsets[(s + 1) * batch.samples]; ++p)
-      if (rows[p] == 0) missing.push_back({batch.keys[p], index_.identity_slot(batch.slot_number(s))});
+  for (int64_t s = 0; s < batch.slots; ++s) {
+    const int32_t slot = index_.identity_slot(found.slot_numbers ? found.slot_numbers[s] : static_cast<int32_t>(s));
+    for (int64_t p = found.offsets[s * batch.samples]; p < found.offsets[(s + 1) * batch.samples]; ++p)
+      if (found.rows[p] == 0) missing.push_back({found.keys[p], slot});
+  }
   std::sort(missing.begin(), missing.end(), by_identity);
   missing.erase(
       std::unique(missing.begin(), missing.end(),
                   [](const ops::RowOwner& a, const ops::RowOwner& b) { return a.key == b.key && a.slot == b.slot; }),
       missing.end());
-  std::vector<DiskRows::Row> wanted;
-  for (const ops::RowOwner& owner : missing)
-    if (const DiskRows::Row* row = disk_->find(owner.key, owner.slot)) wanted.push_back(*row);
+  return missing;
+}
+
+void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* rows, NewKeys new_keys) {
+  if (!disk_) return;
+  const bool adds = new_keys == NewKeys::get_rows;
+  {  // rows of batches whose preparation is queued are counted as if all their keys were new
+    const Progress now = progress();
+    const int64_t at_most = now.rows + int64_t{batches_ - now.batches} * batch_keys_ + batch.key_capacity;
+    if (disk_->rows() == 0 && (!adds || at_most <= capacity_)) return;
+  }
+  const auto wanted_of = [&](const std::vector<ops::RowOwner>& missing) {
+    std::vector<DiskRows::Row> wanted;
+    for (const ops::RowOwner& owner : missing)
+      if (const DiskRows::Row* row = disk_->find(owner.key, owner.slot)) wanted.push_back(*row);
+    return wanted;
+  };
+  // The stream has prepared the batches before this one; their steps may still be computed. Their new rows are not
+  // found yet, so that this counts too many, never too few.
+  HostKeys found = find_on_host(ctx, batch, rows);
+  add_batch_count();
+  std::vector<ops::RowOwner> missing = missing_keys(batch, found);
+  std::vector<DiskRows::Row> wanted = wanted_of(missing);
+  const auto rows_needed = [&] { return static_cast<int64_t>(adds ? missing.size() : wanted.size()); };
+  if (wanted.empty() && progress().rows + rows_needed() <= capacity_ &&
+      progress().rows + rows_needed() <= keys_in(entry_count_))
+    return;
+
   const ProfiledPart part(runtime_, "wait", "disk");
-  const auto needed = static_cast<int64_t>(adds ? missing.size() : wanted.size());
-  if (in_memory + needed > capacity_) make_room(in_memory, needed, {rows, batch.size()});
+  const uint32_t batches = batches_;  // this one is reserved and not closed, which waiting does not know
+  const ops::IndexState now = state();
+  HCTR_EXPECT(now.rows == now.finished, label_, ": a batch is looked up before the step of the one before is queued");
+  if (runtime_.device().is_cuda()) {
+    found = find_on_host(ctx, batch, rows);
+    missing = missing_keys(batch, found);
+    wanted = wanted_of(missing);
+  }
+  const auto in_memory = static_cast<int64_t>(now.rows);
+  const int64_t needed = rows_needed();
+  if (in_memory + needed > capacity_) make_room(in_memory, needed, {rows, found.offsets[batch.bags()]}, found.rows);
   if (adds) brought_ += static_cast<int64_t>(wanted.size());
   grow_index(std::min(in_memory + needed, capacity_) + ring_keys());
   const size_t block = disk_block();
   for (size_t first = 0; first < wanted.size(); first += block)
     take_back(ctx, std::span(wanted).subspan(first, std::min(block, wanted.size() - first)));
+  batches_ = batches;
 }
 
-void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch) {
-  if (const int64_t fitting = rows_in_budget(); fitting > capacity_) {
-    grow_rows(std::clamp(rows + std::max(needed, capacity_ / 2), capacity_, fitting));
-  }
+void RowStore::count_batch_rows(Context& ctx, const ops::GroupCounts* counts) {
+  if (!disk_ || disk_->traffic().rows_written == 0) return;
+  if (!batch_counts_) batch_counts_.emplace(runtime_.device(), sizeof *counts);
+  copy_bytes(ctx.stream(), batch_counts_->data(), counts, sizeof *counts);
+  counted_ = true;
+  if (!runtime_.device().is_cuda()) add_batch_count();
+}
+
+void RowStore::add_batch_count() {
+  if (std::exchange(counted_, false))
+    batch_rows_ += reinterpret_cast<const ops::GroupCounts*>(batch_counts_->data())->runs;
+}
+
+void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch, const int32_t* batch_rows) {
+  if (const int64_t fitting = std::min(rows_in_budget(), most_rows()); fitting > capacity_)
+    grow(0, std::clamp(rows + std::max(needed, capacity_ / 2), capacity_, fitting), capacity_,
+         [this](int64_t more) { grow_rows(more); });
   if (rows + needed <= capacity_) return;
-  std::vector<int32_t> kept(batch.rows, batch.rows + batch.count);
+  std::vector<int32_t> kept(batch_rows, batch_rows + batch.count);
   std::erase(kept, 0);
   std::sort(kept.begin(), kept.end());
   const auto staying = static_cast<int64_t>(std::unique(kept.begin(), kept.end()) - kept.begin());
@@ -202,7 +268,14 @@ void RowStore::take_back(Context& ctx, std::span<const DiskRows::Row> wanted) {
   return_base(first, rows);
   std::vector<int32_t> numbers(rows.size());
   std::iota(numbers.begin(), numbers.end(), static_cast<int32_t>(first));
-  ops::index_renumber(ctx, index_, numbers.data(), static_cast<int64_t>(numbers.size()));
+  const size_t most = staging_->bytes() / sizeof(int32_t);
+  for (size_t i = 0; i < numbers.size(); i += most) {
+    const std::span<const int32_t> some = std::span(numbers).subspan(i, std::min(most, numbers.size() - i));
+    copy_bytes(ctx.stream(), staging_->data(), some.data(), some.size_bytes());
+    ops::index_renumber(ctx, index_, reinterpret_cast<const int32_t*>(staging_->data()),
+                        static_cast<int64_t>(some.size()));
+    ctx.stream().synchronize();
+  }
   now.rows = now.ready = now.finished = now.rows + static_cast<uint32_t>(rows.size());
   set_rows(now);
   disk_->remove(rows);

@@ -117,7 +117,7 @@ void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
     ops::init_new_rows(ctx, store_.index(), store_.init(), store_.data());
   }
   ops::group_by_row(ctx, batch.keys, batch.rows, store_.row_bits(), batch.groups, scratch_);
-  if (store_.disk()) store_.count_batch_rows(batch.groups.counts->runs);  // of a CPU
+  store_.count_batch_rows(ctx, batch.groups.counts);
   if (store_.access_stats().any())
     ops::record_access(ctx, batch.groups, batch.keys.key_capacity, store_.access_stats());
   ops::index_close_batch(ctx, store_.index(), batch.rows_after, store_.host_word());

@@ -94,10 +94,9 @@ Schema<TableMemory> table_memory_schema() {
            "steps after which rows of the host that are used often change places with rows of the GPU that are not; 0: "
            "rows stay where they are",
            between(0, 1e9))
-      .opt(
-          "disk", &T::disk,
-          "folder on a local disk for rows that memory has no room for, when training on the CPU; each rank has a file "
-          "there that is gone when the run is; empty: rows are in memory alone")
+      .opt("disk", &T::disk,
+           "folder on a local disk for rows that memory has no room for; each rank has a file there that "
+           "is gone when the run is; empty: rows are in memory alone")
       .opt("disk_limit", &T::disk_limit,
            "most that rows take in \"disk\", of all ranks of a host together; \"auto\": 0.9 of what is free when the "
            "run "
@@ -108,10 +107,6 @@ Schema<TableMemory> table_memory_schema() {
 RowMemoryLimits row_memory_limits(const TableMemory& given, Device device, int64_t ranks_of_host) {
   RowMemoryLimits limits;
   constexpr MemorySize::Kind kAuto = MemorySize::Kind::automatic;
-  if (!given.disk.empty() && device.is_cuda())
-    throw Error(Kind::config,
-                "/solver/table_memory/disk: rows on a disk are there on the CPU alone, not with a GPU; leave it out, "
-                "and let \"host\" hold the rows that the GPU has no memory for, or train with --device cpu");
   const bool stated = given.gpu.kind != kAuto || given.host.kind != kAuto || !given.disk.empty();
   if (!device.is_cuda() && !stated) return limits;
   limits.host = given.host.of(free_memory(Device{}), kHostShare) / std::max<int64_t>(1, ranks_of_host);

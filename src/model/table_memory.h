@@ -36,7 +36,7 @@ struct TableMemory {
 Schema<TableMemory> table_memory_schema();
 
 /// The budget of one of `ranks_of_host` ranks that share the memory of a machine. On the CPU, where both memories are
-/// one, there is a budget only where the config states one. Errors: Error(device); Error(config) for a disk with a GPU;
+/// one, there is a budget only where the config states one. Errors: Error(device);
 /// Error(io) where the disk's folder cannot be made.
 RowMemoryLimits row_memory_limits(const TableMemory&, Device, int64_t ranks_of_host);
 /// Collective: counts the ranks of each host.

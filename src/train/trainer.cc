@@ -72,7 +72,7 @@ void Trainer::record(int buffer) {
     });
   };
   StepBuffer& at = buffers_[static_cast<size_t>(buffer)];
-  at.prepare.emplace(runtime_.prepare_stream(), records_, prepare);
+  at.prepare.emplace(runtime_.prepare_stream(), records_ && !runtime_.row_memory().has_disk(), prepare);
   at.compute.emplace(runtime_.compute_stream(), records_, compute);
 }
 

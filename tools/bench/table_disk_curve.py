@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Measures training on the CPU against the share of a table's rows that fit in memory; the others are on a disk.
+"""Measures training against the share of a table's rows that fit in memory; the others are on a disk.
 
-    tools/bench/table_disk_curve.py FOLDER [--gb 2] [--shares 100,50,20,10,5] [--alpha 1.05] [--bin build/cpu/bin]
+    tools/bench/table_disk_curve.py FOLDER [--gb 2] [--shares 100,50,20,10,5] [--alpha 1.05] [--device cpu|gpu] [--bin build/cpu/bin]
 
 Writes config, data, the rows on the disk and run folders into FOLDER. Rows are of 128 floats with the states of Adam, 1,536 bytes.
 The first samples have every key once, so that all rows exist; the keys of the others follow a power law. Rates are means of the
 last half of these; memory is the most that the process had.
+With a GPU the share is that of the rows on the GPU; memory of the host has room for twice as many.
 """
 import argparse
 import array
@@ -16,7 +17,7 @@ import random
 import subprocess
 import sys
 
-SLOTS, DIM, BATCH = 8, 128, 2048
+SLOTS, DIM = 8, 128
 ROW_BYTES = DIM * 4 * 3
 
 
@@ -27,17 +28,19 @@ def arguments():
     parser.add_argument("--shares", default="100,50,20,10,5", help="per cent of the rows that fit in memory")
     parser.add_argument("--alpha", type=float, default=1.05, help="exponent of the power law of keys")
     parser.add_argument("--steps", type=int, default=200, help="after all rows exist")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--batch", type=int, default=2048)
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/cpu/bin"))
     return parser.parse_args()
 
 
-def write_data(path, keys_of_slot, steps, alpha):
+def write_data(path, keys_of_slot, steps, alpha, batch):
     """Returns the number of samples: label and one dense number, both float32, and a key of each slot, int32."""
     draw, power = random.Random(1), 1 / (1 - alpha)
     least = keys_of_slot ** (1 - alpha) - 1
-    fill = -(-keys_of_slot // BATCH) * BATCH
+    fill = -(-keys_of_slot // batch) * batch
     with open(path, "wb") as file:
-        for sample in range(fill + steps * BATCH):
+        for sample in range(fill + steps * batch):
             array.array("f", [float(draw.random() < 0.5), draw.random()]).tofile(file)
             if sample < fill:
                 keys = [slot * keys_of_slot + sample % keys_of_slot for slot in range(SLOTS)]
@@ -45,19 +48,20 @@ def write_data(path, keys_of_slot, steps, alpha):
                 keys = [slot * keys_of_slot + min(keys_of_slot - 1, int((least * draw.random() + 1) ** power) * 7919 % keys_of_slot)
                         for slot in range(SLOTS)]
             array.array("i", keys).tofile(file)
-    return fill + steps * BATCH
+    return fill + steps * batch
 
 
-def config(samples, share, row_bytes):
-    memory = {"host": f"{int(row_bytes * share / 100)}B"} if share < 100 else {"host": f"{int(row_bytes * 1.3)}B"}
+def config(samples, share, row_bytes, batch, device):
+    part = int(row_bytes * (share / 100 if share < 100 else 1.3))
+    memory = {"host": f"{part}B"} if device == "cpu" else {"gpu": f"{part}B", "host": f"{2 * part}B"}
     return {
-        "solver": {"lr_policy": "fixed", "display": 10, "max_iter": samples // BATCH, "gpu": [0], "batchsize": BATCH, "snapshot": 0,
+        "solver": {"lr_policy": "fixed", "display": 10, "max_iter": samples // batch, "gpu": [0], "batchsize": batch, "snapshot": 0,
                    "eval_interval": 0, "final_snapshot": False, "table_memory": {**memory, "disk": "rows"}},
         "optimizer": {"type": "Adam", "update_type": "Local",
                       "adam_hparam": {"learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},
         "layers": [
             {"name": "data", "type": "Data", "format": "Raw", "source": "train.raw", "num_samples": samples, "float_label_dense": True,
-             "eval_source": "train.raw", "eval_num_samples": BATCH,
+             "eval_source": "train.raw", "eval_num_samples": batch,
              "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 1},
              "sparse": [{"top": "keys", "type": "DistributedSlot", "max_feature_num_per_sample": SLOTS, "slot_num": SLOTS}]},
             {"name": "embedding", "type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "embedding",
@@ -74,22 +78,22 @@ def main():
     given = arguments()
     given.folder.mkdir(parents=True, exist_ok=True)
     keys_of_slot = int(given.gb * 1e9 / ROW_BYTES / SLOTS)
-    samples = write_data(given.folder / "train.raw", keys_of_slot, given.steps, given.alpha)
+    samples = write_data(given.folder / "train.raw", keys_of_slot, given.steps, given.alpha, given.batch)
     program = given.bin.resolve() / "huge_ctr"
     print(f"{'in memory':>10} {'budget GB':>10} {'k samples/s':>12} {'rows from disk':>15} {'waits for it':>13} {'filling':>9} {'peak GB':>8}")
     for share in map(float, given.shares.split(",")):
         run = f"run_{share:g}"
-        (given.folder / "config.json").write_text(json.dumps(config(samples, share, keys_of_slot * SLOTS * ROW_BYTES), indent=1))
-        process = subprocess.Popen([program, "--train", "config.json", "--run-dir", run, "--device", "cpu"], cwd=given.folder,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        (given.folder / "config.json").write_text(json.dumps(config(samples, share, keys_of_slot * SLOTS * ROW_BYTES, given.batch, given.device), indent=1))
+        command = [program, "--train", "config.json", "--run-dir", run] + (["--device", "cpu"] if given.device == "cpu" else [])
+        process = subprocess.Popen(command, cwd=given.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         said = process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
         if status != 0:
             sys.exit(said)
         lines = [json.loads(line) for line in (given.folder / run / "metrics.jsonl").read_text().splitlines()]
         trained = [line for line in lines if line["kind"] == "train"]
-        last = [line for line in trained if line["iteration"] > samples // BATCH - given.steps // 2]
-        filled = [line for line in trained if line["iteration"] <= samples // BATCH - given.steps]
+        last = [line for line in trained if line["iteration"] > samples // given.batch - given.steps // 2]
+        filled = [line for line in trained if line["iteration"] <= samples // given.batch - given.steps]
         mean = lambda some, name, missing: sum(line.get(name, missing) for line in some) / max(1, len(some))
         print(f"{share:>8g} % {keys_of_slot * SLOTS * ROW_BYTES * min(share, 100) / 1e11:>10.2f} "
               f"{mean(last, 'samples_per_second', 0) / 1e3:>12.1f} {100 * mean(last, 'rows_from_disk', 0):>13.1f} % "

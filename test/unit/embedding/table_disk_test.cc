@@ -348,5 +348,83 @@ TEST_F(TableDiskTest, WhereAllRowsFitNoneIsWritten) {
   EXPECT_EQ(roomy.table->disk_use().written, 0);
 }
 
+/// Rows on the device, in memory of the host and on a disk, where they change places between the first two in every
+/// step.
+class TableDiskTiersTest : public OnDevice {
+ protected:
+  TableSpec spec(DiskRule rule = DiskRule::adam) const {
+    TableSpec spec = disk_spec();
+    spec.dim = GetParam().is_cuda() ? 1024 : 64;  // granules of a GPU are large
+    spec.optimizer.kind = rule;
+    return spec;
+  }
+  RowMemoryLimits limits(const TableSpec& spec) const {
+    const int64_t granules =
+        2 * (1 + spec.optimizer.states()) * static_cast<int64_t>(ReservedBuffer(GetParam(), 1).granularity());
+    return {.device = granules + spec.key_capacity / 4 * number_bytes_of_row(spec),
+            .host = granules + spec.key_capacity / 2 * number_bytes_of_row(spec),
+            .move_every = 1,
+            .swap_always = true,
+            .host_setting = "\"host\"",
+            .disk_folder = folder_.path().string(),
+            .disk = int64_t{1} << 32};
+  }
+  void expect_all_tiers(TableRig& rig) {
+    EXPECT_GT(rig.table->host_rows().rows, 0);
+    EXPECT_GT(rig.table->host_rows().moved, 0);
+    EXPECT_GT(rig.table->disk_use().rows, 0);
+    EXPECT_GT(rig.table->disk_use().brought, 0);
+    EXPECT_GE(rig.table->disk_use().needed, rig.table->disk_use().brought);
+  }
+  TemporaryFolder folder_;
+};
+HCTR_ON_EACH_DEVICE(TableDiskTiersTest);
+
+TEST_P(TableDiskTiersTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
+  for (const UpdateType update : {UpdateType::local, UpdateType::lazy_global})
+    for (const DiskRule rule : {DiskRule::sgd, DiskRule::momentum_sgd, DiskRule::nesterov, DiskRule::adagrad,
+                                DiskRule::rmsprop, DiskRule::ftrl, DiskRule::adam, DiskRule::adamw}) {
+      SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update)));
+      if (update == UpdateType::lazy_global && rule != DiskRule::adam) continue;
+      TableSpec spec = this->spec(rule);
+      spec.update = update;
+      TableRig plain(GetParam(), spec), split(GetParam(), spec, 2, 2, true, DType::f32, limits(spec));
+      expect_equal_with_disk(plain, split, 16, 12000);
+      expect_all_tiers(split);
+      if (HasFailure()) return;
+    }
+}
+
+TEST_P(TableDiskTiersTest, PoliciesSlotsAndTwoByteRowsGiveTheSameBytes) {
+  for (const int which : {0, 1, 2, 3}) {
+    SCOPED_TRACE(which);
+    TableSpec spec = this->spec();
+    if (which == 0) spec.policy.min_count = 2;
+    if (which == 1) spec.policy.expire_after = 6;
+    if (which == 2) spec.identity_by_slot = true;
+    if (which == 3) {
+      spec.dim *= 2;
+      spec.storage = spec.state_storage = DType::bf16;
+    }
+    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 3, true, DType::f32, limits(spec));
+    expect_equal_with_disk(plain, split, which == 0 ? 40 : 20, 12000);
+    expect_all_tiers(split);
+  }
+}
+
+/// Keys of the second batch are looked up while the step of the first has been queued and may be computed still.
+TEST_P(TableDiskTiersTest, ABatchIsPreparedWhileTheOneBeforeIsComputed) {
+  const TableSpec spec = this->spec();
+  TableRig plain(GetParam(), spec), split(GetParam(), spec, 2, 3, true, DType::f32, limits(spec));
+  std::mt19937_64 random(5);
+  std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
+  for (int t = 0; t < 24; ++t) {
+    const Bags bags = random_bags(spec, spec.samples, 3, t % 3 == 0 ? 12000 : 500, random);
+    ASSERT_EQ(split.step(bags, dy), plain.step(bags, dy)) << t;
+  }
+  EXPECT_TRUE(split.bytes() == plain.bytes());
+  expect_all_tiers(split);
+}
+
 }  // namespace
 }  // namespace hctr::test

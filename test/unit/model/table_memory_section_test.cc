@@ -50,7 +50,7 @@ TEST(TableMemorySection, GivesTheRanksOfAHostEqualParts) {
   EXPECT_NE(table_memory_of(R"({"move_every": -1})").second, "");
 }
 
-TEST(TableMemorySection, NamesADiskForTheCpuAlone) {
+TEST(TableMemorySection, NamesADisk) {
   const TemporaryFolder folder;
   const std::string disk = (folder / "rows").string();
   const auto text = [&](const std::string& limit) {
@@ -62,8 +62,6 @@ TEST(TableMemorySection, NamesADiskForTheCpuAlone) {
   EXPECT_EQ(row_memory_limits(given, kCpu, 1).disk_folder, disk);
   EXPECT_GT(row_memory_limits(table_memory_of(text(R"("auto")")).first, kCpu, 1).disk, 0);
   EXPECT_TRUE(row_memory_limits(table_memory_of(R"({"host": "1GB"})").first, kCpu, 1).disk_folder.empty());
-  const std::string refusal = message_of(Kind::config, [&] { row_memory_limits(given, kGpu, 1); });
-  EXPECT_NE(refusal.find("--device cpu"), std::string::npos) << refusal;
   TableMemory no_folder = given;
   no_folder.disk = "/proc/rows";
   const std::string message = message_of(Kind::io, [&] { row_memory_limits(no_folder, kCpu, 1); });
