@@ -71,6 +71,12 @@ struct TrainSummary {
   std::vector<int64_t> memory;  ///< by rank: bytes in use at the end of training, on its GPU or in its process
   /// Bytes of weights, activations, rows of each table with their states. Empty on a run that had nothing to do.
   std::vector<std::pair<std::string, int64_t>> memory_parts;
+  /// Bytes that all ranks have sent to other hosts for embeddings, and how many messages of the largest size would have
+  /// been. Nothing on one host.
+  struct BetweenHosts {
+    int64_t sent = 0, of_full_size = 0;
+  };
+  std::optional<BetweenHosts> between_hosts;
   std::filesystem::path run_dir;
   std::vector<std::filesystem::path> model_files;
   bool interrupted = false;  ///< ended by TrainOptions::stop before it was complete

@@ -79,6 +79,10 @@ void print_summary(const TrainSummary& summary, bool as_json) {
     print_metrics(summary.best_metrics, summary.best_possible, "    ");
   }
   print_tiers(summary.tables);
+  if (const auto& between = summary.between_hosts)
+    std::cout << "  embeddings, sent to other hosts: " << with_unit_prefix(static_cast<double>(between->sent))
+              << "B; messages of full size would be " << with_unit_prefix(static_cast<double>(between->of_full_size))
+              << "B\n";
   for (const auto& file : summary.model_files) std::cout << "  model: " << file.string() << "\n";
   std::cout << "  run folder: " << summary.run_dir.string() << std::endl;
 }

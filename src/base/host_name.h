@@ -7,5 +7,8 @@ namespace hctr {
 
 /// As the system has it; "unknown host" where it has none.
 std::string host_name();
+/// What tells hosts apart, as NCCL does: NCCL_HOSTID of the environment, else the name. Processes with different ones
+/// share no memory.
+std::string host_id();
 
 }  // namespace hctr

@@ -40,6 +40,13 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
+  /// The host of a rank, as a number: hosts are numbered by their first ranks.
+  virtual int host_of(int /*rank*/) const { return 0; }
+  bool several_hosts() const {
+    for (int r = 1; r < size(); ++r)
+      if (host_of(r) != host_of(0)) return true;
+    return false;
+  }
 
   // Of tensors, which are dense, of one dtype and on the context's device. The work is enqueued on the context's
   // stream, and all sizes are fixed, so that a step can be recorded. All ranks get bitwise equal sums.

@@ -14,6 +14,7 @@ class HostComm : public Communicator {
 
   int rank() const override { return rank_; }
   int size() const override { return group_.local_ranks().total; }
+  int host_of(int rank) const override { return group_.host_of(rank); }
   void all_reduce(Context&, Tensor inout, Reduce) override;
   void reduce_scatter(Context&, Tensor in, Tensor out, Reduce) override;
   void all_gather(Context&, Tensor in, Tensor out) override;

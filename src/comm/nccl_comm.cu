@@ -72,6 +72,7 @@ class NcclComm : public Communicator {
 
   int rank() const override { return host_.rank(); }
   int size() const override { return host_.size(); }
+  int host_of(int rank) const override { return host_.host_of(rank); }
 
   void all_reduce(Context& ctx, Tensor inout, Reduce how) override {
     HCTR_EXPECT(inout.dense(), "all_reduce of strided rows");
@@ -141,7 +142,8 @@ class NcclComm : public Communicator {
   }
   std::unique_ptr<PeerExchange> make_peer_exchange(const PeerExchangeSpec& spec) override {
     in_step_ = false;
-    if (auto exchange = make_gpu_peer_exchange(*this, spec, host_aborted())) return exchange;
+    if (!several_hosts())
+      if (auto exchange = make_gpu_peer_exchange(*this, spec, host_aborted())) return exchange;
     return make_all_to_all_exchange(*this, spec);
   }
   void abort(const Error& error) noexcept override {

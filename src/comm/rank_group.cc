@@ -1,8 +1,12 @@
 #include "comm/rank_group.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <thread>
+
+#include "base/host_name.h"
 
 namespace hctr {
 namespace {
@@ -17,8 +21,39 @@ RankGroup::RankGroup(int ranks, Processes* others, std::chrono::seconds limit)
     : others_(others),
       limit_(limit),
       local_ranks_(others ? others->join(ranks) : LocalRanks{0, ranks, ranks}),
+      hosts_(find_hosts()),
       here_(static_cast<size_t>(ranks), 0),
       transfers_(static_cast<size_t>(ranks), nullptr) {}
+
+std::vector<int> RankGroup::find_hosts() {
+  const auto total = static_cast<size_t>(local_ranks_.total);
+  std::vector<int> hosts(total, 0);
+  if (!others_) return hosts;
+  using Name = std::array<char, 256>;
+  Name mine{};
+  host_id().copy(mine.data(), mine.size() - 1);
+  // Every rank here receives the names, as in any exchange.
+  const auto local = static_cast<size_t>(local_ranks_.count);
+  std::vector<std::vector<Name>> received(local, std::vector<Name>(total, mine));
+  std::vector<Transfer> transfers(local);
+  std::vector<const Transfer*> all;
+  for (size_t here = 0; here < local; ++here) {
+    for (Name& name : received[here]) {
+      transfers[here].send.push_back({reinterpret_cast<std::byte*>(mine.data()), mine.size()});
+      transfers[here].receive.push_back({reinterpret_cast<std::byte*>(name.data()), name.size()});
+    }
+    all.push_back(&transfers[here]);
+  }
+  others_->exchange(all, Wait::unlimited);
+  const std::vector<Name>& names = received[0];
+  for (size_t r = 1; r < total; ++r) {
+    const auto same = std::find(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(r), names[r]);
+    const auto first = static_cast<size_t>(same - names.begin());
+    hosts[r] =
+        first < r ? hosts[first] : *std::max_element(hosts.begin(), hosts.begin() + static_cast<std::ptrdiff_t>(r)) + 1;
+  }
+  return hosts;
+}
 
 void RankGroup::exchange(int rank, const Transfer& transfer, Wait wait, const char* name) {
   transfers_[static_cast<size_t>(rank - local_ranks_.first)] = &transfer;

@@ -20,6 +20,8 @@ class RankGroup {
   RankGroup(int ranks, Processes* others, std::chrono::seconds limit);
 
   const LocalRanks& local_ranks() const { return local_ranks_; }
+  /// As Communicator::host_of, by host_id() of its process.
+  int host_of(int rank) const { return hosts_.at(static_cast<size_t>(rank)); }
   std::chrono::seconds limit() const { return limit_; }
 
   /// Called by every rank of the job. The piece that `rank` sends to r is copied to the piece that r receives from
@@ -39,12 +41,14 @@ class RankGroup {
   /// A barrier of the ranks of this process. The last one to arrive calls `last`.
   void meet(int rank, Wait, const char* name, const std::function<void()>& last);
   void throw_failure(int rank) const;
+  std::vector<int> find_hosts();
   /// "rank 2 has" or "ranks 0, 3 have": those that have not arrived.
   std::string missing_ranks() const;
 
   Processes* others_;
   std::chrono::seconds limit_;
   LocalRanks local_ranks_;
+  std::vector<int> hosts_;  // by rank of the job
   mutable std::mutex mutex_;
   std::condition_variable change_;
   std::atomic<uint64_t> meetings_ = 0;  // barriers that all have left or may leave

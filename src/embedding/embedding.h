@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "embedding/packed_exchange.h"
 #include "embedding/placement.h"
 #include "embedding/table.h"
 #include "ops/loss_scale.h"
@@ -51,6 +52,11 @@ class Embedding {
   virtual void receive_gradients(Context&, int buffer, Tensor dy) = 0;
   virtual void update(Context&, int buffer, Tensor dy) = 0;
   virtual void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) = 0;
+
+  /// Whether the calls above can be recorded. Between hosts the sizes of what is sent are known with the batch only.
+  virtual bool fixed_sizes() const { return true; }
+  /// What the exchange of keys, vectors and gradients has sent from this rank so far.
+  virtual BytesBetweenHosts bytes_between_hosts() const { return {}; }
 
   /// The spec of the whole embedding, for batches of this rank.
   virtual const TableSpec& spec() const = 0;

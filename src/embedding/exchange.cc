@@ -18,14 +18,17 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
   for (int s = 0; s < ring; ++s)
     batches_.push_back({words(DType::i32, owned() * owned_samples() + 1), words(DType::i64, owned_key_capacity()),
                         words(DType::i32, bags / 4 + 1)});
-  sent_ = words(DType::i64, words_);
-  received_ = words(DType::i64, comm.size() * own_words);
-  const size_t scratch = std::max(ops::key_split_scratch_bytes(runtime.device(), bags),
-                                  ops::key_split_scratch_bytes(runtime.device(), owned() * owned_samples()));
-  scratch_ = words(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
+  const bool one_host = !comm.several_hosts();
+  if (one_host) {
+    sent_ = words(DType::i64, words_);
+    received_ = words(DType::i64, comm.size() * own_words);
+    const size_t scratch = std::max(ops::key_split_scratch_bytes(runtime.device(), bags),
+                                    ops::key_split_scratch_bytes(runtime.device(), owned() * owned_samples()));
+    scratch_ = words(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
+  }
   arena_.build(runtime.device());
-  make_exchanges(runtime);
   list_columns(runtime);
+  one_host ? make_exchanges(runtime) : make_packed_exchange(runtime, ring);
   list_addresses(runtime);
 }
 
@@ -102,9 +105,37 @@ Tensor Exchange::owners_memory() const {
                 of_owned_->device());
 }
 
-std::byte* Exchange::own_vectors() const {
-  return of_owned_->data() + static_cast<size_t>(comm_.rank() * shape_.samples * owned()) * vector_bytes();
+std::byte* Exchange::vectors_of(int rank) const {
+  return of_owned_->data() + static_cast<size_t>(rank * shape_.samples * owned()) * vector_bytes();
 }
+
+void Exchange::make_packed_exchange(Runtime& runtime, int ring) {
+  const auto allocate = [&](int64_t vectors) {
+    return Buffer(runtime.device(), static_cast<size_t>(std::max<int64_t>(1, vectors)) * vector_bytes());
+  };
+  of_owned_ = allocate(owned() * owned_samples());
+  of_samples_ = allocate(static_cast<int64_t>(columns_.size()) * shape_.samples);
+  std::vector<int64_t> most;
+  for (const ops::OwnerKeys& owner : owners_) most.push_back(most_keys(owner));
+  packed_ =
+      std::make_unique<PackedExchange>(runtime, comm_,
+                                       PackedExchange::Layout{.split = key_split_,
+                                                              .owners = owners_,
+                                                              .most_keys = std::move(most),
+                                                              .samples = shape_.samples,
+                                                              .key_capacity = shape_.key_capacity * pieces_,
+                                                              .owned_columns = owned(),
+                                                              .owned_key_capacity = owned_key_capacity(),
+                                                              .vector_bytes = static_cast<int64_t>(vector_bytes())},
+                                       ring);
+}
+
+std::byte* Exchange::vectors_from(int owner) const {
+  return of_samples_->data() +
+         static_cast<size_t>(owners_[static_cast<size_t>(owner)].first * shape_.samples) * vector_bytes();
+}
+
+PackedExchange::Memory Exchange::packed_memory() const { return {of_samples_->data(), of_owned_->data()}; }
 
 void Exchange::make_exchanges(Runtime& runtime) {
   const auto rank = static_cast<size_t>(comm_.rank());
@@ -192,10 +223,7 @@ void Exchange::list_addresses(Runtime& runtime) {
   };
   const auto received_from = [&](int32_t owner) -> std::byte* {
     if (straight_) return nullptr;  // then only `present` is used
-    return owner == comm_.rank()
-               ? own_vectors()
-               : of_samples_->data() +
-                     static_cast<size_t>(owners_[static_cast<size_t>(owner)].first * shape_.samples) * vector_bytes();
+    return owner == comm_.rank() ? own_vectors() : vectors_from(owner);
   };
   const auto joined = vectors_at(false, nullptr, [&](size_t c) { return at_each_owner(c, received_from); });
   for (Batch& batch : batches_) {
@@ -205,8 +233,12 @@ void Exchange::list_addresses(Runtime& runtime) {
 
   std::vector<std::byte*> parts;
   for (int r = 0; r < comm_.size(); ++r)
-    parts.push_back(r != comm_.rank() ? to_samples_->destination(r) : straight_ ? shape_.y->bytes() : own_vectors());
-  shards_ = {.memory = {.dtype = shape_.dtype, .remote = to_samples_->direct(), .aborted = to_samples_->aborted()},
+    parts.push_back(packed_ || (r == comm_.rank() && !straight_) ? vectors_of(r)
+                    : r == comm_.rank()                          ? shape_.y->bytes()
+                                                                 : to_samples_->destination(r));
+  shards_ = {.memory = {.dtype = shape_.dtype,
+                        .remote = to_samples_ && to_samples_->direct(),
+                        .aborted = to_samples_ ? to_samples_->aborted() : nullptr},
              .shard = put(runtime, parts),
              .ranks = comm_.size(),
              .samples = shape_.samples,
@@ -217,21 +249,20 @@ void Exchange::list_addresses(Runtime& runtime) {
   shards_.memory.align(vector_bytes());
   shards_.memory.align(static_cast<size_t>(shards_.row_stride) * size_of(shape_.dtype));
 
-  if (!to_owners_) return;
-  const bool direct = to_owners_->direct();
+  if (!shape_.gradients) return;
+  const bool direct = to_owners_ && to_owners_->direct(), one_message = to_owners_ && owners_are_alike_ && !direct;
   const auto sent_to = [&](int32_t owner) {
-    return owner == comm_.rank() ? own_vectors() : to_owners_->destination(owner);
+    return owner == comm_.rank() ? own_vectors() : packed_ ? vectors_from(owner) : to_owners_->destination(owner);
   };
-  const auto split = vectors_at(direct, to_owners_->aborted(), [&](size_t c) {
-    if (owners_are_alike_ && !direct)  // one message for all owners
+  const auto split = vectors_at(direct, to_owners_ ? to_owners_->aborted() : nullptr, [&](size_t c) {
+    if (one_message)
       return std::vector<ops::RemoteColumn>{
           {to_owners_->destination(0) + c * vector_bytes(), static_cast<int64_t>(at_owners_.size()), 0}};
     return at_each_owner(c, sent_to);
   });
   for (Batch& batch : batches_) {
     batch.split = split;
-    if (!owners_are_alike_ || direct)
-      batch.split.present = batch.joined.present;  // a message for all owners has every vector
+    if (!one_message) batch.split.present = batch.joined.present;  // a message for all owners has every vector
   }
 }
 
@@ -247,11 +278,14 @@ void Exchange::send_keys(Context& ctx, int buffer, Tensor keys, Tensor offsets, 
              shape_.key_capacity,
              static_cast<int64_t>(column_slots_.size()),
              columns_of_slots_};
+  auto* const present = reinterpret_cast<uint8_t*>(arena_.get(at.present).bytes());
+  if (packed_)
+    return packed_->send_keys(ctx, buffer, at.mine, local_rows, present, owned_offsets(buffer), owned_keys(buffer));
   std::byte* scratch = arena_.get(scratch_).bytes();
   const Tensor sent = arena_.get(sent_), received = arena_.get(received_);
   ops::KeySplit split = key_split_;
   split.local_rows = local_rows;
-  ops::split_keys(ctx, at.mine, split, sent, reinterpret_cast<uint8_t*>(arena_.get(at.present).bytes()), scratch);
+  ops::split_keys(ctx, at.mine, split, sent, present, scratch);
   RankRanges to;
   for (const ops::OwnerKeys& owner : owners_) to.add(owner.begin, owner.keys - owner.begin + most_keys(owner));
   const int64_t own_words = received.elements() / comm_.size();
@@ -260,10 +294,14 @@ void Exchange::send_keys(Context& ctx, int buffer, Tensor keys, Tensor offsets, 
                   owned_keys(buffer), scratch);
 }
 
-void Exchange::send_vectors(Context& ctx, const std::function<void(const ops::SampleShards&)>& pool) {
-  to_samples_->begin_write(ctx);
+void Exchange::send_vectors(Context& ctx, int buffer, const std::function<void(const ops::SampleShards&)>& pool) {
+  if (!packed_) to_samples_->begin_write(ctx);
   pool(shards_);
-  to_samples_->end_write(ctx);
+  packed_ ? packed_->send_vectors(ctx, buffer, packed_memory()) : to_samples_->end_write(ctx);
+}
+
+void Exchange::wait_for_vectors(Context& ctx, int buffer) {
+  packed_ ? packed_->receive_vectors(ctx, buffer, packed_memory()) : to_samples_->wait(ctx);
 }
 
 void Exchange::clear_unowned(Context& ctx, int buffer, Tensor y) {
@@ -271,7 +309,7 @@ void Exchange::clear_unowned(Context& ctx, int buffer, Tensor y) {
 }
 
 void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {
-  to_samples_->wait(ctx);
+  wait_for_vectors(ctx, buffer);
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   if (!straight_) return ops::join_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
   HCTR_EXPECT(y.bytes() == shape_.y->bytes(), "vectors that their owners wrote elsewhere");
@@ -280,15 +318,19 @@ void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {
 void Exchange::add_received_vectors(Context& ctx, int buffer, Tensor y) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   if (straight_) return receive_vectors(ctx, buffer, y);
-  to_samples_->wait(ctx);
+  wait_for_vectors(ctx, buffer);
   ops::add_joined_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
 }
 
 void Exchange::send_gradients(Context& ctx, int buffer, Tensor dy, ops::OverflowSearch search) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
-  to_owners_->begin_write(ctx);
+  if (!packed_) to_owners_->begin_write(ctx);
   ops::split_gradients(ctx, at.mine, at.split, shape_.combiner, dy, search);
-  to_owners_->end_write(ctx);
+  packed_ ? packed_->send_gradients(ctx, buffer, packed_memory()) : to_owners_->end_write(ctx);
+}
+
+void Exchange::receive_gradients(Context& ctx, int buffer) {
+  packed_ ? packed_->receive_gradients(ctx, buffer, packed_memory()) : to_owners_->wait(ctx);
 }
 
 }  // namespace hctr

@@ -14,6 +14,7 @@
 
 #include "comm/peer_exchange.h"
 #include "device/arena.h"
+#include "embedding/packed_exchange.h"
 #include "embedding/placement.h"
 #include "embedding/table_spec.h"
 #include "ops/embedding/embedding_pool.h"
@@ -25,8 +26,8 @@ namespace hctr {
 /// slot.
 enum class ReplicatedPart { nothing, slots, keys };
 
-/// The exchange of batches of one size of one embedding. Messages have a fixed size, that of the largest possible
-/// batch.
+/// The exchange of batches of one size of one embedding. On one host messages have a fixed size, that of the largest
+/// possible batch; on several hosts their real size (PackedExchange).
 class Exchange {
  public:
   struct Shape {
@@ -57,8 +58,12 @@ class Exchange {
   Tensor owned_keys(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].keys); }
   Tensor owned_offsets(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].offsets); }
 
+  /// Whether its calls can be recorded: all sizes are known before a batch is.
+  bool fixed_sizes() const { return packed_ == nullptr; }
+  BytesBetweenHosts bytes_between_hosts() const { return packed_ ? packed_->bytes() : BytesBetweenHosts{}; }
+
   /// Sends vectors: `pool` writes them to the given shards.
-  void send_vectors(Context&, const std::function<void(const ops::SampleShards&)>& pool);
+  void send_vectors(Context&, int buffer, const std::function<void(const ops::SampleShards&)>& pool);
   /// Zeros the vectors of `y` that no owner sends, if nothing is replicated. Before receive_vectors(); may run
   /// concurrently with send_vectors().
   void clear_unowned(Context&, int buffer, Tensor y);
@@ -74,7 +79,7 @@ class Exchange {
   /// receive_gradients() waits for owned_gradients(), [owned_samples, owned_slots, dim / pieces], in the exchange
   /// dtype.
   void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch);
-  void receive_gradients(Context& ctx) { to_owners_->wait(ctx); }
+  void receive_gradients(Context&, int buffer);
   Tensor owned_gradients() const { return owners_memory(); }
 
  private:
@@ -96,13 +101,18 @@ class Exchange {
   void list_addresses(Runtime&);
   template <class T>
   const T* put(Runtime&, const std::vector<T>&);
+  void make_packed_exchange(Runtime&, int ring);
+  PackedExchange::Memory packed_memory() const;
+  void wait_for_vectors(Context&, int buffer);
   int64_t most_keys(const ops::OwnerKeys&) const;
   size_t vector_bytes() const { return static_cast<size_t>(piece_dim_) * size_of(shape_.dtype); }
   int64_t owned() const { return static_cast<int64_t>(owned_slots_.size()); }
   Tensor samples_memory() const;
   Tensor owners_memory() const;
-  /// The vectors of this rank's own samples in owners_memory().
-  std::byte* own_vectors() const;
+  /// The vectors of the samples of a rank in owners_memory(), and those from an owner in samples_memory().
+  std::byte* vectors_of(int rank) const;
+  std::byte* vectors_from(int owner) const;
+  std::byte* own_vectors() const { return vectors_of(comm_.rank()); }
 
   Communicator& comm_;
   Shape shape_;
@@ -126,7 +136,8 @@ class Exchange {
   // if needed. One is the receive buffer and the other, on another rank, the send buffer if that rank cannot write
   // directly.
   std::optional<Buffer> of_samples_, of_owned_;
-  std::unique_ptr<PeerExchange> to_samples_, to_owners_;  // of vectors, and of gradients
+  std::unique_ptr<PeerExchange> to_samples_, to_owners_;  // of vectors, and of gradients; null on several hosts
+  std::unique_ptr<PackedExchange> packed_;                // on several hosts
   bool straight_ = false;                                 // owners write to y
 };
 

@@ -30,6 +30,8 @@ class PartlyReplicated : public Embedding {
     others_.update(ctx, buffer, dy);
     replicated_.update(ctx, buffer);
   }
+  bool fixed_sizes() const override { return others_.fixed_sizes(); }
+  BytesBetweenHosts bytes_between_hosts() const override { return others_.bytes_between_hosts(); }
   const TableSpec& spec() const override { return others_.spec(); }
   std::map<std::string, int64_t> counts() override { return others_.counts(); }
   RowStore::HostRows host_rows() override { return replicated_.table().host_rows() + others_.host_rows(); }

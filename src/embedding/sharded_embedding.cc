@@ -55,18 +55,19 @@ void ShardedEmbedding::prepare(Context& ctx, int buffer, Tensor keys, Tensor off
 }
 
 void ShardedEmbedding::send_vectors(Context& ctx, int buffer) {
-  train_.send_vectors(ctx, [&](const ops::SampleShards& shards) { table_.pool(ctx, table_.prepared(buffer), shards); });
+  train_.send_vectors(ctx, buffer,
+                      [&](const ops::SampleShards& shards) { table_.pool(ctx, table_.prepared(buffer), shards); });
 }
 
 void ShardedEmbedding::receive_gradients(Context& ctx, int buffer, Tensor) {
-  train_.receive_gradients(ctx);
+  train_.receive_gradients(ctx, buffer);
   table_.sum_long_runs(ctx, buffer, train_.owned_gradients());
 }
 
 void ShardedEmbedding::ask_owners(Context& ctx, Tensor keys, Tensor offsets, const int32_t* local_rows) {
   evaluation_.send_keys(ctx, 0, keys, offsets, local_rows);
   const EmbeddingTable::Batch batch = table_.find(ctx, evaluation_.owned_keys(0), evaluation_.owned_offsets(0));
-  evaluation_.send_vectors(ctx, [&](const ops::SampleShards& shards) { table_.pool(ctx, batch, shards); });
+  evaluation_.send_vectors(ctx, 0, [&](const ops::SampleShards& shards) { table_.pool(ctx, batch, shards); });
 }
 
 void ShardedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {

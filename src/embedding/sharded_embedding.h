@@ -36,6 +36,11 @@ class ShardedEmbedding : public Embedding {
   /// As Exchange::writers.
   const ops::OwnerVectors* writers(int buffer) const { return train_.writers(buffer); }
   const ops::OwnerVectors* lookup_writers() const { return evaluation_.writers(0); }
+  bool fixed_sizes() const override { return train_.fixed_sizes(); }
+  BytesBetweenHosts bytes_between_hosts() const override {
+    BytesBetweenHosts bytes = train_.bytes_between_hosts();
+    return bytes += evaluation_.bytes_between_hosts();
+  }
   const TableSpec& spec() const override { return spec_; }
   int64_t rows() override;
   std::map<std::string, int64_t> counts() override;

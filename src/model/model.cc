@@ -255,6 +255,16 @@ int64_t Model::embedding_rows() const {
   return rows;
 }
 
+bool Model::fixed_sizes() const {
+  return std::all_of(tables_.begin(), tables_.end(), [](const auto& table) { return table->fixed_sizes(); });
+}
+
+BytesBetweenHosts Model::bytes_between_hosts() const {
+  BytesBetweenHosts bytes;
+  for (const auto& table : tables_) bytes += table->bytes_between_hosts();
+  return bytes;
+}
+
 int64_t Model::embedding_elements() const {
   int64_t elements = 0;
   for (size_t e = 0; e < tables_.size(); ++e) elements += train_.embedding_output(e).elements();

@@ -93,6 +93,10 @@ class Model {
   const Graph& graph() const { return train_graph_; }
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
+  /// Whether steps and evaluations can be recorded (Embedding::fixed_sizes), and what this rank has sent to other
+  /// hosts.
+  bool fixed_sizes() const;
+  BytesBetweenHosts bytes_between_hosts() const;
   size_t embeddings() const { return tables_.size(); }
   const TableSpec& table_spec(size_t embedding) const { return tables_[embedding]->spec(); }
   /// Numbers in the vectors of all embeddings for a training batch of this rank.

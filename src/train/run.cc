@@ -335,6 +335,7 @@ TrainSummary Run::finish() {
   if (const auto scale = model_.loss_scale()) summary.loss_scale = scale->scale;
   for (const std::string& bytes : comm_.gather(cat(used_memory(runtime_.device())), 0))
     summary.memory.push_back(std::stoll(bytes));
+  summary.between_hosts = bytes_between_hosts();
 
   // A run that was stopped early is to go on from its last step, else the best model is the result.
   saver_.finish_delta();
@@ -385,6 +386,15 @@ void Run::report_skipped() {
   report_->event(cat(more, more == 1 ? " step" : " steps",
                      " skipped, whose gradients were infinite or not a number; the loss scale is ", scale->scale));
   now_.skipped_steps = scale->skipped;
+}
+
+std::optional<TrainSummary::BetweenHosts> Run::bytes_between_hosts() {
+  if (!comm_.several_hosts()) return std::nullopt;
+  const BytesBetweenHosts mine = model_.bytes_between_hosts();
+  TrainSummary::BetweenHosts all;
+  for (const std::string& sent : comm_.gather(cat(mine.sent), 0)) all.sent += std::stoll(sent);
+  for (const std::string& full : comm_.gather(cat(mine.of_full_size), 0)) all.of_full_size += std::stoll(full);
+  return all;
 }
 
 int Run::stop_signal() {

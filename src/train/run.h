@@ -68,6 +68,8 @@ class Run {
   void report_skipped();
   /// The largest of any rank's.
   int stop_signal();
+  /// On several hosts, on rank 0: of all ranks. Collective.
+  std::optional<TrainSummary::BetweenHosts> bytes_between_hosts();
 
   /// Every rank opens the files itself and must find the same number of samples.
   void expect_one_data_set();

@@ -244,6 +244,9 @@ Json to_json(const TrainSummary& summary) {
     json.set("skipped_steps", summary.skipped_steps);
     json.set("loss_scale", *summary.loss_scale);
   }
+  if (const auto& between = summary.between_hosts)
+    json.set("sent_to_other_hosts",
+             Json(Json::Object{{"bytes", between->sent}, {"of_full_size", between->of_full_size}}));
   if (!summary.tables.empty()) json.set("tables", counts(summary.tables));
   if (summary.best_iteration) {
     json.set("best_iteration", *summary.best_iteration);

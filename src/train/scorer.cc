@@ -26,7 +26,8 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Model
       ring_(layout, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime.device()),
       check_(config, model.graph(), options.source.path, options.check_labels),
       sparse_inputs_(config.data.sparse.size()),
-      records_(config.solver.cuda_graph && !runtime.options().sync_launches && !runtime.row_memory().has_disk()) {
+      records_(config.solver.cuda_graph && !runtime.options().sync_launches && !runtime.row_memory().has_disk() &&
+               model.fixed_sizes()) {
   const size_t tasks = model.tasks().size();
   if (options.losses) losses_.assign(tasks > 1 ? 1 + tasks : 1, {});
   for (ResultTensor& loss : losses_) loss = add_result(model.loss(Phase::evaluate).spec());

@@ -28,7 +28,7 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
       loss_total_(runtime.device(), sizeof(ops::LossRecord)),
       spoiled_flag_(runtime.device(), sizeof(int32_t)),
       sparse_inputs_(config.data.sparse.size()),
-      records_(config.solver.cuda_graph && !runtime.options().sync_launches),
+      records_(config.solver.cuda_graph && !runtime.options().sync_launches && model.fixed_sizes()),
       feed_(std::move(feed)),
       progress_(from) {
   zero_bytes(runtime.compute_stream(), spoiled_flag_.data(), spoiled_flag_.bytes());

@@ -85,6 +85,39 @@ TEST_F(JoinedProcesses, TrainTheModelOfThreads) {
   }
 }
 
+TEST_F(JoinedProcesses, OfSeveralHostsTrainTheModelOfThreadsAndSendLess) {
+  struct Hosts {
+    const char *threads, *gpu;
+    std::vector<const char*> hosts;  // of each process
+  };
+  const Hosts all[] = {{"[0, 1, 2, 3]", "\"all\"", {"a", "a", "b", "b"}},
+                       {"[0, 1, 2, 3, 4, 5]", "[[0, 1], [0, 1], [0, 1]]", {"a", "b", "c"}}};
+  const std::string two_bytes = with_change(config_, "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"bf16\"");
+  for (const std::string& config : {config_, with_policies(), two_bytes})
+    for (const Hosts& of : all) {
+      if (&config != &config_ && kSanitized) continue;
+      SCOPED_TRACE(of.gpu);
+      const Result one = train(config, {of.threads}, "threads");
+      for (const char* folder : {"joined", "joined-run"}) fs::remove_all(folder_ / folder);
+      std::vector<JoinedProcess> processes;
+      for (const char* host : of.hosts)
+        processes.push_back({"huge_ctr", arguments(config, of.gpu, "joined"), {{"NCCL_HOSTID", host}}});
+      const auto outcomes = run_joined(processes, folder_.path());
+      for (const Outcome& outcome : outcomes) ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+      const Result joined = result("joined");
+      EXPECT_EQ(joined.losses, one.losses);
+      EXPECT_EQ(joined.metrics, one.metrics);
+      EXPECT_EQ(joined.dense, one.dense);
+      for (size_t e = 0; e < 2; ++e) EXPECT_EQ(joined.rows[e], one.rows[e]);
+      EXPECT_EQ(joined.marks, one.marks);
+      const Json summary = Json::read_file(folder_ / "joined-run" / "summary.json"),
+                 &sent = *summary.find("sent_to_other_hosts");
+      EXPECT_GT(*sent.find("bytes")->integer(), 0);
+      EXPECT_LT(*sent.find("bytes")->integer(), *sent.find("of_full_size")->integer());
+      EXPECT_NE(outcomes[0].out.find("embeddings, sent to other hosts: "), std::string::npos) << outcomes[0].out;
+    }
+}
+
 TEST_F(JoinedProcesses, NameOneThatWasKilled) {
   for (const int process : {0, 2})
     for (const Outcome& other : end_of(process, SIGKILL)) {

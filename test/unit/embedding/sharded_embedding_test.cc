@@ -121,9 +121,13 @@ TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
       run.go = VectorsGo::straight;
       const ShardedOutcome straight = run_sharded(ranks, run);
       EXPECT_EQ(straight.straight, possible);
-      for (const VectorsGo go : {VectorsGo::to_parts, VectorsGo::sent}) {
+      for (const VectorsGo go : {VectorsGo::to_parts, VectorsGo::sent, VectorsGo::to_hosts, VectorsGo::to_ranks}) {
+        if (go == VectorsGo::to_hosts && ranks == 2) continue;  // one host
         run.go = go;
-        expect_equal(straight, run_sharded(ranks, run));
+        const ShardedOutcome outcome = run_sharded(ranks, run);
+        expect_equal(straight, outcome);
+        EXPECT_EQ(outcome.between_hosts.sent > 0, go >= VectorsGo::to_hosts);
+        EXPECT_LE(outcome.between_hosts.sent, outcome.between_hosts.of_full_size);
       }
     }
   };

@@ -24,13 +24,17 @@
 namespace hctr::test {
 
 /// How ranks exchange vectors and gradients: straight: written to the final memory, where possible; to_parts: written
-/// to memory of each sender and combined there; sent: by all_to_all.
-enum class VectorsGo { straight, to_parts, sent };
+/// to memory of each sender and combined there; sent: by all_to_all; to_hosts: packed, as between hosts of two ranks;
+/// to_ranks: likewise, where every rank is a host.
+enum class VectorsGo { straight, to_parts, sent, to_hosts, to_ranks };
 
 /// Ranks as threads, which can also exchange like ranks of different hosts.
 class ThreadComm : public HostComm {
  public:
   ThreadComm(RankGroup& group, int rank, VectorsGo go) : HostComm(group, rank), go_(go) {}
+  int host_of(int rank) const override {
+    return go_ == VectorsGo::to_hosts ? rank / 2 : go_ == VectorsGo::to_ranks ? rank : 0;
+  }
   std::unique_ptr<PeerExchange> make_peer_exchange(const PeerExchangeSpec& spec) override {
     auto exchange = go_ == VectorsGo::sent ? make_all_to_all_exchange(*this, spec) : HostComm::make_peer_exchange(spec);
     if (exchange && exchange->direct()) written_.push_back(spec.receive_buffer.bytes());
@@ -78,6 +82,7 @@ struct ShardedOutcome {
   std::map<std::string, int64_t> counts{};
   bool shared_row = false;
   bool straight = false;              ///< whether owners wrote directly to y
+  BytesBetweenHosts between_hosts{};  ///< of all ranks
   std::vector<RowCopies> replicas{};  ///< one per rank, after the last step
 };
 
@@ -192,6 +197,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   const bool shared_row = embedding->uses_shared_row();
   embedding->export_rows(true, into(outcome.rows));  // collected on rank 0
   const std::lock_guard lock(mutex);
+  outcome.between_hosts += embedding->bytes_between_hosts();
   outcome.replicas[static_cast<size_t>(comm.rank())] = std::move(replica);
   if (comm.rank() != 0) return;
   outcome.row_count = rows;

@@ -11,7 +11,9 @@
 #include "device/buffer.h"
 #include "device/copy.h"
 #include "ops/copy.h"
+#include "ops/embedding/listed_vectors.h"
 #include "ops/embedding/owner_vectors.h"
+#include "ops/embedding/wire_keys.h"
 #include "support/devices.h"
 
 namespace hctr::test {
@@ -250,6 +252,115 @@ TEST_P(KeySplit, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
       EXPECT_EQ(got, expected_keys) << "owner " << owner << " on " << to_string(device);
     }
   }
+}
+
+TEST_P(KeySplit, PackedKeysMergeToTheSameBatchAndListItsVectors) {
+  const Split split(GetParam());
+  for (const Device device : devices()) {
+    SCOPED_TRACE(to_string(device));
+    Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+    std::mt19937_64 random(3);
+    const OnDevice<std::byte> scratch(device, std::vector<std::byte>(1 << 16));
+    ASSERT_LE(ops::packed_keys_scratch_bytes(device, kSplitRanks * kSplitSlots * kSplitSamples), size_t{1} << 16);
+    struct FromRank {
+      std::vector<int64_t> words, keys;
+      std::vector<int32_t> bags, counts;
+    };
+    std::vector<FromRank> sent;
+    constexpr int64_t kMostKeys = kSplitSlots * kSplitSamples * 3;
+    for (int rank = 0; rank < kSplitRanks; ++rank) {
+      const Bags bags = random_bags(random);
+      const Sent one(device, split, bags), other(device, split, bags);
+      ops::split_keys(ctx, one.batch, one.key_blocks, one.blocks.tensor({split.words}), one.present.bytes(),
+                      scratch.data());
+      const OnDevice<int64_t> keys(device, std::vector<int64_t>(kMostKeys));
+      const OnDevice<int32_t> of_bags(device, std::vector<int32_t>(kMostKeys)),
+          counts(device, std::vector<int32_t>(2 * kSplitRanks)),
+          vectors(device, std::vector<int32_t>(split.columns.size() * kSplitSamples));
+      ops::pack_keys(ctx, other.batch, other.key_blocks, {keys.data(), of_bags.data()}, other.present.bytes(),
+                     vectors.data(), counts.tensor({2 * kSplitRanks}), scratch.data());
+      const std::vector<uint8_t> present = one.present.host();
+      EXPECT_EQ(other.present.host(), present);
+      sent.push_back({one.blocks.host(), keys.host(), of_bags.host(), counts.host()});
+      int32_t listed = 0;
+      for (int owner = 0; owner < kSplitRanks; ++owner)
+        listed += sent.back().counts[static_cast<size_t>(2 * owner) + 1];
+      EXPECT_EQ(listed, std::count(present.begin(), present.end(), 1));
+      const std::vector<int32_t> list = vectors.host();
+      for (int32_t i = 0; i < listed; ++i)
+        EXPECT_EQ(present[static_cast<size_t>(list[static_cast<size_t>(i)])], 1) << "vector " << i;
+    }
+    for (int owner = 0; owner < kSplitRanks; ++owner) {
+      const ops::OwnerKeys& block = split.owners[static_cast<size_t>(owner)];
+      const int64_t words = block.keys - block.begin + Split::most(block.count),
+                    bags = block.count * kSplitRanks * kSplitSamples;
+      std::vector<int64_t> messages, packed;
+      std::vector<int32_t> packed_bags, first = {0};
+      int32_t listed = 0;
+      for (const FromRank& from : sent) {
+        messages.insert(messages.end(), from.words.begin() + block.begin, from.words.begin() + block.begin + words);
+        int64_t begin = 0;
+        for (int before = 0; before < owner; ++before) begin += from.counts[static_cast<size_t>(2 * before)];
+        const int32_t count = from.counts[static_cast<size_t>(2 * owner)];
+        packed.insert(packed.end(), from.keys.begin() + begin, from.keys.begin() + begin + count);
+        packed_bags.insert(packed_bags.end(), from.bags.begin() + begin, from.bags.begin() + begin + count);
+        first.push_back(first.back() + count);
+        listed += from.counts[static_cast<size_t>(2 * owner) + 1];
+      }
+      const OnDevice<int64_t> blocks(device, messages), received(device, packed),
+          keys(device, std::vector<int64_t>(static_cast<size_t>(kSplitRanks * Split::most(block.count)))),
+          merged(device, std::vector<int64_t>(keys.count));
+      const OnDevice<int32_t> received_bags(device, packed_bags), begins(device, first),
+          offsets(device, std::vector<int32_t>(static_cast<size_t>(bags + 1))),
+          merged_offsets(device, std::vector<int32_t>(offsets.count)),
+          vectors(device, std::vector<int32_t>(static_cast<size_t>(bags)));
+      const auto all = static_cast<int64_t>(keys.count);
+      ops::merge_keys(ctx, {kSplitRanks, block.count, kSplitSamples, words}, blocks.tensor({kSplitRanks * words}),
+                      offsets.tensor({bags + 1}), keys.tensor({all}), scratch.data());
+      ops::merge_packed_keys(ctx, {kSplitRanks, block.count, kSplitSamples, 0}, {received.data(), received_bags.data()},
+                             begins.data(), merged_offsets.tensor({bags + 1}), merged.tensor({all}), vectors.data(),
+                             scratch.data());
+      const std::vector<int32_t> at = offsets.host();
+      EXPECT_EQ(merged_offsets.host(), at) << "owner " << owner;
+      std::vector<int64_t> expected = keys.host(), got = merged.host();
+      expected.resize(static_cast<size_t>(at.back()));
+      got.resize(expected.size());
+      EXPECT_EQ(got, expected) << "owner " << owner;
+      std::vector<int32_t> list;  // by rank, column and sample
+      for (int32_t r = 0; r < kSplitRanks; ++r)
+        for (int32_t c = 0; c < block.count; ++c)
+          for (int32_t b = r * kSplitSamples; b < (r + 1) * kSplitSamples; ++b)
+            if (const auto bag = static_cast<size_t>(c * kSplitRanks * kSplitSamples + b); at[bag] < at[bag + 1])
+              list.push_back(b * block.count + c);
+      std::vector<int32_t> lists = vectors.host();
+      ASSERT_EQ(static_cast<size_t>(listed), list.size());
+      lists.resize(list.size());
+      EXPECT_EQ(lists, list) << "owner " << owner;
+    }
+  }
+}
+
+TEST(ListedVectors, AreCopiedToTheirPlaces) {
+  for (const Device device : devices())
+    for (const size_t bytes : std::initializer_list<size_t>{2, 4, 10, 16, 24, 256}) {
+      SCOPED_TRACE(cat(bytes, " bytes on ", to_string(device)));
+      Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+      std::vector<uint8_t> values(7 * bytes);
+      for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint8_t>(i * 13 + 1);
+      const OnDevice<uint8_t> from(device, values), packed(device, std::vector<uint8_t>(3 * bytes)),
+          to(device, std::vector<uint8_t>(values.size()));
+      const OnDevice<int32_t> list(device, {5, 0, 3});
+      const auto at = [](const OnDevice<uint8_t>& memory) { return memory.buffer.data(); };
+      ops::copy_listed(ctx, {at(from), list.data()}, {at(packed)}, 3, static_cast<int64_t>(bytes));
+      ops::copy_listed(ctx, {at(packed)}, {at(to), list.data()}, 3, static_cast<int64_t>(bytes));
+      std::vector<uint8_t> expected(values.size());
+      for (const size_t v : {size_t{5}, size_t{0}, size_t{3}})
+        std::copy_n(&values[v * bytes], bytes, &expected[v * bytes]);
+      std::vector<uint8_t> got(values.size());
+      copy_bytes(ctx.stream(), got.data(), to.buffer.data(), got.size());
+      ctx.stream().synchronize();
+      EXPECT_EQ(got, expected);
+    }
 }
 
 TEST_P(KeySplit, PiecesOfVectorsAreColumns) {
