@@ -20,7 +20,7 @@ struct Precision {
 
   /// By the rates of an H100's data sheet: rounding and transposing the operands of narrower products takes as long as
   /// the products gain.
-  static constexpr int64_t kLeastFp8Width = 1024;
+  static constexpr int64_t kLeastFp8Width = 2048;
 
   bool operator==(const Precision&) const = default;
   /// Whether gradients can overflow their type; such steps are skipped.

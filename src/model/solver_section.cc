@@ -261,7 +261,7 @@ Schema<SolverSection> solver_schema() {
            "training in FP8: see [mixed precision](mixed_precision.md)")
       .opt("fp8_least_width", &S::fp8_least_width,
            "with mixed_precision \"fp8\", the least number of inputs and of outputs of a fully connected layer whose "
-           "products are FP8; left out: 1024",
+           "products are FP8; left out: 2048",
            at_least(16))
       .opt("use_mixed_precision", &S::use_mixed_precision,
            "another spelling of mixed_precision, whose loss scale is in scaler")

@@ -11,6 +11,9 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kWarmUp = 10, kWhole = 10, kParts = 20;
+// Whole steps go on until they have taken so long: filling and draining the queue would lengthen a few short ones.
+constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;  // the second where nobody knows when the run ends
+constexpr double kWholeSeconds = 0.1;
 
 double processor_seconds() {
   rusage usage{};
@@ -32,6 +35,8 @@ StepProfile::StepProfile(const Config& config, Runtime& runtime, const Model& mo
       folder_(folder),
       warm_up_(std::min(kWarmUp, steps_left.value_or(kWarmUp + kWhole + kParts) / 4)),
       whole_(std::min(kWhole, steps_left.value_or(kWarmUp + kWhole + kParts) / 4)),
+      most_whole_(
+          std::min(kMostWhole, std::max(whole_, steps_left ? *steps_left - warm_up_ - kParts : kMostWholeOfUnknown))),
       parts_(kParts),
       profiler_(runtime) {
   if (warm_up_ == 0) phase_ = whole_ == 0 ? Phase::parts : Phase::whole;
@@ -71,9 +76,12 @@ void StepProfile::count_keys() {
   }
 }
 
+double StepProfile::open_seconds() const {
+  return open_ ? std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() : 0;
+}
+
 void StepProfile::close() {
   if (!open_) return;
-  open_ = false;
   if (phase_ == Phase::parts) {
     seconds_ += profiler_.stop();
     const std::vector<Span>& more = profiler_.spans();
@@ -85,8 +93,9 @@ void StepProfile::close() {
     }
   } else {
     trainer_.finish_and_read_loss();
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+    seconds_ += open_seconds();
   }
+  open_ = false;
   cpu_seconds_ += processor_seconds() - cpu_start_;
   trainer_.run_unrecorded(false);
 }
@@ -96,7 +105,8 @@ void StepProfile::pause() { close(); }
 std::vector<std::string> StepProfile::after_step(bool pause) {
   if (phase_ == Phase::done) return {};
   ++steps_;
-  const int64_t wanted = phase_ == Phase::warm_up ? warm_up_ : phase_ == Phase::whole ? whole_ : parts_;
+  int64_t wanted = phase_ == Phase::warm_up ? warm_up_ : phase_ == Phase::whole ? whole_ : parts_;
+  if (phase_ == Phase::whole && steps_ < most_whole_ && seconds_ + open_seconds() < kWholeSeconds) wanted = steps_ + 1;
   if (pause || steps_ >= wanted) close();
   if (steps_ < wanted) return {};
   if (phase_ == Phase::parts) return report();

@@ -39,6 +39,8 @@ class StepProfile {
  private:
   enum class Phase { warm_up, whole, parts, done };
   void count_keys();
+  /// Since the measurement of whole steps that is under way began; 0 if none is.
+  double open_seconds() const;
   void close();
   void add_bytes_of_tables();
   std::vector<std::string> report();
@@ -48,7 +50,7 @@ class StepProfile {
   const Model& model_;
   Trainer& trainer_;
   RunFolder& folder_;
-  int64_t warm_up_, whole_, parts_;  // steps of each phase
+  int64_t warm_up_, whole_, most_whole_, parts_;  // steps of each phase; whole_ is the least
   Phase phase_ = Phase::warm_up;
   int64_t steps_ = 0;  // in the phase
   bool open_ = false;  // a measurement is under way

@@ -810,7 +810,8 @@ TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
         ASSERT_EQ(done.exit_code, 0) << done.err;
         Result part = result("part");
         part.losses.insert(part.losses.begin(), whole.losses.begin(), whole.losses.begin() + 9);
-        expect_same(whole, part, 2e-5, 2e-5);
+        // On a GPU last bits differ, and one pair of scores that changes places moves an AUC by more than 1e-4.
+        expect_same(whole, part, 2e-5, 2e-5, device_ == "cuda" ? 5e-4 : 1e-4);
       }
     }
   }

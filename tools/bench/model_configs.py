@@ -255,7 +255,9 @@ def main():
         configs[f"step_{model}_half_global"] = update_every_row(step_model(model, "half"))
     for model in ("wdl", "dcn", "deepfm", "dlrm"):
         for precision in ("half", "bf16", "fp8", "tf32", "tf32x3", "f32"):
-            configs[f"step_{model}_{precision}"] = step_model(model, precision)
+            config = configs[f"step_{model}_{precision}"] = step_model(model, precision)
+            if precision == "fp8":
+                config["solver"]["fp8_least_width"] = 1024
     for name, config in configs.items():
         (folder / f"{name}.json").write_text(json.dumps(config, indent=1) + "\n")
 

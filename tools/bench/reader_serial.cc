@@ -117,7 +117,10 @@ void bench_serial(const std::string& name, const DataSection& section, const Rea
     ParsedChunkStream chunks_of_set(free, {}, {}, one.threads, section.slots(), recycler, bad_report);
     const auto stream = in_order(chunks_of_set, {});
     gathered = 0;
-    for (Rows rows; const int64_t count = stream->next(one.batch, rows); rows = {}) {
+    while (true) {
+      Rows rows;
+      const int64_t count = stream->next(one.batch, rows);
+      if (count == 0) break;
       gathered += count;
       if (batches.size() < 8 && count == one.batch) batches.push_back(std::move(rows));
     }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <deque>
+#include <iterator>
 #include <limits>
 #include <vector>
 
@@ -289,7 +289,11 @@ TEST(Fp8Scales, FinishTheStepUnlessItIsSkipped) {
       if (!skip)
         for (size_t i = 0; i < 3; ++i) scales[i].finish(amax[i]);
       const auto got = rig.fetch<Fp8Scale>(on_device, 3);
-      EXPECT_EQ(std::memcmp(got.data(), scales.data(), 3 * sizeof(Fp8Scale)), 0) << to_string(device) << skip;
+      for (size_t i = 0; i < 3; ++i) {
+        EXPECT_EQ(got[i].factor, scales[i].factor) << to_string(device) << skip;
+        EXPECT_EQ(got[i].inverse, scales[i].inverse);
+        EXPECT_TRUE(std::equal(std::begin(got[i].largest), std::end(got[i].largest), scales[i].largest));
+      }
       EXPECT_EQ(rig.fetch<float>(most.bytes(), 3), std::vector<float>(3)) << to_string(device);
     }
 }
@@ -355,7 +359,8 @@ void expect_product(Device device, Fp8Format left, Fp8Format right, const Produc
         sizes += std::abs(term);
       }
       if (relu) sum = std::max(sum, 0.0);
-      const double of_sum = device.is_cuda() ? 0x1p-12 : 0x1p-24 * static_cast<double>(k + 1),
+      // Tensor cores of Hopper keep some 13 bits of the largest term while they add terms of FP8.
+      const double of_sum = device.is_cuda() ? 0x1p-11 : 0x1p-24 * static_cast<double>(k + 1),
                    of_result = result == DType::f32 ? 0 : 0x1p-8;
       ASSERT_NEAR(got, sum, of_sum * sizes + 1.01 * of_result * std::abs(sum)) << i << "," << j;
     }
