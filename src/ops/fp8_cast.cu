@@ -10,7 +10,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kTile = kFp8Tile, kThreads = 256, kWarps = kThreads / 32, kQuads = kTile / 4;
+constexpr int kCastTile = kFp8Tile, kCastThreads = 256, kCastWarps = kCastThreads / 32, kCastQuads = kCastTile / 4;
 
 /// Four adjacent numbers of a row, and zeros where it has none.
 template <class T>
@@ -51,23 +51,23 @@ __device__ uint32_t gather_bytes(const uint32_t (&words)[4], uint32_t which) {
 }
 
 template <class Code, bool kRelu, class T>
-__global__ void __launch_bounds__(kThreads) fp8_cast_kernel(CastJob<T> job) {
-  // A column of words is one column of x, a word four of its rows. Column c stands at c % 4 * kQuads + c / 4, so that
-  // threads with adjacent c / 4 write to different banks.
-  __shared__ uint32_t words[kTile][kQuads + 1];
-  __shared__ float sums[kWarps][kTile];
-  __shared__ uint32_t most_of_warp[kWarps];
+__global__ void __launch_bounds__(kCastThreads) fp8_cast_kernel(CastJob<T> job) {
+  // A column of words is one column of x, a word four of its rows. Column c stands at c % 4 * kCastQuads + c / 4, so
+  // that threads with adjacent c / 4 write to different banks.
+  __shared__ uint32_t words[kCastTile][kCastQuads + 1];
+  __shared__ float sums[kCastWarps][kCastTile];
+  __shared__ uint32_t most_of_warp[kCastWarps];
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
-  const int64_t across = (job.wide + kTile - 1) / kTile;
-  const int64_t first_row = blockIdx.x / across * kTile, first_column = blockIdx.x % across * kTile;
+  const int64_t across = (job.wide + kCastTile - 1) / kCastTile;
+  const int64_t first_row = blockIdx.x / across * kCastTile, first_column = blockIdx.x % across * kCastTile;
   const int64_t counted = job.state ? valid_rows(*job.state, job.x.size(0)) : job.x.size(0);
   const float factor = job.scale->factor;
   uint32_t most = 0;
   float sum[4] = {};
   const int64_t column = first_column + 4 * lane;
 #pragma unroll
-  for (int i = 0; i < kQuads / kWarps; ++i) {
-    const int quad = i * kWarps + warp;
+  for (int i = 0; i < kCastQuads / kCastWarps; ++i) {
+    const int quad = i * kCastWarps + warp;
     uint32_t of_row[4];
 #pragma unroll
     for (int r = 0; r < 4; ++r) {
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kThreads) fp8_cast_kernel(CastJob<T> job) {
         *reinterpret_cast<uint32_t*>(job.rows + row * job.wide + column) = word;
     }
 #pragma unroll
-    for (uint32_t j = 0; j < 4; ++j) words[j * kQuads + lane][quad] = gather_bytes(of_row, j);
+    for (uint32_t j = 0; j < 4; ++j) words[j * kCastQuads + lane][quad] = gather_bytes(of_row, j);
   }
   most = __reduce_max_sync(0xffffffffu, most);
   if (lane == 0) most_of_warp[warp] = most;
@@ -101,24 +101,24 @@ __global__ void __launch_bounds__(kThreads) fp8_cast_kernel(CastJob<T> job) {
   __syncthreads();
   if (threadIdx.x == 0) {
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) most = max(most, most_of_warp[w]);
+    for (int w = 0; w < kCastWarps; ++w) most = max(most, most_of_warp[w]);
     atomicMax(job.amax, most);  // of magnitudes: bits are in the order of the numbers, and NaN is above all
   }
   const int64_t own_column = first_column + threadIdx.x;
-  if (job.end.sums && threadIdx.x < kTile && own_column < job.x.size(1)) {
+  if (job.end.sums && threadIdx.x < kCastTile && own_column < job.x.size(1)) {
     float total = 0;
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) total += sums[w][threadIdx.x];
+    for (int w = 0; w < kCastWarps; ++w) total += sums[w][threadIdx.x];
     job.end.sums[blockIdx.x / across * job.x.size(1) + own_column] = total;
   }
   if (!job.transposed) return;
   const int64_t row = first_row + 4 * lane;
   if (row >= job.high) return;
 #pragma unroll 4
-  for (int c = warp; c < kTile; c += kWarps) {
+  for (int c = warp; c < kCastTile; c += kCastWarps) {
     if (first_column + c >= job.wide) return;
     *reinterpret_cast<uint32_t*>(job.transposed + (first_column + c) * job.high + row) =
-        words[c % 4 * kQuads + c / 4][lane];
+        words[c % 4 * kCastQuads + c / 4][lane];
   }
 }
 
@@ -139,8 +139,8 @@ CastJob<T> cast_job(const Tensor& x, const Fp8Scaling& scaling, std::byte* rows,
 
 template <bool kRelu, class T>
 void launch_cast(Context& ctx, Fp8Format format, const CastJob<T>& job) {
-  const int64_t blocks = (job.high + kTile - 1) / kTile * ((job.wide + kTile - 1) / kTile);
-  cuda::launch(ctx, "fp8_cast", cuda::Grid{blocks, kThreads},
+  const int64_t blocks = (job.high + kCastTile - 1) / kCastTile * ((job.wide + kCastTile - 1) / kCastTile);
+  cuda::launch(ctx, "fp8_cast", cuda::Grid{blocks, kCastThreads},
                format == Fp8Format::e4m3 ? fp8_cast_kernel<Fp8E4M3, kRelu, T> : fp8_cast_kernel<Fp8E5M2, kRelu, T>,
                job);
 }
@@ -168,7 +168,7 @@ void cuda::fp8_cast_gradient(Context& ctx, Tensor d_y, const Fp8GradientEnd& end
     job.packs = job.packs && takes_packs<4>(job.end.y);
     launch_cast<true>(ctx, scaling.format, job);
   });
-  if (sums) add_bias_parts<float>(ctx, sums, (d_y.dim(0) + kTile - 1) / kTile, *end.d_bias);
+  if (sums) add_bias_parts<float>(ctx, sums, (d_y.dim(0) + kCastTile - 1) / kCastTile, *end.d_bias);
 }
 
 }  // namespace hctr::ops

@@ -7,7 +7,7 @@ namespace hctr::ops {
 namespace {
 
 constexpr int kMostInputs = 32;  // of one launch
-constexpr int kThreads = 256;
+constexpr int kUnpackThreads = 256;
 
 struct UnpackInput {
   const PackedKeys* packed;
@@ -33,8 +33,8 @@ __device__ void widen(const uint32_t* from, int32_t count, int64_t* to, int64_t 
 
 __global__ void unpack_keys_kernel(UnpackInputs inputs, const std::byte* batch, int32_t samples) {
   const UnpackInput& input = inputs.input[blockIdx.x % inputs.count];
-  const int64_t thread = int64_t{blockIdx.x / inputs.count} * kThreads + threadIdx.x,
-                threads = int64_t{gridDim.x / inputs.count} * kThreads;
+  const int64_t thread = int64_t{blockIdx.x / inputs.count} * kUnpackThreads + threadIdx.x,
+                threads = int64_t{gridDim.x / inputs.count} * kUnpackThreads;
   const PackedKeys packed = *input.packed;
   if (packed.key_bytes == 4) {
     widen(reinterpret_cast<const uint32_t*>(batch + packed.keys), packed.count, input.keys, thread, threads);
@@ -64,8 +64,9 @@ void cuda::unpack_keys(Context& ctx, const std::byte* batch, std::span<const Unp
       some.input[some.count++] = {input.packed, input.keys.data<int64_t>(), input.offsets.data<int32_t>(), bags};
       most = std::max({most, bags + 1, input.keys.elements() / 4});
     }
-    const Grid each = grid_for(most, kThreads, std::max<int64_t>(1, hctr::cuda::blocks_of_device(8) / some.count));
-    launch(ctx, "unpack_keys", Grid{each.blocks * some.count, kThreads}, unpack_keys_kernel, some, batch,
+    const Grid each =
+        grid_for(most, kUnpackThreads, std::max<int64_t>(1, hctr::cuda::blocks_of_device(8) / some.count));
+    launch(ctx, "unpack_keys", Grid{each.blocks * some.count, kUnpackThreads}, unpack_keys_kernel, some, batch,
            static_cast<int32_t>(samples));
   }
 }
