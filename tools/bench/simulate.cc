@@ -13,7 +13,7 @@ namespace {
 struct SimulatedGpu {
   std::string name;
   double bytes = 0;
-  Ceilings ceilings;
+  hctr::Ceilings ceilings;
 };
 
 SimulatedGpu gpu_of(Device device, const std::string& name, const Config& config) {
