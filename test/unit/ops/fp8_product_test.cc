@@ -233,7 +233,7 @@ TEST(Fp8CastGradient, IsThatOfTheSumBehindReluAndSumsItsColumns) {
         Fp8Rig rig(device);
         const int64_t m = rows, n = columns, bytes = Fp8Matrix::bytes(m, n);
         const std::vector<float> d_y = random_numbers(m * n, 5), y = random_numbers(m * n, 1 << 28);
-        constexpr float kFactor = 1.25f;
+        constexpr float kKeptFactor = 1.25f;
         const Fp8Scaling scaling = rig.scaling(Fp8Format::e5m2, 64);
         const Tensor gradient = rig.matrix<BFloat16>(d_y, m, n, extra);
         const TensorSpec scratch = ops::fp8_gradient_scratch(gradient.spec());
@@ -243,7 +243,7 @@ TEST(Fp8CastGradient, IsThatOfTheSumBehindReluAndSumsItsColumns) {
         ops::Fp8GradientEnd end{.d_bias = d_bias,
                                 .scratch = Tensor(rig.put(nothing.data(), scratch.bytes()), scratch, device)};
         if (relu) end.y = rig.matrix<BFloat16>(y, m, n, extra);
-        if (relu) end.factor = kFactor;
+        if (relu) end.factor = kKeptFactor;
         std::byte *const plain = rig.codes(m, n), *const transposed = rig.codes(n, m);
         const auto run = [&] { ops::fp8_cast_gradient(rig.ctx, gradient, end, scaling, plain, transposed); };
         run();
@@ -260,7 +260,7 @@ TEST(Fp8CastGradient, IsThatOfTheSumBehindReluAndSumsItsColumns) {
             if (i < m && j < n) {
               const auto at = static_cast<size_t>(i * n + j);
               z = static_cast<float>(BFloat16(d_y[at]));
-              if (relu) z = static_cast<float>(BFloat16(y[at])) > 0 ? kFactor * z : 0;
+              if (relu) z = static_cast<float>(BFloat16(y[at])) > 0 ? kKeptFactor * z : 0;
               expected[static_cast<size_t>(j)] += z;
               sizes[static_cast<size_t>(j)] += std::abs(z);
             }
