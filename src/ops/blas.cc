@@ -4,7 +4,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
+#include <mutex>
 
 #include "base/error.h"
 
@@ -35,11 +37,41 @@ const Blas& blas() {
   return functions;
 }
 
+/// OpenBLAS waits without end for the memory of a product that it cannot get. It keeps what it has for as many products
+/// as ran at a time, so there is a test when one more does.
+class BlasMemory {
+ public:
+  BlasMemory() {
+    const int products = ++running_;
+    if (products <= most_) return;
+    const std::lock_guard lock(mutex_);
+    if (products <= most_) return;
+    void* const memory = std::malloc(kBytes);
+    std::free(memory);
+    if (!memory) {
+      --running_;
+      throw Error(Kind::device, cat("no memory for the ", kBytes >> 20,
+                                    " MiB that the BLAS library takes for each thread: use fewer ",
+                                    "(--threads), or raise the limit of addresses (ulimit -v)"));
+    }
+    most_ = products;
+  }
+  ~BlasMemory() { --running_; }
+  BlasMemory(const BlasMemory&) = delete;
+  BlasMemory& operator=(const BlasMemory&) = delete;
+
+ private:
+  static constexpr size_t kBytes = size_t{129} << 20;
+  static inline std::atomic<int> running_ = 0, most_ = 0;
+  static inline std::mutex mutex_;
+};
+
 template <class T, class Gemm>
 void call_gemm(Gemm function, int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const T> a,
                BlasMatrix<const T> b, T beta, BlasMatrix<T> c) {
   const auto of = [](Transpose how) { return how == Transpose::no ? CblasNoTrans : CblasTrans; };
   const auto number = [](int64_t n) { return static_cast<int>(n); };
+  const BlasMemory memory;
   function(CblasRowMajor, of(a.how), of(b.how), number(rows), number(columns), number(depth), 1, a.data,
            number(a.stride), b.data, number(b.stride), beta, c.data, number(std::max<int64_t>(1, c.stride)));
 }

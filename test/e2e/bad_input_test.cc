@@ -235,8 +235,9 @@ TEST_F(BadInput, CommandLine) {
 
 TEST_F(BadInput, SeveralProcesses) {
   write_file(folder_ / "config.json", small_config());
-  const Outcome outcome = run_program("huge_ctr", {"--train", "config.json"}, folder_.path(),
-                                      {{"OMPI_COMM_WORLD_SIZE", "2"}, {"ASAN_OPTIONS", "detect_leaks=0"}});
+  const Outcome outcome =
+      run_program("huge_ctr", {"--train", "config.json"}, folder_.path(),
+                  {{"OMPI_COMM_WORLD_SIZE", "2"}, {"OMPI_COMM_WORLD_RANK", "0"}, {"ASAN_OPTIONS", "detect_leaks=0"}});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_NE(outcome.err.find("started as 2 processes"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("MPI"), std::string::npos)
