@@ -18,8 +18,8 @@ struct MpiPlugin {
   /// Initializes MPI.
   const char* (*start)(Place*);
   void (*finish)();
-  /// Collective. `of_each` [count]: what each process gives as `mine`.
-  const char* (*gather)(int32_t mine, int32_t* of_each);
+  /// Collective. `of_each` [count][bytes]: what each process gives as `mine` [bytes].
+  const char* (*gather)(const void* mine, int32_t bytes, void* of_each);
   /// Start a message. The data must stay until it is done.
   const char* (*send)(const void* data, int32_t bytes, int32_t to_process, int32_t tag);
   const char* (*receive)(void* data, int32_t bytes, int32_t from_process, int32_t tag);
@@ -31,7 +31,7 @@ struct MpiPlugin {
   void (*abort)(int32_t exit_code);
 };
 
-inline constexpr int64_t kMpiPlugin = 1;
+inline constexpr int64_t kMpiPlugin = 2;
 inline constexpr const char* kMpiPluginFile = "libhuge_ctr_mpi.so";
 /// The plug-in's one symbol: const MpiPlugin* ().
 inline constexpr const char* kMpiPluginEntry = "hctr_mpi_plugin";

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <thread>
 
 #include "base/error.h"
+#include "base/host_name.h"
 #include "base/platform.h"
 #include "comm/mpi_plugin.h"
 
@@ -59,6 +61,12 @@ std::string list_of(const std::set<int>& ranks) {
   return cat(ranks.size() == 1 ? "rank " : "ranks ", text);
 }
 
+/// What a process tells the others when they join.
+struct Member {
+  int32_t ranks = 0;
+  char host[256] = "";
+};
+
 class MpiProcesses : public Processes {
  public:
   MpiProcesses(const Launch& launch, std::chrono::seconds limit, const MpiPlugin& mpi) : limit_(limit), mpi_(mpi) {
@@ -75,12 +83,14 @@ class MpiProcesses : public Processes {
   std::optional<OnHost> on_host() const override { return on_host_; }
 
   LocalRanks join(int ranks) override {
-    std::vector<int> of_each(static_cast<size_t>(count_));
-    check(mpi_.gather(ranks, of_each.data()));
+    Member mine{.ranks = ranks};
+    host_name().copy(mine.host, sizeof mine.host - 1);
+    members_.resize(static_cast<size_t>(count_));
+    check(mpi_.gather(&mine, sizeof mine, members_.data()));
     process_of_.clear();
     for (int p = 0; p < count_; ++p) {
       if (p == process_) local_ranks_.first = static_cast<int>(process_of_.size());
-      process_of_.insert(process_of_.end(), static_cast<size_t>(of_each[static_cast<size_t>(p)]), p);
+      process_of_.insert(process_of_.end(), static_cast<size_t>(members_[static_cast<size_t>(p)].ranks), p);
     }
     local_ranks_.count = ranks;
     local_ranks_.total = static_cast<int>(process_of_.size());
@@ -131,8 +141,18 @@ class MpiProcesses : public Processes {
     for (size_t i = 0; i < peers.size(); ++i)
       if (!mpi_.done(static_cast<int64_t>(i))) silent.insert(peers[i]);
     throw Error(Kind::comm,
-                cat(list_of(silent), silent.size() == 1 ? " has" : " have", " not answered within ", limit_.count(),
+                cat(names_of(silent), silent.size() == 1 ? " has" : " have", " not answered within ", limit_.count(),
                     " s: a process hangs or the network does; --comm-timeout sets a longer limit"));
+  }
+
+  /// "rank 1 on host0, ranks 2, 3 on host1"
+  std::string names_of(const std::set<int>& ranks) const {
+    std::map<std::string, std::set<int>> of_hosts;
+    for (const int rank : ranks)
+      of_hosts[members_[static_cast<size_t>(process_of_[static_cast<size_t>(rank)])].host].insert(rank);
+    std::string text;
+    for (const auto& [host, its] : of_hosts) text += cat(text.empty() ? "" : ", ", list_of(its), " on ", host);
+    return text;
   }
 
   std::chrono::seconds limit_;
@@ -140,6 +160,7 @@ class MpiProcesses : public Processes {
   const MpiPlugin& mpi_;
   int process_ = 0, count_ = 1;
   LocalRanks local_ranks_;
+  std::vector<Member> members_;  // [process]
   std::vector<int> process_of_;  // [rank]
 };
 

@@ -40,8 +40,8 @@ const char* start(hctr::MpiPlugin::Place* place) {
   return checked(MPI_Comm_free(&host), "MPI_Comm_free");
 }
 
-const char* gather(int32_t mine, int32_t* of_each) {
-  return checked(MPI_Allgather(&mine, 1, MPI_INT32_T, of_each, 1, MPI_INT32_T, comm), "MPI_Allgather");
+const char* gather(const void* mine, int32_t bytes, void* of_each) {
+  return checked(MPI_Allgather(mine, bytes, MPI_BYTE, of_each, bytes, MPI_BYTE, comm), "MPI_Allgather");
 }
 
 const char* send(const void* data, int32_t bytes, int32_t to_process, int32_t tag) {

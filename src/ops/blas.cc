@@ -37,8 +37,8 @@ const Blas& blas() {
   return functions;
 }
 
-/// OpenBLAS waits without end for the memory of a product that it cannot get. It keeps what it has for as many products
-/// as ran at a time, so there is a test when one more does.
+/// OpenBLAS waits without end for the memory of a product that it cannot get. It keeps memory for as many products as
+/// ran at a time, so there is a test when one more does: for all of them, since the others may not have theirs yet.
 class BlasMemory {
  public:
   BlasMemory() {
@@ -46,7 +46,7 @@ class BlasMemory {
     if (products <= most_) return;
     const std::lock_guard lock(mutex_);
     if (products <= most_) return;
-    void* const memory = std::malloc(kBytes);
+    void* const memory = std::malloc(kBytes * static_cast<size_t>(products));
     std::free(memory);
     if (!memory) {
       --running_;

@@ -219,6 +219,25 @@ TEST_F(Ends, WithoutAddressesOrThreadsASentenceSaysSo) {
   EXPECT_GT(loaded, 0);
 }
 
+/// With rows on a disk few addresses are reserved, so that they run out later: in threads, files or matrix products.
+TEST_F(Ends, WithFewAddressesARunWithRowsOnADiskTrainsOrSaysSo) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers need terabytes of addresses";
+  fs::create_directories(folder_ / "rows");
+  const std::string config =
+      with_change(with_change(small_config(), "\"update_type\": \"Global\"", "\"update_type\": \"Local\""),
+                  "\"seed\": 7", R"("seed": 7, "table_memory": {"host": "3MB", "disk": "rows"})");
+  int loaded = 0;
+  for (const char* limit : {"400000", "500000", "700000", "1000000", "1300000", "20000000"}) {
+    const Outcome outcome = train_in_shell(config, cat("ulimit -v ", limit,
+                                                       "; ${TRAIN%% *} --version >version.txt 2>&1 || exit 77; "
+                                                       "exec timeout -s KILL 60 $TRAIN --threads 2"));
+    if (outcome.exit_code == 77) continue;
+    ++loaded;
+    if (outcome.exit_code != 0) expect_said(outcome, 6, {"error (device): ", "ulimit -v"});
+  }
+  EXPECT_GT(loaded, 0);
+}
+
 TEST_F(Ends, PipesAndDevicesAreNoInputFiles) {
   for (const char* place : {"mkfifo train.txt", "ln -s /dev/zero train.txt", "ln -s /dev/null train.txt"}) {
     fs::remove(folder_ / "train.txt");
