@@ -48,6 +48,9 @@ int64_t entries_for(int64_t keys) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(4, keys + (keys + 2) / 3))));
 }
 
+/// The memory that a full table gets next.
+int64_t half_more(int64_t rows) { return rows + rows / 2; }
+
 }  // namespace
 
 int64_t number_bytes_of_row(const TableSpec& spec) {
@@ -60,6 +63,13 @@ int64_t bytes_of_row(const TableSpec& spec) {
   constexpr int64_t kKey = 8 + 4, kMarks = 4 + 1 + 1, kEntries = 2 * sizeof(ops::IndexEntry);
   const int64_t stats_bytes = 4 * (spec.policy.tracks_last_step() + spec.policy.counts_occurrences());
   return numbers + kMarks + stats_bytes + (spec.direct.empty() ? kKey + kEntries : 0);
+}
+
+int64_t rows_with_memory(int64_t rows, int64_t hint, int64_t batch_keys, int64_t most_queued) {
+  int64_t capacity = std::max<int64_t>({hint, most_queued * batch_keys, 2});
+  while (rows > hint && capacity < rows + std::min<int64_t>(2, most_queued) * batch_keys)
+    capacity = half_more(capacity);
+  return capacity;
 }
 
 RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead)
@@ -241,7 +251,7 @@ int64_t RowStore::reserve_memory() {
     now = wait_for_all();
     if (!rows_may_leave() && row_limit_ > 0 && now.rows > most_kept()) return at_most;  // reserve_rows() refuses them
     const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_capacity_limit_ : kMostRows);
-    int64_t ample = std::min(std::max(now.rows + ring_keys(), capacity_ + capacity_ / 2), most_rows());
+    int64_t ample = std::min(std::max(now.rows + ring_keys(), half_more(capacity_)), most_rows());
     // Host memory is slow to get: rows that may never come take little of it.
     if (ample > capacity_ && rows_on_device(ample) < ample)
       ample = std::min(ample, std::max(now.rows + ring_keys(), capacity_ + capacity_ / 8));

@@ -79,6 +79,10 @@ struct TableSpec {
 /// its key, marks, access statistics and entries of the index.
 int64_t number_bytes_of_row(const TableSpec&);
 int64_t bytes_of_row(const TableSpec&);
+/// The rows that a growing table with an index has memory for once it has `rows` of them, where memory is plentiful. It
+/// begins with `hint` rows, or with the keys of the `most_queued` batches that may be under way, and grows by half.
+/// When it grows depends on how many are under way just then: two are assumed, so the result may be one growth off.
+int64_t rows_with_memory(int64_t rows, int64_t hint, int64_t batch_keys, int64_t most_queued);
 /// What a row takes on the device besides, once some rows of its table are in host memory and rows move: its use, with
 /// direct keys also its place and its number.
 constexpr int64_t bytes_of_moving_row(bool direct) { return direct ? 1 + 4 + 4 : 1; }

@@ -74,6 +74,7 @@ int64_t rows_on(const EmbeddingSection& section, const Placement& placement, int
 
 struct TableBuffers {
   int64_t prepared = 0, exchanged = 0;  // bytes
+  int64_t keys = 0;                     // that the rank may get in a batch
 };
 
 /// What a table keeps of the batches in the ring, and of their exchange.
@@ -98,6 +99,8 @@ TableBuffers buffers_of(const PlanTable& table, const Placement& placement, cons
              eval_keys = static_cast<int64_t>(owned_keys * eval_all);
   const int64_t pieces = ops::RowGroups::most_pieces(keys);
   TableBuffers bytes;
+  bytes.keys = exchanged ? std::min(keys, static_cast<int64_t>(input.kept_keys()) * samples * ranks)
+                         : static_cast<int64_t>(input.kept_keys()) * samples;
   bytes.prepared = Trainer::kBuffers * (4 * 4 * keys + static_cast<int64_t>(sizeof(ops::Piece)) * pieces) +
                    pieces * table.dim * 4 + kSortBytes * keys + 4 * eval_keys;
   if (!exchanged) return bytes;
@@ -150,7 +153,7 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
                                {"activations in training", in_training},
                                {"activations in evaluation", in_evaluation}};
     TableBuffers buffers;
-    int64_t of_moving_rows = 0;
+    int64_t of_moving_rows = 0, room_for_rows = 0;
     for (size_t e = 0; e < config.embeddings.size(); ++e) {
       const EmbeddingSection& section = config.embeddings[e].section;
       const auto input =
@@ -159,16 +162,21 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
                               config.data.sparse.begin());
       const int64_t rows =
           rows_on(section, placements[e], rank, ranks, distinct.empty() ? std::vector<int64_t>() : distinct.at(input));
-      parts.emplace_back("rows of table " + section.top(), rows * problem.tables[e].row_bytes);
-      const bool is_direct = !section.table_spec({.optimizer = config.optimizer}).direct.empty();
-      if (config.solver.table_memory.move_every > 0) of_moving_rows += rows * bytes_of_moving_row(is_direct);
-      if (rows == 0 && rank == 0 && section.stated_by().empty() && distinct.empty())
-        bill.bytes_of_unknown_rows.emplace_back(section.top(), problem.tables[e].row_bytes);
       const TableBuffers more =
           buffers_of(problem.tables[e], placements[e], config.data.sparse[input], rank, ranks, samples, eval_samples);
       buffers.prepared += more.prepared;
       buffers.exchanged += more.exchanged;
+      parts.emplace_back("rows of table " + section.top(), rows * problem.tables[e].row_bytes);
+      const bool is_direct = !section.table_spec({.optimizer = config.optimizer}).direct.empty();
+      if (!is_direct && !section.hparam.limited() && !placements[e].replicated_on(ranks))
+        room_for_rows +=
+            problem.tables[e].row_bytes *
+            (rows_with_memory(rows, section.stated_rows(rank, placements[e]), more.keys, Trainer::kBuffers + 1) - rows);
+      if (config.solver.table_memory.move_every > 0) of_moving_rows += rows * bytes_of_moving_row(is_direct);
+      if (rows == 0 && rank == 0 && section.stated_by().empty() && distinct.empty())
+        bill.bytes_of_unknown_rows.emplace_back(section.top(), problem.tables[e].row_bytes);
     }
+    parts.emplace_back("room for new rows", room_for_rows);
     parts.emplace_back("keys of batches", buffers.prepared);
     if (ranks > 1) parts.emplace_back("exchange between ranks", buffers.exchanged);
     parts.emplace_back("batches", staging + eval_staging + unpacked);

@@ -73,6 +73,12 @@ class RowStoreLoad {
     EXPECT_EQ(std::adjacent_find(keys.begin(), keys.end()), keys.end()) << name << ": a key has two rows";
     EXPECT_EQ(store_.finished_rows(), known_) << name;
   }
+  /// Checks that the rows with memory are those that are expected, but for one growth.
+  void check_capacity() const {
+    const int64_t expected = rows_with_memory(known_, 0, batch_, 4);
+    EXPECT_GE(store_.capacity(), known_ == 0 ? expected : expected / 3 * 2) << known_ << " rows";
+    EXPECT_LE(store_.capacity(), known_ == 0 ? expected : expected / 2 * 3) << known_ << " rows";
+  }
 
  private:
   static size_t bytes(int64_t count, size_t each) { return static_cast<size_t>(count) * each; }
@@ -132,6 +138,7 @@ TEST(RowStore, EveryKeyHasOneRowThroughGrowthAndAdversity) {
     const int64_t batch = large ? 1 << 20 : 1 << 13;
     for (const KeyKind& kind : kKeyKinds) {
       RowStoreLoad load(device, batch);
+      load.check_capacity();
       const int steps = large ? 17 : 6;  // 10^8 operations on a GPU
       for (int step = 0; step < steps; ++step) {
         // Half of the keys are new at first, fewer later; many occur several times in a batch.
@@ -140,6 +147,7 @@ TEST(RowStore, EveryKeyHasOneRowThroughGrowthAndAdversity) {
           return mix64(static_cast<uint64_t>(i) << 8 | static_cast<uint64_t>(step)) % known;
         });
         if (::testing::Test::HasFatalFailure()) return;
+        load.check_capacity();
       }
       load.check_all(kind.name);
     }

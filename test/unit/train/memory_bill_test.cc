@@ -101,6 +101,13 @@ TEST(MemoryBill, RowsAreThoseOfTheSlotsOrTheStatedOnesOrCounted) {
   ASSERT_EQ(bill.bytes_of_unknown_rows.size(), 1u);
   EXPECT_EQ(bill.bytes_of_unknown_rows[0].second, numbers + index);
   EXPECT_TRUE(memory_bill(unknown, 1, {{700, 200}}).bytes_of_unknown_rows.empty());
+
+  // A growing table begins with room for the 2 keys of 64 samples in each of four batches: here 512, then half more.
+  EXPECT_EQ(part_of(bill.gpus[0], "room for new rows"), 512 * (numbers + index));
+  EXPECT_EQ(part_of(memory_bill(unknown, 1, {{300, 100}}).gpus[0], "room for new rows"),
+            (512 + 256 - 400) * (numbers + index));
+  EXPECT_EQ(part_of(memory_bill(stated, 1, {}).gpus[0], "room for new rows"), 12 * (numbers + index));
+  EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "room for new rows"), 0);
 }
 
 TEST(MemoryBill, ASmallerBatchOfEachGpuNeedsLess) {
