@@ -193,8 +193,9 @@ TEST_F(Hosts, NameTheOneWhoseCablesAreCutUnderMpi) {
   const Outcome outcome = finish_program(mpi);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(kSanitized ? 60 : 30));
   EXPECT_NE(outcome.exit_code, 0);
-  // Of the ranks that are waited for some wait themselves.
-  EXPECT_TRUE(std::regex_search(outcome.err, std::regex("ranks .*3 on host1 have not answered within 5 s")))
+  // Which of the two notices first depends on the load. Of the ranks that the program waits for some wait themselves.
+  EXPECT_TRUE(std::regex_search(
+      outcome.err, std::regex("ranks .*3 on host1 have not answered within 5 s|Remote daemon: .* on node host1")))
       << outcome.err;
 }
 
