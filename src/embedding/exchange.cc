@@ -5,6 +5,7 @@
 #include <string>
 
 #include "device/copy.h"
+#include "embedding/unique_exchange.h"
 
 namespace hctr {
 
@@ -68,10 +69,14 @@ void Exchange::place_columns(const Placement& placement) {
   owners_are_alike_ = static_cast<int64_t>(columns_.size()) == int64_t{all} * comm_.size();
 }
 
+int64_t Exchange::keys_of_bag(const ops::OwnedColumn& column) const {
+  return shape_.pooled() ? shape_.slot_keys[static_cast<size_t>(column.column)] : 1;
+}
+
 int64_t Exchange::most_keys(const ops::OwnerKeys& owner) const {
   int64_t of_sample = 0;
   for (int32_t c = owner.first; c < owner.first + owner.count; ++c)
-    of_sample += shape_.pooled() ? shape_.slot_keys[static_cast<size_t>(columns_[static_cast<size_t>(c)].column)] : 1;
+    of_sample += keys_of_bag(columns_[static_cast<size_t>(c)]);
   return std::min(of_sample * shape_.samples, shape_.key_capacity * pieces_);
 }
 
@@ -115,19 +120,22 @@ void Exchange::make_packed_exchange(Runtime& runtime, int ring) {
   };
   of_owned_ = allocate(owned() * owned_samples());
   of_samples_ = allocate(static_cast<int64_t>(columns_.size()) * shape_.samples);
-  std::vector<int64_t> most;
-  for (const ops::OwnerKeys& owner : owners_) most.push_back(most_keys(owner));
-  packed_ =
-      std::make_unique<PackedExchange>(runtime, comm_,
-                                       PackedExchange::Layout{.split = key_split_,
-                                                              .owners = owners_,
-                                                              .most_keys = std::move(most),
-                                                              .samples = shape_.samples,
-                                                              .key_capacity = shape_.key_capacity * pieces_,
-                                                              .owned_columns = owned(),
-                                                              .owned_key_capacity = owned_key_capacity(),
-                                                              .vector_bytes = static_cast<int64_t>(vector_bytes())},
-                                       ring);
+  PackedExchange::Layout layout{.split = key_split_,
+                                .owners = owners_,
+                                .samples = shape_.samples,
+                                .key_capacity = shape_.key_capacity * pieces_,
+                                .owned_columns = owned(),
+                                .owned_key_capacity = owned_key_capacity(),
+                                .dim = piece_dim_,
+                                .dtype = shape_.dtype,
+                                .storage = shape_.storage};
+  for (const ops::OwnerKeys& owner : owners_) layout.most_keys.push_back(most_keys(owner));
+  for (const ops::OwnedColumn& column : columns_)
+    layout.keys_of_bag.push_back(static_cast<int32_t>(keys_of_bag(column)));
+  if (runtime.device().is_cuda())
+    packed_ = std::make_unique<PackedExchange>(runtime, comm_, layout, ring);
+  else
+    packed_ = std::make_unique<UniqueExchange>(runtime, comm_, layout, ring);
 }
 
 std::byte* Exchange::vectors_from(int owner) const {
@@ -233,9 +241,10 @@ void Exchange::list_addresses(Runtime& runtime) {
 
   std::vector<std::byte*> parts;
   for (int r = 0; r < comm_.size(); ++r)
-    parts.push_back(packed_ || (r == comm_.rank() && !straight_) ? vectors_of(r)
-                    : r == comm_.rank()                          ? shape_.y->bytes()
-                                                                 : to_samples_->destination(r));
+    parts.push_back(packed_ && !packed_->sends_pooled(r)           ? nullptr
+                    : packed_ || (r == comm_.rank() && !straight_) ? vectors_of(r)
+                    : r == comm_.rank()                            ? shape_.y->bytes()
+                                                                   : to_samples_->destination(r));
   shards_ = {.memory = {.dtype = shape_.dtype,
                         .remote = to_samples_ && to_samples_->direct(),
                         .aborted = to_samples_ ? to_samples_->aborted() : nullptr},
@@ -294,10 +303,11 @@ void Exchange::send_keys(Context& ctx, int buffer, Tensor keys, Tensor offsets, 
                   owned_keys(buffer), scratch);
 }
 
-void Exchange::send_vectors(Context& ctx, int buffer, const std::function<void(const ops::SampleShards&)>& pool) {
+void Exchange::send_vectors(Context& ctx, int buffer, const OwnedRows& rows,
+                            const std::function<void(const ops::SampleShards&)>& pool) {
   if (!packed_) to_samples_->begin_write(ctx);
   pool(shards_);
-  packed_ ? packed_->send_vectors(ctx, buffer, packed_memory()) : to_samples_->end_write(ctx);
+  packed_ ? packed_->send_vectors(ctx, buffer, packed_memory(), rows) : to_samples_->end_write(ctx);
 }
 
 void Exchange::wait_for_vectors(Context& ctx, int buffer) {

@@ -27,15 +27,16 @@ namespace hctr {
 enum class ReplicatedPart { nothing, slots, keys };
 
 /// The exchange of batches of one size of one embedding. On one host messages have a fixed size, that of the largest
-/// possible batch; on several hosts their real size (PackedExchange).
+/// possible batch; on several hosts their real size (PackedExchange, on CPU ranks UniqueExchange).
 class Exchange {
  public:
   struct Shape {
     std::vector<int64_t> slot_keys;  ///< [slots] most keys of a bag
     int64_t samples = 0, key_capacity = 0, dim = 0;
     ops::Combiner combiner = ops::Combiner::sum;
-    DType dtype = DType::f32;  ///< of exchanged vectors and gradients
-    bool gradients = true;     ///< whether send_gradients() is ever called
+    DType dtype = DType::f32;    ///< of exchanged vectors and gradients
+    DType storage = DType::f32;  ///< of rows
+    bool gradients = true;       ///< whether send_gradients() is ever called
     ReplicatedPart replicated = ReplicatedPart::nothing;
     std::optional<Tensor>
         y{};  ///< the `y` of every receive_vectors(), if known: owners write directly to it if possible
@@ -62,8 +63,9 @@ class Exchange {
   bool fixed_sizes() const { return packed_ == nullptr; }
   BytesBetweenHosts bytes_between_hosts() const { return packed_ ? packed_->bytes() : BytesBetweenHosts{}; }
 
-  /// Sends vectors: `pool` writes them to the given shards.
-  void send_vectors(Context&, int buffer, const std::function<void(const ops::SampleShards&)>& pool);
+  /// Sends vectors, of `rows`: `pool` writes them to the given shards.
+  void send_vectors(Context&, int buffer, const OwnedRows& rows,
+                    const std::function<void(const ops::SampleShards&)>& pool);
   /// Zeros the vectors of `y` that no owner sends, if nothing is replicated. Before receive_vectors(); may run
   /// concurrently with send_vectors().
   void clear_unowned(Context&, int buffer, Tensor y);
@@ -105,6 +107,7 @@ class Exchange {
   PackedExchange::Memory packed_memory() const;
   void wait_for_vectors(Context&, int buffer);
   int64_t most_keys(const ops::OwnerKeys&) const;
+  int64_t keys_of_bag(const ops::OwnedColumn&) const;
   size_t vector_bytes() const { return static_cast<size_t>(piece_dim_) * size_of(shape_.dtype); }
   int64_t owned() const { return static_cast<int64_t>(owned_slots_.size()); }
   Tensor samples_memory() const;

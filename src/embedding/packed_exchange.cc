@@ -9,17 +9,6 @@ namespace {
 
 TensorSpec words_of(DType dtype, int64_t count) { return TensorSpec(dtype, {std::max<int64_t>(1, count)}); }
 
-/// The ranges of ranks that have so many elements each, one behind the other. Counts are `stride` apart.
-RankRanges consecutive(const int32_t* counts, int ranks, int stride) {
-  RankRanges ranges;
-  int64_t at = 0;
-  for (int r = 0; r < ranks; ++r) {
-    ranges.add(at, counts[r * stride]);
-    at += counts[r * stride];
-  }
-  return ranges;
-}
-
 int64_t total_of(const RankRanges& ranges) { return ranges.begin.back() + ranges.count.back(); }
 
 }  // namespace
@@ -48,7 +37,7 @@ PackedExchange::PackedExchange(Runtime& runtime, Communicator& comm, const Layou
   const size_t scratch = std::max(ops::packed_keys_scratch_bytes(runtime.device(), bags),
                                   ops::packed_keys_scratch_bytes(runtime.device(), owned_bags));
   scratch_ = add(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
-  const auto of_vectors = [&](int64_t count) { return add(DType::i32, (count * layout.vector_bytes + 3) / 4); };
+  const auto of_vectors = [&](int64_t count) { return add(DType::i32, (count * layout.vector_bytes() + 3) / 4); };
   of_samples_ = of_vectors(requested);
   of_owned_ = of_vectors(owned);
   in_context([] { return "allocating what is sent to other hosts"; }, [&] { arena_.build(runtime.device()); });
@@ -58,9 +47,19 @@ PackedExchange::PackedExchange(Runtime& runtime, Communicator& comm, const Layou
     const ops::OwnerKeys& owner = layout.owners[static_cast<size_t>(r)];
     full_keys_ +=
         (owner.keys - owner.begin + layout.most_keys[static_cast<size_t>(r)]) * static_cast<int64_t>(sizeof(int64_t));
-    full_vectors_ += layout.owned_columns * layout.samples * layout.vector_bytes;
-    full_gradients_ += owner.count * layout.samples * layout.vector_bytes;
+    full_vectors_ += layout.owned_columns * layout.samples * layout.vector_bytes();
+    full_gradients_ += owner.count * layout.samples * layout.vector_bytes();
   }
+}
+
+RankRanges PackedExchange::consecutive(const int32_t* counts, int ranks) {
+  RankRanges ranges;
+  int64_t at = 0;
+  for (int r = 0; r < ranks; ++r) {
+    ranges.add(at, counts[2 * r]);
+    at += counts[2 * r];
+  }
+  return ranges;
 }
 
 void PackedExchange::all_to_all(Context& ctx, Tensor in, const RankRanges& send, Tensor out,
@@ -74,14 +73,21 @@ void PackedExchange::all_to_all(Context& ctx, Tensor in, const RankRanges& send,
 void PackedExchange::send_keys(Context& ctx, int buffer, const ops::KeyBatch& batch, const int32_t* local_rows,
                                uint8_t* present, Tensor owned_offsets, Tensor owned_keys) {
   Batch& at = batches_.at(static_cast<size_t>(buffer));
-  const int ranks = comm_.size();
-  const Tensor keys = arena_.get(sent_keys_), bags = arena_.get(sent_bags_), counts = arena_.get(counts_),
-               received_counts = arena_.get(received_counts_);
   std::byte* const scratch = arena_.get(scratch_).bytes();
   ops::KeySplit split = layout_.split;
   split.local_rows = local_rows;
-  ops::pack_keys(ctx, batch, split, {keys.data<int64_t>(), bags.data<int32_t>()}, present, list(at.requested), counts,
-                 scratch);
+  ops::pack_keys(ctx, batch, split, {arena_.get(sent_keys_).data<int64_t>(), list(sent_bags_)}, present,
+                 list(at.requested), arena_.get(counts_), scratch);
+  carry_keys(ctx, at);
+  bytes_.of_full_size += full_keys_;
+  ops::merge_packed_keys(ctx, {comm_.size(), layout_.owned_columns, layout_.samples, 0},
+                         {arena_.get(received_keys_).data<int64_t>(), list(received_bags_)},
+                         arena_.get(first_).data<const int32_t>(), owned_offsets, owned_keys, list(at.owned), scratch);
+}
+
+void PackedExchange::carry_keys(Context& ctx, Batch& at) {
+  const int ranks = comm_.size();
+  const Tensor counts = arena_.get(counts_), received_counts = arena_.get(received_counts_);
   const RankRanges pairs = RankRanges::equal(ranks, 2);
   all_to_all(ctx, counts, pairs, received_counts, pairs);
   auto* const sent = reinterpret_cast<int32_t*>(at.counts.data());
@@ -90,37 +96,31 @@ void PackedExchange::send_keys(Context& ctx, int buffer, const ops::KeyBatch& ba
   copy_bytes(ctx.stream(), received, received_counts.bytes(), static_cast<size_t>(2 * ranks) * sizeof(int32_t));
   ctx.stream().synchronize();
 
-  const RankRanges keys_to = consecutive(sent, ranks, 2), keys_from = consecutive(received, ranks, 2);
-  at.requested_of = consecutive(sent + 1, ranks, 2);
-  at.owned_of = consecutive(received + 1, ranks, 2);
-  const Tensor owner_keys = arena_.get(received_keys_), owner_bags = arena_.get(received_bags_),
-               first = arena_.get(first_);
+  const RankRanges keys_to = consecutive(sent, ranks), keys_from = consecutive(received, ranks);
+  at.requested_of = consecutive(sent + 1, ranks);
+  at.owned_of = consecutive(received + 1, ranks);
   auto* const begins = reinterpret_cast<int32_t*>(at.first.data());
   for (size_t r = 0; r < keys_from.begin.size(); ++r) begins[r] = static_cast<int32_t>(keys_from.begin[r]);
   begins[ranks] = static_cast<int32_t>(total_of(keys_from));
-  copy_bytes(ctx.stream(), first.bytes(), begins, static_cast<size_t>(ranks + 1) * sizeof(int32_t));
-  all_to_all(ctx, keys, keys_to, owner_keys, keys_from);
-  all_to_all(ctx, bags, keys_to, owner_bags, keys_from);
-  bytes_.of_full_size += full_keys_;
-  ops::merge_packed_keys(ctx, {ranks, layout_.owned_columns, layout_.samples, 0},
-                         {owner_keys.data<int64_t>(), owner_bags.data<int32_t>()}, first.data<const int32_t>(),
-                         owned_offsets, owned_keys, list(at.owned), scratch);
+  copy_bytes(ctx.stream(), arena_.get(first_).bytes(), begins, static_cast<size_t>(ranks + 1) * sizeof(int32_t));
+  all_to_all(ctx, arena_.get(sent_keys_), keys_to, arena_.get(received_keys_), keys_from);
+  all_to_all(ctx, arena_.get(sent_bags_), keys_to, arena_.get(received_bags_), keys_from);
 }
 
 void PackedExchange::copy(Context& ctx, const RankRanges& ranges, ops::ListedVectors listed, std::byte* packed,
                           bool pack) {
   const auto own = static_cast<size_t>(comm_.rank());
   const auto part = [&](int64_t begin, int64_t end) {
-    const ops::ListedVectors some{listed.vectors, listed.list + begin}, dense{packed + begin * layout_.vector_bytes};
-    ops::copy_listed(ctx, pack ? some : dense, pack ? dense : some, end - begin, layout_.vector_bytes);
+    const ops::ListedVectors some{listed.vectors, listed.list + begin}, dense{packed + begin * layout_.vector_bytes()};
+    ops::copy_listed(ctx, pack ? some : dense, pack ? dense : some, end - begin, layout_.vector_bytes());
   };
   part(0, ranges.begin[own]);
   part(ranges.begin[own] + ranges.count[own], total_of(ranges));
 }
 
 void PackedExchange::send(Context& ctx, size_t in, const RankRanges& send, size_t out, const RankRanges& receive) {
-  const DType word = layout_.vector_bytes % 4 == 0 ? DType::i32 : DType::f16;
-  const int64_t words = layout_.vector_bytes / static_cast<int64_t>(size_of(word));
+  const DType word = layout_.vector_bytes() % 4 == 0 ? DType::i32 : DType::f16;
+  const int64_t words = layout_.vector_bytes() / static_cast<int64_t>(size_of(word));
   const auto in_words = [&](RankRanges ranges) {
     ranges.count[static_cast<size_t>(comm_.rank())] = 0;
     for (int64_t& begin : ranges.begin) begin *= words;
@@ -135,11 +135,14 @@ void PackedExchange::send(Context& ctx, size_t in, const RankRanges& send, size_
   all_to_all(ctx, as_words(in), in_words(send), as_words(out), in_words(receive));
 }
 
-void PackedExchange::send_vectors(Context& ctx, int buffer, const Memory& memory) {
-  const Batch& at = batches_.at(static_cast<size_t>(buffer));
+void PackedExchange::send_vectors(Context& ctx, int buffer, const Memory& memory, const OwnedRows& rows) {
+  carry_vectors(ctx, batches_.at(static_cast<size_t>(buffer)), memory, rows);
+  bytes_.of_full_size += full_vectors_;
+}
+
+void PackedExchange::carry_vectors(Context& ctx, Batch& at, const Memory& memory, const OwnedRows&) {
   copy(ctx, at.owned_of, {memory.of_owned, list(at.owned)}, arena_.get(of_owned_).bytes(), true);
   send(ctx, of_owned_, at.owned_of, of_samples_, at.requested_of);
-  bytes_.of_full_size += full_vectors_;
 }
 
 void PackedExchange::receive_vectors(Context& ctx, int buffer, const Memory& memory) {

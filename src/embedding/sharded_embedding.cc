@@ -16,6 +16,7 @@ Exchange::Shape training(const TableSpec& spec, ReplicatedPart replicated, const
           .dim = spec.dim,
           .combiner = spec.combiner,
           .dtype = spec.exchange,
+          .storage = spec.storage,
           .replicated = replicated,
           .y = outputs.training};
 }
@@ -54,9 +55,14 @@ void ShardedEmbedding::prepare(Context& ctx, int buffer, Tensor keys, Tensor off
   table_.prepare(ctx, buffer, train_.owned_keys(buffer), train_.owned_offsets(buffer));
 }
 
+OwnedRows ShardedEmbedding::rows_of(const EmbeddingTable::Batch& batch) const {
+  return {batch.keys, batch.rows, table_.data().vectors};
+}
+
 void ShardedEmbedding::send_vectors(Context& ctx, int buffer) {
-  train_.send_vectors(ctx, buffer,
-                      [&](const ops::SampleShards& shards) { table_.pool(ctx, table_.prepared(buffer), shards); });
+  const EmbeddingTable::Batch& batch = table_.prepared(buffer);
+  train_.send_vectors(ctx, buffer, rows_of(batch),
+                      [&](const ops::SampleShards& shards) { table_.pool(ctx, batch, shards); });
 }
 
 void ShardedEmbedding::receive_gradients(Context& ctx, int buffer, Tensor) {
@@ -67,7 +73,8 @@ void ShardedEmbedding::receive_gradients(Context& ctx, int buffer, Tensor) {
 void ShardedEmbedding::ask_owners(Context& ctx, Tensor keys, Tensor offsets, const int32_t* local_rows) {
   evaluation_.send_keys(ctx, 0, keys, offsets, local_rows);
   const EmbeddingTable::Batch batch = table_.find(ctx, evaluation_.owned_keys(0), evaluation_.owned_offsets(0));
-  evaluation_.send_vectors(ctx, 0, [&](const ops::SampleShards& shards) { table_.pool(ctx, batch, shards); });
+  evaluation_.send_vectors(ctx, 0, rows_of(batch),
+                           [&](const ops::SampleShards& shards) { table_.pool(ctx, batch, shards); });
 }
 
 void ShardedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {

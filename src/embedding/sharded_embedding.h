@@ -52,6 +52,7 @@ class ShardedEmbedding : public Embedding {
   EmbeddingTable& table() override { return table_; }
 
  private:
+  OwnedRows rows_of(const EmbeddingTable::Batch&) const;
   int64_t over_all_ranks(int64_t mine);
 
   Communicator& comm_;

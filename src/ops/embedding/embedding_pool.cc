@@ -154,6 +154,7 @@ void pool_shards(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory ta
   if (!shards.memory.writable()) return;
   dispatch_vectors_and_rows(shards.memory.dtype, table, [&]<class T, class Stored>() {
     for (int64_t rank = 0; rank < shards.ranks; ++rank) {
+      if (!shards.shard[rank]) continue;
       const int64_t begin = rank * shards.samples;
       const auto to = [&](int64_t b, int64_t column, bool empty) -> T* {
         if (empty) return nullptr;

@@ -1,0 +1,159 @@
+// Ranks on several hosts: what crosses between hosts are unique keys and their vectors, byte by byte as computed from
+// the data, and vectors, rows and counts are those of ranks on one host, bit by bit.
+#include "embedding/unique_exchange.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "sharded_rig.h"
+
+namespace hctr::test {
+namespace {
+
+constexpr int kManyRanks = 6;
+constexpr int64_t kSamplesOfRank = 96;
+
+/// Keys whose frequencies fall as those of a power law: about 1 / key. `least`: keys of a bag.
+ShardedRun power_law_run(PlacementRule kind, int least, int most, int64_t vocabulary, int64_t dim = 16) {
+  ShardedRun run{.kind = kind, .spec = small_spec(dim, 7, kManyRanks * kSamplesOfRank), .most_keys = most};
+  run.spec.identity_by_slot = kind == PlacementRule::localized;
+  run.spec.optimizer = {.kind = ops::Optimizer::Kind::adagrad, .epsilon = 1e-2f};
+  std::mt19937_64 random(23);
+  const auto bags_of_a_step = [&] {
+    Bags bags = empty_bags(run.spec, run.spec.samples);
+    for (auto& slot : bags)
+      for (auto& bag : slot)
+        for (auto n = least + static_cast<int>(random() % static_cast<uint64_t>(most - least + 1)); n > 0; --n) {
+          const double u = static_cast<double>(random() >> 11) / 9007199254740992.0;
+          bag.push_back(static_cast<int64_t>(std::pow(static_cast<double>(vocabulary), u)));
+        }
+    return bags;
+  };
+  for (int t = 0; t < 3; ++t) {
+    run.batches.push_back(bags_of_a_step());
+    run.dys.push_back(random_gradients(run.spec, random));
+  }
+  run.evaluated = bags_of_a_step();
+  return run;
+}
+
+struct ExpectedBytes {
+  int64_t unique = 0;       // unique keys and their vectors
+  int64_t occurrences = 0;  // each rank's keys, 12 bytes each, and a vector for each bag
+};
+
+/// Counted from the data. `per_host`: ranks of a host.
+ExpectedBytes expected_bytes(const ShardedRun& run, int per_host) {
+  ExpectedBytes bytes;
+  const Placement placement = run.placement(kManyRanks);
+  const int most = run.most_keys;
+  const int64_t vector = run.spec.dim * static_cast<int64_t>(size_of(run.spec.exchange)),
+                bags = per_host * kSamplesOfRank;
+  const auto add = [&](const Bags& batch, bool gradients) {
+    for (int host = 0; host < kManyRanks / per_host; ++host)
+      for (int owner = 0; owner < kManyRanks; ++owner) {
+        if (owner / per_host == host) continue;
+        int64_t words = 0, message_bytes = 0;
+        bytes.occurrences += 8 * per_host;
+        for (size_t s = 0; s < batch.size(); ++s) {
+          if (!placement.holds(owner, static_cast<int64_t>(s))) continue;
+          std::set<int64_t> unique;
+          int64_t keys = 0, with_key = 0;
+          for (int64_t b = host * bags; b < (host + 1) * bags; ++b) {
+            const int64_t before = keys;
+            for (const int64_t key : batch[s][static_cast<size_t>(b)])
+              if (placement.owner(static_cast<int64_t>(s), key) == owner) {
+                ++keys;
+                unique.insert(key);
+              }
+            with_key += keys > before;
+          }
+          const auto different = static_cast<int64_t>(unique.size());
+          const auto vectors = [&](int64_t sent) { return vector * std::min(sent, with_key); };
+          const auto places = [&](int64_t sent) { return sent == keys ? 0 : keys * (sent <= 256 ? 1 : 2); };
+          const auto of_all = [&](int64_t sent) { return 8 * sent + vectors(sent) + places(sent); };
+          const int64_t sent = of_all(different) < of_all(keys) ? different : keys;
+          const int64_t lengths = most > 1 ? bags : keys == bags ? 0 : bags / 8;
+          words += 1 + sent;
+          message_bytes += std::min(lengths, 2 * keys) + places(sent);
+          bytes.unique += vectors(sent) + (gradients ? vector * with_key : 0);
+          bytes.occurrences += 12 * keys + vector * with_key * (gradients ? 2 : 1);
+        }
+        bytes.unique += 4 + 8 * (words + (message_bytes + 7) / 8);
+      }
+  };
+  for (const Bags& batch : run.batches) add(batch, true);
+  add(run.evaluated, false);
+  return bytes;
+}
+
+TEST(UniqueExchange, SendsUniqueKeysAndTheirVectorsByteByByte) {
+  for (const auto kind : {PlacementRule::localized, PlacementRule::distributed})
+    for (const int most : {1, 3})
+      for (const auto& [go, per_host] : {std::pair{VectorsGo::to_hosts, 2}, {VectorsGo::to_ranks, 1}}) {
+        SCOPED_TRACE(cat(kind == PlacementRule::localized ? "localized" : "distributed", ", ", most, " keys, hosts of ",
+                         per_host, " ranks"));
+        ShardedRun run = power_law_run(kind, 1, most, most == 1 ? 300 : 80);
+        const ShardedOutcome one_host = run_sharded(kManyRanks, run);
+        run.go = go;
+        const ShardedOutcome outcome = run_sharded(kManyRanks, run);
+        expect_equal(one_host, outcome);
+        const ExpectedBytes expected = expected_bytes(run, per_host);
+        EXPECT_EQ(outcome.between_hosts.sent, expected.unique);
+        EXPECT_LT(10 * outcome.between_hosts.sent, 9 * expected.occurrences);
+        RecordProperty(cat("bytes_", name_of(DType::f32), "_", static_cast<int>(kind), "_", most, "_", per_host),
+                       cat(expected.unique, " of ", expected.occurrences));
+      }
+}
+
+TEST(UniqueExchange, RanksReceiveTheSameBitsInEveryPrecision) {
+  for (const auto kind : {PlacementRule::localized, PlacementRule::distributed})
+    for (const auto& [storage, exchange] : {std::pair{DType::f32, DType::f16},
+                                            {DType::f32, DType::bf16},
+                                            {DType::bf16, DType::bf16},
+                                            {DType::bf16, DType::f32},
+                                            {DType::f16, DType::bf16}}) {
+      SCOPED_TRACE(cat(kind == PlacementRule::localized ? "localized, " : "distributed, ", name_of(storage), " in ",
+                       name_of(exchange)));
+      ShardedRun run = power_law_run(kind, 0, 4, 30, 5);
+      run.spec.combiner = ops::Combiner::mean;
+      run.spec.storage = storage;
+      run.spec.exchange = exchange;
+      const ShardedOutcome one_host = run_sharded(kManyRanks, run);
+      for (const VectorsGo go : {VectorsGo::to_hosts, VectorsGo::to_ranks}) {
+        run.go = go;
+        expect_equal(one_host, run_sharded(kManyRanks, run));
+      }
+    }
+}
+
+TEST(UniqueExchange, PoliciesSeeEveryOccurrence) {
+  const auto policies = [](auto change) {
+    RowPolicy policy;
+    change(policy);
+    return policy;
+  };
+  const RowPolicy all[] = {policies([](RowPolicy& p) { p.min_count = 40; }),
+                           policies([](RowPolicy& p) { p.admit_probability = 0.05; }),
+                           policies([](RowPolicy& p) { p.expire_after = 1; }),
+                           policies([](RowPolicy& p) { p.when_full = WhenFull::evict_lfu; }),
+                           policies([](RowPolicy& p) { p.when_full = WhenFull::ignore; })};
+  for (const auto kind : {PlacementRule::localized, PlacementRule::distributed})
+    for (const RowPolicy& policy : all) {
+      ShardedRun run = power_law_run(kind, 0, 3, kind == PlacementRule::localized ? 300 : 2000);
+      run.spec.policy = policy;
+      // Of a rank: fewer than all keys, and for an eviction more than those of a batch.
+      if (policy.when_full != WhenFull::error) run.spec.row_limit = kind == PlacementRule::localized ? 420 : 260;
+      const ShardedOutcome one_host = run_sharded(kManyRanks, run);
+      EXPECT_TRUE(std::any_of(one_host.counts.begin(), one_host.counts.end(),
+                              [](const auto& count) { return count.first != "rows" && count.second > 0; }));
+      for (const VectorsGo go : {VectorsGo::to_hosts, VectorsGo::to_ranks}) {
+        run.go = go;
+        expect_equal(one_host, run_sharded(kManyRanks, run));
+      }
+    }
+}
+
+}  // namespace
+}  // namespace hctr::test
