@@ -60,16 +60,22 @@ std::string links_on_host(const std::vector<RankAbout>& ranks, const std::vector
   return text.empty() ? "-" : text;
 }
 
-/// Hosts in the order of their first ranks, with their ranks.
-std::vector<std::pair<std::string, std::vector<int>>> by_host(const std::vector<RankAbout>& ranks) {
-  std::vector<std::pair<std::string, std::vector<int>>> hosts;
+/// The ranks of each host, in the order of their first ranks.
+std::vector<std::vector<int>> by_host(const std::vector<RankAbout>& ranks) {
+  std::vector<std::vector<int>> hosts;
   for (size_t r = 0; r < ranks.size(); ++r) {
-    const auto same = [&](const auto& host) { return host.first == ranks[r].host; };
+    const auto same = [&](const std::vector<int>& here) {
+      return ranks[static_cast<size_t>(here[0])].host_key() == ranks[r].host_key();
+    };
     auto found = std::find_if(hosts.begin(), hosts.end(), same);
-    if (found == hosts.end()) found = hosts.insert(hosts.end(), {ranks[r].host, {}});
-    found->second.push_back(static_cast<int>(r));
+    if (found == hosts.end()) found = hosts.insert(hosts.end(), std::vector<int>());
+    found->push_back(static_cast<int>(r));
   }
   return hosts;
+}
+
+std::string label_of(const std::vector<RankAbout>& ranks, const std::vector<int>& here) {
+  return ranks[static_cast<size_t>(here[0])].host_label();
 }
 
 std::string about_to_text(const RankAbout& about) {
@@ -86,7 +92,8 @@ std::string about_to_text(const RankAbout& about) {
                            {"gpu_id", about.gpu_id},
                            {"nvlink", array_of(about.nvlink)},
                            {"unreachable", array_of(about.unreachable)},
-                           {"clock_ms", about.clock_ms}})
+                           {"clock_ms", about.clock_ms},
+                           {"host_id", about.host_id}})
       .text();
 }
 
@@ -106,13 +113,14 @@ RankAbout about_from_text(const std::string& text) {
           word("gpu_id"),
           words("nvlink"),
           words("unreachable"),
-          *json.find("clock_ms")->integer()};
+          *json.find("clock_ms")->integer(),
+          word("host_id")};
 }
 
 /// The ranks that measure: the first of each host, that of rank 0 first. Rank 0 knows the hosts.
 std::vector<int> first_ranks(Communicator& comm, const std::vector<RankAbout>& ranks) {
   std::string text;
-  for (const auto& [host, here] : by_host(ranks)) text += cat(here.front(), " ");
+  for (const auto& here : by_host(ranks)) text += cat(here.front(), " ");
   std::istringstream words(comm.broadcast(text, 0));
   std::vector<int> first;
   for (int rank = 0; words >> rank;) first.push_back(rank);
@@ -140,13 +148,15 @@ std::vector<std::optional<HostLink>> measure_hosts(Communicator& comm, const std
 
 }  // namespace
 
+std::string RankAbout::host_label() const { return host_id.empty() ? host : cat(host, " (", host_id, ")"); }
+
 std::string rank_table(const std::vector<RankAbout>& ranks, const std::vector<std::optional<HostLink>>& links) {
   const auto hosts = by_host(ranks);
   std::vector<std::vector<std::string>> rows = {
       {"ranks", "host", "processes", "device", "driver", "links on the host"}};
-  if (hosts.size() > 1) rows[0].push_back("sends to " + hosts[0].first);
+  if (hosts.size() > 1) rows[0].push_back("sends to " + label_of(ranks, hosts[0]));
   for (size_t h = 0; h < hosts.size(); ++h) {
-    const auto& [host, here] = hosts[h];
+    const std::vector<int>& here = hosts[h];
     std::map<std::pair<std::string, std::string>, std::vector<int>> kinds;
     for (const int r : here) {
       const RankAbout& about = ranks[static_cast<size_t>(r)];
@@ -157,7 +167,7 @@ std::string rank_table(const std::vector<RankAbout>& ranks, const std::vector<st
       std::set<int> processes;
       for (const int r : of_kind) processes.insert(ranks[static_cast<size_t>(r)].process);
       std::vector<std::string> row = {ranges_text(of_kind),
-                                      host,
+                                      label_of(ranks, here),
                                       ranges_text({processes.begin(), processes.end()}),
                                       kind.first,
                                       kind.second.empty() ? "-" : kind.second,
@@ -190,21 +200,22 @@ std::string rank_table(const std::vector<RankAbout>& ranks, const std::vector<st
 void expect_one_program(const std::vector<RankAbout>& ranks) {
   for (size_t r = 1; r < ranks.size(); ++r)
     if (ranks[r].version != ranks[0].version)
-      throw Error(Kind::comm, cat("rank ", r, " on ", ranks[r].host, " runs ", ranks[r].version, " and rank 0 on ",
-                                  ranks[0].host, " runs ", ranks[0].version, ": all must run one program"));
+      throw Error(Kind::comm,
+                  cat("rank ", r, " on ", ranks[r].host_label(), " runs ", ranks[r].version, " and rank 0 on ",
+                      ranks[0].host_label(), " runs ", ranks[0].version, ": all must run one program"));
 }
 
 std::vector<std::string> wrong_clocks(const std::vector<RankAbout>& ranks) {
   std::vector<std::string> sentences;
-  for (const auto& [host, here] : by_host(ranks)) {
+  for (const auto& here : by_host(ranks)) {
     int64_t difference = 0;  // of the rank that is furthest off: hosts in containers may have one name
     for (const int r : here) {
       const int64_t of_rank = ranks[static_cast<size_t>(r)].clock_ms - ranks[0].clock_ms;
       if (std::abs(of_rank) > std::abs(difference)) difference = of_rank;
     }
     if (std::abs(difference) > kClockDifferenceMs)
-      sentences.push_back(cat("the clock of ", host, " is ", (std::abs(difference) + 500) / 1000, " s ",
-                              difference > 0 ? "ahead of" : "behind", " that of ", ranks[0].host,
+      sentences.push_back(cat("the clock of ", label_of(ranks, here), " is ", (std::abs(difference) + 500) / 1000,
+                              " s ", difference > 0 ? "ahead of" : "behind", " that of ", ranks[0].host_label(),
                               ": times in logs and names of run folders will differ"));
   }
   return sentences;
@@ -213,6 +224,7 @@ std::vector<std::string> wrong_clocks(const std::vector<RankAbout>& ranks) {
 void show_ranks(Communicator& comm, Device device, int process, int processes, const Log& log) {
   if (comm.size() == 1 || (processes == 1 && !device.is_cuda())) return;
   RankAbout mine{.host = host_name(), .process = process, .device = describe(device), .version = build_name()};
+  if (const std::string id = host_id(); id != mine.host) mine.host_id = id;
   if (device.is_cuda()) {
     GpuLinks links = gpu_links(device);
     mine.driver = driver_version();

@@ -13,13 +13,19 @@ namespace hctr {
 
 /// What one rank says of itself.
 struct RankAbout {
-  std::string host;
+  std::string host;  ///< the name of the machine
   int process = 0;
   std::string device;                                      ///< its description
   std::string driver, version;                             ///< of the GPU, empty on a CPU; of this program
   std::string gpu_id;                                      ///< as gpu_links() has it; empty on a CPU
   std::vector<std::string> nvlink = {}, unreachable = {};  ///< GPUs of its host
   int64_t clock_ms = 0;                                    ///< since 1970
+  std::string host_id = {};                                ///< NCCL_HOSTID; empty: not set
+
+  /// What tells hosts apart, as for Communicator::host_of.
+  const std::string& host_key() const { return host_id.empty() ? host : host_id; }
+  /// "name", or "name (NCCL_HOSTID)".
+  std::string host_label() const;
 };
 
 /// How fast a host sends to that of rank 0, over what joins processes.

@@ -115,6 +115,12 @@ TEST_F(JoinedProcesses, OfSeveralHostsTrainTheModelOfThreadsAndSendLess) {
       EXPECT_GT(*sent.find("bytes")->integer(), 0);
       EXPECT_LT(*sent.find("bytes")->integer(), *sent.find("of_full_size")->integer());
       EXPECT_NE(outcomes[0].out.find("embeddings, sent to other hosts: "), std::string::npos) << outcomes[0].out;
+      const std::string name = host_name();
+      EXPECT_TRUE(std::regex_search(
+          outcomes[0].err,
+          std::regex(cat(" on ", of.hosts.size() == 4 ? 2 : 3, " hosts:\n.*sends to ", name, " \\(a\\)\n  0-1 +", name,
+                         " \\(a\\) .*\n  2-3 +", name, " \\(b\\) .*[MG]B/s, .* ms\n"))))
+          << outcomes[0].err;
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "every_table.h"
 #include "optim/catalog.h"
+#include "support/joined.h"
 
 namespace hctr::test {
 namespace {
@@ -47,6 +48,33 @@ TEST_F(EveryTable, TrainsTheModelOfOneRankWithEveryOptimizer) {
       SCOPED_TRACE(rule.name + " on " + ranks.gpu);
       expect_same(one, train(planned(config, count_of(ranks)), ranks), rule.tolerance);
     }
+  }
+}
+
+TEST_F(EveryTable, TrainsOnSeveralHostsAsOnOne) {
+  const auto on_hosts = [&](const std::string& config, const std::vector<const char*>& hosts) {
+    for (const char* folder : {"hosts", "hosts-run"}) fs::remove_all(folder_ / folder);
+    write_file(folder_ / "hosts.json",
+               with_change(with_change(config, "\"gpu\": [0]", "\"gpu\": \"all\""), "\"out/\"", "\"hosts/\""));
+    std::vector<JoinedProcess> processes;
+    for (const char* host : hosts)
+      processes.push_back({"huge_ctr",
+                           {"--train", "hosts.json", "--run-dir", "hosts-run", "--device", "cpu"},
+                           {{"NCCL_HOSTID", host}}});
+    for (const Outcome& outcome : run_joined(processes, folder_.path())) EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return result("hosts");
+  };
+  for (const char* precision : {"", R"(, "exchange_precision": "fp16")"}) {
+    const std::string config = planned(with_change(config_, "\"seed\": 7", cat("\"seed\": 7", precision)), 4);
+    const Result threads = train(config, kThreads[2]);
+    for (const std::vector<const char*>& hosts : {std::vector{"a", "a", "b", "b"}, {"a", "b", "c", "a"}}) {
+      const Result many = on_hosts(config, hosts);
+      EXPECT_EQ(many.losses, threads.losses);
+      EXPECT_EQ(many.metrics, threads.metrics);
+      EXPECT_EQ(many.dense, threads.dense);
+      for (size_t e = 0; e < tables_.size(); ++e) EXPECT_EQ(many.rows[e], threads.rows[e]) << tables_[e].name;
+    }
+    if (kSanitized) return;
   }
 }
 

@@ -34,6 +34,21 @@ TEST(RankTable, HasALineForEachHostAndKindOfDevice) {
             "  2-3    long-name  1          H100    570.1");
 }
 
+TEST(RankTable, HostsAreThoseOfTheExchange) {
+  std::vector<RankAbout> ranks(6, {.host = "a", .device = "CPU", .version = "1"});
+  for (size_t r = 0; r < 6; ++r) ranks[r].process = static_cast<int>(r);
+  ranks[2].host_id = ranks[3].host_id = "rack 2";
+  ranks[3].host = "b";  // one host by its NCCL_HOSTID
+  ranks[4].host = ranks[5].host = "c";
+  ranks[5].host_id = "a";
+  EXPECT_EQ(rank_table(ranks, {}),
+            "6 ranks of huge_ctr 1 on 3 hosts:\n"
+            "  ranks   host        processes  device  driver  links on the host  sends to a\n"
+            "  0-1, 5  a           0-1, 5     CPU     -       other process\n"
+            "  2-3     a (rack 2)  2-3        CPU     -       other process      not measured\n"
+            "  4       c           4          CPU     -       -                  not measured");
+}
+
 TEST(RankTable, IsAsShortAsThereAreHosts) {
   std::vector<RankAbout> ranks;
   for (int r = 0; r < 512; ++r)
