@@ -11,7 +11,7 @@
 #include "train/exchange_forecast.h"
 #include "train/known_gpus.h"
 #include "train/step_forecast.h"
-#include "unit/model/tiny_model.h"
+#include "unit/train/one_table.h"
 
 namespace hctr::test {
 namespace {
@@ -24,22 +24,9 @@ const char* const kDense = R"(
   {"type": "BinaryCrossEntropyLoss", "bottom": ["fc2", "label"], "top": "loss"})";
 
 Config with_table(const std::string& hparam, const std::string& type = "LocalizedSlotSparseEmbeddingHash") {
-  Problems problems;
-  Config config = read_config(Json::parse(R"({"solver": {"batchsize": 64, "max_iter": 1},
-    "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 1}},
-    "layers": [{"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": 1},
-                "dense": {"top": "dense", "dense_dim": 3},
-                "sparse": [{"top": "keys", "slot_num": 2, "nnz_per_slot": 1}]},
-               {"type": ")" + type + R"(", "bottom": "keys", "top": "table",
-                "sparse_embedding_hparam": {"embedding_vec_size": 16, "combiner": "sum")" +
-                                              hparam + R"(}},
-               {"type": "Reshape", "bottom": "table", "top": "flat", "leading_dim": 32},
-               {"type": "InnerProduct", "bottom": "flat", "top": "fc", "fc_param": {"num_output": 1}},
-               {"type": "BinaryCrossEntropyLoss", "bottom": ["fc", "label"], "top": "loss"}]})",
-                                          "test.json"),
-                              problems);
-  problems.throw_if_any("test.json");
-  return config;
+  return one_table(64, R"("type": "Adam", "adam_hparam": {"learning_rate": 1})",
+                   R"("type": ")" + type +
+                       R"(", "sparse_embedding_hparam": {"embedding_vec_size": 16, "combiner": "sum")" + hparam + "}");
 }
 
 int64_t part_of(const MemoryBill::Parts& parts, const std::string& name) {

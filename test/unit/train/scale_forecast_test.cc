@@ -6,7 +6,7 @@
 #include "support/message_of.h"
 #include "train/known_gpus.h"
 #include "train/step_forecast.h"
-#include "unit/model/tiny_model.h"
+#include "unit/train/one_table.h"
 
 namespace hctr::test {
 namespace {
@@ -15,22 +15,9 @@ constexpr int64_t kSamples = 4096, kDim = 16, kParameters = 33;
 
 /// Two slots, each with one key a sample, all different; a layer of 32 inputs.
 Config two_slots(const std::string& placement) {
-  Problems problems;
-  Config config = read_config(Json::parse(R"({"solver": {"batchsize": 4096, "max_iter": 1},
-    "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 1}},
-    "layers": [{"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": 1},
-                "dense": {"top": "dense", "dense_dim": 3},
-                "sparse": [{"top": "keys", "slot_num": 2, "nnz_per_slot": 1}]},
-               {"type": "HybridSparseEmbedding", "bottom": "keys", "top": "table", "placement": ")" +
-                                              placement + R"(",
-                "sparse_embedding_hparam": {"embedding_vec_size": 16, "combiner": "sum"}},
-               {"type": "Reshape", "bottom": "table", "top": "flat", "leading_dim": 32},
-               {"type": "InnerProduct", "bottom": "flat", "top": "fc", "fc_param": {"num_output": 1}},
-               {"type": "BinaryCrossEntropyLoss", "bottom": ["fc", "label"], "top": "loss"}]})",
-                                          "test.json"),
-                              problems);
-  problems.throw_if_any("test.json");
-  return config;
+  return one_table(4096, R"("type": "SGD", "sgd_hparam": {"learning_rate": 1})",
+                   R"("type": "HybridSparseEmbedding", "placement": ")" + placement +
+                       R"(", "sparse_embedding_hparam": {"embedding_vec_size": 16, "combiner": "sum"})");
 }
 
 ScaleForecast forecast(const std::string& cluster, const std::vector<MeasuredStep>& measured = {},
