@@ -17,6 +17,7 @@ constexpr size_t kFirstEntries = 1024;        // a power of two
 constexpr size_t kMostRunBytes = 256 * 1024;  // in one request
 constexpr int64_t kSegmentBytes = 256 * 1024;
 constexpr int64_t kFreeShare = 2;            // of the file: with more than a half free, rows move together
+constexpr int64_t kRoomForOthers = 4;        // with less than a quarter of the budget left, free places come first
 constexpr int64_t kShareMovedTogether = 16;  // of the file becomes free at a time at least: the map is searched for it
 constexpr size_t kMovedBytes = size_t{16} << 20;  // at a time
 constexpr int64_t kChecksumsAtATime = 64;
@@ -226,7 +227,8 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
                  for (size_t i = 0; i < rows.size(); ++i) rows[i].place = places[i];
                  write(rows, records);
                };
-               const bool in_order = places_.free() <= places_.total() / kFreeShare;
+               const bool in_order = places_.free() <= places_.total() / kFreeShare &&
+                                     budget_.disk_room() > budget_.limits().disk / kRoomForOthers;
                std::vector<uint32_t> places = take_places(count, in_order);
                try {
                  write_to(places);

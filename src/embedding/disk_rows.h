@@ -48,8 +48,8 @@ class DiskRows {
   const Row* find(int64_t key, int32_t slot) const;
 
   /// Adds rows that are not there; their place and crc are set. They are written in one piece where the budget has room
-  /// for twice as many places as there are rows. Errors: Error(io) beyond the budget, or of the file; the rows are
-  /// then not there.
+  /// for twice as many places as there are rows, and a quarter of it is left. Errors: Error(io) beyond the budget, or
+  /// of the file; the rows are then not there.
   void add(std::span<Row> rows, const std::byte* records);
   /// records[i] = that of rows[i], which find() or sorted_rows() has returned. Errors: Error(io) naming the row whose
   /// record is not what was written.

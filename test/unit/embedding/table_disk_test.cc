@@ -1,7 +1,6 @@
 // Tables with rows on a disk: the same bytes as tables whose rows are all in memory.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <thread>
 
 #include "plain_table.h"
@@ -97,16 +96,15 @@ TEST_F(TableDiskTest, RowsThatAreReadAheadGiveTheSameBytes) {
     TableSpec spec = disk_spec();
     spec.identity_by_slot = by_slot;
     TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
-    std::atomic<bool> done = false;
-    std::thread ahead([&] {
+    std::jthread ahead([&](const std::stop_token& done) {
       std::mt19937_64 random(3), other(5);  // the first gives the batches of expect_equal_with_disk(), far ahead
-      for (int t = 0; !done; ++t) {
+      for (int t = 0; !done.stop_requested(); ++t) {
         split.table->look_ahead(owners_of(random_bags(spec, spec.samples, 3, 4000, t % 2 == 0 ? random : other)));
         std::this_thread::yield();
       }
     });
     expect_equal_with_disk(plain, split);
-    done = true;
+    ahead.request_stop();
     ahead.join();
     expect_disk_was_used(split);
     EXPECT_GT(split.table->disk_use().ahead, 500);
