@@ -60,4 +60,8 @@ void ScratchFile::read(int64_t first, std::span<std::byte> bytes) const {
   }
 }
 
+void ScratchFile::read_ahead(int64_t first, int64_t bytes) const noexcept {
+  ::posix_fadvise(descriptor_, first, bytes, POSIX_FADV_WILLNEED);  // where it fails, read() waits, or fails too
+}
+
 }  // namespace hctr

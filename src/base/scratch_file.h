@@ -10,7 +10,7 @@
 namespace hctr {
 
 /// A file without a name: it is gone when this object or the process is, however that ends, so that no run finds, takes
-/// or removes the file of another. read() and write() may be called by several threads.
+/// or removes the file of another. Several threads may call its members at a time.
 class ScratchFile {
  public:
   /// In this folder, which is created if it is missing. Errors: Error(io) naming the folder.
@@ -22,6 +22,8 @@ class ScratchFile {
   /// Errors, of both: Error(io) naming the folder, the place and the reason of the system, such as a full disk.
   void write(int64_t first, std::span<const std::byte> bytes);
   void read(int64_t first, std::span<std::byte> bytes) const;
+  /// Asks the system to have these bytes in its cache soon, for a read() that comes, and does not wait for them.
+  void read_ahead(int64_t first, int64_t bytes) const noexcept;
 
   const fs::path& folder() const { return folder_; }
 

@@ -15,6 +15,13 @@ namespace {
 constexpr int kDiskThreads = 16;              // requests that a disk has at a time
 constexpr size_t kFirstEntries = 1024;        // a power of two
 constexpr size_t kMostRunBytes = 256 * 1024;  // in one request
+constexpr int64_t kSegmentBytes = 256 * 1024;
+constexpr int64_t kFreeShare = 2;            // of the file: with more than a half free, rows move together
+constexpr int64_t kRoomForOthers = 4;        // with less than a quarter of the budget left, free places come first
+constexpr int64_t kShareMovedTogether = 16;  // of the file becomes free at a time at least: the map is searched for it
+constexpr size_t kMovedBytes = size_t{16} << 20;  // at a time
+constexpr int64_t kChecksumsAtATime = 64;
+constexpr size_t kFoundAtATime = 256;  // while the map may not change
 
 std::vector<uint32_t> by_place(std::span<const DiskRows::Row> rows) {
   std::vector<uint32_t> order(rows.size());
@@ -43,9 +50,10 @@ DiskRows::DiskRows(RowMemory& budget, std::string label, int64_t record_bytes)
       record_bytes_(record_bytes),
       file_(budget.limits().disk_folder),
       threads_(kDiskThreads),
-      entries_(kFirstEntries, Row{.place = kNoPlace}) {}
+      entries_(kFirstEntries, Row{.place = kNoPlace}),
+      places_(static_cast<uint32_t>(std::max<int64_t>(1, kSegmentBytes / record_bytes))) {}
 
-DiskRows::~DiskRows() { budget_.take_disk(-offset(places_)); }
+DiskRows::~DiskRows() { budget_.take_disk(-places_.total() * record_bytes_); }
 
 size_t DiskRows::home(int64_t key, int32_t slot) const {
   return ops::HashIndex::hash(key, slot) & (entries_.size() - 1);
@@ -82,7 +90,7 @@ void DiskRows::erase(const Row& row) {
   const size_t mask = entries_.size() - 1;
   size_t hole = position(row.key, row.slot);
   HCTR_EXPECT(entries_[hole].place != kNoPlace, label_, ": key ", row.key, " is not on the disk");
-  free_.push_back(entries_[hole].place);
+  places_.give_back(entries_[hole].place);
   // What lies behind moves up unless its search begins behind the hole.
   for (size_t at = (hole + 1) & mask; entries_[at].place != kNoPlace; at = (at + 1) & mask) {
     const size_t from_home = (at - home(entries_[at].key, entries_[at].slot)) & mask;
@@ -116,40 +124,129 @@ void DiskRows::for_runs(std::span<const Row> rows, const std::vector<uint32_t>& 
   });
 }
 
+void DiskRows::write(std::span<const Row> rows, const std::byte* records) {
+  const auto bytes = static_cast<size_t>(record_bytes_);
+  const std::vector<uint32_t> order = by_place(rows);
+  for_runs(rows, order, [&](size_t first, size_t count) {
+    std::vector<std::byte> run(count * bytes);
+    for (size_t i = 0; i < count; ++i) std::memcpy(run.data() + i * bytes, records + order[first + i] * bytes, bytes);
+    file_.write(offset(rows[order[first]].place), run);
+  });
+}
+
+std::vector<uint32_t> DiskRows::take_places(int64_t count, bool in_order) {
+  const int64_t before = places_.total(), room = budget_.disk_room() / record_bytes_;
+  HCTR_EXPECT(count < int64_t{kNoPlace} - before, label_, ": ", before, " places");
+  std::vector<uint32_t> places = places_.take_in_order(count, in_order ? room : 0);
+  const auto missing = [&] { return count - static_cast<int64_t>(places.size()); };
+  places_.take_any(std::min(missing(), places_.free()), places);
+  const std::vector<uint32_t> behind = places_.take_in_order(missing(), room - (places_.total() - before));
+  places.insert(places.end(), behind.begin(), behind.end());
+  budget_.take_disk((places_.total() - before) * record_bytes_);
+  return places;
+}
+
+void DiskRows::give_back(std::span<const uint32_t> places) {
+  for (const uint32_t place : places) places_.give_back(place);
+}
+
+void DiskRows::undo(std::span<const uint32_t> places) {
+  give_back(places);
+  budget_.take_disk(-places_.drop_end() * record_bytes_);
+}
+
+void DiskRows::move_together(int64_t wanted) {
+  const std::vector<uint32_t> segments = places_.emptiest(std::max(wanted, places_.total() / kShareMovedTogether));
+  std::vector<bool> moves(static_cast<size_t>(places_.total() / places_.segment()) + 1);
+  for (const uint32_t segment : segments) moves[segment] = true;
+  std::vector<Row> rows;
+  for (const Row& row : entries_)
+    if (row.place != kNoPlace && moves[row.place / places_.segment()]) rows.push_back(row);
+  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.place < b.place; });
+  const auto bytes = static_cast<size_t>(record_bytes_);
+  const size_t block = std::max<size_t>(1, kMovedBytes / bytes);
+  std::vector<std::byte> records;
+  for (size_t first = 0; first < rows.size(); first += block) {
+    const std::span<Row> some = std::span(rows).subspan(first, std::min(block, rows.size() - first));
+    const int64_t before = places_.total();
+    const std::vector<uint32_t> to =
+        places_.take_in_order(static_cast<int64_t>(some.size()), budget_.disk_room() / record_bytes_);
+    budget_.take_disk((places_.total() - before) * record_bytes_);
+    if (to.size() < some.size()) return undo(to);
+    records.resize(some.size() * bytes);
+    std::vector<size_t> begins;  // of the rows of a segment
+    for (size_t i = 0; i < some.size(); ++i)
+      if (i == 0 || some[i].place / places_.segment() != some[i - 1].place / places_.segment()) begins.push_back(i);
+    begins.push_back(some.size());
+    std::vector<uint32_t> from;
+    try {
+      threads_.parallel_for(static_cast<int64_t>(begins.size()) - 1, 1, [&](int64_t s, int64_t) {
+        const std::span<const Row> of = some.subspan(
+            begins[static_cast<size_t>(s)], begins[static_cast<size_t>(s) + 1] - begins[static_cast<size_t>(s)]);
+        std::vector<std::byte> run((of.back().place - of.front().place + 1) * bytes);
+        file_.read(offset(of.front().place), run);
+        for (const Row& row : of)
+          std::memcpy(records.data() + static_cast<size_t>(&row - some.data()) * bytes,
+                      run.data() + (row.place - of.front().place) * bytes, bytes);
+      });
+      for (size_t i = 0; i < some.size(); ++i) {
+        from.push_back(some[i].place);
+        some[i].place = to[i];
+      }
+      write(some, records.data());
+    } catch (const Error&) {  // they stay where they are: whoever needs them, or writes, gets the error
+      return undo(to);
+    }
+    const std::lock_guard lock(changes_);
+    for (const Row& row : some) entries_[position(row.key, row.slot)].place = row.place;
+    give_back(from);
+    traffic_.rows_moved += static_cast<int64_t>(some.size());
+  }
+}
+
 void DiskRows::add(std::span<Row> rows, const std::byte* records) {
   const Stopwatch stopwatch(traffic_.seconds);
-  const size_t reused = std::min(rows.size(), free_.size()), added = rows.size() - reused,
-               bytes = static_cast<size_t>(record_bytes_);
-  const int64_t more = static_cast<int64_t>(added) * record_bytes_;
+  const auto count = static_cast<int64_t>(rows.size());
+  const int64_t more = (count - std::min(count, places_.free())) * record_bytes_;
   if (more > budget_.disk_room())
     throw Error(
         Kind::io,
-        cat(label_, ": ", rows_ + static_cast<int64_t>(rows.size()), " rows need ", more, " bytes more in '",
-            file_.folder().string(), "', and ", budget_.disk_room(), " of ", budget_.limits().disk,
+        cat(label_, ": ", rows_ + count, " rows need ", more, " bytes more in '", file_.folder().string(), "', and ",
+            budget_.disk_room(), " of ", budget_.limits().disk,
             " are left; \"disk_limit\" of \"table_memory\", or what is free there at the start, must be at least ",
             budget_.limits().disk - budget_.disk_room() + more, " bytes for each rank"));
-  HCTR_EXPECT(added < kNoPlace - places_, label_, ": ", places_, " places");
-  for (size_t i = 0; i < rows.size(); ++i)
-    rows[i].place = i < reused ? free_[free_.size() - 1 - i] : places_ + static_cast<uint32_t>(i - reused);
-  const std::vector<uint32_t> order = by_place(rows);
+  const auto bytes = static_cast<size_t>(record_bytes_);
+  threads_.parallel_for(count, kChecksumsAtATime, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      rows[i].crc = checksum(rows[i], records + i * bytes);
+  });
+  if (places_.in_order() < count && places_.free() > places_.total() / kFreeShare) move_together(count);
   in_context([&] { return cat("moving ", rows.size(), " rows of ", label_, " to the disk"); },
              [&] {
-               for_runs(rows, order, [&](size_t first, size_t count) {
-                 std::vector<std::byte> run(count * bytes);
-                 for (size_t i = 0; i < count; ++i) {
-                   Row& row = rows[order[first + i]];
-                   const std::byte* const record = records + order[first + i] * bytes;
-                   row.crc = checksum(row, record);
-                   std::memcpy(run.data() + i * bytes, record, bytes);
+               const auto write_to = [&](const std::vector<uint32_t>& places) {
+                 for (size_t i = 0; i < rows.size(); ++i) rows[i].place = places[i];
+                 write(rows, records);
+               };
+               const bool in_order = places_.free() <= places_.total() / kFreeShare &&
+                                     budget_.disk_room() > budget_.limits().disk / kRoomForOthers;
+               std::vector<uint32_t> places = take_places(count, in_order);
+               try {
+                 write_to(places);
+               } catch (const Error&) {
+                 undo(places);
+                 if (!in_order || places_.free() < count) throw;
+                 places = take_places(count, false);  // a disk that is full has room in the file
+                 try {
+                   write_to(places);
+                 } catch (const Error&) {
+                   undo(places);
+                   throw;
                  }
-                 file_.write(offset(rows[order[first]].place), run);
-               });
+               }
              });
-  free_.resize(free_.size() - reused);
-  places_ += static_cast<uint32_t>(added);
-  budget_.take_disk(more);
+  const std::lock_guard lock(changes_);
   for (const Row& row : rows) insert(row);
-  traffic_.rows_written += static_cast<int64_t>(rows.size());
+  traffic_.rows_written += count;
 }
 
 void DiskRows::read(std::span<const Row> rows, std::byte* records) const {
@@ -177,7 +274,25 @@ void DiskRows::read(std::span<const Row> rows, std::byte* records) const {
   traffic_.rows_read += static_cast<int64_t>(rows.size());
 }
 
+void DiskRows::read_ahead(std::span<const ops::RowOwner> rows) const {
+  std::vector<uint32_t> places;
+  for (size_t first = 0; first < rows.size(); first += kFoundAtATime) {
+    const std::lock_guard lock(changes_);
+    if (rows_ == 0) return;
+    for (const ops::RowOwner& owner : rows.subspan(first, std::min(kFoundAtATime, rows.size() - first)))
+      if (const Row* row = find(owner.key, owner.slot)) places.push_back(row->place);
+  }
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  rows_ahead_ += static_cast<int64_t>(places.size());
+  for (size_t first = 0, next = 0; first < places.size(); first = next) {
+    for (next = first + 1; next < places.size() && places[next] == places[next - 1] + 1;) ++next;
+    file_.read_ahead(offset(places[first]), static_cast<int64_t>(next - first) * record_bytes_);
+  }
+}
+
 void DiskRows::remove(std::span<const Row> rows) {
+  const std::lock_guard lock(changes_);
   for (const Row& row : rows) erase(row);
 }
 
@@ -190,10 +305,12 @@ int64_t DiskRows::expire(uint32_t step) {
 }
 
 void DiskRows::clear_marks(uint8_t bit) {
+  const std::lock_guard lock(changes_);
   for (Row& row : entries_) row.marks &= static_cast<uint32_t>(~bit);
 }
 
 void DiskRows::set_base(std::span<const Row> rows) {
+  const std::lock_guard lock(changes_);
   for (const Row& row : rows) {
     Row& entry = entries_[position(row.key, row.slot)];
     HCTR_EXPECT(entry.place != kNoPlace, label_, ": key ", row.key, " is not on the disk");

@@ -1,9 +1,11 @@
 // Rows of a table that no memory has room for, in a file of fixed-size records.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,12 +14,14 @@
 #include "base/scratch_file.h"
 #include "base/thread_pool.h"
 #include "device/row_memory.h"
+#include "embedding/disk_places.h"
+#include "ops/embedding/direct_index.h"
 
 namespace hctr {
 
 /// A map in memory from keys to records of a scratch file: 43 to 86 bytes for each row. A record holds what is given to
 /// it, and nothing else: its checksum is in memory, so that a record that was torn, altered or left as it was before is
-/// found. For one thread.
+/// found. For one thread, but for read_ahead().
 class DiskRows {
  public:
   struct Row {
@@ -40,15 +44,20 @@ class DiskRows {
 
   int64_t rows() const { return rows_; }
   int64_t record_bytes() const { return record_bytes_; }
-  /// Null: no such row.
+  /// Null: no such row. Rows that are found can be read until the next add(), which may give rows other places.
   const Row* find(int64_t key, int32_t slot) const;
 
-  /// Adds rows that are not there; their place and crc are set. Errors: Error(io) beyond the budget, or of the file;
-  /// the rows are then not there.
+  /// Adds rows that are not there; their place and crc are set. They are written in one piece where the budget has room
+  /// for twice as many places as there are rows, and a quarter of it is left. Errors: Error(io) beyond the budget, or
+  /// of the file; the rows are then not there.
   void add(std::span<Row> rows, const std::byte* records);
   /// records[i] = that of rows[i], which find() or sorted_rows() has returned. Errors: Error(io) naming the row whose
   /// record is not what was written.
   void read(std::span<const Row> rows, std::byte* records) const;
+  /// Any thread, while others call this or any other member: asks the system to have the records of those of these rows
+  /// that are here in its cache soon. Rows that occur several times are asked for once. read() finds the same bytes
+  /// with and without it, and checks them.
+  void read_ahead(std::span<const ops::RowOwner> rows) const;
   void remove(std::span<const Row> rows);
   /// Removes rows last seen before this step, and returns how many.
   int64_t expire(uint32_t step);
@@ -62,9 +71,12 @@ class DiskRows {
   /// What has been moved since construction, and how long this thread has waited for it.
   struct Traffic {
     int64_t rows_written = 0, rows_read = 0;
+    int64_t rows_moved = 0;  ///< together with others in the file
     double seconds = 0;
   };
   const Traffic& traffic() const { return traffic_; }
+  /// Rows that read_ahead() has found here. Any thread.
+  int64_t rows_ahead() const { return rows_ahead_; }
 
  private:
   static constexpr uint32_t kNoPlace = UINT32_MAX;
@@ -73,6 +85,16 @@ class DiskRows {
   void insert(const Row&);
   void erase(const Row&);
   void grow();
+  /// Places for so many rows more, if the budget has them: in order, or wherever some are free.
+  std::vector<uint32_t> take_places(int64_t count, bool in_order);
+  void give_back(std::span<const uint32_t> places);
+  /// Gives back places that could not be written, and forgets them where the file has not become so long.
+  void undo(std::span<const uint32_t> places);
+  /// Moves rows of segments of the file that are nearly empty together, so that `wanted` places in order are free. Does
+  /// as much of it as there is room for.
+  void move_together(int64_t wanted);
+  /// Writes records[i] to the place of rows[i].
+  void write(std::span<const Row> rows, const std::byte* records);
   uint32_t checksum(const Row&, const std::byte* record) const;
   int64_t offset(uint32_t place) const { return static_cast<int64_t>(place) * record_bytes_; }
   /// Calls body(i, count) for runs of rows with consecutive places, on several threads. order: by place.
@@ -84,11 +106,12 @@ class DiskRows {
   int64_t record_bytes_;
   ScratchFile file_;
   mutable ThreadPool threads_;
-  std::vector<Row> entries_;  // open addressing; place kNoPlace: free
-  std::vector<uint32_t> free_;
-  uint32_t places_ = 0;
+  mutable std::mutex changes_;  // held while the map changes, and by other threads that read it
+  std::vector<Row> entries_;    // open addressing; place kNoPlace: free
+  DiskPlaces places_;
   int64_t rows_ = 0;
   mutable Traffic traffic_;
+  mutable std::atomic<int64_t> rows_ahead_ = 0;
 };
 
 }  // namespace hctr

@@ -42,6 +42,16 @@ class WholeEmbedding : public Embedding {
 
 }  // namespace
 
+void Embedding::look_ahead(std::span<const ops::RowOwner> keys) {
+  if (!table().may_be_on_disk()) return;
+  const auto pieces = static_cast<int32_t>(table().spec().pieces);
+  std::vector<ops::RowOwner> owned;
+  for (const ops::RowOwner& owner : keys)
+    for (int32_t slot = owner.slot * pieces; slot < (owner.slot + 1) * pieces; ++slot)
+      if (owns(owner.key, slot)) owned.push_back({owner.key, slot});
+  table().look_ahead(owned);
+}
+
 std::unique_ptr<Embedding> make_embedding(Runtime& runtime, Communicator& comm, Placement placement,
                                           const TableSpec& spec, int ring_size, const EmbeddingOutputs& outputs) {
   if (comm.size() == 1) return std::make_unique<WholeEmbedding>(runtime, spec, ring_size);

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ class Embedding {
   void confirm_capacity(int buffer) { table().confirm_capacity(buffer); }
   void enforce_limit(int buffer) { table().enforce_limit(buffer); }
   virtual void check_keys() { table().check_keys(); }
+  /// Any thread, any time: has rows of this rank on a disk read ahead for a batch that comes, whose keys these are, of
+  /// the samples of this rank, with their slots. Changes no number. Not collective.
+  void look_ahead(std::span<const ops::RowOwner> keys);
   virtual void prepare(Context&, int buffer, Tensor keys, Tensor offsets) = 0;
   // The next two may run on a side stream; forward() must follow them. On one rank only forward() has work to do.
   /// Starts to send the vectors from the owners of the rows to the ranks of the samples. From now on other ranks may

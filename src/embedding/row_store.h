@@ -103,6 +103,9 @@ class RowStore {
   /// Errors: Error(device) naming the least budget when memory has not even room for the batch; Error(io) when the disk
   /// is full, or a row there is not what was written.
   void bring_rows(Context&, const ops::KeyBatch& batch, int32_t* rows, NewKeys);
+  /// Any thread, any time: has the rows of these keys that are on the disk read into the cache of the system, without
+  /// waiting for it. `slot` counts where rows belong to slots.
+  void look_ahead(std::span<const ops::RowOwner> keys) const;
   /// The values of a column of rows on the disk, as they are stored: "vectors", "state0", "last_step", ....
   std::vector<std::byte> disk_rows(std::string_view column, std::span<const DiskRows::Row>) const;
   /// What of a table is on a disk, and what has been moved since the run began.
@@ -110,6 +113,8 @@ class RowStore {
     int64_t rows = 0, bytes = 0;      ///< there now
     int64_t written = 0, read = 0;    ///< rows, also for files
     int64_t needed = 0, brought = 0;  ///< different rows of training batches, since some are there; those that came
+    int64_t ahead = 0;                ///< rows that look_ahead() has found on the disk
+    int64_t moved = 0;                ///< rows that were written again, for long writes
     double seconds = 0;               ///< that steps, evaluations and files have waited
   };
   /// Notes the number of different rows of a training batch.

@@ -64,6 +64,7 @@ RowStore::DiskUse RowStore::disk_use() const {
   return {disk_->rows(),        disk_->rows() * disk_->record_bytes(),
           traffic.rows_written, traffic.rows_read,
           batch_rows_,          brought_,
+          disk_->rows_ahead(),  traffic.rows_moved,
           traffic.seconds};
 }
 
@@ -157,13 +158,23 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   }
   const auto in_memory = static_cast<int64_t>(now.rows);
   const int64_t needed = rows_needed();
-  if (in_memory + needed > capacity_) make_room(in_memory, needed, {rows, found.offsets[batch.bags()]}, found.rows);
+  if (in_memory + needed > capacity_) {
+    make_room(in_memory, needed, {rows, found.offsets[batch.bags()]}, found.rows);
+    wanted = wanted_of(missing);  // rows on the disk may have other places now
+  }
   if (adds) brought_ += static_cast<int64_t>(wanted.size());
   grow_index(std::min(in_memory + needed, capacity_) + ring_keys());
   const size_t block = disk_block();
   for (size_t first = 0; first < wanted.size(); first += block)
     take_back(ctx, std::span(wanted).subspan(first, std::min(block, wanted.size() - first)));
   batches_ = batches;
+}
+
+void RowStore::look_ahead(std::span<const ops::RowOwner> keys) const {
+  if (!disk_) return;
+  std::vector<ops::RowOwner> owners(keys.begin(), keys.end());
+  for (ops::RowOwner& owner : owners) owner.slot = index_.identity_slot(owner.slot);
+  disk_->read_ahead(owners);
 }
 
 void RowStore::count_batch_rows(Context& ctx, const ops::GroupCounts* counts) {

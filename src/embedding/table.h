@@ -76,6 +76,11 @@ class EmbeddingTable {
   /// Error(data) naming slot, key and range.
   void check_keys() const;
 
+  /// Whether rows may be on a disk.
+  bool may_be_on_disk() const { return store_.disk() != nullptr; }
+  /// Any thread, any time: keys that batches will have, with their slots. RowStore::look_ahead().
+  void look_ahead(std::span<const ops::RowOwner> keys) const { store_.look_ahead(keys); }
+
   /// Finds or adds the row of every key and sorts them for the backward pass. New rows get their initial values.
   /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major.
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets);

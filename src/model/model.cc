@@ -132,6 +132,11 @@ void Model::check_keys() const {
   for (const auto& table : tables_) table->check_keys();
 }
 
+void Model::look_ahead(size_t sparse_input, std::span<const ops::RowOwner> keys) {
+  for (size_t e = 0; e < tables_.size(); ++e)
+    if (train_graph_.embedding_inputs[e] == sparse_input) tables_[e]->look_ahead(keys);
+}
+
 void Model::prepare(Context& ctx, int buffer, const BatchTensors& batch) {
   schedule_->for_each(ctx, "prepare", [&](Context& own, size_t e) {
     const size_t input = train_graph_.embedding_inputs[e];
@@ -292,6 +297,8 @@ std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() cons
     of_table["bytes_on_disk"] = on_disk.bytes;
     of_table["rows_to_disk"] = on_disk.written;
     of_table["rows_from_disk"] = on_disk.brought;
+    of_table["rows_from_disk_ahead"] = on_disk.ahead;
+    of_table["rows_moved_on_disk"] = on_disk.moved;
     of_table["rows_of_batches"] = on_disk.needed;
     of_table["disk_wait_ms"] = static_cast<int64_t>(1e3 * on_disk.seconds);
   }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,8 @@ class Model {
   /// Host, any time: throws if a batch so far, in training or evaluation, held a key outside the range that the config
   /// gives. Such a key had no effect. reserve_rows() checks too. Errors: Error(data).
   void check_keys() const;
+  /// Any thread, any time: Embedding::look_ahead() of each embedding, for the keys that its sparse input will have.
+  void look_ahead(size_t sparse_input, std::span<const ops::RowOwner> keys);
   /// Looks up, inserts and sorts the keys of the batch in `buffer`. May run concurrently with the previous step.
   void prepare(Context&, int buffer, const BatchTensors&);
   /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also sets batch.state: the

@@ -46,6 +46,11 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
   options.negative_share = config.data.negative_sampling;
   options.from = from.position;
   options.feed = feed_;
+  if (runtime.row_memory().has_disk()) {
+    look_ahead_ = std::make_shared<LookAhead>(
+        [&model](size_t input, std::span<const ops::RowOwner> keys) { model.look_ahead(input, keys); }, kBuffers);
+    options.on_filled = [ahead = look_ahead_](const BatchView& batch) { ahead->add(batch); };
+  }
   reader_ =
       std::make_unique<Reader>(config.data, training_source(config.data), layout, ring_.host_blocks(), options, log);
 }
@@ -77,6 +82,7 @@ void Trainer::record(int buffer) {
 }
 
 Trainer::~Trainer() {
+  if (look_ahead_) look_ahead_->stop();  // before the model ends
   if (left_waiting_) leave_behind_if_stuck(reader_, ring_);
 }
 

@@ -15,6 +15,7 @@
 #include "ops/loss_record.h"
 #include "train/batch_check.h"
 #include "train/batch_ring.h"
+#include "train/look_ahead.h"
 
 namespace hctr {
 
@@ -152,7 +153,8 @@ class Trainer {
   size_t sparse_inputs_;
   bool records_, unrecorded_ = false;
   std::vector<StepBuffer> buffers_;
-  std::shared_ptr<FileFeed> feed_;  // null: the files of the set are known
+  std::shared_ptr<LookAhead> look_ahead_;  // null: no rows are on a disk. Shared with a reader that is left behind
+  std::shared_ptr<FileFeed> feed_;         // null: the files of the set are known
   std::unique_ptr<Reader> reader_;
   bool fetched_ = false, left_waiting_ = false;  // the latter: a stop has not waited for the reader
   std::optional<int> fetched_buffer_;            // what fetch() found; nothing at the end of the data

@@ -181,6 +181,7 @@ TEST_F(Checkpoints, WithRowsOnADiskSurviveAnyKill) {
     expect_to_survive_kills(10, 80, "[0]", cat(checkpoint, R"(, "table_memory": {"host": "2MB", "disk": "rows"})"));
     const Json summary = Json::read_file((folder_ / "whole/summary.json").string());
     EXPECT_GT(*summary.find("tables")->find("deep_emb")->find("rows_from_disk")->integer(), 300);
+    EXPECT_GT(*summary.find("tables")->find("deep_emb")->find("rows_from_disk_ahead")->integer(), 0);
   }
 }
 

@@ -295,9 +295,9 @@ TEST_F(FaultsOfRowsOnDisk, AFullDiskEndsTheRunWithTheModelSaved) {
   const Outcome small = in_shell(config_, "mount -t tmpfs -o size=8m none rows || exit 99; timeout 60 $TRAIN", true);
   expect_said(small, 5, {"table 'deep_emb' on rank 0: ", " bytes more in 'rows', and ", " is saved as out/_dense_"});
   expect_resumed();
-  // Other files take the room that there was.
+  // Other files take the room that there was: the table that needs more than its file has ends the run.
   expect_end_and_resume("", "head -c 100M /dev/zero > rows/more", 5,
-                        {" rows of table 'deep_emb' on rank 0 to the disk", "cannot write ", " at byte ",
+                        {" rows of table '", "' on rank 0 to the disk", "cannot write ", " at byte ",
                          " of a file in 'rows': No space left on device", " is saved as out/_dense_"},
                         "mount -t tmpfs -o size=12m none rows || exit 99; ");
 }

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Measures training against the share of a table's rows that fit in memory; the others are on a disk.
 
-    tools/bench/table_disk_curve.py FOLDER [--gb 2] [--shares 100,50,20,10,5] [--alpha 1.05] [--device cpu|gpu] [--bin build/cpu/bin]
+    tools/bench/table_disk_curve.py FOLDER [--gb 2] [--shares 100,50,20,10,5] [--alpha 1.05] [--device cpu|gpu] [--beyond GB] [--bin build/cpu/bin]
 
 Writes config, data, the rows on the disk and run folders into FOLDER. Rows are of 128 floats with the states of Adam, 1,536 bytes.
 The first samples have every key once, so that all rows exist; the keys of the others follow a power law. Rates are means of the
 last half of these; memory is the most that the process had.
 With a GPU the share is that of the rows on the GPU; memory of the host has room for twice as many.
+With --beyond the run is in a memory cgroup of its own, which only root can make, with so many GB more than its rows in memory: for the
+program, the map of rows on the disk, and what the system caches of files. 0.25 leaves little or nothing for the latter.
 """
 import argparse
 import array
@@ -30,6 +32,7 @@ def arguments():
     parser.add_argument("--steps", type=int, default=200, help="after all rows exist")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--batch", type=int, default=2048)
+    parser.add_argument("--beyond", type=float, help="GB of a memory cgroup beyond the rows in memory")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/cpu/bin"))
     return parser.parse_args()
 
@@ -74,6 +77,15 @@ def config(samples, share, row_bytes, batch, device):
             {"name": "loss", "type": "BinaryCrossEntropyLoss", "bottom": ["fc2", "label"], "top": "loss"}]}
 
 
+def cgroup_of(limit):
+    """Returns the path of a new memory cgroup with this limit in bytes."""
+    second = pathlib.Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    group = pathlib.Path("/sys/fs/cgroup", *(() if second else ("memory",)), f"table_disk_curve_{os.getpid()}")
+    group.mkdir()
+    (group / ("memory.max" if second else "memory.limit_in_bytes")).write_text(str(int(limit)))
+    return group
+
+
 def main():
     given = arguments()
     given.folder.mkdir(parents=True, exist_ok=True)
@@ -85,9 +97,14 @@ def main():
         run = f"run_{share:g}"
         (given.folder / "config.json").write_text(json.dumps(config(samples, share, keys_of_slot * SLOTS * ROW_BYTES, given.batch, given.device), indent=1))
         command = [program, "--train", "config.json", "--run-dir", run] + (["--device", "cpu"] if given.device == "cpu" else [])
-        process = subprocess.Popen(command, cwd=given.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        rows_in_memory = keys_of_slot * SLOTS * ROW_BYTES * min(share, 100) / 100
+        group = cgroup_of(rows_in_memory + given.beyond * 1e9) if given.beyond is not None else None
+        enter = (lambda: (group / "cgroup.procs").write_text(str(os.getpid()))) if group else None
+        process = subprocess.Popen(command, cwd=given.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=enter)
         said = process.stderr.read()
         _, status, usage = os.wait4(process.pid, 0)
+        if group:
+            group.rmdir()
         if status != 0:
             sys.exit(said)
         lines = [json.loads(line) for line in (given.folder / run / "metrics.jsonl").read_text().splitlines()]
@@ -95,7 +112,7 @@ def main():
         last = [line for line in trained if line["iteration"] > samples // given.batch - given.steps // 2]
         filled = [line for line in trained if line["iteration"] <= samples // given.batch - given.steps]
         mean = lambda some, name, missing: sum(line.get(name, missing) for line in some) / max(1, len(some))
-        print(f"{share:>8g} % {keys_of_slot * SLOTS * ROW_BYTES * min(share, 100) / 1e11:>10.2f} "
+        print(f"{share:>8g} % {rows_in_memory / 1e9:>10.2f} "
               f"{mean(last, 'samples_per_second', 0) / 1e3:>12.1f} {100 * mean(last, 'rows_from_disk', 0):>13.1f} % "
               f"{100 * mean(last, 'disk_wait', 0):>11.0f} % {mean(filled, 'samples_per_second', 0) / 1e3:>9.1f} "
               f"{usage.ru_maxrss * 1024 / 1e9:>8.2f}", flush=True)

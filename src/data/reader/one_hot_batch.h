@@ -20,6 +20,7 @@ class OneHotBatch {
   OneHotRows from(int64_t row) const { return {view_.label, view_.dense, keys_, row, narrow_}; }
   /// Call it when all rows are written: fills with zeros what is after them. Does not write the StepState.
   void finish();
+  const BatchView& view() const { return view_; }
   StepState& state() { return *view_.state; }
 
  private:

@@ -25,6 +25,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,11 +50,13 @@ struct ReaderOptions {
   bool repeat = true;  ///< start over at the end of the set; batches then run across it
   KeyWidth key_width = KeyWidth::detect;
   int rank = 0, ranks = 1;  ///< this rank gets rows [batch * rank / ranks, batch * (rank + 1) / ranks) of each batch
-  bool keep_last_partial = true;        ///< without repeat: deliver the last, smaller batch
-  int64_t shuffle = 0;                  ///< rows of a window, within which the order is random; 0: the order of the set
-  uint64_t seed = 0;                    ///< of that order, and of negative sampling
-  double negative_share = 1;            ///< of the samples with label 0, the share that is delivered
-  ReaderPosition from = {};             ///< where to start
+  bool keep_last_partial = true;  ///< without repeat: deliver the last, smaller batch
+  int64_t shuffle = 0;            ///< rows of a window, within which the order is random; 0: the order of the set
+  uint64_t seed = 0;              ///< of that order, and of negative sampling
+  double negative_share = 1;      ///< of the samples with label 0, the share that is delivered
+  ReaderPosition from = {};       ///< where to start
+  /// Called with each batch by a thread of the reader, before next() returns its buffer. Does not throw.
+  std::function<void(const BatchView&)> on_filled = {};
   std::shared_ptr<FileFeed> feed = {};  ///< the set is the files that this names; none: those of the source
 };
 

@@ -96,6 +96,7 @@ class ChunkRun : public ReaderRun {
       fill_batch(set_.layout, set_.buffers[buffer], batch->all.ranges, filling_);
       set_.describe(*BatchView(set_.layout, set_.buffers[buffer]).state, batch->rows,
                     batch->after.samples - batch->rows);
+      if (set_.options.on_filled) set_.options.on_filled(BatchView(set_.layout, set_.buffers[buffer]));
       ReadyBatch ready{static_cast<int>(buffer), batch->after, batch->skipped};
       ready.passed_on.rows_before_bad = batch->all.rows_before_bad;
       for (const RowRange& range : batch->all.ranges)

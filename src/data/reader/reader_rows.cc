@@ -164,6 +164,7 @@ class RowRun : public ReaderRun {
       lock.unlock();  // no other thread uses the buffer now
       buffer.batch.finish();
       set_.describe(buffer.batch.state(), buffer.rows, buffer.after.samples - buffer.rows);
+      if (set_.options.on_filled) set_.options.on_filled(buffer.batch.view());
       lock.lock();
       buffer.stage = Stage::ready;
     }

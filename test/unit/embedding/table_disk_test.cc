@@ -1,6 +1,8 @@
 // Tables with rows on a disk: the same bytes as tables whose rows are all in memory.
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "plain_table.h"
 #include "saved_table.h"
 #include "support/message_of.h"
@@ -76,6 +78,54 @@ TEST_F(TableDiskTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
       expect_disk_was_used(split);
       if (HasFailure()) return;
     }
+}
+
+/// The keys of bags, with their slots.
+std::vector<ops::RowOwner> owners_of(const Bags& bags) {
+  std::vector<ops::RowOwner> owners;
+  for (size_t slot = 0; slot < bags.size(); ++slot)
+    for (const auto& bag : bags[slot])
+      for (const int64_t key : bag) owners.push_back({key, static_cast<int32_t>(slot)});
+  return owners;
+}
+
+/// Rows are asked for when they are in memory, on the disk, nowhere, and while they leave, change and leave again: what
+/// was read ahead is never older than the row.
+TEST_F(TableDiskTest, RowsThatAreReadAheadGiveTheSameBytes) {
+  for (const bool by_slot : {false, true}) {
+    TableSpec spec = disk_spec();
+    spec.identity_by_slot = by_slot;
+    TableRig plain(kCpu, spec), split(kCpu, spec, 2, 2, true, DType::f32, limits(spec));
+    std::jthread ahead([&](const std::stop_token& done) {
+      std::mt19937_64 random(3), other(5);  // the first gives the batches of expect_equal_with_disk(), far ahead
+      for (int t = 0; !done.stop_requested(); ++t) {
+        split.table->look_ahead(owners_of(random_bags(spec, spec.samples, 3, 4000, t % 2 == 0 ? random : other)));
+        std::this_thread::yield();
+      }
+    });
+    expect_equal_with_disk(plain, split);
+    ahead.request_stop();
+    ahead.join();
+    expect_disk_was_used(split);
+    EXPECT_GT(split.table->disk_use().ahead, 500);
+  }
+}
+
+/// Rows that come and go leave holes in the file. It never has many more than twice as many places as it has rows.
+TEST_F(TableDiskTest, RowsMoveTogetherInTheFile) {
+  TableSpec spec = disk_spec();
+  spec.dim = 512;  // 42 rows lie together
+  TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
+  std::mt19937_64 random(3);
+  for (int t = 0; t < 60; ++t) {
+    const Bags bags = random_bags(spec, spec.samples, 3, 4000, random);
+    const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
+    ASSERT_EQ(split.step(bags, dy), plain.step(bags, dy));
+  }
+  EXPECT_TRUE(split.bytes() == plain.bytes());
+  const RowStore::DiskUse use = split.table->disk_use();
+  EXPECT_GT(use.moved, 1000);
+  EXPECT_LT(split.runtime.row_memory().disk_bytes(), use.bytes * 23 / 10);
 }
 
 TEST_F(TableDiskTest, SlotsTwoByteRowsAndRowWiseStatesGiveTheSameBytes) {
@@ -279,6 +329,10 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
     std::fseek(file.get(), -1, SEEK_CUR);
     std::fputc(byte ^ 4, file.get());
   }
+  std::vector<ops::RowOwner> all;
+  for (int64_t key = 0; key < 4000; ++key) all.push_back({key, 0});
+  rig.table->look_ahead(all);  // says nothing of it
+  EXPECT_GT(rig.table->disk_use().ahead, 500);
   const std::string message = message_of(Kind::io, [&] { rig.bytes(); });
   EXPECT_NE(message.find("table 'small' on rank 0"), std::string::npos) << message;
   EXPECT_NE(message.find(cat("at byte ", 5 * 64 * 3 * 4, " of a file in '", folder_.path().string(), "'")),

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <mutex>
 #include <numeric>
 
 #include "unit/data/raw_test_files.h"
@@ -90,6 +92,39 @@ TEST(Reader, LongerSlotsKeepTheirFirstOrLastKeys) {
     for (size_t i = 0; i < batches.size(); ++i)
       expect_batch(batches[i], rig.layout.shape, rows, static_cast<int64_t>(i) * 128);
   }
+}
+
+/// Whoever looks ahead sees each batch whole, and before the thread that trains does.
+TEST_P(EachReader, BatchesAreShownOnceTheyAreFilled) {
+  const DataSection section = two_inputs();
+  const DataSet set(section);
+  std::mutex mutex;
+  std::map<int64_t, int64_t> filled;  // sum of the keys of a batch, by its first sample
+  const auto sum_of_keys = [](const BatchView& batch) {
+    int64_t sum = 0;
+    for (size_t t = 0; t < batch.tables.size(); ++t) {
+      const int64_t bags = batch.layout->shape.tables[t].slots * batch.layout->shape.samples;
+      for (const int64_t key : batch.tables[t].keys_of(0, batch.tables[t].offset(bags))) sum += key;
+    }
+    return sum;
+  };
+  const auto note = [&](const BatchView& batch) {
+    const std::lock_guard lock(mutex);
+    filled[batch.state->first_sample] = sum_of_keys(batch);
+  };
+  Rig rig(section, set.list, {.batch = 128, .workers = 3, .repeat = false, .on_filled = note});
+  int batches = 0;
+  for (; const std::optional<int> buffer = rig.reader->next(); ++batches) {
+    const BatchView batch(rig.layout, rig.memory[static_cast<size_t>(*buffer)].data());
+    {
+      const std::lock_guard lock(mutex);
+      ASSERT_EQ(filled.count(int64_t{batches} * 128), 1u);
+      EXPECT_EQ(filled.at(int64_t{batches} * 128), sum_of_keys(batch));
+      EXPECT_NE(sum_of_keys(batch), 0);
+    }
+    rig.reader->release(*buffer);
+  }
+  EXPECT_EQ(batches, 17);
 }
 
 TEST_P(EachReader, CanDropTheLastPartialBatch) {
