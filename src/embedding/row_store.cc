@@ -10,9 +10,10 @@
 namespace hctr {
 namespace {
 
-/// With eviction, a batch is inserted before rows are removed for it; the shared row is one more.
-int64_t row_capacity_limit(const TableSpec& spec, int64_t batch_keys) {
-  if (spec.policy.when_full == WhenFull::error) return std::min(spec.row_limit, kMostRows);
+/// With eviction, a batch is inserted before rows are removed for it; the shared row is one more. With a disk likewise
+/// before the rows in both are counted.
+int64_t row_capacity_limit(const TableSpec& spec, int64_t batch_keys, bool on_disk) {
+  if (spec.policy.when_full == WhenFull::error && !on_disk) return std::min(spec.row_limit, kMostRows);
   return std::min(spec.row_limit + batch_keys + spec.policy.shares_row(), kMostRows);
 }
 
@@ -72,7 +73,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
                  runtime.row_memory().limits().move_every > 0),
       on_disk_(may_be_on_disk(runtime, spec)),
       row_limit_(spec.direct.empty() ? spec.row_limit : 0),
-      row_capacity_limit_(row_capacity_limit(spec, batch_keys)),
+      row_capacity_limit_(row_capacity_limit(spec, batch_keys, on_disk_)),
       policy_(spec.policy),
       limit_setting_(spec.limit_setting),
       reserved_rows_(keys_.empty()
@@ -142,8 +143,8 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     rows = std::min(rows, std::max(ring_keys(), fitting));
   if (on_disk_) {
     open_disk(spec);
-    rows = std::clamp(rows, rows_at_a_time(spec, batch_keys_),
-                      std::max(rows_at_a_time(spec, batch_keys_), rows_in_budget()));
+    const int64_t least = std::min(rows_at_a_time(spec, batch_keys_), reserved_rows_);
+    rows = std::clamp(rows, least, std::max(least, rows_in_budget()));
   }
   grow_rows(rows);
   grow_index(std::max(rows, ring_keys()));
@@ -209,9 +210,9 @@ RowStore::Progress RowStore::wait_for_all() {
 }
 
 void RowStore::check_limit(const Progress& now) const {
-  if (row_limit_ == 0 || now.rows <= most_kept()) return;
+  if (row_limit_ == 0 || in_all_tiers(now) <= most_kept()) return;
   throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", row_limit_, " rows that \"",
-                              limit_setting_, "\" allows (", now.rows - shared_rows(),
+                              limit_setting_, "\" allows (", in_all_tiers(now) - shared_rows(),
                               " or more); raise it, let the table grow (without \"grow\": false and "
                               "\"when_full\"), or let rows leave for new keys (\"when_full\": \"evict_lru\")"));
 }
@@ -234,12 +235,13 @@ int64_t RowStore::reserve_memory() {
   if (!keys_.empty()) return most_rows();
   Progress now = progress();
   const auto queued = static_cast<int64_t>(batches_ - now.batches);  // both count modulo 2^32
-  int64_t at_most = now.rows + (queued + 1) * batch_keys_;
+  int64_t at_most = in_all_tiers(now) + (queued + 1) * batch_keys_;
   if (rows_may_leave()) at_most = std::min(at_most, most_kept() + batch_keys_);  // after each batch's removal
-  if (disk_) at_most = std::min(at_most, capacity_);  // bring_rows() gets memory, or has rows leave
-  if (at_most > capacity_ || at_most > keys_in(entry_count_)) {
+  // With a disk, bring_rows() gets memory, or has rows leave.
+  const int64_t in_memory = disk_ ? std::min(now.rows + (queued + 1) * batch_keys_, capacity_) : at_most;
+  if (in_memory > capacity_ || in_memory > keys_in(entry_count_)) {
     now = wait_for_all();
-    if (!rows_may_leave() && row_limit_ > 0 && now.rows > most_kept()) return at_most;  // reserve_rows() refuses them
+    if (!rows_may_leave() && row_limit_ > 0 && in_all_tiers(now) > most_kept()) return at_most;  // reserve_rows() refuses them
     const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_capacity_limit_ : kMostRows);
     int64_t ample = std::min(std::max(now.rows + ring_keys(), capacity_ + capacity_ / 2), most_rows());
     // Host memory is slow to get: rows that may never come take little of it.
@@ -250,7 +252,7 @@ int64_t RowStore::reserve_memory() {
       grow(needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
     grow(now.rows + batch_keys_, now.rows + ring_keys(), keys_in(entry_count_),
          [this](int64_t keys) { grow_index(keys); });
-    at_most = now.rows + batch_keys_;
+    at_most = in_all_tiers(now) + batch_keys_;
   }
   return at_most;
 }

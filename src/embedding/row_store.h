@@ -67,7 +67,7 @@ class RowStore {
   /// Waits for it only near the limit. Errors: Error(data) beyond the limit, unless rows are removed for that.
   void confirm_capacity() const;
   /// After confirm_capacity(): whether the batch exceeds the limit, so that rows must be removed.
-  bool over_limit() const { return near_limit_ && progress().rows > most_kept(); }
+  bool over_limit() const { return near_limit_ && in_all_tiers(progress()) > most_kept(); }
   /// Errors: Error(data) when there are more rows than the limit allows, whatever the policy. Needs an idle device.
   void check_limit() const { check_limit(progress()); }
   /// Waits for queued work and returns the rows of finished steps.
@@ -193,14 +193,21 @@ class RowStore {
   Progress progress() const;
   Progress wait_for_all();
   void check_limit(const Progress&) const;
-  /// Rows that may be assigned: with eviction, a batch is inserted before rows are removed for it.
-  int64_t most_rows() const { return row_limit_ > 0 ? row_capacity_limit_ : reserved_rows_; }
+  /// Rows that may be assigned: with eviction, a batch is inserted before rows are removed for it. With a disk, those
+  /// in memory.
+  int64_t most_rows() const { return row_limit_ > 0 && !on_disk_ ? row_capacity_limit_ : reserved_rows_; }
+  /// Rows in memory and on the disk: what a limit counts.
+  int64_t in_all_tiers(const Progress& now) const { return now.rows + rows_on_disk(); }
+  int64_t rows_on_disk() const { return disk_ ? disk_->rows() : 0; }
   /// Rows that are kept, including the shared one.
   int64_t most_kept() const { return row_limit_ + shared_rows(); }
   int64_t shared_rows() const { return index_.first_row - 1; }
   bool rows_may_leave() const { return policy_.when_full != WhenFull::error; }
   using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
   int64_t remove_rows(const BatchRows&, const Choose&);
+  /// Of the `count` rows that leave first, counting those on the disk too, has those on the disk leave, and returns the
+  /// number of the others. Rows in memory whose fate is open are counted.
+  int64_t lowest_leave_disk(Context&, const ops::RowRanks&, int64_t rows, int64_t count, const ops::RemovalMemory&);
   /// In a store of candidates, selects those that were admitted for removal. Returns how many.
   int64_t admitted_leave(Context&, const ops::RemovalMemory&, const ops::IndexState&) const;
   ops::IndexState state();

@@ -30,10 +30,6 @@ void RowStore::open_disk(const TableSpec& spec) {
     refuse(
         "its optimizer with \"update_type\": \"Global\" changes every row in every step, so no row can be on a "
         "disk: use \"Local\" or \"LazyGlobal\"");
-  if (spec.row_limit > 0)
-    refuse(cat("\"", spec.limit_setting,
-               "\" limits its rows, and rows on a disk are not counted by a limit: let the "
-               "table grow (without \"grow\": false and \"when_full\")"));
   int64_t bytes = 0;
   for (const Column& column : columns_)
     if (in_record(column)) bytes += column.bytes_per_row;
@@ -187,7 +183,7 @@ void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch, c
   std::vector<int32_t> kept(batch_rows, batch_rows + batch.count);
   std::erase(kept, 0);
   std::sort(kept.begin(), kept.end());
-  const auto staying = static_cast<int64_t>(std::unique(kept.begin(), kept.end()) - kept.begin());
+  const int64_t staying = shared_rows() + (std::unique(kept.begin(), kept.end()) - kept.begin());
   const int64_t least = staying + needed;
   if (least > capacity_) {
     const RowMemory& budget = runtime_.row_memory();

@@ -181,9 +181,10 @@ void RowStore::load_column(const StateReader& from, Column& column, int64_t rows
 void RowStore::load_state(const StateReader& from) {
   forget_base();
   const int64_t rows = from.number("rows");
-  if (direct() ? rows != keys_.rows() : !disk_ && rows > most_rows())
+  const int64_t most = row_limit_ > 0 ? row_capacity_limit_ : disk_ ? kMostRows : most_rows();
+  if (direct() ? rows != keys_.rows() : rows > most)
     throw Error(Kind::data, cat(label_, ": the checkpoint has ", rows, " rows, and this table has ",
-                                direct() ? keys_.rows() : most_rows()));
+                                direct() ? keys_.rows() : most));
   const int64_t in_memory = disk_ ? std::min(rows, std::max(capacity_, rows_in_budget())) : rows;
   ops::IndexState now = state();  // waits
   if (!direct()) {

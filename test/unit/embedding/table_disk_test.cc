@@ -131,6 +131,69 @@ TEST_F(TableDiskTest, AdmissionExpiryAndCountsGiveTheSameBytes) {
   }
 }
 
+/// Of all policies that a limit goes with. The disk's rows count, and those leave that leave where all fit.
+TEST_F(TableDiskTest, ALimitCountsRowsInBothAndTheSameRowsLeave) {
+  for (const int which : {0, 1, 2, 3, 4, 5}) {
+    for (const bool by_slot : {false, true}) {
+      SCOPED_TRACE(cat("policy ", which, by_slot ? ", by slot" : ""));
+      TableSpec spec = disk_spec();
+      spec.identity_by_slot = by_slot;
+      spec.row_limit = by_slot ? 4000 : 2500;
+      if (which == 0) spec.row_limit = 12000;  // every key has a row
+      if (which == 1 || which >= 4) spec.policy.when_full = WhenFull::evict_lru;
+      if (which == 2) spec.policy.when_full = WhenFull::evict_lfu;
+      if (which == 3) spec.policy.when_full = WhenFull::ignore;
+      if (which == 4) spec.policy.min_count = 2;
+      if (which == 5) {
+        spec.policy.expire_after = 9;
+        spec.row_limit = by_slot ? 2500 : 1500;
+      }
+      TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec, which == 2 ? 1.5 : 1));
+      expect_equal_with_disk(plain, split, 40);
+      EXPECT_GT(split.table->disk_use().read, 1000);
+      if (which == 1 || which == 2 || which == 5) {
+        EXPECT_GT(split.table->counts().at("rows_evicted"), which == 5 ? 200 : 1000);
+      }
+      if (which == 3) {
+        EXPECT_GT(split.table->counts().at("occurrences_ignored"), 1000);
+      }
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_F(TableDiskTest, KeysBeyondALimitEndTheRunWithTheRowsOfItsSteps) {
+  for (const int64_t limit : {400, 1800}) {  // fewer than a batch has, and more than memory has room for
+    TableSpec spec = disk_spec();
+    spec.row_limit = limit;
+    TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
+    std::mt19937_64 random(3);
+    std::string expected, message;
+    for (int t = 0; t < 20 && expected.empty(); ++t) {
+      const Bags bags = random_bags(spec, spec.samples, 3, 4000, random);
+      const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
+      const auto step = [&](TableRig& rig, std::string& error_text) {
+        try {
+          rig.step(bags, dy);
+        } catch (const Error& error) {
+          EXPECT_EQ(error.kind(), Kind::data);
+          error_text = error.what();
+        }
+      };
+      step(plain, expected);
+      step(split, message);
+    }
+    EXPECT_NE(message.find(cat("the ", limit, " rows that \"max_vocabulary_size_per_gpu\" allows")), std::string::npos)
+        << message;
+    EXPECT_EQ(message, expected);
+    EXPECT_EQ(split.table->rows(), plain.table->rows());
+    EXPECT_TRUE(split.bytes() == plain.bytes()) << "a model can still be saved";
+    if (limit == 1800) {
+      EXPECT_GT(split.table->disk_use().rows, 0);
+    }
+  }
+}
+
 TEST_F(TableDiskTest, FrequentRowsAreFoundWhereverTheyAre) {
   TableSpec spec = disk_spec();
   spec.policy.finds_frequent = true;
@@ -173,11 +236,16 @@ StateArray array_of(const Manifest& manifest, const std::string& name) {
 }
 
 TEST_F(TableDiskTest, CheckpointsHoldTheSameRowsAndTrainOnFromThere) {
-  for (const bool marks : {false, true}) {
+  for (const auto& [marks, limited] : {std::pair(false, false), {true, false}, {false, true}, {true, true}}) {
+    SCOPED_TRACE(cat(marks ? "increments" : "whole", limited ? ", limited" : ""));
     const TemporaryFolder folder;
     TableSpec spec = disk_spec();
     spec.marks_changes = marks;
     spec.policy.expire_after = 12;
+    if (limited) {
+      spec.policy = {.when_full = WhenFull::evict_lru};
+      spec.row_limit = 3000;
+    }
     spec.identity_by_slot = marks;
     TableRig split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
     std::mt19937_64 random(3);
@@ -336,9 +404,6 @@ TEST_F(TableDiskTest, WhatNeedsEveryRowInMemoryIsRefused) {
     return message_of(Kind::config, [&] { TableRig rig(kCpu, spec, 1, 2, true, DType::f32, limits(spec)); });
   };
   EXPECT_NE(refusal().find("\"LazyGlobal\""), std::string::npos) << refusal();
-  spec.update = UpdateType::local;
-  spec.row_limit = 1800;
-  EXPECT_NE(refusal().find("\"max_vocabulary_size_per_gpu\""), std::string::npos) << refusal();
 }
 
 TEST_F(TableDiskTest, WhereAllRowsFitNoneIsWritten) {
