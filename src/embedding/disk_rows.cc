@@ -181,6 +181,13 @@ void DiskRows::remove(std::span<const Row> rows) {
   for (const Row& row : rows) erase(row);
 }
 
+void DiskRows::clear() {
+  entries_.assign(kFirstEntries, Row{.place = kNoPlace});
+  free_.clear();
+  budget_.take_disk(-offset(std::exchange(places_, 0)));
+  rows_ = 0;
+}
+
 int64_t DiskRows::expire(uint32_t step) {
   std::vector<Row> expired;
   for (const Row& row : entries_)

@@ -50,6 +50,8 @@ class DiskRows {
   /// record is not what was written.
   void read(std::span<const Row> rows, std::byte* records) const;
   void remove(std::span<const Row> rows);
+  /// Removes all rows.
+  void clear();
   /// Removes rows last seen before this step, and returns how many.
   int64_t expire(uint32_t step);
   /// All rows in the order of the file.

@@ -37,10 +37,21 @@ int64_t rows_at_a_time(const TableSpec& spec, int64_t batch_keys) {
   return std::max(batch_keys, spec.eval_key_capacity);
 }
 
-/// Whether rows of the table may be on a disk: rows of direct keys, and those that every rank has, stay in memory.
+/// Whether memory has room for all rows of direct keys.
+bool all_rows_fit(const Runtime& runtime, const TableSpec& spec) {
+  const RowMemory& budget = runtime.row_memory();
+  const int64_t rows = spec.direct.rows(), numbers = number_bytes_of_row(spec), free = free_memory(runtime.device()),
+                granules = 2 * (1 + spec.optimizer.states()) *
+                           static_cast<int64_t>(ReservedBuffer(runtime.device(), 1).granularity());
+  const int64_t rest = runtime.device().is_cuda() ? bytes_of_row(spec) - numbers + bytes_of_moving_row(true) : 0;
+  return rows * rest < free && rows * numbers + granules <= budget.host_room() + std::min(budget.device_room(), free);
+}
+
+/// Whether rows of the table may be on a disk. Those that every rank has stay in memory, and those of direct keys where
+/// all of them fit: then they need no index.
 bool may_be_on_disk(const Runtime& runtime, const TableSpec& spec) {
-  return runtime.row_memory().has_disk() && spec.direct.empty() && !spec.fixed_keys && spec.rows_move &&
-         number_bytes_of_row(spec) > 0;
+  return runtime.row_memory().has_disk() && !spec.fixed_keys && spec.rows_move && number_bytes_of_row(spec) > 0 &&
+         (spec.direct.empty() || (!spec.changes_every_row() && !all_rows_fit(runtime, spec)));
 }
 
 constexpr size_t kStagingBytes = size_t{4} << 20;  // of changed rows, on their way to the host
@@ -66,7 +77,8 @@ int64_t bytes_of_row(const TableSpec& spec) {
 RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead)
     : runtime_(runtime),
       label_(cat("table '", spec.name, "' on rank ", spec.rank)),
-      keys_(spec.direct),
+      keys_(may_be_on_disk(runtime, spec) ? DirectKeys{} : spec.direct),
+      ranges_(keys_.empty() ? spec.direct : DirectKeys{}),
       batch_keys_(batch_keys),
       batches_ahead_(batches_ahead),
       rows_move_(spec.rows_move && !spec.fixed_keys && number_bytes_of_row(spec) > 0 &&
@@ -84,9 +96,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
       entries_(runtime.device(),
                std::max(static_cast<size_t>(entries_for(keys_.empty() ? reserved_rows_ + ring_keys() : 0)) *
                             sizeof(ops::IndexEntry),
-                        policy_.removes_rows() || may_be_on_disk(runtime, spec)
-                            ? ops::removal_bytes(runtime.device(), reserved_rows_)
-                            : 0)),
+                        policy_.removes_rows() || on_disk_ ? ops::removal_bytes(runtime.device(), reserved_rows_) : 0)),
       state_(runtime.device(), sizeof(ops::IndexState)),
       slot_bounds_(runtime.device(), spec.slot_bounds.size() * sizeof(float)),
       spans_(runtime.device(), keys_.spans.size() * sizeof(ops::KeySpan)),
@@ -99,6 +109,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   data_.dim = spec.dim;
   index_.row_keys = add_column<int64_t>("keys", "i64", keys_.empty(), 1);
   index_.row_slots = add_column<int32_t>("slots", "i32", keys_.empty() && spec.identity_by_slot, 1);
+  for (Column& column : columns_) column.saved = ranges_.empty();
   data_.identity = {index_.row_keys, index_.row_slots, {}};
   data_.vectors = add_numbers("vectors", spec.storage, spec.dim);
   data_.state_dim = spec.state_dim();
@@ -137,8 +148,10 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     allocate_all_rows();
     return;
   }
+  // Of rows that do not all fit, a table takes memory for those that batches use: other tables have to begin, too.
+  const int64_t hint = ranges_.empty() ? spec.row_hint : 0;
   const int64_t plenty = free_memory(runtime.device()) / 4 / bytes_of_row(spec);
-  int64_t rows = std::min(std::max(ring_keys(), std::min(spec.row_hint, plenty)), most_rows());
+  int64_t rows = std::min(std::max(ring_keys(), std::min(hint, plenty)), most_rows());
   if (const int64_t fitting = rows_on_device(rows); fitting < rows)  // a hint takes no memory of the host
     rows = std::min(rows, std::max(ring_keys(), fitting));
   if (on_disk_) {
@@ -149,6 +162,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   grow_rows(rows);
   grow_index(std::max(rows, ring_keys()));
   if (policy_.shares_row()) add_shared_row(spec);
+  if (!ranges_.empty()) create_rows_in_tiers();
 }
 
 void RowStore::add_shared_row(const TableSpec& spec) {
@@ -241,7 +255,8 @@ int64_t RowStore::reserve_memory() {
   const int64_t in_memory = disk_ ? std::min(now.rows + (queued + 1) * batch_keys_, capacity_) : at_most;
   if (in_memory > capacity_ || in_memory > keys_in(entry_count_)) {
     now = wait_for_all();
-    if (!rows_may_leave() && row_limit_ > 0 && in_all_tiers(now) > most_kept()) return at_most;  // reserve_rows() refuses them
+    if (!rows_may_leave() && row_limit_ > 0 && in_all_tiers(now) > most_kept())
+      return at_most;  // reserve_rows() refuses them
     const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_capacity_limit_ : kMostRows);
     int64_t ample = std::min(std::max(now.rows + ring_keys(), capacity_ + capacity_ / 2), most_rows());
     // Host memory is slow to get: rows that may never come take little of it.

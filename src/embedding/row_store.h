@@ -31,7 +31,8 @@ class RowStore {
   RowStore(Runtime&, const TableSpec&, int64_t batch_keys, int batches_ahead);
 
   const ops::HashIndex& index() const { return index_; }
-  /// The index of a table that has every row from the start; none if rows are added with their keys.
+  /// The index of a table that has every row from the start; none if rows are added with their keys, or may be on a
+  /// disk.
   std::optional<ops::DirectIndex> direct() const { return keys_.empty() ? std::nullopt : std::optional(direct_); }
   /// Where keys outside their ranges are reported, on the device and to the host.
   struct OutOfRangeReport {
@@ -182,6 +183,11 @@ class RowStore {
     std::byte* row(int64_t number) const { return memory.data() + number * bytes_per_row; }
     size_t bytes_to(int64_t rows) const { return static_cast<size_t>((rows + 1) * bytes_per_row); }
   };
+  /// A batch as the host sees it, with the rows of its keys in memory (0: none), until the next call.
+  struct HostKeys {
+    const int64_t* keys;
+    const int32_t *offsets, *slot_numbers, *rows;
+  };
   template <class T>
   T* add_column(std::string name, std::string_view type, bool wanted, int64_t elements_per_row, bool numbers = false);
   ops::RowMemory add_numbers(std::string name, DType, int64_t elements_per_row);
@@ -189,6 +195,17 @@ class RowStore {
   int64_t all_rows(const TableSpec&) const;
   /// Allocates all rows, with initial values.
   void allocate_all_rows();
+  /// The same where memory has no room for all of them: those that it has none for go to the disk. Errors: Error(io)
+  /// when they do not fit there either.
+  void create_rows_in_tiers();
+  /// Rows 1 to `count` get the keys of the rows that are `first` and so on where all fit.
+  void set_owners(int64_t first, int64_t count);
+  /// What create_rows_in_tiers() has made, in the order in which a table in memory has it: see copy_from_tiers().
+  std::vector<int64_t> order_of_direct_keys(int64_t rows, std::span<const DiskRows::Row> on_disk);
+  /// Errors: Error(data) for the first key that has no row.
+  void check_ranges(const ops::KeyBatch&, const HostKeys&, std::span<const ops::RowOwner> missing,
+                    NewKeys new_keys) const;
+  [[noreturn]] void throw_out_of_range(bool evaluation, const std::string& what) const;
   void add_shared_row(const TableSpec&);
   Progress progress() const;
   Progress wait_for_all();
@@ -247,7 +264,9 @@ class RowStore {
   void set_rows(const ops::IndexState&);
   void open_disk(const TableSpec&);
   /// Whether a row takes its value of this column along to the disk. All else begins anew when it comes back.
-  static bool goes_to_disk(const Column& column) { return column.saved || column.name == "last_seen"; }
+  static bool goes_to_disk(const Column& column) {
+    return column.saved || column.fixed() || column.name == "last_seen";
+  }
   /// Where a DiskRows::Row has it; none: the record has it.
   static std::optional<size_t> place_in_entry(const Column&);
   static bool in_record(const Column& column) { return goes_to_disk(column) && !place_in_entry(column); }
@@ -264,11 +283,6 @@ class RowStore {
   /// Has rows leave for the disk, so that `needed` more fit. Those of the batch stay.
   /// `batch_rows`: those of the batch, on the host.
   void make_room(int64_t rows, int64_t needed, const BatchRows& batch, const int32_t* batch_rows);
-  /// A batch as the host sees it, with the rows of its keys in memory (0: none), until the next call.
-  struct HostKeys {
-    const int64_t* keys;
-    const int32_t *offsets, *slot_numbers, *rows;
-  };
   HostKeys find_on_host(Context&, const ops::KeyBatch&, int32_t* rows);
   /// The different keys of the batch that have no row in memory.
   std::vector<ops::RowOwner> missing_keys(const ops::KeyBatch&, const HostKeys&) const;
@@ -292,6 +306,11 @@ class RowStore {
   void set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, int64_t base_rows,
                        std::span<const int32_t> changed);
   void save_changes(StateWriter&, int64_t rows, std::span<const DiskRows::Row> on_disk);
+  /// The bytes from `first` on of a column in this order: see copy_from_tiers().
+  void read_tiers(const Column&, std::span<const int64_t> order, std::span<const DiskRows::Row> on_disk, int64_t first,
+                  std::span<std::byte> to);
+  /// The array by which a checkpoint says what of it its base has.
+  const Column& first_saved() const;
   /// Copies values of rows that are in memory (their number), or on the disk (-1 - their index in `on_disk`).
   void copy_from_tiers(const Column&, std::span<const int64_t> rows, std::span<const DiskRows::Row> on_disk,
                        std::byte* to);
@@ -308,7 +327,8 @@ class RowStore {
 
   Runtime& runtime_;
   std::string label_;  // "table 'wide' on rank 0"
-  DirectKeys keys_;
+  DirectKeys keys_;    // found by arithmetic; empty: by the index
+  DirectKeys ranges_;  // of direct keys whose rows have an index, since memory has no room for all of them
   int64_t batch_keys_, batches_ahead_;
   bool rows_move_;
   bool on_disk_;  // rows may be on a disk

@@ -123,7 +123,7 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   {  // rows of batches whose preparation is queued are counted as if all their keys were new
     const Progress now = progress();
     const int64_t at_most = now.rows + int64_t{batches_ - now.batches} * batch_keys_ + batch.key_capacity;
-    if (disk_->rows() == 0 && (!adds || at_most <= capacity_)) return;
+    if (ranges_.empty() && disk_->rows() == 0 && (!adds || at_most <= capacity_)) return;
   }
   const auto wanted_of = [&](const std::vector<ops::RowOwner>& missing) {
     std::vector<DiskRows::Row> wanted;
@@ -137,6 +137,7 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   add_batch_count();
   std::vector<ops::RowOwner> missing = missing_keys(batch, found);
   std::vector<DiskRows::Row> wanted = wanted_of(missing);
+  if (!ranges_.empty() && wanted.size() < missing.size()) check_ranges(batch, found, missing, new_keys);
   const auto rows_needed = [&] { return static_cast<int64_t>(adds ? missing.size() : wanted.size()); };
   if (wanted.empty() && progress().rows + rows_needed() <= capacity_ &&
       progress().rows + rows_needed() <= keys_in(entry_count_))

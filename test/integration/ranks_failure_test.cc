@@ -142,7 +142,8 @@ TEST_F(FailingRank, WhoseClockIsOffIsNamed) {
 TEST_F(FailingRank, StalledIsNamed) {
   HCTR_SKIP_WITHOUT_MPI();
   const Outcome outcome = end_of(SIGSTOP);
-  EXPECT_NE(outcome.err.find(cat("rank 1 on ", host_name(), " has not answered within 5 s")), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find(cat("rank 1 on ", host_name(), " has not answered within 5 s")), std::string::npos)
+      << outcome.err;
   EXPECT_EQ(outcome.exit_code, 7) << outcome.err;
 }
 
