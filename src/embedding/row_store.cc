@@ -10,6 +10,10 @@
 namespace hctr {
 namespace {
 
+RowMemory& budget_of(Runtime& runtime, const TableSpec& spec) {
+  return spec.memory ? *spec.memory : runtime.row_memory();
+}
+
 /// With eviction, a batch is inserted before rows are removed for it; the shared row is one more. With a disk likewise
 /// before the rows in both are counted.
 int64_t row_capacity_limit(const TableSpec& spec, int64_t batch_keys, bool on_disk) {
@@ -17,8 +21,8 @@ int64_t row_capacity_limit(const TableSpec& spec, int64_t batch_keys, bool on_di
   return std::min(spec.row_limit + batch_keys + spec.policy.shares_row(), kMostRows);
 }
 
-int64_t rows_to_reserve(const Runtime& runtime, const TableSpec& spec, int64_t least, int64_t most) {
-  const RowMemory& budget = runtime.row_memory();
+int64_t rows_to_reserve(Runtime& runtime, const TableSpec& spec, int64_t least, int64_t most) {
+  const RowMemory& budget = budget_of(runtime, spec);
   const int64_t numbers = number_bytes_of_row(spec), rest = bytes_of_row(spec) - numbers;
   int64_t rows = free_memory(runtime.device()) / bytes_of_row(spec);
   if (runtime.device().is_cuda() && budget.has_host() && numbers > 0) {
@@ -38,23 +42,27 @@ int64_t rows_at_a_time(const TableSpec& spec, int64_t batch_keys) {
 }
 
 /// Whether memory has room for all rows of direct keys.
-bool all_rows_fit(const Runtime& runtime, const TableSpec& spec) {
-  const RowMemory& budget = runtime.row_memory();
+bool all_rows_fit(Runtime& runtime, const TableSpec& spec) {
+  const RowMemory& budget = budget_of(runtime, spec);
   const int64_t rows = spec.direct.rows(), numbers = number_bytes_of_row(spec), free = free_memory(runtime.device()),
                 granules = 2 * (1 + spec.optimizer.states()) *
                            static_cast<int64_t>(ReservedBuffer(runtime.device(), 1).granularity());
-  const int64_t rest = runtime.device().is_cuda() ? bytes_of_row(spec) - numbers + bytes_of_moving_row(true) : 0;
-  return rows * rest < free && rows * numbers + granules <= budget.host_room() + std::min(budget.device_room(), free);
+  const int64_t rest = bytes_of_row(spec) - numbers + (runtime.device().is_cuda() ? bytes_of_moving_row(true) : 0);
+  return rows * rest < free && rows * (numbers + (runtime.device().is_cuda() ? 0 : rest)) + granules <=
+                                   budget.host_room() + std::min(budget.device_room(), free);
 }
 
 /// Whether rows of the table may be on a disk. Those that every rank has stay in memory, and those of direct keys where
 /// all of them fit: then they need no index.
-bool may_be_on_disk(const Runtime& runtime, const TableSpec& spec) {
-  return runtime.row_memory().has_disk() && !spec.fixed_keys && spec.rows_move && number_bytes_of_row(spec) > 0 &&
+bool may_be_on_disk(Runtime& runtime, const TableSpec& spec) {
+  return budget_of(runtime, spec).has_disk() && !spec.fixed_keys && spec.rows_move && number_bytes_of_row(spec) > 0 &&
          (spec.direct.empty() || (!spec.changes_every_row() && !all_rows_fit(runtime, spec)));
 }
 
-constexpr size_t kStagingBytes = size_t{4} << 20;  // of changed rows, on their way to the host
+/// Of rows that are copied to the host. On a CPU it is memory that rows could have.
+int64_t staging_bytes(Device device, int64_t largest_row) {
+  return device.is_cuda() ? int64_t{4} << 20 : (int64_t{64} << 10) + largest_row;
+}
 
 int64_t entries_for(int64_t keys) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(4, keys + (keys + 2) / 3))));
@@ -76,14 +84,19 @@ int64_t bytes_of_row(const TableSpec& spec) {
 
 RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead)
     : runtime_(runtime),
+      own_budget_(spec.memory),
+      budget_(budget_of(runtime, spec)),
       label_(cat("table '", spec.name, "' on rank ", spec.rank)),
       keys_(may_be_on_disk(runtime, spec) ? DirectKeys{} : spec.direct),
       ranges_(keys_.empty() ? spec.direct : DirectKeys{}),
       batch_keys_(batch_keys),
       batches_ahead_(batches_ahead),
       rows_move_(spec.rows_move && !spec.fixed_keys && number_bytes_of_row(spec) > 0 &&
-                 runtime.row_memory().limits().move_every > 0),
+                 budget_.limits().move_every > 0 && (runtime.device().is_cuda() || budget_.limits().device != 0)),
       on_disk_(may_be_on_disk(runtime, spec)),
+      counts_all_(!runtime.device().is_cuda() && budget_.has_host() && budget_.limits().device == 0 &&
+                  number_bytes_of_row(spec) > 0),
+      least_rows_(rows_at_a_time(spec, batch_keys)),
       row_limit_(spec.direct.empty() ? spec.row_limit : 0),
       row_capacity_limit_(row_capacity_limit(spec, batch_keys, on_disk_)),
       policy_(spec.policy),
@@ -128,7 +141,11 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     base_places_ = add_column<int32_t>("base_places", "i32", on_disk_, 1);
     if (base_places_) columns_.back().saved = false;
   }
-  if (marks_ || on_disk_) staging_.emplace(runtime.device(), kStagingBytes);
+  if (marks_ || on_disk_) {
+    int64_t largest = 0;
+    for (const Column& column : columns_) largest = std::max(largest, column.bytes_per_row);
+    staging_.emplace(runtime.device(), static_cast<size_t>(staging_bytes(runtime.device(), largest)));
+  }
   if (access_stats_.last_seen) access_stats_.steps_before = reinterpret_cast<const uint32_t*>(steps_before_.data());
   set_steps_before(0);
   index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
@@ -165,6 +182,39 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   if (!ranges_.empty()) create_rows_in_tiers();
 }
 
+RowStore::~RowStore() { budget_.take_host(-besides_numbers_); }
+
+int64_t RowStore::bytes_besides_numbers(int64_t rows) const {
+  if (!counts_all_) return 0;
+  int64_t bytes = staging_ ? static_cast<int64_t>(staging_->bytes()) : 0;
+  for (const Column& column : columns_)
+    if (!column.numbers) bytes += static_cast<int64_t>(column.bytes_to(rows));
+  if (marks_) bytes += rows + 1;
+  if (keys_.empty()) {
+    const auto removal =
+        static_cast<int64_t>(policy_.removes_rows() || on_disk_ ? ops::removal_bytes(runtime_.device(), rows) : 0);
+    bytes += std::max(entries_for(rows + ring_keys()) * static_cast<int64_t>(sizeof(ops::IndexEntry)), removal);
+  }
+  if (disk_) bytes += 3 * static_cast<int64_t>(disk_block()) * disk_->record_bytes();  // on their way
+  return bytes;
+}
+
+void RowStore::count_besides_numbers() {
+  const int64_t bytes = bytes_besides_numbers(capacity_);
+  budget_.take_host(bytes - besides_numbers_);
+  besides_numbers_ = bytes;
+}
+
+int64_t RowStore::most_map_bytes() const {
+  // While it grows, half of it is there twice.
+  return DiskRows::bytes_in_memory(std::min(kMostRows, budget_.limits().disk / disk_->record_bytes())) / 2 * 3;
+}
+
+int64_t RowStore::kept_for_map() const {
+  if (!disk_) return 0;
+  return std::max<int64_t>(0, std::min(most_map_bytes(), budget_.limits().host / 4) - disk_->map_bytes());
+}
+
 void RowStore::add_shared_row(const TableSpec& spec) {
   ops::RowInit init = init_;
   init.key = random_key(runtime_.options().seed, random_stream("shared row:" + spec.name));
@@ -193,7 +243,7 @@ T* RowStore::add_column(std::string name, std::string_view type, bool wanted, in
   if (!wanted || elements_per_row == 0) return nullptr;
   const int64_t bytes = elements_per_row * static_cast<int64_t>(sizeof(T));
   columns_.push_back({.memory = ReservedBuffer(runtime_.device(), static_cast<size_t>((reserved_rows_ + 1) * bytes),
-                                               numbers ? &runtime_.row_memory() : nullptr),
+                                               numbers ? &budget_ : nullptr),
                       .bytes_per_row = bytes,
                       .name = std::move(name),
                       .type = std::string(type),
@@ -326,6 +376,7 @@ void RowStore::grow_rows(int64_t rows) {
   }
   if (uses_ && !counts_uses() && on_device < rows) note_border();
   capacity_ = rows;
+  count_besides_numbers();
   set_in_state(offsetof(ops::IndexState, row_capacity), static_cast<uint32_t>(rows));
 }
 
@@ -335,8 +386,8 @@ size_t RowStore::device_part(const Column& column, int64_t on_device) {
 }
 
 int64_t RowStore::rows_on_device(int64_t rows) const {
-  int64_t room = runtime_.row_memory().device_room();
-  if (!runtime_.row_memory().has_host()) return rows;
+  int64_t room = budget_.device_room();
+  if (!budget_.has_host()) return rows;
   for (const Column& column : columns_)
     if (column.numbers && column.memory.bytes() > column.memory.device_bytes()) return std::min(rows, capacity_);
   // The index that these rows will need comes before them.
@@ -344,7 +395,7 @@ int64_t RowStore::rows_on_device(int64_t rows) const {
                             ? entries_for(rows + ring_keys()) * static_cast<int64_t>(sizeof(ops::IndexEntry)) -
                                   static_cast<int64_t>(entries_.bytes())
                             : 0;
-  if (!runtime_.row_memory().limits().device) room -= std::max<int64_t>(0, index);
+  if (!budget_.limits().device) room -= std::max<int64_t>(0, index);
   const auto bytes_more = [&](int64_t up_to) {
     int64_t sum = 0;
     for (const Column& column : columns_) {
@@ -364,21 +415,23 @@ int64_t RowStore::rows_on_device(int64_t rows) const {
 }
 
 void RowStore::check_host_room(int64_t rows, int64_t on_device) const {
-  if (on_device >= rows) return;
-  const RowMemory& budget = runtime_.row_memory();
-  int64_t more = 0;
+  if (on_device >= rows && !counts_all_) return;
+  const RowMemory& budget = budget_;
+  int64_t more = std::max<int64_t>(0, bytes_besides_numbers(rows) - besides_numbers_);
   for (const Column& column : columns_) {
-    if (!column.numbers) continue;
+    if (!column.numbers || on_device >= rows) continue;
     const size_t granularity = column.memory.granularity(),
                  border = std::max(column.memory.bytes(), device_part(column, on_device)),
                  wanted = (column.bytes_to(rows) + granularity - 1) / granularity * granularity;
     more += static_cast<int64_t>(wanted - std::min(wanted, border));
   }
-  if (more <= budget.host_room()) return;
+  if (more + kept_for_map() <= budget.host_room()) return;
+  int64_t least = budget.limits().host - budget.host_room() + more;
+  if (disk_) least += std::min(most_map_bytes(), least / 3 + 1);  // a quarter of the sum
   throw Error(Kind::device,
               cat(label_, ": ", rows, " rows need ", more, " bytes more in host memory, and ", budget.host_room(),
                   " of ", budget.limits().host, " are left; ", budget.limits().host_setting, " must be at least ",
-                  budget.limits().host - budget.host_room() + more, " bytes for each rank, or \"gpu\" larger"));
+                  least, " bytes for each rank", counts_all_ ? "" : ", or \"gpu\" larger"));
 }
 
 void RowStore::grow_index(int64_t keys) {

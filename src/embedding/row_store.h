@@ -29,6 +29,9 @@ class RowStore {
  public:
   /// `batch_keys`: most keys of one batch; `batches_ahead`: batches that may be queued when reserve_rows() is called.
   RowStore(Runtime&, const TableSpec&, int64_t batch_keys, int batches_ahead);
+  ~RowStore();
+  RowStore(const RowStore&) = delete;
+  RowStore& operator=(const RowStore&) = delete;
 
   const ops::HashIndex& index() const { return index_; }
   /// The index of a table that has every row from the start; none if rows are added with their keys, or may be on a
@@ -241,6 +244,14 @@ class RowStore {
   static size_t device_part(const Column&, int64_t on_device);
   /// Errors: Error(device) when the host may not hold the numbers of the rows beyond these, naming the least.
   void check_host_room(int64_t rows, int64_t on_device) const;
+  // On a CPU, where there is one memory, the budget of the host counts all that a table takes there.
+  /// What this store takes for so many rows besides their numbers.
+  int64_t bytes_besides_numbers(int64_t rows) const;
+  /// Notes them in the budget, for all rows that have memory.
+  void count_besides_numbers();
+  /// Bytes that are kept for the map of rows on the disk: as much as it can need there, or a quarter of the budget.
+  int64_t kept_for_map() const;
+  int64_t most_map_bytes() const;
   bool counts_uses() const { return uses_ && uses_->rows.first_on_host > 0; }
   /// Memory for the uses of rows, and for what is needed to swap them.
   void allocate_uses(int64_t rows);
@@ -326,12 +337,17 @@ class RowStore {
   void copy_out(const Column&, std::span<const int32_t> rows, std::byte* to);
 
   Runtime& runtime_;
+  std::shared_ptr<RowMemory> own_budget_;  // see TableSpec::memory
+  RowMemory& budget_;
   std::string label_;  // "table 'wide' on rank 0"
   DirectKeys keys_;    // found by arithmetic; empty: by the index
   DirectKeys ranges_;  // of direct keys whose rows have an index, since memory has no room for all of them
   int64_t batch_keys_, batches_ahead_;
   bool rows_move_;
-  bool on_disk_;  // rows may be on a disk
+  bool on_disk_;                 // rows may be on a disk
+  bool counts_all_;              // see bytes_besides_numbers()
+  int64_t least_rows_;           // that one lookup may need at a time
+  int64_t besides_numbers_ = 0;  // noted in the budget
   int64_t row_limit_;
   int64_t row_capacity_limit_;  // with row_limit_: the most rows that exist at any moment
   RowPolicy policy_;

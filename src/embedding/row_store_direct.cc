@@ -16,7 +16,7 @@ std::string gib(int64_t bytes) {
 }  // namespace
 
 int64_t RowStore::all_rows(const TableSpec& spec) const {
-  const RowMemory& budget = runtime_.row_memory();
+  const RowMemory& budget = budget_;
   const int64_t rows = keys_.rows(), numbers = number_bytes_of_row(spec), bytes_per_row = bytes_of_row(spec),
                 bytes = rows * bytes_per_row, free = free_memory(runtime_.device());
   const bool one_of_several = spec.ranks > 1;

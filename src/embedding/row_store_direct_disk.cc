@@ -27,7 +27,7 @@ void RowStore::set_owners(int64_t first, int64_t count) {
 
 void RowStore::create_rows_in_tiers() {
   const int64_t rows = ranges_.rows(), in_memory = std::min(rows, capacity_);
-  const RowMemory& budget = runtime_.row_memory();
+  const RowMemory& budget = budget_;
   // Rows leave memory before others come back to it, so that all of them may be on the disk for a moment.
   if (const int64_t bytes = rows * disk_->record_bytes(); bytes > budget.disk_room())
     throw Error(Kind::io, cat(label_, ": the ", rows, " rows of \"slot_size_array\" take up to ", bytes, " bytes in '",

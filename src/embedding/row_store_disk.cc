@@ -33,7 +33,7 @@ void RowStore::open_disk(const TableSpec& spec) {
   int64_t bytes = 0;
   for (const Column& column : columns_)
     if (in_record(column)) bytes += column.bytes_per_row;
-  disk_ = std::make_unique<DiskRows>(runtime_.row_memory(), label_, bytes);
+  disk_ = std::make_unique<DiskRows>(budget_, label_, bytes);
 }
 
 std::optional<size_t> RowStore::place_in_entry(const Column& column) {
@@ -64,11 +64,13 @@ RowStore::DiskUse RowStore::disk_use() const {
 }
 
 size_t RowStore::disk_block() const {
-  return static_cast<size_t>(std::max<int64_t>(1, kDiskBlockBytes / disk_->record_bytes()));
+  // Blocks are memory that rows could have: no larger than a quarter of the rows of a batch needs.
+  const int64_t rows = std::min(least_rows_ / 4, kDiskBlockBytes / disk_->record_bytes());
+  return static_cast<size_t>(std::max<int64_t>(1, rows));
 }
 
 int64_t RowStore::rows_in_budget() const {
-  const RowMemory& budget = runtime_.row_memory();
+  const RowMemory& budget = budget_;
   int64_t bytes = 0, slack = 0;
   bool beyond_device = false;  // then the device gets no more of them
   for (const Column& column : columns_) {
@@ -78,8 +80,14 @@ int64_t RowStore::rows_in_budget() const {
     beyond_device = beyond_device || column.memory.bytes() > column.memory.device_bytes();
   }
   const int64_t on_device = beyond_device ? 0 : std::min(budget.device_room(), free_memory(runtime_.device()));
-  const int64_t room = std::max<int64_t>(0, budget.host_room() + on_device - slack) / bytes;
-  return std::min(capacity_ + room, most_rows());
+  const int64_t room = std::max<int64_t>(0, budget.host_room() + on_device - slack - kept_for_map());
+  int64_t fits = capacity_, beyond = std::max(capacity_, std::min(capacity_ + room / bytes, most_rows())) + 1;
+  while (beyond - fits > 1) {  // by halves
+    const int64_t middle = fits + (beyond - fits) / 2,
+                  needed = (middle - capacity_) * bytes + bytes_besides_numbers(middle) - besides_numbers_;
+    (needed <= room ? fits : beyond) = middle;
+  }
+  return fits;
 }
 
 RowStore::HostKeys RowStore::find_on_host(Context& ctx, const ops::KeyBatch& batch, int32_t* rows) {
@@ -187,8 +195,8 @@ void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch, c
   const int64_t staying = shared_rows() + (std::unique(kept.begin(), kept.end()) - kept.begin());
   const int64_t least = staying + needed;
   if (least > capacity_) {
-    const RowMemory& budget = runtime_.row_memory();
-    int64_t bytes = 0;
+    const RowMemory& budget = budget_;
+    int64_t bytes = bytes_besides_numbers(least) - besides_numbers_;
     for (const Column& column : columns_)
       if (column.numbers)
         bytes += column.bytes_per_row * (least - capacity_) + static_cast<int64_t>(column.memory.granularity());

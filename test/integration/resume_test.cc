@@ -692,6 +692,8 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModel) {
                          {"Adam, LazyGlobal", [](const auto& config) { return with_adam(config, "LazyGlobal"); }},
                          {"min_count", local(deep(R"("min_count": 2)", true))},
                          {"expire", local(deep(R"("expire_after": 9)", true))},
+                         {"evict", local(full(R"("when_full": "evict_lru")"))},
+                         {"direct", local(direct)},
                          {"fp16", local(solver(R"("mixed_precision": true)"))}});
   host_ = "1.5MB";
   expect_the_same_model({{"bf16 rows", local(deep(R"("storage": "bf16", "state_storage": "bf16")"))}});
@@ -709,6 +711,23 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnSeveralRanks) {
   };
   host_ = "4MB";
   expect_the_same_model({{"two", placed, "[0, 1]"}});
+}
+
+/// One table has a budget of its own, and the other none.
+class ResumeWithABudgetOfOneTable : public ResumeWithRowsOnDisk {
+ protected:
+  std::string moving(const std::string& config) const override {
+    const std::string table = R"("bottom": "deep_data", "top": "deep_emb",)";
+    return with_change(
+        config, table,
+        cat(table, R"( "table_memory": {"host": "2.5MB", "disk": ")", (folder_ / "disk").string(), R"("},)"));
+  }
+};
+
+TEST_F(ResumeWithABudgetOfOneTable, GivesTheSameModel) {
+  device_ = "cpu";
+  expect_the_same_model({{"Adam", [](const std::string& config) { return with_adam(config, "Local"); }},
+                         {"direct", [](const std::string& config) { return direct(with_adam(config, "Local")); }}});
 }
 
 TEST_F(Resume, GivesTheSameModelOnSeveralRanks) {

@@ -16,17 +16,17 @@ class TableDiskDirectTest : public testing::Test {
  protected:
   /// Memory for the rows of a batch, 1152 of 4200.
   RowMemoryLimits limits(const TableSpec& spec, int64_t disk = int64_t{1} << 30) const {
-    const int64_t granules =
-        2 * (1 + spec.optimizer.states()) * static_cast<int64_t>(ReservedBuffer(kCpu, 1).granularity());
-    return {.device = 0,
-            .host = spec.key_capacity * number_bytes_of_row(spec) + granules,
-            .move_every = 0,
-            .host_setting = "\"host\"",
-            .disk_folder = folder_.path().string(),
-            .disk = disk};
+    RowMemoryLimits limits{.device = 0,
+                           .move_every = 0,
+                           .host_setting = "\"host\"",
+                           .disk_folder = folder_.path().string(),
+                           .disk = int64_t{1} << 30};
+    limits.host = least_host(kCpu, spec, limits);
+    limits.disk = disk;
+    return limits;
   }
   static TableSpec spec(bool by_slot = false) {
-    TableSpec spec = small_spec(64, 3, 128, 128 * 3 * 3);
+    TableSpec spec = small_spec(256, 3, 128, 128 * 3 * 3);
     spec.identity_by_slot = by_slot;
     spec.optimizer.kind = ops::Optimizer::Kind::adagrad;
     spec.optimizer.initial = 0.25f;  // states of new rows are not zero
@@ -144,7 +144,7 @@ TEST_F(TableDiskDirectTest, ModelsAndDeltasHoldTheSameRows) {
   for (TableRig* rig : {&plain, &split}) rig->table->note_model();
   for (int t = 0; t < 3; ++t) step({&plain, &split}, random, 900);
   EXPECT_TRUE(changed(split) == changed(plain));
-  EXPECT_LT(changed(split).size(), 950u * 65);
+  EXPECT_LT(changed(split).size(), 950u * 257);
   TableRig again(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
   plain.table->export_rows(true, [&](const RowBlock& block) { again.table->import_rows(block); });
   EXPECT_TRUE(again.bytes() == plain.bytes());
@@ -179,7 +179,7 @@ TEST_F(TableDiskDirectTest, AKeyOutsideItsRangeIsTheErrorOfATableInMemory) {
 TEST_F(TableDiskDirectTest, ADiskThatIsTooSmallSaysTheLeastAtTheStart) {
   const TableSpec spec = this->spec();
   const std::string message =
-      message_of(Kind::io, [&] { TableRig rig(kCpu, spec, 1, 2, true, DType::f32, limits(spec, 1'000'000)); });
+      message_of(Kind::io, [&] { TableRig rig(kCpu, spec, 1, 2, true, DType::f32, limits(spec, 4'000'000)); });
   const size_t at = message.find("must be at least ");
   ASSERT_NE(at, std::string::npos) << message;
   TableRig plain(kCpu, spec),
@@ -190,9 +190,10 @@ TEST_F(TableDiskDirectTest, ADiskThatIsTooSmallSaysTheLeastAtTheStart) {
 
 TEST_F(TableDiskDirectTest, UpdatesOfAllRowsNeedThemInMemory) {
   TableSpec spec = this->spec();
+  const RowMemoryLimits memory = limits(spec);
   spec.optimizer.kind = ops::Optimizer::Kind::adam;
   spec.update = UpdateType::global;
-  EXPECT_NE(message_of(Kind::device, [&] { TableRig rig(kCpu, spec, 1, 2, true, DType::f32, limits(spec)); })
+  EXPECT_NE(message_of(Kind::device, [&] { TableRig rig(kCpu, spec, 1, 2, true, DType::f32, memory); })
                 .find("\"host\" must be at least"),
             std::string::npos);
 }
