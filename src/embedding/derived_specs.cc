@@ -62,6 +62,7 @@ TableSpec candidate_spec(const TableSpec& whole) {
   spec.policy.when_full = WhenFull::evict_lru;
   spec.policy.of_candidates = true;
   spec.marks_changes = whole.marks_changes;
+  spec.memory = whole.memory;
   spec.policy.expire_after = whole.policy.expire_after;
   return spec;
 }

@@ -51,9 +51,29 @@ DiskRows::DiskRows(RowMemory& budget, std::string label, int64_t record_bytes)
       file_(budget.limits().disk_folder),
       threads_(kDiskThreads),
       entries_(kFirstEntries, Row{.place = kNoPlace}),
-      places_(static_cast<uint32_t>(std::max<int64_t>(1, kSegmentBytes / record_bytes))) {}
+      places_(static_cast<uint32_t>(std::max<int64_t>(1, kSegmentBytes / record_bytes))) {
+  budget_.take_host(map_bytes());
+}
 
-DiskRows::~DiskRows() { budget_.take_disk(-places_.total() * record_bytes_); }
+DiskRows::~DiskRows() {
+  budget_.take_disk(-places_.total() * record_bytes_);
+  budget_.take_host(-map_bytes());
+}
+
+int64_t DiskRows::map_growth(int64_t more_rows) const {
+  size_t entries = entries_.size();
+  while (static_cast<size_t>(rows_ + more_rows) > entries / 4 * 3) entries *= 2;
+  return entries == entries_.size() ? 0 : static_cast<int64_t>(entries * sizeof(Row));  // the old one is still there
+}
+
+void DiskRows::check_map(int64_t more_rows) const {
+  const int64_t bytes = map_growth(more_rows);
+  if (bytes <= budget_.host_room() || !budget_.has_host()) return;
+  throw Error(Kind::device, cat(label_, ": the map of ", rows_ + more_rows, " rows on the disk needs ", bytes,
+                                " bytes more in memory, and ", budget_.host_room(), " of ", budget_.limits().host,
+                                " are left; ", budget_.limits().host_setting, " must be at least ",
+                                budget_.limits().host - budget_.host_room() + bytes, " bytes for each rank"));
+}
 
 size_t DiskRows::home(int64_t key, int32_t slot) const {
   return ops::HashIndex::hash(key, slot) & (entries_.size() - 1);
@@ -81,6 +101,7 @@ void DiskRows::insert(const Row& row) {
 
 void DiskRows::grow() {
   std::vector<Row> old(entries_.size() * 2, Row{.place = kNoPlace});
+  budget_.take_host(map_bytes());
   old.swap(entries_);
   for (const Row& row : old)
     if (row.place != kNoPlace) entries_[position(row.key, row.slot)] = row;
@@ -215,6 +236,7 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
             budget_.disk_room(), " of ", budget_.limits().disk,
             " are left; \"disk_limit\" of \"table_memory\", or what is free there at the start, must be at least ",
             budget_.limits().disk - budget_.disk_room() + more, " bytes for each rank"));
+  check_map(count);
   const auto bytes = static_cast<size_t>(record_bytes_);
   threads_.parallel_for(count, kChecksumsAtATime, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)

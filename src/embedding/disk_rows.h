@@ -42,6 +42,10 @@ class DiskRows {
   /// The most that the map takes for so many rows.
   static constexpr int64_t bytes_in_memory(int64_t rows) { return rows * static_cast<int64_t>(sizeof(Row)) * 8 / 3; }
 
+  /// What the map takes of the budget for memory of the host, now and while it grows for so many rows more.
+  int64_t map_bytes() const { return static_cast<int64_t>(entries_.size() * sizeof(Row)); }
+  int64_t map_growth(int64_t more_rows) const;
+
   int64_t rows() const { return rows_; }
   int64_t record_bytes() const { return record_bytes_; }
   /// Null: no such row. Rows that are found can be read until the next add(), which may give rows other places.
@@ -95,6 +99,8 @@ class DiskRows {
   void move_together(int64_t wanted);
   /// Writes records[i] to the place of rows[i].
   void write(std::span<const Row> rows, const std::byte* records);
+  /// Errors: Error(device) when the map of so many rows more has no room in memory, naming the least.
+  void check_map(int64_t more_rows) const;
   uint32_t checksum(const Row&, const std::byte* record) const;
   int64_t offset(uint32_t place) const { return static_cast<int64_t>(place) * record_bytes_; }
   /// Calls body(i, count) for runs of rows with consecutive places, on several threads. order: by place.

@@ -192,6 +192,8 @@ Schema<EmbeddingSection> embedding_schema(const std::string& type) {
       .part("sparse_embedding_hparam", &E::hparam, hparam_schema(type), "size and kind of the table")
       .part("optimizer", &E::optimizer, optimizer_schema(),
             "an optimizer of its own; its rate follows the top-level schedule in proportion")
+      .part("table_memory", &E::table_memory, own_table_memory_schema(),
+            "a budget of this table alone; what it does not say is as in the solver, also for this table alone")
       .opt("placement", &E::placement,
            cat("on several ranks, which rank has which rows. localized: a slot's rows lie together, on a rank that the "
                "plan chooses; distributed: every "

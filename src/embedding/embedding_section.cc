@@ -189,6 +189,7 @@ TableSpec EmbeddingSection::table_spec(const TableSpecInputs& in) const {
               "' has owners and is on every rank");
   spec.policy = hparam.policy();
   spec.marks_changes = in.marks_changes;
+  spec.memory = in.memory;
   return spec;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "config/schema.h"
 #include "embedding/placement.h"
+#include "embedding/table_memory.h"
 #include "embedding/table_spec.h"
 #include "optim/optimizer_section.h"
 
@@ -92,10 +94,11 @@ struct SparseEmbeddingHparam {
 /// The inputs of a table's spec other than its section. Batch sizes may be omitted if nothing that depends on them is
 /// used.
 struct TableSpecInputs {
-  const OptimizerSection& optimizer;  ///< the top-level one
-  bool schedule_sets_rate = false;    ///< the table's rate is that of the top-level optimizer
-  DType exchange = DType::f32;        ///< the solver's; the section may have one of its own
-  bool marks_changes = false;         ///< TableSpec::marks_changes
+  const OptimizerSection& optimizer;    ///< the top-level one
+  bool schedule_sets_rate = false;      ///< the table's rate is that of the top-level optimizer
+  DType exchange = DType::f32;          ///< the solver's; the section may have one of its own
+  bool marks_changes = false;           ///< TableSpec::marks_changes
+  std::shared_ptr<RowMemory> memory{};  ///< TableSpec::memory
   int rank = 0, ranks = 1;
   Placement placement{};
   int64_t batch = 1;                 ///< samples of all ranks
@@ -109,9 +112,10 @@ struct EmbeddingSection {
   TensorNames tops;  ///< the vectors and, if named, the lengths
   SparseEmbeddingHparam hparam;
   std::optional<OptimizerSection> optimizer;  ///< its own; if absent, the top-level one applies
-  std::optional<PlacementRule> placement;     ///< as given; placement_rule() is the effective one
-  int64_t dim = 0;                            ///< hparam.embedding_vec_size
-  bool frozen = false;                        ///< rows are not updated
+  std::optional<OwnTableMemory> table_memory;
+  std::optional<PlacementRule> placement;  ///< as given; placement_rule() is the effective one
+  int64_t dim = 0;                         ///< hparam.embedding_vec_size
+  bool frozen = false;                     ///< rows are not updated
   int64_t first_key = 0;  ///< of slot 0, if slot_size_array gives the key ranges: keys of earlier inputs come before it
 
   const std::string& top() const { return tops.names[0]; }  ///< also the layer's name

@@ -10,14 +10,19 @@
 namespace hctr {
 namespace {
 
-/// With eviction, a batch is inserted before rows are removed for it; the shared row is one more.
-int64_t row_capacity_limit(const TableSpec& spec, int64_t batch_keys) {
-  if (spec.policy.when_full == WhenFull::error) return std::min(spec.row_limit, kMostRows);
+RowMemory& budget_of(Runtime& runtime, const TableSpec& spec) {
+  return spec.memory ? *spec.memory : runtime.row_memory();
+}
+
+/// With eviction, a batch is inserted before rows are removed for it; the shared row is one more. With a disk likewise
+/// before the rows in both are counted.
+int64_t row_capacity_limit(const TableSpec& spec, int64_t batch_keys, bool on_disk) {
+  if (spec.policy.when_full == WhenFull::error && !on_disk) return std::min(spec.row_limit, kMostRows);
   return std::min(spec.row_limit + batch_keys + spec.policy.shares_row(), kMostRows);
 }
 
-int64_t rows_to_reserve(const Runtime& runtime, const TableSpec& spec, int64_t least, int64_t most) {
-  const RowMemory& budget = runtime.row_memory();
+int64_t rows_to_reserve(Runtime& runtime, const TableSpec& spec, int64_t least, int64_t most) {
+  const RowMemory& budget = budget_of(runtime, spec);
   const int64_t numbers = number_bytes_of_row(spec), rest = bytes_of_row(spec) - numbers;
   int64_t rows = free_memory(runtime.device()) / bytes_of_row(spec);
   if (runtime.device().is_cuda() && budget.has_host() && numbers > 0) {
@@ -36,13 +41,28 @@ int64_t rows_at_a_time(const TableSpec& spec, int64_t batch_keys) {
   return std::max(batch_keys, spec.eval_key_capacity);
 }
 
-/// Whether rows of the table may be on a disk: rows of direct keys, and those that every rank has, stay in memory.
-bool may_be_on_disk(const Runtime& runtime, const TableSpec& spec) {
-  return runtime.row_memory().has_disk() && spec.direct.empty() && !spec.fixed_keys && spec.rows_move &&
-         number_bytes_of_row(spec) > 0;
+/// Whether memory has room for all rows of direct keys.
+bool all_rows_fit(Runtime& runtime, const TableSpec& spec) {
+  const RowMemory& budget = budget_of(runtime, spec);
+  const int64_t rows = spec.direct.rows(), numbers = number_bytes_of_row(spec), free = free_memory(runtime.device()),
+                granules = 2 * (1 + spec.optimizer.states()) *
+                           static_cast<int64_t>(ReservedBuffer(runtime.device(), 1).granularity());
+  const int64_t rest = bytes_of_row(spec) - numbers + (runtime.device().is_cuda() ? bytes_of_moving_row(true) : 0);
+  return rows * rest < free && rows * (numbers + (runtime.device().is_cuda() ? 0 : rest)) + granules <=
+                                   budget.host_room() + std::min(budget.device_room(), free);
 }
 
-constexpr size_t kStagingBytes = size_t{4} << 20;  // of changed rows, on their way to the host
+/// Whether rows of the table may be on a disk. Those that every rank has stay in memory, and those of direct keys where
+/// all of them fit: then they need no index.
+bool may_be_on_disk(Runtime& runtime, const TableSpec& spec) {
+  return budget_of(runtime, spec).has_disk() && !spec.fixed_keys && spec.rows_move && number_bytes_of_row(spec) > 0 &&
+         (spec.direct.empty() || (!spec.changes_every_row() && !all_rows_fit(runtime, spec)));
+}
+
+/// Of rows that are copied to the host. On a CPU it is memory that rows could have.
+int64_t staging_bytes(Device device, int64_t largest_row) {
+  return device.is_cuda() ? int64_t{4} << 20 : (int64_t{64} << 10) + largest_row;
+}
 
 int64_t entries_for(int64_t keys) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(4, keys + (keys + 2) / 3))));
@@ -74,15 +94,21 @@ int64_t rows_with_memory(int64_t rows, int64_t hint, int64_t batch_keys, int64_t
 
 RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead)
     : runtime_(runtime),
+      own_budget_(spec.memory),
+      budget_(budget_of(runtime, spec)),
       label_(cat("table '", spec.name, "' on rank ", spec.rank)),
-      keys_(spec.direct),
+      keys_(may_be_on_disk(runtime, spec) ? DirectKeys{} : spec.direct),
+      ranges_(keys_.empty() ? spec.direct : DirectKeys{}),
       batch_keys_(batch_keys),
       batches_ahead_(batches_ahead),
       rows_move_(spec.rows_move && !spec.fixed_keys && number_bytes_of_row(spec) > 0 &&
-                 runtime.row_memory().limits().move_every > 0),
+                 budget_.limits().move_every > 0 && (runtime.device().is_cuda() || budget_.limits().device != 0)),
       on_disk_(may_be_on_disk(runtime, spec)),
+      counts_all_(!runtime.device().is_cuda() && budget_.has_host() && budget_.limits().device == 0 &&
+                  number_bytes_of_row(spec) > 0),
+      least_rows_(rows_at_a_time(spec, batch_keys)),
       row_limit_(spec.direct.empty() ? spec.row_limit : 0),
-      row_capacity_limit_(row_capacity_limit(spec, batch_keys)),
+      row_capacity_limit_(row_capacity_limit(spec, batch_keys, on_disk_)),
       policy_(spec.policy),
       limit_setting_(spec.limit_setting),
       reserved_rows_(keys_.empty()
@@ -93,9 +119,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
       entries_(runtime.device(),
                std::max(static_cast<size_t>(entries_for(keys_.empty() ? reserved_rows_ + ring_keys() : 0)) *
                             sizeof(ops::IndexEntry),
-                        policy_.removes_rows() || may_be_on_disk(runtime, spec)
-                            ? ops::removal_bytes(runtime.device(), reserved_rows_)
-                            : 0)),
+                        policy_.removes_rows() || on_disk_ ? ops::removal_bytes(runtime.device(), reserved_rows_) : 0)),
       state_(runtime.device(), sizeof(ops::IndexState)),
       slot_bounds_(runtime.device(), spec.slot_bounds.size() * sizeof(float)),
       spans_(runtime.device(), keys_.spans.size() * sizeof(ops::KeySpan)),
@@ -108,6 +132,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   data_.dim = spec.dim;
   index_.row_keys = add_column<int64_t>("keys", "i64", keys_.empty(), 1);
   index_.row_slots = add_column<int32_t>("slots", "i32", keys_.empty() && spec.identity_by_slot, 1);
+  for (Column& column : columns_) column.saved = ranges_.empty();
   data_.identity = {index_.row_keys, index_.row_slots, {}};
   data_.vectors = add_numbers("vectors", spec.storage, spec.dim);
   data_.state_dim = spec.state_dim();
@@ -126,7 +151,11 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     base_places_ = add_column<int32_t>("base_places", "i32", on_disk_, 1);
     if (base_places_) columns_.back().saved = false;
   }
-  if (marks_ || on_disk_) staging_.emplace(runtime.device(), kStagingBytes);
+  if (marks_ || on_disk_) {
+    int64_t largest = 0;
+    for (const Column& column : columns_) largest = std::max(largest, column.bytes_per_row);
+    staging_.emplace(runtime.device(), static_cast<size_t>(staging_bytes(runtime.device(), largest)));
+  }
   if (access_stats_.last_seen) access_stats_.steps_before = reinterpret_cast<const uint32_t*>(steps_before_.data());
   set_steps_before(0);
   index_.entries = reinterpret_cast<ops::IndexEntry*>(entries_.data());
@@ -146,18 +175,54 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     allocate_all_rows();
     return;
   }
+  // Of rows that do not all fit, a table takes memory for those that batches use: other tables have to begin, too.
+  const int64_t hint = ranges_.empty() ? spec.row_hint : 0;
   const int64_t plenty = free_memory(runtime.device()) / 4 / bytes_of_row(spec);
-  int64_t rows = std::min(std::max(ring_keys(), std::min(spec.row_hint, plenty)), most_rows());
+  int64_t rows = std::min(std::max(ring_keys(), std::min(hint, plenty)), most_rows());
   if (const int64_t fitting = rows_on_device(rows); fitting < rows)  // a hint takes no memory of the host
     rows = std::min(rows, std::max(ring_keys(), fitting));
   if (on_disk_) {
     open_disk(spec);
-    rows = std::clamp(rows, rows_at_a_time(spec, batch_keys_),
-                      std::max(rows_at_a_time(spec, batch_keys_), rows_in_budget()));
+    const int64_t least = std::min(rows_at_a_time(spec, batch_keys_), reserved_rows_);
+    rows = std::clamp(rows, least, std::max(least, rows_in_budget()));
   }
   grow_rows(rows);
   grow_index(std::max(rows, ring_keys()));
   if (policy_.shares_row()) add_shared_row(spec);
+  if (!ranges_.empty()) create_rows_in_tiers();
+}
+
+RowStore::~RowStore() { budget_.take_host(-besides_numbers_); }
+
+int64_t RowStore::bytes_besides_numbers(int64_t rows) const {
+  if (!counts_all_) return 0;
+  int64_t bytes = staging_ ? static_cast<int64_t>(staging_->bytes()) : 0;
+  for (const Column& column : columns_)
+    if (!column.numbers) bytes += static_cast<int64_t>(column.bytes_to(rows));
+  if (marks_) bytes += rows + 1;
+  if (keys_.empty()) {
+    const auto removal =
+        static_cast<int64_t>(policy_.removes_rows() || on_disk_ ? ops::removal_bytes(runtime_.device(), rows) : 0);
+    bytes += std::max(entries_for(rows + ring_keys()) * static_cast<int64_t>(sizeof(ops::IndexEntry)), removal);
+  }
+  if (disk_) bytes += 3 * static_cast<int64_t>(disk_block()) * disk_->record_bytes();  // on their way
+  return bytes;
+}
+
+void RowStore::count_besides_numbers() {
+  const int64_t bytes = bytes_besides_numbers(capacity_);
+  budget_.take_host(bytes - besides_numbers_);
+  besides_numbers_ = bytes;
+}
+
+int64_t RowStore::most_map_bytes() const {
+  // While it grows, half of it is there twice.
+  return DiskRows::bytes_in_memory(std::min(kMostRows, budget_.limits().disk / disk_->record_bytes())) / 2 * 3;
+}
+
+int64_t RowStore::kept_for_map() const {
+  if (!disk_) return 0;
+  return std::max<int64_t>(0, std::min(most_map_bytes(), budget_.limits().host / 4) - disk_->map_bytes());
 }
 
 void RowStore::add_shared_row(const TableSpec& spec) {
@@ -188,7 +253,7 @@ T* RowStore::add_column(std::string name, std::string_view type, bool wanted, in
   if (!wanted || elements_per_row == 0) return nullptr;
   const int64_t bytes = elements_per_row * static_cast<int64_t>(sizeof(T));
   columns_.push_back({.memory = ReservedBuffer(runtime_.device(), static_cast<size_t>((reserved_rows_ + 1) * bytes),
-                                               numbers ? &runtime_.row_memory() : nullptr),
+                                               numbers ? &budget_ : nullptr),
                       .bytes_per_row = bytes,
                       .name = std::move(name),
                       .type = std::string(type),
@@ -219,9 +284,9 @@ RowStore::Progress RowStore::wait_for_all() {
 }
 
 void RowStore::check_limit(const Progress& now) const {
-  if (row_limit_ == 0 || now.rows <= most_kept()) return;
+  if (row_limit_ == 0 || in_all_tiers(now) <= most_kept()) return;
   throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", row_limit_, " rows that \"",
-                              limit_setting_, "\" allows (", now.rows - shared_rows(),
+                              limit_setting_, "\" allows (", in_all_tiers(now) - shared_rows(),
                               " or more); raise it, let the table grow (without \"grow\": false and "
                               "\"when_full\"), or let rows leave for new keys (\"when_full\": \"evict_lru\")"));
 }
@@ -244,12 +309,14 @@ int64_t RowStore::reserve_memory() {
   if (!keys_.empty()) return most_rows();
   Progress now = progress();
   const auto queued = static_cast<int64_t>(batches_ - now.batches);  // both count modulo 2^32
-  int64_t at_most = now.rows + (queued + 1) * batch_keys_;
+  int64_t at_most = in_all_tiers(now) + (queued + 1) * batch_keys_;
   if (rows_may_leave()) at_most = std::min(at_most, most_kept() + batch_keys_);  // after each batch's removal
-  if (disk_) at_most = std::min(at_most, capacity_);  // bring_rows() gets memory, or has rows leave
-  if (at_most > capacity_ || at_most > keys_in(entry_count_)) {
+  // With a disk, bring_rows() gets memory, or has rows leave.
+  const int64_t in_memory = disk_ ? std::min(now.rows + (queued + 1) * batch_keys_, capacity_) : at_most;
+  if (in_memory > capacity_ || in_memory > keys_in(entry_count_)) {
     now = wait_for_all();
-    if (!rows_may_leave() && row_limit_ > 0 && now.rows > most_kept()) return at_most;  // reserve_rows() refuses them
+    if (!rows_may_leave() && row_limit_ > 0 && in_all_tiers(now) > most_kept())
+      return at_most;  // reserve_rows() refuses them
     const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_capacity_limit_ : kMostRows);
     int64_t ample = std::min(std::max(now.rows + ring_keys(), half_more(capacity_)), most_rows());
     // Host memory is slow to get: rows that may never come take little of it.
@@ -260,7 +327,7 @@ int64_t RowStore::reserve_memory() {
       grow(needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
     grow(now.rows + batch_keys_, now.rows + ring_keys(), keys_in(entry_count_),
          [this](int64_t keys) { grow_index(keys); });
-    at_most = now.rows + batch_keys_;
+    at_most = in_all_tiers(now) + batch_keys_;
   }
   return at_most;
 }
@@ -319,6 +386,7 @@ void RowStore::grow_rows(int64_t rows) {
   }
   if (uses_ && !counts_uses() && on_device < rows) note_border();
   capacity_ = rows;
+  count_besides_numbers();
   set_in_state(offsetof(ops::IndexState, row_capacity), static_cast<uint32_t>(rows));
 }
 
@@ -328,8 +396,8 @@ size_t RowStore::device_part(const Column& column, int64_t on_device) {
 }
 
 int64_t RowStore::rows_on_device(int64_t rows) const {
-  int64_t room = runtime_.row_memory().device_room();
-  if (!runtime_.row_memory().has_host()) return rows;
+  int64_t room = budget_.device_room();
+  if (!budget_.has_host()) return rows;
   for (const Column& column : columns_)
     if (column.numbers && column.memory.bytes() > column.memory.device_bytes()) return std::min(rows, capacity_);
   // The index that these rows will need comes before them.
@@ -337,7 +405,7 @@ int64_t RowStore::rows_on_device(int64_t rows) const {
                             ? entries_for(rows + ring_keys()) * static_cast<int64_t>(sizeof(ops::IndexEntry)) -
                                   static_cast<int64_t>(entries_.bytes())
                             : 0;
-  if (!runtime_.row_memory().limits().device) room -= std::max<int64_t>(0, index);
+  if (!budget_.limits().device) room -= std::max<int64_t>(0, index);
   const auto bytes_more = [&](int64_t up_to) {
     int64_t sum = 0;
     for (const Column& column : columns_) {
@@ -357,21 +425,23 @@ int64_t RowStore::rows_on_device(int64_t rows) const {
 }
 
 void RowStore::check_host_room(int64_t rows, int64_t on_device) const {
-  if (on_device >= rows) return;
-  const RowMemory& budget = runtime_.row_memory();
-  int64_t more = 0;
+  if (on_device >= rows && !counts_all_) return;
+  const RowMemory& budget = budget_;
+  int64_t more = std::max<int64_t>(0, bytes_besides_numbers(rows) - besides_numbers_);
   for (const Column& column : columns_) {
-    if (!column.numbers) continue;
+    if (!column.numbers || on_device >= rows) continue;
     const size_t granularity = column.memory.granularity(),
                  border = std::max(column.memory.bytes(), device_part(column, on_device)),
                  wanted = (column.bytes_to(rows) + granularity - 1) / granularity * granularity;
     more += static_cast<int64_t>(wanted - std::min(wanted, border));
   }
-  if (more <= budget.host_room()) return;
+  if (more + kept_for_map() <= budget.host_room()) return;
+  int64_t least = budget.limits().host - budget.host_room() + more;
+  if (disk_) least += std::min(most_map_bytes(), least / 3 + 1);  // a quarter of the sum
   throw Error(Kind::device,
               cat(label_, ": ", rows, " rows need ", more, " bytes more in host memory, and ", budget.host_room(),
                   " of ", budget.limits().host, " are left; ", budget.limits().host_setting, " must be at least ",
-                  budget.limits().host - budget.host_room() + more, " bytes for each rank, or \"gpu\" larger"));
+                  least, " bytes for each rank", counts_all_ ? "" : ", or \"gpu\" larger"));
 }
 
 void RowStore::grow_index(int64_t keys) {

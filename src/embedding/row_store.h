@@ -29,9 +29,13 @@ class RowStore {
  public:
   /// `batch_keys`: most keys of one batch; `batches_ahead`: batches that may be queued when reserve_rows() is called.
   RowStore(Runtime&, const TableSpec&, int64_t batch_keys, int batches_ahead);
+  ~RowStore();
+  RowStore(const RowStore&) = delete;
+  RowStore& operator=(const RowStore&) = delete;
 
   const ops::HashIndex& index() const { return index_; }
-  /// The index of a table that has every row from the start; none if rows are added with their keys.
+  /// The index of a table that has every row from the start; none if rows are added with their keys, or may be on a
+  /// disk.
   std::optional<ops::DirectIndex> direct() const { return keys_.empty() ? std::nullopt : std::optional(direct_); }
   /// Where keys outside their ranges are reported, on the device and to the host.
   struct OutOfRangeReport {
@@ -67,7 +71,7 @@ class RowStore {
   /// Waits for it only near the limit. Errors: Error(data) beyond the limit, unless rows are removed for that.
   void confirm_capacity() const;
   /// After confirm_capacity(): whether the batch exceeds the limit, so that rows must be removed.
-  bool over_limit() const { return near_limit_ && progress().rows > most_kept(); }
+  bool over_limit() const { return near_limit_ && in_all_tiers(progress()) > most_kept(); }
   /// Errors: Error(data) when there are more rows than the limit allows, whatever the policy. Needs an idle device.
   void check_limit() const { check_limit(progress()); }
   /// Waits for queued work and returns the rows of finished steps.
@@ -187,6 +191,11 @@ class RowStore {
     std::byte* row(int64_t number) const { return memory.data() + number * bytes_per_row; }
     size_t bytes_to(int64_t rows) const { return static_cast<size_t>((rows + 1) * bytes_per_row); }
   };
+  /// A batch as the host sees it, with the rows of its keys in memory (0: none), until the next call.
+  struct HostKeys {
+    const int64_t* keys;
+    const int32_t *offsets, *slot_numbers, *rows;
+  };
   template <class T>
   T* add_column(std::string name, std::string_view type, bool wanted, int64_t elements_per_row, bool numbers = false);
   ops::RowMemory add_numbers(std::string name, DType, int64_t elements_per_row);
@@ -194,18 +203,36 @@ class RowStore {
   int64_t all_rows(const TableSpec&) const;
   /// Allocates all rows, with initial values.
   void allocate_all_rows();
+  /// The same where memory has no room for all of them: those that it has none for go to the disk. Errors: Error(io)
+  /// when they do not fit there either.
+  void create_rows_in_tiers();
+  /// Rows 1 to `count` get the keys of the rows that are `first` and so on where all fit.
+  void set_owners(int64_t first, int64_t count);
+  /// What create_rows_in_tiers() has made, in the order in which a table in memory has it: see copy_from_tiers().
+  std::vector<int64_t> order_of_direct_keys(int64_t rows, std::span<const DiskRows::Row> on_disk);
+  /// Errors: Error(data) for the first key that has no row.
+  void check_ranges(const ops::KeyBatch&, const HostKeys&, std::span<const ops::RowOwner> missing,
+                    NewKeys new_keys) const;
+  [[noreturn]] void throw_out_of_range(bool evaluation, const std::string& what) const;
   void add_shared_row(const TableSpec&);
   Progress progress() const;
   Progress wait_for_all();
   void check_limit(const Progress&) const;
-  /// Rows that may be assigned: with eviction, a batch is inserted before rows are removed for it.
-  int64_t most_rows() const { return row_limit_ > 0 ? row_capacity_limit_ : reserved_rows_; }
+  /// Rows that may be assigned: with eviction, a batch is inserted before rows are removed for it. With a disk, those
+  /// in memory.
+  int64_t most_rows() const { return row_limit_ > 0 && !on_disk_ ? row_capacity_limit_ : reserved_rows_; }
+  /// Rows in memory and on the disk: what a limit counts.
+  int64_t in_all_tiers(const Progress& now) const { return now.rows + rows_on_disk(); }
+  int64_t rows_on_disk() const { return disk_ ? disk_->rows() : 0; }
   /// Rows that are kept, including the shared one.
   int64_t most_kept() const { return row_limit_ + shared_rows(); }
   int64_t shared_rows() const { return index_.first_row - 1; }
   bool rows_may_leave() const { return policy_.when_full != WhenFull::error; }
   using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
   int64_t remove_rows(const BatchRows&, const Choose&);
+  /// Of the `count` rows that leave first, counting those on the disk too, has those on the disk leave, and returns the
+  /// number of the others. Rows in memory whose fate is open are counted.
+  int64_t lowest_leave_disk(Context&, const ops::RowRanks&, int64_t rows, int64_t count, const ops::RemovalMemory&);
   /// In a store of candidates, selects those that were admitted for removal. Returns how many.
   int64_t admitted_leave(Context&, const ops::RemovalMemory&, const ops::IndexState&) const;
   ops::IndexState state();
@@ -222,6 +249,14 @@ class RowStore {
   static size_t device_part(const Column&, int64_t on_device);
   /// Errors: Error(device) when the host may not hold the numbers of the rows beyond these, naming the least.
   void check_host_room(int64_t rows, int64_t on_device) const;
+  // On a CPU, where there is one memory, the budget of the host counts all that a table takes there.
+  /// What this store takes for so many rows besides their numbers.
+  int64_t bytes_besides_numbers(int64_t rows) const;
+  /// Notes them in the budget, for all rows that have memory.
+  void count_besides_numbers();
+  /// Bytes that are kept for the map of rows on the disk: as much as it can need there, or a quarter of the budget.
+  int64_t kept_for_map() const;
+  int64_t most_map_bytes() const;
   bool counts_uses() const { return uses_ && uses_->rows.first_on_host > 0; }
   /// Memory for the uses of rows, and for what is needed to swap them.
   void allocate_uses(int64_t rows);
@@ -245,7 +280,9 @@ class RowStore {
   void set_rows(const ops::IndexState&);
   void open_disk(const TableSpec&);
   /// Whether a row takes its value of this column along to the disk. All else begins anew when it comes back.
-  static bool goes_to_disk(const Column& column) { return column.saved || column.name == "last_seen"; }
+  static bool goes_to_disk(const Column& column) {
+    return column.saved || column.fixed() || column.name == "last_seen";
+  }
   /// Where a DiskRows::Row has it; none: the record has it.
   static std::optional<size_t> place_in_entry(const Column&);
   static bool in_record(const Column& column) { return goes_to_disk(column) && !place_in_entry(column); }
@@ -262,11 +299,6 @@ class RowStore {
   /// Has rows leave for the disk, so that `needed` more fit. Those of the batch stay.
   /// `batch_rows`: those of the batch, on the host.
   void make_room(int64_t rows, int64_t needed, const BatchRows& batch, const int32_t* batch_rows);
-  /// A batch as the host sees it, with the rows of its keys in memory (0: none), until the next call.
-  struct HostKeys {
-    const int64_t* keys;
-    const int32_t *offsets, *slot_numbers, *rows;
-  };
   HostKeys find_on_host(Context&, const ops::KeyBatch&, int32_t* rows);
   /// The different keys of the batch that have no row in memory.
   std::vector<ops::RowOwner> missing_keys(const ops::KeyBatch&, const HostKeys&) const;
@@ -290,6 +322,11 @@ class RowStore {
   void set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, int64_t base_rows,
                        std::span<const int32_t> changed);
   void save_changes(StateWriter&, int64_t rows, std::span<const DiskRows::Row> on_disk);
+  /// The bytes from `first` on of a column in this order: see copy_from_tiers().
+  void read_tiers(const Column&, std::span<const int64_t> order, std::span<const DiskRows::Row> on_disk, int64_t first,
+                  std::span<std::byte> to);
+  /// The array by which a checkpoint says what of it its base has.
+  const Column& first_saved() const;
   /// Copies values of rows that are in memory (their number), or on the disk (-1 - their index in `on_disk`).
   void copy_from_tiers(const Column&, std::span<const int64_t> rows, std::span<const DiskRows::Row> on_disk,
                        std::byte* to);
@@ -305,11 +342,17 @@ class RowStore {
   void copy_out(const Column&, std::span<const int32_t> rows, std::byte* to);
 
   Runtime& runtime_;
+  std::shared_ptr<RowMemory> own_budget_;  // see TableSpec::memory
+  RowMemory& budget_;
   std::string label_;  // "table 'wide' on rank 0"
-  DirectKeys keys_;
+  DirectKeys keys_;    // found by arithmetic; empty: by the index
+  DirectKeys ranges_;  // of direct keys whose rows have an index, since memory has no room for all of them
   int64_t batch_keys_, batches_ahead_;
   bool rows_move_;
-  bool on_disk_;  // rows may be on a disk
+  bool on_disk_;                 // rows may be on a disk
+  bool counts_all_;              // see bytes_besides_numbers()
+  int64_t least_rows_;           // that one lookup may need at a time
+  int64_t besides_numbers_ = 0;  // noted in the budget
   int64_t row_limit_;
   int64_t row_capacity_limit_;  // with row_limit_: the most rows that exist at any moment
   RowPolicy policy_;

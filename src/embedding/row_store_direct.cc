@@ -16,7 +16,7 @@ std::string gib(int64_t bytes) {
 }  // namespace
 
 int64_t RowStore::all_rows(const TableSpec& spec) const {
-  const RowMemory& budget = runtime_.row_memory();
+  const RowMemory& budget = budget_;
   const int64_t rows = keys_.rows(), numbers = number_bytes_of_row(spec), bytes_per_row = bytes_of_row(spec),
                 bytes = rows * bytes_per_row, free = free_memory(runtime_.device());
   const bool one_of_several = spec.ranks > 1;
@@ -71,12 +71,15 @@ void RowStore::check_keys() const {
   for (int of = 0; of < 2; ++of) {
     ops::OutOfRangeKey* out_of_range_key = out_of_range(of == 1).host;
     if (!std::atomic_ref<int32_t>(out_of_range_key->found).load(std::memory_order_acquire)) continue;
-    throw Error(Kind::data, cat(label_, ": ", of == 0 ? "training" : "evaluation",
-                                " data: ", keys_.outside(out_of_range_key->key, out_of_range_key->slot),
-                                ". Keys are counted through all slots, those of a slot after those of the slots before "
-                                "it. Correct the sizes, or have "
-                                "rows found whatever their keys: \"index\": \"hash\""));
+    throw_out_of_range(of == 1, keys_.outside(out_of_range_key->key, out_of_range_key->slot));
   }
+}
+
+void RowStore::throw_out_of_range(bool evaluation, const std::string& what) const {
+  throw Error(Kind::data, cat(label_, ": ", evaluation ? "evaluation" : "training", " data: ", what,
+                              ". Keys are counted through all slots, those of a slot after those of the slots before "
+                              "it. Correct the sizes, or have "
+                              "rows found whatever their keys: \"index\": \"hash\""));
 }
 
 }  // namespace hctr

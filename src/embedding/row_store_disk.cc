@@ -30,14 +30,10 @@ void RowStore::open_disk(const TableSpec& spec) {
     refuse(
         "its optimizer with \"update_type\": \"Global\" changes every row in every step, so no row can be on a "
         "disk: use \"Local\" or \"LazyGlobal\"");
-  if (spec.row_limit > 0)
-    refuse(cat("\"", spec.limit_setting,
-               "\" limits its rows, and rows on a disk are not counted by a limit: let the "
-               "table grow (without \"grow\": false and \"when_full\")"));
   int64_t bytes = 0;
   for (const Column& column : columns_)
     if (in_record(column)) bytes += column.bytes_per_row;
-  disk_ = std::make_unique<DiskRows>(runtime_.row_memory(), label_, bytes);
+  disk_ = std::make_unique<DiskRows>(budget_, label_, bytes);
 }
 
 std::optional<size_t> RowStore::place_in_entry(const Column& column) {
@@ -69,11 +65,13 @@ RowStore::DiskUse RowStore::disk_use() const {
 }
 
 size_t RowStore::disk_block() const {
-  return static_cast<size_t>(std::max<int64_t>(1, kDiskBlockBytes / disk_->record_bytes()));
+  // Blocks are memory that rows could have: no larger than a quarter of the rows of a batch needs.
+  const int64_t rows = std::min(least_rows_ / 4, kDiskBlockBytes / disk_->record_bytes());
+  return static_cast<size_t>(std::max<int64_t>(1, rows));
 }
 
 int64_t RowStore::rows_in_budget() const {
-  const RowMemory& budget = runtime_.row_memory();
+  const RowMemory& budget = budget_;
   int64_t bytes = 0, slack = 0;
   bool beyond_device = false;  // then the device gets no more of them
   for (const Column& column : columns_) {
@@ -83,8 +81,14 @@ int64_t RowStore::rows_in_budget() const {
     beyond_device = beyond_device || column.memory.bytes() > column.memory.device_bytes();
   }
   const int64_t on_device = beyond_device ? 0 : std::min(budget.device_room(), free_memory(runtime_.device()));
-  const int64_t room = std::max<int64_t>(0, budget.host_room() + on_device - slack) / bytes;
-  return std::min(capacity_ + room, most_rows());
+  const int64_t room = std::max<int64_t>(0, budget.host_room() + on_device - slack - kept_for_map());
+  int64_t fits = capacity_, beyond = std::max(capacity_, std::min(capacity_ + room / bytes, most_rows())) + 1;
+  while (beyond - fits > 1) {  // by halves
+    const int64_t middle = fits + (beyond - fits) / 2,
+                  needed = (middle - capacity_) * bytes + bytes_besides_numbers(middle) - besides_numbers_;
+    (needed <= room ? fits : beyond) = middle;
+  }
+  return fits;
 }
 
 RowStore::HostKeys RowStore::find_on_host(Context& ctx, const ops::KeyBatch& batch, int32_t* rows) {
@@ -128,7 +132,7 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   {  // rows of batches whose preparation is queued are counted as if all their keys were new
     const Progress now = progress();
     const int64_t at_most = now.rows + int64_t{batches_ - now.batches} * batch_keys_ + batch.key_capacity;
-    if (disk_->rows() == 0 && (!adds || at_most <= capacity_)) return;
+    if (ranges_.empty() && disk_->rows() == 0 && (!adds || at_most <= capacity_)) return;
   }
   const auto wanted_of = [&](const std::vector<ops::RowOwner>& missing) {
     std::vector<DiskRows::Row> wanted;
@@ -142,6 +146,7 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   add_batch_count();
   std::vector<ops::RowOwner> missing = missing_keys(batch, found);
   std::vector<DiskRows::Row> wanted = wanted_of(missing);
+  if (!ranges_.empty() && wanted.size() < missing.size()) check_ranges(batch, found, missing, new_keys);
   const auto rows_needed = [&] { return static_cast<int64_t>(adds ? missing.size() : wanted.size()); };
   if (wanted.empty() && progress().rows + rows_needed() <= capacity_ &&
       progress().rows + rows_needed() <= keys_in(entry_count_))
@@ -198,11 +203,11 @@ void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch, c
   std::vector<int32_t> kept(batch_rows, batch_rows + batch.count);
   std::erase(kept, 0);
   std::sort(kept.begin(), kept.end());
-  const auto staying = static_cast<int64_t>(std::unique(kept.begin(), kept.end()) - kept.begin());
+  const int64_t staying = shared_rows() + (std::unique(kept.begin(), kept.end()) - kept.begin());
   const int64_t least = staying + needed;
   if (least > capacity_) {
-    const RowMemory& budget = runtime_.row_memory();
-    int64_t bytes = 0;
+    const RowMemory& budget = budget_;
+    int64_t bytes = bytes_besides_numbers(least) - besides_numbers_;
     for (const Column& column : columns_)
       if (column.numbers)
         bytes += column.bytes_per_row * (least - capacity_) + static_cast<int64_t>(column.memory.granularity());

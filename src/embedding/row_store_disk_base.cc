@@ -116,21 +116,25 @@ void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskR
                         on_disk, host);
       };
     }
-    const int64_t bytes = column.bytes_per_row, block = std::max<int64_t>(1, kTierBlockBytes / bytes);
     to.changes(column.name, column.type, column.shape(all), changes,
                [&](StreamRef, int64_t first, std::span<std::byte> piece) {
-                 const int64_t end = first + static_cast<int64_t>(piece.size());
-                 std::vector<std::byte> values;
-                 for (int64_t row = first / bytes; row * bytes < end; row += block) {
-                   const int64_t count = std::min(block, (end - 1) / bytes - row + 1), begins = row * bytes,
-                                 low = std::max(begins, first), high = std::min(begins + count * bytes, end);
-                   values.resize(static_cast<size_t>(count * bytes));
-                   copy_from_tiers(column, added.subspan(static_cast<size_t>(row), static_cast<size_t>(count)), on_disk,
-                                   values.data());
-                   std::copy(values.begin() + (low - begins), values.begin() + (high - begins),
-                             piece.begin() + (low - first));
-                 }
+                 read_tiers(column, added, on_disk, first, piece);
                });
+  }
+}
+
+void RowStore::read_tiers(const Column& column, std::span<const int64_t> order, std::span<const DiskRows::Row> on_disk,
+                          int64_t first, std::span<std::byte> to) {
+  const int64_t bytes = column.bytes_per_row, block = std::max<int64_t>(1, kTierBlockBytes / bytes),
+                end = first + static_cast<int64_t>(to.size());
+  std::vector<std::byte> values;
+  for (int64_t row = first / bytes; row * bytes < end; row += block) {
+    const int64_t count = std::min(block, (end - 1) / bytes - row + 1), begins = row * bytes,
+                  low = std::max(begins, first), high = std::min(begins + count * bytes, end);
+    values.resize(static_cast<size_t>(count * bytes));
+    copy_from_tiers(column, order.subspan(static_cast<size_t>(row), static_cast<size_t>(count)), on_disk,
+                    values.data());
+    std::copy(values.begin() + (low - begins), values.begin() + (high - begins), to.begin() + (low - first));
   }
 }
 

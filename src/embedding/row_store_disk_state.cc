@@ -56,6 +56,12 @@ void RowStore::load_disk_rows(const StateReader& from, int64_t first, int64_t ro
       const StridedBytes to = disk_values(column, some.data(), records.data());
       for (size_t i = 0; i < some.size(); ++i) std::memcpy(to.first + i * to.stride, values.data() + i * bytes, bytes);
     }
+    for (size_t i = 0; i < some.size() && !ranges_.empty(); ++i) {
+      const ops::RowOwner owner = ranges_.index().owner(row + static_cast<int64_t>(i));
+      some[i].key = owner.key;
+      some[i].slot = owner.slot;
+      some[i].base = static_cast<uint32_t>(row + static_cast<int64_t>(i)) & DiskRows::kMostBaseRows;
+    }
     disk_->add(some, records.data());
   }
 }

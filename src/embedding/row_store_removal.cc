@@ -1,5 +1,6 @@
 // Removal of rows from a store: the choice of rows, and the compaction of all arrays with an element per row.
 #include <algorithm>
+#include <utility>
 
 #include "device/copy.h"
 #include "embedding/row_store.h"
@@ -7,7 +8,7 @@
 namespace hctr {
 
 int64_t RowStore::evict(const BatchRows& batch) {
-  int64_t admitted = 0;
+  int64_t admitted = 0, from_disk = 0;
   const int64_t gone =
       remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
         const uint32_t* scores =
@@ -17,17 +18,62 @@ int64_t RowStore::evict(const BatchRows& batch) {
         admitted = admitted_leave(ctx, memory, now);
         int64_t staying = 0;
         ops::count_fates(ctx, ops::Fate::stays, now.rows, memory, staying);
-        const int64_t left = std::max(RowPolicy::rows_left(row_limit_), staying);
-        ops::lowest_rows_leave(ctx, ranks, index_.first_row, now.rows, std::max<int64_t>(0, now.rows - admitted - left),
-                               memory);
+        const int64_t left = std::max(RowPolicy::rows_left(row_limit_), staying), on_disk = rows_on_disk();
+        int64_t leaving = std::max<int64_t>(0, now.rows + on_disk - admitted - left);
+        if (on_disk > 0) {
+          const int64_t in_memory = lowest_leave_disk(ctx, ranks, now.rows, leaving, memory);
+          from_disk = leaving - in_memory;
+          leaving = in_memory;
+        }
+        ops::lowest_rows_leave(ctx, ranks, index_.first_row, now.rows, leaving, memory);
       });
-  return gone - admitted;
+  return gone - admitted + from_disk;
+}
+
+int64_t RowStore::lowest_leave_disk(Context& ctx, const ops::RowRanks& ranks, int64_t rows, int64_t count,
+                                    const ops::RemovalMemory& memory) {
+  struct Ranked {
+    ops::RowRanks::Rank rank;
+    int64_t at;  // in `on_disk`; -1: in memory
+  };
+  const auto size = static_cast<size_t>(rows) + 1;
+  std::vector<ops::Fate> fates(size);
+  std::vector<int64_t> keys(size);
+  std::vector<int32_t> slots(ranks.slots ? size : 0);
+  std::vector<uint32_t> scores(size);
+  const StreamRef stream = ctx.stream();
+  copy_bytes(stream, fates.data(), memory.fates, size * sizeof(ops::Fate));
+  copy_bytes(stream, keys.data(), ranks.keys, size * sizeof(int64_t));
+  copy_bytes(stream, slots.data(), ranks.slots, slots.size() * sizeof(int32_t));
+  copy_bytes(stream, scores.data(), ranks.scores, size * sizeof(uint32_t));
+  stream.synchronize();
+  std::vector<Ranked> all;
+  const ops::RowRanks here{keys.data(), slots.empty() ? nullptr : slots.data(), scores.data()};
+  for (int64_t row = index_.first_row; row <= rows; ++row)
+    if (fates[static_cast<size_t>(row)] == ops::Fate::open) all.push_back({here.of(row), -1});
+  const std::vector<DiskRows::Row> on_disk = disk_->sorted_rows();
+  for (size_t i = 0; i < on_disk.size(); ++i) {
+    const DiskRows::Row& row = on_disk[i];
+    const uint32_t score = ranks.scores == access_stats_.last_seen ? row.last_seen : row.occurrences;
+    all.push_back({ops::RowRanks{&row.key, &row.slot, &score}.of(0), static_cast<int64_t>(i)});
+  }
+  HCTR_EXPECT(count <= static_cast<int64_t>(all.size()), label_, ": ", count, " rows of ", all.size(),
+              " are to leave memory and disk");
+  std::nth_element(all.begin(), all.begin() + count, all.end(), [](const Ranked& a, const Ranked& b) {
+    return std::pair(a.rank.high, a.rank.low) < std::pair(b.rank.high, b.rank.low);
+  });
+  std::vector<DiskRows::Row> leaving;
+  for (const Ranked& each : std::span(all).first(static_cast<size_t>(count)))
+    if (each.at >= 0) leaving.push_back(on_disk[static_cast<size_t>(each.at)]);
+  disk_->remove(leaving);
+  return count - static_cast<int64_t>(leaving.size());
 }
 
 int64_t RowStore::refuse_newest(const BatchRows& batch) {
   return remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
     const ops::RowRanks ranks{index_.row_keys, index_.row_slots, nullptr, true};
-    ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows, now.rows - most_kept(), memory);
+    ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows, now.rows + rows_on_disk() - most_kept(),
+                           memory);
   });
 }
 

@@ -26,13 +26,22 @@ void RowStore::save_state(StateWriter& to) {
   const StateWriter::Which& which = to.which();
   if (which.base && base_ && *which.base == base_->iteration)
     return base_places_ ? save_changes(to, now.rows, on_disk) : save_changes(to, now.rows);
-  for (const Column& column : columns_)
-    if (column.saved) save_column(to, column, now.rows, on_disk);
+  const std::vector<int64_t> order = order_of_direct_keys(now.rows, on_disk);
+  for (const Column& column : columns_) {
+    if (!column.saved) continue;
+    if (ranges_.empty())
+      save_column(to, column, now.rows, on_disk);
+    else
+      to.array(column.name, column.type, column.shape(ranges_.rows()),
+               [&](StreamRef, int64_t first, std::span<std::byte> piece) {
+                 read_tiers(column, order, on_disk, first, piece);
+               });
+  }
   const int64_t rows = now.rows + static_cast<int64_t>(on_disk.size());
   if (which.base || !marks_ || (base_places_ && rows > DiskRows::kMostBaseRows)) return;
   base_ = {which.iteration, rows};
   clear_marks(ops::kChangedSinceCheckpoint);
-  if (!base_places_) return;
+  if (!base_places_ || !ranges_.empty()) return;  // rows of direct keys have one place in all checkpoints
   for (DiskRows::Row& row : on_disk) row.marks &= static_cast<uint32_t>(~ops::kChangedSinceCheckpoint);
   set_base_places(now.rows, on_disk, rows, {});
 }
@@ -181,13 +190,18 @@ void RowStore::load_column(const StateReader& from, Column& column, int64_t rows
 void RowStore::load_state(const StateReader& from) {
   forget_base();
   const int64_t rows = from.number("rows");
-  if (direct() ? rows != keys_.rows() : !disk_ && rows > most_rows())
+  const int64_t most = row_limit_ > 0 ? row_capacity_limit_
+                       : disk_        ? kMostRows
+                                      : most_rows(),
+                of_direct_keys = direct() ? keys_.rows() : ranges_.rows();
+  if (of_direct_keys > 0 ? rows != of_direct_keys : rows > most)
     throw Error(Kind::data, cat(label_, ": the checkpoint has ", rows, " rows, and this table has ",
-                                direct() ? keys_.rows() : most_rows()));
+                                of_direct_keys > 0 ? of_direct_keys : most));
   const int64_t in_memory = disk_ ? std::min(rows, std::max(capacity_, rows_in_budget())) : rows;
   ops::IndexState now = state();  // waits
   if (!direct()) {
-    HCTR_EXPECT(now.rows == shared_rows() || now.rows == rows, label_, " has ", now.rows,
+    if (!ranges_.empty()) disk_ = std::make_unique<DiskRows>(budget_, label_, disk_->record_bytes());
+    HCTR_EXPECT(!ranges_.empty() || now.rows == shared_rows() || now.rows == rows, label_, " has ", now.rows,
                 " rows before a checkpoint of ", rows, " is loaded");
     in_context([&] { return cat("reserving memory for the ", rows, " rows of ", label_, " in the checkpoint"); },
                [&] {
@@ -197,6 +211,7 @@ void RowStore::load_state(const StateReader& from) {
     now = state();
   }
   number_by_key();
+  if (!ranges_.empty()) set_owners(1, in_memory);
   for (Column& column : columns_)
     if (column.saved) load_column(from, column, rows, in_memory);
   if (in_memory < rows) load_disk_rows(from, in_memory + 1, rows);
@@ -213,13 +228,17 @@ void RowStore::load_state(const StateReader& from) {
   if (marks_) continue_base(from);
 }
 
+const RowStore::Column& RowStore::first_saved() const {
+  return *std::find_if(columns_.begin(), columns_.end(), [](const Column& column) { return column.saved; });
+}
+
 void RowStore::continue_base(const StateReader& from) {
-  const auto base = from.base_of_next(from.at(columns_.front().name));
+  const auto base = from.base_of_next(from.at(first_saved().name));
   if (!base) return;
   std::vector<int32_t> changed;
   if (from.has(kChangedRows)) from.list(kChangedRows, changed);
-  const StateArray& keys = from.at(columns_.front().name);
-  base_ = {base->iteration, base->rows, keys.from_base && keys.from_base->count > 0 && columns_.front().fixed()};
+  const StateArray& keys = from.at(first_saved().name);
+  base_ = {base->iteration, base->rows, keys.from_base && keys.from_base->count > 0 && first_saved().fixed()};
   const StreamRef stream = runtime_.compute_stream();
   zero_bytes(stream, marks_->data(), static_cast<size_t>(capacity_) + 1);
   if (base_places_) {

@@ -85,7 +85,7 @@ void RowStore::count_uses(const ops::RowGroups& groups, int64_t key_capacity) {
 }
 
 void RowStore::swap_by_use() {
-  const int64_t every = runtime_.row_memory().limits().move_every;
+  const int64_t every = budget_.limits().move_every;
   if (!counts_uses() || every == 0 || ++uses_->batches < every) return;
   uses_->batches = 0;
   const ops::IndexState now = state();  // waits
@@ -99,8 +99,7 @@ void RowStore::swap_by_use() {
   ops::UseCounts on_device, on_host;
   ops::count_uses(ctx, uses, first_row, last_on_device, scratch, on_device);
   ops::count_uses(ctx, uses, first_on_host, rows, scratch, on_host);
-  const ops::SwapPlan plan =
-      ops::plan_swaps(on_device, on_host, uses_->most_swaps, runtime_.row_memory().limits().swap_always);
+  const ops::SwapPlan plan = ops::plan_swaps(on_device, on_host, uses_->most_swaps, budget_.limits().swap_always);
   if (plan.count > 0) {
     auto* const hot = reinterpret_cast<int32_t*>(uses_->pairs.data());
     int32_t* const cold = hot + uses_->most_swaps;

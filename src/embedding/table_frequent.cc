@@ -39,8 +39,8 @@ std::vector<EmbeddingTable::FrequentRow> EmbeddingTable::most_frequent(int64_t m
       const auto at = static_cast<size_t>(i);
       if (occurrences[at] == 0) continue;
       const int64_t row = numbers.empty() ? first + i : numbers[at];
-      const ops::RowOwner owner = spec_.direct.empty() ? ops::RowOwner{keys[at], slots.empty() ? 0 : slots[at]}
-                                                       : spec_.direct.index().owner(row);
+      const ops::RowOwner owner =
+          store_.direct() ? spec_.direct.index().owner(row) : ops::RowOwner{keys[at], slots.empty() ? 0 : slots[at]};
       best.push_back({occurrences[at], owner.slot, owner.key, row});
     }
     keep_best();

@@ -103,7 +103,7 @@ std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const
 }  // namespace
 
 std::vector<SlotKey> EmbeddingTable::sorted_keys() {
-  HCTR_EXPECT(spec_.direct.empty(), "table '", spec_.name, "' has direct keys");
+  HCTR_EXPECT(!store_.direct(), "table '", spec_.name, "' has direct keys");
   const int64_t count = store_.finished_rows(), first_row = store_.index().first_row;
   const StreamRef stream = runtime_.compute_stream();
   const bool by_slot = spec_.identity_by_slot;
@@ -139,11 +139,11 @@ std::vector<SlotKey> EmbeddingTable::removed_keys() {
 void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {
   const int64_t count = store_.finished_rows();
   const StreamRef stream = runtime_.compute_stream();
-  const bool by_slot = spec_.identity_by_slot;
+  const bool by_slot = spec_.identity_by_slot, by_index = !store_.direct();
   const int64_t first_row = store_.index().first_row;
   std::vector<int64_t> keys, order;  // none where direct keys have their rows in order
   std::vector<int32_t> slots;
-  if (spec_.direct.empty()) {
+  if (by_index) {
     keys = device_array(stream, store_.index().row_keys + first_row, count);
     slots = device_array(stream, by_slot ? store_.index().row_slots + first_row : nullptr, by_slot ? count : 0);
   } else if (spec_.pieces > 1) {
@@ -165,7 +165,7 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
   std::optional<std::vector<int32_t>> changed;
   if (wanted.changed) changed = store_.changed_since_model();
   if (changed && !order.empty()) {
-    const int64_t first = spec_.direct.empty() ? first_row : 1;
+    const int64_t first = by_index ? first_row : 1;
     has_changed.insert(has_changed.begin(), static_cast<size_t>(count), false);
     for (const int32_t row : *changed)
       if (row >= first) has_changed[static_cast<size_t>(row - first)] = true;
@@ -179,9 +179,9 @@ void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(c
       return {spec_.direct.index().owner(row), row};
     }
     const auto row = static_cast<size_t>(order[static_cast<size_t>(i)]);
-    if (spec_.direct.empty() && row >= in_memory) return {{keys[row], by_slot ? slots[row] : 0}, 0};
+    if (by_index && row >= in_memory) return {{keys[row], by_slot ? slots[row] : 0}, 0};
     return {{keys[row], by_slot ? slots[row] : 0},
-            static_cast<int32_t>(static_cast<int64_t>(row) + (spec_.direct.empty() ? first_row : 1))};
+            static_cast<int32_t>(static_cast<int64_t>(row) + (by_index ? first_row : 1))};
   };
   const size_t some = order.empty() && changed ? changed->size() : order.size();
   emit_rows(order.empty() && !changed ? count : static_cast<int64_t>(some), at, wanted.states, sink);

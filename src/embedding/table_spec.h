@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "device/dtype.h"
+#include "device/row_memory.h"
 #include "embedding/direct_keys.h"
 #include "embedding/replication.h"
 #include "embedding/row_policy.h"
@@ -49,10 +51,13 @@ struct TableSpec {
   int64_t row_hint = 0;              ///< initial capacity in rows, if there is plenty of memory
   int64_t row_limit = 0;             ///< 0: memory is the limit
   std::string limit_setting = "max_vocabulary_size_per_gpu";  ///< the setting that gives the limit, for messages
-  bool fixed_keys = false;     ///< rows are assigned between steps (RowStore::assign_rows); batches do not add rows
-  Replication replication;     ///< on several ranks; not used by the table itself
-  RowPolicy policy;            ///< which keys get rows, and which rows are removed
-  bool rows_move = true;       ///< between the device and its host; false where row numbers are the same on every rank
+  bool fixed_keys = false;  ///< rows are assigned between steps (RowStore::assign_rows); batches do not add rows
+  Replication replication;  ///< on several ranks; not used by the table itself
+  RowPolicy policy;         ///< which keys get rows, and which rows are removed
+  bool rows_move = true;    ///< between the device and its host; false where row numbers are the same on every rank
+  /// The budget of this table alone; null: the run's, which it shares with others. Shared by the stores of the table
+  /// and the specs derived from this one.
+  std::shared_ptr<RowMemory> memory{};
   bool marks_changes = false;  ///< rows that change are marked, for checkpoints with what has changed
 
   /// Slots of a batch.

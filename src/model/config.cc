@@ -256,6 +256,9 @@ Config read_config(const Json& file, Problems& problems) {
     if (of_solver) section.placement = config.solver.placement;
     check_placement(section, embedding.pointer,
                     of_solver && section.placement ? "/solver/placement" : embedding.pointer + "/placement", problems);
+    if (section.table_memory)
+      check_table_memory(*section.table_memory, config.solver.table_memory, embedding.pointer + "/table_memory",
+                         problems);
   }
   check_start(config, problems);
   clip_gradients(config);

@@ -10,12 +10,12 @@
 #include "config/schema.h"
 #include "embedding/embedding_section.h"
 #include "embedding/model_format.h"
+#include "embedding/table_memory.h"
 #include "model/checkpoint_section.h"
 #include "model/early_stopping_section.h"
 #include "model/metric_words.h"
 #include "model/precision.h"
 #include "model/pretrained.h"
-#include "model/table_memory.h"
 
 namespace hctr {
 

@@ -44,26 +44,59 @@ std::string host_rows_text(const CheckReport& report, double too_much) {
              " GiB of its own count how rows are used and say where they are.");
 }
 
-/// Rows in memory and on the disk, of the fullest rank.
-std::string disk_text(const MemoryBill& bill) {
-  if (!bill.disk) return "";
-  int64_t rows = 0;
-  for (const auto& [name, bytes] : bill.gpus[least_and_most(bill).second])
-    if (name.starts_with("rows of table ")) rows += bytes;
-  const MemoryBill::Disk& disk = *bill.disk;
-  std::string text = "Rows when training on the CPU: ";
-  if (!disk.most_in_memory)
-    return text + cat(gib(rows),
-                      " GiB with their keys; what has no room in 0.8 of the free memory goes to the disk in '",
-                      disk.folder, "'\n");
-  if (rows == 0)
-    return text + cat("up to ", gib(*disk.most_in_memory), " GiB in memory, those beyond on the disk in '", disk.folder,
-                      "'; up to ", disk.bytes_of_row_there, " bytes of memory for each row there\n");
-  const int64_t there = std::max<int64_t>(0, rows - *disk.most_in_memory);
-  text += cat(gib(rows - there), " GiB in memory, ", gib(there), " GiB on the disk in '", disk.folder, "'");
-  if (disk.most_on_disk && there > *disk.most_on_disk)
+/// The rows of some tables by tier, of the fullest rank: on a GPU, if it is one, in memory and on the disk.
+std::string tiers_text(int64_t rows, const MemoryBill::Disk& disk, const std::optional<int64_t>& on_gpu) {
+  std::string text;
+  int64_t left = rows;
+  const auto take = [&](int64_t most) {
+    const int64_t here = std::min(left, most);
+    left -= here;
+    return gib(here);
+  };
+  if (on_gpu) text += cat(take(*on_gpu), " GiB there, ");
+  // A quarter of the memory is kept for the map of rows on the disk.
+  text += cat(take(*disk.most_in_memory / 4 * 3), " GiB in memory", on_gpu ? " of the host" : "", ", ", gib(left),
+              " GiB on the disk in '", disk.folder, "'");
+  if (disk.most_on_disk && left > *disk.most_on_disk)
     text += cat(", where \"disk_limit\" allows ", gib(*disk.most_on_disk), " GiB: that is too little");
-  return text + cat("; up to ", disk.bytes_of_row_there, " bytes of memory for each row there\n");
+  return text;
+}
+
+/// What goes to which tier, for each budget that names a disk.
+std::string disk_text(const CheckReport& report) {
+  const MemoryBill& bill = report.memory;
+  std::string text;
+  for (const MemoryBill::Disk& disk : bill.disks) {
+    int64_t rows = 0, all_rows = 0;
+    std::string names;
+    const MemoryBill::Parts& parts = bill.gpus[least_and_most(bill).second];
+    for (const auto& [name, bytes] : parts) {
+      if (!name.starts_with("rows of table ")) continue;
+      all_rows += bytes;
+      const std::string table = name.substr(std::string("rows of table ").size());
+      if (std::find(disk.tables.begin(), disk.tables.end(), table) != disk.tables.end()) rows += bytes;
+    }
+    const bool alone = bill.disks.size() > 1 || rows != all_rows;
+    for (const std::string& table : disk.tables) names += cat(names.empty() ? " of " : ", ", table);
+    const std::string start = cat("Rows", alone ? names : "", " when training on ");
+    const std::string end = cat("; up to ", disk.bytes_of_row_there, " bytes of memory for each row there\n");
+    if (!disk.most_in_memory || rows == 0) {
+      text += cat(start, "the CPU: ");
+      if (rows == 0)
+        text += cat("up to ", disk.most_in_memory ? gib(*disk.most_in_memory) + " GiB" : "0.8 of the free memory",
+                    " in memory, those beyond on the disk in '", disk.folder, "'", end);
+      else
+        text += cat(gib(rows), " GiB with their keys; what has no room in 0.8 of the free memory goes to the disk in '",
+                    disk.folder, "'\n");
+      continue;
+    }
+    std::optional<int64_t> on_gpu = disk.most_on_gpu;
+    if (!on_gpu && report.gpu_bytes)
+      on_gpu = std::max<int64_t>(0, static_cast<int64_t>(*report.gpu_bytes) - (sum_of(parts) - rows));
+    if (on_gpu) text += cat(start, "a GPU: ", tiers_text(rows, disk, on_gpu), end);
+    text += cat(start, "the CPU: ", tiers_text(rows, disk, {}), end);
+  }
+  return text;
 }
 
 std::string memory_text(const CheckReport& report) {
@@ -102,7 +135,7 @@ std::string memory_text(const CheckReport& report) {
                         " GiB too much. More GPUs, a smaller \"batchsize\" or rows of two bytes a number need less.",
                         host_rows_text(report, needed - *report.gpu_bytes), "\n");
   }
-  text += disk_text(bill);
+  text += disk_text(report);
   text += "Memory of the host:";
   for (size_t p = 0; p < bill.host.size(); ++p)
     text += cat(p == 0 ? " " : ", ", bill.host[p].first, " ", gib(bill.host[p].second), " GiB");
@@ -206,13 +239,18 @@ Json to_json(const CheckReport& report) {
                            {"gpus", std::move(gpus)},
                            {"host", to_json(report.memory.host)},
                            {"bytes_of_unknown_rows", std::move(unknown)}});
-  if (report.memory.disk) {
-    Json disk(Json::Object{{"folder", report.memory.disk->folder},
-                           {"bytes_in_memory_of_row", report.memory.disk->bytes_of_row_there}});
-    if (report.memory.disk->most_in_memory) disk.set("most_in_memory", *report.memory.disk->most_in_memory);
-    if (report.memory.disk->most_on_disk) disk.set("most_on_disk", *report.memory.disk->most_on_disk);
-    memory.set("disk", std::move(disk));
+  Json disks(Json::Array{});
+  for (const MemoryBill::Disk& of : report.memory.disks) {
+    Json tables(Json::Array{});
+    for (const std::string& table : of.tables) tables.add(table);
+    Json disk(Json::Object{
+        {"folder", of.folder}, {"tables", std::move(tables)}, {"bytes_in_memory_of_row", of.bytes_of_row_there}});
+    if (of.most_on_gpu) disk.set("most_on_gpu", *of.most_on_gpu);
+    if (of.most_in_memory) disk.set("most_in_memory", *of.most_in_memory);
+    if (of.most_on_disk) disk.set("most_on_disk", *of.most_on_disk);
+    disks.add(std::move(disk));
   }
+  if (!report.memory.disks.empty()) memory.set("disks", std::move(disks));
   if (report.gpu_bytes) memory.set("gpu_bytes", *report.gpu_bytes).set("fits", *report.fits());
   Json json(Json::Object{{"schema", 1}, {"kind", "check"}, {"config", report.config}, {"memory", std::move(memory)}});
   if (report.step) json.set("step", to_json(*report.step, report));

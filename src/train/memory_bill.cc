@@ -113,6 +113,33 @@ TableBuffers buffers_of(const PlanTable& table, const Placement& placement, cons
   return bytes;
 }
 
+/// The budgets that name a disk, with their tables.
+std::vector<MemoryBill::Disk> disks_of(const Config& config, int64_t ranks) {
+  const auto bytes = [](const MemorySize& size, int64_t parts) {
+    return size.kind == MemorySize::Kind::bytes ? std::optional(size.bytes / parts) : std::nullopt;
+  };
+  const auto disk_of = [&](const TableMemory& memory, std::vector<std::string> tables) {
+    return MemoryBill::Disk{std::move(tables),
+                            memory.disk,
+                            bytes(memory.gpu, 1),
+                            bytes(memory.host, ranks),
+                            bytes(memory.disk_limit, ranks),
+                            DiskRows::bytes_in_memory(1)};
+  };
+  std::vector<std::string> shared;
+  std::vector<MemoryBill::Disk> disks;
+  for (const EmbeddingEntry& entry : config.embeddings) {
+    const EmbeddingSection& section = entry.section;
+    if (!section.table_memory)
+      shared.push_back(section.top());
+    else if (const TableMemory own = section.table_memory->with(config.solver.table_memory); !own.disk.empty())
+      disks.push_back(disk_of(own, {section.top()}));
+  }
+  if (!shared.empty() && !config.solver.table_memory.disk.empty())
+    disks.insert(disks.begin(), disk_of(config.solver.table_memory, shared));
+  return disks;
+}
+
 }  // namespace
 
 int64_t sum_of(const MemoryBill::Parts& parts) {
@@ -142,10 +169,7 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
   MemoryBill bill;
   if (const MemorySize& host = config.solver.table_memory.host; host.kind == MemorySize::Kind::bytes)
     bill.most_host_rows = host.bytes / ranks;
-  if (const TableMemory& memory = config.solver.table_memory; !memory.disk.empty()) {
-    bill.disk = {memory.disk, bill.most_host_rows, {}, DiskRows::bytes_in_memory(1)};
-    if (memory.disk_limit.kind == MemorySize::Kind::bytes) bill.disk->most_on_disk = memory.disk_limit.bytes / ranks;
-  }
+  bill.disks = disks_of(config, ranks);
   for (int64_t rank = 0; rank < ranks; ++rank) {
     MemoryBill::Parts parts = {{"dense weights", weights + copies},
                                {"gradients of weights", weights},

@@ -17,14 +17,15 @@ struct MemoryBill {
   std::vector<Parts> gpus;                                     ///< of each rank; the same names in one order
   /// Bytes of rows that the config lets a rank have in host memory; none: a share of what is free.
   std::optional<int64_t> most_host_rows{};
-  /// Of training on the CPU with rows on a disk: bytes of rows that a rank may have in memory and on the disk, none: a
-  /// share of what is free; and bytes in memory of each row that is on the disk.
+  /// Of tables whose rows may be on a disk: bytes of rows that a rank may have in each memory, none: a share of what is
+  /// free; and bytes in memory of the host of each row that is on the disk.
   struct Disk {
+    std::vector<std::string> tables;
     std::string folder;
-    std::optional<int64_t> most_in_memory, most_on_disk;
+    std::optional<int64_t> most_on_gpu, most_in_memory, most_on_disk;
     int64_t bytes_of_row_there;
   };
-  std::optional<Disk> disk{};
+  std::vector<Disk> disks{};  ///< of the budget of the solver, then of tables that have their own
   /// Bytes that each GPU takes more once some of its rows are in host memory, to count their uses and to find them.
   std::vector<int64_t> of_moving_rows;
   Parts host;  ///< of the process, if it has all ranks

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/progress.h"
+#include "train/disk_tables.h"
 #include "train/run.h"
 
 namespace hctr {
@@ -30,9 +31,13 @@ void Run::add_disk_figures(const std::map<std::string, std::map<std::string, int
 void Run::report_disk_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts) {
   const int64_t bytes = sum_of_counts(counts, "bytes_on_disk");
   if (bytes == 0 || bytes < 2 * disk_row_bytes_) return;  // each doubling is said once: displays are many
-  if (disk_row_bytes_ == 0)
-    report_->event(cat("Memory has no more room for rows: those that batches used longest ago go to files in '",
-                       runtime_.row_memory().limits().disk_folder, "', and come back when a batch has their keys."));
+  if (disk_row_bytes_ == 0) {
+    std::string folders;
+    for (const std::string& folder : disk_folders(runtime_, model_))
+      folders += cat(folders.empty() ? "" : " and ", "'", folder, "'");
+    report_->event(cat("Memory has no more room for rows: those that batches used longest ago go to files in ", folders,
+                       ", and come back when a batch has their keys."));
+  }
   report_->event(cat(sum_of_counts(counts, "rows_on_disk"), " rows on the disk (",
                      formatted("%.1f GiB", static_cast<double>(bytes) / (1 << 30)), ")"));
   disk_row_bytes_ = bytes;

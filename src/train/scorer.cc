@@ -3,6 +3,7 @@
 #include "base/current_error.h"
 #include "comm/collective_error.h"
 #include "device/copy.h"
+#include "train/disk_tables.h"
 #include "train/trainer_parts.h"
 
 namespace hctr {
@@ -26,7 +27,7 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Model
       ring_(layout, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime.device()),
       check_(config, model.graph(), options.source.path, options.check_labels),
       sparse_inputs_(config.data.sparse.size()),
-      records_(config.solver.cuda_graph && !runtime.options().sync_launches && !runtime.row_memory().has_disk() &&
+      records_(config.solver.cuda_graph && !runtime.options().sync_launches && disk_folders(runtime, model).empty() &&
                model.fixed_sizes()) {
   const size_t tasks = model.tasks().size();
   if (options.losses) losses_.assign(tasks > 1 ? 1 + tasks : 1, {});

@@ -7,6 +7,7 @@
 #include "comm/collective_error.h"
 #include "device/copy.h"
 #include "device/profiler.h"
+#include "train/disk_tables.h"
 #include "train/trainer_parts.h"
 
 namespace hctr {
@@ -77,7 +78,7 @@ void Trainer::record(int buffer) {
     });
   };
   StepBuffer& at = buffers_[static_cast<size_t>(buffer)];
-  at.prepare.emplace(runtime_.prepare_stream(), records_ && !runtime_.row_memory().has_disk(), prepare);
+  at.prepare.emplace(runtime_.prepare_stream(), records_ && disk_folders(runtime_, model_).empty(), prepare);
   at.compute.emplace(runtime_.compute_stream(), records_, compute);
 }
 

@@ -178,7 +178,7 @@ TEST_F(Checkpoints, WithIncrementsSurviveAnyKill) {
 TEST_F(Checkpoints, WithRowsOnADiskSurviveAnyKill) {
   make_data(folder_.path(), "data.json", 3000, 300, {"--vocabulary", "300", "--force"});
   for (const char* checkpoint : {R"({"every": 4})", R"({"every": 4, "whole_every": 5})"}) {
-    expect_to_survive_kills(10, 80, "[0]", cat(checkpoint, R"(, "table_memory": {"host": "2MB", "disk": "rows"})"));
+    expect_to_survive_kills(10, 80, "[0]", cat(checkpoint, R"(, "table_memory": {"host": "3.5MB", "disk": "rows"})"));
     const Json summary = Json::read_file((folder_ / "whole/summary.json").string());
     EXPECT_GT(*summary.find("tables")->find("deep_emb")->find("rows_from_disk")->integer(), 300);
     EXPECT_GT(*summary.find("tables")->find("deep_emb")->find("rows_from_disk_ahead")->integer(), 0);

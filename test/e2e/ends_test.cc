@@ -225,7 +225,7 @@ TEST_F(Ends, WithFewAddressesARunWithRowsOnADiskTrainsOrSaysSo) {
   fs::create_directories(folder_ / "rows");
   const std::string config =
       with_change(with_change(small_config(), "\"update_type\": \"Global\"", "\"update_type\": \"Local\""),
-                  "\"seed\": 7", R"("seed": 7, "table_memory": {"host": "3MB", "disk": "rows"})");
+                  "\"seed\": 7", R"("seed": 7, "table_memory": {"host": "5MB", "disk": "rows"})");
   int loaded = 0;
   for (const char* limit : {"400000", "500000", "700000", "1000000", "1300000", "20000000"}) {
     const Outcome outcome = train_in_shell(config, cat("ulimit -v ", limit,

@@ -246,7 +246,7 @@ class FaultsOfRowsOnDisk : public Faults {
                                    {"\"embedding_vec_size\": 5", "\"embedding_vec_size\": 256"},
                                    {"\"leading_dim\": 15", "\"leading_dim\": 768"},
                                    {"\"Global\"", "\"Local\""},
-                                   {"\"seed\": 7", R"("seed": 7, "table_memory": {"host": "3MB", "disk": "rows"})"}})
+                                   {"\"seed\": 7", R"("seed": 7, "table_memory": {"host": "5MB", "disk": "rows"})"}})
       config_ = with_change(config_, from, to);
     write_file(folder_ / "config.json", config_);
     make_data(folder_.path(), "config.json", 4000, 300, {"--vocabulary", "3000"});

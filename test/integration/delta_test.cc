@@ -148,7 +148,7 @@ TEST_F(Deltas, HoldRowsThatAreOnADisk) {
   const auto on_disk = [&](const std::string& fields) {
     const std::string wide = with_change(config_, "\"embedding_vec_size\": 5", "\"embedding_vec_size\": 1024" + fields);
     return with_change(with_change(wide, "\"leading_dim\": 15", "\"leading_dim\": 3072"), "\"seed\": 7",
-                       R"("seed": 7, "table_memory": {"host": "2.5MB", "disk": "rows"})");
+                       R"("seed": 7, "table_memory": {"host": "4MB", "disk": "rows"})");
   };
   const auto expect_moved = [&] {
     const Json summary = Json::read_file((folder_ / "deltas-run/summary.json").string());

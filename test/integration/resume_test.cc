@@ -676,7 +676,7 @@ class ResumeWithRowsOnDisk : public ResumeWhileRowsMove {
         config);
   }
   std::string count_of_moves() const override { return "rows_from_disk"; }
-  const char* host_ = "2.5MB";
+  const char* host_ = "4MB";
 };
 
 std::string with_adam(const std::string& config, const std::string& update) {
@@ -692,10 +692,12 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModel) {
                          {"Adam, LazyGlobal", [](const auto& config) { return with_adam(config, "LazyGlobal"); }},
                          {"min_count", local(deep(R"("min_count": 2)", true))},
                          {"expire", local(deep(R"("expire_after": 9)", true))},
+                         {"evict", local(full(R"("when_full": "evict_lru")"))},
+                         {"direct", local(direct)},
                          {"fp16", local(solver(R"("mixed_precision": true)"))}});
-  host_ = "1.5MB";
+  host_ = "2.5MB";
   expect_the_same_model({{"bf16 rows", local(deep(R"("storage": "bf16", "state_storage": "bf16")"))}});
-  host_ = "1MB";
+  host_ = "1.8MB";
   expect_the_same_model({{"SGD", sgd}});
   const Rows rows = rows_of_increment();
   EXPECT_EQ(rows.whole, 0) << "rows on the disk are in increments too";
@@ -707,8 +709,25 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnSeveralRanks) {
   const auto placed = [](const std::string& config) {
     return solver(R"("placement": "distributed")")(with_adam(config, "LazyGlobal"));
   };
-  host_ = "4MB";
+  host_ = "8MB";
   expect_the_same_model({{"two", placed, "[0, 1]"}});
+}
+
+/// One table has a budget of its own, and the other none.
+class ResumeWithABudgetOfOneTable : public ResumeWithRowsOnDisk {
+ protected:
+  std::string moving(const std::string& config) const override {
+    const std::string table = R"("bottom": "deep_data", "top": "deep_emb",)";
+    return with_change(
+        config, table,
+        cat(table, R"( "table_memory": {"host": "3.5MB", "disk": ")", (folder_ / "disk").string(), R"("},)"));
+  }
+};
+
+TEST_F(ResumeWithABudgetOfOneTable, GivesTheSameModel) {
+  device_ = "cpu";
+  expect_the_same_model({{"Adam", [](const std::string& config) { return with_adam(config, "Local"); }},
+                         {"direct", [](const std::string& config) { return direct(with_adam(config, "Local")); }}});
 }
 
 TEST_F(Resume, GivesTheSameModelOnSeveralRanks) {

@@ -263,4 +263,18 @@ inline void expect_activations_of_two_bytes_are_rounded(Device device, const Tab
   EXPECT_EQ(brain.bytes(), wide.bytes());
 }
 
+/// The least memory of the host that these limits say a table needs, read from the error without it.
+inline int64_t least_host(Device device, const TableSpec& spec, RowMemoryLimits limits) {
+  limits.host = 1;
+  try {
+    const TableRig rig(device, spec, 1, 3, true, DType::f32, limits);
+  } catch (const Error& error) {
+    const std::string message = error.what();
+    if (const size_t at = message.find("must be at least "); at != message.npos)
+      return std::stoll(message.substr(at + 17));
+    throw;
+  }
+  return 1;
+}
+
 }  // namespace hctr::test

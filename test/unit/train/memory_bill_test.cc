@@ -41,11 +41,13 @@ TEST(MemoryBill, SaysWhatGoesToTheDisk) {
   config.solver.table_memory.host = {MemorySize::Kind::bytes, int64_t{1} << 30, 0, "1GiB"};
   CheckReport report;
   report.memory = memory_bill(config, 1, {});
-  EXPECT_FALSE(report.memory.disk);
+  EXPECT_TRUE(report.memory.disks.empty());
   EXPECT_EQ(text_of(report).find("disk"), std::string::npos);
   config.solver.table_memory.disk = "/fast/rows";
   report.memory = memory_bill(config, 1, {});
-  EXPECT_NE(text_of(report).find(" 1.00 GiB in memory, "), std::string::npos) << text_of(report);
+  EXPECT_NE(text_of(report).find("Rows when training on the CPU: 0.75 GiB in memory, "), std::string::npos)
+      << text_of(report);
+  EXPECT_EQ(text_of(report).find("on a GPU: "), std::string::npos) << "how much that has is not known";
   EXPECT_NE(text_of(report).find(" GiB on the disk in '/fast/rows'; up to 85 bytes of memory for each row there"),
             std::string::npos)
       << text_of(report);
@@ -53,6 +55,18 @@ TEST(MemoryBill, SaysWhatGoesToTheDisk) {
   report.memory = memory_bill(config, 1, {});
   EXPECT_NE(text_of(report).find("\"disk_limit\" allows < 0.01 GiB: that is too little"), std::string::npos)
       << text_of(report);
+  config.solver.table_memory.gpu = {MemorySize::Kind::bytes, int64_t{1} << 29, 0, "512MiB"};
+  report.memory = memory_bill(config, 1, {});
+  EXPECT_NE(text_of(report).find("Rows when training on a GPU: 0.50 GiB there, 0.75 GiB in memory of the host, "),
+            std::string::npos)
+      << text_of(report);
+  // A budget of the table's own takes the place of the solver's.
+  config.embeddings[0].section.table_memory = OwnTableMemory{.disk = "/own"};
+  report.memory = memory_bill(config, 1, {});
+  ASSERT_EQ(report.memory.disks.size(), 1u);
+  EXPECT_NE(text_of(report).find(" GiB on the disk in '/own'"), std::string::npos) << text_of(report);
+  config.embeddings[0].section.table_memory->disk = "";
+  EXPECT_TRUE(memory_bill(config, 1, {}).disks.empty());
 }
 
 TEST(MemoryBill, ActivationsAreThoseOfTheModelAndWeightsNearly) {

@@ -1,7 +1,9 @@
-// The solver's "table_memory" object: how much the rows of tables may take, on a GPU, on its host and on a disk.
+// The "table_memory" objects of the solver and of embeddings: how much rows may take, on a GPU, on its host and on a
+// disk.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "comm/communicator.h"
@@ -34,6 +36,16 @@ struct TableMemory {
   int64_t move_every = 128;
 };
 Schema<TableMemory> table_memory_schema();
+
+/// Of one embedding, which then has its sizes for itself. What is not given is as the solver says.
+struct OwnTableMemory {
+  std::optional<MemorySize> gpu, host, disk_limit;
+  std::optional<std::string> disk;  ///< empty: no rows on a disk
+  TableMemory with(const TableMemory& of_solver) const;
+};
+Schema<OwnTableMemory> own_table_memory_schema();
+/// Checks what depends on the solver's. `pointer`: of the object.
+void check_table_memory(const OwnTableMemory&, const TableMemory& of_solver, const std::string& pointer, Problems&);
 
 /// The budget of one of `ranks_of_host` ranks that share the memory of a machine. On the CPU, where both memories are
 /// one, there is a budget only where the config states one. Errors: Error(device);

@@ -1,4 +1,4 @@
-#include "model/table_memory.h"
+#include "embedding/table_memory.h"
 
 #include <algorithm>
 #include <cctype>
@@ -88,8 +88,9 @@ Schema<TableMemory> table_memory_schema() {
           "most that the rows of all tables of a rank, with their optimizer states, take on its GPU; \"auto\": what is "
           "free, but for a thirty-second of the GPU's memory and 512 MiB")
       .opt("host", &T::host,
-           "most that rows take in page-locked memory of the host, of all its ranks together, once their GPUs have no "
-           "more; \"auto\": 0.8 of what is free when the run starts")
+           "most that tables take in memory of the host, of all its ranks together: rows that GPUs have no room for, "
+           "page-locked, and the map of rows on the disk; on the CPU keys, index and statistics too; \"auto\": 0.8 of "
+           "what is free when the run starts")
       .opt("move_every", &T::move_every,
            "steps after which rows of the host that are used often change places with rows of the GPU that are not; 0: "
            "rows stay where they are",
@@ -102,6 +103,33 @@ Schema<TableMemory> table_memory_schema() {
            "run "
            "starts")
       .closed();
+}
+
+TableMemory OwnTableMemory::with(const TableMemory& of_solver) const {
+  return {.gpu = gpu.value_or(of_solver.gpu),
+          .host = host.value_or(of_solver.host),
+          .disk = disk.value_or(of_solver.disk),
+          .disk_limit = disk_limit.value_or(of_solver.disk_limit),
+          .move_every = of_solver.move_every};
+}
+
+Schema<OwnTableMemory> own_table_memory_schema() {
+  using T = OwnTableMemory;
+  return Schema<T>("table_memory")
+      .opt("gpu", &T::gpu, "most that this table takes on the GPU of a rank")
+      .opt("host", &T::host, "most that it takes in memory of the host, on all its ranks together")
+      .opt("disk", &T::disk, "folder on a local disk for its rows that memory has no room for; empty: none")
+      .opt("disk_limit", &T::disk_limit, "most that its rows take there, of all ranks of a host together")
+      .closed();
+}
+
+void check_table_memory(const OwnTableMemory& own, const TableMemory& of_solver, const std::string& pointer,
+                        Problems& problems) {
+  if (own.disk_limit && own.with(of_solver).disk.empty())
+    problems.error(pointer + "/disk_limit",
+                   own.disk ? "limits rows on a disk, and \"disk\": \"\" keeps those of this table in memory"
+                            : "limits rows on a disk, and no \"disk\" is named, here or in the \"table_memory\" of the "
+                              "solver");
 }
 
 RowMemoryLimits row_memory_limits(const TableMemory& given, Device device, int64_t ranks_of_host) {

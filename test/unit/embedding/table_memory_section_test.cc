@@ -1,7 +1,7 @@
 // The solver's "table_memory": sizes, what is refused, and the budgets that follow from it.
 #include <gtest/gtest.h>
 
-#include "model/table_memory.h"
+#include "embedding/table_memory.h"
 #include "support/devices.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
@@ -66,6 +66,38 @@ TEST(TableMemorySection, NamesADisk) {
   no_folder.disk = "/proc/rows";
   const std::string message = message_of(Kind::io, [&] { row_memory_limits(no_folder, kCpu, 1); });
   EXPECT_NE(message.find("'/proc/rows'"), std::string::npos) << message;
+}
+
+TEST(OwnTableMemory, SaysSomeOfItAndHasTheRestAsTheSolver) {
+  const TableMemory of_solver =
+      table_memory_of(R"({"gpu": "3MB", "host": "8GB", "disk": "rows", "move_every": 7})").first;
+  const auto own_of = [](const std::string& json) {
+    Problems problems;
+    const OwnTableMemory own = own_table_memory_schema().parse(Json::parse(json, "test"), "/table_memory", problems);
+    problems.throw_if_any("test");
+    return own;
+  };
+  const TableMemory given = own_of(R"({"host": "1GB", "disk": ""})").with(of_solver);
+  EXPECT_EQ(given.gpu.bytes, 3'000'000);
+  EXPECT_EQ(given.host.bytes, 1'000'000'000);
+  EXPECT_EQ(given.disk, "") << "this table has none";
+  EXPECT_EQ(given.move_every, 7);
+  EXPECT_EQ(own_of(R"({"gpu": "auto"})").with(of_solver).gpu.kind, MemorySize::Kind::automatic);
+  EXPECT_EQ(own_of(R"({"disk_limit": 0.5})").with(of_solver).disk, "rows");
+  EXPECT_NE(message_of(Kind::config, [&] { own_of(R"({"move_every": 3})"); }).find("/table_memory/move_every"),
+            std::string::npos);
+  const auto problems_of = [&](const std::string& json, const TableMemory& solver) {
+    Problems problems;
+    check_table_memory(own_of(json), solver, "/layers/1/table_memory", problems);
+    return problems.errors().empty() ? "" : problems.errors()[0].pointer + ": " + problems.errors()[0].message;
+  };
+  EXPECT_EQ(problems_of(R"({"disk_limit": "1GB"})", of_solver), "");
+  EXPECT_NE(problems_of(R"({"disk_limit": "1GB"})", {})
+                .find("/layers/1/table_memory/disk_limit: limits rows on a disk, "
+                      "and no \"disk\" is named"),
+            std::string::npos);
+  EXPECT_NE(problems_of(R"({"disk_limit": "1GB", "disk": ""})", of_solver).find("keeps those of this table in memory"),
+            std::string::npos);
 }
 
 TEST(TableMemorySection, IsNoLimitOnACpuUnlessItStatesOne) {

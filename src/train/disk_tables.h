@@ -1,0 +1,22 @@
+// Which tables of a model may have rows on a disk.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "model/model.h"
+
+namespace hctr {
+
+/// The folders where their rows go. Where there are any, hosts look keys up too, which cannot be recorded.
+inline std::set<std::string> disk_folders(const Runtime& runtime, const Model& model) {
+  std::set<std::string> folders;
+  for (size_t e = 0; e < model.embeddings(); ++e) {
+    const TableSpec& spec = model.table_spec(e);
+    const RowMemory& budget = spec.memory ? *spec.memory : runtime.row_memory();
+    if (budget.has_disk()) folders.insert(budget.limits().disk_folder);
+  }
+  return folders;
+}
+
+}  // namespace hctr
