@@ -47,7 +47,7 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
   options.negative_share = config.data.negative_sampling;
   options.from = from.position;
   options.feed = feed_;
-  if (runtime.row_memory().has_disk()) {
+  if (!disk_folders(runtime, model).empty()) {
     look_ahead_ = std::make_shared<LookAhead>(
         [&model](size_t input, std::span<const ops::RowOwner> keys) { model.look_ahead(input, keys); }, kBuffers);
     options.on_filled = [ahead = look_ahead_](const BatchView& batch) { ahead->add(batch); };
