@@ -243,6 +243,7 @@ class RowStore {
   void grow_rows(int64_t rows);
   /// At most three quarters of the entries are used, so that searches stay short.
   static constexpr int64_t keys_in(int64_t entries) { return entries / 4 * 3; }
+  static int64_t entries_for(int64_t keys);
   /// The most rows, of `rows`, whose numbers can be on the device beyond those that are.
   int64_t rows_on_device(int64_t rows) const;
   /// The bytes of a column on the device where that many rows can be there: rows_on_device() counted whole granules.

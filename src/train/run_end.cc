@@ -1,0 +1,99 @@
+// How a run ends: its summary and its last files.
+#include "base/progress.h"
+#include "model/table_counts.h"
+#include "train/best_metrics.h"
+#include "train/run.h"
+
+namespace hctr {
+
+TrainSummary Run::finish() {
+  if (profile_) {
+    for (const std::string& line : profile_->finish()) report_->event(line);
+    if (!profile_->done()) report_->warning("--profile: the run had too few steps to measure");
+  }
+  now_.loss = last_loss();
+  check_finite(now_.loss);
+  const double seconds = report_->seconds() - now_.eval_seconds;
+  const bool complete = finished();
+  if (complete && now_.evaluated_at != now_.iterations) evaluate();
+  const bool interrupted = stopping_ && (!complete || (evaluator_ && now_.evaluated_at != now_.iterations));
+  const int signal = interrupted ? stop_signal() : 0;
+  if (interrupted) {
+    report_->event(cat("Stopped on request after iteration ", now_.iterations,
+                       config_.solver.final_snapshot ? "; saving the model." : "."));
+    save_checkpoint();  // first: whoever stops a run may not wait for the model
+  }
+  report_skipped();
+  now_.skipped_records = trainer_->skipped_records();
+  if (now_.skipped_records > 0)
+    log_.warning(now_.skipped_records, now_.skipped_records == 1 ? " bad record was" : " bad records were",
+                 " left out");
+  TrainSummary summary = summary_of(now_);
+  summary.seconds = seconds;
+  summary.samples_per_second = seconds > 0 ? static_cast<double>(now_.samples) / seconds : 0;
+  summary.device = device_;
+  summary.run_dir = folder_.path();
+  summary.best_possible = best_metrics(config_);
+  summary.interrupted = interrupted;
+  summary.stop_signal = signal;
+  summary.tables = model_.table_counts();
+  report_->tables(now_.iterations, summary.tables);
+  for (auto& [name, counts] : summary.tables) counts.erase(kIndexPlaces);
+  summary.memory_parts = model_.memory_parts();
+  if (const auto scale = model_.loss_scale()) summary.loss_scale = scale->scale;
+  for (const std::string& bytes : comm_.gather(cat(used_memory(runtime_.device())), 0))
+    summary.memory.push_back(std::stoll(bytes));
+  summary.between_hosts = bytes_between_hosts();
+
+  // A run that was stopped early is to go on from its last step, else the best model is the result.
+  saver_.finish_delta();
+  const bool best_is_final = saver_.best() && !interrupted;
+  if (best_is_final) {
+    summary.best_iteration = saver_.best()->iteration;
+    summary.best_metrics = now_.best_metrics;
+  } else if (config_.solver.final_snapshot) {
+    save_final_model();
+  }
+  save_on_error("ending training", [&] { run_on_all_ranks(comm_, [&] { model_.check_keys(); }); });
+  if (config_.solver.final_snapshot) {
+    const ModelSaver::Saved& final_model = best_is_final ? *saver_.best() : *saver_.last();
+    summary.model_files = final_model.files;
+    if (comm_.rank() == 0) saver_.link_into(folder_.path(), final_model);
+  }
+  if (comm_.rank() == 0) metrics_bytes_ = folder_.metrics_bytes();  // a run that goes on has no end line yet
+  report_->add_line(Json(Json::Object{{"kind", "end"},
+                                      {"iteration", summary.iterations},
+                                      {"samples", summary.samples},
+                                      {"loss", summary.final_loss},
+                                      {"seconds", summary.seconds},
+                                      {"interrupted", summary.interrupted}}));
+  folder_.write_summary(summary);
+  folder_.write_end(interrupted ? "stopped" : "finished");
+  if (!interrupted) save_checkpoint(true);
+  checkpoints_->finish();
+  return summary;
+}
+
+void Run::save_final_model() {
+  const bool saved_before = saver_.last() && saver_.last()->iteration == now_.iterations;
+  save_on_error("saving the final model",
+                [&] { return saver_.save(now_.iterations, trainer_->key_bytes()).iteration; });
+  if (!saved_before) report_unsaved();
+}
+
+void Run::report_unsaved() {
+  for (const std::string& table : model_.tables_with_shared_row())
+    report_->event(cat("The row that new keys of the full table '", table,
+                       "' share is not in the model file, which holds only rows of single keys."));
+}
+
+std::optional<TrainSummary::BetweenHosts> Run::bytes_between_hosts() {
+  if (!comm_.several_hosts()) return std::nullopt;
+  const BytesBetweenHosts mine = model_.bytes_between_hosts();
+  TrainSummary::BetweenHosts all;
+  for (const std::string& sent : comm_.gather(cat(mine.sent), 0)) all.sent += std::stoll(sent);
+  for (const std::string& full : comm_.gather(cat(mine.of_full_size), 0)) all.of_full_size += std::stoll(full);
+  return all;
+}
+
+}  // namespace hctr
