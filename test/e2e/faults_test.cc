@@ -267,7 +267,7 @@ class FaultsOfRowsOnDisk : public Faults {
     const Outcome outcome = in_shell(
         config_,
         cat(mounted,
-            "rm -rf fault err; until_checkpoint() { until grep -qs 'iteration_000040' err; do kill -0 $! || break; ",
+            "rm -rf fault err; until_checkpoint() { until grep -qs 'iteration_000020' err; do kill -0 $! || break; ",
             "sleep 0.02; done; }; rows() { for each in /proc/$!/fd/*; do case $(readlink $each) in $PWD/rows/*) ",
             "[ $(stat -L -c %s $each) -gt 1000000 ] && echo $each;; esac; done; }; (", environment, " exec $TRAIN) ",
             "2> err & until_checkpoint; ", damage, "; wait $!; code=$?; cat err >&2; exit $code"),
@@ -295,8 +295,9 @@ TEST_F(FaultsOfRowsOnDisk, AFullDiskEndsTheRunWithTheModelSaved) {
   const Outcome small = in_shell(config_, "mount -t tmpfs -o size=8m none rows || exit 99; timeout 60 $TRAIN", true);
   expect_said(small, 5, {"table 'deep_emb' on rank 0: ", " bytes more in 'rows', and ", " is saved as out/_dense_"});
   expect_resumed();
-  // Other files take the room that there was: the table that needs more than its file has ends the run.
-  expect_end_and_resume("", "head -c 100M /dev/zero > rows/more", 5,
+  // Other files take the room that there was, while rows are still added: the table that needs more than its file has
+  // ends the run.
+  expect_end_and_resume("", "kill -STOP $!; head -c 100M /dev/zero > rows/more; kill -CONT $!", 5,
                         {" rows of table '", "' on rank 0 to the disk", "cannot write ", " at byte ",
                          " of a file in 'rows': No space left on device", " is saved as out/_dense_"},
                         "mount -t tmpfs -o size=12m none rows || exit 99; ");
