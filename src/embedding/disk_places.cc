@@ -60,8 +60,7 @@ void DiskPlaces::give_back(uint32_t place) {
   const uint32_t segment = place / segment_;
   used_[place] = false;
   ++free_;
-  const bool being_filled = next_ < end_ && next_ / segment_ == segment;
-  if (--taken_[segment] == 0 && whole(segment) && !being_filled) empty_.insert(segment);
+  if (--taken_[segment] == 0 && whole(segment) && !being_filled(segment)) empty_.insert(segment);
 }
 
 int64_t DiskPlaces::drop_end() {
@@ -80,12 +79,9 @@ int64_t DiskPlaces::drop_end() {
 
 std::vector<uint32_t> DiskPlaces::emptiest(int64_t free) const {
   std::vector<uint32_t> segments;
-  for (uint32_t segment = 0; segment < taken_.size() && whole(segment); ++segment) {
-    const bool being_filled = next_ < end_ && next_ / segment_ == segment;
-    if (taken_[segment] > 0 && taken_[segment] <= segment_ - segment_ / 4 && taken_[segment] < segment_ &&
-        !being_filled)
-      segments.push_back(segment);
-  }
+  const uint32_t most = segment_ - std::max<uint32_t>(1, segment_ / 4);
+  for (uint32_t segment = 0; segment < taken_.size() && whole(segment); ++segment)
+    if (taken_[segment] > 0 && taken_[segment] <= most && !being_filled(segment)) segments.push_back(segment);
   std::stable_sort(segments.begin(), segments.end(), [&](uint32_t a, uint32_t b) { return taken_[a] < taken_[b]; });
   size_t some = 0;
   for (int64_t found = 0; some < segments.size() && found < free; ++some)

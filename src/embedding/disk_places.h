@@ -34,6 +34,7 @@ class DiskPlaces {
 
  private:
   void take(uint32_t place);
+  bool being_filled(uint32_t segment) const { return next_ < end_ && next_ / segment_ == segment; }
   bool whole(uint32_t segment) const { return int64_t{segment + 1} * segment_ <= total(); }
 
   uint32_t segment_;

@@ -16,22 +16,21 @@ std::string gib(int64_t bytes) {
 }  // namespace
 
 int64_t RowStore::all_rows(const TableSpec& spec) const {
-  const RowMemory& budget = budget_;
   const int64_t rows = keys_.rows(), numbers = number_bytes_of_row(spec), bytes_per_row = bytes_of_row(spec),
                 bytes = rows * bytes_per_row, free = free_memory(runtime_.device());
   const bool one_of_several = spec.ranks > 1;
   if (bytes <= free) return rows;
-  const bool two_memories = runtime_.device().is_cuda() && budget.has_host();
+  const bool two_memories = runtime_.device().is_cuda() && budget_.has_host();
   const int64_t moving = rows_move_ ? bytes_of_moving_row(true) : 0;
   if (two_memories && rows * (bytes_per_row - numbers + moving) < free &&
-      rows * numbers <= budget.host_room() + std::min(budget.device_room(), free))
+      rows * numbers <= budget_.host_room() + std::min(budget_.device_room(), free))
     return rows;
   throw Error(
       Kind::device,
       cat(label_, ": the ", rows, " rows of \"slot_size_array\" take ", bytes, " bytes (", gib(bytes), ") and ", free,
           " (", gib(free), ") are free on ", to_string(runtime_.device()),
-          two_memories ? cat(", ", budget.host_room(), " (", gib(budget.host_room()), ") of host memory may be used (",
-                             budget.limits().host_setting, ")")
+          two_memories                  ? cat(", ", budget_.host_room(), " (", gib(budget_.host_room()),
+                                              ") of host memory may be used (", budget_.limits().host_setting, ")")
           : runtime_.device().is_cuda() ? std::string(" (\"table_memory\" may add memory of the host)")
                                         : std::string(),
           "; smaller sizes, \"storage\": \"bf16\", ",

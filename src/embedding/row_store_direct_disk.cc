@@ -27,14 +27,14 @@ void RowStore::set_owners(int64_t first, int64_t count) {
 
 void RowStore::create_rows_in_tiers() {
   const int64_t rows = ranges_.rows(), in_memory = std::min(rows, capacity_);
-  const RowMemory& budget = budget_;
   // Rows leave memory before others come back to it, so that all of them may be on the disk for a moment.
-  if (const int64_t bytes = rows * disk_->record_bytes(); bytes > budget.disk_room())
-    throw Error(Kind::io, cat(label_, ": the ", rows, " rows of \"slot_size_array\" take up to ", bytes, " bytes in '",
-                              budget.limits().disk_folder, "', and ", budget.disk_room(), " of ", budget.limits().disk,
-                              " are left; \"disk_limit\" of \"table_memory\", or what is free there, must be "
-                              "at least ",
-                              budget.limits().disk - budget.disk_room() + bytes, " bytes for each rank"));
+  if (const int64_t bytes = rows * disk_->record_bytes(); bytes > budget_.disk_room())
+    throw Error(Kind::io,
+                cat(label_, ": the ", rows, " rows of \"slot_size_array\" take up to ", bytes, " bytes in '",
+                    budget_.limits().disk_folder, "', and ", budget_.disk_room(), " of ", budget_.limits().disk,
+                    " are left; \"disk_limit\" of \"table_memory\", or what is free there, must be "
+                    "at least ",
+                    budget_.limits().disk - budget_.disk_room() + bytes, " bytes for each rank"));
   Context ctx(runtime_, runtime_.compute_stream());
   ops::IndexState now = state();
   const auto make = [&](int64_t first, int64_t count) {

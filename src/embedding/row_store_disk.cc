@@ -71,7 +71,6 @@ size_t RowStore::disk_block() const {
 }
 
 int64_t RowStore::rows_in_budget() const {
-  const RowMemory& budget = budget_;
   int64_t bytes = 0, slack = 0;
   bool beyond_device = false;  // then the device gets no more of them
   for (const Column& column : columns_) {
@@ -80,8 +79,8 @@ int64_t RowStore::rows_in_budget() const {
     slack += 2 * static_cast<int64_t>(column.memory.granularity());
     beyond_device = beyond_device || column.memory.bytes() > column.memory.device_bytes();
   }
-  const int64_t on_device = beyond_device ? 0 : std::min(budget.device_room(), free_memory(runtime_.device()));
-  const int64_t room = std::max<int64_t>(0, budget.host_room() + on_device - slack - kept_for_map());
+  const int64_t on_device = beyond_device ? 0 : std::min(budget_.device_room(), free_memory(runtime_.device()));
+  const int64_t room = std::max<int64_t>(0, budget_.host_room() + on_device - slack - kept_for_map());
   int64_t fits = capacity_, beyond = std::max(capacity_, std::min(capacity_ + room / bytes, most_rows())) + 1;
   while (beyond - fits > 1) {  // by halves
     const int64_t middle = fits + (beyond - fits) / 2,
@@ -206,13 +205,12 @@ void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch, c
   const int64_t staying = shared_rows() + (std::unique(kept.begin(), kept.end()) - kept.begin());
   const int64_t least = staying + needed;
   if (least > capacity_) {
-    const RowMemory& budget = budget_;
     int64_t bytes = bytes_besides_numbers(least) - besides_numbers_;
     for (const Column& column : columns_)
       if (column.numbers)
         bytes += column.bytes_per_row * (least - capacity_) + static_cast<int64_t>(column.memory.granularity());
     throw Error(Kind::device, cat(label_, ": one batch has ", least, " rows, and memory holds ", capacity_, "; ",
-                                  budget.limits().host_setting, " must be at least ", budget.limits().host + bytes,
+                                  budget_.limits().host_setting, " must be at least ", budget_.limits().host + bytes,
                                   " bytes for each rank"));
   }
   const int64_t leaving = std::min(std::max(rows + needed - capacity_, capacity_ / kShareThatLeaves), rows - staying);

@@ -78,7 +78,6 @@ int64_t RowStore::rows_on_device(int64_t rows) const {
 
 void RowStore::check_host_room(int64_t rows, int64_t on_device) const {
   if (on_device >= rows && !counts_all_) return;
-  const RowMemory& budget = budget_;
   int64_t more = std::max<int64_t>(0, bytes_besides_numbers(rows) - besides_numbers_);
   for (const Column& column : columns_) {
     if (!column.numbers || on_device >= rows) continue;
@@ -87,12 +86,12 @@ void RowStore::check_host_room(int64_t rows, int64_t on_device) const {
                  wanted = (column.bytes_to(rows) + granularity - 1) / granularity * granularity;
     more += static_cast<int64_t>(wanted - std::min(wanted, border));
   }
-  if (more + kept_for_map() <= budget.host_room()) return;
-  int64_t least = budget.limits().host - budget.host_room() + more;
+  if (more + kept_for_map() <= budget_.host_room()) return;
+  int64_t least = budget_.limits().host - budget_.host_room() + more;
   if (disk_) least += std::min(most_map_bytes(), least / 3 + 1);  // a quarter of the sum
   throw Error(Kind::device,
-              cat(label_, ": ", rows, " rows need ", more, " bytes more in host memory, and ", budget.host_room(),
-                  " of ", budget.limits().host, " are left; ", budget.limits().host_setting, " must be at least ",
+              cat(label_, ": ", rows, " rows need ", more, " bytes more in host memory, and ", budget_.host_room(),
+                  " of ", budget_.limits().host, " are left; ", budget_.limits().host_setting, " must be at least ",
                   least, " bytes for each rank", counts_all_ ? "" : ", or \"gpu\" larger"));
 }
 
