@@ -200,7 +200,7 @@ TEST_F(Faults, ADiskThatDoesNotAnswerDoesNotKeepASignalFromSavingTheModel) {
   const auto expect_saved = [&](const std::string& config, const std::string& file, const std::string& said) {
     const Outcome outcome =
         in_shell(config, cat("rm -rf fault out; export ", preload, file, "; timeout 60 $TRAIN 2> err & ",
-                             "until_runs; touch fault; sleep 0.5; pkill -TERM -P $!; wait $!; code=$?; "
+                             "until_runs; echo stuck > fault; sleep 0.5; pkill -TERM -P $!; wait $!; code=$?; "
                              "cat err >&2; exit $code"));
     expect_said(outcome, 75, {said, "Stopped on request after iteration "});
     EXPECT_EQ(files("out").size(), 5u);
@@ -331,7 +331,7 @@ TEST_F(FaultsOfRowsOnDisk, ASlowDiskIsWaitedFor) {
   if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
   expect_end_and_resume("export " + faulty_disk() + "/rows/;", "echo slow > fault; sleep 2; rm fault", 0, {});
   expect_end_and_resume("export " + faulty_disk() + "/rows/;",
-                        "touch fault; sleep 0.5; kill -TERM $!; sleep 0.2; kill -TERM $!", 128 + 15, {});
+                        "echo stuck > fault; sleep 0.5; kill -TERM $!; sleep 0.2; kill -TERM $!", 128 + 15, {});
 }
 
 TEST_F(Faults, UnderNohupAHangUpIsIgnored) {

@@ -1,6 +1,7 @@
 // A library for LD_PRELOAD: while the file HCTR_TEST_FAULT exists, files whose path contains HCTR_TEST_FAULT_FILE are
-// on a disk that is not well. What the file says: nothing, and reads never return; "EIO", and they fail; "slow", and
-// each read and write takes some milliseconds.
+// on a disk that is not well. What the file says: "stuck", and reads never return; "EIO", and they fail; "slow", and
+// each read and write takes some milliseconds. A file that is still empty says nothing: a shell makes it before it
+// writes.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -37,7 +38,10 @@ Fault fault_of(int file) {
   const ssize_t got = opened < 0 ? 0 : real_read(opened, text, sizeof text);
   if (opened >= 0) ::close(opened);
   const std::string_view said(text, static_cast<size_t>(got > 0 ? got : 0));
-  return said.starts_with("EIO") ? Fault::fails : said.starts_with("slow") ? Fault::slow : Fault::stuck;
+  return said.starts_with("EIO")     ? Fault::fails
+         : said.starts_with("slow")  ? Fault::slow
+         : said.starts_with("stuck") ? Fault::stuck
+                                     : Fault::none;
 }
 
 /// Whether a read of the file fails.

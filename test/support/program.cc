@@ -37,7 +37,36 @@ pid_t start(const std::string& program, const std::vector<std::string>& argument
   ::_exit(127);
 }
 
+/// Longer than any program of a test takes on a slow machine. One that hangs costs its test, not all that follow.
+constexpr std::chrono::minutes kLongest{10};
+
+/// Waits until the child has ended, and leaves its status to be read. False: it has not by then.
+bool ended_by(pid_t child, std::chrono::steady_clock::time_point end) {
+  siginfo_t ended{};
+  while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0) {
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+/// Those that are still at work in the folder of a test, which its program may have started.
+void kill_all_in(const fs::path& folder) {
+  std::error_code error;
+  const fs::path whole = fs::canonical(folder, error);
+  for (const auto& entry : fs::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos || std::stoi(name) == ::getpid()) continue;
+    if (fs::read_symlink(entry.path() / "cwd", error) == whole && !error) ::kill(std::stoi(name), SIGKILL);
+  }
+}
+
 Outcome finish(pid_t child, const fs::path& out, const fs::path& err) {
+  if (!ended_by(child, std::chrono::steady_clock::now() + kLongest)) {
+    ADD_FAILURE() << "a program of this test has not ended in " << kLongest.count() << " min, and is killed";
+    kill_all_in(out.parent_path());
+    ::kill(child, SIGKILL);
+  }
   int status = 0;
   ::waitpid(child, &status, 0);
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read_file(out), read_file(err)};
@@ -143,12 +172,7 @@ Outcome run_and_kill(const std::string& program, const std::vector<std::string>&
                      std::chrono::milliseconds after) {
   const fs::path out = folder / ".stdout-kill", err = folder / ".stderr-kill";
   const pid_t child = start(program, arguments, folder, {}, out, err);
-  const auto end = std::chrono::steady_clock::now() + after;
-  siginfo_t ended{};
-  while (::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 && ended.si_pid == 0 &&
-         std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  ::kill(child, SIGKILL);
+  if (!ended_by(child, std::chrono::steady_clock::now() + after)) ::kill(child, SIGKILL);
   return finish(child, out, err);
 }
 
