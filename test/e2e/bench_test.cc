@@ -157,6 +157,19 @@ TEST(Bench, ComparesTrainingWithPyTorchsOnACpu) {
   }
 }
 
+/// The kernels that PyTorch's side has for its tables update them as its own optimizers do.
+TEST(Bench, PyTorchsTableKernelsAreRight) {
+  const TemporaryFolder folder;
+  const char* given = std::getenv("HCTR_PYTHON");
+  const std::string python = given ? given : "python3";
+  if (run_program("/usr/bin/env", {python, "-c", "import torch, triton"}, folder.path()).exit_code != 0)
+    GTEST_SKIP() << "no torch or no triton for " << python << "; HCTR_PYTHON names a Python that has both";
+  const Outcome done = run_program("/usr/bin/env", {python, (source_dir() / "tools/bench/table_kernels.py").string()},
+                                   folder.path(), {{"TRITON_INTERPRET", "1"}});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.out.find("Adam, rows of 128: largest difference"), std::string::npos) << done.out;
+}
+
 TEST(Bench, HasAHelpText) {
   const Outcome none = run_program("bench", {}, std::filesystem::temp_directory_path());
   EXPECT_EQ(none.exit_code, 2);

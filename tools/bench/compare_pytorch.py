@@ -12,6 +12,8 @@ compiled   the same network by torch.compile, forward and backward
 captured   on a GPU: the compiled step in one CUDA graph
 ...+sparse     gradients of rows as sparse tensors, SparseAdam or SGD
 ...+rows       gradients of the gathered rows, summed by row and applied to the rows that occur
+...+index      the same without a sort, as a graph needs it, by index_add_
+...+triton     the same by the two kernels of table_kernels.py, where Python has triton
 
 Python needs torch; on a CPU the ordinary wheel of pip.
 """
@@ -32,11 +34,16 @@ RATE, BETAS, EPSILON = 1e-3, (0.9, 0.999), 1e-7
 SGD_RATE = 0.3
 
 
+def module(name):
+    """The script of this name beside this one."""
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
 def configs():
-    spec = importlib.util.spec_from_file_location("model_configs", HERE / "model_configs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module("model_configs")
 
 
 # ------------------------------------------------------------------------------------------------------------------ huge_ctr
@@ -255,29 +262,45 @@ class Peer:
 
         return step
 
-    def captured_step(self):
-        """The compiled network and the dense optimizer in one CUDA graph; tables by index_add_ into a dense gradient of their rows."""
+    def index_update(self, table, count):
+        """update(index [n], gradient [n, dim]) of the rows that occur, by PyTorch's operators of fixed shape."""
         torch = self.torch
-        net = network(torch, self.model, self.slots).to(self.device)
-        tables = self.tables()
-        states = [[torch.zeros_like(table) for _ in range(3)] for table in tables] if self.adam else None
-        loss, dense = self.loss_function(net, True), self.dense_optimizer(net)
-        count = torch.zeros((), device=self.device)
-        inputs = [t[0].clone() for t in (self.indices, self.wide_indices, self.dense, self.labels)]
+        if not self.adam:
+            return lambda index, gradient: table.index_add_(0, index, gradient, alpha=-SGD_RATE)
+        first, second, sums = (torch.zeros_like(table) for _ in range(3))
 
-        def update(t, index, gradient):
-            index, gradient = index.reshape(-1), gradient.reshape(-1, tables[t].shape[1])
-            if not self.adam:
-                return tables[t].index_add_(0, index, gradient, alpha=-SGD_RATE)
-            first, second, sums = states[t]
+        def update(index, gradient):
             sums.index_add_(0, index, gradient)
             g = sums[index]  # equal for equal rows, so that each writes the same values
             m = first[index].mul_(BETAS[0]).add_(g, alpha=1 - BETAS[0])
             v = second[index].mul_(BETAS[1]).addcmul_(g, g, value=1 - BETAS[1])
             factor = RATE * torch.sqrt(1 - BETAS[1]**count) / (1 - BETAS[0]**count)
-            new = tables[t][index] - factor * m / (v.sqrt() + EPSILON)
-            first[index], second[index], tables[t][index] = m, v, new
+            new = table[index] - factor * m / (v.sqrt() + EPSILON)
+            first[index], second[index], table[index] = m, v, new
             sums.index_fill_(0, index, 0)
+
+        return update
+
+    def triton_update(self, table, count):
+        """The same, by kernels of their own."""
+        kernels = module("table_kernels")
+        if not self.adam:
+            return lambda index, gradient: kernels.sgd_update(table, index, gradient, SGD_RATE)
+        rows = kernels.AdamTable(table, RATE, BETAS, EPSILON)
+        return lambda index, gradient: rows.update(index, gradient, count)
+
+    def captured_step(self, make_update):
+        """The compiled network, the dense optimizer and the tables' updates in one CUDA graph."""
+        torch = self.torch
+        net = network(torch, self.model, self.slots).to(self.device)
+        loss, dense = self.loss_function(net, True), self.dense_optimizer(net)
+        count = torch.zeros((), device=self.device)
+        tables = self.tables()
+        updates = [make_update(table, count) for table in tables]
+        inputs = [t[0].clone() for t in (self.indices, self.wide_indices, self.dense, self.labels)]
+
+        def update(t, index, gradient):
+            updates[t](index.reshape(-1), gradient.reshape(-1, tables[t].shape[1]))
 
         def body():
             rows = tables[0][inputs[0]].requires_grad_()
@@ -317,7 +340,9 @@ class Peer:
             compiled = word == "compiled"
             if word == "captured":
                 if self.device.type == "cuda":
-                    out["captured"] = self.captured_step
+                    out["captured+index"] = lambda: self.captured_step(self.index_update)
+                    if importlib.util.find_spec("triton"):
+                        out["captured+triton"] = lambda: self.captured_step(self.triton_update)
                 continue
             out[f"{word}+sparse"] = lambda compiled=compiled: self.sparse_step(compiled)
             out[f"{word}+rows"] = lambda compiled=compiled: self.rows_step(compiled)
@@ -377,6 +402,8 @@ def main():
         parser.error("--pool and --batches: at least 1")
     import torch  # after the arguments: --help needs no torch
 
+    if given.device == "cuda" and "captured" in given.variants and not importlib.util.find_spec("triton"):
+        print("no triton for this Python: PyTorch's captured step updates its tables by index_add_, which is slower", file=sys.stderr)
     if given.threads:
         torch.set_num_threads(given.threads)
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {given.device}, {given.precision}; load {os.getloadavg()[0]:.2f}",
