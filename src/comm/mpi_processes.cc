@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/host_name.h"
 #include "base/platform.h"
+#include "base/stopped_time.h"
 #include "comm/mpi_plugin.h"
 
 namespace hctr {
@@ -126,7 +127,8 @@ class MpiProcesses : public Processes {
   /// Polls, since MPI has no wait with a time limit: first without a pause, then with longer and longer ones.
   void wait_for(const std::vector<int>& peers, Wait wait) {
     using Clock = std::chrono::steady_clock;
-    const Clock::time_point begin = Clock::now();
+    Clock::time_point end = Clock::now() + limit_;
+    StoppedTime stopped;
     for (int64_t tries = 0;; ++tries) {
       bool all = false;
       check(mpi_.advance(&all));
@@ -135,7 +137,8 @@ class MpiProcesses : public Processes {
         sched_yield();
       else
         std::this_thread::sleep_for(std::chrono::microseconds(tries < 20000 ? 20 : 1000));
-      if (wait == Wait::limited && limit_.count() > 0 && Clock::now() - begin > limit_) break;
+      end += stopped.since_last();
+      if (wait == Wait::limited && limit_.count() > 0 && Clock::now() > end) break;
     }
     std::set<int> silent;
     for (size_t i = 0; i < peers.size(); ++i)

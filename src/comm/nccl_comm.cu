@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/process_end.h"
+#include "base/stopped_time.h"
 #include "comm/arguments.h"
 #include "comm/gpu_peer_exchange.h"
 #include "comm/host_comm.h"
@@ -287,8 +288,10 @@ class NcclComm : public Communicator {
   /// kernels, continues.
   void watch() {
     cudaSetDevice(device_.index);
+    StoppedTime stopped;
     while (!stop_) {
       std::this_thread::sleep_for(milliseconds(50));
+      last_progress_ += std::chrono::duration_cast<seconds>(stopped.since_last()).count();
       if (group_.failure()) return abort_communicators();
       if (stuck()) {
         group_.fail(rank(), Error(Kind::comm, cat("no step of this rank has ended for ", longest_step(),

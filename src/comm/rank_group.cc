@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/host_name.h"
+#include "base/stopped_time.h"
 
 namespace hctr {
 namespace {
@@ -97,10 +98,17 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
   for (const auto end = BarrierClock::now() + kBarrierYielding; !over() && BarrierClock::now() < end;)
     std::this_thread::yield();
   lock.lock();
+  BarrierClock::time_point end = BarrierClock::now() + limit_;
+  StoppedTime stopped;
   while (!over()) {
-    if (wait == Wait::unlimited || limit_.count() == 0) change_.wait(lock, over);
+    if (wait == Wait::unlimited || limit_.count() == 0) {
+      change_.wait(lock, over);
+      continue;
+    }
+    change_.wait_for(lock, std::chrono::seconds(1), over);
+    end += stopped.since_last();
     // Once all have arrived, the last one exchanges with other processes, which has a limit of its own.
-    else if (!change_.wait_for(lock, limit_, over) && arrived_ < local_ranks_.count) {
+    if (!over() && BarrierClock::now() >= end && arrived_ < local_ranks_.count) {
       const Error late(Kind::comm,
                        cat(missing_ranks(), " not reached ", name, " within ", limit_.count(), " s, where rank ", rank,
                            " waits: it hangs, or waits for its data; --comm-timeout sets a longer limit"));

@@ -12,6 +12,7 @@
 
 #include "base/build_info.h"
 #include "base/error.h"
+#include "base/stopped_time.h"
 #include "comm/tcp_join.h"
 #include "comm/watch.h"
 
@@ -205,7 +206,8 @@ class TcpProcesses : public Processes {
 
   void finish(Wait wait) {
     const bool limited = wait == Wait::limited && limit_.count() > 0;
-    const TcpClock::time_point end = limited ? TcpClock::now() + limit_ : TcpClock::time_point::max();
+    TcpClock::time_point end = TcpClock::now() + limit_;
+    StoppedTime stopped;
     std::vector<pollfd> entries;
     for (;;) {
       entries.assign(1, {watch_.descriptor(), POLLIN, 0});
@@ -216,10 +218,12 @@ class TcpProcesses : public Processes {
         entries.push_back({data_[static_cast<size_t>(peer.process)].descriptor(), static_cast<short>(wanted), 0});
       }
       if (entries.size() == 1) return;
-      const int ready = ::poll(entries.data(), entries.size(), limited ? milliseconds_until(end) : -1);
+      const auto soon = std::min(end, TcpClock::now() + seconds(1));
+      const int ready = ::poll(entries.data(), entries.size(), limited ? milliseconds_until(soon) : -1);
+      end += stopped.since_last();
       if (ready < 0 && errno != EINTR) throw Error(Kind::comm, cat("poll: ", std::strerror(errno)));
       if (entries[0].revents != 0) throw *watch_.failure();
-      if (ready == 0 && TcpClock::now() >= end) throw late();
+      if (limited && ready == 0 && TcpClock::now() >= end) throw late();
     }
   }
 

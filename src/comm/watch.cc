@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "base/process_end.h"
+#include "base/stopped_time.h"
 
 namespace hctr {
 namespace {
@@ -66,6 +67,7 @@ void Watch::abort(int exit_code) noexcept {
 
 void Watch::run() {
   TcpClock::time_point last_beat{}, leave_by{};
+  StoppedTime stopped;
   for (;;) {
     if (TcpClock::now() - last_beat >= kBeat) {
       send_to_all(kAlive);
@@ -84,6 +86,8 @@ void Watch::run() {
       failed = failure_.has_value();
       failed_at = failed_at_;
     }
+    const auto not_running = stopped.since_last();
+    for (Peer& peer : peers_) peer.heard += not_running;
     const auto now = TcpClock::now();
     if (ending) {
       if (leave_by == TcpClock::time_point{}) leave_by = now + kToLeave;

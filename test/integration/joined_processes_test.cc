@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <regex>
+#include <thread>
 
 #include "base/build_info.h"
 #include "base/host_name.h"
@@ -141,6 +142,23 @@ TEST_F(JoinedProcesses, NameOneThatIsSilentWhateverTheyAreDoing) {
       EXPECT_NE(other.err.find(cat("process ", process, " on ")), std::string::npos) << other.err;
       EXPECT_NE(other.err.find(cat("has not been heard of for ", kPeerTimeout, " s")), std::string::npos) << other.err;
     }
+}
+
+/// As Slurm suspends and resumes a job: nobody takes the others for lost, or for late.
+TEST_F(JoinedProcesses, GoOnAfterAllWereStoppedForLongerThanTheyWaitForEachOther) {
+  const std::string limit = std::to_string(kPeerTimeout);
+  const std::vector<JoinedProcess> two(2, {"huge_ctr", arguments(endless(), "[[0, 1], [0, 1]]", "endless",
+                                                                 {"--peer-timeout", limit, "--comm-timeout", limit})});
+  const std::vector<Started> started = start_joined(two, folder_.path());
+  wait_for_text(started[0].err, "Iter: 20 ");
+  for (const int signal : {SIGSTOP, SIGCONT, SIGTERM}) {
+    for (const Started& each : started) ::kill(each.process, signal);
+    std::this_thread::sleep_for(seconds(signal == SIGSTOP ? kPeerTimeout + 2 : signal == SIGCONT ? 2 : 0));
+  }
+  for (const Started& each : started) {
+    const Outcome outcome = finish_program(each);
+    EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+  }
 }
 
 TEST_F(JoinedProcesses, StopTogetherOnASignalAndSaveTheModel) {

@@ -27,8 +27,7 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-std::vector<Outcome> run_joined(const std::vector<JoinedProcess>& processes, const std::filesystem::path& folder,
-                                const std::string& after, int to, int signal) {
+std::vector<Started> start_joined(const std::vector<JoinedProcess>& processes, const std::filesystem::path& folder) {
   const std::string port = std::to_string(free_port());
   std::vector<Started> started;
   for (size_t p = 0; p < processes.size(); ++p) {
@@ -40,6 +39,12 @@ std::vector<Outcome> run_joined(const std::vector<JoinedProcess>& processes, con
     started.push_back(
         start_program(processes[p].program, processes[p].arguments, folder, environment, cat("joined-", p)));
   }
+  return started;
+}
+
+std::vector<Outcome> run_joined(const std::vector<JoinedProcess>& processes, const std::filesystem::path& folder,
+                                const std::string& after, int to, int signal) {
+  const std::vector<Started> started = start_joined(processes, folder);
   if (signal != 0) {
     wait_for_text(started[0].err, after);
     ::kill(started[static_cast<size_t>(to)].process, signal);

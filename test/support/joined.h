@@ -21,9 +21,11 @@ struct JoinedProcess {
   std::vector<std::string> arguments;
   std::map<std::string, std::string> environment = {};
 };
-/// Starts all at once and waits for them. Each runs in `folder`, with RANK, WORLD_SIZE and the rest in its environment;
-/// the entries of `environment` win. Once a line of the error stream of the first process contains `after`, `signal` is
-/// sent to process `to`; 0: none is. A process that a signal has stopped is killed in the end.
+/// Starts all at once. Each runs in `folder`, with RANK, WORLD_SIZE and the rest in its environment; the entries of
+/// `environment` win.
+std::vector<Started> start_joined(const std::vector<JoinedProcess>&, const std::filesystem::path& folder);
+/// start_joined(), and waits for them. Once a line of the error stream of the first process contains `after`, `signal`
+/// is sent to process `to`; 0: none is. A process that a signal has stopped is killed in the end.
 std::vector<Outcome> run_joined(const std::vector<JoinedProcess>&, const std::filesystem::path& folder,
                                 const std::string& after = "", int to = 0, int signal = 0);
 /// The same program on all.
