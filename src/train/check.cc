@@ -118,6 +118,7 @@ std::string check(const CheckOptions& options, const std::function<void(std::str
 
   const int64_t ranks = config.solver.gpu.count();
   report.samples = (config.solver.batchsize + ranks - 1) / ranks;
+  report.processes = config.solver.gpu.per_process.size();
   const std::vector<std::vector<CheckOptions::Slot>> counted = by_input(config, options.slots);
   report.keys_counted = !counted.empty();
   std::vector<std::vector<int64_t>> distinct;

@@ -135,6 +135,10 @@ std::string memory_text(const CheckReport& report) {
                         " GiB too much. More GPUs, a smaller \"batchsize\" or rows of two bytes a number need less.",
                         host_rows_text(report, needed - *report.gpu_bytes), "\n");
   }
+  if (report.processes > 1)
+    text +=
+        cat("  On several hosts up to ", gib(*std::max_element(bill.between_hosts.begin(), bill.between_hosts.end())),
+            " GiB more on each GPU, to pack what travels between them.\n");
   text += disk_text(report);
   text += "Memory of the host:";
   for (size_t p = 0; p < bill.host.size(); ++p)
@@ -231,8 +235,11 @@ std::string text_of(const CheckReport& report) {
 
 Json to_json(const CheckReport& report) {
   Json gpus(Json::Array{}), unknown(Json::Object{}), unwritable(Json::Array{});
-  for (const MemoryBill::Parts& gpu : report.memory.gpus)
-    gpus.add(Json::Object{{"bytes", sum_of(gpu)}, {"parts", to_json(gpu)}});
+  for (size_t g = 0; g < report.memory.gpus.size(); ++g) {
+    const MemoryBill::Parts& gpu = report.memory.gpus[g];
+    gpus.add(Json::Object{
+        {"bytes", sum_of(gpu)}, {"parts", to_json(gpu)}, {"more_on_several_hosts", report.memory.between_hosts[g]}});
+  }
   for (const auto& [name, bytes] : report.memory.bytes_of_unknown_rows) unknown.set(name, bytes);
   for (const std::string& sentence : report.unwritable) unwritable.add(sentence);
   Json memory(Json::Object{{"samples", report.samples},

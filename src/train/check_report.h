@@ -15,6 +15,7 @@ namespace hctr {
 struct CheckReport {
   std::string config, layers, plan;  ///< the name of the file; the layer table; the plan, empty on one GPU
   int64_t samples = 0;               ///< of a step on one GPU
+  size_t processes = 1;              ///< of the lists of "gpu"
   MemoryBill memory;
   std::optional<double> gpu_bytes;  ///< that each GPU has, if it is known
   std::string gpu;                  ///< its name, if it is known

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include "data/batch_layout.h"
 #include "embedding/disk_rows.h"
@@ -74,6 +75,7 @@ int64_t rows_on(const EmbeddingSection& section, const Placement& placement, int
 
 struct TableBuffers {
   int64_t prepared = 0, exchanged = 0;  // bytes
+  int64_t packed = 0;                   // bytes more where ranks are on several hosts: those of a PackedExchange
   int64_t keys = 0;                     // that the rank may get in a batch
 };
 
@@ -105,9 +107,14 @@ TableBuffers buffers_of(const PlanTable& table, const Placement& placement, cons
                    pieces * table.dim * 4 + kSortBytes * keys + 4 * eval_keys;
   if (!exchanged) return bytes;
   const double of_vector = static_cast<double>(table.dim * table.number_bytes);
-  for (const auto& [own, all] :
-       {std::pair(static_cast<double>(samples), all_samples), std::pair(static_cast<double>(eval_samples), eval_all)})
-    bytes.exchanged += static_cast<int64_t>(of_vector * (owned_vectors * all + vectors * own));
+  for (const auto& [own, all, ring] : {std::tuple(static_cast<double>(samples), all_samples, Trainer::kBuffers),
+                                       {static_cast<double>(eval_samples), eval_all, Scorer::kBuffers}}) {
+    const double exchanged_vectors = owned_vectors * all + vectors * own,
+                 exchanged_keys = owned_keys * all + static_cast<double>(input.kept_keys()) * own;
+    bytes.exchanged += static_cast<int64_t>(of_vector * exchanged_vectors);
+    bytes.packed +=
+        static_cast<int64_t>((of_vector + 4.0 * static_cast<double>(ring)) * exchanged_vectors + 4 * exchanged_keys);
+  }
   bytes.exchanged +=
       8 * ((Trainer::kBuffers + 1) * keys + static_cast<int64_t>(input.kept_keys()) * samples + 3 * eval_keys);
   return bytes;
@@ -190,6 +197,7 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
           buffers_of(problem.tables[e], placements[e], config.data.sparse[input], rank, ranks, samples, eval_samples);
       buffers.prepared += more.prepared;
       buffers.exchanged += more.exchanged;
+      buffers.packed += more.packed;
       parts.emplace_back("rows of table " + section.top(), rows * problem.tables[e].row_bytes);
       const bool is_direct = !section.table_spec({.optimizer = config.optimizer}).direct.empty();
       if (!is_direct && !section.hparam.limited() && !placements[e].replicated_on(ranks))
@@ -207,6 +215,7 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
     parts.emplace_back("CUDA and its libraries, about", kLibraries);
     bill.gpus.push_back(std::move(parts));
     bill.of_moving_rows.push_back(of_moving_rows);
+    bill.between_hosts.push_back(buffers.packed);
   }
   const int64_t workers = reader_options(config, config.solver.batchsize).workers;
   bill.host = {{"page-locked batches", ranks * (staging + eval_staging)},

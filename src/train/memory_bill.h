@@ -28,6 +28,8 @@ struct MemoryBill {
   std::vector<Disk> disks{};  ///< of the budget of the solver, then of tables that have their own
   /// Bytes that each GPU takes more once some of its rows are in host memory, to count their uses and to find them.
   std::vector<int64_t> of_moving_rows;
+  /// Bytes that each GPU takes more where ranks are on several hosts: what travels between them is packed first.
+  std::vector<int64_t> between_hosts;
   Parts host;  ///< of the process, if it has all ranks
   /// Tables whose rows are known neither from the config nor from data, and the bytes that each row will take.
   std::vector<std::pair<std::string, int64_t>> bytes_of_unknown_rows;

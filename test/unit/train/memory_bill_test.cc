@@ -10,7 +10,9 @@
 #include "train/check_report.h"
 #include "train/exchange_forecast.h"
 #include "train/known_gpus.h"
+#include "train/scorer.h"
 #include "train/step_forecast.h"
+#include "train/trainer.h"
 #include "unit/train/one_table.h"
 
 namespace hctr::test {
@@ -109,6 +111,22 @@ TEST(MemoryBill, RowsAreThoseOfTheSlotsOrTheStatedOnesOrCounted) {
             (512 + 256 - 400) * (numbers + index));
   EXPECT_EQ(part_of(memory_bill(stated, 1, {}).gpus[0], "room for new rows"), 12 * (numbers + index));
   EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "room for new rows"), 0);
+}
+
+/// Packed: keys with their bags (12 bytes) and vectors, sent and received, and lists of vectors for each batch in the
+/// ring. On each of two ranks here: 2 keys of 32 samples sent and one of 64 received, as many vectors.
+TEST(MemoryBill, OnSeveralHostsWhatTravelsIsPackedToo) {
+  const int64_t keys = 2 * 32 + 64, vector = 16 * 4;
+  CheckReport report;
+  report.memory = memory_bill(with_table(R"(, "slot_size_array": [1000, 3000], "index": "direct")"), 2, {});
+  // The keys themselves are part of the exchange within a host.
+  const int64_t training = keys * (vector + 4 + 4 * Trainer::kBuffers),
+                evaluation = keys * (vector + 4 + 4 * Scorer::kBuffers);
+  EXPECT_EQ(report.memory.between_hosts, std::vector<int64_t>(2, training + evaluation));
+  EXPECT_EQ(text_of(report).find("several hosts"), std::string::npos);
+  report.processes = 2;
+  EXPECT_NE(text_of(report).find("On several hosts up to < 0.01 GiB more on each GPU"), std::string::npos)
+      << text_of(report);
 }
 
 TEST(MemoryBill, ASmallerBatchOfEachGpuNeedsLess) {
