@@ -295,8 +295,8 @@ class NcclComm : public Communicator {
       if (group_.failure()) return abort_communicators();
       if (stuck()) {
         group_.fail(rank(), Error(Kind::comm, cat("no step of this rank has ended for ", longest_step(),
-                                                  " s: its GPU, another one, a link between them or the storage of its "
-                                                  "data hangs; --comm-timeout sets a longer limit")));
+                                                  " s: its GPU, another one, a link between them or the disk of its "
+                                                  "rows hangs; --comm-timeout sets a longer limit")));
         return abort_communicators();
       }
       for (Channel& channel : channels_) {

@@ -12,6 +12,8 @@
 namespace hctr {
 namespace {
 
+constexpr int kRoundsUntilSaid = 20;  // of a second each
+
 bool every(int64_t interval, int64_t iteration) { return interval > 0 && iteration % interval == 0; }
 
 /// What a line on activations adds where products have another type.
@@ -160,7 +162,7 @@ std::optional<int64_t> Run::step(double rate) {
 
 bool Run::fetch() {
   using Fetched = Trainer::Fetched;
-  for (;;) {
+  for (int rounds = 1;; ++rounds) {
     std::optional<Error> failed;
     Fetched found = Fetched::end;
     try {
@@ -179,12 +181,23 @@ bool Run::fetch() {
       if (comm_.any(waits)) continue;
       return found == Fetched::batch;
     }
-    if (comm_.any(waits || found == Fetched::stopped)) {
+    if (!comm_.any(waits || found == Fetched::stopped)) return found == Fetched::batch;
+    if (stopping_) {
       report_->event("Data were being waited for.");
       return false;
     }
-    return found == Fetched::batch;
+    if (rounds == kRoundsUntilSaid) say_who_waits(waits);
   }
+}
+
+void Run::say_who_waits(bool waits) {
+  const std::vector<std::string> waiting = comm_.gather(waits ? "1" : "", 0);
+  std::string ranks;
+  for (size_t r = 0; r < waiting.size(); ++r)
+    if (!waiting[r].empty()) ranks += cat(ranks.empty() ? "" : ", ", r);
+  if (comm_.rank() == 0)
+    report_->event(cat("Data are being waited for", comm_.size() > 1 ? cat(" by rank ", ranks) : "", ", for ",
+                       kRoundsUntilSaid, " s now; training goes on once their disk or network answers."));
 }
 
 bool Run::waits_after(int64_t iteration) const {

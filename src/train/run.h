@@ -38,6 +38,8 @@ class Run {
   /// reader, and all stop after the same step. It also finds a rank that hangs before the others wait for it on the
   /// device.
   bool fetch();
+  /// Says which ranks wait for their data.
+  void say_who_waits(bool waits);
   /// The step after `iterations` steps; nothing at the end of the data, or when training must stop.
   std::optional<int64_t> step(double rate);
   /// All steps of the run; about, where the number of samples is an estimate.

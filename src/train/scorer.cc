@@ -109,7 +109,8 @@ Scorer::Buffer Scorer::make_buffer(int buffer) {
 bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit) {
   if (!fresh_ && !options_.continues) reader_->reset(cache_.behind());
   fresh_ = false;
-  std::optional<Running> running;
+  std::optional<Running> running, next;
+  bool fetched = false;  // the next one, or that there is none
   std::optional<Error> failed;
   const auto note_error = [&](const auto& body) {
     try {
@@ -118,10 +119,11 @@ bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit
       if (!failed) failed = current_error();
     }
   };
-  for (int64_t batch = 0; !options_.batches || batch < *options_.batches; ++batch) {
-    std::optional<Running> next;
-    if (!failed) note_error([&] { next = fetch(batch, stop); });  // after an error a buffer may not be free
-    if (comm_.any(failed || (stop && *stop != 0))) {              // also keeps ranks together, and finds one that hangs
+  for (int64_t batch = 0; !options_.batches || batch < *options_.batches;) {
+    if (!failed && !fetched) note_error([&] { fetched = fetch(batch, stop, next); });
+    const bool ends = failed || (stop && *stop != 0);  // after an error a buffer may not be free
+    if (comm_.any(ends || !fetched)) {                 // also keeps ranks together, and finds one that hangs
+      if (!comm_.any(ends)) continue;                  // a rank waits for its data
       throw_on_all_ranks(comm_, failed);
       runtime_.compute_stream().synchronize();
       return false;
@@ -129,7 +131,9 @@ bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit
     if (!next) break;
     start(*next, steps);
     if (running) note_error([&] { deliver(*running, visit); });
-    running = std::move(next);
+    running = std::exchange(next, std::nullopt);
+    fetched = false;
+    ++batch;
   }
   if (running && !failed) note_error([&] { deliver(*running, visit); });
   run_on_all_ranks(comm_, [&] {
@@ -139,15 +143,18 @@ bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit
   return true;
 }
 
-/// The next batch, from the cache or from the reader; nothing at the end of the set.
-std::optional<Scorer::Running> Scorer::fetch(int64_t batch, const std::atomic<int>* stop) {
-  if (batch < cache_.size()) return Running{kBuffers + static_cast<int>(batch % kBuffers), batch};
-  left_waiting_ = !wait_for_batch(*reader_, stop);
-  if (left_waiting_) return std::nullopt;
+bool Scorer::fetch(int64_t batch, const std::atomic<int>* stop, std::optional<Running>& next) {
+  if (batch < cache_.size()) {
+    next = Running{kBuffers + static_cast<int>(batch % kBuffers), batch};
+    return true;
+  }
+  left_waiting_ = wait_for_batch(*reader_, stop, kToWaitForData) != Waited::batch;
+  if (left_waiting_) return false;
   const std::optional<int> buffer = reader_->next();
-  if (!buffer) return std::nullopt;
+  if (!buffer) return true;
   check_.expect(ring_.on_host(*buffer), reader_->samples_estimated() ? 0 : reader_->samples());
-  return Running{*buffer, std::nullopt, reader_->take_passed_on()};
+  next = Running{*buffer, std::nullopt, reader_->take_passed_on()};
+  return true;
 }
 
 void Scorer::start(const Running& batch, int64_t steps) {

@@ -81,7 +81,9 @@ class Scorer {
   };
   Buffer make_buffer(int buffer);
   /// Returns nothing at the end of the set, or when `stop` came before the batch.
-  std::optional<Running> fetch(int64_t batch, const std::atomic<int>* stop);
+  /// `next` = the next batch, from the cache or from the reader, or nothing at the end of the set. False: the reader
+  /// has none yet.
+  bool fetch(int64_t batch, const std::atomic<int>* stop, std::optional<Running>& next);
   /// Queues the batch.
   void start(const Running&, int64_t steps);
   void deliver(Running&, const Visit&);

@@ -98,10 +98,11 @@ Trainer::Fetched Trainer::fetch(const std::atomic<int>* stop) {
       reader_seconds_ += waited();
       return Fetched::waiting;
     }
-    left_waiting_ = !wait_for_batch(*reader_, stop);
-    if (left_waiting_) return Fetched::stopped;
-    fetched_buffer_ = reader_->next();
+    const Waited result = wait_for_batch(*reader_, stop, kToWaitForData);
+    left_waiting_ = result != Waited::batch;
+    if (!left_waiting_) fetched_buffer_ = reader_->next();
     reader_seconds_ += waited();
+    if (left_waiting_) return result == Waited::stopped ? Fetched::stopped : Fetched::waiting;
   }
   fetched_ = true;
   const ProfiledPart part(runtime_, "check", "batch");
@@ -112,7 +113,9 @@ Trainer::Fetched Trainer::fetch(const std::atomic<int>* stop) {
 }
 
 std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
-  if (fetch() == Fetched::end) {
+  Fetched found = fetch();
+  while (found == Fetched::waiting) found = fetch();
+  if (found == Fetched::end) {
     if (!feed_) progress_.position = next_pass();
     return std::nullopt;
   }

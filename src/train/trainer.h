@@ -50,9 +50,10 @@ class Trainer {
   /// What fetch() has found.
   enum class Fetched { batch, end, stopped, waiting };
   /// Waits for the next batch of the reader, which step() will train on; or for the end of the data; or until `stop`,
-  /// which may be null, is other than 0. With a feed it returns `waiting` after a moment, so that the ranks can
-  /// exchange new files. Then reserves the memory that tables need for the batch. No collective call: a rank that fails
-  /// here can still tell the others, and the model is intact. Errors: those of the reader; Error(device).
+  /// which may be null, is other than 0. It returns `waiting` after a second, so that other ranks know that this one is
+  /// there; with a feed after a moment, so that they can exchange new files. Then reserves the memory that tables need
+  /// for the batch. No collective call: a rank that fails here can still tell the others, and the model is intact.
+  /// Errors: those of the reader; Error(device).
   Fetched fetch(const std::atomic<int>* stop = nullptr);
   /// Queues the next step with this learning rate and does not wait for it. Returns the number of samples over all
   /// ranks, or nothing at the end of the data. `step`: training steps done before it. Calls fetch() unless the caller

@@ -1,7 +1,6 @@
 #include "train/trainer_parts.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/process_end.h"
 
@@ -36,11 +35,13 @@ ReaderOptions reader_options(const Config& config, const Communicator& comm, int
   return options;
 }
 
-bool wait_for_batch(Reader& reader, const std::atomic<int>* stop) {
+Waited wait_for_batch(Reader& reader, const std::atomic<int>* stop, std::chrono::milliseconds limit) {
   constexpr std::chrono::milliseconds kLook(50);  // how long a signal may go unseen
-  while (!reader.wait(kLook))
-    if (stop && *stop != 0) return false;
-  return true;
+  for (auto left = limit; !reader.wait(kLook); left -= kLook) {
+    if (stop && *stop != 0) return Waited::stopped;
+    if (left <= kLook) return Waited::limit;
+  }
+  return Waited::batch;
 }
 
 void leave_behind_if_stuck(std::unique_ptr<Reader>& reader, BatchRing& ring) {

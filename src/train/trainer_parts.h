@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 
 #include "data/reader/reader.h"
@@ -15,8 +16,12 @@ ReaderOptions reader_options(const Config&, int64_t batch);
 /// Options of this rank for batches of `batch` samples over all ranks.
 ReaderOptions reader_options(const Config&, const Communicator&, int64_t batch, bool repeat);
 
-/// Waits for the next batch. False when `stop`, which may be null, became other than 0 before there was one.
-bool wait_for_batch(Reader&, const std::atomic<int>* stop);
+/// Waits for the next batch, or until `stop`, which may be null, is other than 0, or for so long.
+enum class Waited { batch, stopped, limit };
+Waited wait_for_batch(Reader&, const std::atomic<int>* stop,
+                      std::chrono::milliseconds limit = std::chrono::milliseconds::max());
+/// How long a rank waits for its data before it lets the others know that it is there.
+constexpr std::chrono::milliseconds kToWaitForData(1000);
 /// For a reader whose batch a stop did not wait for: where its threads still wait, for instance for a disk that does
 /// not answer, nobody can join them. Then they keep the reader and the buffers that they may write to, and the process
 /// ends without them.

@@ -51,7 +51,7 @@ class SampleScorer {
                                        read_.host_blocks(), reading, on_.log);
     const auto stopped = [&] { return options_.stop && *options_.stop != 0; };
     for (int64_t batch = 0; sample.rows < options_.rows; ++batch) {
-      if (!wait_for_batch(*reader_, options_.stop)) {
+      if (wait_for_batch(*reader_, options_.stop) == Waited::stopped) {
         leave_behind_if_stuck(reader_, read_);
         return false;
       }

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/platform.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "support/joined.h"
 #include "support/paths.h"
 #include "support/program.h"
 
@@ -210,6 +211,25 @@ TEST_F(Faults, ADiskThatDoesNotAnswerDoesNotKeepASignalFromSavingTheModel) {
                  "Data were being waited for");
   expect_saved(with_change(endless(), "\"eval_interval\": 0", "\"eval_interval\": 30"), "eval.0.data",
                "The evaluation is left unfinished");
+}
+
+/// The disk of one of two processes does not answer for longer than a rank may be late in a step.
+TEST_F(Faults, ARankThatWaitsForItsDataIsWaitedFor) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
+  const auto expect_waited = [&](const std::string& config, const std::string& file) {
+    SCOPED_TRACE(file);
+    const Outcome outcome = in_shell(
+        with_change(config, "\"gpu\": [0]", "\"gpu\": \"all\""),
+        cat("rm -rf fault run out; export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=", free_port(),
+            "; LIMITS='--comm-timeout 2'; (export RANK=1 ", faulty_disk(), file,
+            "; exec timeout 60 $TRAIN $LIMITS 2> err1) & (export RANK=0; exec timeout 60 $TRAIN $LIMITS 2> err) & ",
+            "until_runs; echo stuck > fault; sleep 5; rm fault; at=$(wc -l < err); ",
+            "until [ $(wc -l < err) -gt $((at + 2)) ]; do kill -0 $! || break; sleep 0.02; done; ",
+            "pkill -TERM -P $!; wait $!; code=$?; cat err err1 >&2; exit $code"));
+    expect_said(outcome, 75, {"Stopped on request after iteration "});
+  };
+  expect_waited(endless(), "train.0.data");
+  expect_waited(with_change(endless(), "\"eval_interval\": 0", "\"eval_interval\": 30"), "eval.0.data");
 }
 
 TEST_F(Faults, ATableThatCannotGrowOnOneRankEndsTheRunWithTheModelSaved) {

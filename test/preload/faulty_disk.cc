@@ -1,7 +1,7 @@
 // A library for LD_PRELOAD: while the file HCTR_TEST_FAULT exists, files whose path contains HCTR_TEST_FAULT_FILE are
-// on a disk that is not well. What the file says: "stuck", and reads never return; "EIO", and they fail; "slow", and
-// each read and write takes some milliseconds. A file that is still empty says nothing: a shell makes it before it
-// writes.
+// on a disk that is not well. What the file says: "stuck", and reads wait until it is gone; "EIO", and they fail;
+// "slow", and each read and write takes some milliseconds. A file that is still empty says nothing: a shell makes it
+// before it writes.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -48,7 +48,8 @@ Fault fault_of(int file) {
 bool read_fails(int file) {
   switch (fault_of(file)) {
     case Fault::stuck:
-      for (;;) ::pause();
+      while (fault_of(file) == Fault::stuck) ::usleep(10000);
+      break;
     case Fault::fails:
       errno = EIO;
       return true;
