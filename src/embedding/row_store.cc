@@ -10,10 +10,6 @@
 namespace hctr {
 namespace {
 
-RowMemory& budget_of(Runtime& runtime, const TableSpec& spec) {
-  return spec.memory ? *spec.memory : runtime.row_memory();
-}
-
 /// With eviction, a batch is inserted before rows are removed for it; the shared row is one more. With a disk likewise
 /// before the rows in both are counted.
 int64_t row_capacity_limit(const TableSpec& spec, int64_t batch_keys, bool on_disk) {
@@ -36,9 +32,9 @@ int64_t rows_to_reserve(Runtime& runtime, const TableSpec& spec, int64_t least, 
   return std::min({fitting, kMostRows, spec.row_limit > 0 ? most : kMostRows});
 }
 
-/// The rows that one lookup may need at a time.
+/// The rows that one lookup may need at a time; the shared row never leaves.
 int64_t rows_at_a_time(const TableSpec& spec, int64_t batch_keys) {
-  return std::max(batch_keys, spec.eval_key_capacity);
+  return std::max(batch_keys, spec.eval_key_capacity) + spec.policy.shares_row();
 }
 
 /// Whether memory has room for all rows of direct keys.
@@ -69,6 +65,10 @@ int64_t half_more(int64_t rows) { return rows + rows / 2; }
 
 }  // namespace
 
+const RowMemory& budget_of(const Runtime& runtime, const TableSpec& spec) {
+  return spec.memory ? *spec.memory : runtime.row_memory();
+}
+
 int64_t number_bytes_of_row(const TableSpec& spec) {
   const auto size = [](DType dtype) { return static_cast<int64_t>(size_of(dtype)); };
   return spec.dim * size(spec.storage) + spec.optimizer.states() * spec.state_dim() * size(spec.stored_states());
@@ -91,15 +91,15 @@ int64_t rows_with_memory(int64_t rows, int64_t hint, int64_t batch_keys, int64_t
 RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead)
     : runtime_(runtime),
       own_budget_(spec.memory),
-      budget_(budget_of(runtime, spec)),
+      budget_(spec.memory ? *spec.memory : runtime.row_memory()),
       label_(cat("table '", spec.name, "' on rank ", spec.rank)),
-      keys_(may_be_on_disk(runtime, spec) ? DirectKeys{} : spec.direct),
+      on_disk_(may_be_on_disk(runtime, spec)),
+      keys_(on_disk_ ? DirectKeys{} : spec.direct),
       ranges_(keys_.empty() ? spec.direct : DirectKeys{}),
       batch_keys_(batch_keys),
       batches_ahead_(batches_ahead),
       rows_move_(spec.rows_move && !spec.fixed_keys && number_bytes_of_row(spec) > 0 &&
                  budget_.limits().move_every > 0 && (runtime.device().is_cuda() || budget_.limits().device != 0)),
-      on_disk_(may_be_on_disk(runtime, spec)),
       counts_all_(!runtime.device().is_cuda() && budget_.has_host() && budget_.limits().device == 0 &&
                   number_bytes_of_row(spec) > 0),
       least_rows_(rows_at_a_time(spec, batch_keys)),

@@ -346,11 +346,11 @@ class RowStore {
   std::shared_ptr<RowMemory> own_budget_;  // see TableSpec::memory
   RowMemory& budget_;
   std::string label_;  // "table 'wide' on rank 0"
+  bool on_disk_;       // rows may be on a disk; decided once, since free memory changes
   DirectKeys keys_;    // found by arithmetic; empty: by the index
   DirectKeys ranges_;  // of direct keys whose rows have an index, since memory has no room for all of them
   int64_t batch_keys_, batches_ahead_;
   bool rows_move_;
-  bool on_disk_;                 // rows may be on a disk
   bool counts_all_;              // see bytes_besides_numbers()
   int64_t least_rows_;           // that one lookup may need at a time
   int64_t besides_numbers_ = 0;  // noted in the budget

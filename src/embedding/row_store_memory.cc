@@ -86,13 +86,15 @@ void RowStore::check_host_room(int64_t rows, int64_t on_device) const {
                  wanted = (column.bytes_to(rows) + granularity - 1) / granularity * granularity;
     more += static_cast<int64_t>(wanted - std::min(wanted, border));
   }
-  if (more + kept_for_map() <= budget_.host_room()) return;
+  const int64_t kept = kept_for_map();
+  if (more + kept <= budget_.host_room()) return;
   int64_t least = budget_.limits().host - budget_.host_room() + more;
   if (disk_) least += std::min(most_map_bytes(), least / 3 + 1);  // a quarter of the sum
-  throw Error(Kind::device,
-              cat(label_, ": ", rows, " rows need ", more, " bytes more in host memory, and ", budget_.host_room(),
-                  " of ", budget_.limits().host, " are left; ", budget_.limits().host_setting, " must be at least ",
-                  least, " bytes for each rank", counts_all_ ? "" : ", or \"gpu\" larger"));
+  throw Error(Kind::device, cat(label_, ": ", rows, " rows need ", more, " bytes more in host memory, and ",
+                                budget_.host_room(), " of ", budget_.limits().host, " are left",
+                                kept > 0 ? cat(", ", kept, " of them for the map of rows on the disk") : std::string(),
+                                "; ", budget_.limits().host_setting, " must be at least ", least,
+                                " bytes for each rank", counts_all_ ? "" : ", or \"gpu\" larger"));
 }
 
 }  // namespace hctr

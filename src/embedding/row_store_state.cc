@@ -234,7 +234,7 @@ const RowStore::Column& RowStore::first_saved() const {
 
 void RowStore::continue_base(const StateReader& from) {
   const auto base = from.base_of_next(from.at(first_saved().name));
-  if (!base) return;
+  if (!base || (base_places_ && base->rows > DiskRows::kMostBaseRows)) return;
   std::vector<int32_t> changed;
   if (from.has(kChangedRows)) from.list(kChangedRows, changed);
   const StateArray& keys = from.at(first_saved().name);

@@ -20,6 +20,8 @@
 
 namespace hctr {
 
+class Runtime;
+
 inline constexpr int64_t kMostRows = (int64_t{1} << 31) - 2;  ///< of a table: row numbers are 32-bit and signed
 
 struct TableSpec {
@@ -79,6 +81,9 @@ struct TableSpec {
   int64_t state_dim() const { return optimizer.row_wise ? 1 : dim; }
   DType stored_states() const { return optimizer.row_wise ? DType::f32 : state_storage; }
 };
+
+/// The budget of the rows of a table: its own, or that of the run.
+const RowMemory& budget_of(const Runtime&, const TableSpec&);
 
 /// Bytes of the vector and the optimizer states of a row: what may be in host memory. And of all that a row takes, with
 /// its key, marks, access statistics and entries of the index.

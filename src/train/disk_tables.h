@@ -12,8 +12,7 @@ namespace hctr {
 inline std::set<std::string> disk_folders(const Runtime& runtime, const Model& model) {
   std::set<std::string> folders;
   for (size_t e = 0; e < model.embeddings(); ++e) {
-    const TableSpec& spec = model.table_spec(e);
-    const RowMemory& budget = spec.memory ? *spec.memory : runtime.row_memory();
+    const RowMemory& budget = budget_of(runtime, model.table_spec(e));
     if (budget.has_disk()) folders.insert(budget.limits().disk_folder);
   }
   return folders;
