@@ -176,7 +176,25 @@ void DiskRows::undo(std::span<const uint32_t> places) {
   budget_.take_disk(-places_.drop_end() * record_bytes_);
 }
 
+void DiskRows::read_segments(std::span<const Row> rows, std::byte* records) const {
+  const auto bytes = static_cast<size_t>(record_bytes_);
+  std::vector<size_t> begins;  // of the rows of a segment
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (i == 0 || rows[i].place / places_.segment() != rows[i - 1].place / places_.segment()) begins.push_back(i);
+  begins.push_back(rows.size());
+  threads_.parallel_for(static_cast<int64_t>(begins.size()) - 1, 1, [&](int64_t s, int64_t) {
+    const size_t begin = begins[static_cast<size_t>(s)], end = begins[static_cast<size_t>(s) + 1];
+    const uint32_t first = rows[begin].place;
+    std::vector<std::byte> run((rows[end - 1].place - first + 1) * bytes);
+    file_.read(offset(first), run);
+    for (size_t i = begin; i < end; ++i)
+      std::memcpy(records + i * bytes, run.data() + (rows[i].place - first) * bytes, bytes);
+  });
+}
+
 void DiskRows::move_together(int64_t wanted) {
+  const auto room = [&] { return places_.in_order() + budget_.disk_room() / record_bytes_; };
+  if (room() < places_.segment()) return;  // no segment may become empty by that: the map is not searched in vain
   const std::vector<uint32_t> segments = places_.emptiest(std::max(wanted, places_.total() / kShareMovedTogether));
   std::vector<bool> moves(static_cast<size_t>(places_.total() / places_.segment()) + 1);
   for (const uint32_t segment : segments) moves[segment] = true;
@@ -187,29 +205,19 @@ void DiskRows::move_together(int64_t wanted) {
   const auto bytes = static_cast<size_t>(record_bytes_);
   const size_t block = std::max<size_t>(1, kMovedBytes / bytes);
   std::vector<std::byte> records;
-  for (size_t first = 0; first < rows.size(); first += block) {
-    const std::span<Row> some = std::span(rows).subspan(first, std::min(block, rows.size() - first));
+  for (size_t first = 0, count = 0; first < rows.size(); first += count) {
+    count = std::min({block, rows.size() - first, static_cast<size_t>(std::max<int64_t>(0, room()))});
+    if (count == 0) return;
+    const std::span<Row> some = std::span(rows).subspan(first, count);
     const int64_t before = places_.total();
     const std::vector<uint32_t> to =
         places_.take_in_order(static_cast<int64_t>(some.size()), budget_.disk_room() / record_bytes_);
     budget_.take_disk((places_.total() - before) * record_bytes_);
     if (to.size() < some.size()) return undo(to);
     records.resize(some.size() * bytes);
-    std::vector<size_t> begins;  // of the rows of a segment
-    for (size_t i = 0; i < some.size(); ++i)
-      if (i == 0 || some[i].place / places_.segment() != some[i - 1].place / places_.segment()) begins.push_back(i);
-    begins.push_back(some.size());
     std::vector<uint32_t> from;
     try {
-      threads_.parallel_for(static_cast<int64_t>(begins.size()) - 1, 1, [&](int64_t s, int64_t) {
-        const std::span<const Row> of = some.subspan(
-            begins[static_cast<size_t>(s)], begins[static_cast<size_t>(s) + 1] - begins[static_cast<size_t>(s)]);
-        std::vector<std::byte> run((of.back().place - of.front().place + 1) * bytes);
-        file_.read(offset(of.front().place), run);
-        for (const Row& row : of)
-          std::memcpy(records.data() + static_cast<size_t>(&row - some.data()) * bytes,
-                      run.data() + (row.place - of.front().place) * bytes, bytes);
-      });
+      read_segments(some, records.data());
       for (size_t i = 0; i < some.size(); ++i) {
         from.push_back(some[i].place);
         some[i].place = to[i];

@@ -94,6 +94,8 @@ class DiskRows {
   void give_back(std::span<const uint32_t> places);
   /// Gives back places that could not be written, and forgets them where the file has not become so long.
   void undo(std::span<const uint32_t> places);
+  /// records[i] = that of rows[i], which ascend by place. What lies between rows of a segment is read along.
+  void read_segments(std::span<const Row> rows, std::byte* records) const;
   /// Moves rows of segments of the file that are nearly empty together, so that `wanted` places in order are free. Does
   /// as much of it as there is room for.
   void move_together(int64_t wanted);
