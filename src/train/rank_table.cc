@@ -78,45 +78,6 @@ std::string label_of(const std::vector<RankAbout>& ranks, const std::vector<int>
   return ranks[static_cast<size_t>(here[0])].host_label();
 }
 
-std::string about_to_text(const RankAbout& about) {
-  const auto array_of = [](const std::vector<std::string>& words) {
-    Json array(Json::Array{});
-    for (const std::string& word : words) array.add(word);
-    return array;
-  };
-  return Json(Json::Object{{"host", about.host},
-                           {"process", about.process},
-                           {"device", about.device},
-                           {"driver", about.driver},
-                           {"version", about.version},
-                           {"gpu_id", about.gpu_id},
-                           {"nvlink", array_of(about.nvlink)},
-                           {"unreachable", array_of(about.unreachable)},
-                           {"clock_ms", about.clock_ms},
-                           {"host_id", about.host_id}})
-      .text();
-}
-
-RankAbout about_from_text(const std::string& text) {
-  const Json json = Json::parse(text, "what a rank says of itself");
-  const auto word = [&](const char* name) { return *json.find(name)->string(); };
-  const auto words = [&](const char* name) {
-    std::vector<std::string> all;
-    for (const Json& each : *json.find(name)->array()) all.push_back(*each.string());
-    return all;
-  };
-  return {word("host"),
-          static_cast<int>(*json.find("process")->integer()),
-          word("device"),
-          word("driver"),
-          word("version"),
-          word("gpu_id"),
-          words("nvlink"),
-          words("unreachable"),
-          *json.find("clock_ms")->integer(),
-          word("host_id")};
-}
-
 /// The ranks that measure: the first of each host, that of rank 0 first. Rank 0 knows the hosts.
 std::vector<int> first_ranks(Communicator& comm, const std::vector<RankAbout>& ranks) {
   std::string text;
@@ -147,6 +108,46 @@ std::vector<std::optional<HostLink>> measure_hosts(Communicator& comm, const std
 }
 
 }  // namespace
+
+std::string about_to_text(const RankAbout& about) {
+  const auto array_of = [](const std::vector<std::string>& words) {
+    Json array(Json::Array{});
+    for (const std::string& word : words) array.add(word);
+    return array;
+  };
+  return Json(Json::Object{{"host", about.host},
+                           {"process", about.process},
+                           {"device", about.device},
+                           {"driver", about.driver},
+                           {"version", about.version},
+                           {"gpu_id", about.gpu_id},
+                           {"nvlink", array_of(about.nvlink)},
+                           {"unreachable", array_of(about.unreachable)},
+                           {"clock_ms", about.clock_ms},
+                           {"host_id", about.host_id}})
+      .text();
+}
+
+RankAbout about_from_text(const std::string& text) {
+  const Json json = Json::parse(text, "what a rank says of itself");
+  const auto word_in = [](const Json* value) { return value && value->string() ? *value->string() : std::string(); };
+  const auto word = [&](const char* name) { return word_in(json.find(name)); };
+  const auto words = [&](const char* name) {
+    std::vector<std::string> all;
+    if (const Json* value = json.find(name); value && value->array())
+      for (const Json& each : *value->array()) all.push_back(word_in(&each));
+    return all;
+  };
+  const auto number = [&](const char* name) {
+    const Json* value = json.find(name);
+    return value && value->integer() ? *value->integer() : int64_t{0};
+  };
+  return {word("host"),       static_cast<int>(number("process")),
+          word("device"),     word("driver"),
+          word("version"),    word("gpu_id"),
+          words("nvlink"),    words("unreachable"),
+          number("clock_ms"), word("host_id")};
+}
 
 std::string RankAbout::host_label() const { return host_id.empty() ? host : cat(host, " (", host_id, ")"); }
 

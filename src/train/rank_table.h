@@ -28,6 +28,11 @@ struct RankAbout {
   std::string host_label() const;
 };
 
+/// What a rank sends to rank 0, and back. A rank of another version may say less: those fields are empty, and
+/// expect_one_program() names it.
+std::string about_to_text(const RankAbout&);
+RankAbout about_from_text(const std::string&);
+
 /// How fast a host sends to that of rank 0, over what joins processes.
 struct HostLink {
   double bytes_a_second = 0, seconds = 0;  ///< seconds: of a message without data

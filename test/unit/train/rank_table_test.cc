@@ -66,6 +66,30 @@ TEST(RankTable, AnotherProgramIsNamedWithItsHost) {
   ranks[2].version = "0.1.0 (y)";
   EXPECT_EQ(message_of(Kind::comm, [&] { expect_one_program(ranks); }),
             "rank 2 on b runs 0.1.0 (y) and rank 0 on a runs 0.1.0 (x): all must run one program");
+  ranks[2] = about_from_text(R"({"host": "c", "version": "0.0.9", "nvlink": 3})");
+  EXPECT_EQ(message_of(Kind::comm, [&] { expect_one_program(ranks); }),
+            "rank 2 on c runs 0.0.9 and rank 0 on a runs 0.1.0 (x): all must run one program")
+      << "though it says less of itself";
+}
+
+TEST(RankTable, WhatARankSaysArrivesWhole) {
+  const RankAbout about{.host = "a",
+                        .process = 3,
+                        .device = "H100",
+                        .driver = "570.1",
+                        .version = "1",
+                        .gpu_id = "g0",
+                        .nvlink = {"g1", "g2"},
+                        .unreachable = {"g3"},
+                        .clock_ms = 1'700'000'000'000,
+                        .host_id = "rack 2"};
+  const RankAbout arrived = about_from_text(about_to_text(about));
+  EXPECT_EQ(about_to_text(arrived), about_to_text(about));
+  EXPECT_EQ(arrived.host_label(), "a (rack 2)");
+  EXPECT_EQ(arrived.nvlink, about.nvlink);
+  EXPECT_EQ(arrived.unreachable, about.unreachable);
+  EXPECT_EQ(arrived.clock_ms, about.clock_ms);
+  EXPECT_EQ(arrived.process, 3);
 }
 
 TEST(RankTable, ClocksThatAreOffAreNamedOnceForEachHost) {
