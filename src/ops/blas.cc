@@ -46,9 +46,10 @@ class BlasMemory {
     if (products <= most_) return;
     const std::lock_guard lock(mutex_);
     if (products <= most_) return;
-    void* const memory = std::malloc(kBytes * static_cast<size_t>(products));
+    void* volatile memory = std::malloc(kBytes * static_cast<size_t>(products));  // else compilers may leave both out
+    const bool there = memory != nullptr;
     std::free(memory);
-    if (!memory) {
+    if (!there) {
       --running_;
       throw Error(Kind::device, cat("no memory for the ", kBytes >> 20,
                                     " MiB that the BLAS library takes for each thread: use fewer ",
