@@ -1,5 +1,5 @@
-// The keys that the ranks of one host ask an owner on another host for, as they travel: each key of a column once, and
-// for each occurrence the place of its key, from which the owner rebuilds the keys of every rank. See
+// The keys that the ranks of one host ask an owner on another host for, as they are sent: each key of a column once,
+// and for each occurrence the place of its key, from which the owner rebuilds the keys of every rank. See
 // docs/distributed.md.
 #pragma once
 
