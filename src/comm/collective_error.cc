@@ -4,6 +4,17 @@
 
 namespace hctr {
 
+bool thrown_on_all_ranks(const Communicator& comm) {
+  if (comm.size() == 1) return true;
+  try {
+    throw;
+  } catch (const CollectiveError&) {
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 void throw_on_all_ranks(Communicator& comm, const std::optional<Error>& own) {
   if (comm.size() == 1 && own) throw *own;
   if (!comm.any(own.has_value())) return;

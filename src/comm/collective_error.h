@@ -15,6 +15,9 @@ class CollectiveError : public Error {
   explicit CollectiveError(const Error& error) : Error(error) {}
 };
 
+/// In a catch block: whether the other ranks have caught the same, or there are none.
+bool thrown_on_all_ranks(const Communicator&);
+
 /// Collective. When any rank passes an error, every rank throws a CollectiveError with the error of the lowest such
 /// rank and that rank's number. A single rank throws its own error as it is.
 void throw_on_all_ranks(Communicator&, const std::optional<Error>& own);

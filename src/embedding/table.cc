@@ -79,7 +79,10 @@ void EmbeddingTable::upload_columns(int32_t* of_slot, int32_t* slots) {
   columns_of_slots_ = {of_slot, slots};
 }
 
-void EmbeddingTable::check_keys() const { store_.check_keys(); }
+void EmbeddingTable::check_keys() const {
+  if (not_found_) throw *not_found_;
+  store_.check_keys();
+}
 
 ops::KeyBatch EmbeddingTable::key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples,
                                         int64_t key_capacity) const {
@@ -104,12 +107,18 @@ const EmbeddingTable::Batch& EmbeddingTable::prepared(int buffer) const {
 void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) {
   Batch& batch = batches_.at(static_cast<size_t>(buffer));
   batch.keys = key_batch(keys, offsets, spec_.samples, spec_.key_capacity);
+  not_prepared_.reset();
   if (store_.direct()) {
     find_directly(ctx, batch.keys, false, batch.rows);
   } else if (spec_.fixed_keys) {
     ops::index_find(ctx, store_.index(), batch.keys, batch.rows);
   } else {
-    store_.bring_rows(ctx, batch.keys, batch.rows, RowStore::NewKeys::get_rows);
+    try {
+      store_.bring_rows(ctx, batch.keys, batch.rows, RowStore::NewKeys::get_rows);
+    } catch (const Error& error) {
+      not_prepared_ = error;
+      return;
+    }
     if (admission_)
       admission_->find_or_admit(ctx, store_.index(), batch.keys, batch.rows);
     else
@@ -169,7 +178,12 @@ EmbeddingTable::Batch EmbeddingTable::find(Context& ctx, Tensor keys, Tensor off
   if (store_.direct()) {
     find_directly(ctx, batch, true, eval_rows_);
   } else {
-    store_.bring_rows(ctx, batch, eval_rows_, RowStore::NewKeys::get_none);
+    try {
+      if (!not_found_) store_.bring_rows(ctx, batch, eval_rows_, RowStore::NewKeys::get_none);
+    } catch (const Error& error) {
+      if (spec_.ranks == 1) throw;
+      not_found_ = error;
+    }
     ops::index_find(ctx, store_.index(), batch, eval_rows_);
   }
   if (admission_ && spec_.policy.shares_row()) admission_->share_row(ctx, batch, eval_rows_);

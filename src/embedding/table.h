@@ -64,7 +64,8 @@ class EmbeddingTable {
   /// row. Errors: Error(device).
   void reserve_memory();
   /// Checks that the prepared batch does not exceed row_limit, before its step changes anything. Waits for prepare()
-  /// only when the limit is near. Errors: Error(data).
+  /// only when the limit is near. Errors: Error(data); those of RowStore::bring_rows() in prepare(), which come here
+  /// since ranks that exchange more in between would wait for one that has thrown.
   void confirm_capacity(int buffer) const;
   /// Evicts or refuses rows if the prepared batch exceeds the limit, and then waits for queued steps. All batches
   /// prepared earlier must have had their update() queued. Then counts the uses of the batch's rows, on the prepare
@@ -73,7 +74,8 @@ class EmbeddingTable {
 
   /// Throws if a batch so far, in training or evaluation, held a key outside the range of a table with direct keys.
   /// Such a key contributed nothing and was not trained. Does not synchronize; reserve_rows() checks too. Errors:
-  /// Error(data) naming slot, key and range.
+  /// Error(data) naming slot, key and range; on several ranks those of RowStore::bring_rows() in find(), after which
+  /// the rows of a batch count as missing.
   void check_keys() const;
 
   /// Whether rows may be on a disk.
@@ -203,6 +205,7 @@ class EmbeddingTable {
   bool stats_continued_ = false;  // steps_before_ is computed at the next step
   Arena arena_;
   std::vector<Batch> batches_;
+  std::optional<Error> not_prepared_, not_found_;  // of prepare() and find(), see confirm_capacity() and check_keys()
   float* piece_sums_ = nullptr;
   int32_t* eval_rows_ = nullptr;
   ops::OutputColumns columns_of_slots_;

@@ -37,6 +37,7 @@ void EmbeddingTable::reserve_memory() {
 }
 
 void EmbeddingTable::confirm_capacity(int buffer) const {
+  if (not_prepared_) throw *not_prepared_;
   if (admission_ && admission_->closed()) return;  // no key gets a row
   store_.confirm_capacity();
   if (!spec_.policy.evicts() || !store_.over_limit()) return;

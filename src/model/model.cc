@@ -137,9 +137,11 @@ void Model::enforce_limit(int buffer) {
 }
 
 bool Model::may_refuse() const {
-  return std::any_of(config_.embeddings.begin(), config_.embeddings.end(), [](const EmbeddingEntry& embedding) {
-    return embedding.section.hparam.limited() || embedding.section.direct();
-  });
+  for (size_t e = 0; e < tables_.size(); ++e) {
+    const EmbeddingSection& section = config_.embeddings[e].section;
+    if (section.hparam.limited() || section.direct() || budget_of(runtime_, tables_[e]->spec()).has_disk()) return true;
+  }
+  return false;
 }
 
 void Model::check_keys() const {

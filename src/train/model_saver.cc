@@ -106,8 +106,7 @@ bool ModelSaver::snapshot(int64_t iteration, int data_key_bytes) {
     start_deltas(iteration);
     return true;
   } catch (const Error& error) {
-    const bool on_all_ranks = comm_.size() == 1 || dynamic_cast<const CollectiveError*>(&error);
-    if (!on_all_ranks || error.kind() != Kind::io) throw;
+    if (!thrown_on_all_ranks(comm_) || error.kind() != Kind::io) throw;
     log_.warning("the snapshot of iteration ", iteration, " is left out, and training goes on: ", error.what(), "; ",
                  describe_last());
     return false;
@@ -151,8 +150,7 @@ void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {
       write();
     }
   } catch (const Error& error) {
-    const bool on_all_ranks = comm_.size() == 1 || dynamic_cast<const CollectiveError*>(&error);
-    if (!on_all_ranks || error.kind() != Kind::io) throw;
+    if (!thrown_on_all_ranks(comm_) || error.kind() != Kind::io) throw;
     log_.warning("the delta of iteration ", iteration, " is left out, and training goes on: ", error.what(), "; ",
                  describe_last());
   }
@@ -205,19 +203,22 @@ std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, 
   const auto saved = [&](const Saved& model) {
     return cat("iteration ", iteration, " is saved as ", model.files.front().string());
   };
+  const auto not_saved = [&](const Error& failed) {
+    return cat("iteration ", iteration, " could not be saved: ", failed.what(), "; ", describe_last());
+  };
   std::string reason;
   try {
     if (failed_at_ != iteration) return saved(save(iteration, data_key_bytes));
   } catch (...) {
     const Error failed = current_error();
-    if (failed.kind() == Kind::comm)
-      return cat("iteration ", iteration, " could not be saved: ", failed.what(), "; ", describe_last());
+    // Where this rank alone has failed, such as by a row that it cannot read, the others are still in the first save.
+    if (failed.kind() == Kind::comm || !thrown_on_all_ranks(comm_)) return not_saved(failed);
     reason = cat(" (not at \"snapshot_prefix\": ", failed.what(), ")");
   }
   try {
     return saved(save_at(run_prefix_, iteration, data_key_bytes)) + reason;
   } catch (...) {
-    return cat("iteration ", iteration, " could not be saved: ", current_error().what(), "; ", describe_last());
+    return not_saved(current_error());
   }
 }
 

@@ -208,12 +208,13 @@ void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) 
 void Trainer::prepare(int buffer, int64_t step) {
   StepBuffer& of = buffers_[static_cast<size_t>(buffer)];
   const bool together = comm_.size() > 1 && model_.may_refuse();
+  bool exchanged = false;  // the keys
   std::optional<Error> refusal;
   const auto unless_refused = [&](const auto& body) {
     try {
       body();
     } catch (const Error& error) {
-      if (!together || error.kind() != Kind::data) throw;
+      if (!together || (error.kind() != Kind::data && !exchanged)) throw;
       if (!refusal) refusal = error;  // the other ranks still need this one in the exchange of keys
     }
   };
@@ -230,6 +231,7 @@ void Trainer::prepare(int buffer, int64_t step) {
   }
   of.prepare->run(!unrecorded_);
   of.prepared.record(runtime_.prepare_stream());
+  exchanged = true;
   const ProfiledPart part(runtime_, "limit rows", "embedding");
   unless_refused([&] { model_.confirm_capacity(buffer); });
   if (together) throw_on_all_ranks(comm_, refusal);

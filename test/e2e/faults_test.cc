@@ -325,10 +325,15 @@ TEST_F(FaultsOfRowsOnDisk, AFullDiskEndsTheRunWithTheModelSaved) {
 
 TEST_F(FaultsOfRowsOnDisk, ALimitOfTheDiskEndsTheRunWithTheModelSaved) {
   const std::string limited = with_change(config_, R"("disk": "rows")", R"("disk": "rows", "disk_limit": "8MB")");
-  expect_said(in_shell(limited, "exec timeout 60 $TRAIN"), 5,
-              {"\"disk_limit\" of \"table_memory\", or what is free there at the start, must be at least ",
-               " is saved as out/_dense_"});
+  const std::vector<std::string> said = {
+      "\"disk_limit\" of \"table_memory\", or what is free there at the start, must be at least ",
+      " is saved as out/_dense_"};
+  expect_said(in_shell(limited, "exec timeout 60 $TRAIN"), 5, said);
   expect_resumed();
+  // Where one of several ranks has no room the others do not wait for it, and all save.
+  const std::string two = with_change(with_change(limited, "\"gpu\": [0]", "\"gpu\": [0, 1]"), "5MB", "8MB");
+  expect_said(in_shell(two, "rm -rf run ckpt out; exec timeout 60 $TRAIN"), 5, said);
+  EXPECT_EQ(files("out").size(), 5u);
 }
 
 TEST_F(FaultsOfRowsOnDisk, RowsThatWereCutOrAlteredAreFoundAndTheCheckpointIsWhole) {

@@ -380,7 +380,8 @@ std::vector<std::string> scratch_files_in(const fs::path& folder) {
 }
 
 TEST_F(TableDiskTest, AnAlteredRowIsFound) {
-  const TableSpec spec = disk_spec();
+  TableSpec spec = disk_spec();
+  spec.ranks = 2;
   TableRig rig(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
   std::mt19937_64 random(3);
   for (int t = 0; t < 10; ++t)
@@ -406,6 +407,17 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   EXPECT_NE(message.find(cat("at byte ", 5 * 128 * 3 * 4, " of a file in '", folder_.path().string(), "'")),
             std::string::npos)
       << message;
+  // Other ranks wait for vectors, so that a lookup goes on without the row, and the error comes when they are together.
+  rig.table->check_keys();
+  for (int64_t key = 0; key < 4000;) {
+    Bags bags = empty_bags(spec, spec.samples);
+    for (auto& slot : bags)
+      for (auto& bag : slot) bag = {key, key + 1, key + 2}, key += 3;
+    rig.lookup(bags);
+  }
+  EXPECT_NE(
+      message_of(Kind::io, [&] { rig.table->check_keys(); }).find(" rows of table 'small' on rank 0 from the disk"),
+      std::string::npos);
   fs::resize_file(files[0], 1000);
   EXPECT_NE(message_of(Kind::io, [&] { rig.bytes(); }).find("the file is shorter"), std::string::npos);
 }
