@@ -12,7 +12,7 @@ namespace hctr::test {
 namespace {
 
 using Asked = std::vector<std::pair<int64_t, int32_t>>;
-constexpr std::chrono::seconds kLong(30);  // on any machine
+constexpr std::chrono::seconds kLong(10);  // on any machine
 
 /// A batch of two samples: an input of two slots with bags, and one of two slots with one key each.
 class LookAheadTest : public testing::Test {
@@ -73,7 +73,7 @@ TEST_F(LookAheadTest, AsksForEachKeyWithItsSlot) {
       },
       2, group_);
   ahead.add(batch_);
-  all.get_future().wait();
+  ASSERT_EQ(all.get_future().wait_for(kLong), std::future_status::ready);
   EXPECT_EQ(asked[0], (Asked{{-10, 0}, {-11, 0}, {-12, 1}, {-13, 1}, {-14, 1}}));
   EXPECT_EQ(asked[1], (Asked{{20, 0}, {21, 0}, {22, 1}, {23, 1}}));
   ahead.stop();
@@ -94,7 +94,7 @@ TEST_F(LookAheadTest, ABatchWithoutMemoryIsLeftOut) {
       2, group_);
   ahead.add(batch(1));
   ahead.add(batch(2));
-  second.get_future().wait();
+  ASSERT_EQ(second.get_future().wait_for(kLong), std::future_status::ready);
   EXPECT_EQ(calls, 4);
 }
 
@@ -124,11 +124,11 @@ TEST_F(LookAheadTest, BatchesThatHaveBegunAreLeftOut) {
         ask(input, keys);
         if (!std::exchange(first, false)) return;
         in_call.set_value();
-        go_on.get_future().wait();
+        go_on.get_future().wait_for(kLong);
       },
       2, group_);
   ahead.add(batch(1));
-  in_call.get_future().wait();
+  ASSERT_EQ(in_call.get_future().wait_for(kLong), std::future_status::ready);
   for (int64_t number = 2; number < 9; ++number) {
     ahead.add(batch(number));  // returns at once
     ahead.begin_step(2 * (number - 1), {});
@@ -164,12 +164,12 @@ TEST_F(LookAheadTest, ARankThatFailsLeavesTheOthersAlone) {
       [&](size_t input, std::span<const ops::RowOwner>) {
         if (input == 0) throw std::bad_alloc();
         in_call.set_value();
-        go_on.get_future().wait();
+        go_on.get_future().wait_for(kLong);
       },
       2, group_);
   LookAhead one(asked.ask(), 2, group_);
   one.add(batch(1));
-  in_call.get_future().wait();
+  ASSERT_EQ(in_call.get_future().wait_for(kLong), std::future_status::ready);
   auto ended = std::async(std::launch::async, [&] { other.reset(); });
   EXPECT_EQ(ended.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
   go_on.set_value();
