@@ -1,6 +1,7 @@
 #include "base/scratch_file.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +13,8 @@
 
 namespace hctr {
 namespace {
+
+constexpr int64_t kBytesOfBlock = 512;  // of ru_inblock
 
 int open_without_name(const fs::path& folder) {
   const int unnamed = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -62,6 +65,11 @@ void ScratchFile::read(int64_t first, std::span<std::byte> bytes) const {
 
 void ScratchFile::read_ahead(int64_t first, int64_t bytes) const noexcept {
   ::posix_fadvise(descriptor_, first, bytes, POSIX_FADV_WILLNEED);  // where it fails, read() waits, or fails too
+}
+
+int64_t ScratchFile::bytes_from_disk() noexcept {
+  ::rusage of_thread{};
+  return ::getrusage(RUSAGE_THREAD, &of_thread) == 0 ? of_thread.ru_inblock * kBytesOfBlock : 0;
 }
 
 }  // namespace hctr

@@ -283,12 +283,17 @@ void DiskRows::read(std::span<const Row> rows, std::byte* records) const {
   const Stopwatch stopwatch(traffic_.seconds);
   const std::vector<uint32_t> order = by_place(rows);
   const size_t bytes = static_cast<size_t>(record_bytes_);
+  const std::vector<bool> asked = take_asked(rows);
   in_context(
       [&] { return cat("reading ", rows.size(), " rows of ", label_, " from the disk"); },
       [&] {
         for_runs(rows, order, [&](size_t first, size_t count) {
           std::vector<std::byte> run(count * bytes);
+          bool all_asked = true;
+          for (size_t i = 0; i < count; ++i) all_asked = all_asked && asked[order[first + i]];
+          const int64_t before = all_asked ? ScratchFile::bytes_from_disk() : 0;
           file_.read(offset(rows[order[first]].place), run);
+          if (all_asked) fetched_again_ += ScratchFile::bytes_from_disk() - before;
           for (size_t i = 0; i < count; ++i) {
             const Row& row = rows[order[first + i]];
             if (checksum(row, run.data() + i * bytes) != row.crc)
@@ -315,10 +320,33 @@ void DiskRows::read_ahead(std::span<const ops::RowOwner> rows) const {
   std::sort(places.begin(), places.end());
   places.erase(std::unique(places.begin(), places.end()), places.end());
   rows_ahead_ += static_cast<int64_t>(places.size());
+  size_t noted = 0;
   for (size_t first = 0, next = 0; first < places.size(); first = next) {
     for (next = first + 1; next < places.size() && places[next] == places[next - 1] + 1;) ++next;
+    const int64_t before = ScratchFile::bytes_from_disk();
     file_.read_ahead(offset(places[first]), static_cast<int64_t>(next - first) * record_bytes_);
+    fetched_ahead_ += ScratchFile::bytes_from_disk() - before;
+    if (next - noted < kFoundAtATime && next < places.size()) continue;
+    note_asked(std::span(places).subspan(noted, next - noted));
+    noted = next;
   }
+}
+
+void DiskRows::note_asked(std::span<const uint32_t> places) const {
+  const std::lock_guard lock(changes_);
+  if (const size_t needed = size_t{places.back()} + 1; asked_.size() < needed) asked_.resize(needed);
+  for (const uint32_t place : places) asked_[place] = true;
+}
+
+std::vector<bool> DiskRows::take_asked(std::span<const Row> rows) const {
+  std::vector<bool> asked(rows.size());
+  const std::lock_guard lock(changes_);
+  for (size_t i = 0; i < rows.size(); ++i)
+    if (rows[i].place < asked_.size()) {
+      asked[i] = asked_[rows[i].place];
+      asked_[rows[i].place] = false;
+    }
+  return asked;
 }
 
 void DiskRows::remove(std::span<const Row> rows) {

@@ -81,6 +81,14 @@ class DiskRows {
   const Traffic& traffic() const { return traffic_; }
   /// Rows that read_ahead() has found here. Any thread.
   int64_t rows_ahead() const { return rows_ahead_; }
+  /// Bytes that came from the disk itself, as the cache of the system did not have them; 0 where the system does not
+  /// count them.
+  struct Fetched {
+    int64_t ahead = 0;  ///< for read_ahead()
+    int64_t again = 0;  ///< for read(), of rows that read_ahead() had asked for: the cache had dropped them
+  };
+  /// Any thread.
+  Fetched fetched() const { return {fetched_ahead_, fetched_again_}; }
 
  private:
   static constexpr uint32_t kNoPlace = UINT32_MAX;
@@ -109,6 +117,11 @@ class DiskRows {
   void for_runs(std::span<const Row> rows, const std::vector<uint32_t>& order,
                 const std::function<void(size_t first, size_t count)>& body) const;
 
+  /// Notes that these places have been asked for.
+  void note_asked(std::span<const uint32_t> places) const;
+  /// Of each row, whether it has been asked for since it was last read, and forgets it.
+  std::vector<bool> take_asked(std::span<const Row> rows) const;
+
   RowMemory& budget_;
   std::string label_;
   int64_t record_bytes_;
@@ -119,7 +132,8 @@ class DiskRows {
   DiskPlaces places_;
   int64_t rows_ = 0;
   mutable Traffic traffic_;
-  mutable std::atomic<int64_t> rows_ahead_ = 0;
+  mutable std::vector<bool> asked_;  // by place, behind changes_
+  mutable std::atomic<int64_t> rows_ahead_ = 0, fetched_ahead_ = 0, fetched_again_ = 0;
 };
 
 }  // namespace hctr

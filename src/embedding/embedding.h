@@ -32,8 +32,8 @@ class Embedding {
   void confirm_capacity(int buffer) { table().confirm_capacity(buffer); }
   void enforce_limit(int buffer) { table().enforce_limit(buffer); }
   virtual void check_keys() { table().check_keys(); }
-  /// Any thread, any time: has rows of this rank on a disk read ahead for a batch that comes, whose keys these are, of
-  /// the samples of this rank, with their slots. Changes no number. Not collective.
+  /// Any thread, any time: has those rows that this rank owns and that are on a disk read ahead, for a batch that comes
+  /// whose keys these are, of the samples of any rank, with their slots. Changes no number. Not collective.
   void look_ahead(std::span<const ops::RowOwner> keys);
   virtual void prepare(Context&, int buffer, Tensor keys, Tensor offsets) = 0;
   // The next two may run on a side stream; forward() must follow them. On one rank only forward() has work to do.
@@ -71,8 +71,9 @@ class Embedding {
   virtual RowStore::HostRows host_rows() { return table().host_rows(); }
   /// RowStore::index_places() of this rank, without that of replicated rows.
   int64_t index_places() { return table().index_places(); }
-  /// Rows of this rank on a disk. Not collective.
+  /// Rows of this rank on a disk, and bytes that came from there. Not collective.
   RowStore::DiskUse disk_use() { return table().disk_use(); }
+  DiskRows::Fetched disk_fetched() { return table().disk_fetched(); }
   /// Whether keys on any rank have used the shared row, which model files do not hold.
   virtual bool uses_shared_row() { return table().uses_shared_row(); }
   /// The same on every rank, see EmbeddingTable.

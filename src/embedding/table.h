@@ -80,6 +80,8 @@ class EmbeddingTable {
 
   /// Whether rows may be on a disk.
   bool may_be_on_disk() const { return store_.disk() != nullptr; }
+  /// Any thread: bytes of rows that came from the disk itself.
+  DiskRows::Fetched disk_fetched() const { return may_be_on_disk() ? store_.disk()->fetched() : DiskRows::Fetched{}; }
   /// Any thread, any time: keys that batches will have, with their slots. RowStore::look_ahead().
   void look_ahead(std::span<const ops::RowOwner> keys) const { store_.look_ahead(keys); }
 

@@ -153,6 +153,16 @@ void Model::look_ahead(size_t sparse_input, std::span<const ops::RowOwner> keys)
     if (train_graph_.embedding_inputs[e] == sparse_input) tables_[e]->look_ahead(keys);
 }
 
+DiskRows::Fetched Model::disk_fetched() const {
+  DiskRows::Fetched all;
+  for (const auto& table : tables_) {
+    const DiskRows::Fetched one = table->disk_fetched();
+    all.ahead += one.ahead;
+    all.again += one.again;
+  }
+  return all;
+}
+
 void Model::prepare(Context& ctx, int buffer, const BatchTensors& batch) {
   schedule_->for_each(ctx, "prepare", [&](Context& own, size_t e) {
     const size_t input = train_graph_.embedding_inputs[e];
@@ -314,6 +324,9 @@ std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() cons
     of_table["rows_to_disk"] = on_disk.written;
     of_table["rows_from_disk"] = on_disk.brought;
     of_table["rows_from_disk_ahead"] = on_disk.ahead;
+    const DiskRows::Fetched fetched = table->disk_fetched();
+    of_table["bytes_from_disk_ahead"] = fetched.ahead;
+    of_table["bytes_from_disk_again"] = fetched.again;
     of_table["rows_moved_on_disk"] = on_disk.moved;
     of_table["rows_of_batches"] = on_disk.needed;
     of_table["disk_wait_ms"] = static_cast<int64_t>(1e3 * on_disk.seconds);

@@ -69,6 +69,8 @@ class Model {
   void check_keys() const;
   /// Any thread, any time: Embedding::look_ahead() of each embedding, for the keys that its sparse input will have.
   void look_ahead(size_t sparse_input, std::span<const ops::RowOwner> keys);
+  /// Embedding::disk_fetched() of all embeddings.
+  DiskRows::Fetched disk_fetched() const;
   /// Looks up, inserts and sorts the keys of the batch in `buffer`. May run concurrently with the previous step.
   void prepare(Context&, int buffer, const BatchTensors&);
   /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also sets batch.state: the

@@ -114,6 +114,7 @@ void Reporter::trained(const TrainedFigures& at) {
   if (at.host_memory) line.set("host_memory", *at.host_memory);
   if (at.reads_from_gpu) line.set("reads_from_gpu", *at.reads_from_gpu);
   if (at.rows_from_disk) line.set("rows_from_disk", *at.rows_from_disk).set("disk_wait", disk_wait);
+  if (at.rows_from_disk && at.look_ahead) line.set("look_ahead", int64_t{*at.look_ahead});
   if (left) line.set("seconds_left", *left);
   add_line(std::move(line));
   shown_ = now;

@@ -36,6 +36,7 @@ struct TrainedFigures {
   std::optional<double> reads_from_gpu{};              ///< see DisplayFigures
   std::optional<double> rows_from_disk{};              ///< likewise
   double disk_seconds = 0;                             ///< that steps have waited for the disk
+  std::optional<int> look_ahead{};                     ///< batches; none: no rows can be on a disk
 };
 
 class Reporter {

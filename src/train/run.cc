@@ -26,46 +26,49 @@ int64_t rows_per_rank(int64_t batch, const Communicator& comm) { return (batch +
 
 }  // namespace
 
-Run::Run(const TrainOptions& options, const Config& config, Device device, int threads, Communicator& comm,
-         RunFolder& folder, const ResumePoint* from, const Log& log)
+Run::Run(const TrainOptions& options, const Config& config, const RankPlace& rank, RunFolder& folder,
+         const ResumePoint* from, const Log& log)
     : options_(options),
       config_(config),
       log_(log),
-      comm_(comm),
+      comm_(rank.comm),
       folder_(folder),
-      runtime_(device, {.threads = threads,
-                        .seed = config.solver.seed.value,
-                        .tf32 = config.solver.enable_tf32_compute,
-                        .tf32x3 = config.solver.tf32x3(),
-                        .sync_launches = options.sync_launches,
-                        .row_memory = row_memory_limits(config.solver.table_memory, device, comm)}),
-      layout_(batch_shape(config.data, rows_per_rank(config.solver.batchsize, comm))),
-      eval_layout_(batch_shape(config.data, rows_per_rank(config.solver.eval_batch(), comm))),
+      runtime_(rank.device, {.threads = rank.threads,
+                             .seed = config.solver.seed.value,
+                             .tf32 = config.solver.enable_tf32_compute,
+                             .tf32x3 = config.solver.tf32x3(),
+                             .sync_launches = options.sync_launches,
+                             .row_memory = row_memory_limits(config.solver.table_memory, rank.device, comm_)}),
+      layout_(batch_shape(config.data, rows_per_rank(config.solver.batchsize, comm_))),
+      eval_layout_(batch_shape(config.data, rows_per_rank(config.solver.eval_batch(), comm_))),
       from_(from),
-      exact_(from && from->exact_for(config, comm.size())),
-      placements_(make_placements(config, runtime_, comm, folder, log, exact_ ? from->plan() : nullptr)),
-      model_(config, runtime_, comm, layout_.shape.samples, eval_layout_.shape.samples, Trainer::kBuffers, placements_),
-      saver_(config, comm, model_, folder.path(), log),
+      exact_(from && from->exact_for(config, comm_.size())),
+      placements_(make_placements(config, runtime_, comm_, folder, log, exact_ ? from->plan() : nullptr)),
+      model_(config, runtime_, comm_, layout_.shape.samples, eval_layout_.shape.samples, Trainer::kBuffers,
+             placements_),
+      saver_(config, comm_, model_, folder.path(), log),
       schedule_(config.optimizer.hyper),
-      device_(comm.size() == 1 ? describe(device) : cat(comm.size(), " ranks; rank 0: ", describe(device))) {
+      device_(comm_.size() == 1 ? describe(rank.device)
+                                : cat(comm_.size(), " ranks; rank 0: ", describe(rank.device))) {
   if (from)
     load_checkpoint();
   else
     model_.load(log);
   start_following();
-  trainer_ = std::make_unique<Trainer>(config, runtime_, comm, model_, layout_, log, read_progress(), feed_);
+  trainer_ =
+      std::make_unique<Trainer>(config, runtime_, comm_, model_, layout_, log, read_progress(), feed_, rank.peers);
   resolve_schedule(schedule_, steps_of_run());
   if (model_.loss_scale()) most_not_finite_ = kMostSkipped;  // such steps are skipped
   if (!config.data.eval_source.empty())
-    evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm, model_, eval_layout_, log, now_.eval_reader);
+    evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm_, model_, eval_layout_, log, now_.eval_reader);
   else
     log.info("No eval_source: nothing is evaluated.");
   choose_algorithms();
   expect_one_data_set();
   saver_.set_origin({folder_.run(), data_json()});
-  if (comm.rank() == 0) expect_one_numbering();
-  if (from && comm.rank() == 0) expect_same_data(*from, data_json(), config);
-  comm.barrier();  // set-up times differ between ranks; time limits of steps start after it
+  if (comm_.rank() == 0) expect_one_numbering();
+  if (from && comm_.rank() == 0) expect_same_data(*from, data_json(), config);
+  comm_.barrier();  // set-up times differ between ranks; time limits of steps start after it
 }
 
 TrainSummary Run::train() {
@@ -246,6 +249,7 @@ void Run::display(double rate) {
       figures.epoch = static_cast<double>(now_.samples) / static_cast<double>(in_set);
     if (device.is_cuda()) figures.gpu_memory = used_memory(device);
     figures.reads_from_gpu = share_of_reads(counts);
+    figures.look_ahead = trainer_->look_ahead();
     add_disk_figures(counts, figures);
     report_->trained(figures);
   }

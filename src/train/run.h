@@ -22,12 +22,19 @@
 
 namespace hctr {
 
+/// Where a rank trains.
+struct RankPlace {
+  Communicator& comm;
+  Device device;
+  int threads;                            ///< for operators on a CPU
+  std::shared_ptr<LookAheadGroup> peers;  ///< of the ranks of this process
+};
+
 /// All ranks make the same collective calls. `folder` and `log` are silent on ranks other than 0. `from`: the
 /// checkpoint that the run goes on from; null: it starts anew. The arguments outlive it.
 class Run {
  public:
-  Run(const TrainOptions&, const Config&, Device, int threads, Communicator&, RunFolder& folder,
-      const ResumePoint* from, const Log& log);
+  Run(const TrainOptions&, const Config&, const RankPlace&, RunFolder& folder, const ResumePoint* from, const Log& log);
   /// Trains to the end, or until a stop is requested. Errors: those of the parts, naming the last model saved.
   TrainSummary train();
 

@@ -121,6 +121,7 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
     check_evaluation_labels(config, log);
   }
   TrainSummary summary{.rank = job.first_rank()};
+  const auto peers = std::make_shared<LookAheadGroup>();
   job.run([&](Communicator& comm, Device device) {
     const bool first = comm.rank() == 0;
     show_ranks(comm, device, place_of(others).process, place_of(others).processes, first ? log : quiet);
@@ -141,7 +142,7 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
       name_files(own, comm.rank());
       broadcast_statistics(comm, statistics, own);
       broadcast_followed(comm, followed, own.data);
-      Run run(options, own, device, ranks.threads, comm, first ? folder : no_folder, from ? &*from : nullptr,
+      Run run(options, own, {comm, device, ranks.threads, peers}, first ? folder : no_folder, from ? &*from : nullptr,
               first ? log : quiet);
       of_rank = run.train();
     }

@@ -19,7 +19,8 @@ constexpr size_t kPastSteps = 2 * Trainer::kBuffers;  // more than can be queued
 }  // namespace
 
 Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout,
-                 const Log& log, const ReadProgress& from, std::shared_ptr<FileFeed> feed)
+                 const Log& log, const ReadProgress& from, std::shared_ptr<FileFeed> feed,
+                 std::shared_ptr<LookAheadGroup> peers)
     : runtime_(runtime),
       comm_(comm),
       model_(model),
@@ -49,7 +50,8 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
   options.feed = feed_;
   if (!disk_folders(runtime, model).empty()) {
     look_ahead_ = std::make_shared<LookAhead>(
-        [&model](size_t input, std::span<const ops::RowOwner> keys) { model.look_ahead(input, keys); }, kBuffers);
+        [&model](size_t input, std::span<const ops::RowOwner> keys) { model.look_ahead(input, keys); }, kBuffers - 1,
+        peers ? std::move(peers) : std::make_shared<LookAheadGroup>());
     options.on_filled = [ahead = look_ahead_](const BatchView& batch) { ahead->add(batch); };
   }
   reader_ =
@@ -198,6 +200,7 @@ void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) 
   state.spoiled = reinterpret_cast<int32_t*>(spoiled_flag_.data());
   last_ = buffer;
 
+  if (look_ahead_) look_ahead_->begin_step(state.first_sample, model_.disk_fetched());
   if (parts.prepare) prepare(buffer, step);
   if (!parts.compute) return;
   of.prepared.make_wait(runtime_.compute_stream());

@@ -42,8 +42,9 @@ struct ReadProgress {
 /// Runs steps. While batch k is computed, batch k+1 is uploaded, looked up and sorted on the prepare stream.
 class Trainer {
  public:
+  /// `peers`: of the ranks of this process; null: this rank alone knows keys whose rows it owns.
   Trainer(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const Log&, const ReadProgress& from = {},
-          std::shared_ptr<FileFeed> feed = {});
+          std::shared_ptr<FileFeed> feed = {}, std::shared_ptr<LookAheadGroup> peers = {});
 
   ~Trainer();
 
@@ -91,6 +92,8 @@ class Trainer {
   LossSum loss_sum() const { return {last_record().sum, last_record().samples}; }
   /// Starts the sum from here. Waits for queued steps.
   void start_loss_sum(const LossSum& from = {});
+  /// Batches that look-ahead is ahead of the step now; nothing where no rows can be on a disk.
+  std::optional<int> look_ahead() const { return look_ahead_ ? std::optional(look_ahead_->depth()) : std::nullopt; }
   /// Seconds that fetch() has waited for the reader.
   double reader_seconds() const { return reader_seconds_; }
 

@@ -2,13 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <future>
+#include <mutex>
 #include <utility>
 
 namespace hctr::test {
 namespace {
 
 using Asked = std::vector<std::pair<int64_t, int32_t>>;
+constexpr std::chrono::seconds kLong(10);  // on any machine
 
 /// A batch of two samples: an input of two slots with bags, and one of two slots with one key each.
 class LookAheadTest : public testing::Test {
@@ -24,22 +28,52 @@ class LookAheadTest : public testing::Test {
     for (int64_t i = 0; i < 5; ++i) batch_.tables[0].set_key(i, -10 - i);
     for (int64_t i = 0; i < 4; ++i) batch_.tables[1].set_key(i, 20 + i);
   }
+  /// The same with this number as its first key.
+  const BatchView& batch(int64_t number) {
+    batch_.tables[0].set_key(0, number);
+    batch_.state->first_sample = 2 * number;
+    return batch_;
+  }
   BatchLayout layout_;
   std::vector<std::byte> memory_;
   BatchView batch_;
+  const std::shared_ptr<LookAheadGroup> group_ = std::make_shared<LookAheadGroup>();
+};
+
+/// Notes the numbers of the batches that are asked for.
+class Numbers {
+ public:
+  LookAheadGroup::Ask ask() {
+    return [this](size_t input, std::span<const ops::RowOwner> keys) {
+      if (input > 0) return;
+      const std::lock_guard lock(mutex_);
+      numbers_.push_back(keys[0].key);
+      change_.notify_all();
+    };
+  }
+  std::vector<int64_t> wait(size_t count, std::chrono::milliseconds limit = kLong) {
+    std::unique_lock lock(mutex_);
+    change_.wait_for(lock, limit, [&] { return numbers_.size() >= count; });
+    return numbers_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable change_;
+  std::vector<int64_t> numbers_;
 };
 
 TEST_F(LookAheadTest, AsksForEachKeyWithItsSlot) {
-  std::vector<Asked> asked(2);
   std::promise<void> all;
+  Asked asked[2];
   LookAhead ahead(
       [&](size_t input, std::span<const ops::RowOwner> keys) {
         for (const ops::RowOwner& owner : keys) asked[input].emplace_back(owner.key, owner.slot);
         if (input == 1) all.set_value();
       },
-      3);
+      2, group_);
   ahead.add(batch_);
-  all.get_future().wait();
+  ASSERT_EQ(all.get_future().wait_for(kLong), std::future_status::ready);
   EXPECT_EQ(asked[0], (Asked{{-10, 0}, {-11, 0}, {-12, 1}, {-13, 1}, {-14, 1}}));
   EXPECT_EQ(asked[1], (Asked{{20, 0}, {21, 0}, {22, 1}, {23, 1}}));
   ahead.stop();
@@ -53,14 +87,132 @@ TEST_F(LookAheadTest, ABatchWithoutMemoryIsLeftOut) {
   std::promise<void> second;
   LookAhead ahead(
       [&](size_t input, std::span<const ops::RowOwner>) {
-        if (++calls == 1) throw std::bad_alloc();
+        ++calls;
+        if (calls <= 2) throw std::bad_alloc();
         if (input == 1) second.set_value();
       },
-      3);
-  ahead.add(batch_);
-  ahead.add(batch_);
-  second.get_future().wait();
-  EXPECT_EQ(calls, 3);
+      2, group_);
+  ahead.add(batch(1));
+  ahead.add(batch(2));
+  ASSERT_EQ(second.get_future().wait_for(kLong), std::future_status::ready);
+  EXPECT_EQ(calls, 4);
+}
+
+/// No further ahead of the step than it may be, whatever the reader has filled, and in the order of the steps.
+TEST_F(LookAheadTest, ABatchIsAskedForOnceItsTurnIsNear) {
+  Numbers asked;
+  LookAhead ahead(asked.ask(), 2, group_);
+  ahead.add(batch(2));
+  EXPECT_EQ(asked.wait(1), (std::vector<int64_t>{2}));
+  ahead.add(batch(1));  // another thread of the reader was slower
+  EXPECT_EQ(asked.wait(2), (std::vector<int64_t>{2, 1}));
+  ahead.add(batch(3));
+  EXPECT_EQ(asked.wait(3, std::chrono::milliseconds(20)), (std::vector<int64_t>{2, 1})) << "two are asked for";
+  ahead.begin_step(2 * 1, {});
+  EXPECT_EQ(asked.wait(3), (std::vector<int64_t>{2, 1, 3}));
+  ahead.add(batch(4));
+  ahead.begin_step(2 * 2, {});
+  EXPECT_EQ(asked.wait(4), (std::vector<int64_t>{2, 1, 3, 4}));
+}
+
+/// The reader does not wait for a slow disk; what comes too late is not asked for.
+TEST_F(LookAheadTest, BatchesThatHaveBegunAreLeftOut) {
+  Numbers asked;
+  std::promise<void> in_call, go_on;
+  LookAhead ahead(
+      [&, first = true, ask = asked.ask()](size_t input, std::span<const ops::RowOwner> keys) mutable {
+        ask(input, keys);
+        if (!std::exchange(first, false)) return;
+        in_call.set_value();
+        go_on.get_future().wait_for(kLong);
+      },
+      2, group_);
+  ahead.add(batch(1));
+  ASSERT_EQ(in_call.get_future().wait_for(kLong), std::future_status::ready);
+  for (int64_t number = 2; number < 9; ++number) {
+    ahead.add(batch(number));  // returns at once
+    ahead.begin_step(2 * (number - 1), {});
+  }
+  go_on.set_value();
+  EXPECT_EQ(asked.wait(2), (std::vector<int64_t>{1, 8}));
+}
+
+/// Each rank hears of the batches of all, until it has left.
+TEST_F(LookAheadTest, RanksOfAProcessHearOfEachOthersBatches) {
+  Numbers asked[2];
+  LookAhead first(asked[0].ask(), 2, group_);
+  {
+    LookAhead second(asked[1].ask(), 2, group_);
+    first.add(batch(1));
+    EXPECT_EQ(asked[0].wait(1), (std::vector<int64_t>{1}));
+    EXPECT_EQ(asked[1].wait(1), (std::vector<int64_t>{1}));
+    second.add(batch(2));
+    EXPECT_EQ(asked[0].wait(2), (std::vector<int64_t>{1, 2}));
+    EXPECT_EQ(asked[1].wait(2), (std::vector<int64_t>{1, 2}));
+  }
+  first.add(batch(3));
+  EXPECT_EQ(asked[0].wait(3), (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(asked[1].wait(2), (std::vector<int64_t>{1, 2}));
+}
+
+/// A rank without memory for the keys goes without; a rank that ends waits for the call under way alone, and is not
+/// called again.
+TEST_F(LookAheadTest, ARankThatFailsLeavesTheOthersAlone) {
+  Numbers asked;
+  std::promise<void> in_call, go_on;
+  auto other = std::make_unique<LookAhead>(
+      [&](size_t input, std::span<const ops::RowOwner>) {
+        if (input == 0) throw std::bad_alloc();
+        in_call.set_value();
+        go_on.get_future().wait_for(kLong);
+      },
+      2, group_);
+  LookAhead one(asked.ask(), 2, group_);
+  one.add(batch(1));
+  ASSERT_EQ(in_call.get_future().wait_for(kLong), std::future_status::ready);
+  auto ended = std::async(std::launch::async, [&] { other.reset(); });
+  EXPECT_EQ(ended.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  go_on.set_value();
+  ASSERT_EQ(ended.wait_for(kLong), std::future_status::ready);
+  one.add(batch(2));  // a second call of the other's would set its promise again
+  EXPECT_EQ(asked.wait(2), (std::vector<int64_t>{1, 2}));
+  one.stop();
+}
+
+constexpr int64_t kRow = 4096, kWindow = LookAheadDepth::kBatches;
+
+/// After so many times the batches of a decision.
+int after(LookAheadDepth& depth, int64_t decisions, int64_t ahead, int64_t again) {
+  for (int64_t i = 0; i < decisions * kWindow; ++i) depth.note(ahead, again);
+  return depth.depth();
+}
+
+TEST(LookAheadDepthTest, GoesLessFarWhereTheCacheDropsWhatWasReadAhead) {
+  LookAheadDepth depth(2);
+  EXPECT_EQ(after(depth, 9, 80 * kRow, 20 * kRow), 2) << "a fifth is lost";
+  EXPECT_EQ(after(depth, 1, 60 * kRow, 40 * kRow), 1);
+  EXPECT_EQ(after(depth, 1, 0, 40 * kRow), 0) << "dropped, and none fetched ahead";
+}
+
+TEST(LookAheadDepthTest, StaysWhereNothingIsKnown) {
+  LookAheadDepth depth(2);
+  EXPECT_EQ(after(depth, 9, 0, 0), 2) << "all from the cache, or the system does not count";
+  EXPECT_EQ(after(depth, 9, 1, 100), 2);
+}
+
+/// Each try that fails takes one decision, and doubles the time to the next.
+TEST(LookAheadDepthTest, TriesAgainLessAndLessOften) {
+  LookAheadDepth depth(1);
+  EXPECT_EQ(after(depth, 1, kRow, 100 * kRow), 0);
+  for (int wait = LookAheadDepth::kLeastWait; wait <= LookAheadDepth::kMostWait; wait *= 2) {
+    EXPECT_EQ(after(depth, wait - 1, 0, 0), 0) << wait;
+    EXPECT_EQ(after(depth, 1, 0, 0), 1) << wait;
+    EXPECT_EQ(after(depth, 1, kRow, 100 * kRow), 0) << wait;
+  }
+  EXPECT_EQ(after(depth, LookAheadDepth::kMostWait, 0, 0), 1);
+  EXPECT_EQ(after(depth, 2, 100 * kRow, 0), 1) << "there is room again";
+  EXPECT_EQ(after(depth, 1, kRow, 100 * kRow), 0);
+  EXPECT_EQ(after(depth, LookAheadDepth::kLeastWait, 0, 0), 1) << "as at first";
 }
 
 }  // namespace

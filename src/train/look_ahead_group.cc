@@ -1,0 +1,51 @@
+#include "train/look_ahead_group.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+namespace hctr {
+
+struct LookAheadGroup::Member {
+  std::mutex mutex;
+  Ask ask;                         // none: it has left
+  std::atomic<bool> left = false;  // so that it does not wait behind all who want to call it
+};
+
+std::shared_ptr<LookAheadGroup::Member> LookAheadGroup::join(Ask ask) {
+  auto member = std::make_shared<Member>();
+  member->ask = std::move(ask);
+  const std::lock_guard lock(mutex_);
+  members_.push_back(member);
+  return member;
+}
+
+void LookAheadGroup::leave(Member& member) {
+  member.left = true;
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(members_, [&](const auto& other) { return other.get() == &member; });
+  }
+  const std::lock_guard lock(member.mutex);
+  member.ask = {};
+}
+
+void LookAheadGroup::ask(const Member& from, size_t sparse_input, std::span<const ops::RowOwner> keys) {
+  std::vector<std::shared_ptr<Member>> members;
+  {
+    const std::lock_guard lock(mutex_);
+    members = members_;
+  }
+  // Each begins with itself, and goes on with those behind it: so the ranks do not all wait for one.
+  const auto own =
+      std::find_if(members.begin(), members.end(), [&](const auto& other) { return other.get() == &from; });
+  std::rotate(members.begin(), own == members.end() ? members.begin() : own, members.end());
+  for (const auto& member : members) try {
+      if (member->left) continue;
+      const std::lock_guard lock(member->mutex);
+      if (member->ask) member->ask(sparse_input, keys);
+    } catch (const std::bad_alloc&) {  // its step waits for these rows
+    }
+}
+
+}  // namespace hctr
