@@ -140,7 +140,8 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   data_.touched = add_column<uint8_t>("touched", "u8", spec.changes_every_row(), 1);
   access_stats_.last_seen = add_column<uint32_t>("last_seen", "u32", policy_.tracks_last_step() || on_disk_, 1);
   if (access_stats_.last_seen) columns_.back().saved = policy_.tracks_last_step();
-  access_stats_.occurrences = add_column<uint32_t>("occurrences", "u32", policy_.counts_occurrences(), 1);
+  access_stats_.occurrences = add_column<uint32_t>("occurrences", "u32", policy_.counts_occurrences() || on_disk_, 1);
+  if (access_stats_.occurrences) columns_.back().saved = policy_.counts_occurrences();
   if (spec.marks_changes && !spec.changes_every_row()) {
     marks_.emplace(runtime.device(), static_cast<size_t>(reserved_rows_ + 1));
     access_stats_.changed = reinterpret_cast<uint8_t*>(marks_->data());

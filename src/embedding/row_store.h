@@ -15,6 +15,7 @@
 #include "device/context.h"
 #include "embedding/disk_rows.h"
 #include "embedding/table_spec.h"
+#include "embedding/turnover.h"
 #include "ops/embedding/access_stats.h"
 #include "ops/embedding/embedding_rows.h"
 #include "ops/embedding/hash_index.h"
@@ -281,9 +282,7 @@ class RowStore {
   void set_rows(const ops::IndexState&);
   void open_disk(const TableSpec&);
   /// Whether a row takes its value of this column along to the disk. All else begins anew when it comes back.
-  static bool goes_to_disk(const Column& column) {
-    return column.saved || column.fixed() || column.name == "last_seen";
-  }
+  static bool goes_to_disk(const Column& column) { return column.saved || place_in_entry(column).has_value(); }
   /// Where a DiskRows::Row has it; none: the record has it.
   static std::optional<size_t> place_in_entry(const Column&);
   static bool in_record(const Column& column) { return goes_to_disk(column) && !place_in_entry(column); }
@@ -380,6 +379,7 @@ class RowStore {
     int64_t most_swaps = 0, batches = 0, calls = 0, moved = 0;  // batches: since the last call of swap_by_use()
   };
   std::unique_ptr<DiskRows> disk_;
+  Turnover turnover_;  // of the rows in memory, by those that leave for the disk
   std::optional<HostBuffer> host_keys_, batch_counts_;
   bool counted_ = false;                  // batch_counts_ holds a count
   int64_t batch_rows_ = 0, brought_ = 0;  // see DiskUse

@@ -1,5 +1,5 @@
-// Rows on a disk: those that batches used longest ago leave the memory, and come back before a batch that has their
-// keys is looked up. Kernels see rows in memory alone.
+// Rows on a disk: those that batches seldom use, or used long ago, leave the memory, and come back before a batch that
+// has their keys is looked up. Kernels see rows in memory alone.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -15,6 +15,11 @@ namespace {
 
 constexpr int64_t kDiskBlockBytes = int64_t{16} << 20;  // of records, moved at a time
 constexpr int64_t kShareThatLeaves = 16;                // a sixteenth of the rows in memory makes room at a time
+
+/// Rows with the lowest last step + steps * log2(1 + uses) leave: each doubling of its uses lets a row stay so many
+/// steps longer. These are the steps in which all of memory would be replaced: with fewer, rows of one use push
+/// frequent ones out; with more, what was frequent long ago stays for too long.
+uint32_t steps_per_doubling(const Turnover& turnover) { return static_cast<uint32_t>(std::min(turnover.steps(), 1e8)); }
 
 bool by_identity(const ops::RowOwner& a, const ops::RowOwner& b) {
   return std::pair(a.slot, a.key) < std::pair(b.slot, b.key);
@@ -215,7 +220,12 @@ void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch, c
   }
   const int64_t leaving = std::min(std::max(rows + needed - capacity_, capacity_ / kShareThatLeaves), rows - staying);
   remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
-    const ops::RowRanks ranks{index_.row_keys, index_.row_slots, access_stats_.last_seen};
+    turnover_.add(now.batches, now.rows, leaving);
+    const ops::RowRanks ranks{.keys = index_.row_keys,
+                              .slots = index_.row_slots,
+                              .scores = access_stats_.last_seen,
+                              .uses = access_stats_.occurrences,
+                              .per_doubling = steps_per_doubling(turnover_)};
     ops::keep_rows(ctx, batch.rows, batch.count, memory.fates);
     ops::lowest_rows_leave(ctx, ranks, index_.first_row, now.rows, leaving, memory);
     std::vector<ops::Fate> fates(static_cast<size_t>(now.rows) + 1);

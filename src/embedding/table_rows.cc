@@ -199,7 +199,9 @@ void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,
     states.emplace_back(ctx.device(), block, data.state_dim);
   Staging<int32_t> last_steps(ctx.device(), with_states ? block : 0, 1);
   ops::AccessStats stats = spec_.policy.keeps_access_stats() ? store_.access_stats() : ops::AccessStats{};
-  if (!spec_.policy.tracks_last_step()) stats.last_seen = nullptr;  // kept for the disk alone
+  // What is kept for the disk alone does not go into models.
+  if (!spec_.policy.tracks_last_step()) stats.last_seen = nullptr;
+  if (!spec_.policy.counts_occurrences()) stats.occurrences = nullptr;
   Staging<int32_t> last_seen(ctx.device(), stats.last_seen ? block : 0, 1),
       occurrences(ctx.device(), stats.occurrences ? block : 0, 1);
   Buffer rows(ctx.device(), static_cast<size_t>(block) * sizeof(int32_t));

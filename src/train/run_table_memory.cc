@@ -35,7 +35,7 @@ void Run::report_disk_rows(const std::map<std::string, std::map<std::string, int
     std::string folders;
     for (const std::string& folder : disk_folders(runtime_, model_))
       folders += cat(folders.empty() ? "" : " and ", "'", folder, "'");
-    report_->event(cat("Memory has no more room for rows: those that batches used longest ago go to files in ", folders,
+    report_->event(cat("Memory has no more room for rows: those that batches use least go to files in ", folders,
                        ", and come back when a batch has their keys."));
   }
   report_->event(cat(sum_of_counts(counts, "rows_on_disk"), " rows on the disk (",

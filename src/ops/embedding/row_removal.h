@@ -13,6 +13,14 @@ namespace hctr::ops {
 
 enum class Fate : uint8_t { open, stays, leaves };
 
+/// unit * log2(1 + count), along straight lines between powers of two: the same integer on every device.
+HCTR_HD inline uint64_t scaled_log2(uint32_t count, uint32_t unit) {
+  const uint64_t value = uint64_t{count} + 1;
+  int whole = 0;
+  while (value >> (whole + 1) != 0) ++whole;
+  return static_cast<uint64_t>(whole) * unit + ((value - (uint64_t{1} << whole)) * unit >> whole);
+}
+
 /// The order in which rows are removed: the lowest (score, slot, key) first. Ranks are distinct.
 struct RowRanks {
   struct Rank {
@@ -25,9 +33,14 @@ struct RowRanks {
   const int32_t* slots = nullptr;    // null: rows belong to keys alone
   const uint32_t* scores = nullptr;  // null: all equal
   bool highest_first = false;        // reverses the order
+  const uint32_t* uses = nullptr;    // null: scores alone, else scaled_log2(uses, per_doubling) more; saturates
+  uint32_t per_doubling = 0;
 
   HCTR_HD Rank of(int64_t row) const {
-    const uint64_t score = scores ? scores[row] : 0, slot = slots ? static_cast<uint32_t>(slots[row]) : 0;
+    const uint64_t slot = slots ? static_cast<uint32_t>(slots[row]) : 0;
+    uint64_t score = scores ? scores[row] : 0;
+    if (uses) score += scaled_log2(uses[row], per_doubling);
+    if (score > 0xffffffffu) score = 0xffffffffu;
     const uint64_t high = score << 32 | slot,
                    low = static_cast<uint64_t>(keys[row]) ^ uint64_t { 1 } << 63;  // negative keys first
     return highest_first ? Rank{~high, ~low} : Rank{high, low};

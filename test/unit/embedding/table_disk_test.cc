@@ -1,6 +1,7 @@
 // Tables with rows on a disk: the same bytes as tables whose rows are all in memory.
 #include <gtest/gtest.h>
 
+#include <numeric>
 #include <thread>
 
 #include "plain_table.h"
@@ -121,6 +122,46 @@ TEST_F(TableDiskTest, RowsMoveTogetherInTheFile) {
   const RowStore::DiskUse use = split.table->disk_use();
   EXPECT_GT(use.moved, 1000);
   EXPECT_LT(split.runtime.row_memory().disk_bytes(), use.bytes * 23 / 10);
+}
+
+/// A batch with these keys one after the other, over and over.
+Bags bags_of_keys(const TableSpec& spec, int64_t first, int64_t keys) {
+  Bags bags(static_cast<size_t>(spec.slots), std::vector<std::vector<int64_t>>(static_cast<size_t>(spec.samples)));
+  int64_t next = 0;
+  for (auto& slot : bags)
+    for (auto& bag : slot) bag = {first + next++ % keys};
+  return bags;
+}
+
+/// Rows that every tenth batch has stay, while rows that one batch has come and go; by the last step alone they would
+/// leave each time. And they leave when batches have others in their place.
+TEST_F(TableDiskTest, RowsThatAreUsedOftenStayAndWhatWasUsedLongAgoLeaves) {
+  TableSpec spec = small_spec(384, 3, 32, 32 * 3 * 3);  // rows so large that the map of all on the disk is small
+  spec.optimizer.kind = DiskRule::adam;
+  TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec, 1.1));
+  std::mt19937_64 random(3);
+  const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
+  int64_t next = 10'000;  // a key that no batch has had
+  /// Returns how many rows have come from the disk.
+  const auto step = [&](int64_t first, int64_t keys) {
+    const Bags bags = bags_of_keys(spec, first, keys);
+    const int64_t before = split.table->disk_use().brought;
+    EXPECT_TRUE(split.step(bags, dy) == plain.step(bags, dy));
+    return split.table->disk_use().brought - before;
+  };
+  const auto often_and_once = [&](int64_t often, int times) {
+    std::vector<int64_t> brought;
+    for (int t = 0; t < times; ++t) {
+      brought.push_back(step(often, 50));
+      for (int once = 0; once < 9; ++once) step(next += 48, 48);
+    }
+    return brought;
+  };
+  const std::vector<int64_t> first = often_and_once(0, 10), second = often_and_once(5000, 15);
+  EXPECT_LT(std::accumulate(first.begin(), first.end(), int64_t{0}), 4 * 50) << "of 9 * 50";
+  EXPECT_EQ(std::accumulate(second.end() - 5, second.end(), int64_t{0}), 0);
+  EXPECT_EQ(step(0, 50), 50) << "they have left";
+  EXPECT_TRUE(split.bytes() == plain.bytes());
 }
 
 TEST_F(TableDiskTest, SlotsTwoByteRowsAndRowWiseStatesGiveTheSameBytes) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <random>
 
@@ -178,6 +179,45 @@ TEST(RowRemoval, RowsBelowABoundLeave) {
     const OnDeviceArray rows(runtime, std::vector<int32_t>{1, 3, 6, 7, 0});
     ops::follow_moves(ctx, moves, memory.fates, rows.data(), 5, 0, nullptr);
     EXPECT_EQ(rows.read(runtime), (std::vector<int32_t>{1, 0, 3, 0, 0}));
+  }
+}
+
+TEST(RowRemoval, ScaledLog2IsExactAtPowersOfTwoAndNeverFalls) {
+  for (const uint32_t unit : {0u, 1u, 7u, 1000u, 100'000'000u, 0xffffffffu}) {
+    for (int power = 0; power <= 32; ++power) {
+      const auto count = static_cast<uint32_t>((uint64_t{1} << power) - 1);
+      EXPECT_EQ(ops::scaled_log2(count, unit), uint64_t{unit} * static_cast<uint64_t>(power)) << count;
+    }
+    for (uint32_t count = 1; count < 3000; ++count) {
+      const auto scaled = static_cast<double>(ops::scaled_log2(count, unit));
+      EXPECT_GE(ops::scaled_log2(count, unit), ops::scaled_log2(count - 1, unit));
+      EXPECT_LE(std::abs(scaled - unit * std::log2(1.0 + count)), 0.087 * unit + 1);
+    }
+  }
+}
+
+TEST(RowRemoval, EachDoublingOfItsUsesLetsARowStayLonger) {
+  for (const Device device : devices()) {
+    Runtime& runtime = runtime_of(device);
+    Context ctx(runtime, runtime.compute_stream());
+    // With 100 for each doubling, rows 1 to 6 score 250, 200, 150, 260, 320 and more than fits in 32 bits.
+    const OnDeviceArray keys(runtime, std::vector<int64_t>{0, 6, 5, 4, 3, 2, 1});
+    const OnDeviceArray seen(runtime, std::vector<uint32_t>{0, 250, 0, 0, 160, 20, 0xfffffff0u});
+    const OnDeviceArray uses(runtime, std::vector<uint32_t>{0, 0, 3, 2, 1, 7, 0xffffffffu});
+    const Buffer block(device, ops::removal_bytes(device, 6));
+    const std::vector<std::vector<int>> leaving = {{}, {3}, {3, 2}, {3, 2, 1}, {3, 2, 1, 4}, {3, 2, 1, 4, 5}};
+    for (size_t count = 0; count < leaving.size(); ++count) {
+      const ops::RemovalMemory memory(block.data(), 6);
+      zero_bytes(ctx.stream(), memory.fates, 7);
+      ops::lowest_rows_leave(ctx,
+                             {.keys = keys.data(), .scores = seen.data(), .uses = uses.data(), .per_doubling = 100}, 1,
+                             6, static_cast<int64_t>(count), memory);
+      std::vector<ops::Fate> expected(7, ops::Fate::open), fates(7);
+      for (const int row : leaving[count]) expected[static_cast<size_t>(row)] = ops::Fate::leaves;
+      copy_bytes(ctx.stream(), fates.data(), memory.fates, fates.size());
+      ctx.stream().synchronize();
+      EXPECT_EQ(fates, expected) << count << " leave";
+    }
   }
 }
 

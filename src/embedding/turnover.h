@@ -1,0 +1,31 @@
+// How fast the rows in memory are replaced by others.
+#pragma once
+
+#include <cstdint>
+
+namespace hctr {
+
+/// The steps in which as many rows leave the memory as it holds: a mean over the last few times that some left.
+class Turnover {
+ public:
+  /// Of `rows` rows in memory, `leaving` leave before step `step`, which counts modulo 2^32 and never goes back.
+  void add(uint32_t step, int64_t rows, int64_t leaving) {
+    left_ += leaving;
+    const auto since = static_cast<double>(step - last_);
+    if (since == 0 || left_ == 0) return;  // evaluations have rows leave, too
+    const double now = since * static_cast<double>(rows) / static_cast<double>(left_);
+    mean_ = known_ ? mean_ + (now - mean_) / 4 : now;
+    known_ = true;
+    last_ = step;
+    left_ = 0;
+  }
+  double steps() const { return mean_; }
+
+ private:
+  uint32_t last_ = 0;  // step of the last time
+  int64_t left_ = 0;   // rows, since then
+  double mean_ = 0;
+  bool known_ = false;
+};
+
+}  // namespace hctr
