@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -16,6 +17,7 @@ namespace {
 struct Blas {
   decltype(&cblas_sgemm) sgemm;
   decltype(&cblas_dgemm) dgemm;
+  bool rounds_alike;
 };
 
 template <class Function>
@@ -27,12 +29,22 @@ Function blas_function(void* library, const char* name) {
   return reinterpret_cast<Function>(found);
 }
 
+/// Whether the library is OpenBLAS with kernels that give an element the same bits wherever it lies in a product: those
+/// of 512-bit vectors do. In those of 256-bit vectors the last bit depends on the place.
+bool rounds_alike(void* library) {
+  using Name = char* (*)();
+  const auto core = reinterpret_cast<Name>(::dlsym(library, "openblas_get_corename"));
+  if (!core) return false;
+  const std::string_view name = core();
+  return name == "SkylakeX" || name == "Cooperlake";
+}
+
 const Blas& blas() {
   static const Blas functions = [] {
     ::setenv("OPENBLAS_NUM_THREADS", "1", 1);  // products are cut into tiles, one for each thread of ours
     void* const library = ::dlopen(HCTR_BLAS_NAME, RTLD_NOW | RTLD_LOCAL);
     return Blas{blas_function<decltype(Blas::sgemm)>(library, "cblas_sgemm"),
-                blas_function<decltype(Blas::dgemm)>(library, "cblas_dgemm")};
+                blas_function<decltype(Blas::dgemm)>(library, "cblas_dgemm"), rounds_alike(library)};
   }();
   return functions;
 }
@@ -80,6 +92,8 @@ void call_gemm(Gemm function, int64_t rows, int64_t columns, int64_t depth, Blas
 }  // namespace
 
 void load_blas() { blas(); }
+
+bool blas_rounds_alike() { return blas().rounds_alike; }
 
 void gemm(int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const float> a, BlasMatrix<const float> b,
           float beta, BlasMatrix<float> c) {

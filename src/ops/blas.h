@@ -12,6 +12,13 @@ namespace hctr::ops {
 /// threads or memory it ends the process. Errors: Error(device) when the library cannot be loaded.
 void load_blas();
 
+/// Whether an element of a large product in f32 has the same bits in every part of the product that contains it, if
+/// parts begin at multiples of 16 rows and columns and have at least kLeastLargeProduct multiplications. Depends on the
+/// library and the processor alone.
+bool blas_rounds_alike();
+/// Smaller products may go to other kernels of the library, which sum the whole depth at once.
+inline constexpr int64_t kLeastLargeProduct = int64_t{1} << 23;
+
 /// A matrix in row-major order whose rows are `stride` elements apart; op(m) is m or its transpose.
 template <class T>
 struct BlasMatrix {

@@ -10,6 +10,7 @@
 #include "ops/blas.h"
 #include "ops/element_loops.h"
 #include "ops/fill.h"
+#include "ops/product_parts.h"
 
 namespace hctr::ops {
 namespace {
@@ -77,7 +78,7 @@ struct Operand {
   }
 };
 
-struct TileSize {
+struct PartSize {
   int64_t rows, columns, depth;
 };
 
@@ -88,10 +89,10 @@ struct Epilogue {
   bool relu;
 };
 
-/// One tile of c.
+/// One part of c.
 template <class T>
   requires std::is_same_v<T, float> || std::is_same_v<T, double>
-void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, Epilogue<T> end, T* c, int64_t c_stride) {
+void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, T* c, int64_t c_stride) {
   const T* bias = end.bias;
   for (int64_t i = 0; bias && i < size.rows; ++i) std::copy_n(bias, size.columns, c + i * c_stride);
   gemm(size.rows, size.columns, size.depth, {a.data, a.stride, a.how}, {b.data, b.stride, b.how}, bias ? T(1) : T(0),
@@ -104,7 +105,7 @@ void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, Epilogue<T> end, T
   }
 }
 
-/// The part of op(t) that a tile needs, converted to f32 in the layout of t.
+/// What a part of c needs of op(t), converted to f32 in the layout of t.
 template <class T>
 Operand<float> widened(Operand<T> t, int64_t rows, int64_t columns, std::vector<float>& memory) {
   if (t.how == Transpose::yes) std::swap(rows, columns);
@@ -120,12 +121,12 @@ Operand<float> widened(Operand<T> t, int64_t rows, int64_t columns, std::vector<
 
 /// For dtypes that BLAS lacks: operands are converted to f32, and the f32 result is rounded once.
 template <class T, class Out>
-void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, Epilogue<T> end, Out* c, int64_t c_stride) {
-  thread_local std::vector<float> left, right, sums, wide_bias;  // reused by the next tile
+void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, Out* c, int64_t c_stride) {
+  thread_local std::vector<float> left, right, sums, wide_bias;  // reused by the next part
   sums.resize(static_cast<size_t>(size.rows * size.columns));
   wide_bias.clear();
   for (int64_t j = 0; end.bias && j < size.columns; ++j) wide_bias.push_back(static_cast<float>(end.bias[j]));
-  multiply_tile(widened(a, size.rows, size.depth, left), widened(b, size.depth, size.columns, right), size,
+  multiply_part(widened(a, size.rows, size.depth, left), widened(b, size.depth, size.columns, right), size,
                 Epilogue<float>{end.bias ? wide_bias.data() : nullptr, end.relu}, sums.data(), size.columns);
   for (int64_t i = 0; i < size.rows; ++i) {
     const float* from = sums.data() + i * size.columns;
@@ -135,35 +136,21 @@ void multiply_tile(Operand<T> a, Operand<T> b, TileSize size, Epilogue<T> end, O
   }
 }
 
-/// Tiles for a result of this size. The library first copies the rows and columns of a tile to memory of its own, so
-/// large tiles are fast: of 512 by 512 they reach nine tenths of its speed on whole matrices, of 128 by 256 eight
-/// tenths. Smaller ones keep more threads busy. Depends on the size alone, since rounding may depend on the tile.
-TileSize tile_for(int64_t rows, int64_t columns, int64_t depth) {
-  constexpr int64_t kMost = 512, kLeast = 128, kEnough = 16, kUnit = 16;  // kUnit: of the library's inner loops
-  TileSize tile{kMost, kMost, depth};
-  const auto parts = [](int64_t whole, int64_t part) { return (whole + part - 1) / part; };
-  while (parts(rows, tile.rows) * parts(columns, tile.columns) < kEnough) {
-    const int64_t high = std::min(rows, tile.rows), wide = std::min(columns, tile.columns);
-    if (std::max(high, wide) <= kLeast) break;
-    (high >= wide ? tile.rows : tile.columns) = parts((std::max(high, wide) + 1) / 2, kUnit) * kUnit;
-  }
-  return tile;
-}
-
-/// c = op(a) op(b) + bias, or its positive part, one tile per task.
+/// c = op(a) op(b) + bias, or its positive part, one part per task.
 void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b, const Tensor* bias,
               bool relu, const Tensor& c) {
   const int64_t rows = c.dim(0), columns = c.dim(1), depth = columns_of_op(a, of_a);
-  const TileSize tile = tile_for(rows, columns, depth);
-  const int64_t across = (columns + tile.columns - 1) / tile.columns,
-                tiles = (rows + tile.rows - 1) / tile.rows * across;
+  const bool joined = a.dtype() == DType::f32 && blas_rounds_alike();
+  const ProductPart part =
+      joined ? joined_product_tiles(rows, columns, depth, ctx.threads().threads()) : product_tile(rows, columns);
+  const int64_t across = parts_of(columns, part.columns), parts = parts_of(rows, part.rows) * across;
   const auto run = [&]<class T, class Out>() {
     const Operand<T> left(a, of_a), right(b, of_b);
-    ctx.threads().parallel_for(tiles, 1, [&](int64_t first, int64_t last) {
+    ctx.threads().parallel_for(parts, 1, [&](int64_t first, int64_t last) {
       for (int64_t number = first; number < last; ++number) {
-        const int64_t i = number / across * tile.rows, j = number % across * tile.columns;
-        multiply_tile(left.at(i, 0), right.at(0, j),
-                      {std::min(tile.rows, rows - i), std::min(tile.columns, columns - j), depth},
+        const int64_t i = number / across * part.rows, j = number % across * part.columns;
+        multiply_part(left.at(i, 0), right.at(0, j),
+                      {std::min(part.rows, rows - i), std::min(part.columns, columns - j), depth},
                       Epilogue<T>{bias ? bias->data<const T>() + j : nullptr, relu},
                       c.data<Out>() + i * c.row_stride() + j, c.row_stride());
       }

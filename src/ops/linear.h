@@ -10,8 +10,8 @@ enum class Transpose : bool { no, yes };
 /// c = op(a) op(b), sums kept in f32 (CUDA: true f32, or TF32 when the Runtime says so, or large products of operands
 /// split into two TF32 numbers, ops/tf32_split.h: the CPU computes those in true f32). Overwrites c.
 /// Shapes: op(a) [m, k], op(b) [k, n], c [m, n]; any row strides. Dtypes: f32 f16 bf16, all alike, or c f32.
-/// Aliasing: c is neither a nor b. CPU f32 and f64 use the CBLAS library, one tile of c per task, so results do not
-/// depend on the number of threads.
+/// Aliasing: c is neither a nor b. CPU f32 and f64 use the CBLAS library, one part of c per task; results do not
+/// depend on the number of threads (ops/product_parts.h).
 HCTR_OP(void matmul(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c))
 
 /// y = x W + bias, or max(x W + bias, 0) with `relu`. Shapes: x [batch, in], w [in, out], bias [out], y [batch, out];

@@ -1,0 +1,43 @@
+#include "ops/product_parts.h"
+
+#include <algorithm>
+
+#include "ops/blas.h"
+
+namespace hctr::ops {
+namespace {
+
+constexpr int64_t kUnit = 16;  // of the library's inner loops
+
+int64_t last_part(int64_t whole, int64_t part) { return whole - (parts_of(whole, part) - 1) * part; }
+
+}  // namespace
+
+ProductPart product_tile(int64_t rows, int64_t columns) {
+  constexpr int64_t kMost = 512, kLeast = 128, kEnough = 16;
+  ProductPart tile{kMost, kMost};
+  while (parts_of(rows, tile.rows) * parts_of(columns, tile.columns) < kEnough) {
+    const int64_t high = std::min(rows, tile.rows), wide = std::min(columns, tile.columns);
+    if (std::max(high, wide) <= kLeast) break;
+    (high >= wide ? tile.rows : tile.columns) = parts_of((std::max(high, wide) + 1) / 2, kUnit) * kUnit;
+  }
+  return tile;
+}
+
+ProductPart joined_product_tiles(int64_t rows, int64_t columns, int64_t depth, int threads) {
+  constexpr int64_t kPartsOfThread = 2;  // so that threads end together although one was held up
+  const ProductPart tile = product_tile(rows, columns);
+  const int64_t least_rows = last_part(rows, tile.rows), least_columns = last_part(columns, tile.columns);
+  if (std::min(least_rows, least_columns) < kUnit || least_rows * least_columns * depth < kLeastLargeProduct)
+    return tile;
+  const int64_t down = parts_of(rows, tile.rows), across = parts_of(columns, tile.columns);
+  const int64_t wanted = threads == 1 ? 1 : kPartsOfThread * threads;
+  int64_t high = down, wide = across;  // tiles of a part
+  while (parts_of(down, high) * parts_of(across, wide) < wanted && high * wide > 1) {
+    int64_t& cut = high > 1 ? high : wide;
+    cut = (cut + 1) / 2;
+  }
+  return {high * tile.rows, wide * tile.columns};
+}
+
+}  // namespace hctr::ops
