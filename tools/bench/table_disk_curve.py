@@ -3,7 +3,8 @@
 
     tools/bench/table_disk_curve.py FOLDER [--gb 2] [--shares 100,50,20,10,5] [--alpha 1.05] [--device cpu|gpu] [--beyond GB] [--bin build/cpu/bin]
 
-Writes config, data, the rows on the disk and run folders into FOLDER. Rows are of 128 floats with the states of Adam, 1,536 bytes.
+Writes config, data, the rows on the disk and run folders into FOLDER. Rows are of 256 floats with the states of Adam, 3,072 bytes.
+Budgets of the host are a third larger than the rows that fit: up to a quarter of one is for the map of the rows on the disk.
 The first samples have every key once, so that all rows exist; the keys of the others follow a power law. Rates are means of the
 last half of these; memory is the most that the process had.
 With a GPU the share is that of the rows on the GPU; memory of the host has room for twice as many.
@@ -19,7 +20,7 @@ import random
 import subprocess
 import sys
 
-SLOTS, DIM = 8, 128
+SLOTS, DIM = 8, 256
 ROW_BYTES = DIM * 4 * 3
 
 
@@ -56,7 +57,8 @@ def write_data(path, keys_of_slot, steps, alpha, batch):
 
 def config(samples, share, row_bytes, batch, device):
     part = int(row_bytes * (share / 100 if share < 100 else 1.3))
-    memory = {"host": f"{part}B"} if device == "cpu" else {"gpu": f"{part}B", "host": f"{2 * part}B"}
+    with_map = lambda rows: f"{rows * 4 // 3}B"
+    memory = {"host": with_map(part)} if device == "cpu" else {"gpu": f"{part}B", "host": with_map(2 * part)}
     return {
         "solver": {"lr_policy": "fixed", "display": 10, "max_iter": samples // batch, "gpu": [0], "batchsize": batch, "snapshot": 0,
                    "eval_interval": 0, "final_snapshot": False, "table_memory": {**memory, "disk": "rows"}},
