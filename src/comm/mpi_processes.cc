@@ -17,6 +17,7 @@
 #include "base/platform.h"
 #include "base/stopped_time.h"
 #include "comm/mpi_plugin.h"
+#include "comm/rank_list.h"
 
 namespace hctr {
 namespace {
@@ -54,12 +55,6 @@ Loaded load_mpi() {
 const Loaded& loaded_mpi() {
   static const Loaded loaded = load_mpi();
   return loaded;
-}
-
-std::string list_of(const std::set<int>& ranks) {
-  std::string text;
-  for (const int rank : ranks) text += cat(text.empty() ? "" : ", ", rank);
-  return cat(ranks.size() == 1 ? "rank " : "ranks ", text);
 }
 
 /// What a process tells the others when they join.
@@ -154,7 +149,7 @@ class MpiProcesses : public Processes {
     for (const int rank : ranks)
       of_hosts[members_[static_cast<size_t>(process_of_[static_cast<size_t>(rank)])].host].insert(rank);
     std::string text;
-    for (const auto& [host, its] : of_hosts) text += cat(text.empty() ? "" : ", ", list_of(its), " on ", host);
+    for (const auto& [host, its] : of_hosts) text += cat(text.empty() ? "" : ", ", rank_list(its), " on ", host);
     return text;
   }
 

@@ -4,10 +4,12 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <set>
 #include <thread>
 
 #include "base/host_name.h"
 #include "base/stopped_time.h"
+#include "comm/rank_list.h"
 
 namespace hctr {
 namespace {
@@ -121,11 +123,10 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
 }
 
 std::string RankGroup::missing_ranks() const {
-  std::string text;
-  int count = 0;
+  std::set<int> missing;
   for (size_t r = 0; r < here_.size(); ++r)
-    if (!here_[r]) text += cat(count++ ? ", " : "", local_ranks_.first + static_cast<int>(r));
-  return cat(count == 1 ? "rank " : "ranks ", text, count == 1 ? " has" : " have");
+    if (!here_[r]) missing.insert(local_ranks_.first + static_cast<int>(r));
+  return cat(rank_list(missing), missing.size() == 1 ? " has" : " have");
 }
 
 void RankGroup::throw_failure(int rank) const {

@@ -1,18 +1,23 @@
 #include "train/run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <set>
 
 #include "base/host_name.h"
 #include "base/progress.h"
+#include "comm/rank_list.h"
 #include "model/fp8_scales.h"
 #include "train/placement_plan.h"
 #include "train/run_about.h"
+#include "train/trainer_parts.h"
 
 namespace hctr {
 namespace {
 
-constexpr int kRoundsUntilSaid = 20;  // of a second each
+constexpr std::chrono::seconds kUntilSaid(20);
+constexpr int kRoundsUntilSaid = kUntilSaid / kToWaitForData;
 
 bool every(int64_t interval, int64_t iteration) { return interval > 0 && iteration % interval == 0; }
 
@@ -195,12 +200,12 @@ bool Run::fetch() {
 
 void Run::say_who_waits(bool waits) {
   const std::vector<std::string> waiting = comm_.gather(waits ? "1" : "", 0);
-  std::string ranks;
+  std::set<int> ranks;
   for (size_t r = 0; r < waiting.size(); ++r)
-    if (!waiting[r].empty()) ranks += cat(ranks.empty() ? "" : ", ", r);
+    if (!waiting[r].empty()) ranks.insert(static_cast<int>(r));
   if (comm_.rank() == 0)
-    report_->event(cat("Data are being waited for", comm_.size() > 1 ? cat(" by rank ", ranks) : "", ", for ",
-                       kRoundsUntilSaid, " s now; training goes on once their disk or network answers."));
+    report_->event(cat("Data are being waited for", comm_.size() > 1 ? cat(" by ", rank_list(ranks)) : "", ", for ",
+                       kUntilSaid.count(), " s now; training goes on when they come."));
 }
 
 bool Run::waits_after(int64_t iteration) const {

@@ -120,11 +120,12 @@ bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit
     }
   };
   for (int64_t batch = 0; !options_.batches || batch < *options_.batches;) {
-    if (!failed) note_error([&] { model_.check_keys(); });
-    if (!failed && !fetched) note_error([&] { fetched = fetch(batch, stop, next); });
-    const bool ends = failed || (stop && *stop != 0);  // after an error a buffer may not be free
-    if (comm_.any(ends || !fetched)) {                 // also keeps ranks together, and finds one that hangs
-      if (!comm_.any(ends)) continue;                  // a rank waits for its data
+    if (!failed) note_error([&] { model_.check_keys(); });  // of the batches before: a pass may be long
+    if (!failed && !fetched)                                // after an error a buffer may not be free
+      note_error([&] { fetched = fetch(batch, stop, next); });
+    const bool ends = failed || (stop && *stop != 0);
+    if (comm_.any(ends || !fetched)) {  // also keeps ranks together, and finds one that hangs
+      if (!comm_.any(ends)) continue;   // a rank waits for its data
       throw_on_all_ranks(comm_, failed);
       runtime_.compute_stream().synchronize();
       return false;

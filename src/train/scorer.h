@@ -80,7 +80,6 @@ class Scorer {
     PassedOn passed_on{};
   };
   Buffer make_buffer(int buffer);
-  /// Returns nothing at the end of the set, or when `stop` came before the batch.
   /// `next` = the next batch, from the cache or from the reader, or nothing at the end of the set. False: the reader
   /// has none yet.
   bool fetch(int64_t batch, const std::atomic<int>* stop, std::optional<Running>& next);

@@ -126,7 +126,7 @@ SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& 
   return model;
 }
 
-/// The final model of a run folder.
+/// The model that a run ended with: its best one where it kept that, else the last.
 SavedModel model_of_run(const fs::path& folder, const Config& config) {
   const Json summary = Json::read_file(folder / kSummaryFile);
   const Json *files = summary.find("model_files"), *best = summary.find("best_iteration");
@@ -149,7 +149,8 @@ SavedModel model_of_run(const fs::path& folder, const Config& config) {
                               "' has saved no final model (\"final_snapshot\" is false): name a checkpoint of it, or a "
                               "snapshot_prefix"));
   SavedModel model{.iteration = iterations && iterations->integer() ? *iterations->integer() : 0, .dense = found[0]};
-  model.name = cat("the final model of run '", folder.string(), "', iteration ", model.iteration);
+  model.name =
+      cat("the ", best ? "best" : "final", " model of run '", folder.string(), "', iteration ", model.iteration);
   std::copy_if(found.begin() + 1, found.end(), std::back_inserter(model.tables), [](const std::string& file) {
     const auto table = split_number(file, "_sparse_", ".model");
     return table && !table->first.empty() && table->first.find_last_of("0123456789") == table->first.size() - 1;

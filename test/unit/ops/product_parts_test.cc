@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/random.h"
-
 #include "device/buffer.h"
 #include "device/copy.h"
 #include "ops/linear.h"
