@@ -8,12 +8,13 @@ later half of the run. PyTorch gets row numbers that are already on the device, 
 cell of PyTorch is the best of these, the others are printed too:
 
 eager      autograd, fused or for-each optimizer for the dense weights
-compiled   the same network by torch.compile, forward and backward
+compiled   one graph by torch.compile, from looking rows up to all gradients, as torch.func has them
 captured   on a GPU: the compiled step in one CUDA graph
 ...+sparse     gradients of rows as sparse tensors, SparseAdam or SGD
 ...+rows       gradients of the gathered rows, summed by row and applied to the rows that occur
 ...+index      the same without a sort, as a graph needs it, by index_add_
 ...+triton     the same by the two kernels of table_kernels.py, where Python has triton
+...+32         DLRM's products of 27 vectors as those of 32, five of them zeros, whose widths suit the tensor cores
 
 Python needs torch; on a CPU the ordinary wheel of pip.
 """
@@ -55,17 +56,24 @@ def run(command, folder):
         sys.exit(f"{' '.join(map(str, command))} failed with code {done.returncode}:\n{done.stdout[-3000:]}")
 
 
-def train_ours(given, model, batch, folder):
-    """Milliseconds a step."""
-    name = {"fp32": "f32"}.get(given.precision, given.precision)
-    config = configs().step_model(model, name)
+def write_ours(given, model, batches, folder):
+    """The config and data of a model, for any of these batches; returns the config."""
+    config = configs().step_model(model, {"fp32": "f32"}.get(given.precision, given.precision))
     shrink(config, given.rows)
-    config["solver"].update(batchsize=batch, max_iter=given.steps, display=max(1, given.steps // 10), final_snapshot=False, eval_interval=0)
+    config["solver"].update(batchsize=max(batches), max_iter=given.steps, display=max(1, given.steps // 10), final_snapshot=False, eval_interval=0)
     config["layers"][0].pop("eval_source", None)
+    path = folder / f"{model}.json"
+    path.write_text(json.dumps(config))
+    samples = min(given.samples, max(batches) * given.steps)
+    run([given.programs / "data_generator", "--config", path, "--samples", samples, "--alpha", given.alpha, "--force"], folder)
+    return config
+
+
+def train_ours(given, model, config, batch, folder):
+    """Milliseconds a step."""
+    config["solver"]["batchsize"] = batch
     path = folder / f"{model}_{batch}.json"
     path.write_text(json.dumps(config))
-    samples = min(given.samples, batch * given.steps)
-    run([given.programs / "data_generator", "--config", path, "--samples", samples, "--alpha", given.alpha, "--force"], folder)
     command = [given.programs / "huge_ctr", "--train", path, "--device", given.device, "--run-dir", folder / f"run_{model}_{batch}"]
     run(command + (["--threads", given.threads] if given.threads else []), folder)
     shown = [json.loads(line) for line in (folder / f"run_{model}_{batch}" / "metrics.jsonl").read_text().splitlines()]
@@ -87,20 +95,25 @@ def shrink(config, rows):
 # ------------------------------------------------------------------------------------------------------------------- PyTorch
 
 
-def network(torch, model, slots):
-    """The dense part: forward(rows [batch, slots, dim], wide [batch] or None, dense [batch, 13]) -> logits [batch]."""
-    nn = torch.nn
+def network(torch, model, slots, vectors=None):
+    """The dense part: forward(rows [batch, slots, dim], wide [batch] or None, dense [batch, 13]) -> logits [batch], in the type of its inputs; weights
+    are f32. That of dlrm takes `vectors` vectors in its products, those beyond slots + 1 zeros."""
+    nn, linear = torch.nn, torch.nn.functional.linear
+
+    class Linear(nn.Linear):
+        def forward(self, x):
+            return linear(x, self.weight.to(x.dtype), self.bias.to(x.dtype))
 
     def stack(widths, dropout):
         layers = []
         for a, b in zip(widths, widths[1:]):
-            layers += [nn.Linear(a, b), nn.ReLU()] + ([nn.Dropout(0.5)] if dropout else [])
+            layers += [Linear(a, b), nn.ReLU()] + ([nn.Dropout(0.5)] if dropout else [])
         return nn.Sequential(*layers)
 
     class WideAndDeep(nn.Module):
         def __init__(self):
             super().__init__()
-            self.deep, self.last = stack((16 * slots + 13, 1024, 1024), True), nn.Linear(1024, 1)
+            self.deep, self.last = stack((16 * slots + 13, 1024, 1024), True), Linear(1024, 1)
 
         def forward(self, rows, wide, dense):
             return self.last(self.deep(torch.cat([rows.flatten(1), dense], 1))).squeeze(1) + wide
@@ -109,7 +122,7 @@ def network(torch, model, slots):
         def __init__(self):
             super().__init__()
             width = 16 * slots + 13
-            self.deep, self.last = stack((width, 1024, 1024), True), nn.Linear(1024 + width, 1)
+            self.deep, self.last = stack((width, 1024, 1024), True), Linear(1024 + width, 1)
             self.w = nn.ParameterList([nn.Parameter(torch.randn(width) * 0.03) for _ in range(6)])
             self.b = nn.ParameterList([nn.Parameter(torch.zeros(width)) for _ in range(6)])
 
@@ -117,160 +130,234 @@ def network(torch, model, slots):
             x0 = torch.cat([rows.flatten(1), dense], 1)
             x = x0
             for w, b in zip(self.w, self.b):
-                x = x0 * (x @ w).unsqueeze(1) + b + x
+                x = x0 * (x * w.to(x.dtype)).sum(1, keepdim=True) + b.to(x.dtype) + x
             return self.last(torch.cat([self.deep(x0), x], 1)).squeeze(1)
 
     class DeepFm(nn.Module):
         def __init__(self):
             super().__init__()
-            self.deep, self.last = stack((10 * (slots + 13), 400, 400, 400), True), nn.Linear(400, 1)
+            self.deep, self.last = stack((10 * (slots + 13), 400, 400, 400), True), Linear(400, 1)
             self.vectors, self.weights = nn.Parameter(torch.randn(13, 10) * 0.1), nn.Parameter(torch.randn(13) * 0.1)
 
         def forward(self, rows, wide, dense):
             vectors = torch.cat([rows[:, :, :10], dense.unsqueeze(2) * self.vectors.to(dense.dtype)], 1)
-            squares = 0.5 * (vectors.sum(1).square() - vectors.square().sum(1)).sum(1)
-            first = rows[:, :, 10].sum(1) + (dense * self.weights.to(dense.dtype)).sum(1)
+            terms = vectors.float()
+            squares = 0.5 * (terms.sum(1).square() - terms.square().sum(1)).sum(1)
+            first = rows[:, :, 10].float().sum(1) + (dense * self.weights.to(dense.dtype)).float().sum(1)
             return self.last(self.deep(vectors.flatten(1))).squeeze(1) + squares + first
+
+    class DlrmBelow(nn.Module):
+        def __init__(self, zeros):
+            super().__init__()
+            self.zeros, self.bottom = zeros, stack((13, 512, 256, 128), False)
+
+        def forward(self, rows, dense):
+            bottom = self.bottom(dense)
+            zeros = [rows.new_zeros(len(rows), self.zeros, rows.shape[2])] if self.zeros else []
+            return torch.cat([bottom.unsqueeze(1), rows, *zeros], 1), bottom
+
+    class DlrmAbove(nn.Module):
+        def __init__(self, pairs):
+            super().__init__()
+            self.top, self.last = stack((128 + pairs + 1, 1024, 1024, 512, 256), False), Linear(256, 1)
+
+        def forward(self, products, bottom):
+            return self.last(self.top(torch.cat([bottom, products, products.new_zeros(len(products), 1)], 1))).squeeze(1)
 
     class Dlrm(nn.Module):
         def __init__(self):
             super().__init__()
-            pairs = (slots + 1) * slots // 2
-            self.bottom = stack((13, 512, 256, 128), False)
-            self.top, self.last = stack((128 + pairs + 1, 1024, 1024, 512, 256), False), nn.Linear(256, 1)
-            i, j = torch.tril_indices(slots + 1, slots + 1, -1)
-            self.register_buffer("places", i * (slots + 1) + j)
+            used = slots + 1
+            self.count = vectors or used
+            self.below, self.above = DlrmBelow(self.count - used), DlrmAbove(used * slots // 2)
+            i, j = torch.tril_indices(used, used, -1)
+            back = torch.full((self.count, self.count), len(i))
+            back[i, j] = back[j, i] = torch.arange(len(i))
+            self.register_buffer("places", i * self.count + j)  # of the pairs in the products
+            self.register_buffer("pairs", back.flatten())  # of each product; those that are no pair's have the number behind the last
+
+        def products(self, vectors):
+            return torch.bmm(vectors, vectors.transpose(1, 2)).flatten(1).index_select(1, self.places)
+
+        def products_backward(self, vectors, gradient):
+            """Without it autograd adds each gradient to its place with an atomic."""
+            whole = torch.cat([gradient, gradient.new_zeros(len(gradient), 1)], 1).index_select(1, self.pairs)
+            return torch.bmm(whole.view(-1, self.count, self.count), vectors)
 
         def forward(self, rows, wide, dense):
-            bottom = self.bottom(dense)
-            vectors = torch.cat([bottom.unsqueeze(1), rows], 1)
-            products = torch.bmm(vectors, vectors.transpose(1, 2)).flatten(1).index_select(1, self.places)
-            return self.last(self.top(torch.cat([bottom, products, products.new_zeros(len(products), 1)], 1))).squeeze(1)
+            vectors, bottom = self.below(rows, dense)
+            return self.above(PairProducts.apply(vectors, self), bottom)
+
+    class PairProducts(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, vectors, net):
+            ctx.net = net
+            ctx.save_for_backward(vectors)
+            return net.products(vectors)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return ctx.net.products_backward(*ctx.saved_tensors, gradient), None
 
     return {"wdl": WideAndDeep, "dcn": DeepAndCross, "deepfm": DeepFm, "dlrm": Dlrm}[model]()
 
 
+class Batches:
+    """A pool of batches on the device: row numbers [batch, slots] and, of Wide & Deep, [batch, 2] of a table of single numbers, dense values [batch, 13],
+    labels [batch]. A batch is one array, so that one copy brings it where a CUDA graph reads."""
+
+    def __init__(self, torch, pool, batch, sizes, wide, alpha, device):
+        self.torch, self.batch, self.slots, self.wide = torch, batch, len(sizes), 2 if wide else 0
+        keys = [self.draw(pool * batch, sizes, alpha)]
+        if wide:
+            keys.append(self.draw(pool * batch, [sum(sizes) // 2, sum(sizes) - sum(sizes) // 2], alpha))
+        keys = [k.view(pool, -1) for k in keys]
+        numbers = torch.cat([torch.rand(pool, batch * 13), torch.randint(0, 2, (pool, batch)).float()], 1)
+        self.pool = torch.cat([*keys, numbers.view(torch.int64)], 1).to(device)
+        self.current = self.pool[0].clone()
+
+    def draw(self, count, sizes, alpha):
+        """Row numbers [count, sizes], density of the k-th key of a slot ~ (k + 1)^-alpha, each slot behind the one before."""
+        torch = self.torch
+        size = torch.tensor(sizes, dtype=torch.float64)
+        key = ((1 - torch.rand(count, len(sizes), dtype=torch.float64) * (1 - (size + 1) ** (1 - alpha))) ** (1 / (1 - alpha)) - 1).long()
+        base = torch.tensor([0, *sizes[:-1]]).cumsum(0)
+        return torch.minimum(key, size.long() - 1) * 7919 % size.long() + base
+
+    def load(self, number):
+        self.current.copy_(self.pool[number % len(self.pool)])
+
+    def indices(self):
+        end = self.batch * self.slots
+        index = [self.current[:end].view(self.batch, self.slots)]
+        return index + ([self.current[end:end + self.batch * self.wide].view(self.batch, self.wide)] if self.wide else [])
+
+    def numbers(self):
+        numbers = self.current[self.batch * (self.slots + self.wide):].view(self.torch.float32)
+        return numbers[:13 * self.batch].view(self.batch, 13), numbers[13 * self.batch:]
+
+
 class Peer:
-    """One model in PyTorch, with its tables as one and its batches on the device."""
+    """One model in PyTorch: tables of f32, updated where the batch has rows; a dense part; batches."""
 
     def __init__(self, torch, given, model, batch):
         self.torch, self.given, self.model, self.device = torch, given, model, torch.device(given.device)
         sizes = [400000] * 26 if model == "dlrm" else configs().KAGGLE
         sizes = [min(given.rows, size) if given.rows else size for size in sizes]
-        self.dim = {"wdl": 16, "dcn": 16, "deepfm": 11, "dlrm": 128}[model]
-        self.adam = model != "dlrm"
-        self.batch, self.total, self.slots = batch, sum(sizes), len(sizes)
-        torch.manual_seed(1)
-        bases, at = [], 0
-        for size in sizes:
-            bases.append(at)
-            at += size
-        draw = torch.rand(given.pool, batch, self.slots, dtype=torch.float64)
-        size = torch.tensor(sizes, dtype=torch.float64)
-        key = ((1 - draw * (1 - (size + 1) ** (1 - given.alpha))) ** (1 / (1 - given.alpha)) - 1).long()  # density ~ (k + 1)^-alpha
-        mixed = key.clamp(max=size.long() - 1)
-        self.indices = (mixed + torch.tensor(bases)).to(self.device)
-        self.wide_indices = torch.randint(0, self.total, (given.pool, batch, 2), device=self.device)
-        self.dense = torch.rand(given.pool, batch, 13).to(self.device)
-        self.labels = torch.randint(0, 2, (given.pool, batch)).float().to(self.device)
+        self.adam, self.slots, self.total = model != "dlrm", len(sizes), sum(sizes)
+        self.widths = [{"wdl": 16, "dcn": 16, "deepfm": 11, "dlrm": 128}[model]] + ([1] if model == "wdl" else [])
         self.type = {"half": torch.float16 if model == "dlrm" else torch.bfloat16}.get(given.precision, torch.float32)
+        self.scale = 1024.0 if self.type == torch.float16 else 1.0
+        torch.manual_seed(1)
+        self.batches = Batches(torch, given.pool, batch, sizes, model == "wdl", given.alpha, self.device)
         if self.device.type == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = given.precision == "tf32"
 
     def tables(self):
-        torch = self.torch
-        make = lambda dim: torch.empty(self.total, dim, device=self.device).uniform_(-0.05, 0.05)
-        tables = [make(self.dim)] + ([make(1)] if self.model == "wdl" else [])
-        return tables
-
-    def loss_function(self, net, compiled):
-        torch = self.torch
-        half = self.type != torch.float32
-
-        def loss(rows, wide, dense, label):
-            with torch.autocast(self.device.type, dtype=self.type, enabled=half):
-                logits = net(rows, wide, dense)
-            return torch.nn.functional.binary_cross_entropy_with_logits(logits.float(), label)
-
-        return torch.compile(loss, dynamic=False) if compiled else loss
+        return [self.torch.empty(self.total, width, device=self.device).uniform_(-0.05, 0.05) for width in self.widths]
 
     def dense_optimizer(self, net):
         torch = self.torch
         if not self.adam:
-            return torch.optim.SGD(net.parameters(), lr=SGD_RATE, fused=True)
+            return torch.optim.SGD(net.parameters(), lr=SGD_RATE / self.scale, fused=True)
         capturable = {"capturable": True} if self.device.type == "cuda" else {}
         return torch.optim.Adam(net.parameters(), lr=RATE, betas=BETAS, eps=EPSILON, fused=True, **capturable)
 
-    def sparse_step(self, compiled):
-        """Sparse gradients of the tables."""
+    def loss(self, logits, label):
+        return self.torch.nn.functional.binary_cross_entropy_with_logits(logits.float(), label) * self.scale
+
+    def rows_of(self, tables, indices):
+        """Gathered rows [batch, slots, dim], and of a second table [batch, 2, 1], in the type of activations."""
+        return [self.torch.nn.functional.embedding(index, table).to(self.type) for table, index in zip(tables, indices)]
+
+    def logits(self, net, rows, dense):
+        return net(rows[0], rows[1].sum((1, 2)) if len(rows) > 1 else None, dense.to(self.type))
+
+    def eager_gradients(self, net, tables, indices, dense, label):
+        """Returns loss and gradients of the gathered rows; those of the weights are in .grad. By autograd."""
+        rows = [r.requires_grad_() for r in self.rows_of(tables, indices)]
+        net.zero_grad(set_to_none=True)
+        value = self.loss(self.logits(net, rows, dense), label)
+        value.backward()
+        return value.detach(), [r.grad for r in rows]
+
+    def compiled_gradients(self, net):
+        """The same as one compiled graph from the rows' numbers to all gradients."""
         torch = self.torch
-        net = network(torch, self.model, self.slots).to(self.device)
-        tables = [table.requires_grad_() for table in self.tables()]
-        loss, dense = self.loss_function(net, compiled), self.dense_optimizer(net)
-        sparse = torch.optim.SparseAdam(tables, lr=RATE, betas=BETAS, eps=EPSILON) if self.adam else torch.optim.SGD(tables, lr=SGD_RATE)
-        look = lambda table, index: torch.nn.functional.embedding(index, table, sparse=True)
+        call = torch.func.functional_call
+        weights = {name: weight.detach() for name, weight in net.named_parameters()}
 
-        def step(i):
-            i %= self.given.pool
-            dense.zero_grad(set_to_none=True)
-            sparse.zero_grad(set_to_none=True)
-            wide = look(tables[1], self.wide_indices[i]).sum((1, 2)) if len(tables) > 1 else None
-            value = loss(look(tables[0], self.indices[i]), wide, self.dense[i], self.labels[i])
-            value.backward()
-            dense.step()
-            sparse.step()
-            return value
+        def of_any(weights, rows, dense, label):
+            value = lambda weights, rows: self.loss(self.logits(lambda *inputs: call(net, weights, inputs), rows, dense), label)
+            (by_weight, by_row), loss = torch.func.grad_and_value(value, argnums=(0, 1))(weights, rows)
+            return loss, by_row, by_weight
 
-        return step
+        def of_dlrm(weights, rows, dense, label):
+            part = lambda name: {key[len(name):]: weight for key, weight in weights.items() if key.startswith(name)}
+            (vectors, bottom), back = torch.func.vjp(lambda weights, rows: call(net.below, weights, (rows, dense)), part("below."), rows[0])
+            value = lambda weights, products, bottom: self.loss(call(net.above, weights, (products, bottom)), label)
+            (above, by_product, by_bottom), loss = torch.func.grad_and_value(value, argnums=(0, 1, 2))(part("above."), net.products(vectors), bottom)
+            below, by_row = back((net.products_backward(vectors, by_product), by_bottom))
+            return loss, [by_row], {**{"below." + key: g for key, g in below.items()}, **{"above." + key: g for key, g in above.items()}}
 
-    def rows_step(self, compiled):
-        """Gradients of gathered rows; those of equal rows are summed, and each row is updated once."""
+        def whole(weights, tables, indices, dense, label):
+            with torch.no_grad():
+                rows = self.rows_of(tables, indices)
+            return (of_dlrm if self.model == "dlrm" else of_any)(weights, rows, dense.to(self.type), label)
+
+        compiled = torch.compile(whole, dynamic=False, fullgraph=True)
+
+        def gradients(net, tables, indices, dense, label):
+            with torch.no_grad():
+                value, by_row, by_weight = compiled(weights, tables, indices, dense, label)
+            for name, weight in net.named_parameters():
+                g = by_weight[name]  # a fused optimizer wants the strides of the weight
+                weight.grad = g if g.stride() == weight.stride() else g.contiguous().view(weight.shape)
+            return value, by_row
+
+        return gradients
+
+    # Ways to update a table: update(index [n], gradient [n, dim] times the loss scale), `count` steps from 1.
+
+    def sparse_update(self, table, count):
+        """Gradients as sparse tensors, for PyTorch's own optimizers."""
         torch = self.torch
-        net = network(torch, self.model, self.slots).to(self.device)
-        tables = self.tables()
-        states = [(torch.zeros_like(table), torch.zeros_like(table)) for table in tables] if self.adam else None
-        loss, dense = self.loss_function(net, compiled), self.dense_optimizer(net)
-        count = torch.zeros((), device=self.device)
+        table.requires_grad_()
+        optimizer = torch.optim.SparseAdam([table], lr=RATE, betas=BETAS, eps=EPSILON) if self.adam else torch.optim.SGD([table], lr=SGD_RATE / self.scale)
 
-        def update(t, index, gradient):
-            index, gradient = index.reshape(-1), gradient.reshape(-1, tables[t].shape[1])
-            if not self.adam:
-                return tables[t].index_add_(0, index, gradient, alpha=-SGD_RATE)
+        def update(index, gradient):
+            table.grad = torch.sparse_coo_tensor(index[None], gradient.float(), table.shape, check_invariants=False)
+            optimizer.step()
+
+        return update
+
+    def rows_update(self, table, count):
+        """Gradients of equal rows are summed behind a sort, and each row is updated once."""
+        torch = self.torch
+        if not self.adam:
+            return lambda index, gradient: table.index_add_(0, index, gradient.float(), alpha=-SGD_RATE / self.scale)
+        first, second = torch.zeros_like(table), torch.zeros_like(table)
+
+        def update(index, gradient):
             rows, place = torch.unique(index, return_inverse=True)
-            g = torch.zeros(len(rows), gradient.shape[1], device=self.device).index_add_(0, place, gradient)
-            first, second = states[t]
+            g = torch.zeros(len(rows), gradient.shape[1], device=self.device).index_add_(0, place, gradient.float())
             m = first[rows].mul_(BETAS[0]).add_(g, alpha=1 - BETAS[0])
             v = second[rows].mul_(BETAS[1]).addcmul_(g, g, value=1 - BETAS[1])
             first[rows], second[rows] = m, v
             factor = RATE * torch.sqrt(1 - BETAS[1]**count) / (1 - BETAS[0]**count)
-            tables[t].index_add_(0, rows, -factor * m / (v.sqrt() + EPSILON))
+            table.index_add_(0, rows, -factor * m / (v.sqrt() + EPSILON))
 
-        def step(i):
-            i %= self.given.pool
-            dense.zero_grad(set_to_none=True)
-            rows = tables[0][self.indices[i]].requires_grad_()
-            wide_rows = tables[1][self.wide_indices[i]].requires_grad_() if len(tables) > 1 else None
-            value = loss(rows, None if wide_rows is None else wide_rows.sum((1, 2)), self.dense[i], self.labels[i])
-            value.backward()
-            dense.step()
-            with torch.no_grad():
-                count.add_(1)
-                update(0, self.indices[i], rows.grad)
-                if wide_rows is not None:
-                    update(1, self.wide_indices[i], wide_rows.grad)
-            return value
-
-        return step
+        return update
 
     def index_update(self, table, count):
-        """update(index [n], gradient [n, dim]) of the rows that occur, by PyTorch's operators of fixed shape."""
+        """Without a sort, by operators of fixed shape, as a graph needs it."""
         torch = self.torch
         if not self.adam:
-            return lambda index, gradient: table.index_add_(0, index, gradient, alpha=-SGD_RATE)
+            return self.rows_update(table, count)
         first, second, sums = (torch.zeros_like(table) for _ in range(3))
 
         def update(index, gradient):
-            sums.index_add_(0, index, gradient)
+            sums.index_add_(0, index, gradient.float())
             g = sums[index]  # equal for equal rows, so that each writes the same values
             m = first[index].mul_(BETAS[0]).add_(g, alpha=1 - BETAS[0])
             v = second[index].mul_(BETAS[1]).addcmul_(g, g, value=1 - BETAS[1])
@@ -285,67 +372,66 @@ class Peer:
         """The same, by kernels of their own."""
         kernels = module("table_kernels")
         if not self.adam:
-            return lambda index, gradient: kernels.sgd_update(table, index, gradient, SGD_RATE)
+            return lambda index, gradient: kernels.sgd_update(table, index, gradient, SGD_RATE / self.scale)
         rows = kernels.AdamTable(table, RATE, BETAS, EPSILON)
         return lambda index, gradient: rows.update(index, gradient, count)
 
-    def captured_step(self, make_update):
-        """The compiled network, the dense optimizer and the tables' updates in one CUDA graph."""
+    def step(self, compiled, make_update, captured=False, vectors=None):
+        """step(i): one training step with batch i; returns its loss."""
         torch = self.torch
-        net = network(torch, self.model, self.slots).to(self.device)
-        loss, dense = self.loss_function(net, True), self.dense_optimizer(net)
+        net = network(torch, self.model, self.slots, vectors).to(self.device)
+        gradients = self.compiled_gradients(net) if compiled else self.eager_gradients
+        dense = self.dense_optimizer(net)
         count = torch.zeros((), device=self.device)
         tables = self.tables()
         updates = [make_update(table, count) for table in tables]
-        inputs = [t[0].clone() for t in (self.indices, self.wide_indices, self.dense, self.labels)]
-
-        def update(t, index, gradient):
-            updates[t](index.reshape(-1), gradient.reshape(-1, tables[t].shape[1]))
+        indices, numbers = self.batches.indices(), self.batches.numbers()
 
         def body():
-            rows = tables[0][inputs[0]].requires_grad_()
-            wide_rows = tables[1][inputs[1]].requires_grad_() if len(tables) > 1 else None
-            value = loss(rows, None if wide_rows is None else wide_rows.sum((1, 2)), inputs[2], inputs[3])
-            value.backward()
+            value, by_row = gradients(net, [table.detach() for table in tables], indices, *numbers)
             dense.step()
             with torch.no_grad():
                 count.add_(1)
-                update(0, inputs[0], rows.grad)
-                if wide_rows is not None:
-                    update(1, inputs[1], wide_rows.grad)
-            dense.zero_grad(set_to_none=False)
+                for update, index, gradient, table in zip(updates, indices, by_row, tables):
+                    update(index.reshape(-1), gradient.reshape(-1, table.shape[1]))
             return value
 
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(4):
-                body()
-        torch.cuda.current_stream().wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            value = body()
+        if captured:
+            stream = torch.cuda.Stream()
+            stream.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(stream):
+                for _ in range(4):
+                    body()
+            torch.cuda.current_stream().wait_stream(stream)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                value = body()
 
         def step(i):
-            for to, of in zip(inputs, (self.indices, self.wide_indices, self.dense, self.labels)):
-                to.copy_(of[i % self.given.pool])
+            self.batches.load(i)
+            if not captured:
+                return body()
             graph.replay()
             return value
 
         return step
 
     def variants(self):
+        """A function that makes the step, by name."""
         out = {}
         for word in self.given.variants:
-            compiled = word == "compiled"
-            if word == "captured":
-                if self.device.type == "cuda":
-                    out["captured+index"] = lambda: self.captured_step(self.index_update)
-                    if importlib.util.find_spec("triton"):
-                        out["captured+triton"] = lambda: self.captured_step(self.triton_update)
+            if not word.startswith("captured"):
+                for name, update in (("sparse", self.sparse_update), ("rows", self.rows_update)):
+                    out[f"{word}+{name}"] = lambda compiled=word == "compiled", update=update: self.step(compiled, update)
                 continue
-            out[f"{word}+sparse"] = lambda compiled=compiled: self.sparse_step(compiled)
-            out[f"{word}+rows"] = lambda compiled=compiled: self.rows_step(compiled)
+            if self.device.type != "cuda":
+                continue
+            if word == "captured":
+                out["captured+index"] = lambda: self.step(True, self.index_update, captured=True)
+            if importlib.util.find_spec("triton"):
+                out["captured+triton"] = lambda: self.step(True, self.triton_update, captured=True)
+                if self.model == "dlrm":
+                    out["captured+triton+32"] = lambda: self.step(True, self.triton_update, captured=True, vectors=32)
         return out
 
     def measure(self, step):
@@ -353,13 +439,13 @@ class Peer:
         sync = self.torch.cuda.synchronize if self.device.type == "cuda" else lambda: None
         group, groups = max(1, self.given.steps // 10), 6
         for i in range(max(3, group)):
-            value = step(i).detach()
+            value = step(i)
         sync()
         times = []
         for g in range(groups):
             start = time.perf_counter()
             for i in range(group):
-                value = step(g * group + i).detach()
+                value = step(g * group + i)
             sync()
             times.append((time.perf_counter() - start) / group)
         if not math.isfinite(float(value)):
@@ -387,7 +473,8 @@ def main():
     parser.add_argument("--batches", nargs="+", type=int, default=[2048])
     parser.add_argument("--precision", choices=["fp32", "tf32", "half"], default="fp32")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--variants", nargs="+", choices=["eager", "compiled", "captured"], default=["eager", "compiled", "captured"])
+    parser.add_argument("--variants", nargs="+", choices=["eager", "compiled", "captured", "captured+triton"],
+                        default=["eager", "compiled", "captured"], help="captured: both ways to update tables")
     parser.add_argument("--threads", type=int, help="of both programs on a CPU; default: all cores")
     parser.add_argument("--steps", type=int, default=60, help="that huge_ctr trains; PyTorch runs as many")
     parser.add_argument("--samples", type=int, default=200000, help="in the files of huge_ctr, at most")
@@ -402,7 +489,10 @@ def main():
         parser.error("--pool and --batches: at least 1")
     import torch  # after the arguments: --help needs no torch
 
-    if given.device == "cuda" and "captured" in given.variants and not importlib.util.find_spec("triton"):
+    has_triton = importlib.util.find_spec("triton")
+    if "captured+triton" in given.variants and not (has_triton and given.device == "cuda"):
+        parser.error("--variants captured+triton needs --device cuda and a Python with triton")
+    if given.device == "cuda" and "captured" in given.variants and not has_triton:
         print("no triton for this Python: PyTorch's captured step updates its tables by index_add_, which is slower", file=sys.stderr)
     if given.threads:
         torch.set_num_threads(given.threads)
@@ -411,8 +501,9 @@ def main():
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for model in given.models:
+            config = write_ours(given, model, given.batches, pathlib.Path(folder))
             for batch in given.batches:
-                ours = train_ours(given, model, batch, pathlib.Path(folder))
+                ours = train_ours(given, model, config, batch, pathlib.Path(folder))
                 print(f"  {model} {batch} huge_ctr: {ours:.3f} ms", file=sys.stderr, flush=True)
                 rows.append({"model": model, "batch": batch, "huge_ctr": ours, "pytorch": train_theirs(torch, given, model, batch)})
     print("| model | batch | huge_ctr, ms | PyTorch, ms | variant | times as fast |\n|---|---|---|---|---|---|")
