@@ -80,8 +80,12 @@ void Trainer::record(int buffer) {
     });
   };
   StepBuffer& at = buffers_[static_cast<size_t>(buffer)];
-  at.prepare.emplace(runtime_.prepare_stream(), records_ && disk_folders(runtime_, model_).empty(), prepare);
-  at.compute.emplace(runtime_.compute_stream(), records_, compute);
+  const bool records_prepare = records_ && disk_folders(runtime_, model_).empty();
+  at.prepare.emplace(runtime_.prepare_stream(), records_prepare, prepare);
+  at.compute.reset();
+  at.make_compute = [this, compute] { return Program(runtime_.compute_stream(), records_, compute); };
+  // Recording calls it, and then it needs what preparing notes of the buffer: by being recorded, or by the first batch.
+  if (records_prepare || !records()) at.compute.emplace(at.make_compute());
 }
 
 Trainer::~Trainer() {
@@ -203,6 +207,7 @@ void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) 
   if (look_ahead_) look_ahead_->begin_step(state.first_sample, model_.disk_fetched());
   if (parts.prepare) prepare(buffer, step);
   if (!parts.compute) return;
+  if (!of.compute) of.compute.emplace(of.make_compute());
   of.prepared.make_wait(runtime_.compute_stream());
   of.compute->run(!unrecorded_);
   of.computed.record(runtime_.compute_stream());

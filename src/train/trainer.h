@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -123,7 +124,8 @@ class Trainer {
  private:
   struct StepBuffer {
     explicit StepBuffer(Device device) : prepared(device), computed(device) {}
-    std::optional<Program> prepare, compute;
+    std::optional<Program> prepare, compute;  // compute: none before it can be recorded
+    std::function<Program()> make_compute;
     Event prepared, computed;
   };
   void record(int buffer);

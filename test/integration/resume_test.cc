@@ -672,8 +672,9 @@ TEST_F(ResumeWhileRowsMove, GivesTheSameModelOnSeveralRanks) {
 class ResumeWithRowsOnDisk : public ResumeWhileRowsMove {
  protected:
   std::string moving(const std::string& config) const override {
-    return solver(cat(R"("table_memory": {"host": ")", host_, R"(", "disk": ")", (folder_ / "disk").string(), R"("})"))(
-        config);
+    const std::string gpu = device_ == "cpu" ? "" : R"("gpu": "14MiB", )";
+    return solver(cat(R"("table_memory": {)", gpu, R"("host": ")", host_, R"(", "disk": ")",
+                      (folder_ / "disk").string(), R"("})"))(config);
   }
   std::string count_of_moves() const override { return "rows_from_disk"; }
   const char* host_ = "4MB";
@@ -702,6 +703,18 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModel) {
   const Rows rows = rows_of_increment();
   EXPECT_EQ(rows.whole, 0) << "rows on the disk are in increments too";
   EXPECT_GT(rows.of_base, rows.changed);
+}
+
+TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnAGpu) {
+  if (devices_here().size() == 1) GTEST_SKIP() << "no GPU";
+  device_ = "cuda";
+  host_ = "24MB";
+  const auto local = [](const std::string& config) { return with_adam(config, "Local"); };
+  expect_the_same_model(
+      {{"Adam, Local", local},
+       {"Adam, LazyGlobal", [](const auto& config) { return with_adam(config, "LazyGlobal"); }},
+       {"direct", [&](const auto& config) { return direct(local(config)); }},
+       {"fp16", [&](const auto& config) { return solver(R"("mixed_precision": true)")(local(config)); }}});
 }
 
 TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnSeveralRanks) {

@@ -207,21 +207,21 @@ class Batches:
     labels [batch]. A batch is one array, so that one copy brings it where a CUDA graph reads."""
 
     def __init__(self, torch, pool, batch, sizes, wide, alpha, device):
-        self.torch, self.batch, self.slots, self.wide = torch, batch, len(sizes), 2 if wide else 0
+        self.torch, self.batch, self.slots, self.wide, self.device = torch, batch, len(sizes), 2 if wide else 0, device
         keys = [self.draw(pool * batch, sizes, alpha)]
         if wide:
             keys.append(self.draw(pool * batch, [sum(sizes) // 2, sum(sizes) - sum(sizes) // 2], alpha))
         keys = [k.view(pool, -1) for k in keys]
         numbers = torch.cat([torch.rand(pool, batch * 13), torch.randint(0, 2, (pool, batch)).float()], 1)
-        self.pool = torch.cat([*keys, numbers.view(torch.int64)], 1).to(device)
+        self.pool = torch.cat([*keys, numbers.view(torch.int64).to(device)], 1)
         self.current = self.pool[0].clone()
 
     def draw(self, count, sizes, alpha):
         """Row numbers [count, sizes], density of the k-th key of a slot ~ (k + 1)^-alpha, each slot behind the one before."""
         torch = self.torch
-        size = torch.tensor(sizes, dtype=torch.float64)
-        key = ((1 - torch.rand(count, len(sizes), dtype=torch.float64) * (1 - (size + 1) ** (1 - alpha))) ** (1 / (1 - alpha)) - 1).long()
-        base = torch.tensor([0, *sizes[:-1]]).cumsum(0)
+        size = torch.tensor(sizes, dtype=torch.float64, device=self.device)
+        key = ((1 - torch.rand(count, len(sizes), dtype=torch.float64, device=self.device) * (1 - (size + 1) ** (1 - alpha))) ** (1 / (1 - alpha)) - 1).long()
+        base = torch.tensor([0, *sizes[:-1]], device=self.device).cumsum(0)
         return torch.minimum(key, size.long() - 1) * 7919 % size.long() + base
 
     def load(self, number):
