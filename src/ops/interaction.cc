@@ -92,9 +92,7 @@ class SamplePairs {
   /// Multiplies each vector with those before it, and writes the results one after the other.
   template <class T>
   void multiply(T* y) {
-    for (int64_t i = 0; i < vectors_; ++i)
-      for (int64_t k = 0; k < dim_; ++k)
-        turned_[static_cast<size_t>(k * columns_ + i)] = x_[static_cast<size_t>(i * width_ + k)];
+    cpu::transpose({x_.data(), width_}, rows_, dim_, {turned_.data(), columns_});
     for (int64_t i = 0; i < rows_; i += cpu::kProductRows) {
       const int64_t before = std::min(columns_, cpu::padded_to(i + cpu::kProductRows, cpu::kProductColumns));
       cpu::small_product({&x_[static_cast<size_t>(i * width_)], width_}, {turned_.data(), columns_},

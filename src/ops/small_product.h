@@ -21,4 +21,7 @@ struct SmallMatrix {
 void small_product(SmallMatrix<const float> a, SmallMatrix<const float> b, SmallMatrix<float> c, int64_t rows,
                    int64_t columns, int64_t depth);
 
+/// b [columns, rows] = the transpose of a [rows, columns]; `rows` a multiple of kProductRows.
+void transpose(SmallMatrix<const float> a, int64_t rows, int64_t columns, SmallMatrix<float> b);
+
 }  // namespace hctr::ops::cpu
