@@ -6,6 +6,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "device/buffer.h"
 #include "device/context.h"
@@ -32,7 +33,11 @@ struct Runtime::CudaLibraries {
   CudaLibraries(const CudaLibraries&) = delete;
   CudaLibraries& operator=(const CudaLibraries&) = delete;
   cublasLtHandle_t blas = nullptr;
-  Buffer blas_workspace;  ///< shared by all products of a Runtime, which therefore run on its compute stream only
+  Buffer blas_workspace;  ///< shared by all products on the compute stream of the Runtime
+  /// That of all products on other streams, whose handles these are (ops::add_product_stream). It has the same size, so
+  /// that the library chooses the same algorithms.
+  std::optional<Buffer> side_workspace;
+  std::set<void*> side_streams;
   /// The parts of the operands of the product that runs (ops/tf32_operands.cuh). Recorded steps keep its address.
   std::optional<ReservedBuffer> split_operands;
   /// The products so far, by everything that their algorithm depends on: equal products always use the same algorithm.

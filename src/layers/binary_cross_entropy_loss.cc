@@ -24,13 +24,16 @@ class BinaryCrossEntropyLoss : public LossLayer {
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
-    ops::binary_cross_entropy(ctx, io.in[0], io.in[1], io.out[0], io.out[1], term_weights(params_, io));
+    std::optional<ops::LogitGradient> gradient;
+    if (gradient_in_forward_ && !io.d_in.empty() && io.d_in[0])
+      gradient = ops::LogitGradient{*io.d_in[0], static_cast<float>(params_.loss_weight)};
+    ops::binary_cross_entropy(ctx, io.in[0], io.in[1], io.out[0], io.out[1], term_weights(params_, io), gradient);
   }
 
   void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override { graph.add_as(io.y(), "Sigmoid", {io.x()}); }
 
   void backward(Context& ctx, const LayerIo& io) const override {
-    if (io.d_in[0])
+    if (io.d_in[0] && !gradient_in_forward_)
       ops::binary_cross_entropy_backward(ctx, io.in[0], io.in[1], static_cast<float>(params_.loss_weight), *io.d_in[0],
                                          term_weights(params_, io));
     write_no_gradients(ctx, io);
@@ -39,8 +42,15 @@ class BinaryCrossEntropyLoss : public LossLayer {
   double weight() const override { return params_.loss_weight; }
   Regularizer regularizer() const override { return params_.regularizer(); }
 
+  std::shared_ptr<const Layer> with_gradient_in_forward() const override {
+    auto layer = std::make_shared<BinaryCrossEntropyLoss>(*this);
+    layer->gradient_in_forward_ = true;
+    return layer;
+  }
+
  private:
   LossParams params_;
+  bool gradient_in_forward_ = false;
 };
 
 }  // namespace

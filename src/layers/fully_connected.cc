@@ -11,6 +11,7 @@
 #include "ops/dropout.h"
 #include "ops/gradient_through_relu.h"
 #include "ops/linear.h"
+#include "ops/weight_gradient.h"
 
 namespace hctr {
 namespace {
@@ -174,6 +175,13 @@ void FullyConnected::backward(Context& ctx, const Io& io) const {
     ops::matmul(ctx, d_sums, Transpose::no, io.w[0], Transpose::yes, *io.d_x);
 }
 
+ops::WeightGradientRun FullyConnected::weights_run(Context& ctx, const Io& io) const {
+  ops::WeightGradientRun run = ops::WeightGradientRun::in_order;
+  if (!fp8 && num_output > 1)
+    ops::choose_weight_gradient_run(ctx, io.x, own_gradient() ? *io.d_z : *io.d_y, io.d_w[0], run);
+  return run;
+}
+
 void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
   if (num_output == 1 && io.d_x) return;  // done
   const Tensor d_sums = own_gradient() ? *io.d_z : *io.d_y;
@@ -181,7 +189,7 @@ void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
     return ops::fp8_product(ctx, ops::fp8_transposed(io.x, io.fp8_scaling->x, io.fp8_memory->x_transposed.bytes()),
                             ops::fp8_transposed(d_sums, io.fp8_scaling->d_y, io.fp8_memory->transposed.bytes()),
                             std::nullopt, false, io.d_w[0]);
-  ops::matmul(ctx, io.x, Transpose::yes, d_sums, Transpose::no, io.d_w[0]);
+  ops::weight_gradient(ctx, io.x, d_sums, io.d_w[0]);
   if (use_bias && !relu_with_bias()) ops::bias_gradient(ctx, d_sums, io.d_w[1], *io.scratch);
 }
 

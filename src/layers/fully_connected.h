@@ -82,6 +82,7 @@ struct FullyConnected {
   void forward(Context&, const Io&, Phase) const;
   /// Writes d_z and d_x, and those d_w that come with them in one pass.
   void backward(Context&, const Io&) const;
+  ops::WeightGradientRun weights_run(Context&, const Io&) const;
   /// The other gradients of weights, after backward().
   void backward_weights(Context&, const Io&) const;
 

@@ -13,6 +13,7 @@
 #include "layers/initializer.h"
 #include "ops/fp8_scaling.h"
 #include "ops/loss_scale.h"
+#include "ops/weight_gradient.h"
 
 namespace hctr {
 
@@ -112,6 +113,11 @@ class Layer {
   /// Gradients of weights that backward() did not write. Called after it, when the gradients of inputs have been handed
   /// on to the layers before.
   virtual void backward_weights(Context&, const LayerIo&) const {}
+  /// How backward_weights() is best run. `together`: its product waits in Context::last_launches(). `apart`: it may run
+  /// on another stream, and uses no memory that other layers use in their backward passes.
+  virtual ops::WeightGradientRun weights_run(Context&, const LayerIo&) const {
+    return ops::WeightGradientRun::in_order;
+  }
   /// Whether backward() writes all of d_weights, so that backward_weights() has nothing to do.
   virtual bool writes_weights_in_backward(const LayerIo&) const { return false; }
   /// Adds what forward() computes in evaluation to a graph of ONNX operators, for exports. Each output gets its name.
@@ -155,6 +161,9 @@ class LossLayer : public Layer {
     double lambda = 0;
   };
   virtual Regularizer regularizer() const = 0;
+  /// This loss for training, with the gradient of the logits written by forward(), in the pass that computes the loss:
+  /// backward() leaves it alone. Null if there is none. Values and gradients are equal bit for bit.
+  virtual std::shared_ptr<const Layer> with_gradient_in_forward() const { return nullptr; }
 };
 
 /// Throws LayerError unless the tensor has `rank` dimensions.

@@ -129,6 +129,10 @@ class Stack : public Layer {
     stages_[0].backward_weights(ctx, stage_io(io)[0]);
   }
 
+  ops::WeightGradientRun weights_run(Context& ctx, const LayerIo& io) const override {
+    return stages_[0].weights_run(ctx, stage_io(io)[0]);
+  }
+
   bool writes_weights_in_backward(const LayerIo& io) const override {
     return stages_.size() == 1 && stages_[0].num_output == 1 && io.d_in[0];
   }

@@ -22,7 +22,8 @@ class LocalSchedule : public EmbeddingSchedule {
         network_(network),
         side_stream_(side_stream),
         element_stream_(side_stream.device()),
-        element_side_(element_stream_) {
+        element_side_(element_stream_),
+        looks_up_aside_(!tables.empty() && network.computes_before_embeddings()) {
     for (size_t e = 0; e < tables.size(); ++e) (is_by_element(e) ? by_element_ : by_four_).push_back(e);
     if (by_four_.empty()) by_four_.swap(by_element_);
   }
@@ -35,13 +36,16 @@ class LocalSchedule : public EmbeddingSchedule {
 
   void before_forward(Context& ctx, int, size_t node) override {
     const std::vector<size_t>& needed = network_.first_reads(node);
+    if (looks_up_aside_ && !needed.empty()) side_stream_.join(ctx);
     if (std::any_of(needed.begin(), needed.end(), [&](size_t e) { return is_apart(e); })) element_side_.join(ctx);
   }
 
-  void begin_forward(Context& ctx, int buffer) override {
+  void begin_forward(Context& ctx, int buffer, const std::function<void(Context&)>& also) override {
     const auto body = [&](Context& own, size_t e) { tables_[e]->forward(own, buffer, network_.embedding_output(e)); };
     if (!by_element_.empty()) for_some(element_side_.after(ctx), "forward", by_element_, body);
-    for_some(ctx, "forward", by_four_, body);
+    Context own = looks_up_aside_ ? side_stream_.after(ctx) : ctx;
+    also(own);
+    for_some(own, "forward", by_four_, body);
   }
 
   void after_backward(Context& ctx, int buffer, size_t node, const LossScaler* scaler) override {
@@ -100,6 +104,7 @@ class LocalSchedule : public EmbeddingSchedule {
   SideStream& side_stream_;
   Stream element_stream_;
   SideStream element_side_;
+  bool looks_up_aside_;  // while layers run that need no vectors, as the first ones of DLRM for its dense values
   std::vector<size_t> by_four_,
       by_element_;  // by_element_: those on a stream of their own; none if there are no others
 };
@@ -123,7 +128,8 @@ class DistributedSchedule : public EmbeddingSchedule {
     }
   }
 
-  void begin_forward(Context& ctx, int buffer) override {
+  void begin_forward(Context& ctx, int buffer, const std::function<void(Context&)>& also) override {
+    also(ctx);
     Context exchange = side_stream_.after(ctx);
     for (size_t e = 0; e < tables_.size(); ++e) {
       const ProfiledPart part(exchange, "send vectors", kTable, name(e));

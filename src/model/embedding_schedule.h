@@ -23,8 +23,8 @@ class EmbeddingSchedule {
  public:
   virtual ~EmbeddingSchedule() = default;
 
-  /// Starts the lookups of the batch in `buffer`.
-  virtual void begin_forward(Context& ctx, int buffer) = 0;
+  /// Starts the lookups of the batch in `buffer`. `also`: queues work that must come before the loss, on any stream.
+  virtual void begin_forward(Context& ctx, int buffer, const std::function<void(Context&)>& also) = 0;
   /// Call before `node` is queued. The vectors that `node` is the first to read are complete for work queued from now
   /// on.
   virtual void before_forward(Context& ctx, int buffer, size_t node) = 0;
@@ -42,9 +42,10 @@ class EmbeddingSchedule {
   virtual void for_each(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) = 0;
 };
 
-/// On one rank: lookups run on the compute stream, of tables with other kernels on one of their own; what follows the
-/// gradients runs on the side stream, concurrently with the gradients and the update of dense weights. On a GPU the
-/// tables' kernels of one kind run as one. The arguments outlive the schedule.
+/// On one rank: lookups run on the compute stream, or on the side stream where layers come first that need no vectors;
+/// those of tables with other kernels on a stream of their own. What follows the gradients runs on the side stream,
+/// concurrently with the gradients and the update of dense weights. On a GPU the tables' kernels of one kind run as
+/// one. The arguments outlive the schedule.
 std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings&, const Network&, SideStream&);
 
 /// On several ranks: exchanges run on the side stream, in one order on every rank. All-reduces of the gradients of

@@ -158,6 +158,11 @@ void fuse_layers(Graph& graph, const Precision& products) {
     for (const TensorId out : graph.nodes[n].out) graph.edges[out].producer = n;
   }
   for (size_t& loss : graph.losses) loss = now[loss];
+  for (const size_t loss : graph.losses) {
+    Node& node = graph.nodes[loss];
+    if (auto layer = dynamic_cast<const LossLayer&>(node.layer()).with_gradient_in_forward())
+      node.fused = std::move(layer);
+  }
   use_fp8_products(graph, products);
   finish_in_readers(graph);
 }

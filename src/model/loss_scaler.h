@@ -19,8 +19,9 @@ class LossScaler {
   void begin(Context&, StepState*) const;
   /// The search of a gradient that is exchanged in this dtype.
   ops::OverflowSearch search(DType exchange = DType::f32) const;
-  /// All ranks skip the step if one of them has found an overflow.
-  void end(Context&, Communicator&, StepState*) const;
+  /// The search of all gradients of weights, then the end of the step. All ranks skip it if one of them has found an
+  /// overflow.
+  void end(Context&, const Tensor& gradients, Communicator&, StepState*) const;
 
   /// The state, on the device.
   const ops::LossScale* state() const { return scale(); }
@@ -37,7 +38,7 @@ class LossScaler {
 
   ops::LossScaleRule rule_;
   Buffer scale_;
-  Arena overflow_;  // [1]
+  Arena overflow_;  // what searches find, [1]; blocks that have searched, [1]
 };
 
 }  // namespace hctr

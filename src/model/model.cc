@@ -6,6 +6,7 @@
 #include "model/fuse_layers.h"
 #include "model/table_counts.h"
 #include "ops/embedding/bag_lengths.h"
+#include "ops/linear.h"
 
 namespace hctr {
 namespace {
@@ -56,6 +57,8 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
       train_(train_graph_, Phase::train, weights_, state_, runtime, comm, &gradients_),
       evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm),
       side_stream_(runtime.exchange_stream()),
+      weights_stream_(runtime.device()),
+      weights_side_(weights_stream_),
       loss_known_(runtime.device()) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   bool exchanges_fp16 = false;
@@ -86,10 +89,13 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     tables_.push_back(make_embedding(runtime, comm, placement, spec, ring_size,
                                      {train_.embedding_output(e), evaluation_.embedding_output(e)}));
   }
-  if (comm.size() == 1)
+  if (comm.size() == 1) {
+    Context weights_side(runtime, weights_stream_);
+    ops::add_product_stream(weights_side);
     schedule_ = local_schedule(tables_, train_, side_stream_);
-  else
+  } else {
     schedule_ = distributed_schedule(tables_, train_, runtime, side_stream_, gradients_);
+  }
   if (const Precision& precision = config.solver.mixed_precision; precision.may_overflow())
     scaler_.emplace(precision, runtime);
   else if (exchanges_fp16)
@@ -173,9 +179,9 @@ void Model::prepare(Context& ctx, int buffer, const BatchTensors& batch) {
 void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, const Network::Binding& binding,
                        const std::function<void(Context&)>& loss_known) {
   const LossScaler* const scaler = scaler_ ? &*scaler_ : nullptr;
-  if (scaler) scaler->begin(ctx, batch.state);
-
-  schedule_->begin_forward(ctx, buffer);
+  schedule_->begin_forward(ctx, buffer, [&](Context& own) {
+    if (scaler) scaler->begin(own, batch.state);
+  });
   {
     const ProfiledPart part(ctx, "forward", kEmbedding, "lengths of bags");
     write_lengths(ctx, batch, train_);
@@ -205,15 +211,15 @@ void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, cons
                          }
                          gradients_.node_done(ctx, node);
                        },
-                   .weights_reads = comm_.size() > 1 || has_penalty()});
+                   .weights_reads = comm_.size() > 1 || has_penalty(),
+                   .weights_side = &weights_side_});
   if (scaler) side_stream_.join(ctx);  // waits for the overflow search of sent gradients, but not for received ones
   schedule_->receive_gradients(ctx, buffer);
 
   if (scaler) {
     gradients_.join(ctx);
     const ProfiledPart part(ctx, "overflow search", kWeights, "all weights");
-    ops::find_overflow(ctx, weights_.all_gradients(), scaler->search());
-    scaler->end(ctx, comm_, batch.state);
+    scaler->end(ctx, weights_.all_gradients(), comm_, batch.state);
   }
   schedule_->update(ctx, buffer, scaler != nullptr);
   gradients_.join(ctx);  // only here: the all-reduce of the first layers' gradients runs while tables are updated

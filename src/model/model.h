@@ -190,6 +190,8 @@ class Model {
   Network train_;
   Network evaluation_;
   SideStream side_stream_;
+  Stream weights_stream_;
+  SideStream weights_side_;
   Event loss_known_;
   Embeddings tables_;
   bool wide_keys_loaded_ = false;  // a loaded model has keys that 4 bytes do not hold

@@ -117,21 +117,86 @@ void Network::forward(Context& ctx, const Binding& binding, const std::function<
     ops::add_scaled(ctx, losses()[l], static_cast<float>(loss_layer(l).weight()), loss());
 }
 
-void Network::backward(Context& caller, const Binding& binding, const BackwardCallbacks& queued) const {
-  Lockstep last(caller);
-  Context ctx = queued.weights_reads ? caller : caller.with_last_launches(&last);
-  std::vector<size_t> waiting;  // nodes without gradients of their weights so far
-  const auto flush = [&] {
-    for (const size_t n : waiting) {
-      backward_weights(ctx, binding, n);
-      queued.weights(n);
+/// When the gradients of weights are queued during backward().
+class Network::WeightGradients {
+ public:
+  WeightGradients(const Network& network, Context& caller, const Binding& binding, const BackwardCallbacks& queued)
+      : network_(network), caller_(caller), binding_(binding), queued_(queued), last_(caller) {}
+
+  /// The context of backward passes: it collects last launches, unless somebody reads their results before.
+  Context context() { return queued_.weights_reads ? caller_ : caller_.with_last_launches(&last_); }
+
+  /// The gradients of the inputs of the node are queued.
+  void add(Context& ctx, size_t node) {
+    const LayerIo& io = binding_.calls[node];
+    const Layer& layer = network_.graph_.nodes[node].layer();
+    const bool any = !io.d_weights.empty() && !layer.writes_weights_in_backward(io);
+    const auto run = any ? layer.weights_run(ctx, io) : ops::WeightGradientRun::in_order;
+    if (run == ops::WeightGradientRun::apart && queued_.weights_side && !queued_.weights_reads)
+      apart_.push_back({node, queued_.weights_side->after(ctx)});
+    else
+      waiting_.push_back({node, run == ops::WeightGradientRun::together && ctx.last_launches()});
+  }
+  /// Queues those on the compute stream.
+  void flush(Context& ctx) {
+    for (const auto [node, to_the_end] : waiting_) {
+      const double bytes = ctx.runtime().profiler() ? bytes_backward_weights(binding_.calls[node]) : 0;
+      network_.backward_weights(ctx, binding_, node, to_the_end ? 0 : bytes);
+      if (to_the_end) bytes_at_the_end_ += bytes;
+      queued_.weights(node);
     }
-    waiting.clear();
+    waiting_.clear();
+  }
+  /// Queues those on the side stream, which waits for no more than their own layers: call it once the next backward
+  /// pass is queued, so that the GPU sees that one first.
+  void flush_apart() {
+    for (Apart& one : apart_) {
+      const double bytes = one.ctx.runtime().profiler() ? bytes_backward_weights(binding_.calls[one.node]) : 0;
+      network_.backward_weights(one.ctx, binding_, one.node, bytes);
+      queued_.weights(one.node);
+    }
+    joins_ = joins_ || !apart_.empty();
+    apart_.clear();
+  }
+  /// All others, and what they wait for.
+  void finish(Context& ctx) {
+    flush(ctx);
+    flush_apart();
+    {
+      const ProfiledPart part(caller_, "weight gradients", "weights", "products and sums of all layers",
+                              {.bytes = bytes_at_the_end_});
+      last_.run();
+    }
+    if (joins_) queued_.weights_side->join(caller_);
+  }
+
+ private:
+  struct Waiting {
+    size_t node;
+    bool to_the_end;  // its product is one of the last launches
   };
+  struct Apart {
+    size_t node;
+    Context ctx;
+  };
+  const Network& network_;
+  Context& caller_;
+  const Binding& binding_;
+  const BackwardCallbacks& queued_;
+  Lockstep last_;
+  std::vector<Waiting> waiting_;
+  std::vector<Apart> apart_;
+  double bytes_at_the_end_ = 0;  // for a profile
+  bool joins_ = false;
+};
+
+void Network::backward(Context& caller, const Binding& binding, const BackwardCallbacks& queued) const {
+  WeightGradients weights(*this, caller, binding, queued);
+  Context ctx = weights.context();
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     const Node& node = graph_.nodes[n];
     if (!graph_.edges[node.out[0]].needs_gradient) continue;  // nothing is trained in it or before it
-    if (node.spec.memory == LayerSpec::Memory::own) flush();
+    if (node.spec.memory == LayerSpec::Memory::own) weights.flush(ctx);
     {
       const ProfiledPart part =
           part_of(node, ctx, "backward", [&] { return bytes_backward(node.spec, node.layer(), binding.calls[n]); });
@@ -142,20 +207,26 @@ void Network::backward(Context& caller, const Binding& binding, const BackwardCa
                  });
       for (const size_t e : first_reads_[n]) sum_gradients(ctx, graph_.embeddings[e]);
     }
+    weights.flush_apart();
     queued.inputs(n);
-    waiting.push_back(n);
+    weights.add(ctx, n);
   }
-  flush();
-  const ProfiledPart part(caller, "weight gradients", "weights", "sums over parts of the batch");
-  last.run();
+  weights.finish(ctx);
 }
 
-void Network::backward_weights(Context& ctx, const Binding& binding, size_t n) const {
+void Network::backward_weights(Context& ctx, const Binding& binding, size_t n, double bytes) const {
   if (graph_.nodes[n].layer().writes_weights_in_backward(binding.calls[n])) return;
-  const ProfiledPart part =
-      part_of(graph_.nodes[n], ctx, "weight gradients", [&] { return bytes_backward_weights(binding.calls[n]); });
+  const ProfiledPart part = part_of(graph_.nodes[n], ctx, "weight gradients", [&] { return bytes; });
   in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " backward"); },
              [&] { graph_.nodes[n].layer().backward_weights(ctx, binding.calls[n]); });
+}
+
+bool Network::computes_before_embeddings() const {
+  const auto first =
+      std::find_if(first_reads_.begin(), first_reads_.end(), [](const auto& read) { return !read.empty(); });
+  const auto end = graph_.nodes.begin() + (first - first_reads_.begin());
+  return std::any_of(graph_.nodes.begin(), end, [](const Node& node) { return !node.spec.weights.empty(); }) &&
+         std::none_of(graph_.nodes.begin(), end, [](const Node& node) { return node.is_loss(); });
 }
 
 void Network::sum_gradients(Context& ctx, TensorId id) const {

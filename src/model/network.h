@@ -11,6 +11,7 @@
 #include "model/graph.h"
 #include "model/layer_state.h"
 #include "model/memory_plan.h"
+#include "model/side_stream.h"
 #include "model/weights.h"
 
 namespace hctr {
@@ -41,7 +42,9 @@ class Network {
     std::function<void(size_t node)> inputs;   ///< gradients of its inputs, of which it is the first reader
     std::function<void(size_t node)> weights;  ///< gradients of its weights: all of the node
     bool weights_reads = true;  ///< whether `weights` queues work that reads those gradients: else all that is left of
-                                ///< them may come in one launch at the end
+                                ///< them may come in one launch at the end, or from `weights_side`
+    SideStream* weights_side = nullptr;  ///< where gradients of weights may be computed concurrently with those of
+                                         ///< inputs (ops::WeightGradientRun::apart); null: nowhere
   };
   /// From the loss back to weights and embeddings. Needs Phase::train. A node whose gradients lie in the memory of the
   /// next node runs before the weight gradients of that node, so that gradients of embeddings can be sent early.
@@ -50,6 +53,8 @@ class Network {
   /// The embeddings that this node is the first to read: needed by it in forward(), and with a complete gradient once
   /// backward() has run it.
   const std::vector<size_t>& first_reads(size_t node) const { return first_reads_[node]; }
+  /// Whether a layer with weights is run in forward() before any that reads an embedding, and no loss is.
+  bool computes_before_embeddings() const;
   Tensor embedding_output(size_t embedding) const { return memory_.value(graph_.embeddings[embedding]); }
   std::optional<Tensor> embedding_lengths(size_t embedding) const {
     return graph_.lengths[embedding] ? std::optional(memory_.value(*graph_.lengths[embedding])) : std::nullopt;
@@ -69,7 +74,8 @@ class Network {
   size_t activation_bytes() const { return memory_.bytes(); }
 
  private:
-  void backward_weights(Context&, const Binding&, size_t node) const;
+  class WeightGradients;
+  void backward_weights(Context&, const Binding&, size_t node, double bytes) const;
   void sum_gradients(Context&, TensorId) const;
   std::vector<Tensor> outputs_of_losses(size_t output) const;
   const LossLayer& loss_layer(size_t loss) const;

@@ -51,9 +51,10 @@ void expect_weights(const char* what, const Tensor& logits, const std::vector<fl
 }  // namespace
 
 void binary_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability,
-                          const TermWeights& weights) {
+                          const TermWeights& weights, const std::optional<LogitGradient>& gradient) {
   expect_forward("binary_cross_entropy", ctx, {logits, label, weights}, loss, probability);
-  HCTR_ON_DEVICE(ctx, binary_cross_entropy(ctx, logits, label, loss, probability, weights));
+  if (gradient) expect_backward("binary_cross_entropy", ctx, {logits, label, weights}, gradient->d_logits);
+  HCTR_ON_DEVICE(ctx, binary_cross_entropy(ctx, logits, label, loss, probability, weights, gradient));
 }
 
 void binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits,
@@ -154,9 +155,10 @@ MultiTerms<T, const float*> multi_terms(const Tensor& logits, const Tensor& labe
 }  // namespace
 
 void binary_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability,
-                          const TermWeights& weights) {
+                          const TermWeights& weights, const std::optional<LogitGradient>& gradient) {
   dispatch_real(logits.dtype(),
                 [&]<class T>() { sum_terms<Acc<T>>(ctx, binary_terms<T>(logits, label, weights), loss, probability); });
+  if (gradient) cpu::binary_cross_entropy_backward(ctx, logits, label, gradient->weight, gradient->d_logits, weights);
 }
 void binary_cross_entropy_backward(Context& ctx, Tensor logits, Tensor label, float weight, Tensor d_logits,
                                    const TermWeights& weights) {

@@ -20,10 +20,25 @@ struct LabelWeights {
   __device__ float operator[](int64_t j) const { return at[j]; }
 };
 
-/// The sum of the terms first, first + step, ... of a batch, with their probabilities written.
-template <class Terms>
+/// Where the gradients of logits go.
+template <class T>
+struct LogitGradients {
+  View<T, 2> d_logits;
+  float weight;
+  __device__ float factor(const StepState* state) const {
+    return weight * state->loss_scale * inverse_count<float>(state->global_samples);
+  }
+};
+struct NoGradients {};
+
+/// The sum of the terms first, first + step, ... of a batch, with their probabilities written, and their gradients
+/// unless those are NoGradients.
+template <class Terms, class Gradients>
 __device__ inline double sum_terms(const StepState* state, const Terms& terms, int64_t first, int64_t end, int64_t step,
-                                   View<float, 2>& probability) {
+                                   View<float, 2>& probability, const Gradients& gradients) {
+  constexpr bool kGradients = !std::is_same_v<Gradients, NoGradients>;
+  float factor = 0;
+  if constexpr (kGradients) factor = gradients.factor(state);
   const int64_t rows = probability.size(0), per_row = terms.per_row(), valid = state->valid_samples;
   const float log_negative_share = state->log_negative_share;
   double sum = 0;
@@ -32,7 +47,11 @@ __device__ inline double sum_terms(const StepState* state, const Terms& terms, i
     const cuda::Chunk at = cuda::chunk_at(i, rows, per_row, 1);
     const CrossEntropyTerm<float> term = terms(at.row, at.column);
     probability.row(at.row)[at.column] = term.probability();
-    if (at.row < valid && term.has_label) sum += static_cast<double>(term.sampled(log_negative_share).loss());
+    const bool counts = at.row < valid && term.has_label;
+    if (counts) sum += static_cast<double>(term.sampled(log_negative_share).loss());
+    if constexpr (kGradients)
+      terms.write_gradient(gradients.d_logits.row(at.row), at.column,
+                           counts ? term.sampled(log_negative_share).gradient(factor) : 0.0f);
   }
   return sum;
 }
@@ -43,11 +62,11 @@ __device__ inline void write_loss(const StepState* state, double sum, double fac
   *loss = adds ? *loss + part : part;
 }
 
-template <class Terms>
+template <class Terms, class Gradients>
 __global__ void cross_entropy_kernel(const StepState* state, const __grid_constant__ Terms terms, double factor,
-                                     bool adds, float* loss, View<float, 2> probability) {
-  const double sum = cuda::block_sum<kLossThreads>(
-      sum_terms(state, terms, threadIdx.x, probability.size(0) * terms.per_row(), kLossThreads, probability));
+                                     bool adds, float* loss, View<float, 2> probability, Gradients gradients) {
+  const double sum = cuda::block_sum<kLossThreads>(sum_terms(
+      state, terms, threadIdx.x, probability.size(0) * terms.per_row(), kLossThreads, probability, gradients));
   if (threadIdx.x == 0) write_loss(state, sum, factor, adds, loss);
 }
 
@@ -55,13 +74,13 @@ __global__ void cross_entropy_kernel(const StepState* state, const __grid_consta
 constexpr int kPartThreads = 256;
 constexpr int64_t kPartTerms = 1024;
 
-template <class Terms>
+template <class Terms, class Gradients>
 __global__ void __launch_bounds__(kPartThreads)
     cross_entropy_parts_kernel(const StepState* state, const __grid_constant__ Terms terms, double* parts,
-                               View<float, 2> probability) {
+                               View<float, 2> probability, Gradients gradients) {
   const int64_t begin = blockIdx.x * kPartTerms, end = min(begin + kPartTerms, probability.size(0) * terms.per_row());
-  const double sum =
-      cuda::block_sum<kPartThreads>(sum_terms(state, terms, begin + threadIdx.x, end, kPartThreads, probability));
+  const double sum = cuda::block_sum<kPartThreads>(
+      sum_terms(state, terms, begin + threadIdx.x, end, kPartThreads, probability, gradients));
   if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
 
@@ -78,7 +97,7 @@ template <class T, class Terms>
 __global__ void cross_entropy_backward_kernel(const StepState* state, const __grid_constant__ Terms terms, float weight,
                                               View<T, 2> d_logits) {
   const int64_t rows = d_logits.size(0), per_row = terms.per_row(), valid = state->valid_samples;
-  const float factor = weight * state->loss_scale * inverse_count<float>(state->global_samples);
+  const float factor = LogitGradients<T>{d_logits, weight}.factor(state);
   const float log_negative_share = state->log_negative_share;
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
     const cuda::Chunk at = cuda::chunk_at(i, rows, per_row, 1);
@@ -88,19 +107,19 @@ __global__ void cross_entropy_backward_kernel(const StepState* state, const __gr
   }
 }
 
-template <class Terms>
+template <class Terms, class Gradients = NoGradients>
 void launch_forward(Context& ctx, const char* name, const Terms& terms, double factor, bool adds, const Tensor& loss,
-                    const Tensor& probability) {
+                    const Tensor& probability, const Gradients& gradients = {}) {
   const View<float, 2> of_rows = probability.matrix<float>();
   const int64_t count = (probability.rows() * terms.per_row() + kPartTerms - 1) / kPartTerms;
   const Buffer& memory = ctx.runtime().cuda_libraries()->blas_workspace;  // of the compute stream
   const bool is_free = ctx.stream().handle == ctx.runtime().compute_stream().handle;
   if (count <= 4 || !is_free || static_cast<size_t>(count) * sizeof(double) > memory.bytes())
-    return cuda::launch(ctx, name, cuda::Grid{1, kLossThreads, 0}, cross_entropy_kernel<Terms>, ctx.state(), terms,
-                        factor, adds, loss.data<float>(), of_rows);
+    return cuda::launch(ctx, name, cuda::Grid{1, kLossThreads, 0}, cross_entropy_kernel<Terms, Gradients>, ctx.state(),
+                        terms, factor, adds, loss.data<float>(), of_rows, gradients);
   auto* parts = reinterpret_cast<double*>(memory.data());
-  cuda::launch(ctx, name, cuda::Grid{count, kPartThreads, 0}, cross_entropy_parts_kernel<Terms>, ctx.state(), terms,
-               parts, of_rows);
+  cuda::launch(ctx, name, cuda::Grid{count, kPartThreads, 0}, cross_entropy_parts_kernel<Terms, Gradients>, ctx.state(),
+               terms, parts, of_rows, gradients);
   cuda::launch(ctx, name, cuda::Grid{1, kLossThreads, 0}, cross_entropy_total_kernel, ctx.state(), parts, count, factor,
                adds, loss.data<float>());
 }
@@ -139,9 +158,14 @@ void for_labels(const Tensor& logits, const Tensor& label, const std::vector<flo
 }  // namespace
 
 void cuda::binary_cross_entropy(Context& ctx, Tensor logits, Tensor label, Tensor loss, Tensor probability,
-                                const TermWeights& weights) {
+                                const TermWeights& weights, const std::optional<LogitGradient>& gradient) {
   dispatch_float(logits.dtype(), [&]<class T>() {
-    launch_forward(ctx, "binary_cross_entropy", binary_terms<T>(logits, label, weights), 1, false, loss, probability);
+    const BinaryTerms<T> terms = binary_terms<T>(logits, label, weights);
+    if (gradient)
+      launch_forward(ctx, "binary_cross_entropy", terms, 1, false, loss, probability,
+                     LogitGradients<T>{gradient->d_logits.matrix<T>(), gradient->weight});
+    else
+      launch_forward(ctx, "binary_cross_entropy", terms, 1, false, loss, probability);
   });
 }
 

@@ -25,10 +25,17 @@ struct TermWeights {
   float positive = 1;
 };
 
-/// loss[0] = 1 / global_samples * sum over valid rows of c(z, y); probability = 1 / (1 + exp(-z)).
-/// Shapes: logits, label and probability [batch, 1], loss [1].
+/// What binary_cross_entropy_backward() writes, in the pass that computes the loss.
+struct LogitGradient {
+  Tensor d_logits;
+  float weight;
+};
+
+/// loss[0] = 1 / global_samples * sum over valid rows of c(z, y); probability = 1 / (1 + exp(-z)). With `gradient` also
+/// that, equal bit for bit.
+/// Shapes: logits, label, probability and d_logits [batch, 1], loss [1].
 HCTR_OP(void binary_cross_entropy(Context&, Tensor logits, Tensor label, Tensor loss, Tensor probability,
-                                  const TermWeights& = {}))
+                                  const TermWeights& = {}, const std::optional<LogitGradient>& gradient = {}))
 /// d_logits = weight * loss_scale * (probability - y) / global_samples. Overwrites d_logits.
 HCTR_OP(void binary_cross_entropy_backward(Context&, Tensor logits, Tensor label, float weight, Tensor d_logits,
                                            const TermWeights& = {}))

@@ -72,6 +72,12 @@ __device__ inline uint64_t describe_matrix(const void* at) {
   return kSwizzle128 | (uint64_t{1024 >> 4} << 32) | ((shared_address(at) & 0x3FFFF) >> 4);
 }
 
+/// Describes boxes of 64 columns and at least 16 rows in shared memory, `box_bytes` from one to the next, as 128-byte
+/// swizzled copies write them, for a product that sums over their rows: eight of them are an atom of 1,024 bytes.
+__device__ inline uint64_t describe_transposed(const void* at, uint32_t box_bytes) {
+  return describe_matrix(at) | (uint64_t{box_bytes >> 4} << 16);
+}
+
 __device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ inline void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int kPending>
@@ -106,36 +112,36 @@ __device__ inline void take_registers() {
   "%107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, " \
   "%126, %127"
 /// R: the names of the registers of d, AT_A and those after it: of the operands behind them.
-#define HCTR_WGMMA(N, TYPE, R, AT_A, AT_B, AT_P, ...)                                                          \
+#define HCTR_WGMMA(N, TYPE, R, AT_A, AT_B, AT_P, AT_T, ...)                                                    \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #AT_P                                                      \
                ", 0;\n"                                                                                        \
                "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" R "}, %" #AT_A ", %" #AT_B \
-               ", p, 1, 1, 0, 0;\n}\n"                                                                         \
+               ", p, 1, 1, %" #AT_T ", %" #AT_T ";\n}\n"                                                       \
                : __VA_ARGS__                                                                                   \
-               : "l"(a), "l"(b), "r"(accumulate))
+               : "l"(a), "l"(b), "r"(accumulate), "n"(kTransposed ? 1 : 0))
 
-/// d = a b, plus d with `accumulate`, for a [64, 16] and b [16, kN], both with k adjacent, as four warps hold d: lane l
-/// of warp w has of rows 16 w + l / 4 (elements 4 j, 4 j + 1) and eight further (4 j + 2, 4 j + 3) the columns 8 j + 2
-/// (l % 4) and the one behind.
-template <class T, int kN>
+/// d = a b, plus d with `accumulate`, for a [64, 16] and b [16, kN], both with k adjacent (describe_matrix), or neither
+/// with kTransposed (describe_transposed), as four warps hold d: lane l of warp w has of rows 16 w + l / 4 (elements
+/// 4 j, 4 j + 1) and eight further (4 j + 2, 4 j + 3) the columns 8 j + 2 (l % 4) and the one behind.
+template <class T, int kN, bool kTransposed = false>
 __device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int accumulate) {
   constexpr bool kBf16 = std::is_same_v<T, BFloat16>;
   static_assert(kN == 64 || kN == 128 || kN == 256);
   if constexpr (kN == 64) {
     if constexpr (kBf16)
-      HCTR_WGMMA(64, "bf16", HCTR_R32, 32, 33, 34, HCTR_D32(0));
+      HCTR_WGMMA(64, "bf16", HCTR_R32, 32, 33, 34, 35, HCTR_D32(0));
     else
-      HCTR_WGMMA(64, "f16", HCTR_R32, 32, 33, 34, HCTR_D32(0));
+      HCTR_WGMMA(64, "f16", HCTR_R32, 32, 33, 34, 35, HCTR_D32(0));
   } else if constexpr (kN == 128) {
     if constexpr (kBf16)
-      HCTR_WGMMA(128, "bf16", HCTR_R64, 64, 65, 66, HCTR_D32(0), HCTR_D32(32));
+      HCTR_WGMMA(128, "bf16", HCTR_R64, 64, 65, 66, 67, HCTR_D32(0), HCTR_D32(32));
     else
-      HCTR_WGMMA(128, "f16", HCTR_R64, 64, 65, 66, HCTR_D32(0), HCTR_D32(32));
+      HCTR_WGMMA(128, "f16", HCTR_R64, 64, 65, 66, 67, HCTR_D32(0), HCTR_D32(32));
   } else {
     if constexpr (kBf16)
-      HCTR_WGMMA(256, "bf16", HCTR_R128, 128, 129, 130, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D32(96));
+      HCTR_WGMMA(256, "bf16", HCTR_R128, 128, 129, 130, 131, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D32(96));
     else
-      HCTR_WGMMA(256, "f16", HCTR_R128, 128, 129, 130, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D32(96));
+      HCTR_WGMMA(256, "f16", HCTR_R128, 128, 129, 130, 131, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D32(96));
   }
 }
 

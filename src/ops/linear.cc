@@ -45,6 +45,8 @@ void matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Te
   HCTR_ON_DEVICE(ctx, matmul(ctx, a, of_a, b, of_b, c));
 }
 
+void add_product_stream(Context& ctx) { HCTR_ON_DEVICE(ctx, add_product_stream(ctx)); }
+
 void linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {
   check_product(ctx, "linear", x, Transpose::no, w, Transpose::no, y);
   HCTR_EXPECT(w.dim(0) > 0, "linear without inputs");
@@ -167,6 +169,8 @@ void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Tr
 void cpu::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
   multiply(ctx, a, of_a, b, of_b, nullptr, false, c);
 }
+
+void cpu::add_product_stream(Context&) {}
 
 void cpu::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {
   multiply(ctx, x, Transpose::no, w, Transpose::no, &bias, relu, y);

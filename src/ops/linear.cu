@@ -152,6 +152,15 @@ void multiply_vector(Context& ctx, const Problem& p, VectorProduct product, floa
   });
 }
 
+/// The workspace of the context's stream.
+Buffer& workspace_of(Context& ctx) {
+  auto& libraries = *ctx.runtime().cuda_libraries();
+  if (ctx.stream().handle == ctx.runtime().compute_stream().handle) return libraries.blas_workspace;
+  HCTR_EXPECT(libraries.side_streams.contains(ctx.stream().handle),
+              "a matrix product on a stream that is neither the compute stream nor one that products were let run on");
+  return *libraries.side_workspace;
+}
+
 void multiply_planned(Context& ctx, const Problem& p) {
   Runtime& runtime = ctx.runtime();
   auto& libraries = *runtime.cuda_libraries();
@@ -168,9 +177,10 @@ void multiply_planned(Context& ctx, const Problem& p) {
   if (p.bias)
     cuda::set(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(p.bias->bytes()));
   const float one = 1, of_c = p.adds ? 1 : 0;
+  Buffer& workspace = workspace_of(ctx);
   HCTR_CHECK(cublasLtMatmul(libraries.blas, &product.operation, &one, p.b.bytes(), &product.first, p.a.bytes(),
                             &product.second, &of_c, p.c.bytes(), &product.result, p.c.bytes(), &product.result,
-                            &product.algorithm, libraries.blas_workspace.data(), libraries.blas_workspace.bytes(),
+                            &product.algorithm, workspace.data(), workspace.bytes(),
                             hctr::cuda::stream_of(ctx.stream())));
   if (runtime.options().sync_launches) ctx.stream().synchronize();
 }
@@ -183,6 +193,8 @@ bool is_split(const Runtime& runtime, const Problem& p) {
 
 /// First what the small parts of the operands add, then the product of the big parts.
 void multiply_split(Context& ctx, const Problem& p) {
+  HCTR_EXPECT(ctx.stream().handle == ctx.runtime().compute_stream().handle,
+              "a product of split operands on another stream than the compute stream would share their memory");
   const auto parts = cuda::split_operands(ctx, p.a, p.of_a == Transpose::yes, p.b, p.of_b == Transpose::yes);
   multiply_planned(ctx, {parts.first.both, parts.second.both, p.c, p.of_a, p.of_b, {}, false, true, false});
   multiply_planned(ctx, {parts.first.big, parts.second.big, p.c, p.of_a, p.of_b, p.bias, p.relu, true, true});
@@ -197,11 +209,9 @@ void multiply(Context& ctx, const char* name, const Problem& asked) {
   };
   in_context(what, [&] {
     Runtime& runtime = ctx.runtime();
-    HCTR_EXPECT(ctx.stream().handle == runtime.compute_stream().handle,
-                "a matrix product on another stream than the compute stream would share its workspace");
-    auto& libraries = *runtime.cuda_libraries();
-    if (const auto product = vector_product(asked, libraries.blas_workspace.bytes()); product != VectorProduct::none)
-      return multiply_vector(ctx, asked, product, reinterpret_cast<float*>(libraries.blas_workspace.data()));
+    Buffer& workspace = workspace_of(ctx);
+    if (const auto product = vector_product(asked, workspace.bytes()); product != VectorProduct::none)
+      return multiply_vector(ctx, asked, product, reinterpret_cast<float*>(workspace.data()));
     if (is_split(runtime, p)) return multiply_split(ctx, p);
     p.tf32 = p.a.dtype() == DType::f32 && runtime.options().tf32;
     multiply_planned(ctx, p);
@@ -212,6 +222,12 @@ void multiply(Context& ctx, const char* name, const Problem& asked) {
 
 void cuda::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
   multiply(ctx, "matmul", {a, b, c, of_a, of_b, {}, false});
+}
+
+void cuda::add_product_stream(Context& ctx) {
+  auto& libraries = *ctx.runtime().cuda_libraries();
+  if (!libraries.side_workspace) libraries.side_workspace.emplace(ctx.device(), libraries.blas_workspace.bytes());
+  libraries.side_streams.insert(ctx.stream().handle);
 }
 
 void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {

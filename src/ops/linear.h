@@ -18,4 +18,8 @@ HCTR_OP(void matmul(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b
 /// any row strides of x, w, y. All of one dtype.
 HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu = false))
 
+/// Lets matrix products run on the stream of the context too, beside those of the compute stream: call it before the
+/// first. All such streams of a Runtime share one workspace, so their products must not overlap with each other's.
+HCTR_OP(void add_product_stream(Context&))
+
 }  // namespace hctr::ops

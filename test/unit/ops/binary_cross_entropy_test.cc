@@ -62,6 +62,32 @@ OP_TEST(BinaryCrossEntropyWithoutSamples) {
   row("no rows", {logits_of_one(0), label_of_one(0)});
 }
 
+/// One block's batch, and one that several blocks divide on a GPU.
+TEST(BinaryCrossEntropyOp, WritesTheGradientOfLogitsInTheSamePassBitForBit) {
+  for (const Device device : devices())
+    for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+      for (const int64_t batch : {70, 4999}) {
+        Rig t({device,
+               dtype,
+               dtype,
+               {{"dense"}, {"rows of 16 bytes", 8}},
+               2,
+               {logits_of_one(batch), label_of_one(batch), {"weights", {batch, 1}, 0, 2, Type::wide}},
+               {.valid_samples = 60, .global_samples = 61, .loss_scale = 8}});
+        const Shape shape{batch, 1};
+        const ops::TermWeights weights{t["weights"], 3};
+        ops::binary_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss", {1}, Type::wide),
+                                  t.out("p", shape, Type::wide), weights);
+        ops::binary_cross_entropy_backward(t.ctx, t["logits"], t["label"], 0.5f, t.out("d", shape), weights);
+        ops::binary_cross_entropy(t.ctx, t["logits"], t["label"], t.out("loss of both", {1}, Type::wide),
+                                  t.out("p of both", shape, Type::wide), weights,
+                                  ops::LogitGradient{t.out("d of both", shape), 0.5f});
+        EXPECT_EQ(t.fetch(), std::vector<std::string>());
+        for (const char* name : {"loss", "p", "d"}) EXPECT_EQ(t.bytes(name), t.bytes(cat(name, " of both"))) << name;
+        EXPECT_NE(t.values("d")[0], 0);
+      }
+}
+
 TEST(BinaryCrossEntropyOp, KnownNumbers) {
   for (const Device device : devices()) {
     Rig t({device,

@@ -139,5 +139,37 @@ TEST(LossScaleOp, AnOverflowIsFoundInEveryElementAndPaddingIsIgnored) {
     }
 }
 
+/// Many blocks of a GPU, one, and no gradients at all; again and again with one counter.
+TEST(LossScaleOp, ASearchThatEndsTheStepIsTheSearchAndThenTheEnd) {
+  const LossScaleRule rule{.dynamic = true, .patience = 2};
+  for (const Device device : devices())
+    for (const int64_t size : {1 << 20, 70, 0}) {
+      Step step(device);
+      Arena arena;
+      arena.add(TensorSpec(DType::f32, {size}));
+      arena.add(TensorSpec(DType::i32, {1}));
+      arena.build(device);
+      const auto scale_after = [&](int64_t at, float value) {
+        std::vector<float> values(static_cast<size_t>(size), 3.0f);
+        if (size > 0) values[static_cast<size_t>(at)] = value;
+        from_host(step.ctx.stream(), arena.get(0), values);
+        ops::begin_scaled_step(step.ctx, step.device_scale(), step.device_state(), step.flag.get(0));
+        ops::end_scaled_step_after_search(step.ctx, arena.get(0),
+                                          {ops::kLargest<float>, step.flag.get(0).data<float>()}, rule,
+                                          step.flag.get(0), arena.get(1), step.device_scale(), step.device_state());
+        copy_bytes(step.ctx.stream(), &step.now, step.scale.data(), sizeof step.now);
+        EXPECT_EQ(to_host<int32_t>(step.ctx.stream(), arena.get(1))[0], 0);
+        return step.now.scale;
+      };
+      const float infinity = std::numeric_limits<float>::infinity();
+      EXPECT_EQ(scale_after(0, 1), 1024);
+      EXPECT_EQ(scale_after(0, 1), 2048) << "two good steps, each counted once";
+      if (size == 0) continue;
+      EXPECT_EQ(scale_after(0, infinity), 1024) << to_string(device) << " " << size;
+      EXPECT_EQ(scale_after(size - 1, infinity), 512) << to_string(device) << " " << size;
+      EXPECT_EQ(step.now.skipped, 2);
+    }
+}
+
 }  // namespace
 }  // namespace hctr::test

@@ -1,0 +1,33 @@
+#include "ops/weight_gradient.h"
+
+#include "ops/checks.h"
+#include "ops/linear.h"
+
+namespace hctr::ops {
+
+bool leaves_multiprocessors_idle(int64_t batch, int64_t in, int64_t out, int64_t multiprocessors) {
+  constexpr int64_t kTile = 128, kMostRows = 2048, kLeastOutputs = 8;  // fewer outputs are sums of columns
+  const int64_t tiles = ((in + kTile - 1) / kTile) * ((out + kTile - 1) / kTile);
+  return batch <= kMostRows && out >= kLeastOutputs && tiles < multiprocessors;
+}
+
+void weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w) {
+  expect_alike("weight_gradient", {x, d_y});
+  expect_shape("weight_gradient d_y", d_y, {x.dim(0), d_y.dim(1)});
+  expect_shape("weight_gradient d_w", d_w, {x.dim(1), d_y.dim(1)});
+  HCTR_ON_DEVICE(ctx, weight_gradient(ctx, x, d_y, d_w));
+}
+
+void choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, WeightGradientRun& run) {
+  HCTR_ON_DEVICE(ctx, choose_weight_gradient_run(ctx, x, d_y, d_w, run));
+}
+
+void cpu::weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w) {
+  ops::matmul(ctx, x, Transpose::yes, d_y, Transpose::no, d_w);
+}
+
+void cpu::choose_weight_gradient_run(Context&, Tensor, Tensor, Tensor, WeightGradientRun& run) {
+  run = WeightGradientRun::in_order;
+}
+
+}  // namespace hctr::ops

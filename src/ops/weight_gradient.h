@@ -1,0 +1,30 @@
+// The gradient of the weights of a fully connected layer: a product that nobody reads before the backward pass ends.
+#pragma once
+
+#include "device/op.h"
+
+namespace hctr::ops {
+
+/// d_w = x^T d_y, sums kept in f32. One that runs `together` is among the launches that the context collects for the
+/// end of the backward pass (Context::last_launches()): x and d_y must not change until those are started.
+/// Shapes: x [batch, in], d_y [batch, out], d_w [in, out]; any row strides. Dtypes: x and d_y f32 f16 bf16, alike; d_w
+/// as these, or f32.
+HCTR_OP(void weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w))
+
+/// How weight_gradient() is best run: at once; together with those of other layers in one kernel; or at once on a
+/// stream of its own (add_product_stream), concurrently with the gradients of the layers before.
+enum class WeightGradientRun { in_order, together, apart };
+/// The same for equal shapes, dtypes and contexts. On the CPU always in_order.
+HCTR_OP(void choose_weight_gradient_run(Context&, Tensor x, Tensor d_y, Tensor d_w, WeightGradientRun& run))
+
+/// Whether such a product leaves multiprocessors idle when it runs alone: its result has fewer tiles of 128 x 128 than
+/// there are, and it has too few rows to be divided there. Then it should run with others.
+bool leaves_multiprocessors_idle(int64_t batch, int64_t in, int64_t out, int64_t multiprocessors);
+
+namespace hopper {
+/// Adds the product to the last launches of the context. For GPUs of compute capability 9.0, x and d_y that
+/// hctr::cuda::takes_tensor_map(), and d_w of f32.
+void add_weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w);
+}  // namespace hopper
+
+}  // namespace hctr::ops

@@ -1,0 +1,62 @@
+// Whether lookups can run while the first layers do: those with weights that come before any embedding is read.
+#include <gtest/gtest.h>
+
+#include "comm/self_comm.h"
+#include "model/fuse_layers.h"
+#include "model/network.h"
+
+namespace hctr::test {
+namespace {
+
+/// Of a model with dense values of 8 columns and vectors of two slots.
+bool computes_before_embeddings(const std::string& layers) {
+  Problems problems;
+  const Config config = read_config(Json::parse(R"({
+    "solver": {"batchsize": 8, "max_iter": 1, "seed": 5},
+    "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0.001}},
+    "layers": [
+      {"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": 1},
+       "dense": {"top": "dense", "dense_dim": 8},
+       "sparse": [{"top": "keys", "slot_num": 2, "max_feature_num_per_sample": 2, "max_nnz": 1}]},
+      {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "vectors",
+       "sparse_embedding_hparam": {"max_vocabulary_size_per_gpu": 100, "embedding_vec_size": 8, "combiner": "sum"}},
+      )" + layers + R"(
+      {"type": "InnerProduct", "bottom": "pairs", "top": "logit", "fc_param": {"num_output": 1}},
+      {"type": "BinaryCrossEntropyLoss", "bottom": ["logit", "label"], "top": "loss"}]})",
+                                                "test.json"),
+                                    problems);
+  problems.throw_if_any("test.json");
+  Graph graph = wire(config, 8, problems);
+  problems.throw_if_any("test.json");
+  fuse_layers(graph);
+  Runtime runtime(Device{}, {.seed = 5});
+  SelfComm comm;
+  const Weights weights(config, graph, runtime);
+  const LayerState state(config, graph, runtime);
+  return Network(graph, Phase::train, weights, state, runtime, comm).computes_before_embeddings();
+}
+
+const std::string kBottom =
+    R"({"type": "InnerProduct", "bottom": "dense", "top": "bottom", "fc_param": {"num_output": 8}},
+      {"type": "ReLU", "bottom": "bottom", "top": "bottom_relu"},)";
+
+TEST(FirstLayers, OfDenseValuesComputeBeforeAnEmbeddingIsRead) {
+  EXPECT_TRUE(computes_before_embeddings(
+      kBottom + R"({"type": "Interaction", "bottom": ["bottom_relu", "vectors"], "top": "pairs"},)"));
+}
+
+TEST(FirstLayers, ThatReadAnEmbeddingComputeNothingBefore) {
+  EXPECT_FALSE(
+      computes_before_embeddings(R"({"type": "Interaction", "bottom": ["dense", "vectors"], "top": "pairs"},)"));
+}
+
+TEST(FirstLayers, WithALossOfTheirOwnDoNotCount) {
+  EXPECT_FALSE(computes_before_embeddings(kBottom + R"(
+      {"type": "InnerProduct", "bottom": "bottom_relu", "top": "first", "fc_param": {"num_output": 1}},
+      {"type": "BinaryCrossEntropyLoss", "bottom": ["first", "label"], "top": "early"},
+      {"type": "Interaction", "bottom": ["bottom_relu", "vectors"], "top": "pairs"},)"))
+      << "a loss must not come before what the lookups' stream does for it";
+}
+
+}  // namespace
+}  // namespace hctr::test

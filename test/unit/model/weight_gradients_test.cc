@@ -1,0 +1,126 @@
+// When gradients of weights are computed: one after the other, at the end of the backward pass, or on a side stream.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "device/program.h"
+#include "model/fuse_layers.h"
+#include "ops/linear.h"
+#include "support/devices.h"
+#include "tiny_model.h"
+
+namespace hctr::test {
+namespace {
+
+/// A branch and an MLP, whose stages but the first compute their weights' gradients in the middle of the layer.
+const char* const kLayers = R"(
+  {"type": "InnerProduct", "bottom": "dense", "top": "fc1", "fc_param": {"num_output": 72}},
+  {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
+  {"type": "InnerProduct", "bottom": "relu1", "top": "fc2", "fc_param": {"num_output": 200}},
+  {"type": "ReLU", "bottom": "fc2", "top": "relu2"},
+  {"type": "InnerProduct", "bottom": "relu1", "top": "linear", "fc_param": {"num_output": 40}},
+  {"type": "Concat", "bottom": ["relu2", "linear"], "top": "both"},
+  {"type": "MLP", "bottom": "both", "top": "mlp", "mlp_param": {"num_outputs": [64, 32, 16]}},
+  {"type": "InnerProduct", "bottom": "mlp", "top": "score", "fc_param": {"num_output": 1}},
+  {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
+
+/// A network in training with one batch.
+struct Trained {
+  Trained(const Config& config, Device device)
+      : graph(wired_for_8(config)),
+        runtime(device, {.threads = 2, .seed = 5}),
+        side_stream(device),
+        side(side_stream),
+        memory(device, 8 * 4 * sizeof(float) + sizeof(StepState)),
+        label(memory.data(), TensorSpec(DType::f32, {8, 1}), device),
+        dense(memory.data() + 8 * sizeof(float), TensorSpec(DType::f32, {8, 3}), device) {
+    fuse_layers(graph);
+    weights.emplace(config, graph, runtime);
+    layer_state.emplace(config, graph, runtime);
+    network.emplace(graph, Phase::train, *weights, *layer_state, runtime, comm);
+    Context of_side(runtime, side_stream);
+    ops::add_product_stream(of_side);
+    std::vector<float> labels, values;
+    for (int i = 0; i < 8; ++i) labels.push_back(static_cast<float>(i % 2));
+    for (int i = 0; i < 24; ++i) values.push_back(static_cast<float>((i * 7) % 11) / 4 - 1);
+    from_host(runtime.compute_stream(), label, labels);
+    from_host(runtime.compute_stream(), dense, values);
+    const StepState step{.step = 3, .valid_samples = 8, .global_samples = 8, .learning_rate = 1, .loss_scale = 1};
+    copy_bytes(runtime.compute_stream(), state(), &step, sizeof step);
+    runtime.compute_stream().synchronize();
+  }
+  StepState* state() { return reinterpret_cast<StepState*>(memory.data() + 8 * 4 * sizeof(float)); }
+
+  /// All gradients after two steps. `read_at_once`: somebody reads each as it is done.
+  std::vector<float> gradients(bool read_at_once, bool recorded) {
+    Context ctx(runtime, runtime.compute_stream(), state());
+    const Network::Binding binding = network->bind(label, dense);
+    from_host(ctx.stream(), weights->all_gradients(),
+              std::vector<float>(static_cast<size_t>(weights->all_gradients().elements()), NAN));
+    const auto step = [&] {
+      done.clear();
+      network->forward(ctx, binding);
+      network->backward(ctx, binding,
+                        {.inputs = [](size_t) {},
+                         .weights = [&](size_t node) { done.push_back(node); },
+                         .weights_reads = read_at_once,
+                         .weights_side = &side});
+    };
+    step();  // chooses algorithms, which no recording may
+    Program program(ctx.stream(), recorded, step);
+    program.run();
+    std::vector<float> all;
+    for (size_t n = 0; n < graph.nodes.size(); ++n)  // without the padding between them
+      for (const Tensor& gradient : weights->gradients_of_node(n)) {
+        const auto values = to_host<float>(ctx.stream(), gradient);
+        all.insert(all.end(), values.begin(), values.end());
+      }
+    return all;
+  }
+
+  Graph graph;
+  Runtime runtime;
+  SelfComm comm;
+  Stream side_stream;
+  SideStream side;
+  Buffer memory;
+  Tensor label, dense;
+  std::optional<Weights> weights;
+  std::optional<LayerState> layer_state;
+  std::optional<Network> network;
+  std::vector<size_t> done;  // the nodes whose gradients of weights are queued
+};
+
+TEST(WeightGradients, AreTheSameWhetherSomebodyReadsThemAtOnceOrNobodyDoes) {
+  const Config config = config_of(kLayers);
+  for (const Device device : devices()) {
+    Trained model(config, device);
+    const std::vector<float> at_once = model.gradients(true, false);
+    std::vector<size_t> done = model.done;
+    EXPECT_TRUE(std::none_of(at_once.begin(), at_once.end(), [](float g) { return std::isnan(g); }));
+    for (const bool recorded : {false, true}) {
+      EXPECT_EQ(model.gradients(false, recorded), at_once) << to_string(device) << (recorded ? ", recorded" : "");
+      std::sort(done.begin(), done.end());
+      std::sort(model.done.begin(), model.done.end());
+      EXPECT_EQ(model.done, done);
+    }
+  }
+}
+
+TEST(WeightGradients, OfTwoByteTypesAreTheSameEveryTimeAndCloseToThoseReadAtOnce) {
+  for (const char* precision : {"1024", "\"bf16\""}) {
+    const Config config = config_of(kLayers, 1, cat(", \"mixed_precision\": ", precision));
+    for (const Device device : devices()) {
+      Trained model(config, device);
+      const std::vector<float> at_once = model.gradients(true, false), at_the_end = model.gradients(false, false);
+      EXPECT_EQ(model.gradients(false, true), at_the_end) << to_string(device);
+      ASSERT_EQ(at_once.size(), at_the_end.size());
+      for (size_t i = 0; i < at_once.size(); ++i)
+        ASSERT_NEAR(at_the_end[i], at_once[i], 1e-6) << to_string(device) << " " << precision << " " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hctr::test

@@ -1,0 +1,104 @@
+// The gradient of weights, alone and as one of the last launches of a backward pass.
+#include "ops/weight_gradient.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "device/lockstep.h"
+#include "ops/linear.h"
+#include "support/devices.h"
+#include "support/op_test.h"
+
+namespace hctr::test {
+namespace {
+
+std::vector<Input> weight_inputs(int64_t batch, int64_t in, int64_t out) {
+  return {{"x", {batch, in}}, {"d_y", {batch, out}}};
+}
+
+/// As the last of a backward pass, so that a GPU computes it in the kernel that several share where it can. Shapes
+/// around its tiles of 128 x 64 and its steps of 64 samples.
+OP_TEST(WeightGradient) {
+  rounding(Rounding::sum);
+  row("one tile", weight_inputs(64, 128, 64));
+  row("parts of tiles", weight_inputs(70, 136, 200));
+  row("several steps and rounds of the ring", weight_inputs(600, 72, 72));
+  row("dense values", weight_inputs(130, 13, 96));
+  row("single elements", weight_inputs(33, 21, 9));
+  row("one sample", weight_inputs(1, 24, 16));
+  row("one output", weight_inputs(50, 40, 1));
+  forward([](Rig& t) {
+    Lockstep last(t.ctx);
+    Context ctx = t.ctx.with_last_launches(&last);
+    ops::weight_gradient(ctx, t["x"], t["d_y"], t.out("d_w", {t["x"].dim(1), t["d_y"].dim(1)}, Type::wide));
+    last.run();
+  });
+  expected([](const auto& t) {
+    const std::vector<double> x = t["x"], d_y = t["d_y"];
+    const size_t batch = t.size("x", 0), in = t.size("x", 1), out = t.size("d_y", 1);
+    std::vector<double> d_w(in * out);
+    for (size_t b = 0; b < batch; ++b)
+      for (size_t i = 0; i < in; ++i)
+        for (size_t o = 0; o < out; ++o) d_w[i * out + o] += x[b * in + i] * d_y[b * out + o];
+    t.expect("d_w", d_w);
+  });
+}
+
+class WeightGradientsTogether : public testing::TestWithParam<DType> {};
+
+/// More products than one launch takes, of which the last are of another batch, held against the library's.
+TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
+  HCTR_SKIP_WITHOUT_GPU();
+  struct Size {
+    int64_t batch, in, out;
+  };
+  std::vector<Size> sizes = {{512, 13, 512},   {512, 512, 256},   {512, 256, 128},
+                             {512, 479, 1024}, {512, 1024, 1024}, {512, 1024, 512}};
+  for (int64_t i = 0; i < 9; ++i) sizes.push_back({2048 - i, 400 + i, 400 - 8 * i});
+  std::vector<Input> inputs;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    inputs.push_back({cat("x", i), {sizes[i].batch, sizes[i].in}});
+    inputs.push_back({cat("d_y", i), {sizes[i].batch, sizes[i].out}});
+  }
+  Rig t({kGpu, GetParam(), GetParam(), {{"rows of 16 bytes", 8}}, 1, inputs, {}});
+  Lockstep last(t.ctx);
+  Context ctx = t.ctx.with_last_launches(&last);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const Tensor x = t[cat("x", i)], d_y = t[cat("d_y", i)];
+    ops::matmul(t.ctx, x, ops::Transpose::yes, d_y, ops::Transpose::no,
+                t.out(cat("alone", i), {sizes[i].in, sizes[i].out}, Type::wide));
+    ops::weight_gradient(ctx, x, d_y, t.out(cat("together", i), {sizes[i].in, sizes[i].out}, Type::wide));
+  }
+  last.run();
+  EXPECT_EQ(t.fetch(), std::vector<std::string>());
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const std::vector<double> one = t.values(cat("together", i)), other = t.values(cat("alone", i));
+    const double most = 1e-5 * std::sqrt(static_cast<double>(sizes[i].batch)) + 1e-6;
+    size_t wrong = 0, first = 0;
+    for (size_t e = 0; e < one.size(); ++e)
+      if (!(std::abs(one[e] - other[e]) <= most) && wrong++ == 0) first = e;
+    EXPECT_EQ(wrong, 0u) << "product " << i << ", first at " << first / static_cast<size_t>(sizes[i].out) << ", "
+                         << first % static_cast<size_t>(sizes[i].out) << ": " << one[first] << ", expected "
+                         << other[first];
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, WeightGradientsTogether, testing::Values(DType::f16, DType::bf16));
+
+TEST(WeightGradientRun, SmallBatchesAndFewTilesLeaveMultiprocessorsIdle) {
+  EXPECT_TRUE(ops::leaves_multiprocessors_idle(512, 1024, 1024, 132));
+  EXPECT_TRUE(ops::leaves_multiprocessors_idle(2048, 13, 512, 132));
+  EXPECT_FALSE(ops::leaves_multiprocessors_idle(2049, 13, 512, 132)) << "rows can be divided";
+  EXPECT_FALSE(ops::leaves_multiprocessors_idle(512, 1024, 1024, 64)) << "64 tiles";
+  EXPECT_FALSE(ops::leaves_multiprocessors_idle(512, 1024, 1, 132)) << "sums of columns";
+}
+
+TEST(WeightGradientRun, IsInOrderOnTheCpu) {
+  Rig t({kCpu, DType::f32, DType::f32, {{"dense"}}, 1, weight_inputs(8, 16, 16), {}});
+  auto run = ops::WeightGradientRun::apart;
+  ops::choose_weight_gradient_run(t.ctx, t["x"], t["d_y"], t.out("d_w", {16, 16}), run);
+  EXPECT_EQ(run, ops::WeightGradientRun::in_order);
+}
+
+}  // namespace
+}  // namespace hctr::test
