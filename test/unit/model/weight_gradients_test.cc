@@ -14,7 +14,7 @@ namespace hctr::test {
 namespace {
 
 /// A branch and an MLP, whose stages but the first compute their weights' gradients in the middle of the layer.
-const char* const kLayers = R"(
+const char* const kStackedLayers = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc1", "fc_param": {"num_output": 72}},
   {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
   {"type": "InnerProduct", "bottom": "relu1", "top": "fc2", "fc_param": {"num_output": 200}},
@@ -93,7 +93,7 @@ struct Trained {
 };
 
 TEST(WeightGradients, AreTheSameWhetherSomebodyReadsThemAtOnceOrNobodyDoes) {
-  const Config config = config_of(kLayers);
+  const Config config = config_of(kStackedLayers);
   for (const Device device : devices()) {
     Trained model(config, device);
     const std::vector<float> at_once = model.gradients(true, false);
@@ -110,7 +110,7 @@ TEST(WeightGradients, AreTheSameWhetherSomebodyReadsThemAtOnceOrNobodyDoes) {
 
 TEST(WeightGradients, OfTwoByteTypesAreTheSameEveryTimeAndCloseToThoseReadAtOnce) {
   for (const char* precision : {"1024", "\"bf16\""}) {
-    const Config config = config_of(kLayers, 1, cat(", \"mixed_precision\": ", precision));
+    const Config config = config_of(kStackedLayers, 1, cat(", \"mixed_precision\": ", precision));
     for (const Device device : devices()) {
       Trained model(config, device);
       const std::vector<float> at_once = model.gradients(true, false), at_the_end = model.gradients(false, false);
