@@ -17,6 +17,7 @@
 #include "embedding/hybrid_embedding.h"
 #include "embedding/mixed_embedding.h"
 #include "embedding/replicated_embedding.h"
+#include "ops/rounding.h"
 #include "plain_table.h"
 #include "support/distance.h"
 #include "support/run_ranks.h"
@@ -94,6 +95,7 @@ struct ShardedOutcome {
   std::map<std::string, int64_t> counts{};
   bool shared_row = false;
   bool straight = false;              ///< whether owners wrote directly to y
+  bool overflowed = false;            ///< whether a rank found a gradient that f16 cannot hold
   BytesBetweenHosts between_hosts{};  ///< of all ranks
   std::vector<RowCopies> replicas{};  ///< one per rank, after the last step
 };
@@ -159,6 +161,8 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
     return std::sin(static_cast<float>(i + begin * width + 1000 * static_cast<int64_t>(t))) +
            vectors[static_cast<size_t>(i)];
   };
+  const DeviceArray overflow(run.device, TensorSpec(DType::f32, {1}));
+  const ops::OverflowSearch search{ops::kLargest<Half>, overflow.tensor().data<float>()};
   const Buffer device_state(run.device, sizeof(StepState));
   const auto at_step = [&](const StepState& state) {
     copy_bytes(stream, device_state.data(), &state, sizeof state);
@@ -197,7 +201,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
       gradients[static_cast<size_t>(i)] = i < (end - begin) * width ? gradient(t, i) : 0;
     from_host(stream, dy.tensor(), gradients);
     embedding->sum_gradients(ctx, 0, dy.tensor());
-    embedding->send_gradients(ctx, 0, dy.tensor(), {});
+    embedding->send_gradients(ctx, 0, dy.tensor(), search);
     embedding->receive_gradients(ctx, 0, dy.tensor());
     embedding->update(ctx, 0, dy.tensor());
   }
@@ -221,7 +225,9 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   const auto counts = embedding->counts();
   const bool shared_row = embedding->uses_shared_row();
   embedding->export_rows(true, into(outcome.rows));  // collected on rank 0
+  const bool overflowed = to_host<float>(stream, overflow.tensor())[0] > 0;
   const std::lock_guard lock(mutex);
+  outcome.overflowed = outcome.overflowed || overflowed;
   outcome.between_hosts += embedding->bytes_between_hosts();
   outcome.replicas[static_cast<size_t>(comm.rank())] = std::move(replica);
   if (comm.rank() != 0) return;

@@ -185,6 +185,19 @@ TEST_P(UniqueExchangeOnDevice, SumsGradientsInTheirHost) {
         }
 }
 
+TEST_P(UniqueExchangeOnDevice, SearchesSumsForOverflows) {
+  ShardedRun run = power_law_run(PlacementRule::localized, 1, 1, 300);
+  run.batches.resize(1);
+  run.dys.assign(1, std::vector<float>(run.dys[0].size(), 40000.0f));
+  run.spec.exchange = DType::f16;
+  run.device = GetParam();
+  run.go = VectorsGo::to_hosts;
+  for (const bool sums : {false, true}) {
+    run.spec.sums_in_hosts = sums;
+    EXPECT_EQ(run_sharded(kManyRanks, run).overflowed, sums) << "f16 holds each gradient, but not twice";
+  }
+}
+
 HCTR_ON_EACH_DEVICE(UniqueExchangeOnDevice);
 
 }  // namespace
