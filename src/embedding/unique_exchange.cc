@@ -76,7 +76,7 @@ UniqueExchange::UniqueExchange(Runtime& runtime, Communicator& comm, const HostG
                 ops::packed_keys_scratch_bytes(runtime.device(), all_items),
                 ops::host_keys_scratch_bytes(runtime.device(), all_items, most_keys_),
                 ops::host_keys_scratch_bytes(runtime.device(), std::max(answered_.all.all_bags(), owned_bags), owned)});
-  scratch_ = add(DType::i32, words_of<int32_t>(static_cast<int64_t>(scratch / sizeof(int32_t)) + 1));
+  scratch_ = add(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
 
   const auto of_vectors = [&](int64_t count) { return add(DType::i32, (count * layout.vector_bytes() + 3) / 4); };
   bags_ = of_vectors(requested);
