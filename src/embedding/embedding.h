@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "embedding/packed_exchange.h"
 #include "embedding/placement.h"
 #include "embedding/table.h"
+#include "embedding/unique_exchange.h"
 #include "ops/loss_scale.h"
 
 namespace hctr {

@@ -4,9 +4,6 @@
 #include <limits>
 #include <string>
 
-#include "device/copy.h"
-#include "embedding/unique_exchange.h"
-
 namespace hctr {
 
 Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placement, const Shape& shape, int ring)
@@ -29,7 +26,7 @@ Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placem
   }
   arena_.build(runtime.device());
   list_columns(runtime);
-  one_host ? make_exchanges(runtime) : make_packed_exchange(runtime, ring);
+  one_host ? make_exchanges(runtime) : make_unique_exchange(runtime, ring);
   list_addresses(runtime);
 }
 
@@ -46,7 +43,8 @@ void Exchange::place_columns(const Placement& placement) {
   const auto slot_of = [&](int64_t c) {
     return column_slots_[static_cast<size_t>(c / pieces_)] * pieces_ + c % pieces_;
   };
-  for (int32_t r = 0; r < comm_.size(); ++r) {
+  owners_.resize(static_cast<size_t>(comm_.size()));
+  for (const int32_t r : HostGroups(comm_).owner_order()) {
     ops::OwnerKeys owner{static_cast<int32_t>(columns_.size()), 0, words_, 0};
     for (int32_t c = 0; c < all; ++c) {
       const int64_t slot = slot_of(c);
@@ -59,8 +57,10 @@ void Exchange::place_columns(const Placement& placement) {
     }
     owner.keys = owner.begin + ops::OwnerKeys::offset_words(owner.count, shape_.samples);
     words_ = owner.keys + most_keys(owner);
-    owners_.push_back(owner);
+    owners_[static_cast<size_t>(r)] = owner;
   }
+  for (std::vector<AtOwner>& owners : at_owners_)
+    std::sort(owners.begin(), owners.end(), [](const AtOwner& a, const AtOwner& b) { return a.owner < b.owner; });
   const int64_t bags = owned() * owned_samples(), most = std::numeric_limits<int32_t>::max() - 1;
   if (owned_key_capacity() > most || bags > most)
     throw Error(Kind::config, cat("a batch of all ranks may bring ", owned_key_capacity(), " keys of ", bags,
@@ -114,13 +114,13 @@ std::byte* Exchange::vectors_of(int rank) const {
   return of_owned_->data() + static_cast<size_t>(rank * shape_.samples * owned()) * vector_bytes();
 }
 
-void Exchange::make_packed_exchange(Runtime& runtime, int ring) {
+void Exchange::make_unique_exchange(Runtime& runtime, int ring) {
   const auto allocate = [&](int64_t vectors) {
     return Buffer(runtime.device(), static_cast<size_t>(std::max<int64_t>(1, vectors)) * vector_bytes());
   };
   of_owned_ = allocate(owned() * owned_samples());
   of_samples_ = allocate(static_cast<int64_t>(columns_.size()) * shape_.samples);
-  PackedExchange::Layout layout{.split = key_split_,
+  UniqueExchange::Layout layout{.split = key_split_,
                                 .owners = owners_,
                                 .samples = shape_.samples,
                                 .key_capacity = shape_.key_capacity * pieces_,
@@ -128,14 +128,12 @@ void Exchange::make_packed_exchange(Runtime& runtime, int ring) {
                                 .owned_key_capacity = owned_key_capacity(),
                                 .dim = piece_dim_,
                                 .dtype = shape_.dtype,
-                                .storage = shape_.storage};
+                                .storage = shape_.storage,
+                                .sums_gradients = shape_.sums_in_hosts && shape_.gradients};
   for (const ops::OwnerKeys& owner : owners_) layout.most_keys.push_back(most_keys(owner));
   for (const ops::OwnedColumn& column : columns_)
     layout.keys_of_bag.push_back(static_cast<int32_t>(keys_of_bag(column)));
-  if (runtime.device().is_cuda())
-    packed_ = std::make_unique<PackedExchange>(runtime, comm_, layout, ring);
-  else
-    packed_ = std::make_unique<UniqueExchange>(runtime, comm_, layout, ring);
+  unique_ = std::make_unique<UniqueExchange>(runtime, comm_, HostGroups(comm_), layout, ring);
 }
 
 std::byte* Exchange::vectors_from(int owner) const {
@@ -143,7 +141,7 @@ std::byte* Exchange::vectors_from(int owner) const {
          static_cast<size_t>(owners_[static_cast<size_t>(owner)].first * shape_.samples) * vector_bytes();
 }
 
-PackedExchange::Memory Exchange::packed_memory() const { return {of_samples_->data(), of_owned_->data()}; }
+UniqueExchange::Memory Exchange::unique_memory() const { return {of_samples_->data(), of_owned_->data()}; }
 
 void Exchange::make_exchanges(Runtime& runtime) {
   const auto rank = static_cast<size_t>(comm_.rank());
@@ -182,20 +180,12 @@ void Exchange::make_exchanges(Runtime& runtime) {
   to_owners_ = comm_.make_peer_exchange({owners_memory(), of_ranks, samples_memory(), of_owners});
 }
 
-template <class T>
-const T* Exchange::put(Runtime& runtime, const std::vector<T>& values) {
-  const Buffer& memory = lists_.emplace_back(runtime.device(), std::max<size_t>(1, values.size()) * sizeof(T));
-  copy_bytes(runtime.compute_stream(), memory.data(), values.data(), values.size() * sizeof(T));
-  runtime.compute_stream().synchronize();
-  return reinterpret_cast<const T*>(memory.data());
-}
-
 void Exchange::list_columns(Runtime& runtime) {
   key_split_.ranks = comm_.size();
   key_split_.count = static_cast<int32_t>(columns_.size());
-  key_split_.columns = put(runtime, columns_);
-  key_split_.owners = put(runtime, owners_);
-  if (!shape_.pooled()) columns_of_slots_ = {put(runtime, first_of_slot_), put(runtime, column_slots_)};
+  key_split_.columns = lists_.put(runtime, columns_);
+  key_split_.owners = lists_.put(runtime, owners_);
+  if (!shape_.pooled()) columns_of_slots_ = {lists_.put(runtime, first_of_slot_), lists_.put(runtime, column_slots_)};
 }
 
 /// The addresses of vectors: received vectors and sent gradients by column, sent vectors by rank.
@@ -214,8 +204,8 @@ void Exchange::list_addresses(Runtime& runtime) {
       first.push_back(static_cast<int32_t>(remote_columns.size()));
     }
     owners.memory.align(vector_bytes());
-    owners.first = put(runtime, first);
-    owners.remote_columns = put(runtime, remote_columns);
+    owners.first = lists_.put(runtime, first);
+    owners.remote_columns = lists_.put(runtime, remote_columns);
     return owners;
   };
   /// begin(owner): the start of the message of that owner.
@@ -241,18 +231,18 @@ void Exchange::list_addresses(Runtime& runtime) {
 
   std::vector<std::byte*> parts;
   for (int r = 0; r < comm_.size(); ++r)
-    parts.push_back(packed_ && !packed_->sends_pooled(r)           ? nullptr
-                    : packed_ || (r == comm_.rank() && !straight_) ? vectors_of(r)
+    parts.push_back(unique_ && !unique_->sends_pooled(r)           ? nullptr
+                    : unique_ || (r == comm_.rank() && !straight_) ? vectors_of(r)
                     : r == comm_.rank()                            ? shape_.y->bytes()
                                                                    : to_samples_->destination(r));
   shards_ = {.memory = {.dtype = shape_.dtype,
                         .remote = to_samples_ && to_samples_->direct(),
                         .aborted = to_samples_ ? to_samples_->aborted() : nullptr},
-             .shard = put(runtime, parts),
+             .shard = lists_.put(runtime, parts),
              .ranks = comm_.size(),
              .samples = shape_.samples,
              .row_stride = straight_ ? shape_.y->row_stride() : owned() * piece_dim_,
-             .targets = straight_ ? put(runtime, owned_columns_) : nullptr,
+             .targets = straight_ ? lists_.put(runtime, owned_columns_) : nullptr,
              .first = (comm_.rank() + 1) % comm_.size()};
   for (const std::byte* part : parts) shards_.memory.align(reinterpret_cast<uintptr_t>(part));
   shards_.memory.align(vector_bytes());
@@ -261,7 +251,7 @@ void Exchange::list_addresses(Runtime& runtime) {
   if (!shape_.gradients) return;
   const bool direct = to_owners_ && to_owners_->direct(), one_message = to_owners_ && owners_are_alike_ && !direct;
   const auto sent_to = [&](int32_t owner) {
-    return owner == comm_.rank() ? own_vectors() : packed_ ? vectors_from(owner) : to_owners_->destination(owner);
+    return owner == comm_.rank() ? own_vectors() : unique_ ? vectors_from(owner) : to_owners_->destination(owner);
   };
   const auto split = vectors_at(direct, to_owners_ ? to_owners_->aborted() : nullptr, [&](size_t c) {
     if (one_message)
@@ -288,8 +278,8 @@ void Exchange::send_keys(Context& ctx, int buffer, Tensor keys, Tensor offsets, 
              static_cast<int64_t>(column_slots_.size()),
              columns_of_slots_};
   auto* const present = reinterpret_cast<uint8_t*>(arena_.get(at.present).bytes());
-  if (packed_)
-    return packed_->send_keys(ctx, buffer, at.mine, local_rows, present, owned_offsets(buffer), owned_keys(buffer));
+  if (unique_)
+    return unique_->send_keys(ctx, buffer, at.mine, local_rows, present, owned_offsets(buffer), owned_keys(buffer));
   std::byte* scratch = arena_.get(scratch_).bytes();
   const Tensor sent = arena_.get(sent_), received = arena_.get(received_);
   ops::KeySplit split = key_split_;
@@ -305,13 +295,13 @@ void Exchange::send_keys(Context& ctx, int buffer, Tensor keys, Tensor offsets, 
 
 void Exchange::send_vectors(Context& ctx, int buffer, const OwnedRows& rows,
                             const std::function<void(const ops::SampleShards&)>& pool) {
-  if (!packed_) to_samples_->begin_write(ctx);
+  if (!unique_) to_samples_->begin_write(ctx);
   pool(shards_);
-  packed_ ? packed_->send_vectors(ctx, buffer, packed_memory(), rows) : to_samples_->end_write(ctx);
+  unique_ ? unique_->send_vectors(ctx, buffer, unique_memory(), rows) : to_samples_->end_write(ctx);
 }
 
 void Exchange::wait_for_vectors(Context& ctx, int buffer) {
-  packed_ ? packed_->receive_vectors(ctx, buffer, packed_memory()) : to_samples_->wait(ctx);
+  unique_ ? unique_->receive_vectors(ctx, buffer, unique_memory()) : to_samples_->wait(ctx);
 }
 
 void Exchange::clear_unowned(Context& ctx, int buffer, Tensor y) {
@@ -334,13 +324,13 @@ void Exchange::add_received_vectors(Context& ctx, int buffer, Tensor y) {
 
 void Exchange::send_gradients(Context& ctx, int buffer, Tensor dy, ops::OverflowSearch search) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
-  if (!packed_) to_owners_->begin_write(ctx);
+  if (!unique_) to_owners_->begin_write(ctx);
   ops::split_gradients(ctx, at.mine, at.split, shape_.combiner, dy, search);
-  packed_ ? packed_->send_gradients(ctx, buffer, packed_memory()) : to_owners_->end_write(ctx);
+  unique_ ? unique_->send_gradients(ctx, buffer, unique_memory(), search) : to_owners_->end_write(ctx);
 }
 
 void Exchange::receive_gradients(Context& ctx, int buffer) {
-  packed_ ? packed_->receive_gradients(ctx, buffer, packed_memory()) : to_owners_->wait(ctx);
+  unique_ ? unique_->receive_gradients(ctx, buffer, unique_memory()) : to_owners_->wait(ctx);
 }
 
 }  // namespace hctr

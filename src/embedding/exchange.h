@@ -14,9 +14,9 @@
 
 #include "comm/peer_exchange.h"
 #include "device/arena.h"
-#include "embedding/packed_exchange.h"
 #include "embedding/placement.h"
 #include "embedding/table_spec.h"
+#include "embedding/unique_exchange.h"
 #include "ops/embedding/embedding_pool.h"
 #include "ops/embedding/owner_vectors.h"
 
@@ -27,7 +27,7 @@ namespace hctr {
 enum class ReplicatedPart { nothing, slots, keys };
 
 /// The exchange of batches of one size of one embedding. On one host messages have a fixed size, that of the largest
-/// possible batch; on several hosts their real size (PackedExchange, on CPU ranks UniqueExchange).
+/// possible batch; on several hosts their real size (UniqueExchange).
 class Exchange {
  public:
   struct Shape {
@@ -37,6 +37,7 @@ class Exchange {
     DType dtype = DType::f32;    ///< of exchanged vectors and gradients
     DType storage = DType::f32;  ///< of rows
     bool gradients = true;       ///< whether send_gradients() is ever called
+    bool sums_in_hosts = false;  ///< whether gradients for other hosts are added up in their host first
     ReplicatedPart replicated = ReplicatedPart::nothing;
     std::optional<Tensor>
         y{};  ///< the `y` of every receive_vectors(), if known: owners write directly to it if possible
@@ -60,8 +61,8 @@ class Exchange {
   Tensor owned_offsets(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].offsets); }
 
   /// Whether its calls can be recorded: all sizes are known before a batch is.
-  bool fixed_sizes() const { return packed_ == nullptr; }
-  BytesBetweenHosts bytes_between_hosts() const { return packed_ ? packed_->bytes() : BytesBetweenHosts{}; }
+  bool fixed_sizes() const { return unique_ == nullptr; }
+  BytesBetweenHosts bytes_between_hosts() const { return unique_ ? unique_->bytes() : BytesBetweenHosts{}; }
 
   /// Sends vectors, of `rows`: `pool` writes them to the given shards.
   void send_vectors(Context&, int buffer, const OwnedRows& rows,
@@ -101,10 +102,8 @@ class Exchange {
   void make_exchanges(Runtime&);
   void list_columns(Runtime&);
   void list_addresses(Runtime&);
-  template <class T>
-  const T* put(Runtime&, const std::vector<T>&);
-  void make_packed_exchange(Runtime&, int ring);
-  PackedExchange::Memory packed_memory() const;
+  void make_unique_exchange(Runtime&, int ring);
+  UniqueExchange::Memory unique_memory() const;
   void wait_for_vectors(Context&, int buffer);
   int64_t most_keys(const ops::OwnerKeys&) const;
   int64_t keys_of_bag(const ops::OwnedColumn&) const;
@@ -131,7 +130,7 @@ class Exchange {
   Arena arena_;
   std::vector<Batch> batches_;
   size_t sent_ = 0, received_ = 0, scratch_ = 0;
-  std::vector<Buffer> lists_;
+  DeviceLists lists_;
   ops::KeySplit key_split_;
   ops::OutputColumns columns_of_slots_;
   ops::SampleShards shards_;
@@ -140,7 +139,7 @@ class Exchange {
   // directly.
   std::optional<Buffer> of_samples_, of_owned_;
   std::unique_ptr<PeerExchange> to_samples_, to_owners_;  // of vectors, and of gradients; null on several hosts
-  std::unique_ptr<PackedExchange> packed_;                // on several hosts
+  std::unique_ptr<UniqueExchange> unique_;                // on several hosts
   bool straight_ = false;                                 // owners write to y
 };
 

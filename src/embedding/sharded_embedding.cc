@@ -9,7 +9,8 @@
 namespace hctr {
 namespace {
 
-Exchange::Shape training(const TableSpec& spec, ReplicatedPart replicated, const EmbeddingOutputs& outputs) {
+Exchange::Shape training(const TableSpec& spec, ReplicatedPart replicated, const EmbeddingOutputs& outputs,
+                         Device device) {
   return {.slot_keys = spec.slot_keys,
           .samples = spec.samples,
           .key_capacity = spec.key_capacity,
@@ -17,12 +18,14 @@ Exchange::Shape training(const TableSpec& spec, ReplicatedPart replicated, const
           .combiner = spec.combiner,
           .dtype = spec.exchange,
           .storage = spec.storage,
+          .sums_in_hosts = spec.sums_in_hosts.value_or(device.is_cuda()),
           .replicated = replicated,
           .y = outputs.training};
 }
 
-Exchange::Shape evaluation(const TableSpec& spec, ReplicatedPart replicated, const EmbeddingOutputs& outputs) {
-  Exchange::Shape shape = training(spec, replicated, outputs);
+Exchange::Shape evaluation(const TableSpec& spec, ReplicatedPart replicated, const EmbeddingOutputs& outputs,
+                           Device device) {
+  Exchange::Shape shape = training(spec, replicated, outputs, device);
   shape.samples = spec.eval_samples;
   shape.key_capacity = spec.eval_key_capacity;
   shape.gradients = false;
@@ -46,8 +49,8 @@ ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placeme
     : comm_(comm),
       placement_(std::move(placement)),
       spec_(spec),
-      train_(runtime, comm, placement_, training(spec_, replicated, outputs), ring_size),
-      evaluation_(runtime, comm, placement_, evaluation(spec_, replicated, outputs), 1),
+      train_(runtime, comm, placement_, training(spec_, replicated, outputs, runtime.device()), ring_size),
+      evaluation_(runtime, comm, placement_, evaluation(spec_, replicated, outputs, runtime.device()), 1),
       table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_size) {}
 
 void ShardedEmbedding::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows) {

@@ -1,71 +1,162 @@
-// Keys that are made unique in a host before they leave it, and vectors that are sent to a host once. See
-// docs/distributed.md.
+// How keys, vectors and gradients travel where ranks are on several hosts: keys are made unique in a host before they
+// leave it, vectors are sent to a host once, and gradients are added up in it. See docs/distributed.md.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
-#include "embedding/host_keys.h"
-#include "embedding/packed_exchange.h"
+#include "device/arena.h"
+#include "embedding/device_lists.h"
+#include "embedding/host_groups.h"
+#include "ops/embedding/embedding_group.h"
+#include "ops/embedding/host_keys.h"
+#include "ops/embedding/listed_vectors.h"
+#include "ops/embedding/row_memory.h"
+#include "ops/embedding/wire_keys.h"
+#include "ops/loss_scale.h"
 
 namespace hctr {
 
-/// The PackedExchange of CPU ranks. For each owner on another host one rank of a host gathers the keys of its ranks,
-/// makes them unique, and hands out the vectors that the owner answers with. Owners see the same batches, and ranks
-/// receive the same vectors, bit by bit, as without it. Gradients go from ranks to owners.
-class UniqueExchange : public PackedExchange {
+/// Bytes that a rank has sent to ranks of other hosts.
+struct BytesBetweenHosts {
+  int64_t sent = 0;
+  int64_t of_full_size = 0;  ///< what would have been sent if every message had its largest size
+
+  BytesBetweenHosts& operator+=(const BytesBetweenHosts& other) {
+    sent += other.sent;
+    of_full_size += other.of_full_size;
+    return *this;
+  }
+};
+
+/// The rows of the keys that an owner has received.
+struct OwnedRows {
+  ops::KeyBatch batch;
+  const int32_t* rows = nullptr;  ///< of each key; 0 for none
+  ops::RowMemory table;
+};
+
+/// The transport of an Exchange between hosts. For each owner on another host one rank of a host gathers the keys of
+/// its ranks, makes them unique, and hands out the vectors that the owner answers with. Owners see the same batches,
+/// and ranks receive the same vectors, bit by bit, as without it. It waits on the host for the counts of keys, so no
+/// call can be recorded. Calls are collective, in the order send_keys, then of the same batch send_vectors,
+/// receive_vectors, send_gradients, receive_gradients.
+class UniqueExchange {
  public:
-  UniqueExchange(Runtime&, Communicator&, const Layout&, int ring);
-  /// Vectors for other hosts are pooled from their rows.
-  bool sends_pooled(int rank) const override { return comm_.host_of(rank) == host_; }
-  void receive_vectors(Context&, int buffer, const Memory&) override;
+  struct Layout {
+    ops::KeySplit split;                 ///< of this rank's batches; columns in HostGroups::owner_order()
+    std::vector<ops::OwnerKeys> owners;  ///< [ranks] the messages of a full-size exchange
+    std::vector<int64_t> most_keys;      ///< [ranks] of each
+    std::vector<int32_t> keys_of_bag;    ///< [split.count] most keys of a bag of each column
+    int64_t samples = 0;                 ///< of a rank
+    int64_t key_capacity = 0;            ///< keys that this rank sends to all owners together
+    int64_t owned_columns = 0;           ///< of this rank as owner
+    int64_t owned_key_capacity = 0;      ///< keys that it receives from all ranks together
+    int64_t dim = 0;                     ///< of a vector
+    DType dtype = DType::f32;            ///< of vectors and gradients in the exchange
+    DType storage = DType::f32;          ///< of rows
+    /// Whether gradients of one key are added up before they leave a host. Else owners receive all of them, and sums
+    /// keep their order.
+    bool sums_gradients = false;
+
+    int64_t vector_bytes() const { return dim * static_cast<int64_t>(size_of(dtype)); }
+  };
+  /// Where the vectors are: of samples, by owner as `present` is; of owned rows, [ranks * samples, owned_columns]. The
+  /// vectors of this rank's own rows for its own samples stay in the second and are not sent.
+  struct Memory {
+    std::byte *of_samples = nullptr, *of_owned = nullptr;
+  };
+  UniqueExchange(Runtime&, Communicator&, const HostGroups&, const Layout&, int ring);
+
+  /// Synchronizes the stream. Shapes: those of ops::join_host_keys. `local_rows`: of ops::KeySplit.
+  void send_keys(Context&, int buffer, const ops::KeyBatch& batch, const int32_t* local_rows, uint8_t* present,
+                 Tensor owned_offsets, Tensor owned_keys);
+  /// Whether send_vectors() reads the pooled vectors of the samples of this rank from Memory::of_owned. Vectors for
+  /// other hosts are pooled from their rows.
+  bool sends_pooled(int rank) const { return comm_.host_of(rank) == groups_.host(); }
+  void send_vectors(Context&, int buffer, const Memory&, const OwnedRows&);
+  void receive_vectors(Context&, int buffer, const Memory&);
+  /// `search`: in sums of gradients too.
+  void send_gradients(Context&, int buffer, const Memory&, const ops::OverflowSearch& search);
+  void receive_gradients(Context&, int buffer, const Memory&);
+
+  BytesBetweenHosts bytes() const { return bytes_; }
 
  private:
-  /// What the ranks of this host ask an owner on another host for.
-  struct Question {
-    HostKeys keys;
-    std::vector<NumberLists> of_ranks;  // the vectors of the bags of each
+  /// Tickets of the arrays of ops::HostKeys, and its messages.
+  struct Messages {
+    ops::HostMessages all;
+    std::vector<int> ranks{};  // to which each is sent, or from which it is received
+    size_t offsets = 0, keys = 0, first = 0, places = 0, bag_numbers = 0, columns = 0, sizes = 0, words = 0;
   };
-  struct UniqueBatch {
-    std::vector<Question> asked;      // by owner, as in owners()
-    std::vector<HostKeys> to_answer;  // by host
+  /// What is known of the sizes of a batch, in vectors, by rank: `bags` of this rank that go through a rank of this
+  /// host, `items`: those of such a rank that go through this one. `own`: the first of each, whose owner is the rank
+  /// that they go through, which are not sent to oneself. Vectors and gradients: of messages sent and received.
+  struct Sizes {
+    RankRanges bags, items;
+    std::vector<int64_t> own;  // of items
+    int64_t own_bags = 0;
+    RankRanges vectors_asked, vectors_answered, gradients_sent, gradients_received;
+    int64_t listed = 0;  // keys whose rows are sent
   };
-  UniqueBatch& of(const Batch& at) { return unique_[static_cast<size_t>(&at - batches_.data())]; }
+  struct Batch {
+    size_t requested;                                     // bags, as indices in `present`
+    size_t bag_offsets, bag_vectors, bag_gradients, own;  // ops::BagLists
+    size_t owner_offsets, owner_keys, of_bags;            // ops::OwnerLists
+    Sizes sizes{};
+  };
+  Messages plan_messages(Runtime&, const std::vector<ops::HostColumn>&, const std::vector<int32_t>& first, int64_t bags,
+                         int64_t keys, bool sends);
+  void plan_asked(Runtime&);
+  void plan_answered(Runtime&);
+  void count_full_size();
+  ops::HostKeys arrays_of(const Messages&) const;
 
-  const std::vector<int>& here() const { return hosts_[static_cast<size_t>(host_)]; }
-  /// The rank of a host that gathers its keys for an owner on another one.
-  int gathering_rank(size_t host, int owner) const {
-    const std::vector<int>& ranks = hosts_[host];
-    return ranks[static_cast<size_t>(owner) % ranks.size()];
-  }
-  /// The owners whose keys this rank gets from the ranks of its host: itself, and those that it gathers for.
-  const std::vector<int>& owners() const { return owners_through_[static_cast<size_t>(comm_.rank())]; }
-  HostKeysShape shape_for(size_t host, int owner) const;
-
-  void carry_keys(Context&, Batch&) override;
   void gather_keys(Context&, Batch&);
-  RankKeys gathered(size_t rank_here, size_t owner) const;
-  void ask(Context&, UniqueBatch&);
-  void rebuild_batch(Batch&, const UniqueBatch&);
-  void carry_vectors(Context&, Batch&, const Memory&, const OwnedRows&) override;
-  void answer(Context&, const UniqueBatch&, const OwnedRows&);
-  void hand_out(Context&, const Batch&, const UniqueBatch&, const Memory&);
-  /// The ranges of what this rank receives from the ranks of its host: vectors from all but its own rows.
-  RankRanges vectors_from_host(const Batch&) const;
-  Tensor vectors(std::byte* memory, int64_t count) const;
-  /// out[i] = the sum of the rows of list i.
-  void sum_lists(Context&, const std::vector<int32_t>& offsets, const std::vector<int32_t>& rows, ops::RowMemory table,
-                 Tensor out) const;
+  void exchange_sizes(Context&, Batch&);
+  void exchange_messages(Context&);
+  ops::OwnerLists owner_lists(const Batch&) const;
+  void answer(Context&, const Batch&, const OwnedRows&);
+  void hand_out(Context&, const Batch&, const Memory&);
+  void sum_items(Context&, const Batch&, const ops::OverflowSearch&);
 
-  int host_;
-  std::vector<std::vector<int>> hosts_;           // the ranks of each
-  std::vector<std::vector<int>> owners_through_;  // by rank of this host: see owners()
-  std::vector<UniqueBatch> unique_;
-  // Of one call. Memory grows to the largest size that was needed.
-  std::vector<int32_t> counts_here_;  // [ranks of this host, ranks, 2]: keys and vectors, by owner
-  std::vector<int64_t> keys_out_, keys_in_, words_out_, words_in_;
-  std::vector<int32_t> bags_out_, bags_in_;
-  std::vector<int64_t> gathered_from_;  // [ranks of this host, owners() + 1] where their keys begin in keys_in_
-  std::vector<std::byte> vectors_out_, vectors_in_;
+  void all_to_all(Context&, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive);
+  /// The same of vectors; ranges count vectors.
+  void send(Context&, size_t in, const RankRanges& send, size_t out, const RankRanges& receive);
+  /// Copies the vectors of this rank's bags to bags_ or from there, but for those of its own rows.
+  void copy_bags(Context&, const Batch&, std::byte* of_samples, bool pack);
+  /// Of the bags of Sizes, what is sent to or received from other ranks.
+  RankRanges without_own(RankRanges, int64_t own) const;
+  /// sum[i] = the sum of the rows of list i, for `count` lists from `first` on.
+  void sum_lists(Context&, const int32_t* offsets, const int32_t* rows, int64_t count, ops::RowMemory table,
+                 std::byte* sums) const;
+  int32_t* list(size_t ticket) const { return arena_.get(ticket).data<int32_t>(); }
+  std::byte* vector(size_t ticket, int64_t i) const { return arena_.get(ticket).bytes() + i * layout_.vector_bytes(); }
+  int64_t here() const { return static_cast<int64_t>(groups_.here().size()); }
+
+  Communicator& comm_;
+  HostGroups groups_;
+  Layout layout_;
+  DeviceLists lists_;
+  Arena arena_;
+  std::vector<Batch> batches_;
+  Messages asked_, answered_;
+  const int32_t* ranks_here_;              // on the device
+  const int32_t* one_key_each_ = nullptr;  // [items + 1] 0, 1, 2, ..., where gradients are added up
+  const ops::RankInMessage* of_rank_;
+  int64_t columns_through_ = 0, most_items_ = 0, most_keys_ = 0;
+  // Tickets of the prepare stream: packed keys sent and received in the host, their counts.
+  size_t sent_keys_, sent_bags_, keys_here_, bags_here_, counts_, counts_here_, first_, items_, first_keys_, scratch_;
+  HostBuffer host_counts_, host_first_, host_sizes_;
+  // Of the exchange stream. Vectors of this rank's bags; of those that go through it; of messages sent by this rank as
+  // a gathering one, the first of which stays free; of those that it receives as owner.
+  size_t bags_, through_, asked_vectors_, owned_vectors_, answered_rows_, sums_, piece_sums_, group_scratch_;
+  struct {
+    size_t rows, bags, run_begin, long_runs, pieces, counts;
+  } groups_of_items_{};
+
+  BytesBetweenHosts bytes_;
+  int64_t full_keys_ = 0, full_vectors_ = 0, full_gradients_ = 0;  // bytes to other hosts of a full-size exchange
 };
 
 }  // namespace hctr

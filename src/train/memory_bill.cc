@@ -75,9 +75,22 @@ int64_t rows_on(const EmbeddingSection& section, const Placement& placement, int
 
 struct TableBuffers {
   int64_t prepared = 0, exchanged = 0;  // bytes
-  int64_t packed = 0;                   // bytes more where ranks are on several hosts: those of a PackedExchange
+  int64_t packed = 0;                   // bytes more where ranks are on several hosts: those of a UniqueExchange
   int64_t keys = 0;                     // that the rank may get in a batch
 };
+
+struct KeysAndVectors {
+  double keys = 0, vectors = 0;
+};
+
+/// Bytes of what travels between hosts and of its lists, of a rank that sends `own`, and gathers as much for its host,
+/// and receives `owned`.
+double between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned, double of_vector, double ring) {
+  const double vectors = of_vector * (3 * own.vectors + owned.vectors),
+               lists = 4 * ring * (4 * own.vectors + own.keys + 2 * owned.vectors + owned.keys),
+               messages = 60 * own.keys + 12 * owned.keys + 16 * (own.vectors + owned.vectors);
+  return vectors + lists + messages;
+}
 
 /// What a table keeps of the batches in the ring, and of their exchange.
 TableBuffers buffers_of(const PlanTable& table, const Placement& placement, const SparseInput& input, int64_t rank,
@@ -109,12 +122,14 @@ TableBuffers buffers_of(const PlanTable& table, const Placement& placement, cons
   const double of_vector = static_cast<double>(table.dim * table.number_bytes);
   for (const auto& [own, all, ring] : {std::tuple(static_cast<double>(samples), all_samples, Trainer::kBuffers),
                                        {static_cast<double>(eval_samples), eval_all, Scorer::kBuffers}}) {
-    const double exchanged_vectors = owned_vectors * all + vectors * own,
-                 exchanged_keys = owned_keys * all + static_cast<double>(input.kept_keys()) * own;
-    bytes.exchanged += static_cast<int64_t>(of_vector * exchanged_vectors);
-    bytes.packed +=
-        static_cast<int64_t>((of_vector + 4.0 * static_cast<double>(ring)) * exchanged_vectors + 4 * exchanged_keys);
+    bytes.exchanged += static_cast<int64_t>(of_vector * (owned_vectors * all + vectors * own));
+    bytes.packed += static_cast<int64_t>(between_hosts(
+        {.keys = static_cast<double>(input.kept_keys()) * own, .vectors = vectors * own},
+        {.keys = owned_keys * all, .vectors = owned_vectors * all}, of_vector, static_cast<double>(ring)));
   }
+  // Gradients are sorted by key, and added up in f32.
+  const double of_sums = 28 + static_cast<double>(table.dim) * (table.number_bytes < 4 ? 4.25 : 0.25);
+  bytes.packed += static_cast<int64_t>(vectors * static_cast<double>(samples) * of_sums);
   bytes.exchanged +=
       8 * ((Trainer::kBuffers + 1) * keys + static_cast<int64_t>(input.kept_keys()) * samples + 3 * eval_keys);
   return bytes;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ranks_fixture.h"
+#include "support/joined.h"
 
 namespace hctr::test {
 
@@ -104,6 +105,23 @@ class EveryTable : public RanksTest {
     }
     write_file(folder_ / "plan.json", cat(R"({"schema": 1, "ranks": )", ranks, R"(, "tables": [)", plan, "]}"));
     return with_change(config, "\"seed\": 7", R"("seed": 7, "placement_file": "plan.json")");
+  }
+
+  /// Trains with one process for each of `hosts`, joined over TCP. Those of one name are on one host.
+  Result on_hosts(const std::string& config, const std::vector<const char*>& hosts, const std::string& gpu) {
+    for (const char* folder : {"hosts", "hosts-run"}) fs::remove_all(folder_ / folder);
+    write_file(folder_ / "hosts.json",
+               with_change(with_change(config, "\"gpu\": [0]", "\"gpu\": " + gpu), "\"out/\"", "\"hosts/\""));
+    std::vector<JoinedProcess> processes;
+    for (const char* host : hosts)
+      processes.push_back({"huge_ctr",
+                           {"--train", "hosts.json", "--run-dir", "hosts-run", "--device", device_},
+                           {{"NCCL_HOSTID", host},
+                            {"NCCL_P2P_DISABLE", "1"},
+                            {"NCCL_SHM_DISABLE", "1"},
+                            {"NCCL_SOCKET_IFNAME", "lo"}}});
+    for (const Outcome& outcome : run_joined(processes, folder_.path())) EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return result("hosts");
   }
 
   struct Input {

@@ -7,7 +7,6 @@
 
 #include "every_table.h"
 #include "optim/catalog.h"
-#include "support/joined.h"
 
 namespace hctr::test {
 namespace {
@@ -26,6 +25,46 @@ TEST_P(EveryTableOnGpus, TrainsTheModelOfOneGpu) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, EveryTableOnGpus, ::testing::ValuesIn(kGpus), name_of);
+
+/// Two processes with a GPU each, which NCCL joins by sockets as it does hosts.
+class EveryTableOnTwoHosts : public EveryTable, public ::testing::WithParamInterface<Rule> {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_not_here({"[[0, 1]]"}); !why.empty()) GTEST_SKIP() << why;
+    EveryTable::SetUp();
+    device_ = "cuda";
+  }
+};
+
+TEST_P(EveryTableOnTwoHosts, OfOneGpuEachTrainsTheModelOfOneGpu) {
+  const Rule& rule = GetParam();
+  const std::string config = with_change(config_, kRules[0].section, rule.section), many = planned(config, 2);
+  const auto train_on_hosts = [&](const std::string& changed) {
+    const Result result = on_hosts(changed, {"a", "b"}, "[[0], [1]]");
+    const Json summary = Json::read_file(folder_ / "hosts-run" / "summary.json");
+    RecordProperty("between_hosts", summary.find("sent_to_other_hosts")->text());
+    return result;
+  };
+  const Result one = alone(config), first = train_on_hosts(many);
+  expect_same(one, first, 2e-5, 2e-5);
+  if (rule.name != "SGD" && rule.name != "Adam, lazy") return;
+  const Result again = train_on_hosts(many);
+  EXPECT_EQ(again.losses, first.losses);
+  EXPECT_EQ(again.dense, first.dense);
+  EXPECT_EQ(again.rows, first.rows);
+  if (rule.name == "SGD")
+    expect_same(one, train_on_hosts(with_change(many, "\"seed\": 7", "\"seed\": 7, \"exchange_precision\": \"fp16\"")),
+                1e-3, 1e-3, 1e-3);
+}
+
+/// "Adamlazy".
+std::string letters_of(const ::testing::TestParamInfo<Rule>& rule) {
+  std::string name = rule.param.name;
+  std::erase_if(name, [](char c) { return c == ',' || c == ' '; });
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(With, EveryTableOnTwoHosts, ::testing::ValuesIn(kRules), letters_of);
 
 TEST_F(EveryTable, TrainsTheModelOfOneRankWithEveryOptimizer) {
   for (const OptimizerType& type : optimizer_catalog())
@@ -52,23 +91,11 @@ TEST_F(EveryTable, TrainsTheModelOfOneRankWithEveryOptimizer) {
 }
 
 TEST_F(EveryTable, TrainsOnSeveralHostsAsOnOne) {
-  const auto on_hosts = [&](const std::string& config, const std::vector<const char*>& hosts) {
-    for (const char* folder : {"hosts", "hosts-run"}) fs::remove_all(folder_ / folder);
-    write_file(folder_ / "hosts.json",
-               with_change(with_change(config, "\"gpu\": [0]", "\"gpu\": \"all\""), "\"out/\"", "\"hosts/\""));
-    std::vector<JoinedProcess> processes;
-    for (const char* host : hosts)
-      processes.push_back({"huge_ctr",
-                           {"--train", "hosts.json", "--run-dir", "hosts-run", "--device", "cpu"},
-                           {{"NCCL_HOSTID", host}}});
-    for (const Outcome& outcome : run_joined(processes, folder_.path())) EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    return result("hosts");
-  };
   for (const char* precision : {"", R"(, "exchange_precision": "fp16")"}) {
     const std::string config = planned(with_change(config_, "\"seed\": 7", cat("\"seed\": 7", precision)), 4);
     const Result threads = train(config, kThreads[2]);
     for (const std::vector<const char*>& hosts : {std::vector{"a", "a", "b", "b"}, {"a", "b", "c", "a"}}) {
-      const Result many = on_hosts(config, hosts);
+      const Result many = on_hosts(config, hosts, "\"all\"");
       EXPECT_EQ(many.losses, threads.losses);
       EXPECT_EQ(many.metrics, threads.metrics);
       EXPECT_EQ(many.dense, threads.dense);

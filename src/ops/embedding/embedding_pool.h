@@ -24,8 +24,8 @@ HCTR_OP(void pool_others(Context&, KeyBatch, const int32_t* rows, RowMemory tabl
 /// batch holds the samples of rank 0, then those of rank 1, and so on.
 struct SampleShards {
   RankMemory memory{};
-  std::byte* const* shard = nullptr;  // [ranks] the address of the first vector, on the device; on a CPU null for a
-                                      // rank whose vectors are not written
+  std::byte* const* shard = nullptr;  // [ranks] the address of the first vector, on the device; null for a rank
+                                      // whose vectors are not written
   int64_t ranks = 1, samples = 0;     // of each rank
   int64_t row_stride = 0;             // elements from one sample's vectors to the next one's
   const int32_t* targets = nullptr;   // [columns] which vector of its sample each column is; null: 0, 1, 2, ...

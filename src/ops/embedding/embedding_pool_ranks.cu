@@ -30,6 +30,7 @@ __global__ void __launch_bounds__(kPoolThreads)
     const uint32_t column = static_cast<uint32_t>(i) / of_column,
                    of_ranks = static_cast<uint32_t>(i) - column * of_column, few = of_ranks / ranks;
     const uint32_t rank = (static_cast<uint32_t>(shards.first) + of_ranks - few * ranks) % ranks;
+    if (!shards.shard[rank]) continue;
     const int64_t v_of_rank = column * batch.samples + rank * shards.samples, v0 = v_of_rank + few * kAtOnce;
     T* shard = reinterpret_cast<T*>(shards.shard[rank]) + (shards.targets ? shards.targets[column] : column) * dim;
     pool_few<Stored, Width>(batch, v0, v_of_rank + shards.samples, rows, table, combiner, dim, group, lanes,

@@ -44,7 +44,7 @@ __global__ void pack_keys_kernel(KeyBatch batch, KeySplit split, const int32_t* 
     for (int32_t p = range.begin; p < range.end; ++p) {
       if (!split.sends(column, batch, p)) continue;
       packed.keys[at] = batch.keys[p];
-      packed.bags[at++] = static_cast<int32_t>(i - owner.first * batch.samples);
+      packed.bags[at++] = static_cast<int32_t>(i);
     }
   }
 }
@@ -87,8 +87,8 @@ struct ReceivedBag {
   }
 };
 
-__global__ void received_lengths_kernel(MergeShape shape, const int32_t* bags, const int32_t* first, int32_t* lengths,
-                                        int32_t* some, int32_t* begins) {
+__global__ void received_lengths_kernel(MergeShape shape, const int32_t* bags, const int32_t* first, int32_t first_bag,
+                                        int32_t* lengths, int32_t* some, int32_t* begins) {
   const int64_t all = shape.columns * shape.ranks * shape.samples;
   for (int64_t i = thread_index(); i <= all; i += thread_count()) {
     if (i == all) {
@@ -96,9 +96,10 @@ __global__ void received_lengths_kernel(MergeShape shape, const int32_t* bags, c
       continue;
     }
     const ReceivedBag at(shape, i);
-    const int32_t end = first[at.rank + 1], begin = first_of_bag(bags, first[at.rank], end, at.bag);
+    const int32_t bag = first_bag + at.bag;
+    const int32_t end = first[at.rank + 1], begin = first_of_bag(bags, first[at.rank], end, bag);
     int32_t next = begin;
-    while (next < end && bags[next] == at.bag) ++next;
+    while (next < end && bags[next] == bag) ++next;
     lengths[at.merged] = next - begin;
     some[i] = next > begin;
     begins[i] = begin;
@@ -137,15 +138,15 @@ void pack_keys(Context& ctx, KeyBatch batch, KeySplit split, WireKeys packed, ui
          counts.data<int32_t>());
 }
 
-void merge_packed_keys(Context& ctx, MergeShape shape, WireKeys received, const int32_t* first, Tensor offsets,
-                       Tensor keys, int32_t* vectors, std::byte* scratch) {
+void merge_packed_keys(Context& ctx, MergeShape shape, WireKeys received, const int32_t* first, int32_t first_bag,
+                       Tensor offsets, Tensor keys, int32_t* vectors, std::byte* scratch) {
   const int64_t bags = shape.columns * shape.ranks * shape.samples;
   const size_t column = padded_bytes(bags + 1);
   auto *listed = reinterpret_cast<int32_t*>(scratch), *begins = reinterpret_cast<int32_t*>(scratch + column);
   auto* sums = offsets.data<int32_t>();
   std::byte* const rest = scratch + 3 * column;
-  launch(ctx, "received_lengths", grid_for(bags + 1), received_lengths_kernel, shape, received.bags, first, sums,
-         listed, begins);
+  launch(ctx, "received_lengths", grid_for(bags + 1), received_lengths_kernel, shape, received.bags, first, first_bag,
+         sums, listed, begins);
   prefix_sums(ctx, sums, sums, bags + 1, rest);
   prefix_sums(ctx, listed, listed, bags + 1, rest);
   launch(ctx, "merge_packed_keys", grid_for(bags), merge_packed_kernel, shape, received.keys, sums, listed, begins,

@@ -1,5 +1,5 @@
-// The keys of a batch as they travel between hosts: packed, so that their number and not the capacity is sent, each
-// with the bag that it belongs to. And the lists of the vectors that belong to them.
+// The keys of a batch as they travel inside a host before they leave it: packed, so that their number and not the
+// capacity is sent, each with the bag that it belongs to. And the lists of the vectors that belong to them.
 #pragma once
 
 #include "device/op.h"
@@ -7,11 +7,11 @@
 
 namespace hctr::ops {
 
-/// Keys by owner (of those that a rank sends) or by rank (of those that an owner receives); of one of them in the order
-/// of its bags. Bags are numbered column * samples + sample, from the owner's first column. All on one device.
+/// Keys of a rank, in the order of its bags. Bags are numbered column * samples + sample, over the columns of all
+/// owners. All on one device.
 struct WireKeys {
   int64_t* keys = nullptr;
-  int32_t* bags = nullptr;  // of each key, ascending for one owner or rank
+  int32_t* bags = nullptr;  // of each key, ascending for one rank
 };
 
 /// Bytes of scratch that pack_keys or merge_packed_keys needs for so many bags in all messages together.
@@ -23,17 +23,19 @@ namespace cuda {
 size_t packed_keys_scratch_bytes(int64_t bags);
 }
 
-/// Packs the keys that are sent to all owners. `present`: as split_keys. `vectors`: the bags that have a key, by owner
-/// and in the order of bags, each as its index in `present`. Shapes: counts i32 [2 * split.ranks]: keys and vectors of
-/// owner 0, then of owner 1, and so on; scratch packed_keys_scratch_bytes(split.count * samples).
+/// Packs the keys that are sent to all owners. `present`: as split_keys. `vectors`: the bags that have a key, in the
+/// order of bags, each as its index in `present`. Shapes: counts i32 [2 * split.ranks]: keys and vectors of owner 0,
+/// then of owner 1, and so on, whatever the order of their columns; scratch packed_keys_scratch_bytes(split.count *
+/// samples).
 HCTR_OP(void pack_keys(Context&, KeyBatch, KeySplit, WireKeys packed, uint8_t* present, int32_t* vectors, Tensor counts,
                        std::byte* scratch))
 
-/// Merges what an owner received into one batch, as merge_keys does. `first` [ranks + 1]: where the keys of each rank
-/// begin. `vectors`: the bags that have a key, by rank and in the order of bags, each as the index of its vector in
-/// [ranks * samples, columns]. Shapes: offsets i32 [columns * ranks * samples + 1]; scratch
-/// packed_keys_scratch_bytes(columns * ranks * samples). `shape.words` is not used.
-HCTR_OP(void merge_packed_keys(Context&, MergeShape shape, WireKeys received, const int32_t* first, Tensor offsets,
-                               Tensor keys, int32_t* vectors, std::byte* scratch))
+/// Merges the keys that were received from some ranks into one batch, as merge_keys does. `first` [ranks + 1]: where
+/// the keys of each rank begin. `first_bag`: the number of the first bag of these columns. `vectors`: the bags that
+/// have a key, by rank and in the order of bags, each as the index of its vector in [ranks * samples, columns]. Shapes:
+/// offsets i32 [columns * ranks * samples + 1]; scratch packed_keys_scratch_bytes(columns * ranks * samples).
+/// `shape.words` is not used.
+HCTR_OP(void merge_packed_keys(Context&, MergeShape shape, WireKeys received, const int32_t* first, int32_t first_bag,
+                               Tensor offsets, Tensor keys, int32_t* vectors, std::byte* scratch))
 
 }  // namespace hctr::ops

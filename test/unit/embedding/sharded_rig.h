@@ -17,6 +17,7 @@
 #include "embedding/hybrid_embedding.h"
 #include "embedding/mixed_embedding.h"
 #include "embedding/replicated_embedding.h"
+#include "ops/rounding.h"
 #include "plain_table.h"
 #include "support/distance.h"
 #include "support/run_ranks.h"
@@ -28,10 +29,21 @@ namespace hctr::test {
 /// to_ranks: likewise, where every rank is a host.
 enum class VectorsGo { straight, to_parts, sent, to_hosts, to_ranks };
 
-/// Ranks as threads, which can also exchange like ranks of different hosts.
+/// Ranks as threads, which can also exchange like ranks of different hosts. They may share a GPU; what they exchange by
+/// all_to_all, all that is needed between hosts, then goes through memory of the host.
 class ThreadComm : public HostComm {
  public:
   ThreadComm(RankGroup& group, int rank, VectorsGo go) : HostComm(group, rank), go_(go) {}
+  void all_to_all(Context& ctx, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) override {
+    if (!ctx.device().is_cuda()) return HostComm::all_to_all(ctx, in, send, out, receive);
+    std::vector<std::byte> from(in.spec().bytes()), to(out.spec().bytes());
+    copy_bytes(ctx.stream(), from.data(), in.bytes(), from.size());
+    copy_bytes(ctx.stream(), to.data(), out.bytes(), to.size());
+    ctx.stream().synchronize();
+    HostComm::all_to_all(ctx, Tensor(from.data(), in.spec(), kCpu), send, Tensor(to.data(), out.spec(), kCpu), receive);
+    copy_bytes(ctx.stream(), out.bytes(), to.data(), to.size());
+    ctx.stream().synchronize();
+  }
   int host_of(int rank) const override {
     return go_ == VectorsGo::to_hosts ? rank / 2 : go_ == VectorsGo::to_ranks ? rank : 0;
   }
@@ -65,6 +77,7 @@ struct ShardedRun {
   int64_t skipped = -1;  ///< a step whose update is skipped
   VectorsGo go = VectorsGo::straight;
   std::function<Placement(int64_t ranks)> planned{};  ///< not set: the placement without a plan
+  Device device = kCpu;                               ///< of all ranks
 
   Placement placement(int64_t ranks) const {
     const bool everywhere = spec.replication.of == Replication::Of::all;
@@ -82,6 +95,7 @@ struct ShardedOutcome {
   std::map<std::string, int64_t> counts{};
   bool shared_row = false;
   bool straight = false;              ///< whether owners wrote directly to y
+  bool overflowed = false;            ///< whether a rank found a gradient that f16 cannot hold
   BytesBetweenHosts between_hosts{};  ///< of all ranks
   std::vector<RowCopies> replicas{};  ///< one per rank, after the last step
 };
@@ -111,34 +125,49 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   spec.samples = spec.eval_samples = samples;
   spec.key_capacity = spec.eval_key_capacity = samples * spec.slots * run.most_keys;
   if (!run.slot_sizes.empty()) spec.direct = direct_keys(run.slot_sizes, spec.identity_by_slot, placement, comm.rank());
-  Runtime runtime(kCpu, {.threads = 2, .seed = 7});
+  Runtime runtime(run.device, {.threads = 2, .seed = 7});
+  const StreamRef stream = runtime.compute_stream();
   const int64_t width = spec.columns() * spec.dim;
-  DeviceArray keys(kCpu, TensorSpec(DType::i64, {spec.key_capacity})),
-      offsets(kCpu, TensorSpec(DType::i32, {spec.slots * samples + 1})),
-      y(kCpu, TensorSpec(DType::f32, {samples, spec.columns(), spec.dim})), dy(kCpu, y.spec);
+  DeviceArray keys(run.device, TensorSpec(DType::i64, {spec.key_capacity})),
+      offsets(run.device, TensorSpec(DType::i32, {spec.slots * samples + 1})),
+      y(run.device, TensorSpec(DType::f32, {samples, spec.columns(), spec.dim})), dy(run.device, y.spec);
+  std::vector<int64_t> host_keys(static_cast<size_t>(spec.key_capacity), 0);
+  std::vector<int32_t> host_offsets(static_cast<size_t>(spec.slots * samples + 1));
+  std::vector<float> vectors, gradients(static_cast<size_t>(samples * width));
   const EmbeddingOutputs outputs =
       run.go == VectorsGo::straight ? EmbeddingOutputs{y.tensor(), y.tensor()} : EmbeddingOutputs{};
   const auto embedding = make_embedding(runtime, comm, placement, spec, 1, outputs);
   if (start) embedding->import_rows(start->block());
   const auto fill = [&](const Bags& bags) {
-    int32_t at = 0, *offset = offsets.tensor().data<int32_t>();
+    int32_t at = 0, *offset = host_offsets.data();
     for (const auto& slot : bags)
       for (int64_t b = begin; b < begin + samples; ++b) {
         *offset++ = at;
         if (b < end)  // else padding
-          for (const int64_t key : slot[static_cast<size_t>(b)]) keys.tensor().data<int64_t>()[at++] = key;
+          for (const int64_t key : slot[static_cast<size_t>(b)]) host_keys[static_cast<size_t>(at++)] = key;
       }
     *offset = at;
+    from_host(stream, keys.tensor(), host_keys);
+    from_host(stream, offsets.tensor(), host_offsets);
   };
   const auto take_in = [&](std::vector<float>& all) {
+    vectors = to_host<float>(stream, y.tensor());
     const std::lock_guard lock(mutex);
     all.resize(static_cast<size_t>(batch * width));
-    std::copy_n(y.tensor().data<float>(), (end - begin) * width, all.begin() + begin * width);
+    std::copy_n(vectors.begin(), (end - begin) * width, all.begin() + begin * width);
   };
   const auto gradient = [&](size_t t, int64_t i) {
     if (!run.dys.empty()) return run.dys[t][static_cast<size_t>(begin * width + i)];
     return std::sin(static_cast<float>(i + begin * width + 1000 * static_cast<int64_t>(t))) +
-           y.tensor().data<float>()[i];
+           vectors[static_cast<size_t>(i)];
+  };
+  const DeviceArray overflow(run.device, TensorSpec(DType::f32, {1}));
+  const ops::OverflowSearch search{ops::kLargest<Half>, overflow.tensor().data<float>()};
+  const Buffer device_state(run.device, sizeof(StepState));
+  const auto at_step = [&](const StepState& state) {
+    copy_bytes(stream, device_state.data(), &state, sizeof state);
+    stream.synchronize();
+    return Context(runtime, stream, reinterpret_cast<StepState*>(device_state.data()));
   };
   if (comm.rank() == 0) {
     outcome.y.resize(run.batches.size());
@@ -156,28 +185,28 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
                     .learning_rate = 0.05f,
                     .loss_scale = run.loss_scale,
                     .skip = step == run.skipped};
-    Context ctx(runtime, runtime.compute_stream(), &state);
+    Context ctx = at_step(state);
     embedding->reserve_rows(step);
     embedding->prepare(ctx, 0, keys.tensor(), offsets.tensor());
     embedding->confirm_capacity(0);
     embedding->enforce_limit(0);
-    std::fill_n(y.tensor().data<float>(), samples * width, NAN);  // so that missing writes are detected
+    from_host(stream, y.tensor(), std::vector<float>(gradients.size(), NAN));  // so that missing writes are detected
     embedding->send_vectors(ctx, 0);
     embedding->fill_local_vectors(ctx, 0, y.tensor());
     embedding->forward(ctx, 0, y.tensor());
     take_in(outcome.y[t]);
     for (int64_t i = (end - begin) * width; i < samples * width; ++i)
-      EXPECT_EQ(y.tensor().data<float>()[i], 0) << "padding";
+      EXPECT_EQ(vectors[static_cast<size_t>(i)], 0) << "padding";
     for (int64_t i = 0; i < samples * width; ++i)
-      dy.tensor().data<float>()[i] = i < (end - begin) * width ? gradient(t, i) : 0;
+      gradients[static_cast<size_t>(i)] = i < (end - begin) * width ? gradient(t, i) : 0;
+    from_host(stream, dy.tensor(), gradients);
     embedding->sum_gradients(ctx, 0, dy.tensor());
-    embedding->send_gradients(ctx, 0, dy.tensor(), {});
+    embedding->send_gradients(ctx, 0, dy.tensor(), search);
     embedding->receive_gradients(ctx, 0, dy.tensor());
     embedding->update(ctx, 0, dy.tensor());
   }
   fill(run.evaluated);
-  StepState state;
-  Context ctx(runtime, runtime.compute_stream(), &state);
+  Context ctx = at_step({});
   embedding->lookup(ctx, keys.tensor(), offsets.tensor(), y.tensor());
   take_in(outcome.evaluated);
   const auto into = [&](RowCopies& rows) {
@@ -196,7 +225,9 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   const auto counts = embedding->counts();
   const bool shared_row = embedding->uses_shared_row();
   embedding->export_rows(true, into(outcome.rows));  // collected on rank 0
+  const bool overflowed = to_host<float>(stream, overflow.tensor())[0] > 0;
   const std::lock_guard lock(mutex);
+  outcome.overflowed = outcome.overflowed || overflowed;
   outcome.between_hosts += embedding->bytes_between_hosts();
   outcome.replicas[static_cast<size_t>(comm.rank())] = std::move(replica);
   if (comm.rank() != 0) return;

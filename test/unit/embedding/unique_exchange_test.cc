@@ -38,13 +38,16 @@ ShardedRun power_law_run(PlacementRule kind, int least, int most, int64_t vocabu
   return run;
 }
 
+/// Tests on each device; the ranks share a GPU.
+using UniqueExchangeOnDevice = OnDevice;
+
 struct ExpectedBytes {
   int64_t unique = 0;       // unique keys and their vectors
   int64_t occurrences = 0;  // each rank's keys, 12 bytes each, and a vector for each bag
 };
 
-/// Counted from the data. `per_host`: ranks of a host.
-ExpectedBytes expected_bytes(const ShardedRun& run, int per_host) {
+/// Counted from the data. `per_host`: ranks of a host. With `sums`, gradients of bags of one key are added up.
+ExpectedBytes expected_bytes(const ShardedRun& run, int per_host, bool sums = false) {
   ExpectedBytes bytes;
   const Placement placement = run.placement(kManyRanks);
   const int most = run.most_keys;
@@ -77,10 +80,11 @@ ExpectedBytes expected_bytes(const ShardedRun& run, int per_host) {
           const int64_t lengths = most > 1 ? bags : keys == bags ? 0 : bags / 8;
           words += 1 + sent;
           message_bytes += std::min(lengths, 2 * keys) + places(sent);
-          bytes.unique += vectors(sent) + (gradients ? vector * with_key : 0);
+          const int64_t of_gradients = sums && most == 1 ? vectors(sent) : vector * with_key;
+          bytes.unique += vectors(sent) + (gradients ? of_gradients : 0);
           bytes.occurrences += 12 * keys + vector * with_key * (gradients ? 2 : 1);
         }
-        bytes.unique += 4 + 8 * (words + (message_bytes + 7) / 8);
+        bytes.unique += 16 + 8 * (words + (message_bytes + 7) / 8);  // counts, then the message
       }
   };
   for (const Bags& batch : run.batches) add(batch, true);
@@ -154,6 +158,47 @@ TEST(UniqueExchange, PoliciesSeeEveryOccurrence) {
       }
     }
 }
+
+/// On a GPU gradients are added up in their host, as they may be on the CPU too.
+TEST_P(UniqueExchangeOnDevice, SumsGradientsInTheirHost) {
+  for (const auto kind : {PlacementRule::localized, PlacementRule::distributed})
+    for (const int most : {1, 3})
+      for (const DType exchange : {DType::f32, DType::bf16})
+        for (const auto& [go, per_host] : {std::pair{VectorsGo::to_hosts, 2}, {VectorsGo::to_ranks, 1}}) {
+          if (exchange != DType::f32 && (most > 1 || per_host == 1)) continue;
+          SCOPED_TRACE(cat(kind == PlacementRule::localized ? "localized" : "distributed", ", ", most, " keys, ",
+                           name_of(exchange), ", hosts of ", per_host, " ranks"));
+          ShardedRun run = power_law_run(kind, 1, most, most == 1 ? 300 : 80);
+          const ShardedOutcome one = run_sharded(1, run);
+          run.spec.exchange = exchange;
+          run.spec.sums_in_hosts = true;
+          run.device = GetParam();
+          run.go = go;
+          const ShardedOutcome many = run_sharded(kManyRanks, run);
+          expect_near(one, many, exchange == DType::f32 ? 2e-5 : 2e-2);
+          EXPECT_EQ(many.between_hosts.sent, expected_bytes(run, per_host, true).unique);
+          if (exchange != DType::f32) continue;
+          const ShardedOutcome again = run_sharded(kManyRanks, run);
+          expect_equal(many, again);
+          if (most > 1) continue;
+          EXPECT_LT(many.between_hosts.sent, expected_bytes(run, per_host).unique * 8 / 10);
+        }
+}
+
+TEST_P(UniqueExchangeOnDevice, SearchesSumsForOverflows) {
+  ShardedRun run = power_law_run(PlacementRule::localized, 1, 1, 300);
+  run.batches.resize(1);
+  run.dys.assign(1, std::vector<float>(run.dys[0].size(), 40000.0f));
+  run.spec.exchange = DType::f16;
+  run.device = GetParam();
+  run.go = VectorsGo::to_hosts;
+  for (const bool sums : {false, true}) {
+    run.spec.sums_in_hosts = sums;
+    EXPECT_EQ(run_sharded(kManyRanks, run).overflowed, sums) << "f16 holds each gradient, but not twice";
+  }
+}
+
+HCTR_ON_EACH_DEVICE(UniqueExchangeOnDevice);
 
 }  // namespace
 }  // namespace hctr::test

@@ -113,15 +113,15 @@ TEST(MemoryBill, RowsAreThoseOfTheSlotsOrTheStatedOnesOrCounted) {
   EXPECT_EQ(part_of(memory_bill(sized, 1, {}).gpus[0], "room for new rows"), 0);
 }
 
-/// Packed: keys with their bags (12 bytes) and vectors, sent and received, and lists of vectors for each batch in the
-/// ring. On each of two ranks here: 2 keys of 32 samples sent and one of 64 received, as many vectors.
-TEST(MemoryBill, OnSeveralHostsWhatTravelsIsPackedToo) {
-  const int64_t keys = 2 * 32 + 64, vector = 16 * 4;
+/// On each of two ranks 2 keys of 32 samples are sent and one of 64 is received, and as many vectors: of the three
+/// stations of those that are sent, and once of those that are received, with their lists and messages, and in training
+/// with what adds up gradients.
+TEST(MemoryBill, OnSeveralHostsWhatTravelsBetweenThemIsThereToo) {
+  const int64_t keys = 2 * 32, vector = 16 * 4;
   CheckReport report;
   report.memory = memory_bill(with_table(R"(, "slot_size_array": [1000, 3000], "index": "direct")"), 2, {});
-  // The keys themselves are part of the exchange within a host.
-  const int64_t training = keys * (vector + 4 + 4 * Trainer::kBuffers),
-                evaluation = keys * (vector + 4 + 4 * Scorer::kBuffers);
+  const auto both = [&](int64_t ring) { return keys * (4 * vector + 4 * ring * (5 + 3) + 60 + 12 + 2 * 16); };
+  const int64_t training = both(Trainer::kBuffers) + keys * (28 + 16 / 4), evaluation = both(Scorer::kBuffers);
   EXPECT_EQ(report.memory.between_hosts, std::vector<int64_t>(2, training + evaluation));
   EXPECT_EQ(text_of(report).find("several hosts"), std::string::npos);
   report.processes = 2;

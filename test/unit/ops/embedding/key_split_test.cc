@@ -8,34 +8,14 @@
 #include <random>
 
 #include "device/arena.h"
-#include "device/buffer.h"
-#include "device/copy.h"
 #include "ops/copy.h"
 #include "ops/embedding/listed_vectors.h"
 #include "ops/embedding/owner_vectors.h"
 #include "ops/embedding/wire_keys.h"
-#include "support/devices.h"
+#include "support/values_on_device.h"
 
 namespace hctr::test {
 namespace {
-
-/// Device memory with these values.
-template <class T>
-struct OnDevice {
-  OnDevice(Device device, const std::vector<T>& values)
-      : buffer(device, std::max<size_t>(1, values.size()) * sizeof(T)), count(values.size()) {
-    const StreamRef stream = runtime_of(device).compute_stream();
-    copy_bytes(stream, buffer.data(), values.data(), count * sizeof(T));
-    stream.synchronize();
-  }
-  T* data() const { return reinterpret_cast<T*>(buffer.data()); }
-  Tensor tensor(Shape shape) const { return Tensor(buffer.data(), TensorSpec(kDTypeOf<T>, shape), buffer.device()); }
-  std::vector<T> host() const {
-    return to_host<T>(runtime_of(buffer.device()).compute_stream(), tensor({static_cast<int64_t>(count)}));
-  }
-  Buffer buffer;
-  size_t count;
-};
 
 TEST(RankOfKey, EveryKeyHasOne) {
   for (const int64_t key : {int64_t{0}, int64_t{-1}, int64_t{-3}, INT64_MIN, INT64_MAX}) {
@@ -118,7 +98,7 @@ struct Marks {
     const auto* first = reinterpret_cast<const uint8_t*>(all.data());
     return {first, first + count};
   }
-  OnDevice<int32_t> words;
+  ValuesOnDevice<int32_t> words;
   size_t count;
 };
 
@@ -142,7 +122,7 @@ class KeySplit : public testing::TestWithParam<Owners> {
     }
     /// Writes blocks and present.
     void split_keys(Context& ctx, const Split& split) const {
-      const OnDevice<std::byte> scratch(ctx.device(), std::vector<std::byte>(1 << 16));
+      const ValuesOnDevice<std::byte> scratch(ctx.device(), std::vector<std::byte>(1 << 16));
       ops::split_keys(ctx, batch, key_blocks, blocks.tensor({split.words}), present.bytes(), scratch.data());
       ctx.stream().synchronize();
     }
@@ -162,10 +142,10 @@ class KeySplit : public testing::TestWithParam<Owners> {
       const auto* words = reinterpret_cast<const int32_t*>(records.data());
       return {words, words + records.size() * sizeof(T) / sizeof(int32_t)};
     }
-    OnDevice<int64_t> keys;
-    OnDevice<int32_t> offsets, columns, owners, first;
+    ValuesOnDevice<int64_t> keys;
+    ValuesOnDevice<int32_t> offsets, columns, owners, first;
     Marks present;
-    mutable std::vector<OnDevice<std::byte>> places{};
+    mutable std::vector<ValuesOnDevice<std::byte>> places{};
     /// The parts follow each other in `parts`; those of `owner` are in `own`, if given.
     ops::OwnerVectors vector_blocks(const Split& split, const Tensor& parts, const ops::OwnerKeys* owner = nullptr,
                                     const Tensor* own = nullptr) const {
@@ -187,7 +167,7 @@ class KeySplit : public testing::TestWithParam<Owners> {
       made.remote_columns = reinterpret_cast<const ops::RemoteColumn*>(places.back().data());
       return made;
     }
-    OnDevice<int64_t> blocks;
+    ValuesOnDevice<int64_t> blocks;
     ops::KeyBatch batch;
     ops::KeySplit key_blocks;
   };
@@ -198,7 +178,7 @@ TEST_P(KeySplit, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
   for (const Device device : devices()) {
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
     std::mt19937_64 random(3);
-    const OnDevice<std::byte> scratch(device, std::vector<std::byte>(1 << 16));
+    const ValuesOnDevice<std::byte> scratch(device, std::vector<std::byte>(1 << 16));
     ASSERT_LE(ops::key_split_scratch_bytes(device, kSplitRanks * kSplitSlots * kSplitSamples), size_t{1} << 16);
     std::vector<Bags> bags;
     std::vector<std::vector<int64_t>> sent;
@@ -228,9 +208,9 @@ TEST_P(KeySplit, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
       std::vector<int64_t> received;
       for (const auto& from : sent)
         received.insert(received.end(), from.begin() + block.begin, from.begin() + block.begin + words);
-      const OnDevice<int64_t> blocks(device, received),
+      const ValuesOnDevice<int64_t> blocks(device, received),
           keys(device, std::vector<int64_t>(static_cast<size_t>(kSplitRanks * Split::most(block.count))));
-      const OnDevice<int32_t> offsets(
+      const ValuesOnDevice<int32_t> offsets(
           device, std::vector<int32_t>(static_cast<size_t>(block.count * kSplitRanks * kSplitSamples + 1), -1));
       ops::merge_keys(ctx, {kSplitRanks, block.count, kSplitSamples, words}, blocks.tensor({kSplitRanks * words}),
                       offsets.tensor({block.count * kSplitRanks * kSplitSamples + 1}),
@@ -260,7 +240,7 @@ TEST_P(KeySplit, PackedKeysMergeToTheSameBatchAndListItsVectors) {
     SCOPED_TRACE(to_string(device));
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
     std::mt19937_64 random(3);
-    const OnDevice<std::byte> scratch(device, std::vector<std::byte>(1 << 16));
+    const ValuesOnDevice<std::byte> scratch(device, std::vector<std::byte>(1 << 16));
     ASSERT_LE(ops::packed_keys_scratch_bytes(device, kSplitRanks * kSplitSlots * kSplitSamples), size_t{1} << 16);
     struct FromRank {
       std::vector<int64_t> words, keys;
@@ -273,8 +253,8 @@ TEST_P(KeySplit, PackedKeysMergeToTheSameBatchAndListItsVectors) {
       const Sent one(device, split, bags), other(device, split, bags);
       ops::split_keys(ctx, one.batch, one.key_blocks, one.blocks.tensor({split.words}), one.present.bytes(),
                       scratch.data());
-      const OnDevice<int64_t> keys(device, std::vector<int64_t>(kMostKeys));
-      const OnDevice<int32_t> of_bags(device, std::vector<int32_t>(kMostKeys)),
+      const ValuesOnDevice<int64_t> keys(device, std::vector<int64_t>(kMostKeys));
+      const ValuesOnDevice<int32_t> of_bags(device, std::vector<int32_t>(kMostKeys)),
           counts(device, std::vector<int32_t>(2 * kSplitRanks)),
           vectors(device, std::vector<int32_t>(split.columns.size() * kSplitSamples));
       ops::pack_keys(ctx, other.batch, other.key_blocks, {keys.data(), of_bags.data()}, other.present.bytes(),
@@ -307,10 +287,10 @@ TEST_P(KeySplit, PackedKeysMergeToTheSameBatchAndListItsVectors) {
         first.push_back(first.back() + count);
         listed += from.counts[static_cast<size_t>(2 * owner) + 1];
       }
-      const OnDevice<int64_t> blocks(device, messages), received(device, packed),
+      const ValuesOnDevice<int64_t> blocks(device, messages), received(device, packed),
           keys(device, std::vector<int64_t>(static_cast<size_t>(kSplitRanks * Split::most(block.count)))),
           merged(device, std::vector<int64_t>(keys.count));
-      const OnDevice<int32_t> received_bags(device, packed_bags), begins(device, first),
+      const ValuesOnDevice<int32_t> received_bags(device, packed_bags), begins(device, first),
           offsets(device, std::vector<int32_t>(static_cast<size_t>(bags + 1))),
           merged_offsets(device, std::vector<int32_t>(offsets.count)),
           vectors(device, std::vector<int32_t>(static_cast<size_t>(bags)));
@@ -318,8 +298,8 @@ TEST_P(KeySplit, PackedKeysMergeToTheSameBatchAndListItsVectors) {
       ops::merge_keys(ctx, {kSplitRanks, block.count, kSplitSamples, words}, blocks.tensor({kSplitRanks * words}),
                       offsets.tensor({bags + 1}), keys.tensor({all}), scratch.data());
       ops::merge_packed_keys(ctx, {kSplitRanks, block.count, kSplitSamples, 0}, {received.data(), received_bags.data()},
-                             begins.data(), merged_offsets.tensor({bags + 1}), merged.tensor({all}), vectors.data(),
-                             scratch.data());
+                             begins.data(), block.first * kSplitSamples, merged_offsets.tensor({bags + 1}),
+                             merged.tensor({all}), vectors.data(), scratch.data());
       const std::vector<int32_t> at = offsets.host();
       EXPECT_EQ(merged_offsets.host(), at) << "owner " << owner;
       std::vector<int64_t> expected = keys.host(), got = merged.host();
@@ -347,10 +327,10 @@ TEST(ListedVectors, AreCopiedToTheirPlaces) {
       Context ctx(runtime_of(device), runtime_of(device).compute_stream());
       std::vector<uint8_t> values(7 * bytes);
       for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint8_t>(i * 13 + 1);
-      const OnDevice<uint8_t> from(device, values), packed(device, std::vector<uint8_t>(3 * bytes)),
+      const ValuesOnDevice<uint8_t> from(device, values), packed(device, std::vector<uint8_t>(3 * bytes)),
           to(device, std::vector<uint8_t>(values.size()));
-      const OnDevice<int32_t> list(device, {5, 0, 3});
-      const auto at = [](const OnDevice<uint8_t>& memory) { return memory.buffer.data(); };
+      const ValuesOnDevice<int32_t> list(device, {5, 0, 3});
+      const auto at = [](const ValuesOnDevice<uint8_t>& memory) { return memory.buffer.data(); };
       ops::copy_listed(ctx, {at(from), list.data()}, {at(packed)}, 3, static_cast<int64_t>(bytes));
       ops::copy_listed(ctx, {at(packed)}, {at(to), list.data()}, 3, static_cast<int64_t>(bytes));
       std::vector<uint8_t> expected(values.size());
@@ -383,7 +363,7 @@ TEST_P(KeySplit, PiecesOfVectorsAreColumns) {
       const Sent one(device, split, of);
       ops::KeyBatch batch = one.batch;
       batch.slots = batch.columns = kSplitSlots / pieces;
-      const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)),
+      const ValuesOnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)),
           dy(device, dy_values), back(device, std::vector<float>(part_values.size(), NAN));
       ops::OwnerVectors there = one.vector_blocks(split, parts.tensor({part_elements})),
                         home = one.vector_blocks(split, back.tensor({part_elements}));
@@ -413,13 +393,13 @@ TEST_P(KeySplit, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
       filled.push_back(there ? static_cast<float>(i % 31) : 0);
       holes.push_back(there ? filled.back() : NAN);
     }
-    const OnDevice<float> all(device, filled), some(device, holes),
+    const ValuesOnDevice<float> all(device, filled), some(device, holes),
         dy(device, std::vector<float>(kSplitSamples * kSplitSlots * kSplitDim, 2)),
         back(device, std::vector<float>(holes.size(), NAN));
-    const auto joined = [&](const OnDevice<float>& parts, const uint8_t* marks) {
+    const auto joined = [&](const ValuesOnDevice<float>& parts, const uint8_t* marks) {
       ops::OwnerVectors blocks = one.vector_blocks(split, parts.tensor({vectors * kSplitDim}));
       blocks.present = marks;
-      const OnDevice<float> y(device, std::vector<float>(kSplitSamples * kSplitSlots * kSplitDim, NAN));
+      const ValuesOnDevice<float> y(device, std::vector<float>(kSplitSamples * kSplitSlots * kSplitDim, NAN));
       ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::sum, y.tensor({kSplitSamples, kSplitSlots, kSplitDim}));
       return y.host();
     };
@@ -448,7 +428,7 @@ TEST_P(KeySplit, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
     for (int64_t i = 0; i < vectors * kSplitDim; ++i) values.push_back(static_cast<float>(1 + i % 31));
     for (int64_t i = 0; i < kSplitSamples * kSplitSlots * kSplitDim; ++i)
       before.push_back(static_cast<float>(i % 17) - 8);
-    const OnDevice<float> parts(device, values), joined(device, before), added(device, before);
+    const ValuesOnDevice<float> parts(device, values), joined(device, before), added(device, before);
     ops::OwnerVectors blocks = one.vector_blocks(split, parts.tensor({vectors * kSplitDim}));
     blocks.present = one.present.bytes();
     ops::join_vectors(ctx, one.batch, blocks, ops::Combiner::mean, joined.tensor(shape));
@@ -458,8 +438,8 @@ TEST_P(KeySplit, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
       ASSERT_NEAR(sum[i], before[i] + alone[i], 1e-5) << i << " on " << to_string(device);
 
     // A vector without a key at any owner is not written.
-    const OnDevice<float> nowhere(device, std::vector<float>(before.size(), NAN));
-    const OnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
+    const ValuesOnDevice<float> nowhere(device, std::vector<float>(before.size(), NAN));
+    const ValuesOnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
     blocks.present = none.data();
     ops::add_joined_vectors(ctx, one.batch, blocks, ops::Combiner::mean, nowhere.tensor(shape));
     for (const float value : nowhere.host()) ASSERT_TRUE(std::isnan(value));
@@ -474,14 +454,14 @@ TEST_P(KeySplit, AllGradientsAreSearchedForOverflowAlsoThoseThatNoOwnerGets) {
   for (const Device device : devices()) {
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
     const Sent one(device, split, bags);
-    const OnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
-    const OnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kSplitDim)));
+    const ValuesOnDevice<uint8_t> none(device, std::vector<uint8_t>(static_cast<size_t>(vectors), 0));
+    const ValuesOnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kSplitDim)));
     ops::OwnerVectors blocks = one.vector_blocks(split, back.tensor({vectors * kSplitDim}));
     blocks.present = none.data();
     const auto found = [&](size_t at, float value) {
       std::vector<float> gradient(kSplitSamples * kSplitSlots * kSplitDim, 3.0f);
       gradient[at] = value;
-      const OnDevice<float> dy(device, gradient), flag(device, std::vector<float>{0});
+      const ValuesOnDevice<float> dy(device, gradient), flag(device, std::vector<float>{0});
       ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::mean,
                            dy.tensor({kSplitSamples, kSplitSlots, kSplitDim}), {100, flag.data()});
       return flag.host()[0];
@@ -505,9 +485,9 @@ TEST_P(KeySplit, NothingIsWrittenAfterAnAbortButAllIsSearched) {
     for (const uint32_t aborted : {0u, 1u}) {
       Context ctx(runtime_of(device), runtime_of(device).compute_stream());
       const Sent one(device, split, bags);
-      const OnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kSplitDim), -1)),
+      const ValuesOnDevice<float> back(device, std::vector<float>(static_cast<size_t>(vectors * kSplitDim), -1)),
           dy(device, gradient), flag(device, std::vector<float>{0});
-      const OnDevice<uint32_t> state(device, std::vector<uint32_t>{aborted});
+      const ValuesOnDevice<uint32_t> state(device, std::vector<uint32_t>{aborted});
       ops::OwnerVectors blocks = one.vector_blocks(split, back.tensor({vectors * kSplitDim}));
       blocks.memory.aborted = state.data();
       ops::split_gradients(ctx, one.batch, blocks, ops::Combiner::sum,
@@ -539,7 +519,7 @@ TEST_P(KeySplit, WhatARankHasForItselfMayLieApart) {
         if (apart) std::fill_n(others.begin() + (begin - values.begin()), end - begin, NAN);
         std::vector<float> mine(begin, end);
         mine.push_back(0);  // an owner may have none
-        const OnDevice<float> parts(device, others), own(device, mine), dy(device, dy_values),
+        const ValuesOnDevice<float> parts(device, others), own(device, mine), dy(device, dy_values),
             y(device, std::vector<float>(dy_values.size(), NAN)), back(device, std::vector<float>(values.size(), NAN)),
             own_back(device, std::vector<float>(mine.size(), NAN));
         const Tensor from = own.tensor({static_cast<int64_t>(mine.size())}),
@@ -581,7 +561,7 @@ TEST_P(KeySplit, VectorsAreTheSumOfTheOwnersPartsAndGradientsGoTheSameWayBack) {
     for (const auto& [combiner, dtype] : kJoins) {
       Context ctx(runtime_of(device), runtime_of(device).compute_stream());
       const Sent one(device, split, bags);
-      const OnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)),
+      const ValuesOnDevice<float> parts(device, part_values), y(device, std::vector<float>(dy_values.size(), NAN)),
           dy(device, dy_values);
       Arena travelling;
       for (int i = 0; i < 2; ++i) travelling.add(TensorSpec(dtype, {part_elements}));

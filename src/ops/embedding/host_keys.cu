@@ -1,0 +1,171 @@
+// One thread for each bag, prefix sums by CUB; the different keys of a column by a table of first occurrences.
+#include <algorithm>
+#include <bit>
+#include <limits>
+
+#include "device/launch.cuh"
+#include "ops/embedding/host_keys.h"
+#include "ops/embedding/host_keys_rules.h"
+#include "ops/embedding/prefix_sum.cuh"
+
+namespace hctr::ops {
+namespace {
+
+using hctr::cuda::grid_for;
+using hctr::cuda::launch;
+using hctr::cuda::thread_count;
+using hctr::cuda::thread_index;
+constexpr int32_t kFree = -1;
+
+/// Calls body(i) for each i below count.
+template <class Body>
+__device__ void for_all(int64_t count, const Body& body) {
+  for (int64_t i = thread_index(); i < count; i += thread_count()) body(i);
+}
+
+__global__ void fill_kernel(int32_t* values, int64_t count, int32_t value) {
+  for_all(count, [&](int64_t i) { values[i] = value; });
+}
+
+/// The occurrence in the table that has the key of p, of the same column; a free slot takes p. Once all keys are in the
+/// table it holds the first of each, whatever the order.
+template <bool kInsert>
+__device__ int32_t find_in_table(const HostMessages& all, const HostKeys& keys, int32_t column, int32_t p,
+                                 int32_t* table, uint32_t mask) {
+  const int64_t key = keys.keys[p];
+  const int32_t begin = keys.offsets[column * all.bags], end = keys.offsets[(column + 1) * all.bags];
+  for (uint32_t at = first_slot(key, column) & mask;; at = (at + 1) & mask) {
+    int32_t seen = *static_cast<volatile int32_t*>(table + at);
+    if (kInsert && seen == kFree) seen = atomicCAS(table + at, kFree, p);
+    if (kInsert && seen == kFree) return p;
+    if (seen < begin || seen >= end || keys.keys[seen] != key) continue;
+    if (kInsert && seen > p) atomicMin(table + at, p);
+    return seen;
+  }
+}
+
+__global__ void insert_first_kernel(HostMessages all, HostKeys keys, int32_t* table, uint32_t mask) {
+  for_all(all.all_bags(), [&](int64_t i) {
+    const HostBag bag(all, keys, i);
+    for (int32_t p = bag.begin; p < bag.end && all.column[bag.column].answered; ++p)
+      find_in_table<true>(all, keys, bag.column, p, table, mask);
+  });
+}
+
+/// Writes keys.first, and which occurrences are first.
+__global__ void find_first_kernel(HostMessages all, HostKeys keys, int32_t* table, uint32_t mask, int32_t* is_first,
+                                  int64_t occurrences) {
+  for_all(all.all_bags(), [&](int64_t i) {
+    const HostBag bag(all, keys, i);
+    for (int32_t p = bag.begin; p < bag.end; ++p) {
+      const int32_t first =
+          all.column[bag.column].answered ? find_in_table<false>(all, keys, bag.column, p, table, mask) : p;
+      keys.first[p] = first;
+      is_first[p] = first == p;
+    }
+    if (i == 0) is_first[occurrences] = 0;
+  });
+}
+
+__global__ void bags_with_keys_kernel(HostMessages all, HostKeys keys) {
+  for_all(all.all_bags() + 1,
+          [&](int64_t i) { keys.bag_numbers[i] = i < all.all_bags() && keys.offsets[i + 1] > keys.offsets[i]; });
+}
+
+__global__ void plan_columns_kernel(HostMessages all, HostKeys keys, const int32_t* unique_before) {
+  for_all(all.columns, [&](int64_t c) { plan_column(all, keys, unique_before, static_cast<int32_t>(c)); });
+}
+
+__global__ void finish_columns_kernel(HostMessages all, HostKeys keys) {
+  for_all(all.columns, [&](int64_t c) { finish_column(all, keys, static_cast<int32_t>(c)); });
+}
+
+__global__ void message_sizes_kernel(HostMessages all, HostKeys keys) {
+  for_all(all.messages, [&](int64_t m) { keys.sizes[m] = sizes_of(all, static_cast<int32_t>(m), keys.columns); });
+}
+
+__global__ void place_messages_kernel(HostMessages all, HostKeys keys) {
+  for_all(all.messages, [&](int64_t m) { place_columns(all, static_cast<int32_t>(m), keys.sizes, keys.columns); });
+}
+
+__global__ void number_bags_kernel(HostMessages all, HostKeys keys, const int32_t* unique_before) {
+  for_all(all.all_bags(), [&](int64_t i) { number_bag(all, keys, unique_before, i); });
+}
+
+__global__ void write_heads_kernel(HostMessages all, HostKeys keys, std::byte* words) {
+  for_all(all.columns, [&](int64_t c) { write_head(all, keys, words, static_cast<int32_t>(c)); });
+}
+
+__global__ void write_bags_kernel(HostMessages all, HostKeys keys, std::byte* words) {
+  for_all(all.all_bags(), [&](int64_t i) { write_bag(all, keys, words, i); });
+}
+
+__global__ void read_heads_kernel(HostMessages all, HostKeys keys, std::byte* words) {
+  for_all(all.columns, [&](int64_t c) { read_head(all, keys, words, static_cast<int32_t>(c)); });
+}
+
+__global__ void read_lengths_kernel(HostMessages all, HostKeys keys, const std::byte* words) {
+  for_all(all.all_bags() + 1,
+          [&](int64_t i) { keys.offsets[i] = i < all.all_bags() ? length_of(all, keys, words, i) : 0; });
+}
+
+__global__ void read_places_kernel(HostMessages all, HostKeys keys, const std::byte* words) {
+  for_all(all.all_bags(), [&](int64_t i) { read_places(all, keys, words, i); });
+}
+
+void number_bags(Context& ctx, const HostMessages& all, const HostKeys& keys, std::byte* rest) {
+  const int64_t count = all.all_bags() + 1;
+  launch(ctx, "bags_with_keys", grid_for(count), bags_with_keys_kernel, all, keys);
+  cuda::prefix_sums(ctx, keys.bag_numbers, keys.bag_numbers, count, rest);
+}
+
+void place_messages(Context& ctx, const HostMessages& all, const HostKeys& keys) {
+  launch(ctx, "place_messages", grid_for(all.messages, 32), place_messages_kernel, all, keys);
+}
+
+int64_t table_size(int64_t keys) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * keys + 1))); }
+
+}  // namespace
+
+namespace cuda {
+
+size_t host_keys_scratch_bytes(int64_t bags, int64_t keys) {
+  return padded_bytes(table_size(keys)) + padded_bytes(keys + 1) + prefix_sums_bytes(std::max(bags, keys) + 1);
+}
+
+void plan_host_keys(Context& ctx, HostMessages all, HostKeys keys, int64_t occurrences, std::byte* scratch) {
+  const int64_t size = table_size(occurrences), bags = all.all_bags();
+  auto *table = reinterpret_cast<int32_t*>(scratch),
+       *unique_before = reinterpret_cast<int32_t*>(scratch + padded_bytes(size));
+  std::byte* const rest = scratch + padded_bytes(size) + padded_bytes(occurrences + 1);
+  const auto mask = static_cast<uint32_t>(size - 1);
+  number_bags(ctx, all, keys, rest);
+  launch(ctx, "clear_first", grid_for(size), fill_kernel, table, size, kFree);
+  launch(ctx, "insert_first", grid_for(bags), insert_first_kernel, all, keys, table, mask);
+  launch(ctx, "find_first", grid_for(bags), find_first_kernel, all, keys, table, mask, unique_before, occurrences);
+  if (bags > 0) prefix_sums(ctx, unique_before, unique_before, occurrences + 1, rest);
+  launch(ctx, "plan_columns", grid_for(all.columns, 64), plan_columns_kernel, all, keys, unique_before);
+  launch(ctx, "message_sizes", grid_for(all.messages, 32), message_sizes_kernel, all, keys);
+  place_messages(ctx, all, keys);
+  launch(ctx, "number_bags", grid_for(bags), number_bags_kernel, all, keys, unique_before);
+}
+
+void write_host_keys(Context& ctx, HostMessages all, HostKeys keys, Tensor words) {
+  launch(ctx, "write_heads", grid_for(all.columns, 64), write_heads_kernel, all, keys, words.bytes());
+  launch(ctx, "write_bags", grid_for(all.all_bags()), write_bags_kernel, all, keys, words.bytes());
+}
+
+void read_host_keys(Context& ctx, HostMessages all, HostKeys keys, Tensor words, std::byte* scratch) {
+  const int64_t bags = all.all_bags();
+  launch(ctx, "read_heads", grid_for(all.columns, 64), read_heads_kernel, all, keys, words.bytes());
+  place_messages(ctx, all, keys);
+  launch(ctx, "read_lengths", grid_for(bags + 1), read_lengths_kernel, all, keys, words.bytes());
+  prefix_sums(ctx, keys.offsets, keys.offsets, bags + 1, scratch);
+  number_bags(ctx, all, keys, scratch);
+  launch(ctx, "read_places", grid_for(bags), read_places_kernel, all, keys, words.bytes());
+  launch(ctx, "finish_columns", grid_for(all.columns, 64), finish_columns_kernel, all, keys);
+  place_messages(ctx, all, keys);
+}
+
+}  // namespace cuda
+}  // namespace hctr::ops

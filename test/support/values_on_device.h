@@ -1,0 +1,31 @@
+// Arrays on a device, for tests of operators that take addresses.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "device/buffer.h"
+#include "device/copy.h"
+#include "support/devices.h"
+
+namespace hctr::test {
+
+/// Device memory with these values.
+template <class T>
+struct ValuesOnDevice {
+  ValuesOnDevice(Device device, const std::vector<T>& values)
+      : buffer(device, std::max<size_t>(1, values.size()) * sizeof(T)), count(values.size()) {
+    const StreamRef stream = runtime_of(device).compute_stream();
+    copy_bytes(stream, buffer.data(), values.data(), count * sizeof(T));
+    stream.synchronize();
+  }
+  T* data() const { return reinterpret_cast<T*>(buffer.data()); }
+  Tensor tensor(Shape shape) const { return Tensor(buffer.data(), TensorSpec(kDTypeOf<T>, shape), buffer.device()); }
+  std::vector<T> host() const {
+    return to_host<T>(runtime_of(buffer.device()).compute_stream(), tensor({static_cast<int64_t>(count)}));
+  }
+  Buffer buffer;
+  size_t count;
+};
+
+}  // namespace hctr::test
