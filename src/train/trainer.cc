@@ -33,6 +33,10 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
       records_(config.solver.cuda_graph && !runtime.options().sync_launches && model.fixed_sizes()),
       feed_(std::move(feed)),
       progress_(from) {
+  if (runtime.device().is_cuda() && !disk_folders(runtime, model).empty())
+    throw Error(Kind::config,
+                "training on a GPU does not work with \"disk\" of \"table_memory\" yet: leave it out, so that "
+                "rows go on in host memory alone, or train with --device cpu");
   zero_bytes(runtime.compute_stream(), spoiled_flag_.data(), spoiled_flag_.bytes());
   runtime.compute_stream().synchronize();
   for (int s = 0; s < kBuffers; ++s) {
@@ -84,7 +88,8 @@ void Trainer::record(int buffer) {
   at.prepare.emplace(runtime_.prepare_stream(), records_prepare, prepare);
   at.compute.reset();
   at.make_compute = [this, compute] { return Program(runtime_.compute_stream(), records_, compute); };
-  // Recording calls it, and then it needs what preparing notes of the buffer: by being recorded, or by the first batch.
+  // Recording runs `compute`, which reads what `prepare` has noted of the buffer: when it was recorded, or else in the
+  // first step of the buffer.
   if (records_prepare || !records()) at.compute.emplace(at.make_compute());
 }
 
