@@ -11,4 +11,11 @@ int64_t RowMemory::device_room() const {
   return std::max<int64_t>(0, free_memory(device_) - limits_.reserve);
 }
 
+int64_t RowMemory::others_move_to_host(const RowMemoryUser* but, int64_t bytes) {
+  int64_t moved = 0;
+  for (RowMemoryUser* const user : users_)
+    if (user != but && moved < bytes) moved += user->move_to_host(bytes - moved);
+  return moved;
+}
+
 }  // namespace hctr

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "device/device.h"
 
@@ -16,9 +17,19 @@ struct RowMemoryLimits {
   int64_t host = 0;               ///< most in memory of the host
   int64_t move_every = 128;       ///< steps after which rows change places by how often they are used; 0: never
   bool swap_always = false;       ///< for tests: rows change places whether they are used or not
-  std::string host_setting;       ///< the setting that gives it, for messages; empty: none, rows stay on the device
+  std::string device_setting;     ///< the settings that give these, for messages
+  std::string host_setting;       ///< empty: none, rows stay on the device
   std::string disk_folder;        ///< where rows go that no memory has room for; empty: nowhere
   int64_t disk = 0;               ///< most there
+};
+
+/// Who has taken memory of a budget, and can do with less of the device.
+class RowMemoryUser {
+ public:
+  virtual ~RowMemoryUser() = default;
+  /// Moves numbers of rows to memory of the host, for so many bytes of the device or as many as there can be. Nothing
+  /// may be queued. Returns the bytes.
+  virtual int64_t move_to_host(int64_t bytes) = 0;
 };
 
 /// The budget that the tables of a rank share. Who asks first gets first; numbers do not depend on it. For the thread
@@ -45,7 +56,14 @@ class RowMemory {
   int64_t disk_bytes() const { return disk_bytes_; }
   const RowMemoryLimits& limits() const { return limits_; }
 
-  // Called by ReservedBuffer and DiskRows; negative numbers give back.
+  /// Tables that can do with less. They leave before they end.
+  void join(RowMemoryUser* user) { users_.push_back(user); }
+  void leave(RowMemoryUser* user) { std::erase(users_, user); }
+  /// Has others than this one move rows to the host, in the order in which they came, for so many bytes of the device.
+  /// Returns the bytes, which may be fewer or more.
+  int64_t others_move_to_host(const RowMemoryUser* but, int64_t bytes);
+
+  // Called by those who take memory; negative numbers give back.
   void take_device(int64_t bytes) { device_bytes_ += bytes; }
   void take_host(int64_t bytes) { host_bytes_ += bytes; }
   void take_disk(int64_t bytes) { disk_bytes_ += bytes; }
@@ -54,6 +72,7 @@ class RowMemory {
   Device device_;
   RowMemoryLimits limits_;
   int64_t device_bytes_ = 0, host_bytes_ = 0, disk_bytes_ = 0;
+  std::vector<RowMemoryUser*> users_;
 };
 
 }  // namespace hctr

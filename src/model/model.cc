@@ -36,7 +36,8 @@ std::shared_ptr<RowMemory> own_budget(const Config& config, const EmbeddingSecti
   const RowMemoryLimits& of_run = runtime.row_memory().limits();
   limits.move_every = of_run.move_every;
   limits.swap_always = of_run.swap_always;
-  if (!limits.host_setting.empty()) limits.host_setting += cat(" of '", section.top(), "'");
+  for (std::string* setting : {&limits.device_setting, &limits.host_setting})
+    if (!setting->empty()) *setting += cat(" of '", section.top(), "'");
   return std::make_shared<RowMemory>(runtime.device(), limits);
 }
 
@@ -336,6 +337,8 @@ std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() cons
     if (on_host.bytes == 0) continue;
     counts[table->spec().name]["rows_in_host_memory"] = on_host.rows;
     counts[table->spec().name]["bytes_in_host_memory"] = on_host.bytes;
+    const RowStore::DeviceBytes on_gpu = table->device_bytes();
+    counts[table->spec().name]["bytes_on_gpu"] = on_gpu.numbers + on_gpu.besides;
     if (on_host.reads == 0) continue;
     counts[table->spec().name]["rows_moved_to_gpu"] = on_host.moved;
     counts[table->spec().name]["reads"] = on_host.reads;
