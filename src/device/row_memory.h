@@ -37,40 +37,53 @@ class RowMemoryUser {
 class RowMemory {
  public:
   RowMemory(Device device, RowMemoryLimits limits) : device_(device), limits_(std::move(limits)) {}
+  /// A budget of some tables alone, but for these tiers: they are those of another budget, limits and bytes taken,
+  /// which outlives this one.
+  struct Tiers {
+    bool device = false, host = false, disk = false;
+  };
+  RowMemory(Device, RowMemoryLimits, RowMemory& of_run, Tiers shared);
+  RowMemory(const RowMemory&) = delete;
+  RowMemory& operator=(const RowMemory&) = delete;
 
   /// Bytes that rows may take on the device beyond those that they have; the largest number where nothing limits them
   /// but the device itself. 0 where no more than the reserve is free.
   int64_t device_room() const;
   /// Likewise on the host.
-  int64_t host_room() const { return limits_.host - host_bytes_; }
+  int64_t host_room() const { return limits_.host - host_bytes(); }
   /// Whether rows may be in host memory at all.
   bool has_host() const { return limits_.host > 0; }
 
   /// Whether rows may be on a disk, and the bytes that they may take there beyond those that they have.
   bool has_disk() const { return !limits_.disk_folder.empty(); }
-  int64_t disk_room() const { return limits_.disk - disk_bytes_; }
+  int64_t disk_room() const { return limits_.disk - disk_bytes(); }
 
-  /// What tables have taken.
-  int64_t device_bytes() const { return device_bytes_; }
-  int64_t host_bytes() const { return host_bytes_; }
-  int64_t disk_bytes() const { return disk_bytes_; }
+  /// What tables have taken, of a shared tier all that share it.
+  int64_t device_bytes() const { return of(shared_.device).device_bytes_; }
+  int64_t host_bytes() const { return of(shared_.host).host_bytes_; }
+  int64_t disk_bytes() const { return of(shared_.disk).disk_bytes_; }
   const RowMemoryLimits& limits() const { return limits_; }
 
   /// Tables that can do with less. They leave before they end.
-  void join(RowMemoryUser* user) { users_.push_back(user); }
-  void leave(RowMemoryUser* user) { std::erase(users_, user); }
+  void join(RowMemoryUser* user) { of(shared_.device).users_.push_back(user); }
+  void leave(RowMemoryUser* user) { std::erase(of(shared_.device).users_, user); }
   /// Has others than this one move rows to the host, in the order in which they came, for so many bytes of the device.
   /// Returns the bytes, which may be fewer or more.
   int64_t others_move_to_host(const RowMemoryUser* but, int64_t bytes);
 
   // Called by those who take memory; negative numbers give back.
-  void take_device(int64_t bytes) { device_bytes_ += bytes; }
-  void take_host(int64_t bytes) { host_bytes_ += bytes; }
-  void take_disk(int64_t bytes) { disk_bytes_ += bytes; }
+  void take_device(int64_t bytes) { of(shared_.device).device_bytes_ += bytes; }
+  void take_host(int64_t bytes) { of(shared_.host).host_bytes_ += bytes; }
+  void take_disk(int64_t bytes) { of(shared_.disk).disk_bytes_ += bytes; }
 
  private:
+  RowMemory& of(bool shared) { return shared ? *of_run_ : *this; }
+  const RowMemory& of(bool shared) const { return shared ? *of_run_ : *this; }
+
   Device device_;
   RowMemoryLimits limits_;
+  RowMemory* of_run_ = nullptr;
+  Tiers shared_;
   int64_t device_bytes_ = 0, host_bytes_ = 0, disk_bytes_ = 0;
   std::vector<RowMemoryUser*> users_;
 };

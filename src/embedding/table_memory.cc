@@ -165,4 +165,16 @@ RowMemoryLimits row_memory_limits(const TableMemory& given, Device device, Commu
   return row_memory_limits(given, device, ranks);
 }
 
+std::shared_ptr<RowMemory> own_row_memory(const OwnTableMemory& own, const TableMemory& of_solver,
+                                          const std::string& top, RowMemory& of_run, Device device,
+                                          Communicator& comm) {
+  RowMemoryLimits limits = row_memory_limits(own.with(of_solver), device, comm);
+  limits.move_every = of_run.limits().move_every;
+  limits.swap_always = of_run.limits().swap_always;
+  for (std::string* setting : {&limits.device_setting, &limits.host_setting})
+    if (!setting->empty()) *setting += cat(" of '", top, "'");
+  const bool run_has_budget = !of_run.limits().host_setting.empty();
+  return std::make_shared<RowMemory>(device, limits, of_run, run_has_budget ? own.shared() : RowMemory::Tiers{});
+}
+
 }  // namespace hctr

@@ -27,20 +27,6 @@ std::vector<int64_t> kept_keys(const SparseInput& input, int64_t slots) {
   return keys;
 }
 
-/// The budget that the section states for its table; null: none. Collective.
-std::shared_ptr<RowMemory> own_budget(const Config& config, const EmbeddingSection& section, const Runtime& runtime,
-                                      Communicator& comm) {
-  if (!section.table_memory) return nullptr;
-  RowMemoryLimits limits =
-      row_memory_limits(section.table_memory->with(config.solver.table_memory), runtime.device(), comm);
-  const RowMemoryLimits& of_run = runtime.row_memory().limits();
-  limits.move_every = of_run.move_every;
-  limits.swap_always = of_run.swap_always;
-  for (std::string* setting : {&limits.device_setting, &limits.host_setting})
-    if (!setting->empty()) *setting += cat(" of '", section.top(), "'");
-  return std::make_shared<RowMemory>(runtime.device(), limits);
-}
-
 }  // namespace
 
 Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples,
@@ -73,7 +59,9 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
          .schedule_sets_rate = config.solver.compatibility.schedule_sets_embedding_rates,
          .exchange = config.solver.exchange(),
          .marks_changes = config.solver.checkpoint.whole_every > 1 || config.solver.snapshot_delta > 0,
-         .memory = own_budget(config, section, runtime, comm),
+         .memory = section.table_memory ? own_row_memory(*section.table_memory, config.solver.table_memory,
+                                                         section.top(), runtime.row_memory(), runtime.device(), comm)
+                                        : nullptr,
          .rank = comm.rank(),
          .ranks = comm.size(),
          .placement = placement,

@@ -69,12 +69,29 @@ std::string tiers_text(const MemoryBill::Rows& rows, const MemoryBill::Budget& b
   return text;
 }
 
+/// The part of a budget's tier that its tables get, by the bytes of their rows, where others share the tier.
+std::optional<int64_t> part_of_tier(const MemoryBill& bill, size_t rank, const MemoryBill::Budget& budget,
+                                    bool RowMemory::Tiers::*tier, const std::optional<int64_t>& most) {
+  if (!most || !(budget.shared.*tier)) return most;
+  const auto bytes_of = [&](const MemoryBill::Budget& of) {
+    MemoryBill::Rows rows;
+    for (const std::string& table : of.tables) rows += bill.rows[rank].at(table);
+    return static_cast<double>(rows.numbers + rows.besides);
+  };
+  double all = 0;
+  for (const MemoryBill::Budget& of : bill.budgets) all += of.shared.*tier ? bytes_of(of) : 0;
+  return all > 0 ? static_cast<int64_t>(static_cast<double>(*most) * bytes_of(budget) / all) : most;
+}
+
 /// What goes to which tier, for each budget that states "gpu" or names a disk.
 std::string budgets_text(const CheckReport& report) {
   const MemoryBill& bill = report.memory;
   const size_t fullest = least_and_most(bill).second;
   std::string text;
-  for (const MemoryBill::Budget& budget : bill.budgets) {
+  for (MemoryBill::Budget budget : bill.budgets) {
+    budget.most_on_gpu = part_of_tier(bill, fullest, budget, &RowMemory::Tiers::device, budget.most_on_gpu);
+    budget.most_in_memory = part_of_tier(bill, fullest, budget, &RowMemory::Tiers::host, budget.most_in_memory);
+    budget.most_on_disk = part_of_tier(bill, fullest, budget, &RowMemory::Tiers::disk, budget.most_on_disk);
     const bool has_disk = !budget.folder.empty();
     MemoryBill::Rows rows;
     int64_t in_parts = 0;

@@ -126,17 +126,18 @@ std::vector<MemoryBill::Budget> budgets_of(const Config& config, int64_t ranks) 
     return size.kind == MemorySize::Kind::bytes ? std::optional(size.bytes / parts) : std::nullopt;
   };
   std::vector<MemoryBill::Budget> budgets;
-  const auto add = [&](const TableMemory& memory, std::vector<std::string> tables) {
+  const auto add = [&](const TableMemory& memory, std::vector<std::string> tables, RowMemory::Tiers shared) {
     if (tables.empty() || (memory.disk.empty() && memory.gpu.kind != MemorySize::Kind::bytes)) return;
     budgets.push_back({std::move(tables), memory.disk, bytes(memory.gpu, 1), bytes(memory.host, ranks),
-                       bytes(memory.disk_limit, ranks), DiskRows::bytes_in_memory(1)});
+                       bytes(memory.disk_limit, ranks), DiskRows::bytes_in_memory(1), shared});
   };
   std::vector<std::string> shared;
   for (const EmbeddingEntry& entry : config.embeddings)
     if (!entry.section.table_memory) shared.push_back(entry.section.top());
-  add(config.solver.table_memory, shared);
+  add(config.solver.table_memory, shared, {true, true, true});
   for (const EmbeddingEntry& entry : config.embeddings)
-    if (const auto& own = entry.section.table_memory) add(own->with(config.solver.table_memory), {entry.section.top()});
+    if (const auto& own = entry.section.table_memory)
+      add(own->with(config.solver.table_memory), {entry.section.top()}, own->shared());
   return budgets;
 }
 

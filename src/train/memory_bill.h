@@ -25,6 +25,7 @@ struct MemoryBill {
     std::string folder;  ///< empty: no disk
     std::optional<int64_t> most_on_gpu, most_in_memory, most_on_disk;
     int64_t bytes_of_row_there;
+    RowMemory::Tiers shared{};  ///< those of the solver, which all that share one grow into as they come
   };
   std::vector<Budget> budgets{};  ///< of the solver, then of tables that have their own
   /// All rows of a table: their numbers, and what stays in memory with those that are not on the disk: keys, index,

@@ -75,6 +75,27 @@ TEST(MemoryBill, SaysWhatGoesToTheDisk) {
   EXPECT_TRUE(memory_bill(config, 1, {}).budgets.empty());
 }
 
+TEST(MemoryBill, TablesThatShareAMemoryHavePartsOfIt) {
+  const auto half = [](bool own) {
+    Config config = with_table(R"(, "slot_size_array": [5000000, 3000000], "index": "hash")");
+    config.solver.table_memory.gpu = {MemorySize::Kind::bytes, int64_t{1} << 30, 0, "1GiB"};
+    config.solver.table_memory.host = {MemorySize::Kind::bytes, int64_t{1} << 33, 0, "8GiB"};
+    CheckReport report;
+    report.memory = memory_bill(config, 1, {});
+    // A second table like the first, which has the host's memory for itself or not.
+    MemoryBill::Budget second = report.memory.budgets.at(0);
+    second.tables = {"other"};
+    second.shared.device = !own;
+    report.memory.budgets.push_back(second);
+    report.memory.rows[0]["other"] = report.memory.rows[0].at("table");
+    return text_of(report);
+  };
+  for (const char* table : {"table", "other"}) {
+    EXPECT_NE(half(false).find(cat("Rows of ", table, " when training on a GPU: 0.50 GiB there")), std::string::npos);
+    EXPECT_NE(half(true).find(cat("Rows of ", table, " when training on a GPU: 1.00 GiB there")), std::string::npos);
+  }
+}
+
 TEST(MemoryBill, SaysWhatABudgetOfTheGpuHolds) {
   Config config = with_table(R"(, "slot_size_array": [5000000, 3000000], "index": "hash")");
   config.solver.table_memory.gpu = {MemorySize::Kind::bytes, int64_t{1} << 30, 0, "1GiB"};
