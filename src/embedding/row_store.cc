@@ -76,7 +76,7 @@ int64_t half_more(int64_t rows) { return rows + rows / 2; }
 
 }  // namespace
 
-const RowMemory& budget_of(const Runtime& runtime, const TableSpec& spec) {
+RowMemory& budget_of(Runtime& runtime, const TableSpec& spec) {
   return spec.memory ? *spec.memory : runtime.row_memory();
 }
 
@@ -102,7 +102,7 @@ int64_t rows_with_memory(int64_t rows, int64_t hint, int64_t batch_keys, int64_t
 RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead)
     : runtime_(runtime),
       own_budget_(spec.memory),
-      budget_(spec.memory ? *spec.memory : runtime.row_memory()),
+      budget_(budget_of(runtime, spec)),
       label_(cat("table '", spec.name, "' on rank ", spec.rank)),
       on_disk_(may_be_on_disk(runtime, spec)),
       keys_(on_disk_ ? DirectKeys{} : spec.direct),
