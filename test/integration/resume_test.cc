@@ -558,6 +558,8 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
         if (!rows_on_gpu) {
           EXPECT_NE(read_file(folder_ / "part-run/summary.json").find("rows_in_host_memory"), std::string::npos);
           EXPECT_NE(one.err.find(" rows in host memory ("), std::string::npos) << one.err;
+          EXPECT_NE(read_file(folder_ / "part-run/summary.json").find("bytes_on_gpu"), std::string::npos);
+          EXPECT_EQ(one.err.find("bytes on gpu"), std::string::npos) << one.err;
           EXPECT_NE(one.err.find("new rows go to memory of the host"), std::string::npos) << one.err;
         }
         const Outcome done = resume(with_host, variant.gpu, 18);
