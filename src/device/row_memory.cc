@@ -36,4 +36,11 @@ int64_t RowMemory::others_move_to_host(const RowMemoryUser* but, int64_t bytes) 
   return moved;
 }
 
+int64_t RowMemory::others_most_to_host(const RowMemoryUser* but) const {
+  int64_t most = 0;
+  for (const RowMemoryUser* const user : of(shared_.device).users_)
+    if (user != but) most += user->most_to_host();
+  return most;
+}
+
 }  // namespace hctr

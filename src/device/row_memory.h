@@ -30,6 +30,8 @@ class RowMemoryUser {
   /// Moves numbers of rows to memory of the host, for so many bytes of the device or as many as there can be. Nothing
   /// may be queued. Returns the bytes.
   virtual int64_t move_to_host(int64_t bytes) = 0;
+  /// The most that this would free.
+  virtual int64_t most_to_host() const = 0;
 };
 
 /// The budget that the tables of a rank share. Who asks first gets first; numbers do not depend on it. For the thread
@@ -70,6 +72,7 @@ class RowMemory {
   /// Has others than this one move rows to the host, in the order in which they came, for so many bytes of the device.
   /// Returns the bytes, which may be fewer or more.
   int64_t others_move_to_host(const RowMemoryUser* but, int64_t bytes);
+  int64_t others_most_to_host(const RowMemoryUser* but) const;
 
   // Called by those who take memory; negative numbers give back.
   void take_device(int64_t bytes) { of(shared_.device).device_bytes_ += bytes; }

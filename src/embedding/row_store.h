@@ -279,6 +279,7 @@ class RowStore : private RowMemoryUser {
   /// what else is there, naming the least.
   void check_host_room(int64_t rows, int64_t on_device, const Besides&) const;
   int64_t move_to_host(int64_t bytes) override;
+  int64_t most_to_host() const override;
   /// Bytes that are kept for the map of rows on the disk: as much as it can need there, or a quarter of the budget.
   int64_t kept_for_map() const;
   int64_t most_map_bytes() const;

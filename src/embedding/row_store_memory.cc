@@ -106,10 +106,17 @@ int64_t RowStore::rows_on_device(int64_t rows, bool moving) const {
   return fits;
 }
 
-int64_t RowStore::move_to_host(int64_t wanted) {
+int64_t RowStore::most_to_host() const {
   // Recorded steps find direct keys by arithmetic alone until some of their rows are on the host.
   const bool starts_to_move = rows_move_ && !uses_;
   if (!budget_.has_host() || one_memory_ || (starts_to_move && !keys_.empty())) return 0;
+  const int64_t most = std::min(device_bytes().numbers, budget_.host_room() - kept_for_map());
+  return std::max<int64_t>(0, most - (starts_to_move ? bytes_of_uses(capacity_) : 0));
+}
+
+int64_t RowStore::move_to_host(int64_t wanted) {
+  if (most_to_host() == 0) return 0;
+  const bool starts_to_move = rows_move_ && !uses_;
   const int64_t uses = starts_to_move ? bytes_of_uses(capacity_) : 0;
   const auto moved = [&](int64_t staying) {
     int64_t bytes = 0;
@@ -140,16 +147,19 @@ void RowStore::make_device_room(int64_t rows, bool moving) {
     if (column.numbers && !budget_.has_host() && !one_memory_)
       numbers += static_cast<int64_t>(device_part(column, rows)) - static_cast<int64_t>(column.memory.device_bytes());
   const auto missing = [&] { return numbers - room_for_numbers(besides_numbers(rows, moving)); };
-  if (missing() > 0) move_to_host(missing());
-  if (missing() > 0) budget_.others_move_to_host(this, missing());
+  // Nothing moves in vain: a table that has no room for many more rows at once tries fewer.
+  const bool enough = missing() <= 0 || missing() <= most_to_host() + budget_.others_most_to_host(this);
+  if (enough && missing() > 0) move_to_host(missing());
+  if (enough && missing() > 0) budget_.others_move_to_host(this, missing());
   if (missing() <= 0) return;
-  const int64_t room = budget_.device_room();
+  const int64_t room = budget_.device_room(), movable = most_to_host() + budget_.others_most_to_host(this);
   std::string text =
       cat(label_, ": ", rows, " rows need ", missing() + room, " bytes more on ", to_string(runtime_.device()),
           budget_.has_host() ? " for their keys, index and statistics" : "", ", and ", room);
   if (const auto& limit = budget_.limits().device)
-    text += cat(" of ", *limit, " are left; ", budget_.limits().device_setting, " must be at least ",
-                *limit + missing(), " bytes");
+    text +=
+        cat(" of ", *limit, " are left", movable > 0 ? cat(" (", room + movable, " if rows leave for the host)") : "",
+            "; ", budget_.limits().device_setting, " must be at least ", *limit + missing() - movable, " bytes");
   else
     text += " are free there but for a reserve; more GPUs, or fewer rows, need less on each";
   if (!budget_.has_disk()) text += "; or name a \"disk\" in \"table_memory\", and rows leave memory for it";

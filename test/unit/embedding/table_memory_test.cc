@@ -290,6 +290,31 @@ TEST_P(TableMemoryTest, RowsLeaveTheDeviceForKeysAndIndexThatGrow) {
   EXPECT_GT(split.table->host_rows().moved, 150);
 }
 
+/// A table takes memory for more rows than the next batch has, if it can. Where it cannot, rows stay for fewer.
+TEST_P(TableMemoryTest, NoRowLeavesTheDeviceInVain) {
+  const TableSpec spec = small_rows();
+  for (const int64_t granules : {8, 12, 16, 20}) {
+    SCOPED_TRACE(granules);
+    RowMemoryLimits given = limits(spec, granules);
+    TableRig rig(GetParam(), spec, 1, 2, true, DType::f32, given);
+    std::mt19937_64 random(3);
+    int64_t before = 0;
+    for (int t = 0; t < 60; ++t) {
+      try {
+        rig.step(random_bags(spec, spec.samples, 3, int64_t{1} << 40, random),
+                 random_floats(spec.samples * spec.columns() * spec.dim, random));
+      } catch (const Error&) {  // keys and index alone no longer fit
+        break;
+      }
+      const int64_t numbers = rig.table->device_bytes().numbers;
+      if (numbers < before) {
+        EXPECT_GT(rig.runtime.row_memory().device_bytes(), *given.device - 4 * granule()) << t;
+      }
+      before = numbers;
+    }
+  }
+}
+
 TEST_P(TableMemoryTest, RowsOfOneTableLeaveTheDeviceForTheIndexOfAnother) {
   const TableSpec wide = small_rows();
   TableSpec deep = large_rows();
