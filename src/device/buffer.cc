@@ -180,17 +180,23 @@ void ReservedBuffer::grow(size_t wanted) {
   if (wanted <= bytes_) return;
   expect_growth(wanted);
   HCTR_EXPECT(device_bytes_ == bytes_, "memory of the device behind ", bytes_ - device_bytes_, " bytes of the host");
-  const size_t more = wanted - bytes_;
-  if (device_.is_cuda()) {
+  constexpr size_t kMostMoved = size_t{64} << 20;
+  const size_t before = bytes_, few = rounded_up(wanted / 16, granularity_of(device_)),
+               piece = budget_ && budget_->has_host() ? std::min(few, kMostMoved) : wanted - before;
+  for (size_t more = 0; device_.is_cuda() && bytes_ < wanted; bytes_ = device_bytes_ = bytes_ + more) {
+    more = std::min(wanted - bytes_, piece);
     if constexpr (kCudaBuild)
       chunks_->mapped.push_back({bytes_, more, cuda::map_zeroed(device_.index, data_ + bytes_, more)});
-  } else if (::mprotect(data_ + bytes_, more, PROT_READ | PROT_WRITE) != 0) {
-    throw Error(Kind::device, cat("out of memory: ", more, " more bytes requested on the CPU: ", std::strerror(errno)));
+    if (budget_) budget_->take_device(static_cast<int64_t>(more));
   }
+  if (device_.is_cuda()) return;
+  if (::mprotect(data_ + before, wanted - before, PROT_READ | PROT_WRITE) != 0)
+    throw Error(Kind::device,
+                cat("out of memory: ", wanted - before, " more bytes requested on the CPU: ", std::strerror(errno)));
   // Embedding rows are read at random: huge pages halve the time of a lookup. Only a hint, so its failure is ignored.
-  if (!device_.is_cuda()) ::madvise(data_, wanted, MADV_HUGEPAGE);
+  ::madvise(data_, wanted, MADV_HUGEPAGE);
   bytes_ = device_bytes_ = wanted;
-  if (budget_) budget_->take_device(static_cast<int64_t>(more));
+  if (budget_) budget_->take_device(static_cast<int64_t>(wanted - before));
 }
 
 void ReservedBuffer::grow_on_host(size_t wanted) {
@@ -210,6 +216,53 @@ void ReservedBuffer::grow_on_host(size_t wanted) {
     bytes_ += more;
     host_parts().set(data_ + device_bytes_, bytes_ - device_bytes_);
     if (budget_) budget_->take_host(static_cast<int64_t>(more));
+  }
+}
+
+void ReservedBuffer::set_device_bytes(size_t bytes) {
+  const auto moved = static_cast<int64_t>(device_bytes_) - static_cast<int64_t>(bytes);
+  if (bytes_ > device_bytes_) host_parts().set(data_ + device_bytes_, 0);
+  device_bytes_ = bytes;
+  if (bytes_ > device_bytes_) host_parts().set(data_ + device_bytes_, bytes_ - device_bytes_);
+  if (!budget_) return;
+  budget_->take_device(-moved);
+  budget_->take_host(moved);
+}
+
+size_t ReservedBuffer::border_at(size_t first) const {
+  if (first >= device_bytes_) return device_bytes_;
+  if (!device_.is_cuda()) return first / granularity_of(device_) * granularity_of(device_);
+  return std::prev(std::upper_bound(chunks_->mapped.begin(), chunks_->mapped.end(), first,
+                                    [](size_t at, const Chunks::Chunk& chunk) { return at < chunk.offset; }))
+      ->offset;
+}
+
+void ReservedBuffer::move_to_host(StreamRef stream, size_t first) {
+  if (first >= device_bytes_) return;
+  if (!device_.is_cuda()) return set_device_bytes(border_at(first));
+  if constexpr (kCudaBuild) {
+    std::vector<std::byte> values;
+    for (size_t c = chunks_->mapped.size(); c > 0 && device_bytes_ > first; --c) {
+      Chunks::Chunk& chunk = chunks_->mapped[c - 1];
+      if (chunk.offset >= device_bytes_) continue;  // of the host
+      std::byte* const at = data_ + chunk.offset;
+      const uint64_t on_host = cuda::allocate_host_chunk(device_.index, chunk.bytes);
+      values.resize(chunk.bytes);
+      copy_bytes(stream, values.data(), at, chunk.bytes);
+      stream.synchronize();
+      cuda::unmap(at, chunk.bytes, std::exchange(chunk.handle, 0));
+      try {
+        cuda::map_host_chunk(device_.index, at, chunk.bytes, on_host);
+      } catch (const Error&) {
+        chunk.handle = cuda::map_zeroed(device_.index, at, chunk.bytes);
+        copy_bytes(stream, at, values.data(), chunk.bytes);
+        stream.synchronize();
+        throw;
+      }
+      chunk.handle = on_host;
+      std::memcpy(at, values.data(), chunk.bytes);
+      set_device_bytes(chunk.offset);
+    }
   }
 }
 

@@ -71,6 +71,12 @@ class ReservedBuffer {
   /// The same with memory of the host, page-locked for a GPU. From then on grow() must not be called. Errors:
   /// Error(device) also where the driver has no such memory.
   void grow_on_host(size_t bytes);
+  /// Makes all from byte `first` on memory of the host, with what it holds, and somewhat more: memory of a device moves
+  /// in the pieces that it came in, and a budget with memory of the host has small ones. Waits for the stream; no other
+  /// work on the device may be using it. Errors: as grow_on_host(); what has not moved by then is where it was.
+  void move_to_host(StreamRef, size_t first);
+  /// The bytes that this moves.
+  size_t bytes_to_host(size_t first) const { return device_bytes_ - border_at(first); }
   /// Frees all memory and keeps the addresses reserved. No work on the device may still use the memory.
   void release();
 
@@ -89,6 +95,10 @@ class ReservedBuffer {
 
  private:
   void expect_growth(size_t wanted) const;
+  /// Where the piece of the device begins that has byte `first`; its end if none has.
+  size_t border_at(size_t first) const;
+  /// Notes that the device has the first `bytes` of what is usable.
+  void set_device_bytes(size_t bytes);
 
   Device device_;
   std::byte* data_ = nullptr;

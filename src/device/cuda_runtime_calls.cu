@@ -290,14 +290,21 @@ uint64_t map_zeroed(int index, void* at, size_t bytes) {
   return handle;
 }
 
-uint64_t map_host_zeroed(int index, void* at, size_t bytes) {
+namespace {
+
+CUmemLocation host_near(int index) {
+  int node = 0;  // the memory nearest to the GPU
+  HCTR_CHECK(cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, index));
+  return {CU_MEM_LOCATION_TYPE_HOST_NUMA, std::max(node, 0)};
+}
+
+}  // namespace
+
+uint64_t allocate_host_chunk(int index, size_t bytes) {
   use(index);
   static const auto create = driver<decltype(cuMemCreate)>("cuMemCreate");
   CUmemAllocationProp prop = pinned_on(index);
-  const CUmemLocation gpu = prop.location;
-  int node = 0;  // the memory nearest to the GPU
-  HCTR_CHECK(cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, index));
-  prop.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA, std::max(node, 0)};
+  prop.location = host_near(index);
   CUmemGenericAllocationHandle handle = 0;
   const CUresult created = create(&handle, bytes, &prop, 0);
   if (created != CUDA_SUCCESS)
@@ -305,8 +312,18 @@ uint64_t map_host_zeroed(int index, void* at, size_t bytes) {
                 cat(bytes, " bytes of page-locked host memory for rows of GPU ", index, " were refused (driver error ",
                     static_cast<int>(created), created == CUDA_ERROR_OUT_OF_MEMORY ? ", out of memory" : "",
                     "); \"table_memory\": {\"host\": ...} sets a lower limit"));
-  const CUmemLocation users[] = {gpu, prop.location};
+  return handle;
+}
+
+void map_host_chunk(int index, void* at, size_t bytes, uint64_t handle) {
+  use(index);
+  const CUmemLocation users[] = {pinned_on(index).location, host_near(index)};
   map_for(at, bytes, handle, users);
+}
+
+uint64_t map_host_zeroed(int index, void* at, size_t bytes) {
+  const uint64_t handle = allocate_host_chunk(index, bytes);
+  map_host_chunk(index, at, bytes, handle);
   std::memset(at, 0, bytes);  // the runtime does not set such memory
   return handle;
 }

@@ -69,6 +69,8 @@ class Embedding {
   virtual std::map<std::string, int64_t> counts() = 0;
   /// Rows of this rank in host memory, and their bytes there. Not collective. Waits for queued steps.
   virtual RowStore::HostRows host_rows() { return table().host_rows(); }
+  /// What it takes on the GPU of this rank, as budgets count it. Not collective.
+  virtual RowStore::DeviceBytes device_bytes() { return table().device_bytes(); }
   /// RowStore::index_places() of this rank, without that of replicated rows.
   int64_t index_places() { return table().index_places(); }
   /// Rows of this rank on a disk, and bytes that came from there. Not collective.

@@ -193,7 +193,7 @@ Schema<EmbeddingSection> embedding_schema(const std::string& type) {
       .part("optimizer", &E::optimizer, optimizer_schema(),
             "an optimizer of its own; its rate follows the top-level schedule in proportion")
       .part("table_memory", &E::table_memory, own_table_memory_schema(),
-            "a budget of this table alone; what it does not say is as in the solver, also for this table alone")
+            "a budget of this table alone; what it does not say is the solver's, which it shares with other tables")
       .opt("placement", &E::placement,
            cat("on several ranks, which rank has which rows. localized: a slot's rows lie together, on a rank that the "
                "plan chooses; distributed: every "

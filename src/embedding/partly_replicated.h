@@ -35,6 +35,7 @@ class PartlyReplicated : public Embedding {
   const TableSpec& spec() const override { return others_.spec(); }
   std::map<std::string, int64_t> counts() override { return others_.counts(); }
   RowStore::HostRows host_rows() override { return replicated_.table().host_rows() + others_.host_rows(); }
+  RowStore::DeviceBytes device_bytes() override { return replicated_.table().device_bytes() + others_.device_bytes(); }
   void note_model() override {
     replicated_.table().note_model();
     others_.note_model();

@@ -40,12 +40,14 @@ int64_t rows_at_a_time(const TableSpec& spec, int64_t batch_keys) {
 /// Whether memory has room for all rows of direct keys.
 bool all_rows_fit(Runtime& runtime, const TableSpec& spec) {
   const RowMemory& budget = budget_of(runtime, spec);
-  const int64_t rows = spec.direct.rows(), numbers = number_bytes_of_row(spec), free = free_memory(runtime.device()),
+  const bool two_memories = runtime.device().is_cuda() || budget.limits().device != 0;
+  const int64_t rows = spec.direct.rows(), numbers = rows * number_bytes_of_row(spec),
+                rest = rows * (bytes_of_row(spec) + (two_memories ? bytes_of_moving_row(true) : 0)) - numbers,
+                device = std::min(budget.device_room(), free_memory(runtime.device())),
                 granules = 2 * (1 + spec.optimizer.states()) *
                            static_cast<int64_t>(ReservedBuffer(runtime.device(), 1).granularity());
-  const int64_t rest = bytes_of_row(spec) - numbers + (runtime.device().is_cuda() ? bytes_of_moving_row(true) : 0);
-  return rows * rest < free && rows * (numbers + (runtime.device().is_cuda() ? 0 : rest)) + granules <=
-                                   budget.host_room() + std::min(budget.device_room(), free);
+  return rest < (two_memories ? device : free_memory(runtime.device())) &&
+         numbers + rest + granules <= budget.host_room() + device;
 }
 
 /// Whether rows of the table may be on a disk. Those that every rank has stay in memory, and those of direct keys where
@@ -60,12 +62,21 @@ int64_t staging_bytes(Device device, int64_t largest_row) {
   return device.is_cuda() ? int64_t{4} << 20 : (int64_t{64} << 10) + largest_row;
 }
 
+/// Of the keys of a batch, with offsets and row numbers, that the host looks up on the disk.
+int64_t lookup_bytes(const TableSpec& spec, int64_t batch_keys) {
+  const auto of = [&](int64_t keys, int64_t samples) {
+    return keys * static_cast<int64_t>(sizeof(int64_t) + sizeof(int32_t)) +
+           (spec.slots_of_batch() * (samples + 1) + 1) * static_cast<int64_t>(sizeof(int32_t));
+  };
+  return std::max(of(batch_keys, spec.samples), of(spec.eval_key_capacity, spec.eval_samples));
+}
+
 /// The memory that a full table gets next.
 int64_t half_more(int64_t rows) { return rows + rows / 2; }
 
 }  // namespace
 
-const RowMemory& budget_of(const Runtime& runtime, const TableSpec& spec) {
+RowMemory& budget_of(Runtime& runtime, const TableSpec& spec) {
   return spec.memory ? *spec.memory : runtime.row_memory();
 }
 
@@ -91,7 +102,7 @@ int64_t rows_with_memory(int64_t rows, int64_t hint, int64_t batch_keys, int64_t
 RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead)
     : runtime_(runtime),
       own_budget_(spec.memory),
-      budget_(spec.memory ? *spec.memory : runtime.row_memory()),
+      budget_(budget_of(runtime, spec)),
       label_(cat("table '", spec.name, "' on rank ", spec.rank)),
       on_disk_(may_be_on_disk(runtime, spec)),
       keys_(on_disk_ ? DirectKeys{} : spec.direct),
@@ -100,9 +111,10 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
       batches_ahead_(batches_ahead),
       rows_move_(spec.rows_move && !spec.fixed_keys && number_bytes_of_row(spec) > 0 &&
                  budget_.limits().move_every > 0 && (runtime.device().is_cuda() || budget_.limits().device != 0)),
-      counts_all_(!runtime.device().is_cuda() && budget_.has_host() && budget_.limits().device == 0 &&
-                  number_bytes_of_row(spec) > 0),
+      one_memory_(!runtime.device().is_cuda() && budget_.limits().device == 0),
+      in_budget_(number_bytes_of_row(spec) > 0),
       least_rows_(rows_at_a_time(spec, batch_keys)),
+      lookup_bytes_(on_disk_ && runtime.device().is_cuda() ? lookup_bytes(spec, batch_keys) : 0),
       row_limit_(spec.direct.empty() ? spec.row_limit : 0),
       row_capacity_limit_(row_capacity_limit(spec, batch_keys, on_disk_)),
       policy_(spec.policy),
@@ -170,14 +182,18 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   }
   if (!keys_.empty()) {
     allocate_all_rows();
+    budget_.join(this);
     return;
   }
   // Of rows that do not all fit, a table takes memory for those that batches use: other tables have to begin, too.
   const int64_t hint = ranges_.empty() ? spec.row_hint : 0;
   const int64_t plenty = free_memory(runtime.device()) / 4 / bytes_of_row(spec);
   int64_t rows = std::min(std::max(ring_keys(), std::min(hint, plenty)), most_rows());
-  if (const int64_t fitting = rows_on_device(rows); fitting < rows)  // a hint takes no memory of the host
-    rows = std::min(rows, std::max(ring_keys(), fitting));
+  int64_t too_many = rows + 1;  // a hint takes no memory of the host
+  for (rows = std::min(rows, ring_keys()); too_many - rows > 1;) {
+    const int64_t middle = rows + (too_many - rows) / 2;
+    (rows_on_device(middle) == middle ? rows : too_many) = middle;
+  }
   if (on_disk_) {
     open_disk(spec);
     const int64_t least = std::min(rows_at_a_time(spec, batch_keys_), reserved_rows_);
@@ -187,9 +203,14 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   grow_index(std::max(rows, ring_keys()));
   if (policy_.shares_row()) add_shared_row(spec);
   if (!ranges_.empty()) create_rows_in_tiers();
+  budget_.join(this);
 }
 
-RowStore::~RowStore() { budget_.take_host(-besides_numbers_); }
+RowStore::~RowStore() {
+  budget_.leave(this);
+  budget_.take_device(-besides_.on_device);
+  budget_.take_host(-besides_.on_host);
+}
 
 void RowStore::add_shared_row(const TableSpec& spec) {
   ops::RowInit init = init_;
@@ -329,17 +350,16 @@ void RowStore::grow_rows(int64_t rows) {
   if (rows > reserved_rows_)
     throw Error(Kind::device, cat(rows, " rows are needed and the memory of ", to_string(runtime_.device()), " holds ",
                                   reserved_rows_));
+  const bool moves = rows_on_device(rows) < rows && rows_move_;
+  check_host_room(rows, rows_on_device(rows, moves), besides_numbers(rows, moves));
+  make_device_room(rows, moves);
   for (Column& column : columns_)
     if (!column.numbers) column.memory.grow(column.bytes_to(rows));
   if (marks_) marks_->grow(static_cast<size_t>(rows + 1));
   if (policy_.removes_rows() || on_disk_)
     entries_.grow(ops::removal_bytes(runtime_.device(), rows));  // removal works in the memory of the index
-  int64_t on_device = rows_on_device(rows);
-  if (on_device < rows && rows_move_ && !uses_) {
-    allocate_uses(rows);
-    on_device = rows_on_device(rows);
-  }
-  check_host_room(rows, on_device);
+  if (moves && !uses_) allocate_uses(rows);
+  const int64_t on_device = rows_on_device(rows);
   for (Column& column : columns_) {
     if (!column.numbers) continue;
     if (on_device == rows) {

@@ -26,11 +26,11 @@ namespace hctr {
 
 /// Rows 1 to capacity() can be assigned; row 0 is "no row". Address ranges for all memory of the device are reserved at
 /// construction, so that growing moves nothing and recorded work stays valid.
-class RowStore {
+class RowStore : private RowMemoryUser {
  public:
   /// `batch_keys`: most keys of one batch; `batches_ahead`: batches that may be queued when reserve_rows() is called.
   RowStore(Runtime&, const TableSpec&, int64_t batch_keys, int batches_ahead);
-  ~RowStore();
+  ~RowStore() override;
   RowStore(const RowStore&) = delete;
   RowStore& operator=(const RowStore&) = delete;
 
@@ -167,6 +167,12 @@ class RowStore {
     }
   };
   HostRows host_rows(int64_t rows) const;
+  /// Bytes on the device: numbers of rows, and all else that a budget counts there.
+  struct DeviceBytes {
+    int64_t numbers = 0, besides = 0;
+    DeviceBytes operator+(const DeviceBytes& other) const { return {numbers + other.numbers, besides + other.besides}; }
+  };
+  DeviceBytes device_bytes() const;
   /// With direct keys, where the rows with these numbers are: [rows + 1] on the device. Null: at their numbers.
   const int32_t* places() const { return direct_.places; }
   /// The reverse.
@@ -245,23 +251,42 @@ class RowStore {
   /// At most three quarters of the entries are used, so that searches stay short.
   static constexpr int64_t keys_in(int64_t entries) { return entries / 4 * 3; }
   static int64_t entries_for(int64_t keys);
-  /// The most rows, of `rows`, whose numbers can be on the device beyond those that are.
-  int64_t rows_on_device(int64_t rows) const;
-  /// The bytes of a column on the device where that many rows can be there: rows_on_device() counted whole granules.
-  static size_t device_part(const Column&, int64_t on_device);
-  /// Errors: Error(device) when the host may not hold the numbers of the rows beyond these, naming the least.
-  void check_host_room(int64_t rows, int64_t on_device) const;
-  // On a CPU, where there is one memory, the budget of the host counts all that a table takes there.
-  /// What this store takes for so many rows besides their numbers.
-  int64_t bytes_besides_numbers(int64_t rows) const;
+  /// What a store takes besides the numbers of rows: keys, index, statistics, marks, what rows move with, and blocks on
+  /// their way. On a CPU, where there is one memory, all of it is the host's.
+  struct Besides {
+    int64_t on_device = 0, on_host = 0;
+  };
+  /// For so many rows; `moving`: some of them are in host memory, so that uses are counted.
+  Besides besides_numbers(int64_t rows, bool moving) const;
   /// Notes them in the budget, for all rows that have memory.
   void count_besides_numbers();
+  /// What belongs to it on the device and has memory by now.
+  int64_t besides_with_memory() const;
+  /// Bytes as the device has memory for them.
+  int64_t whole_granules(int64_t bytes) const;
+  /// Bytes that are left on the device for numbers, once it has this too. Below 0: so many are missing.
+  int64_t room_for_numbers(const Besides&) const;
+  bool has_numbers_on_host() const;
+  /// The most rows, of `rows`, whose numbers can be on the device beyond those that are.
+  int64_t rows_on_device(int64_t rows, bool moving) const;
+  int64_t rows_on_device(int64_t rows) const { return rows_on_device(rows, uses_.has_value()); }
+  /// The bytes of a column on the device where that many rows can be there: rows_on_device() counted whole granules.
+  static size_t device_part(const Column&, int64_t on_device);
+  /// Makes room for what so many rows need on the device: their numbers, or others, move to the host. Errors:
+  /// Error(device) naming the least.
+  void make_device_room(int64_t rows, bool moving);
+  /// Errors: Error(device) when the host may not hold the numbers of the rows beyond these, those that move there and
+  /// what else is there, naming the least.
+  void check_host_room(int64_t rows, int64_t on_device, const Besides&) const;
+  int64_t move_to_host(int64_t bytes) override;
+  int64_t most_to_host() const override;
   /// Bytes that are kept for the map of rows on the disk: as much as it can need there, or a quarter of the budget.
   int64_t kept_for_map() const;
   int64_t most_map_bytes() const;
   bool counts_uses() const { return uses_ && uses_->rows.first_on_host > 0; }
   /// Memory for the uses of rows, and for what is needed to swap them.
   void allocate_uses(int64_t rows);
+  int64_t bytes_of_uses(int64_t rows) const;
   /// Puts the rows of direct keys where their numbers say.
   void number_by_key();
   /// Notes which rows are on the device, once some row has memory of the host.
@@ -350,9 +375,11 @@ class RowStore {
   DirectKeys ranges_;  // of direct keys whose rows have an index, since memory has no room for all of them
   int64_t batch_keys_, batches_ahead_;
   bool rows_move_;
-  bool counts_all_;              // see bytes_besides_numbers()
-  int64_t least_rows_;           // that one lookup may need at a time
-  int64_t besides_numbers_ = 0;  // noted in the budget
+  bool one_memory_;       // of the device and its host: that of a CPU, unless "gpu" is stated
+  bool in_budget_;        // whether it counts there what it takes
+  int64_t least_rows_;    // that one lookup may need at a time
+  int64_t lookup_bytes_;  // of keys that the host looks up
+  Besides besides_;       // noted in the budget
   int64_t row_limit_;
   int64_t row_capacity_limit_;  // with row_limit_: the most rows that exist at any moment
   RowPolicy policy_;

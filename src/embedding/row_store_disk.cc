@@ -77,20 +77,24 @@ size_t RowStore::disk_block() const {
 
 int64_t RowStore::rows_in_budget() const {
   int64_t bytes = 0, slack = 0;
-  bool beyond_device = false;  // then the device gets no more of them
   for (const Column& column : columns_) {
     if (!column.numbers) continue;
     bytes += column.bytes_per_row;
     slack += 2 * static_cast<int64_t>(column.memory.granularity());
-    beyond_device = beyond_device || column.memory.bytes() > column.memory.device_bytes();
   }
-  const int64_t on_device = beyond_device ? 0 : std::min(budget_.device_room(), free_memory(runtime_.device()));
-  const int64_t room = std::max<int64_t>(0, budget_.host_room() + on_device - slack - kept_for_map());
-  int64_t fits = capacity_, beyond = std::max(capacity_, std::min(capacity_ + room / bytes, most_rows())) + 1;
+  const bool beyond_device = has_numbers_on_host();  // then the device gets no more of them
+  const int64_t host = budget_.host_room() - slack - kept_for_map(), there = device_bytes().numbers;
+  const auto fit = [&](int64_t rows) {
+    const Besides besides = besides_numbers(rows, rows_move_);
+    const int64_t device = std::min(room_for_numbers(besides), free_memory(runtime_.device())),
+                  on_host = (rows - capacity_) * bytes + besides.on_host - besides_.on_host;
+    if (device < 0) return -device <= there && on_host - device <= host;  // rows make room for keys and index
+    return on_host - (beyond_device ? 0 : device) <= host;
+  };
+  int64_t fits = capacity_, beyond = std::max(capacity_, most_rows()) + 1;
   while (beyond - fits > 1) {  // by halves
-    const int64_t middle = fits + (beyond - fits) / 2,
-                  needed = (middle - capacity_) * bytes + bytes_besides_numbers(middle) - besides_numbers_;
-    (needed <= room ? fits : beyond) = middle;
+    const int64_t middle = fits + (beyond - fits) / 2;
+    (fit(middle) ? fits : beyond) = middle;
   }
   return fits;
 }
@@ -208,16 +212,8 @@ void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch, c
   std::erase(kept, 0);
   std::sort(kept.begin(), kept.end());
   const int64_t staying = shared_rows() + (std::unique(kept.begin(), kept.end()) - kept.begin());
-  const int64_t least = staying + needed;
-  if (least > capacity_) {
-    int64_t bytes = bytes_besides_numbers(least) - besides_numbers_;
-    for (const Column& column : columns_)
-      if (column.numbers)
-        bytes += column.bytes_per_row * (least - capacity_) + static_cast<int64_t>(column.memory.granularity());
-    throw Error(Kind::device, cat(label_, ": one batch has ", least, " rows, and memory holds ", capacity_, "; ",
-                                  budget_.limits().host_setting, " must be at least ", budget_.limits().host + bytes,
-                                  " bytes for each rank"));
-  }
+  HCTR_EXPECT(staying + needed <= capacity_, label_, ": a batch with ", staying + needed, " rows, capacity ",
+              capacity_);
   const int64_t leaving = std::min(std::max(rows + needed - capacity_, capacity_ / kShareThatLeaves), rows - staying);
   remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
     turnover_.add(now.batches, now.rows, leaving);

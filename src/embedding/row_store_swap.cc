@@ -16,6 +16,13 @@ constexpr int64_t kHalveAfter = 8;  // calls: rows that few batches use are told
 
 }  // namespace
 
+int64_t RowStore::bytes_of_uses(int64_t rows) const {
+  const auto words = static_cast<int64_t>(sizeof(int32_t));
+  return whole_granules(rows + 1) + (keys_.empty() ? 0 : whole_granules((rows + 1) * words) + (rows + 1) * words) +
+         static_cast<int64_t>(2 * sizeof(uint64_t)) + 2 * std::min(kMostSwaps, reserved_rows_) * words +
+         static_cast<int64_t>(ops::swap_scratch_bytes(runtime_.device(), reserved_rows_));
+}
+
 void RowStore::allocate_uses(int64_t rows) {
   const Device device = runtime_.device();
   const auto column = [&](std::string name, int64_t bytes) {

@@ -132,6 +132,7 @@ class EmbeddingTable {
   int64_t index_places() const { return store_.index_places(); }
   /// Rows of finished steps that are in host memory, at least in part, and their bytes there. Waits for queued steps.
   RowStore::HostRows host_rows();
+  RowStore::DeviceBytes device_bytes() const { return store_.device_bytes(); }
   RowStore::DiskUse disk_use() const { return store_.disk_use(); }
   /// Counts of evicted, expired and refused rows and keys, by the names of summary.json; empty without a policy. Waits
   /// for queued steps.

@@ -12,6 +12,7 @@ namespace hctr {
 namespace {
 
 constexpr double kHostShare = 0.8;  // of the free memory of the host, for all ranks there, where it says "auto"
+constexpr const char* kDeviceWord = "\"gpu\" of \"table_memory\"";
 constexpr const char* kHostWord = "\"host\" of \"table_memory\"";
 
 constexpr double kDiskShare = 0.9;  // of what is free on the disk
@@ -83,14 +84,14 @@ Json to_json(const MemorySize& size) {
 Schema<TableMemory> table_memory_schema() {
   using T = TableMemory;
   return Schema<T>("table_memory")
-      .opt(
-          "gpu", &T::gpu,
-          "most that the rows of all tables of a rank, with their optimizer states, take on its GPU; \"auto\": what is "
-          "free, but for a thirty-second of the GPU's memory and 512 MiB")
+      .opt("gpu", &T::gpu,
+           "most that all tables of a rank take on its GPU: rows with their optimizer states, keys, index and "
+           "statistics; "
+           "\"auto\": what is free, but for a thirty-second of the GPU's memory and 512 MiB")
       .opt("host", &T::host,
            "most that tables take in memory of the host, of all its ranks together: rows that GPUs have no room for, "
-           "page-locked, and the map of rows on the disk; on the CPU keys, index and statistics too; \"auto\": 0.8 of "
-           "what is free when the run starts")
+           "page-locked, and the map of rows on the disk; on the CPU without \"gpu\" keys, index and statistics too; "
+           "\"auto\": 0.8 of what is free when the run starts")
       .opt("move_every", &T::move_every,
            "steps after which rows of the host that are used often change places with rows of the GPU that are not; 0: "
            "rows stay where they are",
@@ -138,6 +139,7 @@ RowMemoryLimits row_memory_limits(const TableMemory& given, Device device, int64
   const bool stated = given.gpu.kind != kAuto || given.host.kind != kAuto || !given.disk.empty();
   if (!device.is_cuda() && !stated) return limits;
   limits.host = given.host.of(free_memory(Device{}), kHostShare) / std::max<int64_t>(1, ranks_of_host);
+  limits.device_setting = kDeviceWord;
   limits.host_setting = kHostWord;
   limits.move_every = given.move_every;
   if (given.gpu.kind != kAuto)
@@ -161,6 +163,18 @@ RowMemoryLimits row_memory_limits(const TableMemory& given, Device device, Commu
   int64_t ranks = 0;
   for (size_t at = 0; at < all.size(); at = all.find('\n', at) + 1) ranks += all.compare(at, mine.size(), mine) == 0;
   return row_memory_limits(given, device, ranks);
+}
+
+std::shared_ptr<RowMemory> own_row_memory(const OwnTableMemory& own, const TableMemory& of_solver,
+                                          const std::string& top, RowMemory& of_run, Device device,
+                                          Communicator& comm) {
+  RowMemoryLimits limits = row_memory_limits(own.with(of_solver), device, comm);
+  limits.move_every = of_run.limits().move_every;
+  limits.swap_always = of_run.limits().swap_always;
+  for (std::string* setting : {&limits.device_setting, &limits.host_setting})
+    if (!setting->empty()) *setting += cat(" of '", top, "'");
+  const bool run_has_budget = !of_run.limits().host_setting.empty();
+  return std::make_shared<RowMemory>(device, limits, of_run, run_has_budget ? own.shared() : RowMemory::Tiers{});
 }
 
 }  // namespace hctr

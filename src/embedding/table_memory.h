@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -37,11 +38,15 @@ struct TableMemory {
 };
 Schema<TableMemory> table_memory_schema();
 
-/// Of one embedding, which then has its sizes for itself. What is not given is as the solver says.
+/// Of one embedding, which then has these sizes for itself. What is not given is the solver's, which other tables
+/// share.
 struct OwnTableMemory {
   std::optional<MemorySize> gpu, host, disk_limit;
   std::optional<std::string> disk;  ///< empty: no rows on a disk
+  /// With the values of the solver where it gives none.
   TableMemory with(const TableMemory& of_solver) const;
+  /// Of a folder and its limit, one of its own makes the tier its own.
+  RowMemory::Tiers shared() const { return {!gpu, !host, !disk && !disk_limit}; }
 };
 Schema<OwnTableMemory> own_table_memory_schema();
 /// Checks what depends on the solver's. `pointer`: of the object.
@@ -53,5 +58,9 @@ void check_table_memory(const OwnTableMemory&, const TableMemory& of_solver, con
 RowMemoryLimits row_memory_limits(const TableMemory&, Device, int64_t ranks_of_host);
 /// Collective: counts the ranks of each host.
 RowMemoryLimits row_memory_limits(const TableMemory&, Device, Communicator&);
+/// The budget of the table `top` alone, with what it shares with that of the run. On a CPU without a budget there is
+/// nothing to share. Collective. Errors: as row_memory_limits().
+std::shared_ptr<RowMemory> own_row_memory(const OwnTableMemory&, const TableMemory& of_solver, const std::string& top,
+                                          RowMemory& of_run, Device, Communicator&);
 
 }  // namespace hctr

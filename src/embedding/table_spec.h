@@ -86,7 +86,7 @@ struct TableSpec {
 };
 
 /// The budget of the rows of a table: its own, or that of the run.
-const RowMemory& budget_of(const Runtime&, const TableSpec&);
+RowMemory& budget_of(Runtime&, const TableSpec&);
 
 /// Bytes of the vector and the optimizer states of a row: what may be in host memory. And of all that a row takes, with
 /// its key, marks, access statistics and entries of the index.

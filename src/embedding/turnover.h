@@ -14,8 +14,7 @@ class Turnover {
     const auto since = static_cast<double>(step - last_);
     if (since == 0 || left_ == 0) return;  // evaluations have rows leave, too
     const double now = since * static_cast<double>(rows) / static_cast<double>(left_);
-    mean_ = known_ ? mean_ + (now - mean_) / 4 : now;
-    known_ = true;
+    mean_ = mean_ > 0 ? mean_ + (now - mean_) / 4 : now;
     last_ = step;
     left_ = 0;
   }
@@ -24,8 +23,7 @@ class Turnover {
  private:
   uint32_t last_ = 0;  // step of the last time
   int64_t left_ = 0;   // rows, since then
-  double mean_ = 0;
-  bool known_ = false;
+  double mean_ = 0;    // not known yet
 };
 
 }  // namespace hctr

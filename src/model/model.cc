@@ -28,19 +28,6 @@ std::vector<int64_t> kept_keys(const SparseInput& input, int64_t slots) {
   return keys;
 }
 
-/// The budget that the section states for its table; null: none. Collective.
-std::shared_ptr<RowMemory> own_budget(const Config& config, const EmbeddingSection& section, const Runtime& runtime,
-                                      Communicator& comm) {
-  if (!section.table_memory) return nullptr;
-  RowMemoryLimits limits =
-      row_memory_limits(section.table_memory->with(config.solver.table_memory), runtime.device(), comm);
-  const RowMemoryLimits& of_run = runtime.row_memory().limits();
-  limits.move_every = of_run.move_every;
-  limits.swap_always = of_run.swap_always;
-  if (!limits.host_setting.empty()) limits.host_setting += cat(" of '", section.top(), "'");
-  return std::make_shared<RowMemory>(runtime.device(), limits);
-}
-
 }  // namespace
 
 Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples,
@@ -75,7 +62,9 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
          .schedule_sets_rate = config.solver.compatibility.schedule_sets_embedding_rates,
          .exchange = config.solver.exchange(),
          .marks_changes = config.solver.checkpoint.whole_every > 1 || config.solver.snapshot_delta > 0,
-         .memory = own_budget(config, section, runtime, comm),
+         .memory = section.table_memory ? own_row_memory(*section.table_memory, config.solver.table_memory,
+                                                         section.top(), runtime.row_memory(), runtime.device(), comm)
+                                        : nullptr,
          .rank = comm.rank(),
          .ranks = comm.size(),
          .placement = placement,
@@ -342,6 +331,8 @@ std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() cons
     if (on_host.bytes == 0) continue;
     counts[table->spec().name]["rows_in_host_memory"] = on_host.rows;
     counts[table->spec().name]["bytes_in_host_memory"] = on_host.bytes;
+    const RowStore::DeviceBytes on_gpu = table->device_bytes();
+    counts[table->spec().name]["bytes_on_gpu"] = on_gpu.numbers + on_gpu.besides;
     if (on_host.reads == 0) continue;
     counts[table->spec().name]["rows_moved_to_gpu"] = on_host.moved;
     counts[table->spec().name]["reads"] = on_host.reads;

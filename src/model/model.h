@@ -106,8 +106,9 @@ class Model {
   const TableSpec& table_spec(size_t embedding) const { return tables_[embedding]->spec(); }
   /// Numbers in the vectors of all embeddings for a training batch of this rank.
   int64_t embedding_elements() const;
-  /// EmbeddingTable::counts of each table with a row policy, with "index_places" as below, and "rows_in_host_memory"
-  /// and "bytes_in_host_memory" of this rank where it has any; likewise what it has on a disk. Waits for queued steps.
+  /// EmbeddingTable::counts of each table with a row policy, with "index_places" as below, and "rows_in_host_memory",
+  /// "bytes_in_host_memory" and "bytes_on_gpu" of this rank where it has any there; likewise what it has on a disk.
+  /// Waits for queued steps.
   std::map<std::string, std::map<std::string, int64_t>> table_counts() const;
   /// Of each other table the number of rows, as "rows", and where they are found by hash the places of the index, as
   /// "index_places", both of all ranks. Collective. Waits for queued steps.

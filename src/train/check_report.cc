@@ -44,57 +44,84 @@ std::string host_rows_text(const CheckReport& report, double too_much) {
              " GiB of its own count how rows are used and say where they are.");
 }
 
-/// The rows of some tables by tier, of the fullest rank: on a GPU, if it is one, in memory and on the disk.
-std::string tiers_text(int64_t rows, const MemoryBill::Disk& disk, const std::optional<int64_t>& on_gpu) {
+/// What of the rows of a budget goes where, of the fullest rank. `on_gpu`: the most on a GPU, if it is one.
+std::string tiers_text(const MemoryBill::Rows& rows, const MemoryBill::Budget& budget,
+                       const std::optional<int64_t>& on_gpu) {
+  const bool has_disk = !budget.folder.empty();
+  const auto numbers = static_cast<double>(rows.numbers);
+  // Keys, index and statistics are on the GPU where there is one, whatever memory the numbers of a row are in. A
+  // quarter of the host's memory is kept for the map of rows on the disk.
+  const auto gpu = static_cast<double>(on_gpu.value_or(0)),
+             host = static_cast<double>(*budget.most_in_memory) * (has_disk ? 0.75 : 1.0);
+  auto besides = static_cast<double>(rows.besides);
+  if (on_gpu && numbers + besides > gpu) besides += static_cast<double>(rows.to_move);
+  double share = std::min(1.0, (gpu + host) / std::max(1.0, numbers + besides));  // of the rows, in memory
+  if (on_gpu && besides > 0) share = std::min(share, gpu / besides);
+  const double there = on_gpu ? std::min(gpu, share * (numbers + besides)) : 0,
+               in_memory = share * (numbers + besides) - there, left = (1 - share) * numbers;
   std::string text;
-  int64_t left = rows;
-  const auto take = [&](int64_t most) {
-    const int64_t here = std::min(left, most);
-    left -= here;
-    return gib(here);
-  };
-  if (on_gpu) text += cat(take(*on_gpu), " GiB there, ");
-  // A quarter of the memory is kept for the map of rows on the disk.
-  text += cat(take(*disk.most_in_memory / 4 * 3), " GiB in memory", on_gpu ? " of the host" : "", ", ", gib(left),
-              " GiB on the disk in '", disk.folder, "'");
-  if (disk.most_on_disk && left > *disk.most_on_disk)
-    text += cat(", where \"disk_limit\" allows ", gib(*disk.most_on_disk), " GiB: that is too little");
+  if (on_gpu) text += cat(gib(there), " GiB there (", gib(share * besides), " of them keys, index and statistics), ");
+  text += cat(gib(in_memory), " GiB in memory", on_gpu ? " of the host" : "");
+  if (has_disk) text += cat(", ", gib(left), " GiB on the disk in '", budget.folder, "'");
+  if (has_disk && budget.most_on_disk && left > static_cast<double>(*budget.most_on_disk))
+    text += cat(", where \"disk_limit\" allows ", gib(*budget.most_on_disk), " GiB: that is too little");
+  if (!has_disk && share < 1) text += cat("; ", gib(left), " GiB of rows have no room: that is too little");
   return text;
 }
 
-/// What goes to which tier, for each budget that names a disk.
-std::string disk_text(const CheckReport& report) {
+/// The part of a budget's tier that its tables get, by the bytes of their rows, where others share the tier.
+std::optional<int64_t> part_of_tier(const MemoryBill& bill, size_t rank, const MemoryBill::Budget& budget,
+                                    bool RowMemory::Tiers::*tier, const std::optional<int64_t>& most) {
+  if (!most || !(budget.shared.*tier)) return most;
+  const auto bytes_of = [&](const MemoryBill::Budget& of) {
+    MemoryBill::Rows rows;
+    for (const std::string& table : of.tables) rows += bill.rows[rank].at(table);
+    return static_cast<double>(rows.numbers + rows.besides);
+  };
+  double all = 0;
+  for (const MemoryBill::Budget& of : bill.budgets) all += of.shared.*tier ? bytes_of(of) : 0;
+  return all > 0 ? static_cast<int64_t>(static_cast<double>(*most) * bytes_of(budget) / all) : most;
+}
+
+/// What goes to which tier, for each budget that states "gpu" or names a disk.
+std::string budgets_text(const CheckReport& report) {
   const MemoryBill& bill = report.memory;
+  const size_t fullest = least_and_most(bill).second;
   std::string text;
-  for (const MemoryBill::Disk& disk : bill.disks) {
-    int64_t rows = 0, all_rows = 0;
+  for (MemoryBill::Budget budget : bill.budgets) {
+    budget.most_on_gpu = part_of_tier(bill, fullest, budget, &RowMemory::Tiers::device, budget.most_on_gpu);
+    budget.most_in_memory = part_of_tier(bill, fullest, budget, &RowMemory::Tiers::host, budget.most_in_memory);
+    budget.most_on_disk = part_of_tier(bill, fullest, budget, &RowMemory::Tiers::disk, budget.most_on_disk);
+    const bool has_disk = !budget.folder.empty();
+    MemoryBill::Rows rows;
+    int64_t in_parts = 0;
     std::string names;
-    const MemoryBill::Parts& parts = bill.gpus[least_and_most(bill).second];
-    for (const auto& [name, bytes] : parts) {
-      if (!name.starts_with("rows of table ")) continue;
-      all_rows += bytes;
-      const std::string table = name.substr(std::string("rows of table ").size());
-      if (std::find(disk.tables.begin(), disk.tables.end(), table) != disk.tables.end()) rows += bytes;
+    for (const std::string& table : budget.tables) {
+      rows += bill.rows[fullest].at(table);
+      names += cat(names.empty() ? " of " : ", ", table);
+      for (const auto& [name, bytes] : bill.gpus[fullest]) in_parts += name == "rows of table " + table ? bytes : 0;
     }
-    const bool alone = bill.disks.size() > 1 || rows != all_rows;
-    for (const std::string& table : disk.tables) names += cat(names.empty() ? " of " : ", ", table);
+    const bool alone = bill.budgets.size() > 1 || budget.tables.size() != bill.rows[fullest].size();
     const std::string start = cat("Rows", alone ? names : "", " when training on ");
-    const std::string end = cat("; up to ", disk.bytes_of_row_there, " bytes of memory for each row there\n");
-    if (!disk.most_in_memory || rows == 0) {
+    const std::string end =
+        has_disk ? cat("; up to ", budget.bytes_of_row_there, " bytes of memory for each row there\n") : "\n";
+    if (!budget.most_in_memory || rows.numbers == 0) {
+      if (!has_disk) continue;
       text += cat(start, "the CPU: ");
-      if (rows == 0)
-        text += cat("up to ", disk.most_in_memory ? gib(*disk.most_in_memory) + " GiB" : "0.8 of the free memory",
-                    " in memory, those beyond on the disk in '", disk.folder, "'", end);
+      if (rows.numbers == 0)
+        text += cat("up to ", budget.most_in_memory ? gib(*budget.most_in_memory) + " GiB" : "0.8 of the free memory",
+                    " in memory, those beyond on the disk in '", budget.folder, "'", end);
       else
-        text += cat(gib(rows), " GiB with their keys; what has no room in 0.8 of the free memory goes to the disk in '",
-                    disk.folder, "'\n");
+        text += cat(gib(rows.numbers + rows.besides),
+                    " GiB with their keys; what has no room in 0.8 of the free memory goes to the disk in '",
+                    budget.folder, "'\n");
       continue;
     }
-    std::optional<int64_t> on_gpu = disk.most_on_gpu;
+    std::optional<int64_t> on_gpu = budget.most_on_gpu;
     if (!on_gpu && report.gpu_bytes)
-      on_gpu = std::max<int64_t>(0, static_cast<int64_t>(*report.gpu_bytes) - (sum_of(parts) - rows));
-    if (on_gpu) text += cat(start, "a GPU: ", tiers_text(rows, disk, on_gpu), end);
-    text += cat(start, "the CPU: ", tiers_text(rows, disk, {}), end);
+      on_gpu = std::max<int64_t>(0, static_cast<int64_t>(*report.gpu_bytes) - (sum_of(bill.gpus[fullest]) - in_parts));
+    if (on_gpu) text += cat(start, "a GPU: ", tiers_text(rows, budget, on_gpu), end);
+    if (has_disk) text += cat(start, "the CPU: ", tiers_text(rows, budget, {}), end);
   }
   return text;
 }
@@ -139,7 +166,7 @@ std::string memory_text(const CheckReport& report) {
     text +=
         cat("  On several hosts up to ", gib(*std::max_element(bill.between_hosts.begin(), bill.between_hosts.end())),
             " GiB more on each GPU, to pack what travels between them.\n");
-  text += disk_text(report);
+  text += budgets_text(report);
   text += "Memory of the host:";
   for (size_t p = 0; p < bill.host.size(); ++p)
     text += cat(p == 0 ? " " : ", ", bill.host[p].first, " ", gib(bill.host[p].second), " GiB");
@@ -247,7 +274,10 @@ Json to_json(const CheckReport& report) {
                            {"host", to_json(report.memory.host)},
                            {"bytes_of_unknown_rows", std::move(unknown)}});
   Json disks(Json::Array{});
-  for (const MemoryBill::Disk& of : report.memory.disks) {
+  bool any_disk = false;
+  for (const MemoryBill::Budget& of : report.memory.budgets) {
+    if (of.folder.empty()) continue;
+    any_disk = true;
     Json tables(Json::Array{});
     for (const std::string& table : of.tables) tables.add(table);
     Json disk(Json::Object{
@@ -257,7 +287,7 @@ Json to_json(const CheckReport& report) {
     if (of.most_on_disk) disk.set("most_on_disk", *of.most_on_disk);
     disks.add(std::move(disk));
   }
-  if (!report.memory.disks.empty()) memory.set("disks", std::move(disks));
+  if (any_disk) memory.set("disks", std::move(disks));
   if (report.gpu_bytes) memory.set("gpu_bytes", *report.gpu_bytes).set("fits", *report.fits());
   Json json(Json::Object{{"schema", 1}, {"kind", "check"}, {"config", report.config}, {"memory", std::move(memory)}});
   if (report.step) json.set("step", to_json(*report.step, report));

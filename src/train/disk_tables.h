@@ -9,7 +9,7 @@
 namespace hctr {
 
 /// The folders where their rows go. Where there are any, hosts look keys up too, which cannot be recorded.
-inline std::set<std::string> disk_folders(const Runtime& runtime, const Model& model) {
+inline std::set<std::string> disk_folders(Runtime& runtime, const Model& model) {
   std::set<std::string> folders;
   for (size_t e = 0; e < model.embeddings(); ++e) {
     const RowMemory& budget = budget_of(runtime, model.table_spec(e));

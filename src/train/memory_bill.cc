@@ -135,31 +135,25 @@ TableBuffers buffers_of(const PlanTable& table, const Placement& placement, cons
   return bytes;
 }
 
-/// The budgets that name a disk, with their tables.
-std::vector<MemoryBill::Disk> disks_of(const Config& config, int64_t ranks) {
+/// The budgets that state something of a GPU or a disk, with their tables.
+std::vector<MemoryBill::Budget> budgets_of(const Config& config, int64_t ranks) {
   const auto bytes = [](const MemorySize& size, int64_t parts) {
     return size.kind == MemorySize::Kind::bytes ? std::optional(size.bytes / parts) : std::nullopt;
   };
-  const auto disk_of = [&](const TableMemory& memory, std::vector<std::string> tables) {
-    return MemoryBill::Disk{std::move(tables),
-                            memory.disk,
-                            bytes(memory.gpu, 1),
-                            bytes(memory.host, ranks),
-                            bytes(memory.disk_limit, ranks),
-                            DiskRows::bytes_in_memory(1)};
+  std::vector<MemoryBill::Budget> budgets;
+  const auto add = [&](const TableMemory& memory, std::vector<std::string> tables, RowMemory::Tiers shared) {
+    if (tables.empty() || (memory.disk.empty() && memory.gpu.kind != MemorySize::Kind::bytes)) return;
+    budgets.push_back({std::move(tables), memory.disk, bytes(memory.gpu, 1), bytes(memory.host, ranks),
+                       bytes(memory.disk_limit, ranks), DiskRows::bytes_in_memory(1), shared});
   };
   std::vector<std::string> shared;
-  std::vector<MemoryBill::Disk> disks;
-  for (const EmbeddingEntry& entry : config.embeddings) {
-    const EmbeddingSection& section = entry.section;
-    if (!section.table_memory)
-      shared.push_back(section.top());
-    else if (const TableMemory own = section.table_memory->with(config.solver.table_memory); !own.disk.empty())
-      disks.push_back(disk_of(own, {section.top()}));
-  }
-  if (!shared.empty() && !config.solver.table_memory.disk.empty())
-    disks.insert(disks.begin(), disk_of(config.solver.table_memory, shared));
-  return disks;
+  for (const EmbeddingEntry& entry : config.embeddings)
+    if (!entry.section.table_memory) shared.push_back(entry.section.top());
+  add(config.solver.table_memory, shared, {true, true, true});
+  for (const EmbeddingEntry& entry : config.embeddings)
+    if (const auto& own = entry.section.table_memory)
+      add(own->with(config.solver.table_memory), {entry.section.top()}, own->shared());
+  return budgets;
 }
 
 }  // namespace
@@ -168,6 +162,13 @@ int64_t sum_of(const MemoryBill::Parts& parts) {
   int64_t sum = 0;
   for (const auto& [name, bytes] : parts) sum += bytes;
   return sum;
+}
+
+MemoryBill::Rows& MemoryBill::Rows::operator+=(const Rows& other) {
+  numbers += other.numbers;
+  besides += other.besides;
+  to_move += other.to_move;
+  return *this;
 }
 
 MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<std::vector<int64_t>>& distinct) {
@@ -191,7 +192,7 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
   MemoryBill bill;
   if (const MemorySize& host = config.solver.table_memory.host; host.kind == MemorySize::Kind::bytes)
     bill.most_host_rows = host.bytes / ranks;
-  bill.disks = disks_of(config, ranks);
+  bill.budgets = budgets_of(config, ranks);
   for (int64_t rank = 0; rank < ranks; ++rank) {
     MemoryBill::Parts parts = {{"dense weights", weights + copies},
                                {"gradients of weights", weights},
@@ -200,6 +201,7 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
                                {"activations in evaluation", in_evaluation}};
     TableBuffers buffers;
     int64_t of_moving_rows = 0, room_for_rows = 0;
+    std::map<std::string, MemoryBill::Rows> rows_of_tables;
     for (size_t e = 0; e < config.embeddings.size(); ++e) {
       const EmbeddingSection& section = config.embeddings[e].section;
       const auto input =
@@ -214,7 +216,11 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
       buffers.exchanged += more.exchanged;
       buffers.packed += more.packed;
       parts.emplace_back("rows of table " + section.top(), rows * problem.tables[e].row_bytes);
-      const bool is_direct = !section.table_spec({.optimizer = config.optimizer}).direct.empty();
+      const TableSpec spec = section.table_spec({.optimizer = config.optimizer});
+      const bool is_direct = !spec.direct.empty();
+      rows_of_tables[section.top()] = {rows * number_bytes_of_row(spec),
+                                       rows * (bytes_of_row(spec) - number_bytes_of_row(spec)),
+                                       rows * bytes_of_moving_row(is_direct)};
       if (!is_direct && !section.hparam.limited() && !placements[e].replicated_on(ranks))
         room_for_rows +=
             problem.tables[e].row_bytes *
@@ -230,6 +236,7 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
     parts.emplace_back("CUDA and its libraries, about", kLibraries);
     bill.gpus.push_back(std::move(parts));
     bill.of_moving_rows.push_back(of_moving_rows);
+    bill.rows.push_back(std::move(rows_of_tables));
     bill.between_hosts.push_back(buffers.packed);
   }
   const int64_t workers = reader_options(config, config.solver.batchsize).workers;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,15 +18,23 @@ struct MemoryBill {
   std::vector<Parts> gpus;                                     ///< of each rank; the same names in one order
   /// Bytes of rows that the config lets a rank have in host memory; none: a share of what is free.
   std::optional<int64_t> most_host_rows{};
-  /// Of tables whose rows may be on a disk: bytes of rows that a rank may have in each memory, none: a share of what is
+  /// Of budgets that state "gpu" or name a disk: bytes that a rank may have in each memory, none: a share of what is
   /// free; and bytes in memory of the host of each row that is on the disk.
-  struct Disk {
+  struct Budget {
     std::vector<std::string> tables;
-    std::string folder;
+    std::string folder;  ///< empty: no disk
     std::optional<int64_t> most_on_gpu, most_in_memory, most_on_disk;
     int64_t bytes_of_row_there;
+    RowMemory::Tiers shared{};  ///< those of the solver, which all that share one grow into as they come
   };
-  std::vector<Disk> disks{};  ///< of the budget of the solver, then of tables that have their own
+  std::vector<Budget> budgets{};  ///< of the solver, then of tables that have their own
+  /// All rows of a table: their numbers, and what stays in memory with those that are not on the disk: keys, index,
+  /// statistics; on a GPU also what rows move with.
+  struct Rows {
+    int64_t numbers = 0, besides = 0, to_move = 0;
+    Rows& operator+=(const Rows& other);
+  };
+  std::vector<std::map<std::string, Rows>> rows;  ///< of each rank, by table
   /// Bytes that each GPU takes more once some of its rows are in host memory, to count their uses and to find them.
   std::vector<int64_t> of_moving_rows;
   /// Bytes that each GPU takes more where ranks are on several hosts: what travels between them is packed first.

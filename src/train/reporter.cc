@@ -16,7 +16,7 @@ namespace {
 
 /// Whether a count of a table says where its rows are, and how they are used.
 bool of_memory(const std::string& count) {
-  return count.find("_in_host_memory") != count.npos || count == "rows_moved_to_gpu" || count.starts_with("reads") ||
+  return count.find("_in_host_memory") != count.npos || count.ends_with("_gpu") || count == "reads" ||
          count.find("disk") != count.npos || count == "rows_of_batches" || count == kIndexPlaces;
 }
 

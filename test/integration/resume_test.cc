@@ -133,6 +133,17 @@ class Resuming : public Config {
     return run(config, gpu, name, {"--resume", checkpoint(iteration)}, cat(R"({"folder": ")", name, R"(-ckpt"})"));
   }
 
+  /// What the tables of a rank need on the GPU with all rows in memory of the host, as errors say it at the start.
+  int64_t least_gpu(const std::string& config, const std::string& gpu, const std::string& disk = "") {
+    for (int64_t least = 1;;) {
+      const std::string tried = cat(R"("table_memory": {"gpu": ")", least, R"(B", "host": "1GB")", disk, "}");
+      const Outcome done = run(solver(tried)(config), gpu, "least", {}, R"({"folder": "least-ckpt"})");
+      const size_t at = done.err.find("\"gpu\" of \"table_memory\" must be at least ");
+      if (at == std::string::npos) return least;
+      least = std::stoll(done.err.substr(done.err.find("least ", at) + 6));
+    }
+  }
+
   /// The files of the final model, and on a CPU those of the last checkpoint.
   std::map<std::string, std::string> files(const std::string& name) const {
     std::map<std::string, std::string> files;
@@ -529,9 +540,11 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
     std::vector<Variant> all = variants;
     if (device == "cpu") all.insert(all.end(), {on_two(variants[0]), on_two(variants[2]), on_two(variants[3])});
     for (const Variant& variant : all)
-      for (const char* gpu_budget : {"0B", "2MiB"}) {
-        SCOPED_TRACE(cat(variant.name, " on ", variant.gpu, " of ", device, ", ", gpu_budget));
+      for (const bool rows_on_gpu : {false, true}) {
+        SCOPED_TRACE(cat(variant.name, " on ", variant.gpu, " of ", device, rows_on_gpu ? ", rows on the GPU" : ""));
         const std::string config = variant.change(config_);
+        const std::string gpu_budget =  // on a CPU keys and index are on the host too
+            device == "cpu" && !rows_on_gpu ? "0B" : cat(least_gpu(config, variant.gpu) + (rows_on_gpu << 21), "B");
         const std::string with_host =
             solver(cat(R"("table_memory": {"gpu": ")", gpu_budget, R"(", "host": "1GB"})"))(config);
         train_whole(config, variant.gpu);
@@ -542,9 +555,11 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
         ASSERT_EQ(one.exit_code, 0) << one.err;
         expect_equal_files();
         expect_equal_losses(0);
-        if (std::string_view(gpu_budget) == "0B") {
+        if (!rows_on_gpu) {
           EXPECT_NE(read_file(folder_ / "part-run/summary.json").find("rows_in_host_memory"), std::string::npos);
           EXPECT_NE(one.err.find(" rows in host memory ("), std::string::npos) << one.err;
+          EXPECT_NE(read_file(folder_ / "part-run/summary.json").find("bytes_on_gpu"), std::string::npos);
+          EXPECT_EQ(one.err.find("bytes on gpu"), std::string::npos) << one.err;
           EXPECT_NE(one.err.find("new rows go to memory of the host"), std::string::npos) << one.err;
         }
         const Outcome done = resume(with_host, variant.gpu, 18);
@@ -589,10 +604,11 @@ std::map<std::string, std::string> in_key_order(std::map<std::string, std::strin
 /// Tables with so wide rows that small budgets hold some of them. Rows change places after each step.
 class ResumeWhileRowsMove : public ResumeFromIncrement {
  protected:
-  /// Seven granules of memory, of which the other table takes some.
-  virtual std::string moving(const std::string& config) const {
-    return solver(cat(R"("table_memory": {"gpu": ")", device_ == "cpu" ? "448KiB" : "14MiB",
-                      R"(", "host": "1GB", "move_every": 1})"))(config);
+  /// Some granules of memory for rows, of which the other table takes some, and on a CPU the index as it grows.
+  virtual std::string moving(const std::string& config, const std::string& gpu) {
+    const int64_t granules = (device_ == "cpu" ? int64_t{10} << 16 : int64_t{7} << 21);
+    return solver(cat(R"("table_memory": {"gpu": ")", least_gpu(config, gpu) + granules,
+                      R"(B", "host": "1GB", "move_every": 1})"))(config);
   }
   /// The count of a table that tells that rows have moved.
   virtual std::string count_of_moves() const { return "rows_moved_to_gpu"; }
@@ -628,14 +644,15 @@ class ResumeWhileRowsMove : public ResumeFromIncrement {
       const auto expected = in_key_order(files("whole"));
       EXPECT_EQ(rows_moved("whole"), 0);
       const std::vector<double> losses = metrics("whole").losses;
-      train_whole(moving(config), variant.gpu, 5);
+      const std::string with_moves = moving(config, variant.gpu);
+      train_whole(with_moves, variant.gpu, 5);
       if (HasFatalFailure()) return;
       EXPECT_EQ(metrics("whole").losses, losses);
       expect_state(expected, "whole");
       EXPECT_GT(rows_moved("whole"), 0);
       // From an increment whose rows have moved since its base: to tables that fit, and to such as do not.
       for (const bool moves : {false, true}) {
-        const Outcome done = resume(moves ? moving(config) : config, variant.gpu, 20);
+        const Outcome done = resume(moves ? with_moves : config, variant.gpu, 20);
         ASSERT_EQ(done.exit_code, 0) << done.err;
         expect_state(expected, "part");
         expect_equal_losses(20);
@@ -671,10 +688,11 @@ TEST_F(ResumeWhileRowsMove, GivesTheSameModelOnSeveralRanks) {
 /// Tables of which memory holds little more than a batch of each.
 class ResumeWithRowsOnDisk : public ResumeWhileRowsMove {
  protected:
-  std::string moving(const std::string& config) const override {
-    const std::string gpu = device_ == "cpu" ? "" : R"("gpu": "14MiB", )";
-    return solver(cat(R"("table_memory": {)", gpu, R"("host": ")", host_, R"(", "disk": ")",
-                      (folder_ / "disk").string(), R"("})"))(config);
+  std::string moving(const std::string& config, const std::string& gpu) override {
+    const std::string disk = cat(R"(, "disk": ")", (folder_ / "disk").string(), "\"");
+    const std::string on_gpu =
+        device_ == "cpu" ? "" : cat(R"("gpu": ")", least_gpu(config, gpu, disk) + (int64_t{14} << 20), R"(B", )");
+    return solver(cat(R"("table_memory": {)", on_gpu, R"("host": ")", host_, "\"", disk, "}"))(config);
   }
   std::string count_of_moves() const override { return "rows_from_disk"; }
   const char* host_ = "4MB";
@@ -729,7 +747,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnSeveralRanks) {
 /// One table has a budget of its own, and the other none.
 class ResumeWithABudgetOfOneTable : public ResumeWithRowsOnDisk {
  protected:
-  std::string moving(const std::string& config) const override {
+  std::string moving(const std::string& config, const std::string&) override {
     const std::string table = R"("bottom": "deep_data", "top": "deep_emb",)";
     return with_change(
         config, table,

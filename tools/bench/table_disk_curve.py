@@ -7,7 +7,7 @@ Writes config, data, the rows on the disk and run folders into FOLDER. Rows are 
 Budgets of the host are a third larger than the rows that fit: up to a quarter of one is for the map of the rows on the disk.
 The first samples have every key once, so that all rows exist; the keys of the others follow a power law. Rates are means of the
 last half of these; memory is the most that the process had.
-With a GPU the share is that of the rows on the GPU; memory of the host has room for twice as many.
+With a GPU the share is that of the rows on the GPU; memory of the host has room for twice as many. Keys and index of both are on the GPU.
 With --beyond the run is in a memory cgroup of its own, which only root can make, with so many GB more than its rows in memory: for the
 program, the map of rows on the disk, and what the system caches of files. 0.25 leaves little or nothing for the latter.
 """
@@ -22,6 +22,7 @@ import sys
 
 SLOTS, DIM = 8, 256
 ROW_BYTES = DIM * 4 * 3
+KEY_BYTES = 72  # of a row in memory, at most: key, index, statistics, marks
 
 
 def arguments():
@@ -58,7 +59,8 @@ def write_data(path, keys_of_slot, steps, alpha, batch):
 def config(samples, share, row_bytes, batch, device):
     part = int(row_bytes * (share / 100 if share < 100 else 1.3))
     with_map = lambda rows: f"{rows * 4 // 3}B"
-    memory = {"host": with_map(part)} if device == "cpu" else {"gpu": f"{part}B", "host": with_map(2 * part)}
+    keys_and_index = 3 * part // ROW_BYTES * KEY_BYTES + (64 << 20)
+    memory = {"host": with_map(part)} if device == "cpu" else {"gpu": f"{part + keys_and_index}B", "host": with_map(2 * part)}
     return {
         "solver": {"lr_policy": "fixed", "display": 10, "max_iter": samples // batch, "gpu": [0], "batchsize": batch, "snapshot": 0,
                    "eval_interval": 0, "final_snapshot": False, "table_memory": {**memory, "disk": "rows"}},

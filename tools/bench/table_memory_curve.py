@@ -71,7 +71,9 @@ def main():
                                 "1000", "--alpha", alpha], cwd=given.folder, check=True, stdout=subprocess.DEVNULL)
                 generated = True
             for share in given.shares.split(","):
-                on_gpu = int(row_bytes * float(share) / 100) + (64 << 20) * (share == "100")
+                # "gpu" holds the numbers of these rows, and of all rows their places, numbers, uses and marks.
+                besides = 16 * sum(table["slot_size_array"]) + (64 << 20)
+                on_gpu = int(row_bytes * float(share) / 100) + besides
                 config["solver"]["table_memory"] = {"gpu": f"{on_gpu}B", "host": f"{int(row_bytes * 1.01) + (64 << 20)}B",
                                                     "move_every": given.move_every}
                 rate, hits, wait, moved = measure(given, config, f"run_{alpha}_{batch}_{share}")

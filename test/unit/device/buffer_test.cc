@@ -139,6 +139,45 @@ TEST(ReservedBuffer, GoesOnInHostMemoryAtTheSameAddresses) {
   }
 }
 
+TEST(ReservedBuffer, MovesToTheHostWhatItHolds) {
+  for (const Device device : devices()) {
+    SCOPED_TRACE(to_string(device));
+    RowMemory budget(device, {.host = int64_t{1} << 30});
+    const StreamRef stream = runtime_of(device).compute_stream();
+    {
+      ReservedBuffer range(device, size_t{64} << 20, &budget);
+      const size_t granule = range.granularity();
+      range.grow(4 * granule);
+      range.grow_on_host(5 * granule);
+      std::vector<unsigned char> all(5 * granule), back(all.size());
+      for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<unsigned char>(i * 7 + i / granule);
+      range.write(stream, 0, all.data(), all.size());
+      std::byte* const data = range.data();
+      for (const size_t first : {4 * granule, 3 * granule + 5, 3 * granule, granule + 1, size_t{0}}) {
+        const size_t border = first / granule * granule;  // a granule moves whole
+        EXPECT_EQ(range.bytes_to_host(first), range.device_bytes() - border);
+        range.move_to_host(stream, first);
+        EXPECT_EQ(range.device_bytes(), border);
+        EXPECT_EQ(range.bytes(), 5 * granule);
+        EXPECT_EQ(range.data(), data);
+        EXPECT_EQ(budget.device_bytes(), static_cast<int64_t>(border));
+        EXPECT_EQ(budget.host_bytes(), static_cast<int64_t>(5 * granule - border));
+        EXPECT_TRUE(in_host_part(data + border, 1));
+        EXPECT_TRUE(border == 0 || !in_host_part(data, border));
+        range.read(stream, 0, back.data(), back.size());
+        stream.synchronize();
+        EXPECT_EQ(back, all);
+      }
+      range.grow_on_host(6 * granule);
+      range.read(stream, 0, back.data(), back.size());
+      EXPECT_EQ(back, all);
+      EXPECT_EQ(range.bytes_to_host(0), 0u);
+    }
+    EXPECT_EQ(budget.device_bytes(), 0);
+    EXPECT_EQ(budget.host_bytes(), 0);
+  }
+}
+
 TEST(ReservedBuffer, LetsNoPlainCopyReachItsHostPart) {
   for (const Device device : devices()) {
     ReservedBuffer range(device, size_t{64} << 20);

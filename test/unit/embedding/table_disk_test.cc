@@ -545,20 +545,24 @@ class TableDiskTiersTest : public OnDevice {
  protected:
   TableSpec spec(DiskRule rule = DiskRule::adam) const {
     TableSpec spec = disk_spec();
-    spec.dim = GetParam().is_cuda() ? 1024 : 64;  // granules of a GPU are large
     spec.optimizer.kind = rule;
+    spec.dim = (GetParam().is_cuda() ? 3072 : 192) / (1 + spec.optimizer.states());  // granules of a GPU are large
     return spec;
   }
   RowMemoryLimits limits(const TableSpec& spec) const {
-    const int64_t granules =
-        2 * (1 + spec.optimizer.states()) * static_cast<int64_t>(ReservedBuffer(GetParam(), 1).granularity());
-    RowMemoryLimits limits{.device = granules + spec.key_capacity / 4 * number_bytes_of_row(spec),
+    const auto granule = static_cast<int64_t>(ReservedBuffer(GetParam(), 1).granularity());
+    const int64_t granules = 2 * (1 + spec.optimizer.states()) * granule;
+    RowMemoryLimits limits{.host = int64_t{1} << 40,
                            .move_every = 1,
                            .swap_always = true,
+                           .device_setting = "\"gpu\"",
                            .host_setting = "\"host\"",
                            .disk_folder = folder_.path().string(),
                            .disk = int64_t{1} << 32};
-    limits.host = least_host(GetParam(), spec, limits) + granules + (1 << 20);
+    const int64_t few = granules + 4 * granule + spec.key_capacity / 4 * number_bytes_of_row(spec);
+    limits.device = least_device(GetParam(), spec, limits) + few;
+    limits.host = least_host(GetParam(), spec, limits) + granules + (3 << 19);
+    limits.device = least_device(GetParam(), spec, limits) + few;  // less, where fewer rows can be on the host
     return limits;
   }
   void expect_all_tiers(TableRig& rig) {

@@ -1,6 +1,7 @@
 // The solver's "table_memory": sizes, what is refused, and the budgets that follow from it.
 #include <gtest/gtest.h>
 
+#include "comm/self_comm.h"
 #include "embedding/table_memory.h"
 #include "support/devices.h"
 #include "support/message_of.h"
@@ -98,6 +99,49 @@ TEST(OwnTableMemory, SaysSomeOfItAndHasTheRestAsTheSolver) {
             std::string::npos);
   EXPECT_NE(problems_of(R"({"disk_limit": "1GB", "disk": ""})", of_solver).find("keeps those of this table in memory"),
             std::string::npos);
+}
+
+/// The budget of one table, with that of the run, whose tiers it has where it says nothing of them.
+struct OwnRowMemory {
+  OwnRowMemory(const std::string& solver, const std::string& own) {
+    Problems problems;
+    const OwnTableMemory section = own_table_memory_schema().parse(Json::parse(own, "test"), "/table_memory", problems);
+    problems.throw_if_any("test");
+    const TableMemory of_solver = table_memory_of(solver).first;
+    SelfComm comm;
+    run = std::make_unique<RowMemory>(kCpu, row_memory_limits(of_solver, kCpu, 1));
+    table = own_row_memory(section, of_solver, "wide", *run, kCpu, comm);
+  }
+  std::unique_ptr<RowMemory> run;
+  std::shared_ptr<RowMemory> table;
+};
+
+TEST(OwnTableMemory, SharesWithTheRunWhatItDoesNotState) {
+  const TemporaryFolder folder;
+  const std::string disk = cat(R"("disk": ")", folder.path().string(), "\"");
+  const OwnRowMemory of(R"({"gpu": "3MB", "host": "8MB", )" + disk + R"(, "disk_limit": "9MB"})", R"({"host": "2MB"})");
+  of.table->take_device(100), of.table->take_host(20), of.table->take_disk(3);
+  EXPECT_EQ(of.run->device_room(), 3'000'000 - 100);
+  EXPECT_EQ(of.run->host_room(), 8'000'000) << "of which this table takes nothing";
+  EXPECT_EQ(of.run->disk_room(), 9'000'000 - 3);
+  of.run->take_device(1000), of.run->take_host(1000), of.run->take_disk(1000);
+  EXPECT_EQ(of.table->device_room(), 3'000'000 - 1100);
+  EXPECT_EQ(of.table->host_room(), 2'000'000 - 20);
+  EXPECT_EQ(of.table->disk_room(), 9'000'000 - 1003);
+  EXPECT_EQ(of.table->limits().host_setting, "\"host\" of \"table_memory\" of 'wide'");
+  EXPECT_EQ(of.table->limits().device_setting, "\"gpu\" of \"table_memory\"") << "the one to be raised";
+
+  const OwnRowMemory other(R"({"gpu": "3MB", "host": "8MB"})", "{" + disk + R"(, "disk_limit": "1MB"})");
+  EXPECT_FALSE(other.run->has_disk());
+  EXPECT_EQ(other.table->disk_room(), 1'000'000);
+  other.table->take_host(7);
+  EXPECT_EQ(other.run->host_room(), 8'000'000 - 7);
+
+  const OwnRowMemory alone("{}", R"({"host": "2MB"})");
+  EXPECT_EQ(alone.table->limits().device, 0) << "without a budget of the run there is one memory, the table's";
+  alone.table->take_host(7);
+  EXPECT_EQ(alone.run->host_bytes(), 0);
+  EXPECT_EQ(alone.table->host_room(), 2'000'000 - 7);
 }
 
 TEST(TableMemorySection, IsNoLimitOnACpuUnlessItStatesOne) {

@@ -13,11 +13,14 @@ using MemoryRule = ops::Optimizer::Kind;
 
 class TableMemoryTest : public OnDevice {
  protected:
-  /// So many granules of rows on the device, and plenty of host memory. All that can changes places after every step.
-  static RowMemoryLimits limits(int64_t granules, int64_t host = int64_t{1} << 30) {
-    const int64_t granule = static_cast<int64_t>(ReservedBuffer(GetParam(), 1).granularity());
-    return {
-        .device = granules * granule, .host = host, .move_every = 1, .swap_always = true, .host_setting = "\"host\""};
+  static int64_t granule() { return static_cast<int64_t>(ReservedBuffer(GetParam(), 1).granularity()); }
+  /// What else a table needs on the device at the start, so many granules of rows there, and plenty of host memory. All
+  /// that can changes places after every step.
+  static RowMemoryLimits limits(const TableSpec& spec, int64_t granules, int64_t host = int64_t{1} << 30) {
+    RowMemoryLimits limits{
+        .host = host, .move_every = 1, .swap_always = true, .device_setting = "\"gpu\"", .host_setting = "\"host\""};
+    limits.device = least_device(GetParam(), spec, limits, 2) + granules * granule();
+    return limits;
   }
 };
 HCTR_ON_EACH_DEVICE(TableMemoryTest);
@@ -76,7 +79,7 @@ TEST_P(TableMemoryTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
         TableSpec spec = large_rows();
         spec.optimizer.kind = rule;
         spec.update = update;
-        TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(granules));
+        TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(spec, granules));
         expect_equal_training(plain, split);
         expect_host_rows(split);
         if (granules > 0) expect_moves(split);
@@ -92,7 +95,7 @@ TEST_P(TableMemoryTest, TwoByteRowsAndRowWiseStatesGiveTheSameBytes) {
     spec.storage = DType::bf16;
     spec.optimizer = {.kind = MemoryRule::adagrad, .epsilon = 1e-3f, .row_wise = row_wise};
     if (!row_wise) spec.state_storage = DType::bf16;
-    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(2));
+    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(spec, 2));
     expect_equal_training(plain, split);
     expect_host_rows(split);
     expect_moves(split);
@@ -106,7 +109,7 @@ TEST_P(TableMemoryTest, RowsThatLeaveGiveTheSameBytes) {
     spec.row_limit = 1800;
     spec.policy.when_full = when;
     spec.policy.expire_after = when == WhenFull::evict_lru ? 4 : 0;
-    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(3));
+    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(spec, 3));
     expect_equal_training(plain, split);
     expect_host_rows(split);
     expect_moves(split);
@@ -121,7 +124,7 @@ TEST_P(TableMemoryTest, DirectKeysGiveTheSameBytes) {
     TableSpec spec = large_rows();
     spec.storage = storage;
     spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
-    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(3));
+    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(spec, 3));
     expect_equal_training(plain, split, 6, 4200);
     expect_host_rows(split);
     expect_moves(split);
@@ -133,7 +136,7 @@ TEST_P(TableMemoryTest, FrequentRowsAreFoundWhereverTheyAre) {
     TableSpec spec = large_rows();
     spec.policy.finds_frequent = true;
     if (direct) spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
-    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(3));
+    TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(spec, 3));
     expect_equal_training(plain, split, 8, 4200);
     expect_moves(split);
     const auto frequent = [](TableRig& rig) {
@@ -160,7 +163,7 @@ TEST_P(TableMemoryTest, CheckpointsAndTheirIncrementsHoldTheSameRows) {
     TableSpec spec = large_rows();
     spec.marks_changes = true;
     if (direct) spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
-    TableRig split(GetParam(), spec, 1, 2, true, DType::f32, limits(3));
+    TableRig split(GetParam(), spec, 1, 2, true, DType::f32, limits(spec, 3));
     std::mt19937_64 random(3);
     const auto train = [&](int steps) {
       for (int t = 0; t < steps; ++t)
@@ -180,7 +183,7 @@ TEST_P(TableMemoryTest, CheckpointsAndTheirIncrementsHoldTheSameRows) {
       train(2);
       save_table(split, folder.path(), iteration, 1);
       expect_loaded(iteration, {});
-      expect_loaded(iteration, limits(3));
+      expect_loaded(iteration, limits(spec, 3));
     }
     expect_moves(split);
     const Manifest last = read_manifest(folder / "iteration_000003");
@@ -196,7 +199,7 @@ TEST_P(TableMemoryTest, MovedRowsServeMoreReadsFromTheDevice) {
   const auto share = [&](int64_t every) {
     TableSpec spec = large_rows();
     spec.direct = direct_keys({1400, 1400, 1400}, false, {}, 0);
-    RowMemoryLimits given = limits(3);
+    RowMemoryLimits given = limits(spec, 3);
     given.move_every = every;
     given.swap_always = false;
     TableRig rig(GetParam(), spec, 1, 2, true, DType::f32, given);
@@ -212,9 +215,9 @@ TEST_P(TableMemoryTest, MovedRowsServeMoreReadsFromTheDevice) {
 }
 
 TEST_P(TableMemoryTest, RowsStayWhereMovesAreSwitchedOff) {
-  RowMemoryLimits given = limits(3);
-  given.move_every = 0;
   const TableSpec spec = large_rows();
+  RowMemoryLimits given = limits(spec, 3);
+  given.move_every = 0;
   TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, given);
   expect_equal_training(plain, split, 6);
   expect_host_rows(split);
@@ -223,7 +226,7 @@ TEST_P(TableMemoryTest, RowsStayWhereMovesAreSwitchedOff) {
 
 TEST_P(TableMemoryTest, ImportedRowsGoToEitherMemory) {
   TableSpec spec = large_rows();
-  TableRig source(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(1));
+  TableRig source(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(spec, 1));
   std::mt19937_64 random(3);
   for (int t = 0; t < 5; ++t)
     source.step(random_bags(spec, spec.samples, 3, 30000, random),
@@ -235,27 +238,149 @@ TEST_P(TableMemoryTest, ImportedRowsGoToEitherMemory) {
 
 TEST_P(TableMemoryTest, TablesShareOneBudget) {
   TableSpec spec = large_rows();
-  const RowMemoryLimits both = limits(5);
+  RowMemoryLimits both = limits(spec, 0);
+  both.device = 2 * *both.device + 5 * granule();
   Runtime runtime(GetParam(), {.row_memory = both});
   {
     const EmbeddingTable first(runtime, spec, 2), second(runtime, spec, 2);
     EXPECT_LE(runtime.row_memory().device_bytes(), *both.device);
-    EXPECT_GT(runtime.row_memory().device_bytes(), 0);
+    const auto [numbers, besides] = first.device_bytes();
+    EXPECT_GT(numbers, 0);
+    EXPECT_GT(besides, 0);
+    EXPECT_EQ(runtime.row_memory().device_bytes(),
+              numbers + besides + second.device_bytes().numbers + second.device_bytes().besides);
     EXPECT_GT(runtime.row_memory().host_bytes(), 0);
   }
   EXPECT_EQ(runtime.row_memory().device_bytes(), 0);
   EXPECT_EQ(runtime.row_memory().host_bytes(), 0);
 }
 
+/// Small rows, for which keys and index grow faster than memory of rows.
+TableSpec small_rows() {
+  TableSpec spec = small_spec(8, 3, 128, 128 * 3 * 3);
+  spec.optimizer.kind = MemoryRule::adam;
+  return spec;
+}
+
+/// Numbers of rows on the device after each step of some that bring ever more keys.
+std::vector<int64_t> grow_in_budget(TableRig& plain, TableRig& split, int steps, int64_t most) {
+  const TableSpec& spec = plain.spec();
+  std::mt19937_64 random(3);
+  std::vector<int64_t> on_device;
+  for (int t = 0; t < steps; ++t) {
+    const Bags bags = random_bags(spec, spec.samples, 3, int64_t{1} << 20, random);
+    const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
+    EXPECT_EQ(split.step(bags, dy), plain.step(bags, dy)) << t;
+    EXPECT_LE(split.runtime.row_memory().device_bytes(), most) << t;
+    on_device.push_back(split.table->device_bytes().numbers);
+  }
+  EXPECT_TRUE(split.bytes() == plain.bytes());
+  return on_device;
+}
+
+TEST_P(TableMemoryTest, RowsLeaveTheDeviceForKeysAndIndexThatGrow) {
+  const TableSpec spec = small_rows();
+  RowMemoryLimits given = limits(spec, GetParam().is_cuda() ? 24 : 40);
+  TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, given);
+  const std::vector<int64_t> on_device = grow_in_budget(plain, split, GetParam().is_cuda() ? 300 : 60, *given.device);
+  const auto most = std::max_element(on_device.begin(), on_device.end());
+  EXPECT_GT(*most, on_device.front()) << "rows first go to the device";
+  EXPECT_LT(on_device.back(), *most) << "and make room later";
+  EXPECT_TRUE(std::is_sorted(most, on_device.end(), std::greater<>())) << "and do not come back";
+  EXPECT_GT(split.table->host_rows().moved, 150);
+}
+
+/// A table takes memory for more rows than the next batch has, if it can. Where it cannot, rows stay for fewer.
+TEST_P(TableMemoryTest, NoRowLeavesTheDeviceInVain) {
+  const TableSpec spec = small_rows();
+  for (const int64_t granules : {8, 12, 16, 20}) {
+    SCOPED_TRACE(granules);
+    RowMemoryLimits given = limits(spec, granules);
+    TableRig rig(GetParam(), spec, 1, 2, true, DType::f32, given);
+    std::mt19937_64 random(3);
+    int64_t before = 0;
+    for (int t = 0; t < 60; ++t) {
+      try {
+        rig.step(random_bags(spec, spec.samples, 3, int64_t{1} << 40, random),
+                 random_floats(spec.samples * spec.columns() * spec.dim, random));
+      } catch (const Error&) {  // keys and index alone no longer fit
+        break;
+      }
+      const int64_t numbers = rig.table->device_bytes().numbers;
+      if (numbers < before) {
+        EXPECT_GT(rig.runtime.row_memory().device_bytes(), *given.device - 4 * granule()) << t;
+      }
+      before = numbers;
+    }
+  }
+}
+
+TEST_P(TableMemoryTest, RowsOfOneTableLeaveTheDeviceForTheIndexOfAnother) {
+  const TableSpec wide = small_rows();
+  TableSpec deep = large_rows();
+  deep.name = "deep";
+  deep.policy.finds_frequent = true;
+  RowMemoryLimits given = limits(wide, 0);
+  given.device = 2 * *given.device + limits(deep, 40).device.value();
+  TableRig plain(GetParam(), wide), split(GetParam(), wide, 1, 2, true, DType::f32, given);
+  EmbeddingTable other(split.runtime, deep, 2);
+  const int64_t before = other.device_bytes().numbers;
+  ASSERT_GT(before, 0);
+  grow_in_budget(plain, split, GetParam().is_cuda() ? 300 : 60, *given.device);
+  EXPECT_LT(other.device_bytes().numbers, before);
+  EXPECT_EQ(split.table->device_bytes().numbers, 0) << "first its own leave";
+}
+
+TEST_P(TableMemoryTest, AnIndexThatNoLongerFitsSaysTheLeast) {
+  const TableSpec spec = small_rows();
+  for (const bool host : {true, false}) {
+    RowMemoryLimits given = limits(spec, 0);
+    if (!host) given.host = 0, *given.device += 60 * granule();
+    const auto grow = [&](TableRig& rig) {
+      std::mt19937_64 random(3);
+      for (int t = 0; t < (GetParam().is_cuda() ? 400 : 80); ++t) {
+        rig.step(random_bags(spec, spec.samples, 3, int64_t{1} << 40, random),
+                 random_floats(spec.samples * spec.columns() * spec.dim, random));
+      }
+    };
+    int errors = 0;
+    for (bool enough = false; !enough; ++errors) {
+      TableRig rig(GetParam(), spec, 1, 2, true, DType::f32, given);
+      std::string message;
+      try {
+        grow(rig);
+        enough = true;
+      } catch (const Error& error) {
+        message = error.what();
+        ASSERT_EQ(error.kind(), Kind::device) << message;
+        const size_t at = message.find("\"gpu\" must be at least ");
+        ASSERT_NE(at, std::string::npos) << message;
+        EXPECT_NE(message.find("table 'small' on rank 0: "), std::string::npos) << message;
+        EXPECT_EQ(message.find("keys, index and statistics") != std::string::npos, host) << message;
+        EXPECT_NE(message.find("name a \"disk\""), std::string::npos) << message;
+        const int64_t least = std::stoll(message.substr(at + 23));
+        ASSERT_GT(least, *given.device);
+        given.device = least;
+      }
+      EXPECT_LE(rig.runtime.row_memory().device_bytes(), *given.device);
+      ASSERT_LT(errors, 60);
+    }
+    EXPECT_GT(errors, 1);
+  }
+}
+
 TEST_P(TableMemoryTest, ABudgetThatIsTooSmallSaysTheLeast) {
   TableSpec spec = large_rows();
+  RowMemoryLimits given = limits(spec, 1);
+  given.host = 1 << 20;
   const std::string message =
-      message_of(Kind::device, [&] { TableRig rig(GetParam(), spec, 1, 2, true, DType::f32, limits(1, 1 << 20)); });
+      message_of(Kind::device, [&] { TableRig rig(GetParam(), spec, 1, 2, true, DType::f32, given); });
   EXPECT_NE(message.find("table 'small' on rank 0"), std::string::npos) << message;
   EXPECT_NE(message.find("\"host\" must be at least "), std::string::npos) << message;
   const size_t at = message.find("must be at least ") + 17;
   const int64_t least = std::stoll(message.substr(at));
-  TableRig enough(GetParam(), spec, 1, 2, true, DType::f32, limits(1, least));
+  given.host = least;
+  TableRig enough(GetParam(), spec, 1, 2, true, DType::f32, given);
   EXPECT_LE(enough.runtime.row_memory().host_bytes(), least);
 }
 

@@ -263,11 +263,10 @@ inline void expect_activations_of_two_bytes_are_rounded(Device device, const Tab
   EXPECT_EQ(brain.bytes(), wide.bytes());
 }
 
-/// The least memory of the host that these limits say a table needs, read from the error without it.
-inline int64_t least_host(Device device, const TableSpec& spec, RowMemoryLimits limits) {
-  limits.host = 1;
+/// The least that the error without it says: a table of the spec with these limits needs it at the start.
+inline int64_t least_budget(Device device, const TableSpec& spec, const RowMemoryLimits& limits, int ring = 3) {
   try {
-    const TableRig rig(device, spec, 1, 3, true, DType::f32, limits);
+    const TableRig rig(device, spec, 1, ring, true, DType::f32, limits);
   } catch (const Error& error) {
     const std::string message = error.what();
     if (const size_t at = message.find("must be at least "); at != message.npos)
@@ -275,6 +274,15 @@ inline int64_t least_host(Device device, const TableSpec& spec, RowMemoryLimits 
     throw;
   }
   return 1;
+}
+/// Of memory of the host, and of the device with all numbers of rows on the host.
+inline int64_t least_host(Device device, const TableSpec& spec, RowMemoryLimits limits) {
+  limits.host = 1;
+  return least_budget(device, spec, limits);
+}
+inline int64_t least_device(Device device, const TableSpec& spec, RowMemoryLimits limits, int ring = 3) {
+  limits.device = 1;
+  return least_budget(device, spec, limits, ring);
 }
 
 }  // namespace hctr::test

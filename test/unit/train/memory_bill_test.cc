@@ -43,7 +43,7 @@ TEST(MemoryBill, SaysWhatGoesToTheDisk) {
   config.solver.table_memory.host = {MemorySize::Kind::bytes, int64_t{1} << 30, 0, "1GiB"};
   CheckReport report;
   report.memory = memory_bill(config, 1, {});
-  EXPECT_TRUE(report.memory.disks.empty());
+  EXPECT_TRUE(report.memory.budgets.empty());
   EXPECT_EQ(text_of(report).find("disk"), std::string::npos);
   config.solver.table_memory.disk = "/fast/rows";
   report.memory = memory_bill(config, 1, {});
@@ -59,16 +59,62 @@ TEST(MemoryBill, SaysWhatGoesToTheDisk) {
       << text_of(report);
   config.solver.table_memory.gpu = {MemorySize::Kind::bytes, int64_t{1} << 29, 0, "512MiB"};
   report.memory = memory_bill(config, 1, {});
-  EXPECT_NE(text_of(report).find("Rows when training on a GPU: 0.50 GiB there, 0.75 GiB in memory of the host, "),
+  // 8 million rows, each of 192 bytes of numbers, 50 of key, index and marks and one of uses: 1.25 GiB hold 69 % of
+  // them.
+  EXPECT_NE(text_of(report).find("Rows when training on a GPU: 0.50 GiB there (0.26 of them keys, index and "
+                                 "statistics), 0.75 GiB in memory of the host, 0.44 GiB on the disk"),
             std::string::npos)
       << text_of(report);
   // A budget of the table's own takes the place of the solver's.
   config.embeddings[0].section.table_memory = OwnTableMemory{.disk = "/own"};
   report.memory = memory_bill(config, 1, {});
-  ASSERT_EQ(report.memory.disks.size(), 1u);
+  ASSERT_EQ(report.memory.budgets.size(), 1u);
   EXPECT_NE(text_of(report).find(" GiB on the disk in '/own'"), std::string::npos) << text_of(report);
   config.embeddings[0].section.table_memory->disk = "";
-  EXPECT_TRUE(memory_bill(config, 1, {}).disks.empty());
+  config.solver.table_memory.gpu = {};
+  EXPECT_TRUE(memory_bill(config, 1, {}).budgets.empty());
+}
+
+TEST(MemoryBill, TablesThatShareAMemoryHavePartsOfIt) {
+  const auto half = [](bool own) {
+    Config config = with_table(R"(, "slot_size_array": [5000000, 3000000], "index": "hash")");
+    config.solver.table_memory.gpu = {MemorySize::Kind::bytes, int64_t{1} << 30, 0, "1GiB"};
+    config.solver.table_memory.host = {MemorySize::Kind::bytes, int64_t{1} << 33, 0, "8GiB"};
+    CheckReport report;
+    report.memory = memory_bill(config, 1, {});
+    // A second table like the first, which has the host's memory for itself or not.
+    MemoryBill::Budget second = report.memory.budgets.at(0);
+    second.tables = {"other"};
+    second.shared.device = !own;
+    report.memory.budgets.push_back(second);
+    report.memory.rows[0]["other"] = report.memory.rows[0].at("table");
+    return text_of(report);
+  };
+  for (const char* table : {"table", "other"}) {
+    EXPECT_NE(half(false).find(cat("Rows of ", table, " when training on a GPU: 0.50 GiB there")), std::string::npos);
+    EXPECT_NE(half(true).find(cat("Rows of ", table, " when training on a GPU: 1.00 GiB there")), std::string::npos);
+  }
+}
+
+TEST(MemoryBill, SaysWhatABudgetOfTheGpuHolds) {
+  Config config = with_table(R"(, "slot_size_array": [5000000, 3000000], "index": "hash")");
+  config.solver.table_memory.gpu = {MemorySize::Kind::bytes, int64_t{1} << 30, 0, "1GiB"};
+  CheckReport report;
+  report.memory = memory_bill(config, 1, {});
+  EXPECT_EQ(text_of(report).find("Rows when training on"), std::string::npos) << "what the host has is not known";
+  config.solver.table_memory.host = {MemorySize::Kind::bytes, int64_t{1} << 30, 0, "1GiB"};
+  report.memory = memory_bill(config, 1, {});
+  EXPECT_NE(text_of(report).find("Rows when training on a GPU: 1.00 GiB there (0.38 of them keys, index and "
+                                 "statistics), 0.81 GiB in memory of the host\n"),
+            std::string::npos)
+      << text_of(report);
+  EXPECT_EQ(text_of(report).find("disk"), std::string::npos);
+  config.solver.table_memory.gpu.bytes = int64_t{1} << 28;
+  report.memory = memory_bill(config, 1, {});
+  EXPECT_NE(text_of(report).find("0.25 GiB there (0.25 of them keys, index and statistics), 0.94 GiB in memory of the "
+                                 "host; 0.49 GiB of rows have no room: that is too little"),
+            std::string::npos)
+      << text_of(report);
 }
 
 TEST(MemoryBill, ActivationsAreThoseOfTheModelAndWeightsNearly) {
