@@ -73,6 +73,7 @@ class Embedding {
   virtual RowStore::DeviceBytes device_bytes() { return table().device_bytes(); }
   /// RowStore::index_places() of this rank, without that of replicated rows.
   int64_t index_places() { return table().index_places(); }
+  bool may_be_on_disk() { return table().may_be_on_disk(); }
   /// Rows of this rank on a disk, and bytes that came from there. Not collective.
   RowStore::DiskUse disk_use() { return table().disk_use(); }
   DiskRows::Fetched disk_fetched() { return table().disk_fetched(); }

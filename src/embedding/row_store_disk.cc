@@ -100,6 +100,7 @@ int64_t RowStore::rows_in_budget() const {
 }
 
 RowStore::HostKeys RowStore::find_on_host(Context& ctx, const ops::KeyBatch& batch, int32_t* rows) {
+  HCTR_EXPECT(!ctx.queue(), label_, ": the host reads what kernels find, and they wait for Lockstep::run()");
   ops::index_find(ctx, index_, batch, rows);
   if (!runtime_.device().is_cuda()) return {batch.keys, batch.offsets, batch.slot_numbers, rows};
   const auto keys = static_cast<size_t>(batch.key_capacity) * sizeof(int64_t),

@@ -1,7 +1,6 @@
 #include "model/embedding_schedule.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "device/lockstep.h"
 #include "device/profiler.h"
@@ -29,9 +28,16 @@ class LocalSchedule : public EmbeddingSchedule {
   }
 
   void for_each(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) override {
-    std::vector<size_t> all(tables_.size());
-    std::iota(all.begin(), all.end(), size_t{0});
-    for_some(ctx, part, all, body);
+    std::vector<size_t> together;
+    for (size_t e = 0; e < tables_.size(); ++e) {
+      if (!tables_[e]->may_be_on_disk()) {
+        together.push_back(e);
+        continue;
+      }
+      const ProfiledPart profiled(ctx, part, kTable, name(e));
+      body(ctx, e);  // the host reads what its kernels find, so they start at once
+    }
+    for_some(ctx, part, together, body);
   }
 
   void before_forward(Context& ctx, int, size_t node) override {

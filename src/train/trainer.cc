@@ -33,10 +33,6 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
       records_(config.solver.cuda_graph && !runtime.options().sync_launches && model.fixed_sizes()),
       feed_(std::move(feed)),
       progress_(from) {
-  if (runtime.device().is_cuda() && !disk_folders(runtime, model).empty())
-    throw Error(Kind::config,
-                "training on a GPU does not work with \"disk\" of \"table_memory\" yet: leave it out, so that "
-                "rows go on in host memory alone, or train with --device cpu");
   zero_bytes(runtime.compute_stream(), spoiled_flag_.data(), spoiled_flag_.bytes());
   runtime.compute_stream().synchronize();
   for (int s = 0; s < kBuffers; ++s) {
