@@ -726,7 +726,7 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModel) {
 TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnAGpu) {
   if (devices_here().size() == 1) GTEST_SKIP() << "no GPU";
   device_ = "cuda";
-  host_ = "24MB";
+  host_ = "32MB";
   const auto local = [](const std::string& config) { return with_adam(config, "Local"); };
   expect_the_same_model(
       {{"Adam, Local", local},
