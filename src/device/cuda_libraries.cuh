@@ -16,7 +16,7 @@ namespace hctr {
 /// The descriptors of a matrix product for cuBLASLt, and the algorithm chosen for it.
 struct BlasProduct {
   cublasLtMatmulDescOpaque_t operation;
-  cublasLtMatrixLayoutOpaque_t first, second, result;
+  cublasLtMatrixLayoutOpaque_t first, second, result, addend;  ///< addend: `result` where there is no other
   cublasLtMatmulAlgo_t algorithm;
 };
 

@@ -3,10 +3,9 @@
 
 #include "layers/layer_type.h"
 #include "layers/onnx_graph.h"
-#include "ops/add.h"
+#include "ops/bias_gradient.h"
 #include "ops/cross_gate.h"
 #include "ops/linear.h"
-#include "ops/reduce_axis.h"
 
 namespace hctr {
 namespace {
@@ -44,12 +43,12 @@ class MultiCross : public Layer {
     if (vectors()) {
       spec.scratch = {ops::multi_cross_scratch(batch, dim, params_.num_layers)};
     } else {
-      const TensorSpec like_x(x.dtype, x.shape), narrow(x.dtype, {batch, rank});
-      spec.scratch.assign(kFirstLayer, like_x);
-      if (x.dtype != DType::f64) spec.scratch[kTotal].dtype = DType::f32;
-      for (size_t l = 0; l < layers_; ++l)
-        spec.scratch.insert(spec.scratch.end(), {like_x, like_x, low_rank() ? narrow : TensorSpec(x.dtype, {0, 1})});
-      if (low_rank()) spec.scratch[kNarrow] = narrow;
+      const TensorSpec like_x(x.dtype, x.shape), none(x.dtype, {0, 1});
+      const TensorSpec narrow = low_rank() ? TensorSpec(x.dtype, {batch, rank}) : none;
+      for (size_t l = 0; l < layers_; ++l)  // as LayerScratch
+        spec.scratch.insert(spec.scratch.end(),
+                            {l > 0 ? like_x : none, like_x, narrow, ops::bias_gradient_scratch(dim)});
+      spec.transient = {like_x, narrow};
     }
     return spec;
   }
@@ -59,12 +58,13 @@ class MultiCross : public Layer {
     for (size_t l = 0; l < layers_; ++l) {
       const Tensor y = input_of(io, l);
       if (low_rank()) {
-        ops::matmul(ctx, y, Transpose::no, weight(io.weights, l, 0), Transpose::no, narrow_of(io, l));
-        ops::linear(ctx, narrow_of(io, l), weight(io.weights, l, 1), weight(io.weights, l, 2), product_of(io, l));
+        ops::matmul(ctx, y, Transpose::no, weight(io.weights, l, 0), Transpose::no, of_layer(io, l, kNarrow));
+        ops::linear(ctx, of_layer(io, l, kNarrow), weight(io.weights, l, 1), bias(io.weights, l),
+                    of_layer(io, l, kProduct));
       } else {
-        ops::linear(ctx, y, weight(io.weights, l, 0), weight(io.weights, l, 1), product_of(io, l));
+        ops::linear(ctx, y, weight(io.weights, l, 0), bias(io.weights, l), of_layer(io, l, kProduct));
       }
-      ops::cross_gate(ctx, io.in[0], product_of(io, l), y, l + 1 < layers_ ? input_of(io, l + 1) : io.out[0]);
+      ops::cross_gate(ctx, io.in[0], of_layer(io, l, kProduct), y, l + 1 < layers_ ? input_of(io, l + 1) : io.out[0]);
     }
   }
 
@@ -90,34 +90,38 @@ class MultiCross : public Layer {
     if (vectors())
       return ops::multi_cross_backward(ctx, io.in[0], vectors_of(io.weights), io.d_out[0], io.scratch[0], io.d_in[0],
                                        vectors_of(io.d_weights));
-    const Tensor &d_product = io.scratch[kDProduct], &back = io.scratch[kBack], &sum = io.scratch[kGradient],
-                 &d_narrow = io.scratch[kNarrow];
-    Tensor d_y = io.d_out[0];
-    for (size_t l = layers_; l-- > 0;) {
-      const Tensor y = input_of(io, l);
-      ops::cross_gate_backward(ctx, io.in[0], product_of(io, l), d_y, l + 1 < layers_, d_product, io.scratch[kTotal]);
-      if (low_rank()) {
-        ops::matmul(ctx, narrow_of(io, l), Transpose::yes, d_product, Transpose::no, weight(io.d_weights, l, 1));
-        ops::sum_rows(ctx, d_product, weight(io.d_weights, l, 2));
-        ops::matmul(ctx, d_product, Transpose::no, weight(io.weights, l, 1), Transpose::yes, d_narrow);
-        ops::matmul(ctx, y, Transpose::yes, d_narrow, Transpose::no, weight(io.d_weights, l, 0));
-      } else {
-        ops::matmul(ctx, y, Transpose::yes, d_product, Transpose::no, weight(io.d_weights, l, 0));
-        ops::sum_rows(ctx, d_product, weight(io.d_weights, l, 1));
-      }
-      if (l == 0 && !io.d_in[0]) break;
-      ops::matmul(ctx, low_rank() ? d_narrow : d_product, Transpose::no, weight(io.weights, l, 0), Transpose::yes,
-                  back);
-      ops::add(ctx, {d_y, back}, sum);
-      d_y = sum;
+    const Tensor &x = io.in[0], &d_product = io.transient[0], &d_narrow = io.transient[1];
+    const std::optional<Tensor>& d_x = io.d_in[0];
+    ops::CrossGates gates;
+    for (size_t l = 0; l < layers_; ++l) {
+      gates.t.push_back(of_layer(io, l, kProduct));
+      gates.d_y.push_back(l + 1 < layers_ ? input_of(io, l + 1) : io.d_out[0]);
     }
-    if (io.d_in[0]) ops::add_f32(ctx, d_y, io.scratch[kTotal], *io.d_in[0]);
+    for (size_t l = layers_; l-- > 0;) {
+      const Tensor &y = input_of(io, l), &sums = of_layer(io, l, kBiasSums), &d_bias = bias(io.d_weights, l);
+      if (l == 0 && d_x)
+        ops::first_cross_gate_backward(ctx, x, gates, d_product, d_bias, sums, gates.t[0]);
+      else
+        ops::cross_gate_backward(ctx, x, gates.d_y[l], d_product, d_bias, sums);
+      if (low_rank()) {
+        ops::matmul(ctx, of_layer(io, l, kNarrow), Transpose::yes, d_product, Transpose::no,
+                    weight(io.d_weights, l, 1));
+        ops::matmul(ctx, d_product, Transpose::no, weight(io.weights, l, 1), Transpose::yes, d_narrow);
+      }
+      const Tensor& d_of_y = low_rank() ? d_narrow : d_product;
+      ops::matmul(ctx, y, Transpose::yes, d_of_y, Transpose::no, weight(io.d_weights, l, 0));
+      // From here on nobody reads y_l: its gradient takes its memory. That of t_0 holds the rest of the gradient of x.
+      if (l > 0)
+        ops::matmul_plus(ctx, d_of_y, Transpose::no, weight(io.weights, l, 0), Transpose::yes, gates.d_y[l], y);
+      else if (d_x)
+        ops::matmul_plus(ctx, d_of_y, Transpose::no, weight(io.weights, l, 0), Transpose::yes, gates.t[0], *d_x);
+    }
   }
 
  private:
-  // Scratch of the matrix form: gradients first, then for each layer its input, W y + b, and U^T y. In the low-rank
-  // form kNarrow is the gradient of U^T y.
-  enum : size_t { kTotal, kDProduct, kBack, kGradient, kNarrow, kFirstLayer };
+  /// Scratch of a layer in matrix form: its input y_l, which for the first is the layer's own, W y + b, U^T y, and what
+  /// sums of the bias's gradient need. Transient memory holds the gradients of W y + b and of U^T y.
+  enum LayerScratch : size_t { kInput, kProduct, kNarrow, kBiasSums, kOfLayer };
 
   bool vectors() const { return params_.projection_dim == 0 && !params_.full_matrix; }
   bool low_rank() const { return params_.projection_dim > 0; }
@@ -138,9 +142,13 @@ class MultiCross : public Layer {
   const Tensor& weight(const std::vector<Tensor>& weights, size_t l, size_t i) const {
     return weights[l * (low_rank() ? 3 : 2) + i];
   }
-  Tensor input_of(const LayerIo& io, size_t l) const { return l == 0 ? io.in[0] : io.scratch[kFirstLayer + 3 * l]; }
-  Tensor product_of(const LayerIo& io, size_t l) const { return io.scratch[kFirstLayer + 3 * l + 1]; }
-  Tensor narrow_of(const LayerIo& io, size_t l) const { return io.scratch[kFirstLayer + 3 * l + 2]; }
+  const Tensor& bias(const std::vector<Tensor>& weights, size_t l) const {
+    return weight(weights, l, low_rank() ? 2 : 1);
+  }
+  static const Tensor& of_layer(const LayerIo& io, size_t l, LayerScratch which) {
+    return io.scratch[kOfLayer * l + which];
+  }
+  static const Tensor& input_of(const LayerIo& io, size_t l) { return l == 0 ? io.in[0] : of_layer(io, l, kInput); }
 
   MultiCrossParams params_;
   size_t layers_;

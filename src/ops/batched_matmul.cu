@@ -71,6 +71,7 @@ void plan_batch(Runtime::CudaLibraries& libraries, const BatchedProblem& p, Blas
   describe_batch(&product.first, p.b, p.count);
   describe_batch(&product.second, p.a, p.count);
   describe_batch(&product.result, p.c, p.count);
+  product.addend = product.result;
   cublasLtMatmulHeuristicResult_t found{};
   if (cuda::propose(libraries, product,
                     {BatchedProblem::aligned(p.a), BatchedProblem::aligned(p.b), BatchedProblem::aligned(p.c)},

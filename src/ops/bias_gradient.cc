@@ -10,16 +10,6 @@ TensorSpec bias_gradient_scratch(int64_t columns) { return TensorSpec(DType::f32
 
 namespace {
 
-void check(Context& ctx, const Tensor& d_z, const Tensor& d_bias, const Tensor& scratch) {
-  expect_on("bias_gradient", ctx.device(), d_bias);
-  HCTR_EXPECT(d_z.rank() == 2, "bias_gradient of a tensor of shape ", to_string(d_z.shape()));
-  expect_shape("bias_gradient d_bias", d_bias, {d_z.dim(1)});
-  HCTR_EXPECT(d_bias.dtype() == d_z.dtype() || (d_bias.dtype() == DType::f32 && size_of(d_z.dtype()) == 2),
-              "bias_gradient of ", name_of(d_z.dtype()), " as ", name_of(d_bias.dtype()));
-  HCTR_EXPECT(scratch.elements() >= kMostRowParts * d_z.dim(1), "bias_gradient of ", d_z.dim(1),
-              " columns with scratch memory for fewer");
-}
-
 /// The gradient behind the product, from y and d_y.
 struct ReluGradient {
   float factor;
@@ -32,12 +22,12 @@ struct ReluGradient {
 }  // namespace
 
 void bias_gradient(Context& ctx, Tensor d_z, Tensor d_bias, Tensor scratch) {
-  check(ctx, d_z, d_bias, scratch);
+  expect_bias_gradient("bias_gradient", ctx, d_z, d_bias, scratch);
   HCTR_ON_DEVICE(ctx, bias_gradient(ctx, d_z, d_bias, scratch));
 }
 
 void relu_bias_gradient(Context& ctx, float factor, Tensor y, Tensor d_y, Tensor d_z, Tensor d_bias, Tensor scratch) {
-  check(ctx, d_z, d_bias, scratch);
+  expect_bias_gradient("relu_bias_gradient", ctx, d_z, d_bias, scratch);
   expect_shape("relu_bias_gradient y", y, d_z.shape());
   expect_shape("relu_bias_gradient d_y", d_y, d_z.shape());
   expect_alike("relu_bias_gradient", {y, d_y, d_z});

@@ -1,6 +1,9 @@
 #include "ops/cross_gate.h"
 
+#include "ops/bias_gradient_parts.h"
 #include "ops/element_loops.h"
+#include "ops/multi_cross.h"
+#include "ops/reduce_axis.h"
 
 namespace hctr::ops {
 namespace {
@@ -31,41 +34,50 @@ void cpu::cross_gate(Context& ctx, Tensor x, Tensor t, Tensor skip, Tensor y) {
   });
 }
 
-void cross_gate_backward(Context& ctx, Tensor x, Tensor t, Tensor dy, bool onto, Tensor dt, Tensor total) {
-  expect_on("cross_gate_backward", ctx.device(), dy);
-  expect_alike("cross_gate_backward", {x, t, dy, dt});
-  for (const Tensor& each : {x, t, dt, total}) expect_shape("cross_gate_backward", each, dy.shape());
-  HCTR_ON_DEVICE(ctx, cross_gate_backward(ctx, x, t, dy, onto, dt, total));
+void cross_gate_backward(Context& ctx, Tensor x, Tensor d_y, Tensor d_t, Tensor d_bias, Tensor scratch) {
+  expect_bias_gradient("cross_gate_backward", ctx, d_t, d_bias, scratch);
+  expect_alike("cross_gate_backward", {x, d_y, d_t});
+  for (const Tensor& each : {x, d_y}) expect_shape("cross_gate_backward", each, d_t.shape());
+  HCTR_ON_DEVICE(ctx, cross_gate_backward(ctx, x, d_y, d_t, d_bias, scratch));
 }
 
-void cpu::cross_gate_backward(Context& ctx, Tensor x, Tensor t, Tensor dy, bool onto, Tensor dt, Tensor total) {
-  dispatch_real(dy.dtype(), [&]<class T>() {
-    const auto X = x.matrix<const T>(), F = t.matrix<const T>(), G = dy.matrix<const T>();
-    over(ctx, dy, [&](int64_t row, int64_t begin, int64_t end) {
-      auto* sum = total.matrix<Acc<T>>().row(row);
-      for (int64_t c = begin; c < end; ++c) {
-        const auto g = static_cast<Acc<T>>(G(row, c));
-        dt.matrix<T>().row(row)[c] = static_cast<T>(g * static_cast<Acc<T>>(X(row, c)));
-        sum[c] = (onto ? sum[c] : 0) + g * static_cast<Acc<T>>(F(row, c));
-      }
+void cpu::cross_gate_backward(Context& ctx, Tensor x, Tensor d_y, Tensor d_t, Tensor d_bias, Tensor) {
+  dispatch_real(d_t.dtype(), [&]<class T>() {
+    const auto X = x.matrix<const T>(), G = d_y.matrix<const T>();
+    over(ctx, d_t, [&](int64_t row, int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c)
+        d_t.matrix<T>().row(row)[c] = static_cast<T>(static_cast<Acc<T>>(G(row, c)) * static_cast<Acc<T>>(X(row, c)));
     });
   });
+  cpu::sum_rows(ctx, d_t, d_bias);
 }
 
-void add_f32(Context& ctx, Tensor a, Tensor b, Tensor y) {
-  expect_on("add_f32", ctx.device(), y);
-  expect_alike("add_f32", {a, y});
-  expect_shape("add_f32 a", a, y.shape());
-  expect_shape("add_f32 b", b, y.shape());
-  HCTR_ON_DEVICE(ctx, add_f32(ctx, a, b, y));
+void first_cross_gate_backward(Context& ctx, Tensor x, CrossGates gates, Tensor d_t, Tensor d_bias, Tensor scratch,
+                               Tensor d_x) {
+  constexpr const char* kWhat = "first_cross_gate_backward";
+  expect_bias_gradient(kWhat, ctx, d_t, d_bias, scratch);
+  HCTR_EXPECT(!gates.t.empty() && gates.t.size() == gates.d_y.size() && gates.t.size() <= kMostCrossLayers, kWhat,
+              " of ", gates.t.size(), " layers with ", gates.d_y.size(), " gradients");
+  std::vector<Tensor> all = {x, d_t, d_x};
+  for (const auto* each : {&gates.t, &gates.d_y}) all.insert(all.end(), each->begin(), each->end());
+  for (const Tensor& each : all) {
+    expect_alike(kWhat, {d_t, each});
+    expect_shape(kWhat, each, d_t.shape());
+  }
+  HCTR_ON_DEVICE(ctx, first_cross_gate_backward(ctx, x, gates, d_t, d_bias, scratch, d_x));
 }
 
-void cpu::add_f32(Context& ctx, Tensor a, Tensor b, Tensor y) {
-  dispatch_real(y.dtype(), [&]<class T>() {
-    over(ctx, y, [&](int64_t row, int64_t begin, int64_t end) {
-      for (int64_t c = begin; c < end; ++c)
-        y.matrix<T>().row(row)[c] =
-            static_cast<T>(static_cast<Acc<T>>(a.matrix<const T>()(row, c)) + b.matrix<const Acc<T>>()(row, c));
+void cpu::first_cross_gate_backward(Context& ctx, Tensor x, CrossGates gates, Tensor d_t, Tensor d_bias, Tensor scratch,
+                                    Tensor d_x) {
+  cpu::cross_gate_backward(ctx, x, gates.d_y[0], d_t, d_bias, scratch);
+  dispatch_real(d_x.dtype(), [&]<class T>() {
+    over(ctx, d_x, [&](int64_t row, int64_t begin, int64_t end) {
+      for (int64_t c = begin; c < end; ++c) {
+        const auto at = [&](const Tensor& t) { return static_cast<Acc<T>>(t.matrix<const T>()(row, c)); };
+        Acc<T> sum = 0;
+        for (size_t l = gates.t.size(); l-- > 0;) sum += at(gates.d_y[l]) * at(gates.t[l]);
+        d_x.matrix<T>().row(row)[c] = static_cast<T>(at(gates.d_y[0]) + sum);
+      }
     });
   });
 }

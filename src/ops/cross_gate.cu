@@ -1,15 +1,19 @@
 #include "ops/cross_gate.h"
 
+#include "ops/bias_gradient.cuh"
 #include "ops/element_loops.cuh"
+#include "ops/multi_cross.h"
 
 namespace hctr::ops {
 namespace {
 
+/// From the last row to the first: a cache still holds the last rows of t, and will hold the first ones of y for the
+/// product that reads them next.
 template <int V, class T>
 __global__ void cross_gate_kernel(View<const T, 2> x, View<const T, 2> t, View<const T, 2> skip, View<T, 2> y) {
   const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
+    const cuda::Chunk s = cuda::chunk_at(rows * per_row - 1 - i, rows, per_row, V);
     const int64_t left = columns - s.column;
     float a[V] = {}, b[V] = {}, out[V] = {};
     cuda::read<V>(x.row(s.row) + s.column, left, a);
@@ -21,42 +25,48 @@ __global__ void cross_gate_kernel(View<const T, 2> x, View<const T, 2> t, View<c
   }
 }
 
-template <int V, class T>
-__global__ void cross_gate_backward_kernel(View<const T, 2> x, View<const T, 2> t, View<const T, 2> dy, bool onto,
-                                           View<T, 2> dt, View<float, 2> total) {
-  const int64_t rows = dy.size(0), columns = dy.size(1), per_row = cuda::chunks_per_row(columns, V);
-  for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
-    const int64_t left = columns - s.column;
-    float a[V] = {}, b[V] = {}, g[V] = {}, sum[V] = {};
-    cuda::read<V>(x.row(s.row) + s.column, left, a);
-    cuda::read<V>(t.row(s.row) + s.column, left, b);
-    cuda::read<V>(dy.row(s.row) + s.column, left, g);
-    if (onto) cuda::read<V>(static_cast<const float*>(total.row(s.row) + s.column), left, sum);
-#pragma unroll
-    for (int j = 0; j < V; ++j) {
-      a[j] *= g[j];
-      sum[j] += g[j] * b[j];
-    }
-    cuda::write<V>(dt.row(s.row) + s.column, left, a);
-    cuda::write<V>(total.row(s.row) + s.column, left, sum);
-  }
-}
+struct CrossRule {
+  static constexpr bool kFromEnd = true;
+  __device__ float operator()(float x, float d_y) const { return x * d_y; }
+};
 
-template <int V, class T>
-__global__ void add_f32_kernel(View<const T, 2> a, View<const float, 2> b, View<T, 2> y) {
-  const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, V);
-  for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
-    const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
-    const int64_t left = columns - s.column;
-    float sum[V] = {}, more[V] = {};
-    cuda::read<V>(a.row(s.row) + s.column, left, sum);
-    cuda::read<V>(b.row(s.row) + s.column, left, more);
+/// The rule of the first layer, and what all layers add to the gradient of x.
+template <class T>
+struct FirstCrossRule : CrossRule {
+  static constexpr int kAtOnce = 2;  // layers whose loads are under way at the same time
+  const T *t[kMostCrossLayers], *d_y[kMostCrossLayers];
+  int64_t t_stride[kMostCrossLayers], d_y_stride[kMostCrossLayers];
+  int layers;
+  View<T, 2> d_x;
+
+  template <int V>
+  __device__ void beside(int64_t row, int64_t column, int64_t left, const cuda::Pack<T, V>& d_first) const {
+    const cuda::Pack<T, V> t_first = cuda::load_some<V>(t[0] + row * t_stride[0] + column, left);
+    float sum[V] = {};
+    for (int last = layers - 1; last > 0; last -= kAtOnce) {
+      cuda::Pack<T, V> factor[kAtOnce], gradient[kAtOnce];
 #pragma unroll
-    for (int j = 0; j < V; ++j) sum[j] += more[j];
-    cuda::write<V>(y.row(s.row) + s.column, left, sum);
+      for (int i = 0; i < kAtOnce; ++i)
+        if (const int l = last - i; l > 0) {
+          factor[i] = cuda::load_some<V>(t[l] + row * t_stride[l] + column, left);
+          gradient[i] = cuda::load_some<V>(d_y[l] + row * d_y_stride[l] + column, left);
+        }
+#pragma unroll
+      for (int i = 0; i < kAtOnce; ++i)
+        if (last - i > 0)
+#pragma unroll
+          for (int v = 0; v < V; ++v)
+            sum[v] += static_cast<float>(gradient[i].at[v]) * static_cast<float>(factor[i].at[v]);
+    }
+#pragma unroll
+    for (int v = 0; v < V; ++v) {
+      const auto d = static_cast<float>(d_first.at[v]);
+      sum[v] += d * static_cast<float>(t_first.at[v]);
+      sum[v] += d;
+    }
+    cuda::write<V>(d_x.row(row) + column, left, sum);
   }
-}
+};
 
 cuda::Grid elements_of(const Tensor& t, int V) {
   return cuda::grid_for(t.rows() * cuda::chunks_per_row(t.row_elements(), V));
@@ -75,28 +85,30 @@ void cuda::cross_gate(Context& ctx, Tensor x, Tensor t, Tensor skip, Tensor y) {
   });
 }
 
-void cuda::cross_gate_backward(Context& ctx, Tensor x, Tensor t, Tensor dy, bool onto, Tensor dt, Tensor total) {
-  dispatch_float(dy.dtype(), [&]<class T>() {
-    constexpr int V = 4;
-    const View<const T, 2> a = x.matrix<const T>(), b = t.matrix<const T>(), g = dy.matrix<const T>();
-    const View<T, 2> to = dt.matrix<T>();
-    const View<float, 2> sum = total.matrix<float>();
-    const bool packs =
-        takes_packs<V>(a) && takes_packs<V>(b) && takes_packs<V>(g) && takes_packs<V>(to) && takes_packs<V>(sum);
-    launch(ctx, "cross_gate_backward", elements_of(dy, packs ? V : 1),
-           packs ? cross_gate_backward_kernel<V, T> : cross_gate_backward_kernel<1, T>, a, b, g, onto, to, sum);
+void cuda::cross_gate_backward(Context& ctx, Tensor x, Tensor d_y, Tensor d_t, Tensor d_bias, Tensor scratch) {
+  dispatch_float(d_t.dtype(), [&]<class T>() {
+    launch_bias_gradient<T>(ctx, "cross_gate_backward", CrossRule{}, true, x, d_y, d_t, d_bias, scratch);
   });
 }
 
-void cuda::add_f32(Context& ctx, Tensor a, Tensor b, Tensor y) {
-  dispatch_float(y.dtype(), [&]<class T>() {
-    constexpr int V = 4;
-    const View<const T, 2> from = a.matrix<const T>();
-    const View<const float, 2> more = b.matrix<const float>();
-    const View<T, 2> to = y.matrix<T>();
-    const bool packs = takes_packs<V>(from) && takes_packs<V>(more) && takes_packs<V>(to);
-    launch(ctx, "add_f32", elements_of(y, packs ? V : 1), packs ? add_f32_kernel<V, T> : add_f32_kernel<1, T>, from,
-           more, to);
+void cuda::first_cross_gate_backward(Context& ctx, Tensor x, CrossGates gates, Tensor d_t, Tensor d_bias,
+                                     Tensor scratch, Tensor d_x) {
+  dispatch_float(d_t.dtype(), [&]<class T>() {
+    FirstCrossRule<T> rule{};
+    rule.d_x = d_x.view<T, 2>();
+    bool packs = takes_packs<16 / sizeof(T)>(rule.d_x);
+    const auto take = [&](const Tensor& tensor, const T*& data, int64_t& stride) {
+      const View<const T, 2> view = tensor.view<const T, 2>();
+      packs = packs && takes_packs<16 / sizeof(T)>(view);
+      data = view.data;
+      stride = view.row_stride;
+    };
+    for (; rule.layers < static_cast<int>(gates.t.size()); ++rule.layers) {
+      const auto l = static_cast<size_t>(rule.layers);
+      take(gates.t[l], rule.t[l], rule.t_stride[l]);
+      take(gates.d_y[l], rule.d_y[l], rule.d_y_stride[l]);
+    }
+    launch_bias_gradient<T>(ctx, "first_cross_gate_backward", rule, packs, x, gates.d_y[0], d_t, d_bias, scratch);
   });
 }
 

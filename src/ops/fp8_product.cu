@@ -64,6 +64,7 @@ void describe_fp8(const Fp8Problem& p, bool with_epilogue, BlasProduct& product)
   layout(&product.first, library_type(p.b.format), p.depth, p.columns, p.depth);
   layout(&product.second, library_type(p.a.format), p.depth, p.rows, p.depth);
   layout(&product.result, p.c.dtype() == DType::f32 ? CUDA_R_32F : CUDA_R_16BF, p.columns, p.rows, p.c.row_stride());
+  product.addend = product.result;
 }
 
 bool find_algorithm(Runtime::CudaLibraries& libraries, const Fp8Problem& p, BlasProduct& product) {

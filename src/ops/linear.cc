@@ -8,6 +8,7 @@
 #include "device/profiler.h"
 #include "ops/activation_rules.h"
 #include "ops/blas.h"
+#include "ops/copy.h"
 #include "ops/element_loops.h"
 #include "ops/fill.h"
 #include "ops/product_parts.h"
@@ -43,6 +44,16 @@ void matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Te
   if (a.elements() == 0) return fill(ctx, 0, c);  // empty sums
   count_flops(ctx, flops_of(a, c, of_a));
   HCTR_ON_DEVICE(ctx, matmul(ctx, a, of_a, b, of_b, c));
+}
+
+void matmul_plus(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor addend, Tensor c) {
+  check_product(ctx, "matmul_plus", a, of_a, b, of_b, c);
+  expect_on("matmul_plus", ctx.device(), addend);
+  expect_alike("matmul_plus", {a, addend, c});
+  expect_shape("matmul_plus addend", addend, c.shape());
+  if (a.elements() == 0) return copy(ctx, addend, c);  // empty sums
+  count_flops(ctx, flops_of(a, c, of_a));
+  HCTR_ON_DEVICE(ctx, matmul_plus(ctx, a, of_a, b, of_b, addend, c));
 }
 
 void add_product_stream(Context& ctx) { HCTR_ON_DEVICE(ctx, add_product_stream(ctx)); }
@@ -84,10 +95,11 @@ struct PartSize {
   int64_t rows, columns, depth;
 };
 
-/// What is added to each row of a product, unless it is null, and whether max(., 0) follows.
+/// What is added to a product, unless it is null, and whether max(., 0) follows.
 template <class T>
 struct Epilogue {
-  const T* bias;
+  const T* addend;
+  int64_t stride;  ///< from one row of the addend to the next: 0 if all get the same
   bool relu;
 };
 
@@ -95,10 +107,10 @@ struct Epilogue {
 template <class T>
   requires std::is_same_v<T, float> || std::is_same_v<T, double>
 void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, T* c, int64_t c_stride) {
-  const T* bias = end.bias;
-  for (int64_t i = 0; bias && i < size.rows; ++i) std::copy_n(bias, size.columns, c + i * c_stride);
-  gemm(size.rows, size.columns, size.depth, {a.data, a.stride, a.how}, {b.data, b.stride, b.how}, bias ? T(1) : T(0),
-       {c, c_stride});
+  for (int64_t i = 0; end.addend && i < size.rows; ++i)
+    std::copy_n(end.addend + i * end.stride, size.columns, c + i * c_stride);
+  gemm(size.rows, size.columns, size.depth, {a.data, a.stride, a.how}, {b.data, b.stride, b.how},
+       end.addend ? T(1) : T(0), {c, c_stride});
   if (!end.relu) return;
   for (int64_t i = 0; i < size.rows; ++i) {
     T* row = c + i * c_stride;
@@ -124,12 +136,15 @@ Operand<float> widened(Operand<T> t, int64_t rows, int64_t columns, std::vector<
 /// For dtypes that BLAS lacks: operands are converted to f32, and the f32 result is rounded once.
 template <class T, class Out>
 void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, Out* c, int64_t c_stride) {
-  thread_local std::vector<float> left, right, sums, wide_bias;  // reused by the next part
+  thread_local std::vector<float> left, right, sums, wide_addend;  // reused by the next part
   sums.resize(static_cast<size_t>(size.rows * size.columns));
-  wide_bias.clear();
-  for (int64_t j = 0; end.bias && j < size.columns; ++j) wide_bias.push_back(static_cast<float>(end.bias[j]));
+  wide_addend.clear();
+  for (int64_t i = 0; end.addend && i < (end.stride > 0 ? size.rows : 1); ++i)
+    for (int64_t j = 0; j < size.columns; ++j)
+      wide_addend.push_back(static_cast<float>(end.addend[i * end.stride + j]));
   multiply_part(widened(a, size.rows, size.depth, left), widened(b, size.depth, size.columns, right), size,
-                Epilogue<float>{end.bias ? wide_bias.data() : nullptr, end.relu}, sums.data(), size.columns);
+                Epilogue<float>{end.addend ? wide_addend.data() : nullptr, end.stride > 0 ? size.columns : 0, end.relu},
+                sums.data(), size.columns);
   for (int64_t i = 0; i < size.rows; ++i) {
     const float* from = sums.data() + i * size.columns;
     Out* to = c + i * c_stride;
@@ -138,8 +153,8 @@ void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, O
   }
 }
 
-/// c = op(a) op(b) + bias, or its positive part, one part per task.
-void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b, const Tensor* bias,
+/// c = op(a) op(b) + addend, or its positive part, one part per task. The addend is null, a bias or a matrix.
+void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b, const Tensor* addend,
               bool relu, const Tensor& c) {
   const int64_t rows = c.dim(0), columns = c.dim(1), depth = columns_of_op(a, of_a);
   const bool joined = a.dtype() == DType::f32 && blas_rounds_alike();
@@ -148,12 +163,13 @@ void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Tr
   const int64_t across = parts_of(columns, part.columns), parts = parts_of(rows, part.rows) * across;
   const auto run = [&]<class T, class Out>() {
     const Operand<T> left(a, of_a), right(b, of_b);
+    const int64_t stride = addend && addend->rank() == 2 ? addend->row_stride() : 0;
     ctx.threads().parallel_for(parts, 1, [&](int64_t first, int64_t last) {
       for (int64_t number = first; number < last; ++number) {
         const int64_t i = number / across * part.rows, j = number % across * part.columns;
         multiply_part(left.at(i, 0), right.at(0, j),
                       {std::min(part.rows, rows - i), std::min(part.columns, columns - j), depth},
-                      Epilogue<T>{bias ? bias->data<const T>() + j : nullptr, relu},
+                      Epilogue<T>{addend ? addend->data<const T>() + i * stride + j : nullptr, stride, relu},
                       c.data<Out>() + i * c.row_stride() + j, c.row_stride());
       }
     });
@@ -168,6 +184,10 @@ void multiply(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Tr
 
 void cpu::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
   multiply(ctx, a, of_a, b, of_b, nullptr, false, c);
+}
+
+void cpu::matmul_plus(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor addend, Tensor c) {
+  multiply(ctx, a, of_a, b, of_b, &addend, false, c);
 }
 
 void cpu::add_product_stream(Context&) {}

@@ -7,6 +7,7 @@
 
 #include "device/cuda_libraries.cuh"
 #include "device/launch.cuh"
+#include "ops/add.h"
 #include "ops/blas_proposals.cuh"
 #include "ops/one_column.cuh"
 #include "ops/tf32_operands.cuh"
@@ -34,6 +35,7 @@ struct Problem {
   std::optional<Tensor> bias;
   bool relu;
   bool tf32 = false, adds = false;  // operands are rounded to TF32; c is added to
+  std::optional<Tensor> addend{};   // a matrix in memory of its own, instead of a bias
 
   std::array<int64_t, 17> key() const {
     return {a.dim(0),
@@ -51,8 +53,8 @@ struct Problem {
             cuda::alignment(b.bytes()),
             cuda::alignment(c.bytes()),
             bias.has_value(),
-            bias ? cuda::alignment(bias->bytes()) : 0,
-            relu + 2 * tf32 + 4 * adds};
+            bias || addend ? cuda::alignment((bias ? bias : addend)->bytes()) : 0,
+            relu + 2 * tf32 + 4 * adds + 8 * (addend ? addend->row_stride() : 0)};
   }
 };
 
@@ -88,6 +90,8 @@ void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   describe(&product.first, p.b);
   describe(&product.second, p.a);
   describe(&product.result, p.c);
+  const Tensor& addend = p.addend ? *p.addend : p.c;
+  describe(&product.addend, addend);
 
   auto& libraries = *runtime.cuda_libraries();
   const auto chosen = libraries.chosen.find(p.key());
@@ -97,7 +101,8 @@ void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
   }
   cublasLtMatmulHeuristicResult_t found{};
   if (cuda::propose(libraries, product,
-                    {cuda::alignment(p.a.bytes()), cuda::alignment(p.b.bytes()), cuda::alignment(p.c.bytes())},
+                    {cuda::alignment(p.a.bytes()), cuda::alignment(p.b.bytes()), cuda::alignment(p.c.bytes()),
+                     cuda::alignment(addend.bytes())},
                     {&found, 1}) == 0)
     throw Error(Kind::device, "cuBLAS knows no algorithm for this product");
   product.algorithm = found.algo;
@@ -106,15 +111,19 @@ void plan(Runtime& runtime, const Problem& p, BlasProduct& product) {
 /// The same product with each extent at a multiple of 16 bytes where zeros allow it.
 Problem widened(Problem p) {
   const bool t_a = p.of_a == Transpose::yes, t_b = p.of_b == Transpose::yes;
-  const TensorSpec &a = p.a.spec(), &b = p.b.spec(), &c = p.c.spec();
-  const int64_t m = zeros_for(p.c.dim(0), a.dtype, t_a ? a.zero_columns : a.zero_rows, c.zero_rows);
+  const TensorSpec &a = p.a.spec(), &b = p.b.spec(), &c = p.c.spec(), &addend = p.addend ? p.addend->spec() : c;
+  const int64_t m =
+      zeros_for(p.c.dim(0), a.dtype, t_a ? a.zero_columns : a.zero_rows, std::min(c.zero_rows, addend.zero_rows));
   // The library would read a bias for every column that is added.
-  const int64_t n = p.bias ? 0 : zeros_for(p.c.dim(1), a.dtype, t_b ? b.zero_rows : b.zero_columns, c.zero_columns);
+  const int64_t n = p.bias ? 0
+                           : zeros_for(p.c.dim(1), a.dtype, t_b ? b.zero_rows : b.zero_columns,
+                                       std::min(c.zero_columns, addend.zero_columns));
   const int64_t k =
       zeros_for(p.a.dim(t_a ? 0 : 1), a.dtype, t_a ? a.zero_rows : a.zero_columns, t_b ? b.zero_columns : b.zero_rows);
   const Tensor wide_a = t_a ? widened(p.a, k, m) : widened(p.a, m, k);
   const Tensor wide_b = t_b ? widened(p.b, n, k) : widened(p.b, k, n);
-  return {wide_a, wide_b, widened(p.c, m, n), p.of_a, p.of_b, p.bias, p.relu, p.tf32, p.adds};
+  if (p.addend) p.addend = widened(*p.addend, m, n);
+  return {wide_a, wide_b, widened(p.c, m, n), p.of_a, p.of_b, p.bias, p.relu, p.tf32, p.adds, p.addend};
 }
 
 /// op(t), a column or a row, as a vector.
@@ -176,10 +185,11 @@ void multiply_planned(Context& ctx, const Problem& p) {
   }
   if (p.bias)
     cuda::set(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(p.bias->bytes()));
-  const float one = 1, of_c = p.adds ? 1 : 0;
+  const float one = 1, of_addend = p.adds || p.addend ? 1 : 0;
+  const Tensor& addend = p.addend ? *p.addend : p.c;
   Buffer& workspace = workspace_of(ctx);
   HCTR_CHECK(cublasLtMatmul(libraries.blas, &product.operation, &one, p.b.bytes(), &product.first, p.a.bytes(),
-                            &product.second, &of_c, p.c.bytes(), &product.result, p.c.bytes(), &product.result,
+                            &product.second, &of_addend, addend.bytes(), &product.addend, p.c.bytes(), &product.result,
                             &product.algorithm, workspace.data(), workspace.bytes(),
                             hctr::cuda::stream_of(ctx.stream())));
   if (runtime.options().sync_launches) ctx.stream().synchronize();
@@ -196,7 +206,7 @@ void multiply_split(Context& ctx, const Problem& p) {
   HCTR_EXPECT(ctx.stream().handle == ctx.runtime().compute_stream().handle,
               "a product of split operands on another stream than the compute stream would share their memory");
   const auto parts = cuda::split_operands(ctx, p.a, p.of_a == Transpose::yes, p.b, p.of_b == Transpose::yes);
-  multiply_planned(ctx, {parts.first.both, parts.second.both, p.c, p.of_a, p.of_b, {}, false, true, false});
+  multiply_planned(ctx, {parts.first.both, parts.second.both, p.c, p.of_a, p.of_b, {}, false, true, false, p.addend});
   multiply_planned(ctx, {parts.first.big, parts.second.big, p.c, p.of_a, p.of_b, p.bias, p.relu, true, true});
 }
 
@@ -210,8 +220,11 @@ void multiply(Context& ctx, const char* name, const Problem& asked) {
   in_context(what, [&] {
     Runtime& runtime = ctx.runtime();
     Buffer& workspace = workspace_of(ctx);
-    if (const auto product = vector_product(asked, workspace.bytes()); product != VectorProduct::none)
-      return multiply_vector(ctx, asked, product, reinterpret_cast<float*>(workspace.data()));
+    if (const auto product = vector_product(asked, workspace.bytes()); product != VectorProduct::none) {
+      multiply_vector(ctx, asked, product, reinterpret_cast<float*>(workspace.data()));
+      if (asked.addend) ops::add(ctx, {*asked.addend, asked.c}, asked.c);
+      return;
+    }
     if (is_split(runtime, p)) return multiply_split(ctx, p);
     p.tf32 = p.a.dtype() == DType::f32 && runtime.options().tf32;
     multiply_planned(ctx, p);
@@ -222,6 +235,10 @@ void multiply(Context& ctx, const char* name, const Problem& asked) {
 
 void cuda::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
   multiply(ctx, "matmul", {a, b, c, of_a, of_b, {}, false});
+}
+
+void cuda::matmul_plus(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor addend, Tensor c) {
+  multiply(ctx, "matmul_plus", {a, b, c, of_a, of_b, {}, false, false, false, addend});
 }
 
 void cuda::add_product_stream(Context& ctx) {

@@ -14,6 +14,10 @@ enum class Transpose : bool { no, yes };
 /// depend on the number of threads (ops/product_parts.h).
 HCTR_OP(void matmul(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c))
 
+/// c = op(a) op(b) + addend, in f32, rounded once where the product is the library's. Shapes: addend as c; otherwise as
+/// in matmul. All of one dtype. Aliasing: c is none of the others.
+HCTR_OP(void matmul_plus(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor addend, Tensor c))
+
 /// y = x W + bias, or max(x W + bias, 0) with `relu`. Shapes: x [batch, in], w [in, out], bias [out], y [batch, out];
 /// any row strides of x, w, y. All of one dtype.
 HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu = false))

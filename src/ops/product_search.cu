@@ -16,10 +16,10 @@ namespace {
 constexpr int kMostProposals = 8, kRunsOfGraph = 10, kMeasurements = 5;
 constexpr double kBetter = 0.97;  // another algorithm than the first must take at most this part of its time
 
-/// What a key says of the tensors of c = op(a) op(b); ops/linear.cu makes keys.
+/// What a key says of the tensors of c = op(a) op(b) + addend; ops/linear.cu makes keys.
 struct ProductMemory {
   DType dtype, result;
-  int64_t a, b, c, bias;  // elements; bias 0: none
+  int64_t a, b, c, bias, addend;  // elements; bias, addend: 0: none
   cuda::ProductAlignment alignment;
   uint32_t bias_alignment;
   bool adds;
@@ -31,7 +31,9 @@ struct ProductMemory {
         b(key[3] * key[5]),
         c(key[key[7] ? 1 : 0] * key[6]),
         bias(key[14] ? key[key[8] ? 3 : 4] : 0),
-        alignment{static_cast<uint32_t>(key[11]), static_cast<uint32_t>(key[12]), static_cast<uint32_t>(key[13])},
+        addend(key[key[7] ? 1 : 0] * (key[16] / 8)),
+        alignment{static_cast<uint32_t>(key[11]), static_cast<uint32_t>(key[12]), static_cast<uint32_t>(key[13]),
+                  static_cast<uint32_t>(addend > 0 ? key[15] : key[13])},
         bias_alignment(static_cast<uint32_t>(key[15])),
         adds(key[16] & 4) {}
 };
@@ -81,18 +83,18 @@ class TimingEvent {
 };
 
 struct SearchOperands {
-  std::byte *a, *b, *c;
+  std::byte *a, *b, *c, *addend;
   bool adds;
 };
 
 /// The median over several graphs of runs.
 double seconds_of(Context& ctx, BlasProduct& product, const cublasLtMatmulAlgo_t& algorithm, const SearchOperands& on) {
   auto& libraries = *ctx.runtime().cuda_libraries();
-  const float one = 1, of_c = on.adds ? 1 : 0;
+  const float one = 1, of_addend = on.adds ? 1 : 0;
   Program runs(ctx.stream(), true, [&] {
     for (int i = 0; i < kRunsOfGraph; ++i)
       HCTR_CHECK(cublasLtMatmul(libraries.blas, &product.operation, &one, on.b, &product.first, on.a, &product.second,
-                                &of_c, on.c, &product.result, on.c, &product.result, &algorithm,
+                                &of_addend, on.addend, &product.addend, on.c, &product.result, &algorithm,
                                 libraries.blas_workspace.data(), libraries.blas_workspace.bytes(),
                                 hctr::cuda::stream_of(ctx.stream())));
   });
@@ -155,7 +157,7 @@ void cuda::search_algorithms(Context& ctx, ProductAlgorithms& found) {
   auto& libraries = *ctx.runtime().cuda_libraries();
   HCTR_EXPECT(ctx.stream().handle == ctx.runtime().compute_stream().handle, "products use the compute stream");
   std::vector<ProductKey> missing;
-  SearchTensor a, b, c, bias;
+  SearchTensor a, b, c, bias, addend;
   for (const auto& [key, product] : libraries.products) {
     if (libraries.chosen.contains(key)) continue;
     missing.push_back(key);
@@ -164,16 +166,20 @@ void cuda::search_algorithms(Context& ctx, ProductAlgorithms& found) {
     b.need(memory.b, memory.dtype);
     c.need(memory.c, memory.result);
     bias.need(memory.bias, memory.dtype);
+    addend.need(memory.addend, memory.result);
   }
   if (missing.empty()) return;
   ctx.stream().synchronize();
-  for (SearchTensor* tensor : {&a, &b, &c, &bias}) tensor->allocate(ctx.device());
+  for (SearchTensor* tensor : {&a, &b, &c, &bias, &addend}) tensor->allocate(ctx.device());
   for (const ProductKey& key : missing) {
     BlasProduct& product = libraries.products.at(key);
     const ProductMemory memory(key);
-    const SearchOperands operands{a.filled(ctx, memory.a, memory.dtype, memory.alignment.a),
-                                  b.filled(ctx, memory.b, memory.dtype, memory.alignment.b),
-                                  c.filled(ctx, memory.c, memory.result, memory.alignment.c), memory.adds};
+    SearchOperands operands{a.filled(ctx, memory.a, memory.dtype, memory.alignment.a),
+                            b.filled(ctx, memory.b, memory.dtype, memory.alignment.b),
+                            c.filled(ctx, memory.c, memory.result, memory.alignment.c), nullptr,
+                            memory.adds || memory.addend > 0};
+    operands.addend =
+        memory.addend > 0 ? addend.filled(ctx, memory.addend, memory.result, memory.alignment.addend) : operands.c;
     if (memory.bias > 0) {  // each run of the product sets its own
       const void* at = bias.filled(ctx, memory.bias, memory.dtype, memory.bias_alignment);
       HCTR_CHECK(cublasLtMatmulDescSetAttribute(&product.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &at, sizeof at));

@@ -134,6 +134,11 @@ LayerRun::LayerRun(const LayerSetup& setup, const Options& options) {
     scratch.back()->poison(stream);
     io.scratch.push_back(scratch.back()->tensor());
   }
+  for (const TensorSpec& spec : layer_spec.transient) {
+    scratch.push_back(std::make_unique<GuardedTensor>(options.device, spec.dtype, spec.shape, RowLayout{"dense"}));
+    scratch.back()->poison(stream);
+    io.transient.push_back(scratch.back()->tensor());
+  }
   const auto tensors = [](const std::vector<GuardedTensor*>& from) {
     std::vector<Tensor> to;
     for (const GuardedTensor* each : from) to.push_back(each->tensor());

@@ -59,6 +59,40 @@ OP_TEST(Matmul) {
   });
 }
 
+OP_TEST(MatmulPlus) {
+  rounding(Rounding::sum);
+  const auto sizes = [this](const char* name, int64_t m, int64_t n, int64_t k) {
+    row(name, {{"a", {m, k}}, {"a_t", {k, m}}, {"b", {k, n}}, {"b_t", {n, k}}, {"addend", {m, n}}});
+  };
+  sizes("typical", 64, 48, 33);
+  sizes("several tiles", 150, 300, 40);
+  sizes("packs", 128, 256, 64);
+  sizes("one column", 65, 1, 129);
+  sizes("one row", 1, 70, 12);
+  sizes("one element", 1, 1, 1);
+  sizes("outer product", 9, 14, 1);
+  sizes("no rows", 0, 5, 3);
+  sizes("sum of nothing", 4, 5, 0);
+  sizes("long sums", 8, 8, 2000);
+  forward([](Rig& t) {
+    const Shape shape = t["addend"].shape();
+    ops::matmul_plus(t.ctx, t["a"], Transpose::no, t["b"], Transpose::no, t["addend"], t.out("c", shape));
+    ops::matmul_plus(t.ctx, t["a_t"], Transpose::yes, t["b"], Transpose::no, t["addend"], t.out("c_tn", shape));
+    ops::matmul_plus(t.ctx, t["a"], Transpose::no, t["b_t"], Transpose::yes, t["addend"], t.out("c_nt", shape));
+  });
+  expected([](const auto& t) {
+    const size_t m = t.size("a", 0), n = t.size("b", 1), k = t.size("a", 1);
+    const auto plus = [&](std::vector<double> c) {
+      const std::vector<double> addend = t["addend"];
+      for (size_t i = 0; i < c.size(); ++i) c[i] += addend[i];
+      return c;
+    };
+    t.expect("c", plus(product(t["a"], false, t["b"], false, m, n, k)));
+    t.expect("c_tn", plus(product(t["a_t"], true, t["b"], false, m, n, k)));
+    t.expect("c_nt", plus(product(t["a"], false, t["b_t"], true, m, n, k)));
+  });
+}
+
 OP_TEST(Linear) {
   rounding(Rounding::sum);
   const auto sizes = [this](const char* name, int64_t batch, int64_t in, int64_t out) {

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "ops/bias_gradient.h"
 #include "ops/cross_gate.h"
 #include "support/op_test.h"
 
@@ -80,13 +81,23 @@ OP_TEST(MultiCross) {
 OP_TEST(MultiCrossOfOneLayer) { cross_cases(*this, 1); }
 OP_TEST(MultiCrossOfManyLayers) { cross_cases(*this, 10); }
 
+Tensor bias_sums(Rig& t) { return t.scratch("sums", ops::bias_gradient_scratch(t["x"].dim(1))); }
+
+std::vector<double> sums_of_columns(const std::vector<double>& values, size_t columns) {
+  std::vector<double> sums(columns);
+  for (size_t i = 0; i < values.size(); ++i) sums[i % columns] += values[i];
+  return sums;
+}
+
 OP_TEST(CrossGate) {
   row("typical", {{"x", {19, 33}}, {"t", {19, 33}}, {"skip", {19, 33}}});
   row("packs", {{"x", {19, 64}}, {"t", {19, 64}}, {"skip", {19, 64}}});
+  row("one row", {{"x", {1, 9}}, {"t", {1, 9}}, {"skip", {1, 9}}});
+  row("no rows", {{"x", {0, 9}}, {"t", {0, 9}}, {"skip", {0, 9}}});
+  rounding(Rounding::stages);  // the sum for a bias is of rounded gradients
   forward([](Rig& t) { ops::cross_gate(t.ctx, t["x"], t["t"], t["skip"], t.out("y", t["x"].shape())); });
   backward([](Rig& t) {
-    ops::cross_gate_backward(t.ctx, t["x"], t["t"], t.d("y"), false, t.d("t"),
-                             t.out("d_x", t["x"].shape(), Type::wide));
+    ops::cross_gate_backward(t.ctx, t["x"], t.d("y"), t.d("t"), t.out("d_bias", {t["x"].dim(1)}), bias_sums(t));
   });
   expected([](const auto& t) {
     std::vector<double> y = t["skip"];
@@ -95,11 +106,55 @@ OP_TEST(CrossGate) {
   });
 }
 
-OP_TEST(CrossGateOnto) {
-  row("typical", {{"x", {19, 33}}, {"t", {19, 33}}, {"dy", {19, 33}}, {"total", {19, 33}, -1, 1, Type::wide}});
+/// The sum over all layers takes the memory of the first t, as in the layer.
+void first_cross_gate_cases(auto& test, int layers) {
+  const auto row = [&](const char* title, int64_t rows, int64_t columns) {
+    std::vector<Input> inputs = {{"x", {rows, columns}}};
+    for (int l = 0; l < layers; ++l) {
+      inputs.push_back({cat("t", l), {rows, columns}});
+      inputs.push_back({cat("dy", l), {rows, columns}});
+    }
+    test.row(title, inputs);
+  };
+  row("typical", 19, 33);
+  row("packs", 70, 64);
+  row("several parts", 1100, 132);
+  row("one row", 1, 70);
+  row("one element", 1, 1);
+  row("no rows", 0, 5);
+  test.rounding(Rounding::stages);
+  test.forward([=](Rig& t) {
+    ops::CrossGates gates;
+    for (int l = 0; l < layers; ++l) {
+      gates.t.push_back(l == 0 ? t.inout("t0") : t[cat("t", l)]);
+      gates.d_y.push_back(t[cat("dy", l)]);
+    }
+    ops::first_cross_gate_backward(t.ctx, t["x"], gates, t.out("d_t", t["x"].shape()), t.out("d_bias", {t["x"].dim(1)}),
+                                   bias_sums(t), gates.t[0]);
+  });
+}
+
+OP_TEST(FirstCrossGate) { first_cross_gate_cases(*this, 3); }
+OP_TEST(FirstCrossGateOfOneLayer) { first_cross_gate_cases(*this, 1); }
+OP_TEST(FirstCrossGateOfManyLayers) { first_cross_gate_cases(*this, 12); }  // in several rounds of loads
+
+OP_TEST(FirstCrossGateByHand) {
+  row("typical", {{"x", {19, 33}}, {"t", {19, 33}}, {"u", {19, 33}}, {"dy", {19, 33}}, {"du", {19, 33}}});
+  rounding(Rounding::stages);
   forward([](Rig& t) {
-    ops::cross_gate_backward(t.ctx, t["x"], t["t"], t["dy"], true, t.out("dt", t["x"].shape()), t.inout("total"));
-    ops::add_f32(t.ctx, t["x"], t.inout("total"), t.out("y", t["x"].shape()));
+    ops::first_cross_gate_backward(t.ctx, t["x"], {{t["t"], t["u"]}, {t["dy"], t["du"]}}, t.out("d_t", t["x"].shape()),
+                                   t.out("d_bias", {33}), bias_sums(t), t.out("d_x", t["x"].shape()));
+  });
+  expected([](const auto& t) {
+    const std::vector<double> x = t["x"], dy = t["dy"];
+    std::vector<double> d_t(x.size()), d_x = dy;
+    for (size_t i = 0; i < x.size(); ++i) {
+      d_t[i] = dy[i] * x[i];
+      d_x[i] += dy[i] * t["t"][i] + t["du"][i] * t["u"][i];
+    }
+    t.expect("d_t", d_t);
+    t.expect("d_bias", sums_of_columns(d_t, 33));
+    t.expect("d_x", d_x);
   });
 }
 

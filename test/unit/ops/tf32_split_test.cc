@@ -152,6 +152,9 @@ TEST(Tf32Split, ProductsOfEveryLayoutAreNearFp64) {
     ASSERT_TRUE(ops::split_product_gains(m, n, k));
     const Numbers a(m, k, 1), b(k, n, 1u << 30);
     const Reference expected(a, b);
+    Reference plus_one = expected;
+    for (double& sum : plus_one.sums) sum += 1;
+    for (double& size : plus_one.sizes) size += 1;
     for (const Device device : devices()) {
       Runtime runtime(device, {.threads = 2, .seed = 7, .tf32x3 = true});
       DeviceTensors t{Context(runtime, runtime.compute_stream())};
@@ -166,6 +169,9 @@ TEST(Tf32Split, ProductsOfEveryLayoutAreNearFp64) {
               t.put(std::vector<float>(static_cast<size_t>(m * stride), NAN), TensorSpec(DType::f32, {m, n}, stride));
           ops::matmul(t.ctx, left, of_a, right, of_b, c);
           EXPECT_LE(error_of(t.fetch<float>(c), stride, expected, n), kTolerance);
+          const Tensor ones = t.put(std::vector<float>(static_cast<size_t>(m * n), 1), TensorSpec(DType::f32, {m, n}));
+          ops::matmul_plus(t.ctx, left, of_a, right, of_b, ones, c);
+          EXPECT_LE(error_of(t.fetch<float>(c), stride, plus_one, n), kTolerance);
           t.memory.clear();
         }
     }

@@ -68,10 +68,10 @@ TEST(ProductChoice, DoesNothingOnTheCpu) {
   EXPECT_EQ(choose_product_algorithms(runtime, comm, "/nowhere/file", "text", Log::silent()), "");
 }
 
-/// A product by the library, recorded as a step is.
+/// Two products by the library, recorded as a step is. One adds a matrix.
 class RecordedProduct {
  public:
-  explicit RecordedProduct(Runtime& runtime) : runtime_(runtime), memory_(runtime.device(), 3 * kBytes) { record(); }
+  explicit RecordedProduct(Runtime& runtime) : runtime_(runtime), memory_(runtime.device(), 4 * kBytes) { record(); }
   void record() {
     const auto at = [&](int i) {
       return Tensor(memory_.data() + static_cast<size_t>(i) * kBytes, TensorSpec(DType::f32, {kSize, kSize}),
@@ -80,6 +80,7 @@ class RecordedProduct {
     Context ctx(runtime_, runtime_.compute_stream());
     Program(runtime_.compute_stream(), true, [&] {
       ops::matmul(ctx, at(0), ops::Transpose::no, at(1), ops::Transpose::yes, at(2));
+      ops::matmul_plus(ctx, at(0), ops::Transpose::no, at(1), ops::Transpose::yes, at(2), at(3));
     }).run();
     runtime_.compute_stream().synchronize();
   }
