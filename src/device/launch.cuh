@@ -36,6 +36,12 @@ __device__ inline void start_early() {
 #endif
 }
 
+/// For a kernel that begins with start_early().
+inline Grid early(Grid grid) {
+  grid.early = true;
+  return grid;
+}
+
 /// So many blocks for each multiprocessor of the current device. Only for kernels whose result does not depend on the
 /// number of blocks.
 inline int64_t blocks_of_device(int per_multiprocessor) { return int64_t{multiprocessors()} * per_multiprocessor; }

@@ -75,6 +75,7 @@ __device__ inline void sum_bias_rows(const BiasGradients<T>& g, int64_t first, i
 
 template <bool kMask, int V, class T>
 __global__ void __launch_bounds__(kBiasThreads) bias_gradient_kernel(BiasGradients<T> g, BiasTiles tiling) {
+  hctr::cuda::start_early();
   __shared__ float shared[V][kBiasThreads];
   const int64_t columns = g.d_y.size(1), tile = blockIdx.x / tiling.parts, part = blockIdx.x % tiling.parts;
   const int thread = static_cast<int>(threadIdx.x), lanes = tiling.column_lanes, row_lanes = kBiasThreads / lanes;
@@ -112,7 +113,7 @@ void launch_bias_gradient(Context& ctx, float factor, const Tensor& y, const Ten
   const int64_t four_rows_each = 4 * (kBiasThreads / tiling.column_lanes);
   tiling.parts = std::clamp<int64_t>((rows + four_rows_each - 1) / four_rows_each, 1, kMostRowParts);
   const int64_t tiles = (chunks + tiling.column_lanes - 1) / tiling.column_lanes;
-  cuda::launch(ctx, kMask ? "relu_bias_gradient" : "bias_gradient", cuda::Grid{tiles * tiling.parts, kBiasThreads, 0},
+  cuda::launch(ctx, kMask ? "relu_bias_gradient" : "bias_gradient", cuda::early({tiles * tiling.parts, kBiasThreads, 0}),
                packs ? bias_gradient_kernel<kMask, V, T> : bias_gradient_kernel<kMask, 1, T>, g, tiling);
   cuda::add_bias_parts<Out>(ctx, sums, tiling.parts, d_bias);
 }
