@@ -75,7 +75,7 @@ __device__ inline void sum_bias_rows(const BiasGradients<T>& g, int64_t first, i
 
 template <bool kMask, int V, class T>
 __global__ void __launch_bounds__(kBiasThreads) bias_gradient_kernel(BiasGradients<T> g, BiasTiles tiling) {
-  hctr::cuda::start_early();
+  cuda::start_early();
   __shared__ float shared[V][kBiasThreads];
   const int64_t columns = g.d_y.size(1), tile = blockIdx.x / tiling.parts, part = blockIdx.x % tiling.parts;
   const int thread = static_cast<int>(threadIdx.x), lanes = tiling.column_lanes, row_lanes = kBiasThreads / lanes;

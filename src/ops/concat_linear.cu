@@ -244,7 +244,7 @@ template <class T>
 __global__ void __launch_bounds__(kBackwardThreads)
     concat_linear_backward_kernel(const __grid_constant__ BackwardInputs<T> inputs, const T* d_y, int64_t d_y_step,
                                   int64_t w_step, int64_t rows, int64_t parts, int64_t part_width, float* d_y_sums) {
-  hctr::cuda::start_early();
+  cuda::start_early();
   constexpr int V = kConcatPack<T>;
   __shared__ float shared[2 * V + 1][kBackwardThreads];
   const int tiles = inputs.first_tile[inputs.count], tile = static_cast<int>(blockIdx.x) % tiles;

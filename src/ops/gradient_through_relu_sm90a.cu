@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     fence_barrier_init();
   }
   __syncthreads();
-  hctr::cuda::start_early();
+  cuda::start_early();
 
   TileList<Tiles> tiles(shape, each);
   int stage = 0, tile_m, tile_n, turn = 0;  // of the two masks

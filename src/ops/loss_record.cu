@@ -9,7 +9,7 @@ namespace {
 
 __global__ void record_loss_kernel(const float* loss, const StepState* state, const int32_t* spoiled, LossRecord* total,
                                    LossRecord* seen, StepState* stop, const LossScale* scale) {
-  hctr::cuda::start_early();
+  cuda::start_early();
   LossRecord now = *total;
   add_to_record(*loss, *state, *spoiled != 0, now, stop, scale);
   *total = now;

@@ -7,7 +7,7 @@ namespace hctr::ops {
 namespace {
 
 __global__ void begin_kernel(const LossScale* scale, StepState* state, float* overflow) {
-  hctr::cuda::start_early();
+  cuda::start_early();
   state->loss_scale = scale->scale;
   state->updates = state->updates_before + state->step - scale->skipped;
   state->skip = 0;
@@ -42,7 +42,7 @@ __global__ void find_overflow_kernel(View<const T, 2> g, OverflowSearch search) 
 template <int V, class T>
 __global__ void end_after_search_kernel(View<const T, 2> g, OverflowSearch search, LossScaleRule rule,
                                         int32_t* blocks_done, LossScale* scale, StepState* state) {
-  hctr::cuda::start_early();
+  cuda::start_early();
   search_overflow<V>(g, search);
   __threadfence();
   __syncthreads();

@@ -31,7 +31,7 @@ struct RoundedCopy {
 template <int V, class Rule>
 __global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, const float* g, float* w, States states,
                                     RoundedCopy copy, int64_t count) {
-  hctr::cuda::start_early();
+  cuda::start_early();
   constexpr int kStates = Rule::kStates;
   if (step->skip) return;
   const UpdateScalars scalars = block_scalars<Rule>(optimizer, step);
