@@ -86,7 +86,9 @@ void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters
                   config.dynamicSmemBytes = grid.shared_bytes;
                   config.stream = stream_of(now.stream());
                   config.attrs = &early;
-                  config.numAttrs = grid.early && can_start_early() ? 1 : 0;
+                  // Many blocks that wait would keep kernels of other streams from multiprocessors.
+                  const bool few = grid.blocks <= multiprocessors();
+                  config.numAttrs = grid.early && few && can_start_early() ? 1 : 0;
                   std::apply(
                       [&](const Parameters&... value) {
                         HCTR_CHECK(cudaLaunchKernelEx(&config, kernel, value...));
