@@ -101,18 +101,39 @@ int64_t used_memory(int index) {
   return static_cast<int64_t>(total - free_bytes);
 }
 
-int multiprocessors() {
-  static std::array<std::atomic<int>, 64> counts{};  // by device; 0: not asked yet
+namespace {
+
+/// Asks each device once. The answer is not negative.
+template <class Ask>
+int of_current_device(std::array<std::atomic<int>, 64>& known, Ask ask) {
   int index = 0;
   HCTR_CHECK(cudaGetDevice(&index));
-  HCTR_EXPECT(static_cast<size_t>(index) < counts.size(), "device number ", index);
-  std::atomic<int>& count = counts[static_cast<size_t>(index)];
-  if (count == 0) {
-    int asked = 0;
-    HCTR_CHECK(cudaDeviceGetAttribute(&asked, cudaDevAttrMultiProcessorCount, index));
-    count = asked;
-  }
-  return count;
+  HCTR_EXPECT(static_cast<size_t>(index) < known.size(), "device number ", index);
+  std::atomic<int>& answer = known[static_cast<size_t>(index)];  // 0: not asked yet
+  if (answer == 0) answer = ask(index) + 1;
+  return answer - 1;
+}
+
+__global__ void any_kernel() {}
+
+}  // namespace
+
+int multiprocessors() {
+  static std::array<std::atomic<int>, 64> counts{};
+  return of_current_device(counts, [](int index) {
+    int count = 0;
+    HCTR_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, index));
+    return count;
+  });
+}
+
+bool can_start_early() {
+  static std::array<std::atomic<int>, 64> answers{};
+  return of_current_device(answers, [](int) {
+           cudaFuncAttributes compiled{};
+           HCTR_CHECK(cudaFuncGetAttributes(&compiled, any_kernel));
+           return compiled.ptxVersion >= 90 && compiled.binaryVersion >= 90 ? 1 : 0;
+         }) != 0;
 }
 
 void* allocate(int index, size_t bytes) {

@@ -16,7 +16,11 @@ GpuSearch find_gpus();
 std::string describe(int index);
 int64_t free_memory(int index);
 int64_t used_memory(int index);
-int multiprocessors();  // of the current device; asked once for each
+// Of the current device; asked once for each.
+int multiprocessors();
+/// Whether kernels may be started before those in front of them have ended: they were compiled to wait (start_early()
+/// of device/launch.cuh), and the device can do it.
+bool can_start_early();
 
 void* allocate(int index, size_t bytes);  // zeroed
 void free(int index, void* data) noexcept;

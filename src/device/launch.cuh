@@ -22,7 +22,25 @@ struct Grid {
   int64_t blocks = 0;
   int threads = 256;
   size_t shared_bytes = 0;
+  bool early = false;  ///< the kernel begins with start_early()
 };
+
+/// First in a kernel that is started with Grid::early: its blocks may be on multiprocessors before the kernel in front
+/// of it in the stream has ended, and wait here until that has, with all it wrote. The next kernel may come likewise
+/// once all blocks of this one are past it. So the GPU starts kernels while others run (programmatic dependent launch,
+/// from compute capability 9.0 on).
+__device__ inline void start_early() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
+/// For a kernel that begins with start_early().
+inline Grid early(Grid grid) {
+  grid.early = true;
+  return grid;
+}
 
 /// So many blocks for each multiprocessor of the current device. Only for kernels whose result does not depend on the
 /// number of blocks.
@@ -59,13 +77,23 @@ void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters
                   return cat("starting kernel ", name, " with ", grid.blocks, " blocks of ", grid.threads, " threads");
                 },
                 [&] {
+                  cudaLaunchAttribute early{};
+                  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+                  early.val.programmaticStreamSerializationAllowed = 1;
+                  cudaLaunchConfig_t config{};
+                  config.gridDim = static_cast<unsigned>(grid.blocks);
+                  config.blockDim = static_cast<unsigned>(grid.threads);
+                  config.dynamicSmemBytes = grid.shared_bytes;
+                  config.stream = stream_of(now.stream());
+                  config.attrs = &early;
+                  // Many blocks that wait would keep kernels of other streams from multiprocessors.
+                  const bool few = grid.blocks <= multiprocessors();
+                  config.numAttrs = grid.early && few && can_start_early() ? 1 : 0;
                   std::apply(
                       [&](const Parameters&... value) {
-                        kernel<<<static_cast<unsigned>(grid.blocks), static_cast<unsigned>(grid.threads),
-                                 grid.shared_bytes, stream_of(now.stream())>>>(value...);
+                        HCTR_CHECK(cudaLaunchKernelEx(&config, kernel, value...));
                       },
                       values);
-                  HCTR_CHECK(cudaGetLastError());
                   if (now.runtime().options().sync_launches) now.stream().synchronize();
                 });
           });
@@ -91,6 +119,7 @@ struct JobList {
 
 template <auto kBody, class Job>
 __device__ void run_jobs(const JobList<Job>& list) {
+  start_early();
   int j = 0;
   const auto block = static_cast<int32_t>(blockIdx.x);
   while (j + 1 < list.count && block >= list.first_block[j + 1]) ++j;
@@ -146,7 +175,7 @@ struct LockstepLaunch {
         std::memcpy(static_cast<void*>(&list.jobs[list.count]), one.arguments.data(), sizeof(Job));
         list.first_block[list.count + 1] = list.first_block[list.count] + static_cast<int32_t>(one.blocks);
       }
-      launch(ctx, launches[0]->name, {list.first_block[list.count], kThreads, kSharedBytes}, kernel(), list);
+      launch(ctx, launches[0]->name, {list.first_block[list.count], kThreads, kSharedBytes, true}, kernel(), list);
       launches = launches.subspan(static_cast<size_t>(list.count));
     }
   }
@@ -160,13 +189,14 @@ void launch_lockstep(Context& ctx, const char* name, int64_t blocks, Arguments&&
 
 template <auto kBody, class... Parameters>
 __global__ void single_kernel(Parameters... parameters) {
+  start_early();
   kBody(BlockRange{blockIdx.x, gridDim.x}, parameters...);
 }
 
 /// The same, never merged: for bodies that need many registers, since reading the arguments from a list takes more.
 template <auto kBody, int kThreads, class... Arguments>
 void launch_single(Context& ctx, const char* name, int64_t blocks, Arguments... arguments) {
-  launch(ctx, name, {blocks, kThreads, 0}, single_kernel<kBody, Arguments...>, arguments...);
+  launch(ctx, name, {blocks, kThreads, 0, true}, single_kernel<kBody, Arguments...>, arguments...);
 }
 
 /// The largest dynamic shared memory of a block on the current device.

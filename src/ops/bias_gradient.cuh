@@ -89,6 +89,7 @@ __device__ inline void sum_bias_rows(const BiasGradients<T>& g, const Rule& rule
 template <int V, class Rule, class T>
 __global__ void __launch_bounds__(kBiasThreads)
     bias_gradient_kernel(BiasGradients<T> g, const __grid_constant__ Rule rule, BiasTiles tiling) {
+  start_early();
   __shared__ float shared[V][kBiasThreads];
   // Tiles of the same rows run side by side.
   const int64_t columns = g.d_y.size(1), part = blockIdx.x / tiling.tiles, tile = blockIdx.x % tiling.tiles;
@@ -129,7 +130,7 @@ void launch_bias_gradient(Context& ctx, const char* name, const Rule& rule, bool
   const int64_t four_rows_each = 4 * (kBiasThreads / tiling.column_lanes);
   tiling.parts = std::clamp<int64_t>((rows + four_rows_each - 1) / four_rows_each, 1, kMostRowParts);
   tiling.tiles = (chunks + tiling.column_lanes - 1) / tiling.column_lanes;
-  launch(ctx, name, Grid{tiling.tiles * tiling.parts, kBiasThreads, 0},
+  launch(ctx, name, early({tiling.tiles * tiling.parts, kBiasThreads, 0}),
          packs ? bias_gradient_kernel<V, Rule, T> : bias_gradient_kernel<1, Rule, T>, g, rule, tiling);
   if (d_bias.dtype() == d_y.dtype()) return add_bias_parts<T>(ctx, sums, tiling.parts, d_bias);
   if constexpr (sizeof(T) == 2) add_bias_parts<float>(ctx, sums, tiling.parts, d_bias);

@@ -244,6 +244,7 @@ template <class T>
 __global__ void __launch_bounds__(kBackwardThreads)
     concat_linear_backward_kernel(const __grid_constant__ BackwardInputs<T> inputs, const T* d_y, int64_t d_y_step,
                                   int64_t w_step, int64_t rows, int64_t parts, int64_t part_width, float* d_y_sums) {
+  cuda::start_early();
   constexpr int V = kConcatPack<T>;
   __shared__ float shared[2 * V + 1][kBackwardThreads];
   const int tiles = inputs.first_tile[inputs.count], tile = static_cast<int>(blockIdx.x) % tiles;
@@ -313,7 +314,7 @@ void cuda::concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std:
       first += x.size(1);
       count_flops(ctx, (input.d_x ? 4.0 : 2.0) * static_cast<double>(rows) * static_cast<double>(x.size(1)));
     }
-    launch(ctx, "concat_linear_backward", Grid{parts * list.first_tile[list.count], kBackwardThreads, 0},
+    launch(ctx, "concat_linear_backward", early({parts * list.first_tile[list.count], kBackwardThreads, 0}),
            concat_linear_backward_kernel<T>, list, d_y.data<const T>(), d_y.row_stride(), step, rows, parts, part_width,
            d_y_sums);
   });

@@ -65,6 +65,7 @@ __device__ inline void write_loss(const StepState* state, double sum, double fac
 template <class Terms, class Gradients>
 __global__ void cross_entropy_kernel(const StepState* state, const __grid_constant__ Terms terms, double factor,
                                      bool adds, float* loss, View<float, 2> probability, Gradients gradients) {
+  cuda::start_early();
   const double sum = cuda::block_sum<kLossThreads>(sum_terms(
       state, terms, threadIdx.x, probability.size(0) * terms.per_row(), kLossThreads, probability, gradients));
   if (threadIdx.x == 0) write_loss(state, sum, factor, adds, loss);
@@ -115,7 +116,7 @@ void launch_forward(Context& ctx, const char* name, const Terms& terms, double f
   const Buffer& memory = ctx.runtime().cuda_libraries()->blas_workspace;  // of the compute stream
   const bool is_free = ctx.stream().handle == ctx.runtime().compute_stream().handle;
   if (count <= 4 || !is_free || static_cast<size_t>(count) * sizeof(double) > memory.bytes())
-    return cuda::launch(ctx, name, cuda::Grid{1, kLossThreads, 0}, cross_entropy_kernel<Terms, Gradients>, ctx.state(),
+    return cuda::launch(ctx, name, cuda::early({1, kLossThreads, 0}), cross_entropy_kernel<Terms, Gradients>, ctx.state(),
                         terms, factor, adds, loss.data<float>(), of_rows, gradients);
   auto* parts = reinterpret_cast<double*>(memory.data());
   cuda::launch(ctx, name, cuda::Grid{count, kPartThreads, 0}, cross_entropy_parts_kernel<Terms, Gradients>, ctx.state(),

@@ -9,7 +9,9 @@ namespace hctr::ops::cuda {
 
 using hctr::cuda::Grid;
 using hctr::cuda::grid_for;
+using hctr::cuda::early;
 using hctr::cuda::launch;
+using hctr::cuda::start_early;
 using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 
@@ -93,6 +95,7 @@ struct Inputs {
 /// y = f(x_0) or f(x_0, x_1). If f has prepare(), each thread calls it once; it may read device memory.
 template <int V, class F, class In, class Out, int N>
 __global__ void map_kernel(F f, Inputs<In, N> x, View<Out, 2> y) {
+  start_early();
   if constexpr (requires { f.prepare(); }) f.prepare();
   const int64_t rows = y.size(0), columns = y.size(1), per_row = chunks_per_row(columns, V);
   for (int64_t i = thread_index(); i < rows * per_row; i += thread_count()) {
@@ -116,9 +119,9 @@ void map(Context& ctx, const char* name, const F& f, const Inputs<In, N>& x, Vie
   bool packs = takes_packs<V>(y);
   for (const auto& view : x.at) packs = packs && takes_packs<V>(view);
   if (packs)
-    launch(ctx, name, grid_for(y.size(0) * chunks_per_row(y.size(1), V)), map_kernel<V, F, In, Out, N>, f, x, y);
+    launch(ctx, name, early(grid_for(y.size(0) * chunks_per_row(y.size(1), V))), map_kernel<V, F, In, Out, N>, f, x, y);
   else
-    launch(ctx, name, grid_for(y.size(0) * y.size(1)), map_kernel<1, F, In, Out, N>, f, x, y);
+    launch(ctx, name, early(grid_for(y.size(0) * y.size(1))), map_kernel<1, F, In, Out, N>, f, x, y);
 }
 
 }  // namespace hctr::ops::cuda

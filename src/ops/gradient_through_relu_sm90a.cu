@@ -83,6 +83,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     fence_barrier_init();
   }
   __syncthreads();
+  cuda::start_early();
 
   TileList<Tiles> tiles(shape, each);
   int stage = 0, tile_m, tile_n, turn = 0;  // of the two masks
@@ -189,7 +190,7 @@ void hopper::gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float f
       const int64_t rounds = (tiles + at_once - 1) / at_once;
       const int64_t each = std::min<int64_t>(rounds, kMostTiles);
       cuda::launch(ctx, "gradient_through_relu",
-                   cuda::Grid{(tiles + each - 1) / each, Tiles::kThreads, Tiles::kSharedBytes},
+                   cuda::early({(tiles + each - 1) / each, Tiles::kThreads, Tiles::kSharedBytes}),
                    gradient_through_relu_kernel<Tiles, T>, hctr::cuda::tensor_map(d_out, kDepth, Tiles::kM),
                    hctr::cuda::tensor_map(w, kDepth, 64), shape, static_cast<int>(each), end);
     });

@@ -126,6 +126,7 @@ __device__ inline void load_sample(const Vectors<T>& x, const InteractionLayout&
 /// Shared memory: layout.total * 16 bytes a warp.
 template <class T, int kTiles>
 __global__ void __launch_bounds__(128) interaction_tensor_kernel(Vectors<T> x, InteractionLayout layout, View<T, 2> y) {
+  cuda::start_early();
   using namespace tensor_cores;
   constexpr int kPerChunk = 16 / sizeof(T);
   extern __shared__ __align__(16) uint4 shared[];
@@ -198,6 +199,7 @@ template <class T, int kTiles>
 __global__ void __launch_bounds__(128)
     interaction_backward_tensor_kernel(Vectors<T> x, InteractionLayout layout, View<const T, 2> dy,
                                        VectorGradients<T> dx, OverflowSearch search) {
+  cuda::start_early();
   using namespace tensor_cores;
   constexpr int kPerChunk = 16 / sizeof(T);
   extern __shared__ __align__(16) uint4 shared[];

@@ -9,6 +9,7 @@ namespace {
 
 __global__ void record_loss_kernel(const float* loss, const StepState* state, const int32_t* spoiled, LossRecord* total,
                                    LossRecord* seen, StepState* stop, const LossScale* scale) {
+  cuda::start_early();
   LossRecord now = *total;
   add_to_record(*loss, *state, *spoiled != 0, now, stop, scale);
   *total = now;
@@ -19,7 +20,7 @@ __global__ void record_loss_kernel(const float* loss, const StepState* state, co
 
 void cuda::record_loss(Context& ctx, Tensor loss, const int32_t* spoiled, LossRecord* total, LossRecord* seen,
                        StepState* stop, const LossScale* scale) {
-  launch(ctx, "record_loss", Grid{1, 1}, record_loss_kernel, static_cast<const float*>(loss.data<float>()), ctx.state(),
+  launch(ctx, "record_loss", early({1, 1}), record_loss_kernel, static_cast<const float*>(loss.data<float>()), ctx.state(),
          spoiled, total, seen, stop, scale);
 }
 

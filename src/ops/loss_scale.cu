@@ -7,6 +7,7 @@ namespace hctr::ops {
 namespace {
 
 __global__ void begin_kernel(const LossScale* scale, StepState* state, float* overflow) {
+  cuda::start_early();
   state->loss_scale = scale->scale;
   state->updates = state->updates_before + state->step - scale->skipped;
   state->skip = 0;
@@ -41,6 +42,7 @@ __global__ void find_overflow_kernel(View<const T, 2> g, OverflowSearch search) 
 template <int V, class T>
 __global__ void end_after_search_kernel(View<const T, 2> g, OverflowSearch search, LossScaleRule rule,
                                         int32_t* blocks_done, LossScale* scale, StepState* state) {
+  cuda::start_early();
   search_overflow<V>(g, search);
   __threadfence();
   __syncthreads();
@@ -53,7 +55,7 @@ __global__ void end_after_search_kernel(View<const T, 2> g, OverflowSearch searc
 }  // namespace
 
 void cuda::begin_scaled_step(Context& ctx, const LossScale* scale, StepState* state, Tensor overflow) {
-  launch(ctx, "begin_scaled_step", Grid{1, 1}, begin_kernel, scale, state, overflow.data<float>());
+  launch(ctx, "begin_scaled_step", early({1, 1}), begin_kernel, scale, state, overflow.data<float>());
 }
 
 void cuda::find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
@@ -79,7 +81,7 @@ void cuda::end_scaled_step_after_search(Context& ctx, Tensor g, OverflowSearch s
     const bool packs = takes_packs<V>(rows);
     const int64_t items = extent.rows * chunks_per_row(extent.columns, packs ? V : 1);
     launch(ctx, "end_scaled_step_after_search",
-           grid_for(std::max<int64_t>(items, 1), kThreads, hctr::cuda::blocks_of_device(kBlocksEach)),
+           early(grid_for(std::max<int64_t>(items, 1), kThreads, hctr::cuda::blocks_of_device(kBlocksEach))),
            packs ? end_after_search_kernel<V, T> : end_after_search_kernel<1, T>, rows, search, rule,
            blocks_done.data<int32_t>(), scale, state);
   });

@@ -49,6 +49,7 @@ __global__ void outer_product_kernel(Strided<T> a, Strided<T> b, bool packs_of_b
 template <int V, int R, class T>
 __global__ void __launch_bounds__(256, 4)
     row_products_kernel(View<const T, 2> x, Strided<T> w, bool packs_of_w, const T* bias, bool relu, View<T, 2> y) {
+  start_early();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t rows = x.size(0), columns = x.size(1);
   for (int64_t first = thread_index() / 32 * R; first < rows; first += thread_count() / 32 * R) {
@@ -139,7 +140,7 @@ void outer_product(Context& ctx, Strided<T> a, Strided<T> b, View<Out, 2> c) {
 template <int R, class T>
 void row_products_by(Context& ctx, View<const T, 2> x, Strided<T> w, const T* bias, bool relu, View<T, 2> y) {
   constexpr int V = 16 / sizeof(T);
-  launch(ctx, "row_products", grid_for((x.size(0) + R - 1) / R * 32),
+  launch(ctx, "row_products", early(grid_for((x.size(0) + R - 1) / R * 32)),
          takes_packs<V>(x) ? row_products_kernel<V, R, T> : row_products_kernel<1, R, T>, x, w,
          w.template takes_packs<V>(), bias, relu, y);
 }

@@ -31,6 +31,7 @@ struct RoundedCopy {
 template <int V, class Rule>
 __global__ void update_dense_kernel(Optimizer optimizer, const StepState* step, const float* g, float* w, States states,
                                     RoundedCopy copy, int64_t count) {
+  cuda::start_early();
   constexpr int kStates = Rule::kStates;
   if (step->skip) return;
   const UpdateScalars scalars = block_scalars<Rule>(optimizer, step);
@@ -79,10 +80,10 @@ void cuda::update_dense(Context& ctx, const Optimizer& optimizer, Tensor g, Tens
   dispatch_rule(optimizer.kind, [&]<class Rule>() {
     const int64_t most_blocks = hctr::cuda::blocks_of_device(8);  // one wave, because every block computes the scalars
     if (packs)
-      launch(ctx, "update_dense", grid_for((count + 3) / 4, 256, most_blocks), update_dense_kernel<4, Rule>, optimizer,
+      launch(ctx, "update_dense", early(grid_for((count + 3) / 4, 256, most_blocks)), update_dense_kernel<4, Rule>, optimizer,
              ctx.state(), g.data<const float>(), w.data<float>(), at, rounded, count);
     else
-      launch(ctx, "update_dense", grid_for(count, 256, most_blocks), update_dense_kernel<1, Rule>, optimizer,
+      launch(ctx, "update_dense", early(grid_for(count, 256, most_blocks)), update_dense_kernel<1, Rule>, optimizer,
              ctx.state(), g.data<const float>(), w.data<float>(), at, rounded, count);
   });
 }

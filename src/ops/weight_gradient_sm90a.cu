@@ -113,6 +113,7 @@ __global__ void __launch_bounds__(kWeightThreads, 2)
     fence_barrier_init();
   }
   __syncthreads();
+  hctr::cuda::start_early();
 
   const WeightTile tile = weight_tile<kN>(list);
   const int group = static_cast<int>(threadIdx.x) / 128;
@@ -159,7 +160,7 @@ void start_weight_products(Context& ctx, WeightProducts& list) {
   }
   count_flops(ctx, flops);
   hctr::cuda::launch(ctx, "weight_gradient",
-                     hctr::cuda::Grid{list.first_block[list.count], kWeightThreads, WeightTiling<kN>::kSharedBytes},
+                     hctr::cuda::early({list.first_block[list.count], kWeightThreads, WeightTiling<kN>::kSharedBytes}),
                      weight_gradient_kernel<T, kN>, list);
 }
 
