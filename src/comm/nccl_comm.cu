@@ -27,6 +27,7 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr seconds kToConnect{120};
+constexpr std::chrono::microseconds kToQueue{500};  // a call on connected ranks takes less, and a sleep as long
 
 ncclDataType_t nccl_type(DType dtype) {
   switch (dtype) {
@@ -234,7 +235,10 @@ class NcclComm : public Communicator {
       if (std::chrono::steady_clock::now() - begin > kToConnect)
         throw Error(Kind::comm, cat("NCCL: ", name, ": no connection within ", kToConnect.count(),
                                     " s; NCCL_DEBUG=INFO says more"));
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      if (std::chrono::steady_clock::now() - begin < kToQueue)
+        std::this_thread::yield();
+      else
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
       const std::lock_guard lock(mutex_);
       if (!comm || ncclCommGetAsyncError(comm, &status) != ncclSuccess) status = ncclInternalError;
     }

@@ -13,6 +13,7 @@
 
 #include "device/cuda_check.cuh"
 #include "device/cuda_libraries.cuh"
+#include "device/cuda_recording.h"
 #include "device/driver_function.cuh"
 
 namespace hctr {
@@ -216,24 +217,58 @@ void copy(StreamRef stream, void* to, const void* from, size_t bytes) {
 }
 void zero(StreamRef stream, void* at, size_t bytes) { HCTR_CHECK(cudaMemsetAsync(at, 0, bytes, stream_of(stream))); }
 
+namespace {
+
+void begin_graph(StreamRef stream) {
+  HCTR_CHECK(cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeThreadLocal));
+}
+
+void* end_graph(StreamRef stream) {
+  cudaGraph_t graph = nullptr;
+  HCTR_CHECK(cudaStreamEndCapture(stream_of(stream), &graph));
+  size_t nodes = 0;
+  cudaGraphExec_t executable = nullptr;
+  cudaError_t status = cudaGraphGetNodes(graph, nullptr, &nodes);
+  if (status == cudaSuccess && nodes > 0) status = cudaGraphInstantiate(&executable, graph, 0);
+  cudaGraphDestroy(graph);
+  HCTR_CHECK(status);
+  return executable;
+}
+
+bool is_recorded(StreamRef stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  HCTR_CHECK(cudaStreamIsCapturing(stream_of(stream), &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+}  // namespace
+
 void* record_graph(StreamRef stream, const std::function<void()>& body) {
   use(stream.device.index);
-  HCTR_CHECK(cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeThreadLocal));
-  cudaGraph_t graph = nullptr;
+  begin_graph(stream);
   try {
     body();
   } catch (...) {
+    cudaGraph_t graph = nullptr;
     cudaStreamEndCapture(stream_of(stream), &graph);  // the error of the body is the one to report
     if (graph) cudaGraphDestroy(graph);
     (void)cudaGetLastError();
     throw;
   }
-  HCTR_CHECK(cudaStreamEndCapture(stream_of(stream), &graph));
-  cudaGraphExec_t executable = nullptr;
-  const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
-  cudaGraphDestroy(graph);
-  HCTR_CHECK(status);
-  return executable;
+  return end_graph(stream);
+}
+void* cut_graph(StreamRef stream) {
+  void* const graph = end_graph(stream);
+  begin_graph(stream);
+  return graph;
+}
+void record_crossing(void* event, StreamRef stream) {
+  HCTR_CHECK(cudaEventRecordWithFlags(static_cast<cudaEvent_t>(event), stream_of(stream),
+                                      is_recorded(stream) ? cudaEventRecordExternal : cudaEventRecordDefault));
+}
+void make_wait_crossing(void* event, StreamRef stream) {
+  HCTR_CHECK(cudaStreamWaitEvent(stream_of(stream), static_cast<cudaEvent_t>(event),
+                                 is_recorded(stream) ? cudaEventWaitExternal : cudaEventWaitDefault));
 }
 void launch_graph(void* graph, StreamRef stream) {
   HCTR_CHECK(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), stream_of(stream)));

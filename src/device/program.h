@@ -1,9 +1,12 @@
-// A part of a step that is recorded once as a CUDA graph and replayed, or called each time. Results are equal.
+// A part of a step that is recorded once as CUDA graphs and replayed, or called each time. Results are equal.
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "device/context.h"
+#include "device/recording.h"
 
 namespace hctr {
 
@@ -14,17 +17,23 @@ class Program {
   /// `record`, on a GPU, the constructor calls it once while it captures the stream; otherwise each run() calls it.
   /// Errors: Error(device) if a call cannot be captured.
   Program(StreamRef stream, bool record, std::function<void()> body);
+  /// The same of a body that leaves work out of what is recorded.
+  Program(StreamRef stream, bool record, std::function<void(Recording&)> body);
   ~Program();
-  Program(Program&& other) noexcept;
+  Program(Program&&) noexcept;
   Program& operator=(Program&&) = delete;
 
   /// `recorded` false: calls the body although it has been recorded, to measure its parts.
   void run(bool recorded = true);
+  /// Graphs that it has been recorded as.
+  size_t pieces() const;
 
  private:
+  class Pieces;
   StreamRef stream_;
-  std::function<void()> body_;
-  void* graph_ = nullptr;  // cudaGraphExec_t
+  bool record_;
+  std::function<void(Recording&)> body_;
+  std::unique_ptr<Pieces> pieces_;  // null: not recorded
 };
 
 }  // namespace hctr

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "device/recording.h"
 #include "embedding/placement.h"
 #include "embedding/table.h"
 #include "embedding/unique_exchange.h"
@@ -35,6 +36,10 @@ class Embedding {
   /// Any thread, any time: has those rows that this rank owns and that are on a disk read ahead, for a batch that comes
   /// whose keys these are, of the samples of any rank, with their slots. Changes no number. Not collective.
   void look_ahead(std::span<const ops::RowOwner> keys);
+  /// Sends the keys of a batch to the owners of their rows. Between hosts outside of the recording, since the host
+  /// waits for their counts; a new piece begins then. `recording`: that of the program under way, or null.
+  virtual void send_keys(Context&, Recording*, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) {}
+  /// After send_keys() of the same batch: looks up, inserts and sorts the keys that this rank has received.
   virtual void prepare(Context&, int buffer, Tensor keys, Tensor offsets) = 0;
   // The next two may run on a side stream; forward() must follow them. On one rank only forward() has work to do.
   /// Starts to send the vectors from the owners of the rows to the ranks of the samples. From now on other ranks may
@@ -57,7 +62,8 @@ class Embedding {
   virtual void update(Context&, int buffer, Tensor dy) = 0;
   virtual void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) = 0;
 
-  /// Whether the calls above can be recorded. Between hosts the sizes of what is sent are known with the batch only.
+  /// Whether the calls above can be recorded. Between hosts the sizes of what is sent are known with the batch only,
+  /// and of the calls of a step prepare(), fill_local_vectors(), forward() and sum_gradients() alone can be.
   virtual bool fixed_sizes() const { return true; }
   /// What the exchange of keys, vectors and gradients has sent from this rank so far.
   virtual BytesBetweenHosts bytes_between_hosts() const { return {}; }

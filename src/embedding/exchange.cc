@@ -265,7 +265,8 @@ void Exchange::list_addresses(Runtime& runtime) {
   }
 }
 
-void Exchange::send_keys(Context& ctx, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows) {
+void Exchange::send_keys(Context& ctx, Recording* recording, int buffer, Tensor keys, Tensor offsets,
+                         const int32_t* local_rows) {
   const auto slots = static_cast<int64_t>(shape_.slot_keys.size());
   expect_shape("exchange keys", keys, {shape_.key_capacity});
   expect_shape("exchange offsets", offsets, {slots * shape_.samples + 1});
@@ -278,8 +279,13 @@ void Exchange::send_keys(Context& ctx, int buffer, Tensor keys, Tensor offsets, 
              static_cast<int64_t>(column_slots_.size()),
              columns_of_slots_};
   auto* const present = reinterpret_cast<uint8_t*>(arena_.get(at.present).bytes());
-  if (unique_)
-    return unique_->send_keys(ctx, buffer, at.mine, local_rows, present, owned_offsets(buffer), owned_keys(buffer));
+  if (unique_) {
+    outside(recording, ctx, [this, buffer, &at, local_rows, present](Context& own) {
+      unique_->send_keys(own, buffer, at.mine, local_rows, present, owned_offsets(buffer), owned_keys(buffer));
+    });
+    if (recording) recording->cut();
+    return;
+  }
   std::byte* scratch = arena_.get(scratch_).bytes();
   const Tensor sent = arena_.get(sent_), received = arena_.get(received_);
   ops::KeySplit split = key_split_;
@@ -300,8 +306,8 @@ void Exchange::send_vectors(Context& ctx, int buffer, const OwnedRows& rows,
   unique_ ? unique_->send_vectors(ctx, buffer, unique_memory(), rows) : to_samples_->end_write(ctx);
 }
 
-void Exchange::wait_for_vectors(Context& ctx, int buffer) {
-  unique_ ? unique_->receive_vectors(ctx, buffer, unique_memory()) : to_samples_->wait(ctx);
+void Exchange::wait_for_vectors(Context& ctx) {
+  if (!unique_) to_samples_->wait(ctx);
 }
 
 void Exchange::clear_unowned(Context& ctx, int buffer, Tensor y) {
@@ -309,7 +315,7 @@ void Exchange::clear_unowned(Context& ctx, int buffer, Tensor y) {
 }
 
 void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {
-  wait_for_vectors(ctx, buffer);
+  wait_for_vectors(ctx);
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   if (!straight_) return ops::join_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
   HCTR_EXPECT(y.bytes() == shape_.y->bytes(), "vectors that their owners wrote elsewhere");
@@ -318,7 +324,7 @@ void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {
 void Exchange::add_received_vectors(Context& ctx, int buffer, Tensor y) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   if (straight_) return receive_vectors(ctx, buffer, y);
-  wait_for_vectors(ctx, buffer);
+  wait_for_vectors(ctx);
   ops::add_joined_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
 }
 

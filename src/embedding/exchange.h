@@ -14,6 +14,7 @@
 
 #include "comm/peer_exchange.h"
 #include "device/arena.h"
+#include "device/recording.h"
 #include "embedding/placement.h"
 #include "embedding/table_spec.h"
 #include "embedding/unique_exchange.h"
@@ -53,14 +54,16 @@ class Exchange {
   int64_t owned_samples() const { return shape_.samples * comm_.size(); }
   int64_t owned_key_capacity() const;
 
-  /// Sends keys to the owners of their rows. Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1].
+  /// Sends keys to the owners of their rows; between hosts outside of the recording, if there is one, in which a new
+  /// piece begins then. Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1].
   /// `local_rows` [key_capacity]: keys that have a row here (not 0) are not sent, but still count in the mean of a bag.
-  void send_keys(Context&, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
+  void send_keys(Context&, Recording*, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
   /// The received keys of the samples of all ranks, [owned_key_capacity] and [owned_slots * owned_samples + 1].
   Tensor owned_keys(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].keys); }
   Tensor owned_offsets(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].offsets); }
 
-  /// Whether its calls can be recorded: all sizes are known before a batch is.
+  /// Whether all sizes are known before a batch is. Else only send_keys(), clear_unowned(), receive_vectors() and
+  /// add_received_vectors() can be recorded.
   bool fixed_sizes() const { return unique_ == nullptr; }
   BytesBetweenHosts bytes_between_hosts() const { return unique_ ? unique_->bytes() : BytesBetweenHosts{}; }
 
@@ -104,7 +107,7 @@ class Exchange {
   void list_addresses(Runtime&);
   void make_unique_exchange(Runtime&, int ring);
   UniqueExchange::Memory unique_memory() const;
-  void wait_for_vectors(Context&, int buffer);
+  void wait_for_vectors(Context&);
   int64_t most_keys(const ops::OwnerKeys&) const;
   int64_t keys_of_bag(const ops::OwnedColumn&) const;
   size_t vector_bytes() const { return static_cast<size_t>(piece_dim_) * size_of(shape_.dtype); }

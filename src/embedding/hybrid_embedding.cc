@@ -103,9 +103,9 @@ int64_t HybridEmbedding::least_occurrences() const {
   return comm_.size() * static_cast<int64_t>(sizeof(float)) / size_of(others_.spec().exchange);
 }
 
-void HybridEmbedding::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) {
+void HybridEmbedding::send_keys(Context& ctx, Recording* recording, int buffer, Tensor keys, Tensor offsets) {
   replicated_.prepare(ctx, buffer, keys, offsets);
-  others_.prepare(ctx, buffer, keys, offsets, replicated_.rows_of(buffer));
+  others_.send_keys(ctx, recording, buffer, keys, offsets, replicated_.rows_of(buffer));
 }
 
 void HybridEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {

@@ -23,7 +23,7 @@ class HybridEmbedding : public PartlyReplicated {
 
   void reserve_rows(int64_t step) override;
   bool consume_rerecord_flag() override { return std::exchange(changed_, false); }
-  void prepare(Context&, int buffer, Tensor keys, Tensor offsets) override;
+  void send_keys(Context&, Recording*, int buffer, Tensor keys, Tensor offsets) override;
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
   int64_t rows() override;
   void export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) override;

@@ -35,9 +35,9 @@ void MixedEmbedding::check_keys() {
   others_.check_keys();
 }
 
-void MixedEmbedding::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) {
+void MixedEmbedding::send_keys(Context& ctx, Recording* recording, int buffer, Tensor keys, Tensor offsets) {
   replicated_.prepare(ctx, buffer, keys, offsets);
-  others_.prepare(ctx, buffer, keys, offsets);
+  others_.send_keys(ctx, recording, buffer, keys, offsets);
 }
 
 void MixedEmbedding::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {

@@ -18,7 +18,7 @@ class MixedEmbedding : public PartlyReplicated {
   void reserve_memory() override;
   void reserve_rows(int64_t step) override;
   void check_keys() override;
-  void prepare(Context&, int buffer, Tensor keys, Tensor offsets) override;
+  void send_keys(Context&, Recording*, int buffer, Tensor keys, Tensor offsets) override;
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) override;
   int64_t rows() override { return others_.rows() + replicated_.table().rows(); }
   void export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) override;

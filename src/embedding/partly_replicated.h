@@ -12,9 +12,12 @@
 namespace hctr {
 
 /// A step of both: replicated rows are pooled and their gradients summed concurrently with the exchange of the others.
-/// Derived classes decide which keys are replicated and how both tables are saved.
+/// Derived classes decide which keys are replicated, look these up in send_keys(), and say how both tables are saved.
 class PartlyReplicated : public Embedding {
  public:
+  void prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
+    others_.prepare(ctx, buffer, keys, offsets);
+  }
   void send_vectors(Context& ctx, int buffer) override { others_.send_vectors(ctx, buffer); }
   void fill_local_vectors(Context& ctx, int buffer, Tensor y) override {
     replicated_.forward(ctx, buffer, y, others_.writers(buffer));

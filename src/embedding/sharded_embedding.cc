@@ -53,8 +53,7 @@ ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placeme
       evaluation_(runtime, comm, placement_, evaluation(spec_, replicated, outputs, runtime.device()), 1),
       table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_size) {}
 
-void ShardedEmbedding::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows) {
-  train_.send_keys(ctx, buffer, keys, offsets, local_rows);
+void ShardedEmbedding::prepare(Context& ctx, int buffer, Tensor, Tensor) {
   table_.prepare(ctx, buffer, train_.owned_keys(buffer), train_.owned_offsets(buffer));
 }
 
@@ -74,7 +73,7 @@ void ShardedEmbedding::receive_gradients(Context& ctx, int buffer, Tensor) {
 }
 
 void ShardedEmbedding::ask_owners(Context& ctx, Tensor keys, Tensor offsets, const int32_t* local_rows) {
-  evaluation_.send_keys(ctx, 0, keys, offsets, local_rows);
+  evaluation_.send_keys(ctx, nullptr, 0, keys, offsets, local_rows);
   const EmbeddingTable::Batch batch = table_.find(ctx, evaluation_.owned_keys(0), evaluation_.owned_offsets(0));
   evaluation_.send_vectors(ctx, 0, rows_of(batch),
                            [&](const ops::SampleShards& shards) { table_.pool(ctx, batch, shards); });

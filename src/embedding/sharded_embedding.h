@@ -14,9 +14,10 @@ class ShardedEmbedding : public Embedding {
   ShardedEmbedding(Runtime&, Communicator&, Placement, const TableSpec& spec, int ring_size, const EmbeddingOutputs&,
                    ReplicatedPart replicated = ReplicatedPart::nothing);
 
-  void prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
-    prepare(ctx, buffer, keys, offsets, nullptr);
+  void send_keys(Context& ctx, Recording* recording, int buffer, Tensor keys, Tensor offsets) override {
+    send_keys(ctx, recording, buffer, keys, offsets, nullptr);
   }
+  void prepare(Context&, int buffer, Tensor keys, Tensor offsets) override;
   void send_vectors(Context&, int buffer) override;
   void fill_local_vectors(Context& ctx, int buffer, Tensor y) override { train_.clear_unowned(ctx, buffer, y); }
   void forward(Context& ctx, int buffer, Tensor y) override { train_.receive_vectors(ctx, buffer, y); }
@@ -28,7 +29,10 @@ class ShardedEmbedding : public Embedding {
   void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) override;
   // The same for keys without a row in `local_rows` (Exchange::send_keys), or for all keys. Their vectors are added to
   // those of the other keys, which are already in `y`.
-  void prepare(Context&, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows);
+  void send_keys(Context& ctx, Recording* recording, int buffer, Tensor keys, Tensor offsets,
+                 const int32_t* local_rows) {
+    train_.send_keys(ctx, recording, buffer, keys, offsets, local_rows);
+  }
   void add_forward(Context& ctx, int buffer, Tensor y) { train_.add_received_vectors(ctx, buffer, y); }
   void add_lookup(Context& ctx, Tensor y) { evaluation_.add_received_vectors(ctx, 0, y); }
   /// Sends the keys of an evaluation batch to their owners, and the owners' vectors back. Before add_lookup().

@@ -40,7 +40,7 @@ struct OwnedRows {
 /// its ranks, makes them unique, and hands out the vectors that the owner answers with. Owners see the same batches,
 /// and ranks receive the same vectors, bit by bit, as without it. It waits on the host for the counts of keys, so no
 /// call can be recorded. Calls are collective, in the order send_keys, then of the same batch send_vectors,
-/// receive_vectors, send_gradients, receive_gradients.
+/// send_gradients, receive_gradients.
 class UniqueExchange {
  public:
   struct Layout {
@@ -74,8 +74,8 @@ class UniqueExchange {
   /// Whether send_vectors() reads the pooled vectors of the samples of this rank from Memory::of_owned. Vectors for
   /// other hosts are pooled from their rows.
   bool sends_pooled(int rank) const { return comm_.host_of(rank) == groups_.host(); }
+  /// And receives those of this rank's samples.
   void send_vectors(Context&, int buffer, const Memory&, const OwnedRows&);
-  void receive_vectors(Context&, int buffer, const Memory&);
   /// `search`: in sums of gradients too.
   void send_gradients(Context&, int buffer, const Memory&, const ops::OverflowSearch& search);
   void receive_gradients(Context&, int buffer, const Memory&);

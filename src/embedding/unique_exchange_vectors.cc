@@ -70,6 +70,7 @@ void UniqueExchange::send_vectors(Context& ctx, int buffer, const Memory& memory
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   answer(ctx, at, rows);
   hand_out(ctx, at, memory);
+  copy_bags(ctx, at, memory.of_samples, false);
   bytes_.of_full_size += full_vectors_;
 }
 
@@ -96,10 +97,6 @@ void UniqueExchange::hand_out(Context& ctx, const Batch& at, const Memory& memor
   }
   send(ctx, through_, without_own(at.sizes.items, at.sizes.own_bags), bags_,
        without_own(at.sizes.bags, at.sizes.own_bags));
-}
-
-void UniqueExchange::receive_vectors(Context& ctx, int buffer, const Memory& memory) {
-  copy_bags(ctx, batches_.at(static_cast<size_t>(buffer)), memory.of_samples, false);
 }
 
 /// In the host to the gathering ranks, which add them up, then between hosts.

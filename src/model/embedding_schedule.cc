@@ -118,12 +118,18 @@ class LocalSchedule : public EmbeddingSchedule {
 class DistributedSchedule : public EmbeddingSchedule {
  public:
   DistributedSchedule(const Embeddings& tables, const Network& network, Runtime& runtime, SideStream& side_stream,
-                      GradientExchange& gradients)
-      : tables_(tables), network_(network), side_stream_(side_stream), gradients_(gradients) {
-    for (size_t e = 0; e < tables.size(); ++e) {
-      vectors_sent_.emplace_back(runtime.device());
-      gradients_summed_.emplace_back(runtime.device());
-    }
+                      GradientExchange& gradients, bool outside)
+      : tables_(tables),
+        network_(network),
+        side_stream_(side_stream),
+        gradients_(gradients),
+        gradients_complete_(runtime.device()) {
+    for (size_t e = 0; e < tables.size(); ++e)
+      for (auto* events : {&vectors_sent_, &gradient_complete_, &gradients_summed_}) {
+        events->emplace_back(runtime.device());
+        if (!outside) events->back().stay_inside();
+      }
+    if (!outside) gradients_complete_.stay_inside();
   }
 
   /// In a fixed order, so that collectives have the same order on every rank.
@@ -135,19 +141,12 @@ class DistributedSchedule : public EmbeddingSchedule {
   }
 
   void begin_forward(Context& ctx, int buffer, const std::function<void(Context&)>& also) override {
-    also(ctx);
-    Context exchange = side_stream_.after(ctx);
-    for (size_t e = 0; e < tables_.size(); ++e) {
-      const ProfiledPart part(exchange, "send vectors", kTable, name(e));
-      tables_[e]->send_vectors(exchange, buffer);
-      if (!tables_[e]->has_replicated_rows()) vectors_sent_[e].record(exchange.stream());
-    }
-    for (size_t e = 0; e < tables_.size(); ++e) {  // last, since no other rank waits for it
-      if (!tables_[e]->has_replicated_rows()) continue;
-      const ProfiledPart part(exchange, "forward", kTable, name(e));
-      tables_[e]->fill_local_vectors(exchange, buffer, network_.embedding_output(e));
-      vectors_sent_[e].record(exchange.stream());
-    }
+    side_stream_.call(ctx, [this, buffer, also](Context& own) {
+      also(own);
+      Context exchange = side_stream_.after(own);
+      send_vectors(exchange, buffer);
+    });
+    side_stream_.end_piece();
   }
 
   void before_forward(Context& ctx, int buffer, size_t node) override {
@@ -163,46 +162,64 @@ class DistributedSchedule : public EmbeddingSchedule {
 
   void after_backward(Context& ctx, int buffer, size_t node, const LossScaler* scaler) override {
     const std::vector<size_t>& complete = network_.first_reads(node);
-    if (complete.empty()) return;
-    Context exchange = side_stream_.after(ctx);
     for (const size_t e : complete) {
       const Tensor gradient = network_.embedding_gradient(e);
       if (tables_[e]->has_replicated_rows())
         gradients_.sum_on_side_stream(
-            exchange,
+            ctx,
             [&](Context& own) {
               const ProfiledPart part(own, "sum of gradients", kTable, name(e));
               tables_[e]->sum_gradients(own, buffer, gradient);
             },
             gradients_summed_[e]);
-      const ProfiledPart part(exchange, "send gradients", kTable, name(e));
-      tables_[e]->send_gradients(exchange, buffer, gradient, search(scaler, tables_[e]->spec().exchange));
+      side_stream_.run_after(ctx, gradient_complete_[e], [this, e, buffer, gradient, scaler](Context& exchange) {
+        const ProfiledPart part(exchange, "send gradients", kTable, name(e));
+        tables_[e]->send_gradients(exchange, buffer, gradient, search(scaler, tables_[e]->spec().exchange));
+      });
     }
   }
 
   void receive_gradients(Context& ctx, int buffer) override {
-    Context exchange = side_stream_.context(ctx);
-    for_each(exchange, "sum of gradients", [&](Context& own, size_t e) {
-      tables_[e]->receive_gradients(own, buffer, network_.embedding_gradient(e));
+    side_stream_.run(ctx, [this, buffer](Context& exchange) {
+      for_each(exchange, "sum of gradients", [&](Context& own, size_t e) {
+        tables_[e]->receive_gradients(own, buffer, network_.embedding_gradient(e));
+      });
     });
   }
 
   void update(Context& ctx, int buffer, bool) override {
-    Context exchange = side_stream_.after(ctx);
-    for_each(exchange, "update", [&](Context& own, size_t e) {
-      if (tables_[e]->has_replicated_rows()) gradients_summed_[e].make_wait(own.stream());
-      tables_[e]->update(own, buffer, network_.embedding_gradient(e));
+    side_stream_.run_after(ctx, gradients_complete_, [this, buffer](Context& exchange) {
+      for_each(exchange, "update", [&](Context& own, size_t e) {
+        if (tables_[e]->has_replicated_rows()) gradients_summed_[e].make_wait(own.stream());
+        tables_[e]->update(own, buffer, network_.embedding_gradient(e));
+      });
     });
   }
 
  private:
+  void send_vectors(Context& exchange, int buffer) {
+    for (size_t e = 0; e < tables_.size(); ++e) {
+      const ProfiledPart part(exchange, "send vectors", kTable, name(e));
+      tables_[e]->send_vectors(exchange, buffer);
+      if (!tables_[e]->has_replicated_rows()) vectors_sent_[e].record(exchange.stream());
+    }
+    for (size_t e = 0; e < tables_.size(); ++e) {  // last, since no other rank waits for it
+      if (!tables_[e]->has_replicated_rows()) continue;
+      const ProfiledPart part(exchange, "forward", kTable, name(e));
+      tables_[e]->fill_local_vectors(exchange, buffer, network_.embedding_output(e));
+      vectors_sent_[e].record(exchange.stream());
+    }
+  }
+
   const std::string& name(size_t e) const { return tables_[e]->spec().name; }
   const Embeddings& tables_;
   const Network& network_;
   SideStream& side_stream_;
   GradientExchange& gradients_;
-  std::vector<Event> vectors_sent_;      // [table] the side stream has sent and filled its vectors
-  std::vector<Event> gradients_summed_;  // [table] the all-reduce of its replicated rows
+  std::vector<CrossingEvent> vectors_sent_;       // [table] the side stream has sent and filled its vectors
+  std::vector<CrossingEvent> gradient_complete_;  // [table] of its vectors
+  std::vector<CrossingEvent> gradients_summed_;   // [table] the all-reduce of its replicated rows
+  CrossingEvent gradients_complete_;              // of everything, and it is known whether the step is skipped
 };
 
 }  // namespace
@@ -214,8 +231,8 @@ std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings& tables, cons
 
 std::unique_ptr<EmbeddingSchedule> distributed_schedule(const Embeddings& tables, const Network& network,
                                                         Runtime& runtime, SideStream& side_stream,
-                                                        GradientExchange& gradients) {
-  return std::make_unique<DistributedSchedule>(tables, network, runtime, side_stream, gradients);
+                                                        GradientExchange& gradients, bool outside) {
+  return std::make_unique<DistributedSchedule>(tables, network, runtime, side_stream, gradients, outside);
 }
 
 }  // namespace hctr

@@ -49,8 +49,10 @@ class EmbeddingSchedule {
 std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings&, const Network&, SideStream&);
 
 /// On several ranks: exchanges run on the side stream, in one order on every rank. All-reduces of the gradients of
-/// replicated rows are ordered with those of dense weights. The arguments outlive the schedule.
+/// replicated rows are ordered with those of dense weights. `outside`: whether the side stream stays outside of what is
+/// recorded. Its recording has two pieces then: one to the end of the backward pass, and what follows. The arguments
+/// outlive the schedule.
 std::unique_ptr<EmbeddingSchedule> distributed_schedule(const Embeddings&, const Network&, Runtime&, SideStream&,
-                                                        GradientExchange&);
+                                                        GradientExchange&, bool outside);
 
 }  // namespace hctr

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "device/recording.h"
 #include "device/stream.h"
 #include "model/weights.h"
 
@@ -31,7 +32,7 @@ class GradientExchange {
   /// Runs body(context), which starts another all-reduce, on the side stream in order with the buckets, after the work
   /// queued on `ctx`. Records `done` after it.
   template <class Body>
-  void sum_on_side_stream(Context& ctx, const Body& body, Event& done) {
+  void sum_on_side_stream(Context& ctx, const Body& body, CrossingEvent& done) {
     Context own = side_context(ctx);
     body(own);
     done.record(own.stream());

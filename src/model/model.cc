@@ -46,6 +46,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
       side_stream_(runtime.exchange_stream()),
       weights_stream_(runtime.device()),
       weights_side_(weights_stream_),
+      loss_complete_(runtime.device()),
       loss_known_(runtime.device()) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   bool exchanges_fp16 = false;
@@ -78,12 +79,16 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     tables_.push_back(make_embedding(runtime, comm, placement, spec, ring_size,
                                      {train_.embedding_output(e), evaluation_.embedding_output(e)}));
   }
+  if (fixed_sizes()) {
+    loss_complete_.stay_inside();
+    loss_known_.stay_inside();
+  }
   if (comm.size() == 1) {
     Context weights_side(runtime, weights_stream_);
     ops::add_product_stream(weights_side);
     schedule_ = local_schedule(tables_, train_, side_stream_);
   } else {
-    schedule_ = distributed_schedule(tables_, train_, runtime, side_stream_, gradients_);
+    schedule_ = distributed_schedule(tables_, train_, runtime, side_stream_, gradients_, !fixed_sizes());
   }
   if (const Precision& precision = config.solver.mixed_precision; precision.may_overflow())
     scaler_.emplace(precision, runtime);
@@ -158,18 +163,26 @@ DiskRows::Fetched Model::disk_fetched() const {
   return all;
 }
 
-void Model::prepare(Context& ctx, int buffer, const BatchTensors& batch) {
+void Model::prepare(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
+  const auto send = [&](Context& own, size_t e) {
+    const size_t input = train_graph_.embedding_inputs[e];
+    tables_[e]->send_keys(own, recording, buffer, batch.keys[input], batch.offsets[input]);
+  };
+  const bool first = !fixed_sizes();  // where the host waits for keys, it does not wait for other tables' look-ups too
+  if (first) schedule_->for_each(ctx, "send keys", send);
   schedule_->for_each(ctx, "prepare", [&](Context& own, size_t e) {
+    if (!first) send(own, e);
     const size_t input = train_graph_.embedding_inputs[e];
     tables_[e]->prepare(own, buffer, batch.keys[input], batch.offsets[input]);
   });
 }
 
-void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, const Network::Binding& binding,
-                       const std::function<void(Context&)>& loss_known) {
+void Model::train_step(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch,
+                       const Network::Binding& binding, const std::function<void(Context&)>& loss_known) {
+  side_stream_.stay_outside(fixed_sizes() ? nullptr : recording);
   const LossScaler* const scaler = scaler_ ? &*scaler_ : nullptr;
-  schedule_->begin_forward(ctx, buffer, [&](Context& own) {
-    if (scaler) scaler->begin(own, batch.state);
+  schedule_->begin_forward(ctx, buffer, [scaler, state = batch.state](Context& own) {
+    if (scaler) scaler->begin(own, state);
   });
   {
     const ProfiledPart part(ctx, "forward", kEmbedding, "lengths of bags");
@@ -180,15 +193,14 @@ void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, cons
     const ProfiledPart part(ctx, "forward", kWeights, "penalty");
     add_penalties(ctx, train_);
   }
-  {
-    Context exchange = side_stream_.after(ctx);
+  side_stream_.run_after(ctx, loss_complete_, [this, loss_known](Context& exchange) {
     {
       const ProfiledPart part(exchange, "all-reduce", kWeights, "loss");
       comm_.all_reduce(exchange, train_.loss(), Reduce::sum);
     }
     if (loss_known) loss_known(exchange);  // before the updates of tables, which run on this stream or behind it
     loss_known_.record(exchange.stream());
-  }
+  });
 
   train_.backward(ctx, binding,
                   {.inputs = [&](size_t node) { schedule_->after_backward(ctx, buffer, node, scaler); },
@@ -202,16 +214,21 @@ void Model::train_step(Context& ctx, int buffer, const BatchTensors& batch, cons
                        },
                    .weights_reads = comm_.size() > 1 || has_penalty(),
                    .weights_side = &weights_side_});
-  if (scaler) side_stream_.join(ctx);  // waits for the overflow search of sent gradients, but not for received ones
+  if (scaler) {
+    gradients_.join(ctx);
+    side_stream_.join(ctx);  // waits for the overflow search of sent gradients, but not for received ones
+  }
   schedule_->receive_gradients(ctx, buffer);
 
   if (scaler) {
-    gradients_.join(ctx);
     const ProfiledPart part(ctx, "overflow search", kWeights, "all weights");
     scaler->end(ctx, weights_.all_gradients(), comm_, batch.state);
   }
   schedule_->update(ctx, buffer, scaler != nullptr);
-  gradients_.join(ctx);  // only here: the all-reduce of the first layers' gradients runs while tables are updated
+  if (!scaler) {
+    gradients_.join(ctx);  // only here: the all-reduce of the first layers' gradients runs while tables are updated
+    side_stream_.end_piece();
+  }
   loss_known_.make_wait(ctx.stream());
   fp8_scales_.finish(ctx, comm_);
   {

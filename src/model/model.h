@@ -71,13 +71,14 @@ class Model {
   void look_ahead(size_t sparse_input, std::span<const ops::RowOwner> keys);
   /// Embedding::disk_fetched() of all embeddings.
   DiskRows::Fetched disk_fetched() const;
+  // `recording`: of the program that calls, or null. What is exchanged between hosts stays outside of it.
   /// Looks up, inserts and sorts the keys of the batch in `buffer`. May run concurrently with the previous step.
-  void prepare(Context&, int buffer, const BatchTensors&);
+  void prepare(Context&, Recording*, int buffer, const BatchTensors&);
   /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also sets batch.state: the
   /// loss scale, the count of updates, and whether the step is skipped.
   /// `loss_known`: called in a context whose work comes behind the loss and before every update; it may set
   /// batch.state->skip, unless skips_steps().
-  void train_step(Context&, int buffer, const BatchTensors&, const Network::Binding&,
+  void train_step(Context&, Recording*, int buffer, const BatchTensors&, const Network::Binding&,
                   const std::function<void(Context&)>& loss_known = {});
   /// Forward only. Keys that no finished step has seen contribute nothing, unless their rows exist from the start.
   void evaluate(Context&, const BatchTensors&, const Network::Binding&);
@@ -98,7 +99,7 @@ class Model {
   const Graph& graph() const { return train_graph_; }
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
-  /// Whether steps and evaluations can be recorded (Embedding::fixed_sizes), and what this rank has sent to other
+  /// Whether steps and evaluations can be recorded whole (Embedding::fixed_sizes), and what this rank has sent to other
   /// hosts.
   bool fixed_sizes() const;
   BytesBetweenHosts bytes_between_hosts() const;
@@ -193,7 +194,7 @@ class Model {
   SideStream side_stream_;
   Stream weights_stream_;
   SideStream weights_side_;
-  Event loss_known_;
+  CrossingEvent loss_complete_, loss_known_;  // of this rank; of all
   Embeddings tables_;
   bool wide_keys_loaded_ = false;  // a loaded model has keys that 4 bytes do not hold
   int64_t updates_before_ = 0;     // of the run that loaded optimizer states came from

@@ -30,7 +30,7 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
       loss_total_(runtime.device(), sizeof(ops::LossRecord)),
       spoiled_flag_(runtime.device(), sizeof(int32_t)),
       sparse_inputs_(config.data.sparse.size()),
-      records_(config.solver.cuda_graph && !runtime.options().sync_launches && model.fixed_sizes()),
+      records_(config.solver.cuda_graph && !runtime.options().sync_launches),
       feed_(std::move(feed)),
       progress_(from) {
   zero_bytes(runtime.compute_stream(), spoiled_flag_.data(), spoiled_flag_.bytes());
@@ -62,21 +62,21 @@ BatchTensors Trainer::batch(int buffer) const { return batch_tensors(ring_, buff
 
 void Trainer::record(int buffer) {
   const BatchTensors tensors = batch(buffer);
-  const auto prepare = [this, buffer, tensors] {
+  const auto prepare = [this, buffer, tensors](Recording& recording) {
     Context ctx(runtime_, runtime_.prepare_stream(), tensors.state);
     {
       const ProfiledPart part(ctx, "unpack", "keys", "");
       ring_.unpack(ctx, buffer);
     }
-    model_.prepare(ctx, buffer, tensors);
+    model_.prepare(ctx, &recording, buffer, tensors);
   };
-  const auto compute = [this, buffer, tensors, binding = model_.bind(Phase::train, tensors)] {
+  const auto compute = [this, buffer, tensors, binding = model_.bind(Phase::train, tensors)](Recording& recording) {
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
-    model_.train_step(ctx, buffer, tensors, binding, [&](Context& known) {
+    model_.train_step(ctx, &recording, buffer, tensors, binding, [this, buffer, state = tensors.state](Context& known) {
       const ProfiledPart part(known, "download", "loss", "");
       ops::record_loss(known, model_.loss(Phase::train), reinterpret_cast<const int32_t*>(spoiled_flag_.data()),
                        reinterpret_cast<ops::LossRecord*>(loss_total_.data()), record_of(buffer),
-                       model_.skips_steps() ? nullptr : tensors.state, model_.loss_scale_state());
+                       model_.skips_steps() ? nullptr : state, model_.loss_scale_state());
     });
   };
   StepBuffer& at = buffers_[static_cast<size_t>(buffer)];

@@ -68,8 +68,8 @@ int64_t skipped_with(Device device, float dense_value) {
                            {tensor(of_offsets, DType::i32, {kBatch * kSlotsOfKeys + 1})}};
   Context ctx(runtime, stream, state);
   model.reserve_rows(0);
-  model.prepare(ctx, 0, batch);
-  model.train_step(ctx, 0, batch, model.bind(Phase::train, batch));
+  model.prepare(ctx, nullptr, 0, batch);
+  model.train_step(ctx, nullptr, 0, batch, model.bind(Phase::train, batch));
   return model.loss_scale()->skipped;
 }
 

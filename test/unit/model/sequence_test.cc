@@ -57,8 +57,8 @@ class SequenceModel {
   void train() {
     Context ctx(runtime_, runtime_.compute_stream(), state());
     model_.reserve_rows(0);
-    model_.prepare(ctx, 0, batch());
-    model_.train_step(ctx, 0, batch(), model_.bind(Phase::train, batch()));
+    model_.prepare(ctx, nullptr, 0, batch());
+    model_.train_step(ctx, nullptr, 0, batch(), model_.bind(Phase::train, batch()));
   }
   std::vector<float> predictions() {
     Context ctx(runtime_, runtime_.compute_stream(), state());

@@ -69,8 +69,8 @@ class TinyModel {
   }
 
   void train() {
-    model.prepare(ctx, 0, batch());
-    model.train_step(ctx, 0, batch(), model.bind(Phase::train, batch()));
+    model.prepare(ctx, nullptr, 0, batch());
+    model.train_step(ctx, nullptr, 0, batch(), model.bind(Phase::train, batch()));
     ++state.step;
     ++state.updates;
   }

@@ -1,0 +1,189 @@
+// A step between hosts: what of it is recorded and what is called anew, and that its order is right.
+#include <gtest/gtest.h>
+
+#include "comm/host_comm.h"
+#include "device/copy.h"
+#include "device/program.h"
+#include "model/model.h"
+#include "support/devices.h"
+#include "support/run_ranks.h"
+
+namespace hctr::test {
+namespace {
+
+constexpr int64_t kSamples = 4, kSlots = 2, kSteps = 5;  // of a rank
+constexpr int kRanks = 2;
+
+Config two_tables(const std::string& solver) {
+  Problems problems;
+  Config config = read_config(Json::parse(R"({
+    "solver": {"batchsize": 8, "max_iter": 1, "seed": 5, "gpu": [0, 1])" +
+                                              solver + R"(},
+    "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0.5}},
+    "layers": [
+      {"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": 1},
+       "dense": {"top": "dense", "dense_dim": 8},
+       "sparse": [{"top": "keys", "slot_num": 2, "max_feature_num_per_sample": 2, "max_nnz": 1}]},
+      {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "vectors",
+       "sparse_embedding_hparam": {"max_vocabulary_size_per_gpu": 100, "embedding_vec_size": 8, "combiner": "sum"}},
+      {"type": "LocalizedSlotSparseEmbeddingHash", "bottom": "keys", "top": "others",
+       "sparse_embedding_hparam": {"max_vocabulary_size_per_gpu": 100, "embedding_vec_size": 4, "combiner": "sum"}},
+      {"type": "Interaction", "bottom": ["dense", "vectors"], "top": "pairs"},
+      {"type": "Reshape", "bottom": "others", "top": "flat", "leading_dim": 8},
+      {"type": "Concat", "bottom": ["pairs", "flat"], "top": "all"},
+      {"type": "InnerProduct", "bottom": "all", "top": "logit", "fc_param": {"num_output": 1}},
+      {"type": "BinaryCrossEntropyLoss", "bottom": ["logit", "label"], "top": "loss"}]})",
+                                          "test.json"),
+                              problems);
+  problems.throw_if_any("test.json");
+  return config;
+}
+
+/// Calls outside work when the piece ends, and counts the pieces that end.
+class Late : public Recording {
+ public:
+  void outside(std::function<void()> work) override { waiting_.push_back(std::move(work)); }
+  void cut() override {
+    is_outside = true;
+    for (const auto& work : std::exchange(waiting_, {})) work();
+    is_outside = false;
+    ++cuts;
+  }
+  bool none_waits() const { return waiting_.empty(); }
+  bool is_outside = false;
+  int cuts = 0;
+
+ private:
+  std::vector<std::function<void()>> waiting_;
+};
+
+/// Ranks of one host or of one each. Counts exchanges and sums by where they are called.
+class Listener : public HostComm {
+ public:
+  Listener(RankGroup& group, int rank, bool hosts, const Late& recording)
+      : HostComm(group, rank), hosts_(hosts), recording_(recording) {}
+  int host_of(int rank) const override { return hosts_ ? rank : 0; }
+  void all_to_all(Context& ctx, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) override {
+    ++(recording_.is_outside ? outside_exchanges : inside_exchanges);
+    HostComm::all_to_all(ctx, in, send, out, receive);
+  }
+  void all_reduce(Context& ctx, Tensor tensor, Reduce how) override {
+    ++(recording_.is_outside ? outside_sums : inside_sums);
+    HostComm::all_reduce(ctx, tensor, how);
+  }
+  int outside_exchanges = 0, inside_exchanges = 0, outside_sums = 0, inside_sums = 0;
+
+ private:
+  bool hosts_;
+  const Late& recording_;
+};
+
+enum class Way { at_once, late, program };
+
+struct Trained {
+  std::vector<float> losses{};  // of each step
+  int prepare_cuts = 0, step_cuts = 0;
+  int outside_exchanges = 0, inside_exchanges = 0, outside_sums = 0, inside_sums = 0;
+};
+
+/// What rank 0 sees.
+Trained train(const Config& config, bool hosts, Way way) {
+  Trained all;
+  RankGroup group(kRanks, nullptr, std::chrono::seconds(60));
+  run_ranks(kRanks, [&](int rank) {
+    Late late;
+    Listener comm(group, rank, hosts, late);
+    Runtime runtime(kCpu, {.threads = 1, .seed = 5});
+    Model model(config, runtime, comm, kSamples, kSamples, 1);
+    StepState state{.valid_samples = kSamples,
+                    .global_samples = kRanks * kSamples,
+                    .samples = kSamples,
+                    .learning_rate = 0.5f,
+                    .loss_scale = 1};
+    std::vector<float> labels(kSamples), dense(kSamples * 8);
+    std::vector<int64_t> keys(kSamples * kSlots);
+    std::vector<int32_t> offsets(kSamples * kSlots + 1);
+    const auto tensor = [](auto& values, DType dtype, Shape shape) {
+      return Tensor(reinterpret_cast<std::byte*>(values.data()), TensorSpec(dtype, shape), kCpu);
+    };
+    const BatchTensors batch{&state,
+                             tensor(labels, DType::f32, {kSamples, 1}),
+                             tensor(dense, DType::f32, {kSamples, 8}),
+                             {tensor(keys, DType::i64, {kSamples * kSlots})},
+                             {tensor(offsets, DType::i32, {kSamples * kSlots + 1})}};
+    Context ctx(runtime, runtime.compute_stream(), &state);
+    const Network::Binding binding = model.bind(Phase::train, batch);
+    Trained mine;
+    const auto prepare = [&](Recording* recording) { model.prepare(ctx, recording, 0, batch); };
+    const auto step = [&](Recording* recording) {
+      model.train_step(ctx, recording, 0, batch, binding, [&](Context& known) {
+        EXPECT_TRUE(way != Way::late || late.is_outside == hosts);
+        mine.losses.push_back(to_host<float>(known.stream(), model.loss(Phase::train))[0]);
+      });
+    };
+    Program programs[] = {Program(ctx.stream(), true, [&](Recording& recording) { prepare(&recording); }),
+                          Program(ctx.stream(), true, [&](Recording& recording) { step(&recording); })};
+    for (int64_t t = 0; t < kSteps; ++t, ++state.step, ++state.updates) {
+      for (int64_t i = 0; i < kSamples; ++i) {
+        const int64_t sample = t * 8 + rank * kSamples + i;
+        labels[static_cast<size_t>(i)] = static_cast<float>(sample % 3 == 0);
+        for (int64_t d = 0; d < 8; ++d)
+          dense[static_cast<size_t>(i * 8 + d)] = static_cast<float>((sample * 7 + d * 3) % 11) / 11;
+        for (int64_t s = 0; s < kSlots; ++s) {
+          keys[static_cast<size_t>(s * kSamples + i)] = 10 * s + (sample * sample) % 5;
+          offsets[static_cast<size_t>(s * kSamples + i + 1)] = static_cast<int32_t>(s * kSamples + i + 1);
+        }
+      }
+      model.reserve_rows(t);
+      if (way == Way::program) {
+        programs[0].run();
+        programs[1].run();
+        continue;
+      }
+      Recording* const recording = way == Way::late ? &late : nullptr;
+      late.cuts = 0;
+      prepare(recording);
+      mine.prepare_cuts = late.cuts;
+      EXPECT_TRUE(late.none_waits()) << "sizes of keys must be known before the step";
+      late.cuts = 0;
+      step(recording);
+      mine.step_cuts = late.cuts;
+      EXPECT_TRUE(late.none_waits());
+    }
+    mine.outside_exchanges = comm.outside_exchanges, mine.inside_exchanges = comm.inside_exchanges;
+    mine.outside_sums = comm.outside_sums, mine.inside_sums = comm.inside_sums;
+    if (rank == 0) all = mine;
+  });
+  return all;
+}
+
+TEST(RecordedStep, BetweenHostsLeavesExchangesOutsideAndEndsAsTheSameStep) {
+  for (const char* solver : {"", R"(, "on_nan": "skip")", R"(, "mixed_precision": "bf16")"}) {
+    SCOPED_TRACE(solver);
+    const Config config = two_tables(solver);
+    const Trained one_host = train(config, false, Way::at_once), at_once = train(config, true, Way::at_once),
+                  late = train(config, true, Way::late), program = train(config, true, Way::program);
+    ASSERT_EQ(one_host.losses.size(), size_t{kSteps});
+    EXPECT_NE(one_host.losses.front(), one_host.losses.back());
+    EXPECT_EQ(at_once.losses, one_host.losses);
+    EXPECT_EQ(late.losses, one_host.losses);
+    EXPECT_EQ(program.losses, one_host.losses);
+    EXPECT_EQ(late.prepare_cuts, 2) << "one behind the keys of each table";
+    EXPECT_EQ(late.step_cuts, 3) << "behind the vectors, behind the backward pass, and at the end";
+    EXPECT_EQ(late.inside_exchanges, 0);
+    EXPECT_GT(late.outside_exchanges, 0);
+    EXPECT_EQ(late.outside_sums, kSteps) << "the loss";
+    EXPECT_GE(late.inside_sums, kSteps) << "of dense gradients";
+  }
+}
+
+TEST(RecordedStep, OfOneHostIsRecordedWhole) {
+  const Config config = two_tables("");
+  const Trained late = train(config, false, Way::late);
+  EXPECT_EQ(late.losses, train(config, false, Way::at_once).losses);
+  EXPECT_EQ(late.prepare_cuts + late.step_cuts, 0);
+  EXPECT_EQ(late.outside_exchanges + late.outside_sums, 0);
+}
+
+}  // namespace
+}  // namespace hctr::test
