@@ -551,7 +551,8 @@ class TableDiskTiersTest : public OnDevice {
   }
   RowMemoryLimits limits(const TableSpec& spec) const {
     const auto granule = static_cast<int64_t>(ReservedBuffer(GetParam(), 1).granularity());
-    const int64_t granules = 2 * (1 + spec.optimizer.states()) * granule;
+    const bool large = GetParam().is_cuda();  // one granule of each column is hundreds of rows
+    const int64_t columns = 1 + spec.optimizer.states(), granules = (large ? 4 : 2) * columns * granule;
     RowMemoryLimits limits{.host = int64_t{1} << 40,
                            .move_every = 1,
                            .swap_always = true,
@@ -559,7 +560,8 @@ class TableDiskTiersTest : public OnDevice {
                            .host_setting = "\"host\"",
                            .disk_folder = folder_.path().string(),
                            .disk = int64_t{1} << 32};
-    const int64_t few = granules + 4 * granule + spec.key_capacity / 4 * number_bytes_of_row(spec);
+    const int64_t few = large ? columns * granule + granule / 2
+                              : granules + 4 * granule + spec.key_capacity / 4 * number_bytes_of_row(spec);
     limits.device = least_device(GetParam(), spec, limits) + few;
     limits.host = least_host(GetParam(), spec, limits) + granules + (3 << 19);
     limits.device = least_device(GetParam(), spec, limits) + few;  // less, where fewer rows can be on the host
