@@ -65,38 +65,36 @@ void enqueue(Context& ctx, const char* name, Work work) {
 template <class... Parameters, class... Arguments>
 void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters...), Arguments&&... arguments) {
   if (grid.blocks == 0) return;
-  enqueue(ctx, name,
-          [=, values = std::tuple<Parameters...>(static_cast<Parameters>(std::forward<Arguments>(arguments))...)](
-              Context& now) {
-            constexpr size_t kSharedWithoutAsking = 48 * 1024;
-            if (grid.shared_bytes > kSharedWithoutAsking)
-              HCTR_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                              static_cast<int>(grid.shared_bytes)));
-            in_context(
-                [&] {
-                  return cat("starting kernel ", name, " with ", grid.blocks, " blocks of ", grid.threads, " threads");
-                },
-                [&] {
-                  cudaLaunchAttribute early{};
-                  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-                  early.val.programmaticStreamSerializationAllowed = 1;
-                  cudaLaunchConfig_t config{};
-                  config.gridDim = static_cast<unsigned>(grid.blocks);
-                  config.blockDim = static_cast<unsigned>(grid.threads);
-                  config.dynamicSmemBytes = grid.shared_bytes;
-                  config.stream = stream_of(now.stream());
-                  config.attrs = &early;
-                  // Many blocks that wait would keep kernels of other streams from multiprocessors.
-                  const bool few = grid.blocks <= multiprocessors();
-                  config.numAttrs = grid.early && few && can_start_early() ? 1 : 0;
-                  std::apply(
-                      [&](const Parameters&... value) {
-                        HCTR_CHECK(cudaLaunchKernelEx(&config, kernel, value...));
-                      },
-                      values);
-                  if (now.runtime().options().sync_launches) now.stream().synchronize();
-                });
-          });
+  enqueue(
+      ctx, name,
+      [=, values =
+              std::tuple<Parameters...>(static_cast<Parameters>(std::forward<Arguments>(arguments))...)](Context& now) {
+        constexpr size_t kSharedWithoutAsking = 48 * 1024;
+        if (grid.shared_bytes > kSharedWithoutAsking)
+          HCTR_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          static_cast<int>(grid.shared_bytes)));
+        in_context(
+            [&] {
+              return cat("starting kernel ", name, " with ", grid.blocks, " blocks of ", grid.threads, " threads");
+            },
+            [&] {
+              cudaLaunchAttribute early{};
+              early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+              early.val.programmaticStreamSerializationAllowed = 1;
+              cudaLaunchConfig_t config{};
+              config.gridDim = static_cast<unsigned>(grid.blocks);
+              config.blockDim = static_cast<unsigned>(grid.threads);
+              config.dynamicSmemBytes = grid.shared_bytes;
+              config.stream = stream_of(now.stream());
+              config.attrs = &early;
+              // Many blocks that wait would keep kernels of other streams from multiprocessors.
+              const bool few = grid.blocks <= multiprocessors();
+              config.numAttrs = grid.early && few && can_start_early() ? 1 : 0;
+              std::apply([&](const Parameters&... value) { HCTR_CHECK(cudaLaunchKernelEx(&config, kernel, value...)); },
+                         values);
+              if (now.runtime().options().sync_launches) now.stream().synchronize();
+            });
+      });
 }
 
 /// The blocks of a lockstep launch that work on one of its jobs: how many they are, and which of them this is. A body

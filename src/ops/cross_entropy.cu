@@ -116,8 +116,8 @@ void launch_forward(Context& ctx, const char* name, const Terms& terms, double f
   const Buffer& memory = ctx.runtime().cuda_libraries()->blas_workspace;  // of the compute stream
   const bool is_free = ctx.stream().handle == ctx.runtime().compute_stream().handle;
   if (count <= 4 || !is_free || static_cast<size_t>(count) * sizeof(double) > memory.bytes())
-    return cuda::launch(ctx, name, cuda::early({1, kLossThreads, 0}), cross_entropy_kernel<Terms, Gradients>, ctx.state(),
-                        terms, factor, adds, loss.data<float>(), of_rows, gradients);
+    return cuda::launch(ctx, name, cuda::early({1, kLossThreads, 0}), cross_entropy_kernel<Terms, Gradients>,
+                        ctx.state(), terms, factor, adds, loss.data<float>(), of_rows, gradients);
   auto* parts = reinterpret_cast<double*>(memory.data());
   cuda::launch(ctx, name, cuda::Grid{count, kPartThreads, 0}, cross_entropy_parts_kernel<Terms, Gradients>, ctx.state(),
                terms, parts, of_rows, gradients);

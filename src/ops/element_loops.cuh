@@ -7,9 +7,9 @@
 
 namespace hctr::ops::cuda {
 
+using hctr::cuda::early;
 using hctr::cuda::Grid;
 using hctr::cuda::grid_for;
-using hctr::cuda::early;
 using hctr::cuda::launch;
 using hctr::cuda::start_early;
 using hctr::cuda::thread_count;

@@ -266,7 +266,8 @@ void cuda::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
     const Vectors<T> x = vectors_of<T>(dense, slots);
     if (const auto plan = tensor_cores_for<T>(ctx.runtime(), x, y.view<const T, 2>(), nullptr))
       return dispatch_tiles(plan->tiles, [&]<int kTiles>() {
-        launch(ctx, "interaction", early(plan->grid), interaction_tensor_kernel<T, kTiles>, x, plan->layout, y.view<T, 2>());
+        launch(ctx, "interaction", early(plan->grid), interaction_tensor_kernel<T, kTiles>, x, plan->layout,
+               y.view<T, 2>());
       });
     const int64_t side = (x.count + kDotTile - 1) / kDotTile;
     const size_t bytes = static_cast<size_t>(x.count) * static_cast<size_t>(x.dim | 1) * sizeof(float);
@@ -288,8 +289,8 @@ void cuda::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor
     const VectorGradients<T> dx{d_dense ? d_dense->matrix<T>() : none, d_slots ? d_slots->matrix<T>() : none, x.dim};
     if (const auto plan = tensor_cores_for<T>(ctx.runtime(), x, dy.view<const T, 2>(), &dx))
       return dispatch_tiles(plan->tiles, [&]<int kTiles>() {
-        launch(ctx, "interaction_backward", early(plan->grid), interaction_backward_tensor_kernel<T, kTiles>, x, plan->layout,
-               dy.view<const T, 2>(), dx, search);
+        launch(ctx, "interaction_backward", early(plan->grid), interaction_backward_tensor_kernel<T, kTiles>, x,
+               plan->layout, dy.view<const T, 2>(), dx, search);
       });
     const int64_t strips = (x.count + kStrip - 1) / kStrip;
     const size_t bytes = static_cast<size_t>(x.count * ((x.dim + 3) / 4 * 4 + strips * kStrip)) * sizeof(float);

@@ -20,8 +20,8 @@ __global__ void record_loss_kernel(const float* loss, const StepState* state, co
 
 void cuda::record_loss(Context& ctx, Tensor loss, const int32_t* spoiled, LossRecord* total, LossRecord* seen,
                        StepState* stop, const LossScale* scale) {
-  launch(ctx, "record_loss", early({1, 1}), record_loss_kernel, static_cast<const float*>(loss.data<float>()), ctx.state(),
-         spoiled, total, seen, stop, scale);
+  launch(ctx, "record_loss", early({1, 1}), record_loss_kernel, static_cast<const float*>(loss.data<float>()),
+         ctx.state(), spoiled, total, seen, stop, scale);
 }
 
 }  // namespace hctr::ops

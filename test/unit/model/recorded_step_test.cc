@@ -11,7 +11,7 @@
 namespace hctr::test {
 namespace {
 
-constexpr int64_t kSamples = 4, kSlots = 2, kSteps = 5;  // of a rank
+constexpr int64_t kSamplesOfRank = 4, kSlotsOfStep = 2, kStepsRecorded = 5;  // of a rank
 constexpr int kRanks = 2;
 
 Config two_tables(const std::string& solver) {
@@ -58,9 +58,9 @@ class Late : public Recording {
 };
 
 /// Ranks of one host or of one each. Counts exchanges and sums by where they are called.
-class Listener : public HostComm {
+class LateComm : public HostComm {
  public:
-  Listener(RankGroup& group, int rank, bool hosts, const Late& recording)
+  LateComm(RankGroup& group, int rank, bool hosts, const Late& recording)
       : HostComm(group, rank), hosts_(hosts), recording_(recording) {}
   int host_of(int rank) const override { return hosts_ ? rank : 0; }
   void all_to_all(Context& ctx, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) override {
@@ -92,25 +92,25 @@ Trained train(const Config& config, bool hosts, Way way) {
   RankGroup group(kRanks, nullptr, std::chrono::seconds(60));
   run_ranks(kRanks, [&](int rank) {
     Late late;
-    Listener comm(group, rank, hosts, late);
+    LateComm comm(group, rank, hosts, late);
     Runtime runtime(kCpu, {.threads = 1, .seed = 5});
-    Model model(config, runtime, comm, kSamples, kSamples, 1);
-    StepState state{.valid_samples = kSamples,
-                    .global_samples = kRanks * kSamples,
-                    .samples = kSamples,
+    Model model(config, runtime, comm, kSamplesOfRank, kSamplesOfRank, 1);
+    StepState state{.valid_samples = kSamplesOfRank,
+                    .global_samples = kRanks * kSamplesOfRank,
+                    .samples = kSamplesOfRank,
                     .learning_rate = 0.5f,
                     .loss_scale = 1};
-    std::vector<float> labels(kSamples), dense(kSamples * 8);
-    std::vector<int64_t> keys(kSamples * kSlots);
-    std::vector<int32_t> offsets(kSamples * kSlots + 1);
+    std::vector<float> labels(kSamplesOfRank), dense(kSamplesOfRank * 8);
+    std::vector<int64_t> keys(kSamplesOfRank * kSlotsOfStep);
+    std::vector<int32_t> offsets(kSamplesOfRank * kSlotsOfStep + 1);
     const auto tensor = [](auto& values, DType dtype, Shape shape) {
       return Tensor(reinterpret_cast<std::byte*>(values.data()), TensorSpec(dtype, shape), kCpu);
     };
     const BatchTensors batch{&state,
-                             tensor(labels, DType::f32, {kSamples, 1}),
-                             tensor(dense, DType::f32, {kSamples, 8}),
-                             {tensor(keys, DType::i64, {kSamples * kSlots})},
-                             {tensor(offsets, DType::i32, {kSamples * kSlots + 1})}};
+                             tensor(labels, DType::f32, {kSamplesOfRank, 1}),
+                             tensor(dense, DType::f32, {kSamplesOfRank, 8}),
+                             {tensor(keys, DType::i64, {kSamplesOfRank * kSlotsOfStep})},
+                             {tensor(offsets, DType::i32, {kSamplesOfRank * kSlotsOfStep + 1})}};
     Context ctx(runtime, runtime.compute_stream(), &state);
     const Network::Binding binding = model.bind(Phase::train, batch);
     Trained mine;
@@ -123,15 +123,15 @@ Trained train(const Config& config, bool hosts, Way way) {
     };
     Program programs[] = {Program(ctx.stream(), true, [&](Recording& recording) { prepare(&recording); }),
                           Program(ctx.stream(), true, [&](Recording& recording) { step(&recording); })};
-    for (int64_t t = 0; t < kSteps; ++t, ++state.step, ++state.updates) {
-      for (int64_t i = 0; i < kSamples; ++i) {
-        const int64_t sample = t * 8 + rank * kSamples + i;
+    for (int64_t t = 0; t < kStepsRecorded; ++t, ++state.step, ++state.updates) {
+      for (int64_t i = 0; i < kSamplesOfRank; ++i) {
+        const int64_t sample = t * 8 + rank * kSamplesOfRank + i;
         labels[static_cast<size_t>(i)] = static_cast<float>(sample % 3 == 0);
         for (int64_t d = 0; d < 8; ++d)
           dense[static_cast<size_t>(i * 8 + d)] = static_cast<float>((sample * 7 + d * 3) % 11) / 11;
-        for (int64_t s = 0; s < kSlots; ++s) {
-          keys[static_cast<size_t>(s * kSamples + i)] = 10 * s + (sample * sample) % 5;
-          offsets[static_cast<size_t>(s * kSamples + i + 1)] = static_cast<int32_t>(s * kSamples + i + 1);
+        for (int64_t s = 0; s < kSlotsOfStep; ++s) {
+          keys[static_cast<size_t>(s * kSamplesOfRank + i)] = 10 * s + (sample * sample) % 5;
+          offsets[static_cast<size_t>(s * kSamplesOfRank + i + 1)] = static_cast<int32_t>(s * kSamplesOfRank + i + 1);
         }
       }
       model.reserve_rows(t);
@@ -163,7 +163,7 @@ TEST(RecordedStep, BetweenHostsLeavesExchangesOutsideAndEndsAsTheSameStep) {
     const Config config = two_tables(solver);
     const Trained one_host = train(config, false, Way::at_once), at_once = train(config, true, Way::at_once),
                   late = train(config, true, Way::late), program = train(config, true, Way::program);
-    ASSERT_EQ(one_host.losses.size(), size_t{kSteps});
+    ASSERT_EQ(one_host.losses.size(), size_t{kStepsRecorded});
     EXPECT_NE(one_host.losses.front(), one_host.losses.back());
     EXPECT_EQ(at_once.losses, one_host.losses);
     EXPECT_EQ(late.losses, one_host.losses);
@@ -172,8 +172,8 @@ TEST(RecordedStep, BetweenHostsLeavesExchangesOutsideAndEndsAsTheSameStep) {
     EXPECT_EQ(late.step_cuts, 3) << "behind the vectors, behind the backward pass, and at the end";
     EXPECT_EQ(late.inside_exchanges, 0);
     EXPECT_GT(late.outside_exchanges, 0);
-    EXPECT_EQ(late.outside_sums, kSteps) << "the loss";
-    EXPECT_GE(late.inside_sums, kSteps) << "of dense gradients";
+    EXPECT_EQ(late.outside_sums, kStepsRecorded) << "the loss";
+    EXPECT_GE(late.inside_sums, kStepsRecorded) << "of dense gradients";
   }
 }
 
