@@ -80,15 +80,15 @@ class LateComm : public HostComm {
 
 enum class Way { at_once, late, program };
 
-struct Trained {
+struct TrainedModel {
   std::vector<float> losses{};  // of each step
   int prepare_cuts = 0, step_cuts = 0;
   int outside_exchanges = 0, inside_exchanges = 0, outside_sums = 0, inside_sums = 0;
 };
 
 /// What rank 0 sees.
-Trained train(const Config& config, bool hosts, Way way) {
-  Trained all;
+TrainedModel train(const Config& config, bool hosts, Way way) {
+  TrainedModel all;
   RankGroup group(kRanks, nullptr, std::chrono::seconds(60));
   run_ranks(kRanks, [&](int rank) {
     Late late;
@@ -113,7 +113,7 @@ Trained train(const Config& config, bool hosts, Way way) {
                              {tensor(offsets, DType::i32, {kSamplesOfRank * kSlotsOfStep + 1})}};
     Context ctx(runtime, runtime.compute_stream(), &state);
     const Network::Binding binding = model.bind(Phase::train, batch);
-    Trained mine;
+    TrainedModel mine;
     const auto prepare = [&](Recording* recording) { model.prepare(ctx, recording, 0, batch); };
     const auto step = [&](Recording* recording) {
       model.train_step(ctx, recording, 0, batch, binding, [&](Context& known) {
@@ -161,8 +161,8 @@ TEST(RecordedStep, BetweenHostsLeavesExchangesOutsideAndEndsAsTheSameStep) {
   for (const char* solver : {"", R"(, "on_nan": "skip")", R"(, "mixed_precision": "bf16")"}) {
     SCOPED_TRACE(solver);
     const Config config = two_tables(solver);
-    const Trained one_host = train(config, false, Way::at_once), at_once = train(config, true, Way::at_once),
-                  late = train(config, true, Way::late), program = train(config, true, Way::program);
+    const TrainedModel one_host = train(config, false, Way::at_once), at_once = train(config, true, Way::at_once),
+                       late = train(config, true, Way::late), program = train(config, true, Way::program);
     ASSERT_EQ(one_host.losses.size(), size_t{kStepsRecorded});
     EXPECT_NE(one_host.losses.front(), one_host.losses.back());
     EXPECT_EQ(at_once.losses, one_host.losses);
@@ -179,7 +179,7 @@ TEST(RecordedStep, BetweenHostsLeavesExchangesOutsideAndEndsAsTheSameStep) {
 
 TEST(RecordedStep, OfOneHostIsRecordedWhole) {
   const Config config = two_tables("");
-  const Trained late = train(config, false, Way::late);
+  const TrainedModel late = train(config, false, Way::late);
   EXPECT_EQ(late.losses, train(config, false, Way::at_once).losses);
   EXPECT_EQ(late.prepare_cuts + late.step_cuts, 0);
   EXPECT_EQ(late.outside_exchanges + late.outside_sums, 0);
