@@ -55,7 +55,7 @@ ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placeme
 
 void ShardedEmbedding::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows) {
   train_.send_keys(ctx, buffer, keys, offsets, local_rows);
-  table_.prepare(ctx, buffer, train_.owned_keys(buffer), train_.owned_offsets(buffer));
+  table_.prepare(ctx, buffer, train_.owned_keys(buffer), train_.owned_offsets(buffer), train_.key_gradients(buffer));
 }
 
 OwnedRows ShardedEmbedding::rows_of(const EmbeddingTable::Batch& batch) const {

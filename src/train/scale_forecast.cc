@@ -34,7 +34,9 @@ struct SentByHost {
 
   /// Each key once and the place of every occurrence, or if that is more (ops/embedding/host_keys.h) every occurrence.
   SentByHost(double different, double all, double bags, double vector_bytes)
-      : keys(different * kKey + all * (different <= 1 << 8 ? 1 : different <= 1 << 16 ? 2 : 4)),
+      : keys(different * kKey + all * (different <= 1 << 8    ? 1
+                                       : different <= 1 << 16 ? 2
+                                                              : 4)),
         vectors(std::min(different, bags)) {
     if (all * kKey + 2 * bags * vector_bytes > keys + 2 * vectors * vector_bytes) return;
     keys = all * kKey;
