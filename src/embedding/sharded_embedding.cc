@@ -59,7 +59,7 @@ void ShardedEmbedding::prepare(Context& ctx, int buffer, Tensor keys, Tensor off
 }
 
 OwnedRows ShardedEmbedding::rows_of(const EmbeddingTable::Batch& batch) const {
-  return {batch.keys, batch.rows, table_.data().vectors};
+  return {batch.rows, table_.data().vectors};
 }
 
 void ShardedEmbedding::send_vectors(Context& ctx, int buffer) {

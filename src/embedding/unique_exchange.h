@@ -32,16 +32,15 @@ struct BytesBetweenHosts {
 
 /// The rows of the keys that an owner has received.
 struct OwnedRows {
-  ops::KeyBatch batch;
   const int32_t* rows = nullptr;  ///< of each key; 0 for none
   ops::RowMemory table;
 };
 
 /// The transport of an Exchange between hosts. For each owner on another host one rank of a host gathers the keys of
-/// its ranks, makes them unique, and hands out the vectors that the owner answers with. Owners see the same batches,
-/// and ranks receive the same vectors, bit by bit, as without it. It waits on the host for the counts of keys, so no
-/// call can be recorded. Calls are collective, in the order send_keys, then of the same batch send_vectors,
-/// receive_vectors, send_gradients, receive_gradients.
+/// its ranks, makes them unique, and hands out the vectors that the owner answers with. Owners see the same batches as
+/// without it, and unless `sums_in_hosts` ranks receive the same vectors, and rows the same gradients, bit by bit. It
+/// waits on the host for the counts of keys, so no call can be recorded. Calls are collective, in the order send_keys,
+/// then of the same batch send_vectors, receive_vectors, send_gradients, receive_gradients.
 class UniqueExchange {
  public:
   struct Layout {
