@@ -111,15 +111,22 @@ Tensor Exchange::owners_memory() const {
 }
 
 std::byte* Exchange::vectors_of(int rank) const {
-  return of_owned_->data() + static_cast<size_t>(rank * shape_.samples * owned()) * vector_bytes();
+  const int64_t index = unique_ ? unique_->index_here(rank) : rank;
+  return of_owned_->data() + static_cast<size_t>(index * shape_.samples * owned()) * vector_bytes();
+}
+
+Tensor Exchange::owned_gradients() const {
+  if (!unique_) return owners_memory();
+  return Tensor(of_owned_->data(), TensorSpec(shape_.dtype, {unique_->gradients(), 1, piece_dim_}),
+                of_owned_->device());
+}
+
+KeyGradients Exchange::key_gradients(int buffer) const {
+  if (!unique_) return {};
+  return {unique_->key_gradients(buffer), unique_->gradients()};
 }
 
 void Exchange::make_unique_exchange(Runtime& runtime, int ring) {
-  const auto allocate = [&](int64_t vectors) {
-    return Buffer(runtime.device(), static_cast<size_t>(std::max<int64_t>(1, vectors)) * vector_bytes());
-  };
-  of_owned_ = allocate(owned() * owned_samples());
-  of_samples_ = allocate(static_cast<int64_t>(columns_.size()) * shape_.samples);
   UniqueExchange::Layout layout{.split = key_split_,
                                 .owners = owners_,
                                 .samples = shape_.samples,
@@ -129,19 +136,23 @@ void Exchange::make_unique_exchange(Runtime& runtime, int ring) {
                                 .dim = piece_dim_,
                                 .dtype = shape_.dtype,
                                 .storage = shape_.storage,
-                                .sums_gradients = shape_.sums_in_hosts && shape_.gradients};
+                                .gradients = shape_.gradients,
+                                .sums_in_hosts = shape_.sums_in_hosts};
   for (const ops::OwnerKeys& owner : owners_) layout.most_keys.push_back(most_keys(owner));
   for (const ops::OwnedColumn& column : columns_)
     layout.keys_of_bag.push_back(static_cast<int32_t>(keys_of_bag(column)));
   unique_ = std::make_unique<UniqueExchange>(runtime, comm_, HostGroups(comm_), layout, ring);
+  const auto allocate = [&](int64_t vectors) {
+    return Buffer(runtime.device(), static_cast<size_t>(std::max<int64_t>(1, vectors)) * vector_bytes());
+  };
+  of_owned_ = allocate(unique_->gradients());
+  of_samples_ = allocate(static_cast<int64_t>(columns_.size()) * shape_.samples);
 }
 
 std::byte* Exchange::vectors_from(int owner) const {
   return of_samples_->data() +
          static_cast<size_t>(owners_[static_cast<size_t>(owner)].first * shape_.samples) * vector_bytes();
 }
-
-UniqueExchange::Memory Exchange::unique_memory() const { return {of_samples_->data(), of_owned_->data()}; }
 
 void Exchange::make_exchanges(Runtime& runtime) {
   const auto rank = static_cast<size_t>(comm_.rank());

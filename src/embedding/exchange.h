@@ -16,7 +16,7 @@
 #include "device/arena.h"
 #include "device/recording.h"
 #include "embedding/placement.h"
-#include "embedding/table_spec.h"
+#include "embedding/table.h"
 #include "embedding/unique_exchange.h"
 #include "ops/embedding/embedding_pool.h"
 #include "ops/embedding/owner_vectors.h"
@@ -38,7 +38,7 @@ class Exchange {
     DType dtype = DType::f32;    ///< of exchanged vectors and gradients
     DType storage = DType::f32;  ///< of rows
     bool gradients = true;       ///< whether send_gradients() is ever called
-    bool sums_in_hosts = false;  ///< whether gradients for other hosts are added up in their host first
+    bool sums_in_hosts = false;  ///< UniqueExchange::Layout
     ReplicatedPart replicated = ReplicatedPart::nothing;
     std::optional<Tensor>
         y{};  ///< the `y` of every receive_vectors(), if known: owners write directly to it if possible
@@ -82,11 +82,12 @@ class Exchange {
     return straight_ ? &batches_.at(static_cast<size_t>(buffer)).joined : nullptr;
   }
 
-  /// receive_gradients() waits for owned_gradients(), [owned_samples, owned_slots, dim / pieces], in the exchange
-  /// dtype.
+  /// receive_gradients() waits for owned_gradients(), in the exchange dtype: [owned_samples, owned_slots, dim /
+  /// pieces], those of bags; or where key_gradients() says which key has which, [their count, 1, dim / pieces].
   void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch);
   void receive_gradients(Context&, int buffer);
-  Tensor owned_gradients() const { return owners_memory(); }
+  Tensor owned_gradients() const;
+  KeyGradients key_gradients(int buffer) const;
 
  private:
   struct Batch {
@@ -106,7 +107,7 @@ class Exchange {
   void list_columns(Runtime&);
   void list_addresses(Runtime&);
   void make_unique_exchange(Runtime&, int ring);
-  UniqueExchange::Memory unique_memory() const;
+  UniqueExchange::Memory unique_memory() const { return {of_samples_->data(), of_owned_->data()}; }
   void wait_for_vectors(Context&);
   int64_t most_keys(const ops::OwnerKeys&) const;
   int64_t keys_of_bag(const ops::OwnedColumn&) const;

@@ -1,6 +1,8 @@
 // The ranks of each host, and which of them gathers what its host asks an owner on another host for.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -25,6 +27,8 @@ class HostGroups {
   int host() const { return host_; }  ///< of this rank
   const std::vector<std::vector<int>>& hosts() const { return hosts_; }
   const std::vector<int>& here() const { return hosts_[static_cast<size_t>(host_)]; }
+  /// The number of a rank of this host among its ranks.
+  int64_t index_here(int rank) const { return std::find(here().begin(), here().end(), rank) - here().begin(); }
   /// The rank of a host that gathers its keys for an owner on another one. With one for all owners it would have the
   /// traffic of its whole host.
   int gathering_rank(size_t host, int owner) const {

@@ -54,11 +54,11 @@ ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placeme
       table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_size) {}
 
 void ShardedEmbedding::prepare(Context& ctx, int buffer, Tensor, Tensor) {
-  table_.prepare(ctx, buffer, train_.owned_keys(buffer), train_.owned_offsets(buffer));
+  table_.prepare(ctx, buffer, train_.owned_keys(buffer), train_.owned_offsets(buffer), train_.key_gradients(buffer));
 }
 
 OwnedRows ShardedEmbedding::rows_of(const EmbeddingTable::Batch& batch) const {
-  return {batch.keys, batch.rows, table_.data().vectors};
+  return {batch.rows, table_.data().vectors};
 }
 
 void ShardedEmbedding::send_vectors(Context& ctx, int buffer) {

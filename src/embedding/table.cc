@@ -104,9 +104,16 @@ const EmbeddingTable::Batch& EmbeddingTable::prepared(int buffer) const {
   return batch;
 }
 
-void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) {
+void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients) {
   Batch& batch = batches_.at(static_cast<size_t>(buffer));
   batch.keys = key_batch(keys, offsets, spec_.samples, spec_.key_capacity);
+  batch.keys.gradients = gradients.of_keys;
+  batch.gradients = batch.keys;
+  if (gradients.of_keys) {
+    HCTR_EXPECT(spec_.combiner == ops::Combiner::sum, "table '", spec_.name, "': gradients of keys, but weighted bags");
+    batch.gradients.slots = batch.gradients.columns = 1;
+    batch.gradients.samples = gradients.count;
+  }
   not_prepared_.reset();
   if (store_.direct()) {
     find_directly(ctx, batch.keys, false, batch.rows);
@@ -153,17 +160,17 @@ void EmbeddingTable::pool(Context& ctx, const Batch& batch, const ops::SampleSha
 
 void EmbeddingTable::sum_long_runs(Context& ctx, int buffer, Tensor dy) {
   const Batch& batch = prepared(buffer);
-  ops::sum_long_runs(ctx, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_);
+  ops::sum_long_runs(ctx, batch.gradients, batch.groups, spec_.combiner, dy, piece_sums_);
 }
 
 void EmbeddingTable::sum_row_gradients(Context& ctx, int buffer, Tensor dy, Tensor sums) {
   const Batch& batch = prepared(buffer);
-  ops::sum_row_gradients(ctx, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_, sums);
+  ops::sum_row_gradients(ctx, batch.gradients, batch.groups, spec_.combiner, dy, piece_sums_, sums);
 }
 
 void EmbeddingTable::update(Context& ctx, int buffer, Tensor dy) {
   const Batch& batch = prepared(buffer);
-  ops::update_rows(ctx, spec_.optimizer, batch.keys, batch.groups, spec_.combiner, dy, piece_sums_, store_.data());
+  ops::update_rows(ctx, spec_.optimizer, batch.gradients, batch.groups, spec_.combiner, dy, piece_sums_, store_.data());
   end_step(ctx, buffer);
 }
 

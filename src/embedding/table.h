@@ -41,6 +41,14 @@ struct RowsToExport {
 /// Whose row it is: (slot, key); the slot is 0 where rows belong to keys alone.
 using SlotKey = std::pair<int32_t, int64_t>;
 
+/// Where keys of one bag may have different gradients: the number of each key's, on the device, in a list of `count`
+/// that sum_long_runs(), sum_row_gradients() and update() of a table take in place of `dy`. Shapes: of_keys
+/// [key_capacity], the list [count, 1, dim].
+struct KeyGradients {
+  const int32_t* of_keys = nullptr;  ///< null: those of their bags
+  int64_t count = 0;
+};
+
 /// The training loop passes batches through a ring of buffers. For a step with its batch in buffer i:
 ///   reserve_rows(step)           on the host, before prepare(i) is queued
 ///   prepare(i)                  on the prepare stream, concurrently with the step of the previous batch
@@ -87,7 +95,7 @@ class EmbeddingTable {
 
   /// Finds or adds the row of every key and sorts them for the backward pass. New rows get their initial values.
   /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major.
-  void prepare(Context&, int buffer, Tensor keys, Tensor offsets);
+  void prepare(Context&, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients = {});
   /// Shapes: y [samples, columns, dim], any row stride; columns: spec().columns(). Dtypes: f32 f16 bf16.
   void forward(Context&, int buffer, Tensor y);
   /// Before update() or sum_row_gradients(), of the same gradients (ops::sum_long_runs). Shapes and dtypes as forward.
@@ -105,9 +113,10 @@ class EmbeddingTable {
 
   /// The result of prepare() for a buffer, or of find() for evaluation.
   struct Batch {
-    ops::KeyBatch keys;       // set by prepare to the same addresses each time
-    int32_t* rows = nullptr;  // of each key; 0 for none
-    ops::RowGroups groups;    // for training
+    ops::KeyBatch keys;         // set by prepare to the same addresses each time
+    int32_t* rows = nullptr;    // of each key; 0 for none
+    ops::RowGroups groups;      // for training
+    ops::KeyBatch gradients{};  // the batch of the gradients that `groups` numbers: `keys`, or a bag for each of a list
     uint32_t* rows_after = nullptr;
   };
   const Batch& prepared(int buffer) const;

@@ -50,8 +50,9 @@ struct TableSpec {
   DType storage = DType::f32;        ///< of vectors: f32 f16 bf16
   DType state_storage = DType::f32;  ///< of the optimizer's states; f32 if a row has one number
   DType exchange = DType::f32;       ///< of vectors and gradients in exchanges between ranks: f32 f16 bf16
-  /// Whether gradients for rows on other hosts are added up in their host first; not set: on GPUs. On a CPU sums then
-  /// lose the order that makes them equal to those of one rank.
+  /// Whether gradients for rows on other hosts are added up in their host first, and vectors of bags there
+  /// (UniqueExchange::Layout); not set: on GPUs. On a CPU sums then lose the order that makes them equal to those of
+  /// one rank.
   std::optional<bool> sums_in_hosts{};
   int64_t row_hint = 0;   ///< initial capacity in rows, if there is plenty of memory
   int64_t row_limit = 0;  ///< 0: memory is the limit

@@ -1,11 +1,9 @@
+// What a UniqueExchange plans and allocates.
 #include "embedding/unique_exchange.h"
 
 #include <algorithm>
-#include <bit>
 #include <limits>
 #include <numeric>
-
-#include "device/copy.h"
 
 namespace hctr {
 namespace {
@@ -13,17 +11,10 @@ namespace {
 TensorSpec array_of(DType dtype, int64_t count) { return TensorSpec(dtype, {std::max<int64_t>(1, count)}); }
 
 template <class T>
-int64_t words_of(int64_t count) {
+int64_t words_for(int64_t count) {
   return count * static_cast<int64_t>(sizeof(T) / sizeof(int32_t));
 }
-
-/// Nothing to or from any rank.
-RankRanges none(int ranks) { return RankRanges::equal(ranks, 0); }
-
-void set(RankRanges& ranges, int rank, int64_t begin, int64_t count) {
-  ranges.begin[static_cast<size_t>(rank)] = begin;
-  ranges.count[static_cast<size_t>(rank)] = count;
-}
+int64_t words_holding(size_t bytes) { return static_cast<int64_t>(bytes / sizeof(int32_t)) + 1; }
 
 }  // namespace
 
@@ -34,32 +25,21 @@ UniqueExchange::UniqueExchange(Runtime& runtime, Communicator& comm, const HostG
       layout_(layout),
       host_counts_(runtime.device(), static_cast<size_t>(2 * comm.size() * here()) * sizeof(int32_t)),
       host_first_(runtime.device(), static_cast<size_t>(here() + 1) * sizeof(int32_t)),
-      host_sizes_(runtime.device(), 2 * static_cast<size_t>(comm.size()) * sizeof(ops::HostMessageSizes)) {
-  const int64_t ranks = comm.size(), bags = layout.split.count * layout.samples,
-                owned_bags = layout.owned_columns * ranks * layout.samples;
+      host_sizes_(runtime.device(), 2 * static_cast<size_t>(comm.size()) * sizeof(ops::HostMessageSizes)),
+      host_summed_(runtime.device(), sizeof(int32_t)),
+      host_refused_(runtime.device(), groups_.hosts().size() * sizeof(int32_t)) {
+  const int64_t ranks = comm.size(), bags = layout.split.count * layout.samples;
   for (const int owner : groups_.owners_through(comm.rank())) {
     columns_through_ += layout.owners[static_cast<size_t>(owner)].count;
     most_keys_ += layout.most_keys[static_cast<size_t>(owner)] * here();
   }
   most_keys_ = std::min(most_keys_, layout.key_capacity * here());
-  const int64_t all_items = columns_through_ * here() * layout.samples, most = std::numeric_limits<int32_t>::max() - 1;
-  if (most_keys_ > most || all_items > most)
-    throw Error(Kind::config,
-                cat("a batch may have ", most_keys_, " keys of ", all_items, " bags that rank ", comm.rank(),
-                    " gathers for other hosts, and can have ", most, ": give a smaller \"batchsize\""));
-  most_items_ = std::min(all_items, most_keys_);
-  const int64_t requested = std::min(bags, layout.key_capacity),
-                owned = std::min(owned_bags, layout.owned_key_capacity);
+  most_items_ = std::min(columns_through_ * here() * layout.samples, most_keys_);
+  first_received_ = here() * layout.samples * layout.owned_columns;
+  most_received_ = (ranks - here()) * layout.samples * layout.owned_columns;
+  most_answered_ = std::min(most_received_, layout.owned_key_capacity);
+  add_batches(ring);
   const auto add = [&](DType dtype, int64_t count) { return arena_.add(array_of(dtype, count)); };
-  for (int s = 0; s < ring; ++s)
-    batches_.push_back({.requested = add(DType::i32, requested),
-                        .bag_offsets = add(DType::i32, most_items_ + 1),
-                        .bag_vectors = add(DType::i32, most_keys_),
-                        .bag_gradients = add(DType::i32, most_items_),
-                        .own = add(DType::i32, most_items_),
-                        .owner_offsets = add(DType::i32, owned + 1),
-                        .owner_keys = add(DType::i32, layout.owned_key_capacity),
-                        .of_bags = add(DType::i32, owned)});
   sent_keys_ = add(DType::i64, layout.key_capacity);
   sent_bags_ = add(DType::i32, layout.key_capacity);
   keys_here_ = add(DType::i64, most_keys_);
@@ -68,40 +48,80 @@ UniqueExchange::UniqueExchange(Runtime& runtime, Communicator& comm, const HostG
   counts_here_ = add(DType::i32, 2 * ranks * here());
   first_ = add(DType::i32, here() + 1);
   items_ = add(DType::i32, most_items_);
-  first_keys_ = add(DType::i32, owned);
+  first_keys_ = add(DType::i32, most_answered_);
   plan_asked(runtime);
   plan_answered(runtime);
+  expect_countable();
+  const int64_t joined = first_received_ + most_received_;
   const size_t scratch =
       std::max({ops::packed_keys_scratch_bytes(runtime.device(), bags),
-                ops::packed_keys_scratch_bytes(runtime.device(), all_items),
-                ops::host_keys_scratch_bytes(runtime.device(), all_items, most_keys_),
-                ops::host_keys_scratch_bytes(runtime.device(), std::max(answered_.all.all_bags(), owned_bags), owned)});
-  scratch_ = add(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
+                ops::packed_keys_scratch_bytes(runtime.device(), asked_.all.all_bags()),
+                ops::host_keys_scratch_bytes(runtime.device(), asked_.all.all_bags(), most_keys_),
+                ops::host_keys_scratch_bytes(runtime.device(), std::max(answered_.all.all_bags(), joined), joined)});
+  scratch_ = add(DType::i32, words_holding(scratch));
 
   const auto of_vectors = [&](int64_t count) { return add(DType::i32, (count * layout.vector_bytes() + 3) / 4); };
-  bags_ = of_vectors(requested);
+  bags_ = of_vectors(std::min(bags, layout.key_capacity));
   through_ = of_vectors(most_items_);
   asked_vectors_ = of_vectors(most_items_ + 1);
-  owned_vectors_ = of_vectors(owned);
+  owned_vectors_ = of_vectors(most_answered_);
   answered_rows_ = add(DType::i32, layout.owned_key_capacity);
-  if (layout.sums_gradients) {
-    std::vector<int32_t> numbers(static_cast<size_t>(most_items_) + 1);
-    std::iota(numbers.begin(), numbers.end(), 0);
-    one_key_each_ = lists_.put(runtime, numbers);
-    const int64_t pieces = ops::RowGroups::most_pieces(most_items_), runs = ops::RowGroups::most_long_runs(most_items_);
-    sums_ = add(DType::f32, layout.dtype == DType::f32 ? 1 : (most_items_ + 1) * layout.dim);
-    piece_sums_ = add(DType::f32, pieces * layout.dim);
-    group_scratch_ =
-        add(DType::i32, static_cast<int64_t>(ops::group_scratch_bytes(runtime.device(), most_items_) / 4) + 1);
-    groups_of_items_ = {add(DType::i32, most_items_),
-                        add(DType::i32, most_items_),
-                        add(DType::i32, most_items_),
-                        add(DType::i32, words_of<ops::LongRun>(runs)),
-                        add(DType::i32, words_of<ops::Piece>(pieces)),
-                        add(DType::i32, words_of<ops::GroupCounts>(1))};
-  }
+  if (layout.sums_gradients()) add_sums(runtime);
   in_context([] { return "allocating what is sent to other hosts"; }, [&] { arena_.build(runtime.device()); });
   count_full_size();
+}
+
+/// What is known of a batch from its keys until its step has ended.
+void UniqueExchange::add_batches(int ring) {
+  const auto add = [&](int64_t count) { return arena_.add(array_of(DType::i32, count)); };
+  for (int s = 0; s < ring; ++s) {
+    Batch batch{.requested = add(std::min(layout_.split.count * layout_.samples, layout_.key_capacity)),
+                .bag_offsets = add(most_items_ + 1),
+                .bag_vectors = add(most_keys_),
+                .bag_gradients = add(layout_.sums_gradients() ? 0 : most_items_),
+                .own = add(most_items_),
+                .owner_offsets = add(most_answered_ + 1),
+                .owner_keys = add(layout_.owned_key_capacity),
+                .key_gradients = add(layout_.gradients ? layout_.owned_key_capacity : 0)};
+    if (layout_.sums_gradients())
+      batch.groups = {.rows = add(most_keys_),
+                      .bags = add(most_keys_),
+                      .run_begin = add(most_keys_),
+                      .long_runs = add(words_for<ops::LongRun>(ops::RowGroups::most_long_runs(most_keys_))),
+                      .pieces = add(words_for<ops::Piece>(ops::RowGroups::most_pieces(most_keys_))),
+                      .counts = add(words_for<ops::GroupCounts>(1))};
+    batches_.push_back(batch);
+  }
+}
+
+void UniqueExchange::add_sums(Runtime& runtime) {
+  const auto add = [&](DType dtype, int64_t count) { return arena_.add(array_of(dtype, count)); };
+  sums_ = add(DType::f32, layout_.dtype == DType::f32 ? 1 : (most_items_ + 1) * layout_.dim);
+  piece_sums_ = add(DType::f32, ops::RowGroups::most_pieces(most_keys_) * layout_.dim);
+  group_scratch_ = add(DType::i32, words_holding(ops::group_scratch_bytes(runtime.device(), most_keys_)));
+}
+
+/// Numbers of keys, bags, vectors and words are 32-bit.
+void UniqueExchange::expect_countable() const {
+  const int64_t most = std::numeric_limits<int32_t>::max() - 1;
+  const auto expect = [&](const Messages& messages, int64_t keys, const char* what) {
+    const int64_t bags = messages.all.all_bags(), words = messages.most_words;
+    if (std::max({keys, bags, words}) > most)
+      throw Error(Kind::config,
+                  cat("a batch may have ", keys, " keys of ", bags, " bags, in ", words, " words, that rank ",
+                      comm_.rank(), what, ", and can have ", most, " of each: give a smaller \"batchsize\""));
+  };
+  expect(asked_, most_keys_, " gathers for other hosts");
+  expect(answered_, layout_.owned_key_capacity, " is asked for by all hosts");
+}
+
+ops::HostColumn UniqueExchange::column_of(int32_t c, size_t message, int64_t ranks, bool answered) const {
+  const int32_t most = layout_.keys_of_bag[static_cast<size_t>(c)];
+  return {.message = static_cast<int32_t>(message),
+          .most_keys = most,
+          .bags = static_cast<int32_t>(ranks * layout_.samples),
+          .sums_of_keys = layout_.exact() || layout_.sums_in_hosts || most <= 1,
+          .answered = answered};
 }
 
 /// `first`: the first column of each message, and their end.
@@ -116,7 +136,8 @@ UniqueExchange::Messages UniqueExchange::plan_messages(Runtime& runtime, const s
                             .column = lists_.put(runtime, columns),
                             .first = lists_.put(runtime, first),
                             .vector_bytes = layout_.vector_bytes(),
-                            .sums_gradients = layout_.sums_gradients}};
+                            .sums_gradients = layout_.sums_gradients()}};
+  messages.most_words = ops::most_host_words(messages.all.columns, all_bags, keys);
   const auto add = [&](DType dtype, int64_t count) { return arena_.add(array_of(dtype, count)); };
   messages.offsets = add(DType::i32, messages.all.all_bags() + 1);
   messages.keys = add(DType::i64, sends ? keys : 0);
@@ -125,64 +146,47 @@ UniqueExchange::Messages UniqueExchange::plan_messages(Runtime& runtime, const s
   messages.bag_numbers = add(DType::i32, messages.all.all_bags() + 1);
   messages.columns = add(DType::i64, messages.all.columns * static_cast<int64_t>(sizeof(ops::HostColumnPlan) / 8));
   messages.sizes = add(DType::i32, messages.all.messages * ops::kHostMessageSizes);
-  messages.words = add(DType::i64, ops::most_host_words(messages.all.columns, all_bags, keys));
+  messages.refused = add(DType::i32, messages.all.messages);
+  messages.words = add(DType::i64, messages.most_words);
   return messages;
 }
 
 /// The columns of this rank, then of the owners that it gathers for.
 void UniqueExchange::plan_asked(Runtime& runtime) {
-  // A sum of rows that have been rounded is not the rounded sum.
-  const bool exact = layout_.dtype == DType::f32 || layout_.dtype == layout_.storage;
   const std::vector<int>& owners = groups_.owners_through(comm_.rank());
-  const int64_t bags = here() * layout_.samples;
   std::vector<ops::HostColumn> columns;
   std::vector<int32_t> first{0};
   for (size_t m = 0; m < owners.size(); ++m) {
     const ops::OwnerKeys& of = layout_.owners[static_cast<size_t>(owners[m])];
-    for (int32_t c = of.first; c < of.first + of.count; ++c) {
-      const int32_t most = layout_.keys_of_bag[static_cast<size_t>(c)];
-      columns.push_back({.message = static_cast<int32_t>(m),
-                         .most_keys = most,
-                         .bags = static_cast<int32_t>(bags),
-                         .sums_of_keys = exact || most <= 1,
-                         .answered = owners[m] != comm_.rank()});
-    }
+    for (int32_t c = of.first; c < of.first + of.count; ++c)
+      columns.push_back(column_of(c, m, here(), owners[m] != comm_.rank()));
     first.push_back(static_cast<int32_t>(columns.size()));
   }
-  asked_ = plan_messages(runtime, columns, first, bags, most_keys_, true);
+  asked_ = plan_messages(runtime, columns, first, here() * layout_.samples, most_keys_, true);
   asked_.ranks = owners;
-  std::vector<int32_t> ranks_here(groups_.here().begin(), groups_.here().end());
-  ranks_here_ = lists_.put(runtime, ranks_here);
 }
 
 /// The columns of this rank, once for each host.
 void UniqueExchange::plan_answered(Runtime& runtime) {
-  const bool exact = layout_.dtype == DType::f32 || layout_.dtype == layout_.storage;
   const ops::OwnerKeys& own = layout_.owners[static_cast<size_t>(comm_.rank())];
   std::vector<ops::HostColumn> columns;
   std::vector<int32_t> first{0};
   std::vector<ops::RankInMessage> of_rank(static_cast<size_t>(comm_.size()));
   std::vector<int> senders;
-  int64_t most_bags = 0;
+  size_t most_ranks = 0;
   for (size_t h = 0; h < groups_.hosts().size(); ++h) {
     const std::vector<int>& ranks = groups_.hosts()[h];
     const bool other = static_cast<int>(h) != groups_.host();
-    const int64_t bags = static_cast<int64_t>(ranks.size()) * layout_.samples;
-    most_bags = std::max(most_bags, bags);
-    for (int32_t c = own.first; c < own.first + own.count; ++c) {
-      const int32_t most = layout_.keys_of_bag[static_cast<size_t>(c)];
-      columns.push_back({.message = static_cast<int32_t>(h),
-                         .most_keys = most,
-                         .bags = static_cast<int32_t>(bags),
-                         .sums_of_keys = exact || most <= 1,
-                         .answered = other});
-    }
+    most_ranks = std::max(most_ranks, ranks.size());
+    for (int32_t c = own.first; c < own.first + own.count; ++c)
+      columns.push_back(column_of(c, h, static_cast<int64_t>(ranks.size()), other));
     first.push_back(static_cast<int32_t>(columns.size()));
     senders.push_back(other ? groups_.gathering_rank(h, comm_.rank()) : comm_.rank());
     for (size_t i = 0; i < ranks.size(); ++i)
       of_rank[static_cast<size_t>(ranks[i])] = {static_cast<int32_t>(h), static_cast<int32_t>(i)};
   }
-  answered_ = plan_messages(runtime, columns, first, most_bags, layout_.owned_key_capacity, false);
+  answered_ = plan_messages(runtime, columns, first, static_cast<int64_t>(most_ranks) * layout_.samples,
+                            layout_.owned_key_capacity, false);
   answered_.ranks = senders;
   of_rank_ = lists_.put(runtime, of_rank);
 }
@@ -205,161 +209,44 @@ ops::HostKeys UniqueExchange::arrays_of(const Messages& messages) const {
           .places = list(messages.places),
           .bag_numbers = list(messages.bag_numbers),
           .columns = reinterpret_cast<ops::HostColumnPlan*>(arena_.get(messages.columns).bytes()),
-          .sizes = reinterpret_cast<ops::HostMessageSizes*>(arena_.get(messages.sizes).bytes())};
+          .sizes = reinterpret_cast<ops::HostMessageSizes*>(arena_.get(messages.sizes).bytes()),
+          .refused = list(messages.refused)};
 }
 
-void UniqueExchange::all_to_all(Context& ctx, Tensor in, const RankRanges& send, Tensor out,
-                                const RankRanges& receive) {
-  comm_.all_to_all(ctx, in, send, out, receive);
-  for (int r = 0; r < comm_.size(); ++r)
-    if (comm_.host_of(r) != groups_.host())
-      bytes_.sent += send.count[static_cast<size_t>(r)] * static_cast<int64_t>(size_of(in.dtype()));
+ops::BagLists UniqueExchange::bag_lists(const Batch& at) const {
+  return {.offsets = list(at.bag_offsets),
+          .vectors = list(at.bag_vectors),
+          .gradients = layout_.sums_gradients() ? nullptr : list(at.bag_gradients),
+          .own = list(at.own)};
 }
 
 ops::OwnerLists UniqueExchange::owner_lists(const Batch& at) const {
-  const auto total = [](const RankRanges& ranges) {
-    return std::accumulate(ranges.count.begin(), ranges.count.end(), int64_t{0});
-  };
-  return {.vectors = total(at.sizes.vectors_answered),
+  const std::vector<int64_t>& vectors = at.sizes.vectors_answered.count;
+  return {.vectors = std::accumulate(vectors.begin(), vectors.end(), int64_t{0}),
           .offsets = list(at.owner_offsets),
           .keys = list(at.owner_keys),
           .first = list(first_keys_),
-          .gradients = total(at.sizes.gradients_received),
-          .of_bags = list(at.of_bags)};
+          .gradients = layout_.gradients ? list(at.key_gradients) : nullptr,
+          .received = static_cast<int32_t>(first_received_),
+          .zero = static_cast<int32_t>(first_received_ + most_received_)};
 }
 
-void UniqueExchange::send_keys(Context& ctx, int buffer, const ops::KeyBatch& batch, const int32_t* local_rows,
-                               uint8_t* present, Tensor owned_offsets, Tensor owned_keys) {
-  Batch& at = batches_.at(static_cast<size_t>(buffer));
-  std::byte* const scratch = arena_.get(scratch_).bytes();
-  ops::KeySplit split = layout_.split;
-  split.local_rows = local_rows;
-  ops::pack_keys(ctx, batch, split, {arena_.get(sent_keys_).data<int64_t>(), list(sent_bags_)}, present,
-                 list(at.requested), arena_.get(counts_), scratch);
-  gather_keys(ctx, at);
-  exchange_sizes(ctx, at);
-  exchange_messages(ctx);
-  bytes_.of_full_size += full_keys_;
-  ops::read_host_keys(ctx, answered_.all, arrays_of(answered_), arena_.get(answered_.words), scratch);
-  ops::join_host_keys(
-      ctx, answered_.all, arrays_of(answered_), arena_.get(answered_.words),
-      {.ranks = comm_.size(), .columns = layout_.owned_columns, .samples = layout_.samples, .of_rank = of_rank_},
-      owned_offsets, owned_keys, owner_lists(at), scratch);
+ops::RowGroups UniqueExchange::groups_of(const Batch& at) const {
+  return {.rows = list(at.groups.rows),
+          .bags = list(at.groups.bags),
+          .run_begin = list(at.groups.run_begin),
+          .long_runs = reinterpret_cast<ops::LongRun*>(list(at.groups.long_runs)),
+          .pieces = reinterpret_cast<ops::Piece*>(list(at.groups.pieces)),
+          .counts = reinterpret_cast<ops::GroupCounts*>(list(at.groups.counts))};
 }
 
-/// In the host: counts, then keys and their bags, to the rank that has or gathers for their owner, which merges them
-/// and writes the messages.
-void UniqueExchange::gather_keys(Context& ctx, Batch& at) {
-  const int ranks = comm_.size(), row = 2 * ranks;
-  RankRanges mine = none(ranks), theirs = none(ranks);
-  for (size_t h = 0; h < groups_.here().size(); ++h) {
-    set(mine, groups_.here()[h], 0, row);
-    set(theirs, groups_.here()[h], static_cast<int64_t>(h) * row, row);
-  }
-  all_to_all(ctx, arena_.get(counts_), mine, arena_.get(counts_here_), theirs);
-  auto* const counts = reinterpret_cast<int32_t*>(host_counts_.data());
-  copy_bytes(ctx.stream(), counts, arena_.get(counts_here_).bytes(), host_counts_.bytes());
-  ctx.stream().synchronize();
-
-  Sizes& sizes = at.sizes;
-  sizes = {.bags = none(ranks), .items = none(ranks), .own = {}};
-  RankRanges to = none(ranks), from = none(ranks);
-  auto* const first = reinterpret_cast<int32_t*>(host_first_.data());
-  int64_t sent = 0, received = 0, bags = 0, items = 0;
-  for (size_t h = 0; h < groups_.here().size(); ++h) {
-    const int rank = groups_.here()[h];
-    const auto sum = [&](size_t of, int through, int which) {
-      int64_t all = 0;
-      for (const int owner : groups_.owners_through(through))
-        all += counts[static_cast<int>(of) * row + 2 * owner + which];
-      return all;
-    };
-    const auto me = static_cast<size_t>(std::find(groups_.here().begin(), groups_.here().end(), comm_.rank()) -
-                                        groups_.here().begin());
-    set(to, rank, sent, sum(me, rank, 0));
-    set(from, rank, received, sum(h, comm_.rank(), 0));
-    set(sizes.bags, rank, bags, sum(me, rank, 1));
-    set(sizes.items, rank, items, sum(h, comm_.rank(), 1));
-    sizes.own.push_back(counts[static_cast<int>(h) * row + 2 * comm_.rank() + 1]);
-    if (rank == comm_.rank()) sizes.own_bags = sizes.own.back();
-    first[h] = static_cast<int32_t>(received);
-    const auto r = static_cast<size_t>(rank);
-    sent += to.count[r], received += from.count[r], bags += sizes.bags.count[r], items += sizes.items.count[r];
-  }
-  first[here()] = static_cast<int32_t>(received);
-  copy_bytes(ctx.stream(), arena_.get(first_).bytes(), first, host_first_.bytes());
-  all_to_all(ctx, arena_.get(sent_keys_), to, arena_.get(keys_here_), from);
-  all_to_all(ctx, arena_.get(sent_bags_), to, arena_.get(bags_here_), from);
-
-  std::byte* const scratch = arena_.get(scratch_).bytes();
-  const auto first_bag =
-      static_cast<int32_t>(layout_.owners[static_cast<size_t>(comm_.rank())].first * layout_.samples);
-  const Tensor offsets = arena_.get(asked_.offsets);
-  ops::merge_packed_keys(ctx, {here(), columns_through_, layout_.samples, 0},
-                         {arena_.get(keys_here_).data<int64_t>(), list(bags_here_)}, list(first_), first_bag, offsets,
-                         arena_.get(asked_.keys), list(items_), scratch);
-  ops::plan_host_keys(ctx, asked_.all, arrays_of(asked_), received, scratch);
-  ops::write_host_keys(ctx, asked_.all, arrays_of(asked_), arena_.get(asked_.words));
-  ops::list_host_vectors(ctx, asked_.all, arrays_of(asked_),
-                         {.count = items,
-                          .samples = layout_.samples,
-                          .bags = list(items_),
-                          .ranks = ranks_here_,
-                          .own_columns = layout_.owned_columns},
-                         {.offsets = list(at.bag_offsets),
-                          .vectors = list(at.bag_vectors),
-                          .gradients = list(at.bag_gradients),
-                          .own = list(at.own)},
-                         scratch);
-}
-
-/// The sizes of messages, to their owners and to the host.
-void UniqueExchange::exchange_sizes(Context& ctx, Batch& at) {
-  const int ranks = comm_.size();
-  RankRanges to = none(ranks), from = none(ranks);
-  constexpr int64_t kEach = ops::kHostMessageSizes;
-  for (size_t m = 0; m < asked_.ranks.size(); ++m) set(to, asked_.ranks[m], static_cast<int64_t>(m) * kEach, kEach);
-  for (size_t m = 0; m < answered_.ranks.size(); ++m)
-    set(from, answered_.ranks[m], static_cast<int64_t>(m) * kEach, kEach);
-  all_to_all(ctx, arena_.get(asked_.sizes), to, arena_.get(answered_.sizes), from);
-  auto* const sizes = reinterpret_cast<ops::HostMessageSizes*>(host_sizes_.data());
-  const auto read = [&](const Messages& messages, ops::HostMessageSizes* out) {
-    copy_bytes(ctx.stream(), out, arena_.get(messages.sizes).bytes(), messages.ranks.size() * sizeof *out);
-  };
-  read(asked_, sizes);
-  read(answered_, sizes + ranks);
-  ctx.stream().synchronize();
-
-  const auto place = [&](const Messages& messages, const ops::HostMessageSizes* of, RankRanges& vectors,
-                         RankRanges& gradients) {
-    vectors = gradients = none(ranks);
-    int64_t vector = 0, gradient = 0;
-    for (size_t m = 0; m < messages.ranks.size(); ++m) {
-      set(vectors, messages.ranks[m], vector, of[m].vectors);
-      set(gradients, messages.ranks[m], gradient, of[m].gradients);
-      vector += of[m].vectors;
-      gradient += of[m].gradients;
-    }
-  };
-  place(asked_, sizes, at.sizes.vectors_asked, at.sizes.gradients_sent);
-  place(answered_, sizes + ranks, at.sizes.vectors_answered, at.sizes.gradients_received);
-  for (size_t m = 0; m < answered_.ranks.size(); ++m) at.sizes.listed += sizes[static_cast<size_t>(ranks) + m].listed;
-}
-
-void UniqueExchange::exchange_messages(Context& ctx) {
-  const int ranks = comm_.size();
-  const auto* const sizes = reinterpret_cast<const ops::HostMessageSizes*>(host_sizes_.data());
-  const auto ranges = [&](const Messages& messages, const ops::HostMessageSizes* of) {
-    RankRanges words = none(ranks);
-    int64_t begin = 0;
-    for (size_t m = 0; m < messages.ranks.size(); ++m) {
-      set(words, messages.ranks[m], begin, of[m].words);
-      begin += of[m].words;
-    }
-    return words;
-  };
-  all_to_all(ctx, arena_.get(asked_.words), ranges(asked_, sizes), arena_.get(answered_.words),
-             ranges(answered_, sizes + ranks));
+/// The bags that go through this rank as a batch whose keys are the numbers of their gradients.
+ops::KeyBatch UniqueExchange::summed_bags(const Batch& at) const {
+  return {.offsets = list(at.bag_offsets),
+          .slots = 1,
+          .samples = end_of(at.sizes.items),
+          .key_capacity = at.sizes.summed,
+          .columns = 1};
 }
 
 }  // namespace hctr

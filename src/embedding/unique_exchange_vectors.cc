@@ -1,9 +1,6 @@
 // The vectors and gradients of a UniqueExchange.
 #include <algorithm>
-#include <bit>
-#include <numeric>
 
-#include "device/copy.h"
 #include "embedding/unique_exchange.h"
 #include "ops/copy.h"
 #include "ops/embedding/embedding_pool.h"
@@ -11,12 +8,6 @@
 
 namespace hctr {
 namespace {
-
-int64_t end_of(const RankRanges& ranges) {
-  int64_t end = 0;
-  for (size_t r = 0; r < ranges.begin.size(); ++r) end = std::max(end, ranges.begin[r] + ranges.count[r]);
-  return end;
-}
 
 /// The same ranges, after a vector that is left free.
 RankRanges after_one(RankRanges ranges) {
@@ -26,20 +17,25 @@ RankRanges after_one(RankRanges ranges) {
 
 }  // namespace
 
-void UniqueExchange::send(Context& ctx, size_t in, const RankRanges& send, size_t out, const RankRanges& receive) {
+Tensor UniqueExchange::words_at(std::byte* memory, int64_t count) const {
   const DType word = layout_.vector_bytes() % 4 == 0 ? DType::i32 : DType::f16;
-  const int64_t words = layout_.vector_bytes() / static_cast<int64_t>(size_of(word));
+  return Tensor(memory, TensorSpec(word, {count * layout_.vector_bytes() / static_cast<int64_t>(size_of(word))}),
+                arena_.get(bags_).device());
+}
+
+Tensor UniqueExchange::words_of(size_t ticket) const {
+  const Tensor memory = arena_.get(ticket);
+  return words_at(memory.bytes(), static_cast<int64_t>(memory.spec().bytes()) / layout_.vector_bytes());
+}
+
+void UniqueExchange::send(Context& ctx, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) {
+  const int64_t words = layout_.vector_bytes() / static_cast<int64_t>(size_of(in.dtype()));
   const auto in_words = [&](RankRanges ranges) {
     for (int64_t& begin : ranges.begin) begin *= words;
     for (int64_t& count : ranges.count) count *= words;
     return ranges;
   };
-  const auto as_words = [&](size_t ticket) {
-    const Tensor memory = arena_.get(ticket);
-    return Tensor(memory.bytes(), TensorSpec(word, {memory.elements() * 4 / static_cast<int64_t>(size_of(word))}),
-                  memory.device());
-  };
-  all_to_all(ctx, as_words(in), in_words(send), as_words(out), in_words(receive));
+  all_to_all(ctx, in, in_words(send), out, in_words(receive));
 }
 
 void UniqueExchange::sum_lists(Context& ctx, const int32_t* offsets, const int32_t* rows, int64_t count,
@@ -80,7 +76,8 @@ void UniqueExchange::answer(Context& ctx, const Batch& at, const OwnedRows& owne
   if (at.sizes.listed > 0)
     ops::copy_rows(ctx, lists.keys, at.sizes.listed, owned.rows, sizeof(int32_t), list(answered_rows_));
   sum_lists(ctx, lists.offsets, list(answered_rows_), lists.vectors, owned.table, vector(owned_vectors_, 0));
-  send(ctx, owned_vectors_, at.sizes.vectors_answered, asked_vectors_, after_one(at.sizes.vectors_asked));
+  send(ctx, words_of(owned_vectors_), at.sizes.vectors_answered, words_of(asked_vectors_),
+       after_one(at.sizes.vectors_asked));
 }
 
 /// In the host: to each rank the vectors of its bags, those of this rank's rows before the others.
@@ -95,7 +92,7 @@ void UniqueExchange::hand_out(Context& ctx, const Batch& at, const Memory& memor
     sum_lists(ctx, list(at.bag_offsets) + begin + own, list(at.bag_vectors), others,
               {arena_.get(asked_vectors_).bytes(), layout_.dtype}, vector(through_, begin + own));
   }
-  send(ctx, through_, without_own(at.sizes.items, at.sizes.own_bags), bags_,
+  send(ctx, words_of(through_), without_own(at.sizes.items, at.sizes.own_bags), words_of(bags_),
        without_own(at.sizes.bags, at.sizes.own_bags));
 }
 
@@ -103,42 +100,41 @@ void UniqueExchange::hand_out(Context& ctx, const Batch& at, const Memory& memor
 void UniqueExchange::send_gradients(Context& ctx, int buffer, const Memory& memory, const ops::OverflowSearch& search) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
   copy_bags(ctx, at, memory.of_samples, true);
-  send(ctx, bags_, without_own(at.sizes.bags, at.sizes.own_bags), through_,
+  send(ctx, words_of(bags_), without_own(at.sizes.bags, at.sizes.own_bags), words_of(through_),
        without_own(at.sizes.items, at.sizes.own_bags));
-  if (layout_.sums_gradients) {
-    sum_items(ctx, at, search);
-  } else {
-    for (size_t h = 0; h < groups_.here().size(); ++h) {
-      const auto rank = static_cast<size_t>(groups_.here()[h]);
-      const int64_t begin = at.sizes.items.begin[rank] + at.sizes.own[h],
-                    count = at.sizes.items.count[rank] - at.sizes.own[h];
-      ops::copy_listed(ctx, {vector(through_, begin)}, {vector(asked_vectors_, 0), list(at.bag_gradients) + begin},
-                       count, layout_.vector_bytes());
-    }
-  }
-  send(ctx, asked_vectors_, after_one(at.sizes.gradients_sent), owned_vectors_, at.sizes.gradients_received);
+  if (layout_.sums_gradients())
+    sum_gradients(ctx, at, search);
+  else
+    copy_gradients(ctx, at);
+  send(ctx, words_of(asked_vectors_), after_one(at.sizes.gradients_sent),
+       words_at(memory.of_owned + first_received_ * layout_.vector_bytes(), most_received_),
+       at.sizes.gradients_received);
   bytes_.of_full_size += full_gradients_;
+}
+
+/// Each bag's to its place in a message.
+void UniqueExchange::copy_gradients(Context& ctx, const Batch& at) {
+  for (size_t h = 0; h < groups_.here().size(); ++h) {
+    const auto rank = static_cast<size_t>(groups_.here()[h]);
+    const int64_t begin = at.sizes.items.begin[rank] + at.sizes.own[h],
+                  count = at.sizes.items.count[rank] - at.sizes.own[h];
+    ops::copy_listed(ctx, {vector(through_, begin)}, {vector(asked_vectors_, 0), list(at.bag_gradients) + begin}, count,
+                     layout_.vector_bytes());
+  }
 }
 
 /// Adds up gradients of one number in f32, in the order of ranks and samples, as a table does with those of a row, and
 /// rounds the sum. Number 0 is not sent.
-void UniqueExchange::sum_items(Context& ctx, const Batch& at, const ops::OverflowSearch& search) {
-  const int64_t items = end_of(at.sizes.items), gradients = end_of(at.sizes.gradients_sent);
-  if (items == 0 || gradients == 0) return;
-  const ops::KeyBatch batch{
-      .offsets = one_key_each_, .slots = 1, .samples = items, .key_capacity = items, .columns = 1};
-  const ops::RowGroups groups{.rows = list(groups_of_items_.rows),
-                              .bags = list(groups_of_items_.bags),
-                              .run_begin = list(groups_of_items_.run_begin),
-                              .long_runs = reinterpret_cast<ops::LongRun*>(list(groups_of_items_.long_runs)),
-                              .pieces = reinterpret_cast<ops::Piece*>(list(groups_of_items_.pieces)),
-                              .counts = reinterpret_cast<ops::GroupCounts*>(list(groups_of_items_.counts))};
-  ops::group_by_row(ctx, batch, list(at.bag_gradients), std::bit_width(static_cast<uint64_t>(gradients)), groups,
-                    arena_.get(group_scratch_).bytes());
+void UniqueExchange::sum_gradients(Context& ctx, const Batch& at, const ops::OverflowSearch& search) {
+  if (at.sizes.summed == 0) return;
+  const int64_t gradients = end_of(at.sizes.gradients_sent);
+  const ops::KeyBatch batch = summed_bags(at);
+  const ops::RowGroups groups = groups_of(at);
   const auto with_first = [&](size_t ticket, DType dtype) {
     return Tensor(arena_.get(ticket).bytes(), TensorSpec(dtype, {gradients + 1, layout_.dim}), ctx.device());
   };
-  const Tensor dy(arena_.get(through_).bytes(), TensorSpec(layout_.dtype, {items, 1, layout_.dim}), ctx.device()),
+  const Tensor dy(arena_.get(through_).bytes(), TensorSpec(layout_.dtype, {batch.samples, 1, layout_.dim}),
+                  ctx.device()),
       sent = with_first(asked_vectors_, layout_.dtype),
       sums = layout_.dtype == DType::f32 ? sent : with_first(sums_, DType::f32);
   auto* const piece_sums = arena_.get(piece_sums_).data<float>();
@@ -151,20 +147,16 @@ void UniqueExchange::sum_items(Context& ctx, const Batch& at, const ops::Overflo
   if (layout_.dtype != DType::f32) ops::copy(ctx, sums, sent);
 }
 
+/// Those of other hosts have been received at their places.
 void UniqueExchange::receive_gradients(Context& ctx, int buffer, const Memory& memory) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
-  const int64_t bytes = layout_.vector_bytes(), of_rank = layout_.samples * layout_.owned_columns * bytes;
   for (size_t h = 0; h < groups_.here().size(); ++h) {
     const int rank = groups_.here()[h];
     if (rank == comm_.rank()) continue;
     const int64_t begin = at.sizes.items.begin[static_cast<size_t>(rank)];
-    ops::copy_listed(ctx, {vector(through_, begin)}, {memory.of_owned, list(at.own) + begin}, at.sizes.own[h], bytes);
+    ops::copy_listed(ctx, {vector(through_, begin)}, {memory.of_owned, list(at.own) + begin}, at.sizes.own[h],
+                     layout_.vector_bytes());
   }
-  // The sum of the gradients of a key is that of its first bag; the others have zero.
-  for (int r = 0; r < comm_.size() && layout_.sums_gradients; ++r)
-    if (!sends_pooled(r)) zero_bytes(ctx.stream(), memory.of_owned + r * of_rank, static_cast<size_t>(of_rank));
-  const ops::OwnerLists lists = owner_lists(at);
-  ops::copy_listed(ctx, {vector(owned_vectors_, 0)}, {memory.of_owned, lists.of_bags}, lists.gradients, bytes);
 }
 
 }  // namespace hctr

@@ -87,9 +87,17 @@ struct KeysAndVectors {
 /// and receives `owned`.
 double between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned, double of_vector, double ring) {
   const double vectors = of_vector * (3 * own.vectors + owned.vectors),
-               lists = 4 * ring * (4 * own.vectors + own.keys + 2 * owned.vectors + owned.keys),
+               lists = 4 * ring * (3 * own.vectors + own.keys + owned.vectors + owned.keys),
                messages = 60 * own.keys + 12 * owned.keys + 16 * (own.vectors + owned.vectors);
   return vectors + lists + messages;
+}
+
+/// And in training of the gradients, which are sorted by key and added up in f32.
+double sums_between_hosts(const KeysAndVectors& own, const KeysAndVectors& owned, const PlanTable& table, double ring) {
+  const auto dim = static_cast<double>(table.dim);
+  const double sorted = own.keys * (4 * 3 * ring + ring + static_cast<double>(kSortBytes) + dim / 4),
+               sums = table.number_bytes < 4 ? 4 * dim * own.vectors : 0;
+  return sorted + sums + 4 * ring * owned.keys;
 }
 
 /// What a table keeps of the batches in the ring, and of their exchange.
@@ -120,16 +128,15 @@ TableBuffers buffers_of(const PlanTable& table, const Placement& placement, cons
                    pieces * table.dim * 4 + kSortBytes * keys + 4 * eval_keys;
   if (!exchanged) return bytes;
   const double of_vector = static_cast<double>(table.dim * table.number_bytes);
-  for (const auto& [own, all, ring] : {std::tuple(static_cast<double>(samples), all_samples, Trainer::kBuffers),
-                                       {static_cast<double>(eval_samples), eval_all, Scorer::kBuffers}}) {
-    bytes.exchanged += static_cast<int64_t>(of_vector * (owned_vectors * all + vectors * own));
-    bytes.packed += static_cast<int64_t>(between_hosts(
-        {.keys = static_cast<double>(input.kept_keys()) * own, .vectors = vectors * own},
-        {.keys = owned_keys * all, .vectors = owned_vectors * all}, of_vector, static_cast<double>(ring)));
+  for (const bool training : {true, false}) {
+    const double own = static_cast<double>(training ? samples : eval_samples), all = training ? all_samples : eval_all,
+                 ring = training ? Trainer::kBuffers : Scorer::kBuffers;
+    const KeysAndVectors sent{.keys = static_cast<double>(input.kept_keys()) * own, .vectors = vectors * own},
+        received{.keys = owned_keys * all, .vectors = owned_vectors * all};
+    bytes.exchanged += static_cast<int64_t>(of_vector * (received.vectors + sent.vectors));
+    bytes.packed += static_cast<int64_t>(between_hosts(sent, received, of_vector, ring) +
+                                         (training ? sums_between_hosts(sent, received, table, ring) : 0));
   }
-  // Gradients are sorted by key, and added up in f32.
-  const double of_sums = 28 + static_cast<double>(table.dim) * (table.number_bytes < 4 ? 4.25 : 0.25);
-  bytes.packed += static_cast<int64_t>(vectors * static_cast<double>(samples) * of_sums);
   bytes.exchanged +=
       8 * ((Trainer::kBuffers + 1) * keys + static_cast<int64_t>(input.kept_keys()) * samples + 3 * eval_keys);
   return bytes;

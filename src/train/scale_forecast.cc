@@ -27,6 +27,23 @@ struct Traffic {
   double replicated = 0;             // gradients of rows that every GPU has
 };
 
+/// What a host sends to others for a slot, if all of its rows are there.
+struct SentByHost {
+  double keys = 0;     // bytes
+  double vectors = 0;  // and sums of gradients: as many
+
+  /// Each key once and the place of every occurrence, or if that is more (ops/embedding/host_keys.h) every occurrence.
+  SentByHost(double different, double all, double bags, double vector_bytes)
+      : keys(different * kKey + all * (different <= 1 << 8    ? 1
+                                       : different <= 1 << 16 ? 2
+                                                              : 4)),
+        vectors(std::min(different, bags)) {
+    if (all * kKey + 2 * bags * vector_bytes > keys + 2 * vectors * vector_bytes) return;
+    keys = all * kKey;
+    vectors = bags;
+  }
+};
+
 /// Of `owners` equal owners the number that have a key of a bag with `keys` keys.
 double owners_with_a_key(double owners, double keys) { return owners * (1 - std::pow(1 - 1 / owners, keys)); }
 
@@ -42,17 +59,18 @@ void add_slot(const PlanTable& table, const PlanSlot& slot, double distinct_of_h
                bags = samples * static_cast<double>(slot.vectors), to_others = (gpus - 1) / gpus,
                to_other_hosts = (hosts - 1) / hosts;
   traffic.keys += samples * slot.keys * kKey * to_others / gpus;
-  traffic.keys_away += std::min(distinct_of_host, samples * slot.keys / hosts) * kKey * to_other_hosts;
-  const double keys_of_bag = slot.keys / static_cast<double>(slot.vectors);
-  if (owner != Placement::kSpread) {
+  const bool spread = owner == Placement::kSpread;
+  // Each owner sums those keys of a bag that it has.
+  const double parts = spread ? owners_with_a_key(gpus, slot.keys / static_cast<double>(slot.vectors)) : 1;
+  const SentByHost sent(distinct_of_host, samples * slot.keys / hosts, bags / hosts * parts, bytes);
+  traffic.keys_away += sent.keys * to_other_hosts;
+  if (!spread) {
     traffic.vectors[static_cast<size_t>(owner)] += bags * bytes * to_others;
-    traffic.vectors_away[static_cast<size_t>(owner / cluster.gpus)] +=
-        std::min(bags * to_other_hosts, distinct_of_host * (hosts - 1)) * bytes;
+    traffic.vectors_away[static_cast<size_t>(owner / cluster.gpus)] += sent.vectors * (hosts - 1) * bytes;
     return;
   }
-  for (double& each : traffic.vectors) each += bags * bytes * owners_with_a_key(gpus, keys_of_bag) / gpus * to_others;
-  for (double& each : traffic.vectors_away)
-    each += std::min(bags / hosts * owners_with_a_key(hosts, keys_of_bag), distinct_of_host) * bytes * to_other_hosts;
+  for (double& each : traffic.vectors) each += bags * bytes * parts / gpus * to_others;
+  for (double& each : traffic.vectors_away) each += sent.vectors * bytes * to_other_hosts;
 }
 
 Traffic traffic_of(const PlanProblem& problem, const std::vector<Placement>& placements, const Config& config,

@@ -49,7 +49,8 @@ struct ScaleForecast {
 };
 
 /// For config.solver.batchsize samples in all on all GPUs of the cluster. What leaves a host is what is there: each
-/// different key of its samples once, a vector for each of these or for each bag, whichever is less. `measured`: in
+/// different key of its samples once with the places of its occurrences, and as many vectors and sums of gradients as
+/// there are such keys or bags, whichever is less. `measured`: in
 /// ascending order; the forecast of one GPU is scaled to them. Errors: those of forecast_step().
 ScaleForecast forecast_scale(const Config&, const Cluster&, const Ceilings&, double gpu_bytes,
                              const std::vector<MeasuredStep>& measured);

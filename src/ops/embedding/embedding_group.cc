@@ -79,7 +79,7 @@ void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int, RowGro
   int32_t last_row = 0;
   for (int64_t bag = 0; bag < batch.bags(); ++bag)
     for (int64_t p = batch.offsets[bag]; p < batch.offsets[bag + 1]; ++p) {
-      from[p] = static_cast<uint64_t>(rows[p]) << 32 | static_cast<uint64_t>(batch.vector_of(bag, p));
+      from[p] = static_cast<uint64_t>(rows[p]) << 32 | static_cast<uint64_t>(batch.gradient_of(bag, p));
       last_row = std::max(last_row, rows[p]);
     }
   const int bits = std::bit_width(static_cast<uint32_t>(last_row));

@@ -18,7 +18,7 @@ struct StartsRun {
   __device__ bool operator()(int32_t i) const { return rows[i] != 0 && (i == 0 || rows[i - 1] != rows[i]); }
 };
 
-/// Writes the vector that each key is part of, and 0 (never read) past the last key. A thread writes the keys of its
+/// Writes the gradient of each key, and 0 (never read) past the last key. A thread writes the keys of its
 /// bag; a warp writes those of long bags, one bag after the other.
 __device__ void find_bags(BlockRange range, KeyBatch batch, int32_t* bags, GroupCounts* counts) {
   constexpr int32_t kShort = 4;
@@ -28,12 +28,12 @@ __device__ void find_bags(BlockRange range, KeyBatch batch, int32_t* bags, Group
   for (int64_t bag = thread; bag - lane < count; bag += threads) {
     const int32_t begin = bag < count ? batch.offsets[bag] : 0, end = bag < count ? batch.offsets[bag + 1] : 0;
     const bool is_long = end - begin > kShort;
-    for (int32_t p = begin; p < end && !is_long; ++p) bags[p] = static_cast<int32_t>(batch.vector_of(bag, p));
+    for (int32_t p = begin; p < end && !is_long; ++p) bags[p] = static_cast<int32_t>(batch.gradient_of(bag, p));
     for (uint32_t left = __ballot_sync(kAll, is_long); left != 0; left &= left - 1) {
       const int owner = __ffs(static_cast<int>(left)) - 1;
       const int32_t last = __shfl_sync(kAll, end, owner);
       for (int32_t p = __shfl_sync(kAll, begin, owner) + lane; p < last; p += 32)
-        bags[p] = static_cast<int32_t>(batch.vector_of(bag - lane + owner, p));
+        bags[p] = static_cast<int32_t>(batch.gradient_of(bag - lane + owner, p));
     }
   }
   for (int64_t p = batch.size() + thread; p < batch.key_capacity; p += threads) bags[p] = 0;

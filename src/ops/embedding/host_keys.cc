@@ -115,21 +115,22 @@ void write_host_keys(Context& ctx, HostMessages all, HostKeys keys, Tensor words
   });
 }
 
-void read_host_keys(Context&, HostMessages all, HostKeys keys, Tensor words, std::byte*) {
-  for (int32_t c = 0; c < all.columns; ++c) read_head(all, keys, words.bytes(), c);
-  for (int32_t m = 0; m < all.messages; ++m) {
-    const int32_t read = sizes_of(all, m, keys.columns).words;
-    HCTR_EXPECT(read == keys.sizes[m].words, "keys of a host: ", keys.sizes[m].words, " words, of which ", read,
-                " would be read");
+void read_host_keys(Context& ctx, HostMessages all, HostKeys keys, Tensor words, std::byte*) {
+  for (int32_t m = 0; m < all.messages; ++m) read_heads(all, keys, words.bytes(), m);
+  for (int32_t c = 0; c < all.columns; ++c) {
+    const ColumnFindings found = look_at_column(all, keys, words.bytes(), c, 0, 1);
+    keys.columns[c].counted = found.keys;
+    keys.columns[c].bags = found.bags;
+    if (!found.good) keys.refused[all.column[c].message] = 1;
   }
-  place_messages(all, keys);
+  for (int32_t m = 0; m < all.messages; ++m) finish_message(all, keys, m);
   keys.offsets[0] = 0;
   for (int64_t i = 0; i < all.all_bags(); ++i)
     keys.offsets[i + 1] = keys.offsets[i] + length_of(all, keys, words.bytes(), i);
   number_bags(all, keys);
-  for (int64_t i = 0; i < all.all_bags(); ++i) read_places(all, keys, words.bytes(), i);
-  for (int32_t c = 0; c < all.columns; ++c) finish_column(all, keys, c);
-  place_messages(all, keys);
+  ctx.threads().parallel_for(all.all_bags(), kBagsAtOnce, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) read_places(all, keys, words.bytes(), i);
+  });
 }
 
 void join_host_keys(Context&, HostMessages all, HostKeys read, Tensor words, HostJoin join, Tensor offsets, Tensor keys,
@@ -143,8 +144,7 @@ void join_host_keys(Context&, HostMessages all, HostKeys read, Tensor words, Hos
     offset[i + 1] = offset[i] + read.offsets[bag + 1] - read.offsets[bag];
   }
   std::fill_n(lists.first, lists.vectors, std::numeric_limits<int32_t>::max());
-  std::fill_n(lists.of_bags, lists.gradients, std::numeric_limits<int32_t>::max());
-  lists.offsets[lists.vectors] = 0;
+  std::fill_n(lists.offsets, lists.vectors + 1, 0);
   for (int64_t i = 0; i < bags; ++i)
     join_bag(all, read, words.bytes(), join, offset, keys.data<int64_t>(), lists, i, least);
   prefix_sums(lists.offsets, lists.vectors + 1);

@@ -1,7 +1,7 @@
 // One thread for each bag, prefix sums by CUB; the different keys of a column by a table of first occurrences.
 #include <algorithm>
 #include <bit>
-#include <limits>
+#include <cub/block/block_reduce.cuh>
 
 #include "device/launch.cuh"
 #include "ops/embedding/host_keys.h"
@@ -11,11 +11,13 @@
 namespace hctr::ops {
 namespace {
 
+using hctr::cuda::Grid;
 using hctr::cuda::grid_for;
 using hctr::cuda::launch;
 using hctr::cuda::thread_count;
 using hctr::cuda::thread_index;
 constexpr int32_t kFree = -1;
+constexpr int kCheckThreads = 256, kCheckBlocks = 16;
 
 /// Calls body(i) for each i below count.
 template <class Body>
@@ -76,10 +78,6 @@ __global__ void plan_columns_kernel(HostMessages all, HostKeys keys, const int32
   for_all(all.columns, [&](int64_t c) { plan_column(all, keys, unique_before, static_cast<int32_t>(c)); });
 }
 
-__global__ void finish_columns_kernel(HostMessages all, HostKeys keys) {
-  for_all(all.columns, [&](int64_t c) { finish_column(all, keys, static_cast<int32_t>(c)); });
-}
-
 __global__ void message_sizes_kernel(HostMessages all, HostKeys keys) {
   for_all(all.messages, [&](int64_t m) { keys.sizes[m] = sizes_of(all, static_cast<int32_t>(m), keys.columns); });
 }
@@ -101,7 +99,28 @@ __global__ void write_bags_kernel(HostMessages all, HostKeys keys, std::byte* wo
 }
 
 __global__ void read_heads_kernel(HostMessages all, HostKeys keys, std::byte* words) {
-  for_all(all.columns, [&](int64_t c) { read_head(all, keys, words, static_cast<int32_t>(c)); });
+  for_all(all.messages, [&](int64_t m) { read_heads(all, keys, words, static_cast<int32_t>(m)); });
+}
+
+/// kCheckBlocks blocks for each column.
+__global__ void check_columns_kernel(HostMessages all, HostKeys keys, const std::byte* words) {
+  using Sums = cub::BlockReduce<int64_t, kCheckThreads>;
+  __shared__ typename Sums::TempStorage memory;
+  const auto c = static_cast<int32_t>(blockIdx.x / kCheckBlocks);
+  const int64_t first = int64_t{blockIdx.x % kCheckBlocks} * kCheckThreads + threadIdx.x;
+  const ColumnFindings mine = look_at_column(all, keys, words, c, first, int64_t{kCheckBlocks} * kCheckThreads);
+  const int64_t found = Sums(memory).Sum(mine.keys);
+  const bool good = __syncthreads_and(mine.good ? 1 : 0) != 0;
+  const int64_t bags = Sums(memory).Sum(mine.bags);
+  if (threadIdx.x != 0) return;
+  HostColumnPlan& plan = keys.columns[c];
+  atomicAdd(reinterpret_cast<unsigned long long*>(&plan.counted), static_cast<unsigned long long>(found));
+  atomicAdd(&plan.bags, static_cast<int32_t>(bags));
+  if (!good) keys.refused[all.column[c].message] = 1;
+}
+
+__global__ void finish_messages_kernel(HostMessages all, HostKeys keys) {
+  for_all(all.messages, [&](int64_t m) { finish_message(all, keys, static_cast<int32_t>(m)); });
 }
 
 __global__ void read_lengths_kernel(HostMessages all, HostKeys keys, const std::byte* words) {
@@ -117,10 +136,6 @@ void number_bags(Context& ctx, const HostMessages& all, const HostKeys& keys, st
   const int64_t count = all.all_bags() + 1;
   launch(ctx, "bags_with_keys", grid_for(count), bags_with_keys_kernel, all, keys);
   cuda::prefix_sums(ctx, keys.bag_numbers, keys.bag_numbers, count, rest);
-}
-
-void place_messages(Context& ctx, const HostMessages& all, const HostKeys& keys) {
-  launch(ctx, "place_messages", grid_for(all.messages, 32), place_messages_kernel, all, keys);
 }
 
 int64_t table_size(int64_t keys) { return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * keys + 1))); }
@@ -146,7 +161,7 @@ void plan_host_keys(Context& ctx, HostMessages all, HostKeys keys, int64_t occur
   if (bags > 0) prefix_sums(ctx, unique_before, unique_before, occurrences + 1, rest);
   launch(ctx, "plan_columns", grid_for(all.columns, 64), plan_columns_kernel, all, keys, unique_before);
   launch(ctx, "message_sizes", grid_for(all.messages, 32), message_sizes_kernel, all, keys);
-  place_messages(ctx, all, keys);
+  launch(ctx, "place_messages", grid_for(all.messages, 32), place_messages_kernel, all, keys);
   launch(ctx, "number_bags", grid_for(bags), number_bags_kernel, all, keys, unique_before);
 }
 
@@ -157,14 +172,14 @@ void write_host_keys(Context& ctx, HostMessages all, HostKeys keys, Tensor words
 
 void read_host_keys(Context& ctx, HostMessages all, HostKeys keys, Tensor words, std::byte* scratch) {
   const int64_t bags = all.all_bags();
-  launch(ctx, "read_heads", grid_for(all.columns, 64), read_heads_kernel, all, keys, words.bytes());
-  place_messages(ctx, all, keys);
+  launch(ctx, "read_heads", grid_for(all.messages, 32), read_heads_kernel, all, keys, words.bytes());
+  launch(ctx, "check_columns", Grid{int64_t{all.columns} * kCheckBlocks, kCheckThreads, 0}, check_columns_kernel, all,
+         keys, words.bytes());
+  launch(ctx, "finish_messages", grid_for(all.messages, 32), finish_messages_kernel, all, keys);
   launch(ctx, "read_lengths", grid_for(bags + 1), read_lengths_kernel, all, keys, words.bytes());
   prefix_sums(ctx, keys.offsets, keys.offsets, bags + 1, scratch);
   number_bags(ctx, all, keys, scratch);
   launch(ctx, "read_places", grid_for(bags), read_places_kernel, all, keys, words.bytes());
-  launch(ctx, "finish_columns", grid_for(all.columns, 64), finish_columns_kernel, all, keys);
-  place_messages(ctx, all, keys);
 }
 
 }  // namespace cuda

@@ -5,9 +5,9 @@
 //   sender, a rank that gathers keys of its host        owner
 //   plan_host_keys  numbers keys, sizes of messages     read_host_keys  bags and places
 //   write_host_keys ─────────── messages ──────────────> join_host_keys  the batch of all ranks
-//   list_host_vectors                                   list of rows of each vector
+//   list_host_vectors                                   list of rows of each vector, gradient of each key
 //     vectors of each bag  <─────── vectors ─────────── ops::pool
-//     gradients of bags, summed ──── gradients ────────> gradients of bags
+//     gradients of bags, summed ──── gradients ────────> ops::update_rows
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct HostColumn {
   int32_t message = 0;
   int32_t most_keys = 1;     // of a bag
   int32_t bags = 0;          // ranks of the sender's host * samples
-  bool sums_of_keys = true;  // whether the sum of the vectors of a bag's keys, as sent, is the vector of the bag
+  bool sums_of_keys = true;  // whether the sum of the vectors of a bag's keys, as sent, will do as the bag's vector
   bool answered = true;      // with vectors; not if sender and owner are on one host, and keys are not made unique then
 };
 
@@ -34,7 +34,7 @@ struct HostMessages {
   const HostColumn* column = nullptr;  // [columns] by message
   const int32_t* first = nullptr;      // [messages + 1] the first column of each
   int64_t vector_bytes = 0;
-  bool sums_gradients = false;  // whether gradients of bags that are one and the same key may travel as their sum
+  bool sums_gradients = false;  // whether the gradients of a key may travel as their sum
 
   HCTR_HD int64_t all_bags() const { return columns * bags; }
 };
@@ -45,11 +45,16 @@ struct HostColumnPlan {
   bool vector_a_key = false, gradient_a_key = false;   // else a bag
   int32_t first_vector = 0, first_gradient = 0;        // numbered over all messages
   int64_t keys_at = 0, lengths_at = 0, places_at = 0;  // bytes from the first message
+  int64_t counted = 0;                                 // of an owner: keys of the bags, which should be `occurrences`
 };
 struct HostMessageSizes {
   int32_t words = 0;                   // of 64 bits
   int32_t vectors = 0, gradients = 0;  // the owner answers with, and is sent
   int32_t listed = 0;                  // keys whose rows the vectors are sums of
+
+  HCTR_HD bool operator==(const HostMessageSizes& other) const {
+    return words == other.words && vectors == other.vectors && gradients == other.gradients && listed == other.listed;
+  }
 };
 inline constexpr int64_t kHostMessageSizes = 4;  // numbers of HostMessageSizes
 
@@ -62,12 +67,13 @@ struct HostKeys {
   int32_t* bag_numbers = nullptr;     // [all_bags + 1] bags with a key before each bag
   HostColumnPlan* columns = nullptr;  // [columns]
   HostMessageSizes* sizes = nullptr;  // [messages]
+  int32_t* refused = nullptr;         // [messages] of an owner: 1 for a message that no sender can have written, else 0
 };
 
 /// Numbers keys in the order of their first occurrences and decides what is sent, of `keys.offsets` and `keys.keys`. A
 /// key is sent once unless its column takes fewer bytes otherwise. A column has a vector a key or a vector a bag,
-/// whichever are fewer, and if `sums_gradients` and bags have at most one key as many gradients; else a gradient a bag.
-/// `occurrences`: keys.offsets[all_bags]. Scratch is overwritten.
+/// whichever are fewer, and with `sums_gradients` as many gradients; else a gradient a bag. `occurrences`:
+/// keys.offsets[all_bags]. Scratch is overwritten.
 HCTR_OP(void plan_host_keys(Context&, HostMessages, HostKeys keys, int64_t occurrences, std::byte* scratch))
 /// Bytes of scratch for so many bags and keys, for any function of this file.
 size_t host_keys_scratch_bytes(Device, int64_t bags, int64_t keys);
@@ -93,8 +99,9 @@ int64_t most_host_words(int64_t columns, int64_t bags, int64_t keys);
 /// Shapes: words i64 [at least those of keys.sizes].
 HCTR_OP(void write_host_keys(Context&, HostMessages, HostKeys keys, Tensor words))
 
-/// Reads messages of keys.sizes: all of `keys` but keys.keys and keys.first. Errors: Error(bug) on the CPU if they were
-/// written for other columns.
+/// Reads messages of keys.sizes, whose words all lie in `words`: all of `keys` but keys.keys and keys.first. A message
+/// whose numbers contradict each other, its columns or its sizes is refused: it has no keys then. What it says is never
+/// used as an address.
 HCTR_OP(void read_host_keys(Context&, HostMessages, HostKeys keys, Tensor words, std::byte* scratch))
 
 /// Where the bags of a rank are among messages.
@@ -112,9 +119,12 @@ struct OwnerLists {
   int32_t* offsets = nullptr;  // [vectors + 1] vector v is the sum of the rows of
   int32_t* keys = nullptr;     // [listed] keys offsets[v] to offsets[v + 1]; each a position in the batch
   int32_t* first = nullptr;    // [vectors] overwritten
-  int64_t gradients = 0;       // of all messages
-  int32_t* of_bags = nullptr;  // [gradients] the bag that each is put to, as index in [ranks * samples, columns]: of
-                               // a key the first that has it
+
+  /// [keys of the batch] the gradient of each; null: not wanted. Gradients are numbered: those of bags of messages that
+  /// are not answered, by rank of the host, sample, column; from `received` on those of the others, as they are sent;
+  /// `zero`, for a key whose sum is that of an earlier occurrence.
+  int32_t* gradients = nullptr;
+  int32_t received = 0, zero = 0;
 };
 /// The batch of all ranks, as ops::merge_keys makes it, of what read_host_keys has read, and its lists. Shapes: offsets
 /// i32 [columns * ranks * samples + 1], keys i64 [at least the keys].
@@ -123,16 +133,16 @@ HCTR_OP(void join_host_keys(Context&, HostMessages, HostKeys read, Tensor words,
 
 /// The bags with a key of a sender, by rank, then column, then sample.
 struct HostBags {
-  int64_t count = 0, samples = 0;
-  const int32_t* bags = nullptr;   // [count] (rank of the host * samples + sample) * columns + column
-  const int32_t* ranks = nullptr;  // [ranks of the host] their numbers
-  int64_t own_columns = 0;         // the first columns, whose owner the sender is
+  int64_t count = 0;
+  const int32_t* bags = nullptr;  // [count] (rank of the host * samples + sample) * columns + column
+  int64_t own_columns = 0;        // the first columns, whose owner the sender is
 };
 struct BagLists {
   int32_t* offsets = nullptr;    // [count + 1] a bag is the sum of the vectors of
-  int32_t* vectors = nullptr;    // [keys] numbers offsets[i] to offsets[i + 1], counted from 1
-  int32_t* gradients = nullptr;  // [count] the gradient that a bag's is part of, from 1; 0 if it is not answered
-  int32_t* own = nullptr;        // [count] of the first columns: the bag as index in [ranks * samples, own_columns]
+  int32_t* vectors = nullptr;    // [keys] numbers offsets[i] to offsets[i + 1], counted from 1; with `sums_gradients`
+                                 // its gradient is part of the gradients of these numbers
+  int32_t* gradients = nullptr;  // [count] else the number of its gradient, from 1; 0 if it is not answered
+  int32_t* own = nullptr;        // [count] of the first columns: the bag as index in [bags, own_columns]
 };
 /// Lists what plan_host_keys has decided.
 HCTR_OP(void list_host_vectors(Context&, HostMessages, HostKeys planned, HostBags, BagLists lists, std::byte* scratch))

@@ -23,11 +23,10 @@ __global__ void joined_lengths_kernel(HostMessages all, HostKeys read, HostJoin 
     const int64_t bag = i < bags ? JoinedBag(all, join, i).bag : 0;
     lengths[i] = i < bags ? read.offsets[bag + 1] - read.offsets[bag] : 0;
   }
-  for (int64_t i = thread_index(); i < lists.vectors; i += thread_count())
-    lists.first[i] = std::numeric_limits<int32_t>::max();
-  for (int64_t i = thread_index(); i < lists.gradients; i += thread_count())
-    lists.of_bags[i] = std::numeric_limits<int32_t>::max();
-  if (thread_index() == 0) lists.offsets[lists.vectors] = 0;
+  for (int64_t i = thread_index(); i <= lists.vectors; i += thread_count()) {
+    lists.offsets[i] = 0;
+    if (i < lists.vectors) lists.first[i] = std::numeric_limits<int32_t>::max();
+  }
 }
 
 __global__ void join_bags_kernel(HostMessages all, HostKeys read, const std::byte* words, HostJoin join,
@@ -63,8 +62,8 @@ void cuda::join_host_keys(Context& ctx, HostMessages all, HostKeys read, Tensor 
                           Tensor keys, OwnerLists lists, std::byte* scratch) {
   const int64_t bags = join.columns * join.ranks * join.samples;
   auto* const sums = offsets.data<int32_t>();
-  launch(ctx, "joined_lengths", grid_for(std::max({bags, lists.vectors, lists.gradients}) + 1), joined_lengths_kernel,
-         all, read, join, sums, lists);
+  launch(ctx, "joined_lengths", grid_for(std::max(bags, lists.vectors) + 1), joined_lengths_kernel, all, read, join,
+         sums, lists);
   prefix_sums(ctx, sums, sums, bags + 1, scratch);
   launch(ctx, "join_bags", grid_for(bags), join_bags_kernel, all, read, words.bytes(), join, sums, keys.data<int64_t>(),
          lists);

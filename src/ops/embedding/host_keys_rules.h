@@ -44,7 +44,7 @@ HCTR_HD inline uint32_t read_number(const std::byte* from, int32_t bytes) {
 HCTR_HD inline bool pays_unique(const HostMessages& all, const HostColumn& column, int32_t unique, int32_t occurrences,
                                 int32_t bags) {
   const auto bytes = [&](int32_t keys) {
-    const int64_t vectors = column.sums_of_keys && keys < bags ? keys : bags;
+    const int64_t vectors = (all.sums_gradients ? 2 : 1) * int64_t{column.sums_of_keys && keys < bags ? keys : bags};
     return int64_t{keys} * 8 + int64_t{place_bytes(keys, occurrences)} * occurrences + vectors * all.vector_bytes;
   };
   return bytes(unique) < bytes(occurrences);
@@ -53,23 +53,30 @@ HCTR_HD inline bool pays_unique(const HostMessages& all, const HostColumn& colum
 /// Sets what follows from the keys, occurrences and bags of a column.
 HCTR_HD inline void choose_vectors(const HostMessages& all, const HostColumn& column, HostColumnPlan& plan) {
   plan.vector_a_key = column.answered && column.sums_of_keys && plan.keys < plan.bags;
-  plan.gradient_a_key = plan.vector_a_key && all.sums_gradients && column.most_keys == 1;
+  plan.gradient_a_key = plan.vector_a_key && all.sums_gradients;
+}
+
+HCTR_HD inline int64_t words_of_message(const HostMessages& all, int32_t message, const HostColumnPlan* plans) {
+  int64_t words = 0, bytes = 0;
+  for (int32_t c = all.first[message]; c < all.first[message + 1]; ++c) {
+    const HostColumnPlan& plan = plans[c];
+    words += int64_t{1} + plan.keys;
+    bytes += BagForm(all.column[c], plan.occurrences).bytes +
+             int64_t{place_bytes(plan.keys, plan.occurrences)} * plan.occurrences;
+  }
+  return words + (bytes + 7) / 8;
 }
 
 HCTR_HD inline HostMessageSizes sizes_of(const HostMessages& all, int32_t message, const HostColumnPlan* plans) {
   HostMessageSizes sizes;
-  int64_t words = 0, bytes = 0;
+  sizes.words = static_cast<int32_t>(words_of_message(all, message, plans));
   for (int32_t c = all.first[message]; c < all.first[message + 1]; ++c) {
-    const HostColumnPlan plan = plans[c];
-    words += 1 + plan.keys;
-    bytes += BagForm(all.column[c], plan.occurrences).bytes +
-             int64_t{place_bytes(plan.keys, plan.occurrences)} * plan.occurrences;
+    const HostColumnPlan& plan = plans[c];
     if (!all.column[c].answered) continue;
     sizes.vectors += plan.vector_a_key ? plan.keys : plan.bags;
     sizes.gradients += plan.gradient_a_key ? plan.keys : plan.bags;
     sizes.listed += plan.vector_a_key ? plan.keys : plan.occurrences;
   }
-  sizes.words = static_cast<int32_t>(words + (bytes + 7) / 8);
   return sizes;
 }
 
@@ -116,11 +123,13 @@ HCTR_HD inline int32_t* header_of(const HostMessages& all, const HostKeys& keys,
 
 /// Bag i of all, and the bag of its column that it is.
 struct HostBag {
+  int64_t at;  // i
   int32_t column, number;
   int32_t begin, end;  // keys
 
   HCTR_HD HostBag(const HostMessages& all, const HostKeys& keys, int64_t i)
-      : column(static_cast<int32_t>(i / all.bags)),
+      : at(i),
+        column(static_cast<int32_t>(i / all.bags)),
         number(static_cast<int32_t>(i - column * all.bags)),
         begin(keys.offsets[i]),
         end(keys.offsets[i + 1]) {}
@@ -195,12 +204,29 @@ HCTR_HD inline void write_head(const HostMessages& all, const HostKeys& keys, st
   for (int64_t at = end; at % 8 != 0; ++at) words[at] = std::byte{0};
 }
 
-HCTR_HD inline void read_head(const HostMessages& all, const HostKeys& keys, std::byte* words, int32_t c) {
-  const int32_t* const head = header_of(all, keys, c, words);
-  HostColumnPlan plan;
-  plan.keys = head[0];
-  plan.occurrences = head[1];
-  keys.columns[c] = plan;
+/// Takes the keys of a message from it.
+HCTR_HD inline void refuse(const HostMessages& all, const HostKeys& keys, int32_t message) {
+  keys.refused[message] = 1;
+  for (int32_t c = all.first[message]; c < all.first[message + 1]; ++c) keys.columns[c] = {};
+}
+
+/// Reads the heads of a message, which say where its columns are.
+HCTR_HD inline void read_heads(const HostMessages& all, const HostKeys& keys, std::byte* words, int32_t message) {
+  const int32_t first = all.first[message], end = all.first[message + 1];
+  bool good = keys.sizes[message].words >= end - first;
+  keys.refused[message] = 0;
+  for (int32_t c = first; c < end && good; ++c) {
+    const HostColumn& column = all.column[c];
+    const int32_t* const head = header_of(all, keys, c, words);
+    HostColumnPlan plan;
+    plan.keys = head[0];
+    plan.occurrences = head[1];
+    keys.columns[c] = plan;
+    good = plan.keys >= 0 && plan.keys <= plan.occurrences && (column.answered || plan.keys == plan.occurrences) &&
+           plan.occurrences <= int64_t{column.bags} * column.most_keys;
+  }
+  if (!good || words_of_message(all, message, keys.columns) != keys.sizes[message].words) refuse(all, keys, message);
+  place_columns(all, message, keys.sizes, keys.columns);
 }
 
 /// How many of `count` ascending numbers are below one.
@@ -245,10 +271,51 @@ HCTR_HD inline void read_places(const HostMessages& all, const HostKeys& keys, c
                          : static_cast<int32_t>(read_number(words + plan.places_at + int64_t{p - before} * each, each));
 }
 
-HCTR_HD inline void finish_column(const HostMessages& all, const HostKeys& keys, int32_t c) {
-  HostColumnPlan& plan = keys.columns[c];
-  plan.bags = keys.bag_numbers[(c + 1) * all.bags] - keys.bag_numbers[c * all.bags];
-  choose_vectors(all, all.column[c], plan);
+/// What a column of a message says, as far as one has looked.
+struct ColumnFindings {
+  int64_t keys = 0;  // of its bags
+  int32_t bags = 0;  // with a key
+  bool good = true;  // no number is too large, or out of order
+};
+
+/// Looks at every `step`-th bag and occurrence of column c, from `begin` on.
+HCTR_HD inline ColumnFindings look_at_column(const HostMessages& all, const HostKeys& keys, const std::byte* words,
+                                             int32_t c, int64_t begin, int64_t step) {
+  const HostColumn& column = all.column[c];
+  const HostColumnPlan& plan = keys.columns[c];
+  const BagForm form(column, plan.occurrences);
+  const int32_t each = place_bytes(plan.keys, plan.occurrences);
+  ColumnFindings found;
+  for (int64_t b = begin; b < column.bags; b += step) {
+    const int32_t length = length_of(all, keys, words, c * all.bags + b);
+    found.good = found.good && length >= 0 && length <= column.most_keys;
+    found.keys += length;
+    found.bags += length > 0;
+  }
+  for (int64_t i = begin; i < plan.occurrences; i += step) {
+    const auto bag_of = [&](int64_t of) {
+      return read_number(words + plan.lengths_at + of * form.bag_bytes, form.bag_bytes);
+    };
+    if (each > 0)
+      found.good =
+          found.good && read_number(words + plan.places_at + i * each, each) < static_cast<uint32_t>(plan.keys);
+    if (form.bag_bytes > 0)
+      found.good =
+          found.good && bag_of(i) < static_cast<uint32_t>(column.bags) && (i == 0 || bag_of(i - 1) <= bag_of(i));
+  }
+  return found;
+}
+
+/// Once all of its columns have been looked at.
+HCTR_HD inline void finish_message(const HostMessages& all, const HostKeys& keys, int32_t message) {
+  bool good = keys.refused[message] == 0;
+  for (int32_t c = all.first[message]; c < all.first[message + 1]; ++c) {
+    HostColumnPlan& plan = keys.columns[c];
+    good = good && plan.counted == plan.occurrences;
+    choose_vectors(all, all.column[c], plan);
+  }
+  if (!good || !(sizes_of(all, message, keys.columns) == keys.sizes[message])) refuse(all, keys, message);
+  place_columns(all, message, keys.sizes, keys.columns);
 }
 
 /// The number of a bag's vector, or gradient, where there is one a bag.
@@ -256,60 +323,57 @@ HCTR_HD inline int32_t number_of_bag(const HostMessages& all, const HostKeys& ke
   return keys.bag_numbers[bag] - keys.bag_numbers[column * all.bags];
 }
 
-/// Bag i of the batch of all ranks: its bag among messages, and its index in [ranks * samples, columns].
+/// Bag i of the batch of all ranks: its column of this owner, and its bag among messages.
 struct JoinedBag {
-  int64_t bag, index;
+  int64_t column, bag;
 
   HCTR_HD JoinedBag(const HostMessages& all, const HostJoin& join, int64_t i) {
-    const int64_t of_column = join.ranks * join.samples, c = i / of_column, sample = i - c * of_column,
-                  rank = sample / join.samples;
+    const int64_t of_column = join.ranks * join.samples;
+    column = i / of_column;
+    const int64_t sample = i - column * of_column, rank = sample / join.samples;
     const RankInMessage at = join.of_rank[rank];
-    bag = (all.first[at.message] + c) * all.bags + at.index * join.samples + sample - rank * join.samples;
-    index = sample * join.columns + c;
+    bag = (all.first[at.message] + column) * all.bags + at.index * join.samples + sample - rank * join.samples;
   }
 };
 
-/// Keys of a bag of the batch of all ranks, how many keys its vectors have, and first keys and bags of a key. least(at,
-/// value): at = min(at, value), for all of one key.
+/// Keys of a bag of the batch of all ranks, how many keys its vectors have, and the first occurrence of each key.
+/// least(at, value): at = min(at, value), for all of one key.
 template <class Least>
 HCTR_HD void join_bag(const HostMessages& all, const HostKeys& read, const std::byte* words, const HostJoin& join,
                       const int32_t* offsets, int64_t* keys, const OwnerLists& lists, int64_t i, const Least& least) {
-  const JoinedBag joined(all, join, i);
-  const HostBag bag(all, read, joined.bag);
+  const HostBag bag(all, read, JoinedBag(all, join, i).bag);
   if (bag.begin == bag.end) return;
   const HostColumnPlan& plan = read.columns[bag.column];
   const auto* const sent = reinterpret_cast<const int64_t*>(words + plan.keys_at);
-  const bool answered = all.column[bag.column].answered;
   for (int32_t p = bag.begin, to = offsets[i]; p < bag.end; ++p, ++to) {
     const int32_t place = read.places[p];
     keys[to] = sent[place];
-    if (!answered) continue;
-    if (plan.vector_a_key) {
-      lists.offsets[plan.first_vector + place] = 1;
-      least(lists.first[plan.first_vector + place], to);
-    }
-    if (plan.gradient_a_key) least(lists.of_bags[plan.first_gradient + place], static_cast<int32_t>(joined.index));
+    if (!plan.vector_a_key) continue;
+    lists.offsets[plan.first_vector + place] = 1;
+    least(lists.first[plan.first_vector + place], to);
   }
-  if (!answered) return;
-  const int32_t number = number_of_bag(all, read, bag.column, joined.bag);
-  if (!plan.vector_a_key) lists.offsets[plan.first_vector + number] = bag.end - bag.begin;
-  if (!plan.gradient_a_key) lists.of_bags[plan.first_gradient + number] = static_cast<int32_t>(joined.index);
+  if (all.column[bag.column].answered && !plan.vector_a_key)
+    lists.offsets[plan.first_vector + number_of_bag(all, read, bag.column, bag.at)] = bag.end - bag.begin;
 }
 
-/// The keys of the vectors of a bag, once lists.offsets are known.
+/// The keys of the vectors of a bag and the gradients of its keys, once lists.offsets are known.
 HCTR_HD inline void list_joined_bag(const HostMessages& all, const HostKeys& read, const HostJoin& join,
                                     const int32_t* offsets, const OwnerLists& lists, int64_t i) {
   const JoinedBag joined(all, join, i);
   const HostBag bag(all, read, joined.bag);
-  if (bag.begin == bag.end || !all.column[bag.column].answered) return;
+  if (bag.begin == bag.end) return;
   const HostColumnPlan& plan = read.columns[bag.column];
-  const int32_t number = number_of_bag(all, read, bag.column, joined.bag);
+  const bool answered = all.column[bag.column].answered;
+  const int32_t number = number_of_bag(all, read, bag.column, bag.at);
   for (int32_t p = bag.begin, at = offsets[i]; p < bag.end; ++p, ++at) {
-    if (!plan.vector_a_key) {
-      lists.keys[lists.offsets[plan.first_vector + number] + p - bag.begin] = at;
-    } else if (lists.first[plan.first_vector + read.places[p]] == at) {
-      lists.keys[lists.offsets[plan.first_vector + read.places[p]]] = at;
-    }
+    const int32_t of_message = plan.vector_a_key ? read.places[p] : number, vector = plan.first_vector + of_message;
+    const bool first = !plan.vector_a_key || lists.first[vector] == at;
+    if (answered && first) lists.keys[lists.offsets[vector] + (plan.vector_a_key ? 0 : p - bag.begin)] = at;
+    if (!lists.gradients) continue;
+    lists.gradients[at] = !answered              ? static_cast<int32_t>(bag.number * join.columns + joined.column)
+                          : !plan.gradient_a_key ? lists.received + plan.first_gradient + number
+                          : first                ? lists.received + plan.first_gradient + of_message
+                                                 : lists.zero;
   }
 }
 
@@ -326,19 +390,12 @@ struct ListedBag {
 HCTR_HD inline void list_bag(const HostMessages& all, const HostKeys& keys, const HostBags& bags, const BagLists& lists,
                              int64_t i) {
   const ListedBag at(all, bags, i);
-  if (!all.column[at.column].answered) {
-    const int64_t rank = at.sample / bags.samples;
-    lists.offsets[i] = lists.gradients[i] = 0;
-    lists.own[i] = static_cast<int32_t>(
-        (int64_t{bags.ranks[rank]} * bags.samples + at.sample - rank * bags.samples) * bags.own_columns + at.column);
-    return;
-  }
+  const bool answered = all.column[at.column].answered;
   const HostColumnPlan& plan = keys.columns[at.column];
-  const int32_t begin = keys.offsets[at.bag];
-  lists.offsets[i] = plan.vector_a_key ? keys.offsets[at.bag + 1] - begin : 1;
-  lists.gradients[i] = 1 + plan.first_gradient +
-                       (plan.gradient_a_key ? keys.places[begin] : number_of_bag(all, keys, at.column, at.bag));
-  lists.own[i] = 0;
+  lists.offsets[i] = !answered ? 0 : plan.vector_a_key ? keys.offsets[at.bag + 1] - keys.offsets[at.bag] : 1;
+  lists.own[i] = answered ? 0 : static_cast<int32_t>(at.sample * bags.own_columns + at.column);
+  if (lists.gradients)
+    lists.gradients[i] = answered ? 1 + plan.first_gradient + number_of_bag(all, keys, at.column, at.bag) : 0;
 }
 
 /// The vectors of a bag, once lists.offsets are known.

@@ -36,6 +36,7 @@ struct KeyBatch {
   int64_t columns = 0;                    // slots, when pooled
   OutputColumns unpooled{};               // empty when pooled
   const int32_t* slot_numbers = nullptr;  // [slots] the slot numbers of the slots that a rank owns; null: 0, 1, 2, ...
+  const int32_t* gradients = nullptr;     // [key_capacity] the number of each key's gradient; null: that of its vector
 
   HCTR_HD int64_t bags() const { return slots * samples; }
   HCTR_HD int64_t size() const { return offsets[bags()]; }
@@ -64,8 +65,9 @@ struct KeyBatch {
     }
     return slot_number(low);
   }
-  /// The vector that key p, one of `bag`, is part of.
-  HCTR_HD int64_t vector_of(int64_t bag, int64_t p) const {
+  /// The gradient that key p, one of `bag`, has: that of the vector that it is part of, or one of a list.
+  HCTR_HD int64_t gradient_of(int64_t bag, int64_t p) const {
+    if (gradients) return gradients[p];
     if (!unpooled.slots) return bag;
     const auto slot = static_cast<uint32_t>(bag) / static_cast<uint32_t>(samples);
     return (unpooled.of_slot[slot] + p - offsets[bag]) * samples + (bag - slot * samples);

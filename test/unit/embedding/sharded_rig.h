@@ -26,25 +26,36 @@ namespace hctr::test {
 
 /// How ranks exchange vectors and gradients: straight: written to the final memory, where possible; to_parts: written
 /// to memory of each sender and combined there; sent: by all_to_all; to_hosts: packed, as between hosts of two ranks;
-/// to_ranks: likewise, where every rank is a host.
-enum class VectorsGo { straight, to_parts, sent, to_hosts, to_ranks };
+/// to_ranks: likewise, where every rank is a host; to_uneven_hosts: ranks 1 to 3 are one host, every other is one.
+enum class VectorsGo { straight, to_parts, sent, to_hosts, to_ranks, to_uneven_hosts };
+
+/// Changes what a rank has received by its all_to_all number `call`.
+using Damage = std::function<void(int rank, int call, Tensor received)>;
 
 /// Ranks as threads, which can also exchange like ranks of different hosts. They may share a GPU; what they exchange by
 /// all_to_all, all that is needed between hosts, then goes through memory of the host.
 class ThreadComm : public HostComm {
  public:
-  ThreadComm(RankGroup& group, int rank, VectorsGo go) : HostComm(group, rank), go_(go) {}
+  ThreadComm(RankGroup& group, int rank, VectorsGo go, Damage damage = {})
+      : HostComm(group, rank), go_(go), damage_(std::move(damage)) {}
   void all_to_all(Context& ctx, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) override {
-    if (!ctx.device().is_cuda()) return HostComm::all_to_all(ctx, in, send, out, receive);
+    if (!ctx.device().is_cuda()) {
+      HostComm::all_to_all(ctx, in, send, out, receive);
+      if (damage_) damage_(rank(), ++calls_, out);
+      return;
+    }
     std::vector<std::byte> from(in.spec().bytes()), to(out.spec().bytes());
     copy_bytes(ctx.stream(), from.data(), in.bytes(), from.size());
     copy_bytes(ctx.stream(), to.data(), out.bytes(), to.size());
     ctx.stream().synchronize();
-    HostComm::all_to_all(ctx, Tensor(from.data(), in.spec(), kCpu), send, Tensor(to.data(), out.spec(), kCpu), receive);
+    const Tensor received(to.data(), out.spec(), kCpu);
+    HostComm::all_to_all(ctx, Tensor(from.data(), in.spec(), kCpu), send, received, receive);
+    if (damage_) damage_(rank(), ++calls_, received);
     copy_bytes(ctx.stream(), out.bytes(), to.data(), to.size());
     ctx.stream().synchronize();
   }
   int host_of(int rank) const override {
+    if (go_ == VectorsGo::to_uneven_hosts) return rank == 0 ? 0 : std::max(1, rank - 2);
     return go_ == VectorsGo::to_hosts ? rank / 2 : go_ == VectorsGo::to_ranks ? rank : 0;
   }
   std::unique_ptr<PeerExchange> make_peer_exchange(const PeerExchangeSpec& spec) override {
@@ -59,6 +70,8 @@ class ThreadComm : public HostComm {
 
  private:
   VectorsGo go_;
+  Damage damage_;
+  int calls_ = 0;
   std::vector<const std::byte*> written_;
 };
 
@@ -78,6 +91,7 @@ struct ShardedRun {
   VectorsGo go = VectorsGo::straight;
   std::function<Placement(int64_t ranks)> planned{};  ///< not set: the placement without a plan
   Device device = kCpu;                               ///< of all ranks
+  Damage damage{};                                    ///< of what is sent between them
 
   Placement placement(int64_t ranks) const {
     const bool everywhere = spec.replication.of == Replication::Of::all;
@@ -248,7 +262,7 @@ inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run, const RowCop
   }
   RankGroup group(ranks, nullptr, std::chrono::seconds(60));
   run_ranks(ranks, [&](int rank) {
-    ThreadComm comm(group, rank, run.go);
+    ThreadComm comm(group, rank, run.go, run.damage);
     try {
       train_sharded(run, comm, start, outcome, mutex);
     } catch (const Error& error) {

@@ -46,7 +46,7 @@ struct ExpectedBytes {
   int64_t occurrences = 0;  // each rank's keys, 12 bytes each, and a vector for each bag
 };
 
-/// Counted from the data. `per_host`: ranks of a host. With `sums`, gradients of bags of one key are added up.
+/// Counted from the data. `per_host`: ranks of a host. With `sums`, gradients are added up by key.
 ExpectedBytes expected_bytes(const ShardedRun& run, int per_host, bool sums = false) {
   ExpectedBytes bytes;
   const Placement placement = run.placement(kManyRanks);
@@ -75,12 +75,13 @@ ExpectedBytes expected_bytes(const ShardedRun& run, int per_host, bool sums = fa
           const auto different = static_cast<int64_t>(unique.size());
           const auto vectors = [&](int64_t sent) { return vector * std::min(sent, with_key); };
           const auto places = [&](int64_t sent) { return sent == keys ? 0 : keys * (sent <= 256 ? 1 : 2); };
-          const auto of_all = [&](int64_t sent) { return 8 * sent + vectors(sent) + places(sent); };
+          const int64_t ways = sums && gradients ? 2 : 1;
+          const auto of_all = [&](int64_t sent) { return 8 * sent + ways * vectors(sent) + places(sent); };
           const int64_t sent = of_all(different) < of_all(keys) ? different : keys;
           const int64_t lengths = most > 1 ? bags : keys == bags ? 0 : bags / 8;
           words += 1 + sent;
           message_bytes += std::min(lengths, 2 * keys) + places(sent);
-          const int64_t of_gradients = sums && most == 1 ? vectors(sent) : vector * with_key;
+          const int64_t of_gradients = sums ? vectors(sent) : vector * with_key;
           bytes.unique += vectors(sent) + (gradients ? of_gradients : 0);
           bytes.occurrences += 12 * keys + vector * with_key * (gradients ? 2 : 1);
         }
@@ -156,33 +157,58 @@ TEST(UniqueExchange, PoliciesSeeEveryOccurrence) {
         run.go = go;
         expect_equal(one_host, run_sharded(kManyRanks, run));
       }
+      run.spec.sums_in_hosts = true;
+      expect_near(one_host, run_sharded(kManyRanks, run), 2e-5);
     }
+}
+
+TEST(UniqueExchange, HostsMayHaveAnyNumberOfRanksAndRanksNoRowAndBatchesNoKey) {
+  for (const auto kind : {PlacementRule::localized, PlacementRule::distributed}) {
+    ShardedRun run = power_law_run(kind, 0, 3, 40);
+    run.spec.slots = 2;  // of which four ranks have none, where slots are whole
+    for (Bags& bags : run.batches) bags.resize(2);
+    run.batches[1] = empty_bags(run.spec, run.spec.samples);
+    run.evaluated.resize(2);
+    for (auto& dy : run.dys) dy.resize(static_cast<size_t>(run.spec.samples * run.spec.columns() * run.spec.dim));
+    const ShardedOutcome one_host = run_sharded(kManyRanks, run), one = run_sharded(1, run);
+    run.go = VectorsGo::to_uneven_hosts;
+    expect_equal(one_host, run_sharded(kManyRanks, run));
+    run.spec.sums_in_hosts = true;
+    expect_near(one, run_sharded(kManyRanks, run), 2e-5);
+  }
 }
 
 /// On a GPU gradients are added up in their host, as they may be on the CPU too.
 TEST_P(UniqueExchangeOnDevice, SumsGradientsInTheirHost) {
+  struct Row {
+    int least, most;
+    int64_t vocabulary;
+    ops::Combiner combiner;
+    DType exchange = DType::f32;
+  };
+  constexpr auto kSum = ops::Combiner::sum, kMean = ops::Combiner::mean, kSqrtn = ops::Combiner::sqrtn;
   for (const auto kind : {PlacementRule::localized, PlacementRule::distributed})
-    for (const int most : {1, 3})
-      for (const DType exchange : {DType::f32, DType::bf16})
-        for (const auto& [go, per_host] : {std::pair{VectorsGo::to_hosts, 2}, {VectorsGo::to_ranks, 1}}) {
-          if (exchange != DType::f32 && (most > 1 || per_host == 1)) continue;
-          SCOPED_TRACE(cat(kind == PlacementRule::localized ? "localized" : "distributed", ", ", most, " keys, ",
-                           name_of(exchange), ", hosts of ", per_host, " ranks"));
-          ShardedRun run = power_law_run(kind, 1, most, most == 1 ? 300 : 80);
-          const ShardedOutcome one = run_sharded(1, run);
-          run.spec.exchange = exchange;
-          run.spec.sums_in_hosts = true;
-          run.device = GetParam();
-          run.go = go;
-          const ShardedOutcome many = run_sharded(kManyRanks, run);
-          expect_near(one, many, exchange == DType::f32 ? 2e-5 : 2e-2);
-          EXPECT_EQ(many.between_hosts.sent, expected_bytes(run, per_host, true).unique);
-          if (exchange != DType::f32) continue;
-          const ShardedOutcome again = run_sharded(kManyRanks, run);
-          expect_equal(many, again);
-          if (most > 1) continue;
-          EXPECT_LT(many.between_hosts.sent, expected_bytes(run, per_host).unique * 8 / 10);
-        }
+    for (const Row& row : {Row{1, 1, 300, kSum}, Row{1, 1, 300, kSum, DType::bf16}, Row{1, 3, 80, kSum},
+                           Row{0, 3, 80, kMean}, Row{1, 5, 3000, kSqrtn}, Row{0, 3, 80, kMean, DType::bf16}})
+      for (const auto& [go, per_host] : {std::pair{VectorsGo::to_hosts, 2}, {VectorsGo::to_ranks, 1}}) {
+        if (row.exchange != DType::f32 && per_host == 1) continue;
+        SCOPED_TRACE(cat(kind == PlacementRule::localized ? "localized" : "distributed", ", ", row.most, " of ",
+                         row.vocabulary, " keys, ", name_of(row.exchange), ", hosts of ", per_host, " ranks"));
+        ShardedRun run = power_law_run(kind, row.least, row.most, row.vocabulary);
+        run.spec.combiner = row.combiner;
+        const ShardedOutcome one = run_sharded(1, run);
+        run.spec.exchange = row.exchange;
+        run.spec.sums_in_hosts = true;
+        run.device = GetParam();
+        run.go = go;
+        const ShardedOutcome many = run_sharded(kManyRanks, run);
+        expect_near(one, many, row.exchange == DType::f32 ? 2e-5 : 2e-2);
+        EXPECT_EQ(many.between_hosts.sent, expected_bytes(run, per_host, true).unique);
+        const ShardedOutcome again = run_sharded(kManyRanks, run);
+        expect_equal(many, again);
+        if (row.vocabulary > 1000) continue;
+        EXPECT_LT(many.between_hosts.sent, expected_bytes(run, per_host).unique * 9 / 10);
+      }
 }
 
 TEST_P(UniqueExchangeOnDevice, SearchesSumsForOverflows) {
@@ -196,6 +222,38 @@ TEST_P(UniqueExchangeOnDevice, SearchesSumsForOverflows) {
     run.spec.sums_in_hosts = sums;
     EXPECT_EQ(run_sharded(kManyRanks, run).overflowed, sums) << "f16 holds each gradient, but not twice";
   }
+}
+
+/// What a rank has received of the keys of the first batch, by its call of all_to_all: counts in the host, keys, their
+/// bags, sizes between hosts, messages.
+TEST_P(UniqueExchangeOnDevice, WhatCannotBeRightIsRefusedByTheNameOfItsSender) {
+  ShardedRun run = power_law_run(PlacementRule::localized, 1, 3, 80);
+  run.device = GetParam();
+  run.go = VectorsGo::to_hosts;
+  const auto error_of = [&](int damaged_call, int64_t at, auto value) {
+    run.damage = [=](int rank, int call, Tensor received) {
+      if (rank == 2 && call == damaged_call) received.data<decltype(value)>()[at] = value;
+    };
+    try {
+      run_sharded(kManyRanks, run);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  const auto expect_named = [&](const std::string& error, const char* sender, const char* what) {
+    EXPECT_NE(error.find(cat(sender, " has sent rank 2 of host 1 the keys of a batch")), std::string::npos) << error;
+    EXPECT_NE(error.find(what), std::string::npos) << error;
+  };
+  // Rank 3's counts follow rank 2's, 2 for each rank; the messages of hosts 0, 1 and 2 come in this order, with 4
+  // sizes each.
+  expect_named(error_of(1, 12 + 4, int32_t{-1}), "rank 3 of host 1", "-1 keys");
+  expect_named(error_of(1, 12 + 5, int32_t{1 << 30}), "rank 3 of host 1", "1073741824 bags");
+  expect_named(error_of(4, 0, int32_t{1 << 30}), "rank 0 of host 0", "1073741824 words");
+  expect_named(error_of(4, 9, int32_t{-5}), "rank 4 of host 2", "-5 vectors");
+  expect_named(error_of(4, 2, int32_t{1 << 20}), "rank 0 of host 0", "1048576 gradients");
+  expect_named(error_of(4, 11, int32_t{1 << 20}), "rank 4 of host 2", "1048576 keys of vectors");
+  expect_named(error_of(5, 0, int64_t{-1}), "rank 0 of host 0", "contradicts itself");
 }
 
 HCTR_ON_EACH_DEVICE(UniqueExchangeOnDevice);

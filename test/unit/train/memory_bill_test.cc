@@ -166,8 +166,9 @@ TEST(MemoryBill, OnSeveralHostsWhatTravelsBetweenThemIsThereToo) {
   const int64_t keys = 2 * 32, vector = 16 * 4;
   CheckReport report;
   report.memory = memory_bill(with_table(R"(, "slot_size_array": [1000, 3000], "index": "direct")"), 2, {});
-  const auto both = [&](int64_t ring) { return keys * (4 * vector + 4 * ring * (5 + 3) + 60 + 12 + 2 * 16); };
-  const int64_t training = both(Trainer::kBuffers) + keys * (28 + 16 / 4), evaluation = both(Scorer::kBuffers);
+  const auto both = [&](int64_t ring) { return keys * (4 * vector + 4 * ring * (4 + 2) + 60 + 12 + 2 * 16); };
+  const int64_t ring = Trainer::kBuffers, sums = 4 * ring * (3 + 1) + ring + 16 + 16 / 4;
+  const int64_t training = both(ring) + keys * sums, evaluation = both(Scorer::kBuffers);
   EXPECT_EQ(report.memory.between_hosts, std::vector<int64_t>(2, training + evaluation));
   EXPECT_EQ(text_of(report).find("several hosts"), std::string::npos);
   report.processes = 2;

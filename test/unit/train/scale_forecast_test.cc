@@ -6,6 +6,7 @@
 #include "support/message_of.h"
 #include "train/known_gpus.h"
 #include "train/step_forecast.h"
+#include "train/step_work.h"
 #include "unit/train/one_table.h"
 
 namespace hctr::test {
@@ -38,6 +39,25 @@ TEST(ScaleForecast, WhatLeavesAHostIsWhatTheOthersNeed) {
   EXPECT_NEAR(slow.vectors_between, vectors / 1e6 + 6e-6, 1e-9);
   EXPECT_EQ(slow.bound, "vectors between hosts");
   EXPECT_GT(slow.seconds, forecast("hosts=2,gpus=1,network=10:5").seconds);
+}
+
+TEST(ScaleForecast, KeysThatOccurOftenLeaveAHostOnce) {
+  // 100 and 3000 rows: of one slot the places of keys take a byte, of the other two.
+  const Config config =
+      one_table(kSamples, R"("type": "SGD", "sgd_hparam": {"learning_rate": 1})",
+                R"("type": "LocalizedSlotSparseEmbeddingHash", "sparse_embedding_hparam": {"embedding_vec_size": 16,
+                   "combiner": "sum", "slot_size_array": [100, 3000]})");
+  const double half = kSamples / 2.0, few = assumed_keys(config, kSamples / 2)[0][0].distinct,
+               many = assumed_keys(config, kSamples / 2)[0][1].distinct;
+  ASSERT_LE(few, 100);
+  ASSERT_GT(many, 256);
+  ASSERT_LT(many, half);
+  // Each slot has its owner on one host; that of more vectors counts.
+  const double keys = ((few + many) * 8 + half + 2 * half) / 2, vectors = many * kDim * 4;
+  EXPECT_DOUBLE_EQ(forecast_scale(config, cluster_from("hosts=2,gpus=1,network=10:5"),
+                                  expected_ceilings(*find_known_gpu("H100"), DType::f32, false), 80e9, {})
+                       .bytes_between,
+                   keys + 2 * vectors + kParameters * 4);
 }
 
 TEST(ScaleForecast, MoreGpusThanSlotsLeaveSomeWithoutRows) {

@@ -42,6 +42,7 @@ struct Grouped {
 /// Keys of rows, a few in each bag, and then padding.
 struct KeysOfRows {
   Numbers rows, offsets, bags;
+  bool listed = false;  // `bags` are passed as the gradients of keys
   int64_t capacity() const { return static_cast<int64_t>(rows.size()); }
 };
 
@@ -93,7 +94,8 @@ Grouped sorted_plainly(const KeysOfRows& batch) {
 Grouped grouped(Device device, const KeysOfRows& batch, int row_bits) {
   const int64_t capacity = batch.capacity(), room = std::max<int64_t>(capacity, 1);
   const int64_t most_long = ops::RowGroups::most_long_runs(room), most_pieces = ops::RowGroups::most_pieces(room);
-  const Buffer offsets = uploaded(device, batch.offsets), keys_rows = uploaded(device, batch.rows);
+  const Buffer offsets = uploaded(device, batch.offsets), keys_rows = uploaded(device, batch.rows),
+               gradients = uploaded(device, batch.bags);
   const auto filled = [&](int64_t count) { return uploaded(device, Numbers(static_cast<size_t>(count), -1)); };
   const Buffer rows = filled(room), bags = filled(room), run_begin = filled(room), long_runs = filled(3 * most_long),
                pieces = filled(2 * most_pieces), counts = filled(3),
@@ -103,7 +105,8 @@ Grouped grouped(Device device, const KeysOfRows& batch, int row_bits) {
                            .slots = 1,
                            .samples = static_cast<int64_t>(batch.offsets.size()) - 1,
                            .key_capacity = capacity,
-                           .columns = 1};
+                           .columns = 1,
+                           .gradients = batch.listed ? words(gradients) : nullptr};
   const ops::RowGroups groups{words(rows),
                               words(bags),
                               words(run_begin),
@@ -156,6 +159,16 @@ TEST_P(EmbeddingGroup, IsAStableSortWithItsRuns) {
     EXPECT_EQ(result.run_begin, expected.run_begin);
     EXPECT_EQ(result.long_runs, expected.long_runs);
     EXPECT_EQ(result.pieces, expected.pieces);
+  }
+}
+
+TEST_P(EmbeddingGroup, KeysOfABagMayHaveDifferentGradients) {
+  for (const int64_t keys : {900, 30000}) {
+    KeysOfRows batch = keys_of_rows(keys, keys + 50, 500, 4, 11);
+    std::mt19937_64 random(2);
+    for (int64_t i = 0; i < keys; ++i) batch.bags[static_cast<size_t>(i)] = static_cast<int32_t>(random() % 100000);
+    batch.listed = true;
+    EXPECT_TRUE(grouped(GetParam(), batch, 9) == sorted_plainly(batch));
   }
 }
 

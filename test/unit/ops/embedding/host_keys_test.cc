@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <numeric>
 #include <optional>
 #include <random>
 #include <tuple>
@@ -37,6 +36,7 @@ struct HostMemory {
         places(device, zeros(keys)),
         numbers(device, zeros(static_cast<int64_t>(columns.size()) * bags + 1)),
         sizes(device, zeros(ops::kHostMessageSizes * (static_cast<int64_t>(first.size()) - 1))),
+        refused(device, std::vector<int32_t>(first.size() - 1, -1)),
         keys_(device, std::vector<int64_t>(static_cast<size_t>(keys))),
         words(device, std::vector<int64_t>(
                           static_cast<size_t>(ops::most_host_words(static_cast<int64_t>(columns.size()),
@@ -65,7 +65,8 @@ struct HostMemory {
             places.data(),
             numbers.data(),
             reinterpret_cast<ops::HostColumnPlan*>(plans_.data()),
-            reinterpret_cast<ops::HostMessageSizes*>(sizes.data())};
+            reinterpret_cast<ops::HostMessageSizes*>(sizes.data()),
+            refused.data()};
   }
   ops::HostMessageSizes size_of_message(size_t m) const {
     const std::vector<int32_t> all_sizes = sizes.host();
@@ -76,7 +77,7 @@ struct HostMemory {
   ValuesOnDevice<std::byte> columns_;
   ValuesOnDevice<int32_t> first_;
   ValuesOnDevice<std::byte> plans_;
-  ValuesOnDevice<int32_t> offsets, first_keys, places, numbers, sizes;
+  ValuesOnDevice<int32_t> offsets, first_keys, places, numbers, sizes, refused;
   ValuesOnDevice<int64_t> keys_, words;
   ValuesOnDevice<std::byte> scratch;
   ops::HostMessages all;
@@ -103,7 +104,7 @@ struct SendingHost {
       : memory(device, columns_of(host, rules), {0, static_cast<int32_t>(host[0].size())},
                static_cast<int64_t>(host.size() * host[0][0].size()), keys_of(host), rules) {
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
-    std::vector<int32_t> offsets{0}, bags, ranks(host.size());
+    std::vector<int32_t> offsets{0}, bags;
     std::vector<int64_t> keys;
     const size_t columns = host[0].size(), samples = host[0][0].size();
     for (size_t c = 0; c < columns; ++c)
@@ -116,22 +117,16 @@ struct SendingHost {
       for (size_t c = 0; c < columns; ++c)
         for (size_t s = 0; s < samples; ++s)
           if (!host[r][c][s].empty()) bags.push_back(static_cast<int32_t>((r * samples + s) * columns + c));
-    std::iota(ranks.begin(), ranks.end(), 0);
     from_host(ctx.stream(), memory.offsets.tensor({static_cast<int64_t>(offsets.size())}), offsets);
     if (!keys.empty()) from_host(ctx.stream(), memory.keys_.tensor({static_cast<int64_t>(keys.size())}), keys);
     ops::plan_host_keys(ctx, memory.all, memory.arrays(), static_cast<int64_t>(keys.size()), memory.scratch.data());
     ops::write_host_keys(ctx, memory.all, memory.arrays(), memory.words_tensor());
-    const ValuesOnDevice<int32_t> listed(device, bags), of_ranks(device, ranks),
-        bag_offsets(device, memory.zeros(count_plus_one(bags))),
+    const ValuesOnDevice<int32_t> listed(device, bags), bag_offsets(device, memory.zeros(count_plus_one(bags))),
         bag_vectors(device, memory.zeros(static_cast<int64_t>(keys.size()))), bag_gradients(device, bags),
         own(device, bags);
-    ops::list_host_vectors(ctx, memory.all, memory.arrays(),
-                           {.count = static_cast<int64_t>(bags.size()),
-                            .samples = static_cast<int64_t>(samples),
-                            .bags = listed.data(),
-                            .ranks = of_ranks.data()},
-                           {bag_offsets.data(), bag_vectors.data(), bag_gradients.data(), own.data()},
-                           memory.scratch.data());
+    ops::list_host_vectors(
+        ctx, memory.all, memory.arrays(), {.count = static_cast<int64_t>(bags.size()), .bags = listed.data()},
+        {bag_offsets.data(), bag_vectors.data(), bag_gradients.data(), own.data()}, memory.scratch.data());
     sizes = memory.size_of_message(0);
     words = memory.words.host();
     words.resize(static_cast<size_t>(sizes.words));
@@ -184,7 +179,7 @@ struct OwnerOfKeys {
     const ValuesOnDevice<std::byte> rank_list(device, HostMemory::bytes_of(of_rank));
     const ValuesOnDevice<int32_t> joined_offsets(device, HostMemory::zeros(of_owner * ranks * samples + 1)),
         list_offsets(device, HostMemory::zeros(vectors + 1)), list_keys(device, HostMemory::zeros(listed)),
-        list_first(device, HostMemory::zeros(vectors)), bags_of_gradients(device, HostMemory::zeros(gradients));
+        list_first(device, HostMemory::zeros(vectors)), gradients_of_keys(device, HostMemory::zeros(keys));
     const ValuesOnDevice<int64_t> joined_keys(device, std::vector<int64_t>(static_cast<size_t>(keys)));
     ops::join_host_keys(ctx, memory.all, memory.arrays(), message,
                         {.ranks = ranks,
@@ -196,17 +191,20 @@ struct OwnerOfKeys {
                          .offsets = list_offsets.data(),
                          .keys = list_keys.data(),
                          .first = list_first.data(),
-                         .gradients = gradients,
-                         .of_bags = bags_of_gradients.data()},
+                         .gradients = gradients_of_keys.data(),
+                         .received = kReceived,
+                         .zero = kZero},
                         memory.scratch.data());
     batch_offsets = joined_offsets.host();
     batch_keys = joined_keys.host();
     vector_offsets = list_offsets.host();
     vector_keys = list_keys.host();
-    of_gradients = bags_of_gradients.host();
+    gradient_of_key = gradients_of_keys.host();
+    refused = memory.refused.host();
   }
+  static constexpr int32_t kReceived = 1000000, kZero = 900000;
   int64_t vectors = 0, gradients = 0, listed = 0;
-  std::vector<int32_t> batch_offsets, vector_offsets, vector_keys, of_gradients;
+  std::vector<int32_t> batch_offsets, vector_offsets, vector_keys, gradient_of_key, refused;
   std::vector<int64_t> batch_keys;
 };
 
@@ -265,8 +263,8 @@ void expect_kept(Device device, const std::vector<BagsOfHost>& hosts, const Host
 
   // Gradients: each bag has its own number; what reaches the keys of a column is the sum of those of its bags.
   std::map<std::pair<size_t, int64_t>, int64_t> expected_of_key, of_key;
-  std::vector<int64_t> of_bags(of_column * columns, 0);
-  int64_t first_vector = 0, first_gradient = 0, first_sample = 0;
+  std::vector<int64_t> received;
+  int64_t first_vector = 0;
   for (size_t h = 0; h < hosts.size(); ++h) {
     const SendingHost& sender = senders[h];
     std::vector<int64_t> sums(static_cast<size_t>(sender.sizes.gradients), 0);
@@ -283,20 +281,23 @@ void expect_kept(Device device, const std::vector<BagsOfHost>& hosts, const Host
                 vectors.at(static_cast<size_t>(first_vector + sender.of_bags.vectors.at(static_cast<size_t>(k)) - 1));
           ASSERT_EQ(sum, expected) << "host " << h << ", rank " << r << ", column " << c << ", sample " << s;
           const auto gradient = static_cast<int64_t>(i * i % 1000) + 1;
-          sums.at(static_cast<size_t>(sender.gradients[i] - 1)) += gradient;
+          if (rules.sums_gradients)
+            for (int32_t k = sender.of_bags.offsets[i]; k < sender.of_bags.offsets[i + 1]; ++k)
+              sums.at(static_cast<size_t>(sender.of_bags.vectors.at(static_cast<size_t>(k)) - 1)) += gradient;
+          else
+            sums.at(static_cast<size_t>(sender.gradients[i] - 1)) += gradient;
           for (const int64_t key : bag) expected_of_key[{c, key}] += gradient;
           ++i;
         }
-    for (size_t g = 0; g < sums.size(); ++g)
-      of_bags.at(static_cast<size_t>(owner.of_gradients.at(static_cast<size_t>(first_gradient) + g))) += sums[g];
+    received.insert(received.end(), sums.begin(), sums.end());
     first_vector += sender.sizes.vectors;
-    first_gradient += sender.sizes.gradients;
-    first_sample += static_cast<int64_t>(hosts[h].size() * samples);
   }
   for (size_t bag = 0; bag + 1 < offsets.size(); ++bag)
     for (int32_t p = offsets[bag]; p < offsets[bag + 1]; ++p) {
-      const size_t c = bag / static_cast<size_t>(of_column), sample = bag % static_cast<size_t>(of_column);
-      of_key[{c, keys[static_cast<size_t>(p)]}] += of_bags[sample * columns + c];
+      const size_t c = bag / static_cast<size_t>(of_column);
+      const int32_t gradient = owner.gradient_of_key.at(static_cast<size_t>(p));
+      of_key[{c, keys[static_cast<size_t>(p)]}] +=
+          gradient == OwnerOfKeys::kZero ? 0 : received.at(static_cast<size_t>(gradient - OwnerOfKeys::kReceived));
     }
   EXPECT_EQ(of_key, expected_of_key);
 }
@@ -377,26 +378,94 @@ TEST(HostKeys, TakeNoMoreThanTheirBytes) {
   }
 }
 
-TEST(HostKeys, GradientsOfBagsWithSeveralKeysStayApart) {
+TEST(HostKeys, GradientsAreAsManyAsKeysOrBags) {
+  for (const Device device : devices())
+    for (const int most : {1, 3}) {
+      const auto sizes = [&](int64_t vocabulary, bool sums) {
+        return SendingHost(device, some_bags(5, 2, 2, 100, 1, most, vocabulary),
+                           {.most_keys = most, .sums_gradients = sums})
+            .sizes;
+      };
+      EXPECT_LE(sizes(5, true).vectors, 10);
+      EXPECT_LE(sizes(5, true).gradients, 10);
+      EXPECT_EQ(sizes(5, false).gradients, 400);
+      EXPECT_EQ(sizes(1000000000, true).gradients, 400);
+    }
+}
+
+/// With two gradients a vector each, places of keys that seldom occur twice pay sooner.
+TEST(HostKeys, AreUniqueIfThatPaysForGradientsToo) {
   for (const Device device : devices()) {
-    const BagsOfHost bags = some_bags(5, 2, 2, 100, 1, 3, 5);
-    const SendingHost sender(device, bags, {.most_keys = 3, .sums_gradients = true});
-    EXPECT_LE(sender.sizes.vectors, 10);
-    EXPECT_EQ(sender.sizes.gradients, 400);
-    EXPECT_EQ(SendingHost(device, some_bags(5, 2, 2, 100, 1, 1, 5), {.sums_gradients = false}).sizes.gradients, 400);
-    EXPECT_LE(SendingHost(device, some_bags(5, 2, 2, 100, 1, 1, 5), {.sums_gradients = true}).sizes.gradients, 10);
+    BagsOfHost bags(1, {std::vector<std::vector<int64_t>>(400)});
+    for (size_t b = 0; b < 400; ++b) bags[0][0][b] = {static_cast<int64_t>(b < 396 ? b : b - 396)};  // 4 occur twice
+    EXPECT_EQ(SendingHost(device, bags, {1, 128}).sizes.vectors, 400);
+    EXPECT_EQ(SendingHost(device, bags, {1, 128, true, true}).sizes.vectors, 396);
   }
 }
 
+/// A message as it was sent, with one change: its keys are left out, or it says what another batch would.
+TEST(HostKeys, OfMessagesThatContradictThemselvesAreLeftOut) {
+  for (const Device device : devices())
+    for (const int most : {1, 3, 300}) {
+      const BagsOfHost good = some_bags(5, 2, 3, 60, 0, std::min(most, 5), 30),
+                       other = some_bags(6, 1, 3, 60, 0, 1, 30);
+      const HostRules rules{most, 64, true, true};
+      std::vector<SendingHost> senders;
+      senders.emplace_back(device, other, rules);
+      senders.emplace_back(device, good, rules);
+      senders.emplace_back(device, other, rules);
+      const OwnerOfKeys whole(device, {other, good, other}, senders, rules);
+      EXPECT_EQ(whole.refused, (std::vector<int32_t>{0, 0, 0}));
+      std::mt19937_64 random(3);
+      int refused = 0;
+      for (int i = 0; i < 24; ++i) {
+        SendingHost& damaged = senders[1];
+        const SendingHost before = SendingHost(device, good, rules);
+        damaged.words = before.words;
+        damaged.sizes = before.sizes;
+        if (i % 6 == 0) {
+          int32_t* const numbers[] = {&damaged.sizes.vectors, &damaged.sizes.gradients, &damaged.sizes.listed};
+          *numbers[i / 6 % 3] += 1;
+        } else {
+          damaged.words[random() % damaged.words.size()] ^= static_cast<int64_t>(random());
+        }
+        const OwnerOfKeys owner(device, {other, good, other}, senders, rules);
+        EXPECT_EQ(owner.refused[0] + owner.refused[2], 0);
+        refused += owner.refused[1];
+        EXPECT_TRUE(owner.refused[1] == 1 || i % 6 != 0);
+        EXPECT_LE(owner.batch_offsets.back(), whole.batch_offsets.back());
+        // The bags of the others are what they were.
+        for (size_t c = 0; c < 3; ++c)
+          for (size_t b = 0; b < 60; ++b)
+            for (const size_t rank : {size_t{0}, size_t{3}}) {
+              const size_t bag = c * 240 + rank * 60 + b;
+              const auto keys_of_bag = [&](const OwnerOfKeys& of) {
+                return std::vector<int64_t>(of.batch_keys.begin() + of.batch_offsets[bag],
+                                            of.batch_keys.begin() + of.batch_offsets[bag + 1]);
+              };
+              ASSERT_EQ(keys_of_bag(owner), keys_of_bag(whole)) << "change " << i;
+            }
+      }
+      EXPECT_GE(refused, 8) << "of 24";
+    }
+}
+
 TEST(HostKeys, OfOtherColumnsAreRefused) {
-  const BagsOfHost bags = some_bags(5, 2, 3, 20, 1, 3, 30);
-  const HostRules rules{3};
-  std::vector<SendingHost> senders;
-  senders.emplace_back(kCpu, bags, rules);
-  EXPECT_NO_THROW(OwnerOfKeys(kCpu, {bags}, senders, rules));
-  EXPECT_THROW(OwnerOfKeys(kCpu, {bags}, senders, {1}), Error);
-  --senders[0].sizes.words;
-  EXPECT_THROW(OwnerOfKeys(kCpu, {bags}, senders, rules), Error);
+  for (const Device device : devices()) {
+    const BagsOfHost bags = some_bags(5, 2, 3, 20, 1, 3, 30);
+    const HostRules rules{3};
+    std::vector<SendingHost> senders;
+    senders.emplace_back(device, bags, rules);
+    const auto refused = [&](const HostRules& read_as) {
+      return OwnerOfKeys(device, {bags}, senders, read_as).refused;
+    };
+    EXPECT_EQ(refused(rules), std::vector<int32_t>{0});
+    EXPECT_EQ(refused({1}), std::vector<int32_t>{1});
+    --senders[0].sizes.words;
+    EXPECT_EQ(refused(rules), std::vector<int32_t>{1});
+    senders[0].sizes.words = 2;
+    EXPECT_EQ(refused(rules), std::vector<int32_t>{1});
+  }
 }
 
 }  // namespace
