@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -25,13 +26,17 @@ struct Span {
   On on = On::host;
   Work work{};
   double begin = 0, end = 0;  ///< seconds since Profiler::start()
+  bool timed = true;          ///< whether begin and end are known
 };
 std::string_view word(Span::On);
 
 /// Measures spans between start() and stop(), in which the Runtime leads to it. Used by the thread that queues work. On
-/// a GPU the streams are timed by events, which steps that were recorded earlier do not contain; what the events of a
-/// part add to it is taken off, and the spans are NVTX ranges too. On a CPU, where everything has run when its call
-/// returns, by the clock.
+/// a GPU the streams are timed by events, and the spans are NVTX ranges too. On a CPU, where everything has run when
+/// its call returns, by the clock.
+///
+/// Events of a part lengthen it. In work that is queued each time, what they add is taken off. Work that is recorded
+/// (Program) is timed when it runs if it was recorded between begin_recording() and end_recording(); a few parts of
+/// each recording can have events at a time (time_parts), and their spans are as the events say.
 class Profiler {
  public:
   /// The Runtime outlives it.
@@ -44,8 +49,18 @@ class Profiler {
   void start();
   /// Waits for queued work, and returns the seconds since start().
   double stop();
-  /// The spans between the last start() and stop(), in the order of their begin on the host.
-  const std::vector<Span>& spans() const { return spans_; }
+  /// The spans between the last start() and stop(), in the order of their begin on the host, without recorded ones.
+  const std::vector<Span>& spans() const { return queued_.spans; }
+
+  /// What is recorded from here to end_recording() is recording `id`, in place of what it was. The Runtime leads here
+  /// meanwhile.
+  void begin_recording(size_t id);
+  void end_recording() { into_ = &queued_; }
+  /// Of recordings that begin after this the parts first, first + every, ... have events, and the first one on the
+  /// compute stream.
+  void time_parts(size_t first, size_t every);
+  /// After stop(): the parts of a recording as they have run last. None is timed if it was recorded after start().
+  const std::vector<Span>& recorded(size_t id) const { return recordings_.at(id).spans; }
 
  private:
   friend class ProfiledPart;
@@ -53,6 +68,14 @@ class Profiler {
   using Clock = std::chrono::steady_clock;
   struct Events {
     void *begin = nullptr, *end = nullptr;
+  };
+  struct Parts {
+    std::vector<Span> spans;
+    std::vector<Events> events;  // of each span
+    std::vector<void*> made;     // all events; the first `used` of them belong to spans
+    size_t used = 0;
+    bool runs = true;  // since start() as they are
+    void clear();
   };
 
   void begin(const StreamRef*, const Span&);
@@ -64,14 +87,17 @@ class Profiler {
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   Span::On place(const StreamRef&) const;
   /// An event for the stream; null where spans are timed by the clock.
-  void* new_event(const StreamRef*);
+  void* new_event(const StreamRef*, Parts&);
+  /// Whether the next span of the recording has events.
+  bool times_next(const Span&) const;
+  void read_times(Parts&, double added) const;
 
   Runtime& runtime_;
   Clock::time_point start_;
-  std::vector<Span> spans_;
-  std::vector<Events> events_;  // of each span
-  std::vector<void*> made_;     // all events; the first `used_` of them since start()
-  size_t used_ = 0;
+  Parts queued_;
+  std::map<size_t, Parts> recordings_;
+  Parts* into_ = &queued_;  // where spans go
+  size_t timed_first_ = 0, timed_every_ = 1;
   void* first_ = nullptr;  // recorded by start()
   bool open_ = false;      // the last span has not ended
 };
