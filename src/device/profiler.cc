@@ -7,6 +7,8 @@
 #include "device/buffer.h"
 #include "device/copy.h"
 #include "device/cuda_runtime_calls.h"
+#include "device/program.h"
+#include "device/recorded_parts.h"
 
 namespace hctr {
 
@@ -91,14 +93,11 @@ void Profiler::begin_recording(size_t id) {
   into_->runs = false;
 }
 
-void Profiler::time_parts(size_t first, size_t every) {
-  timed_first_ = first;
-  timed_every_ = every;
-}
-
 bool Profiler::times_next(const Span& span) const {
   const std::vector<Span>& before = into_->spans;
-  if (before.size() % timed_every_ == timed_first_) return true;
+  if (parts_to_time_.empty() ||
+      std::find(parts_to_time_.begin(), parts_to_time_.end(), before.size()) != parts_to_time_.end())
+    return true;
   return span.on == Span::On::compute &&
          std::none_of(before.begin(), before.end(), [](const Span& one) { return one.on == Span::On::compute; });
 }
@@ -128,6 +127,47 @@ double Profiler::seconds_added_to_a_part() {
     added = std::max(0.0, alone[kWorks / 2] - seconds(together) / kWorks);
   }
   return added;
+}
+
+EventCost Profiler::cost_of_recorded_events() {
+  EventCost cost;
+  if constexpr (kCudaBuild) {
+    constexpr int kParts = 32, kTogether = 64, kRuns = 5;
+    const StreamRef compute = runtime_.compute_stream();
+    if (!compute.device.is_cuda()) return cost;
+    synchronize();
+    Context ctx(runtime_, compute);
+    std::vector<Events> alone, nothing;
+    Events together;
+    const auto part = [&](int kernels) {
+      const Events events{new_event(&compute, queued_), new_event(&compute, queued_)};
+      cuda::mark(events.begin, compute);
+      for (int i = 0; i < kernels; ++i) cuda::start_empty_kernel(ctx);
+      cuda::mark(events.end, compute);
+      return events;
+    };
+    Program program(compute, true, [&] {
+      for (int i = 0; i < kParts; ++i) {
+        alone.push_back(part(1));
+        nothing.push_back(part(0));
+        cuda::start_empty_kernel(ctx);
+      }
+      together = part(kTogether);
+    });
+    for (int i = 0; i < kRuns; ++i) program.run();
+    compute.synchronize();
+    const auto median = [](const std::vector<Events>& of) {
+      std::vector<double> seconds;
+      for (const Events& events : of) seconds.push_back(cuda::seconds_between(events.begin, events.end));
+      std::nth_element(seconds.begin(), seconds.begin() + kParts / 2, seconds.end());
+      return seconds[kParts / 2];
+    };
+    cost.between = median(nothing);
+    // Both have the cost once.
+    const double kernel = (median(std::vector<Events>(kParts, together)) - median(alone)) / (kTogether - 1);
+    cost.around = std::max(cost.between, median(alone) - kernel);
+  }
+  return cost;
 }
 
 void* Profiler::new_event(const StreamRef* stream, Parts& parts) {
@@ -161,11 +201,24 @@ void Profiler::begin(const StreamRef* stream, const Span& span) {
   spans.push_back(next);
   if constexpr (kCudaBuild)
     if (void* const event = into_->events.back().begin) cuda::mark(event, *stream);
+  if constexpr (kCudaBuild)
+    recorded_before_ =
+        into_ != &queued_ && stream && stream->device.is_cuda() ? cuda::recorded_so_far(*stream) : std::nullopt;
 }
 
 void Profiler::end(const StreamRef* stream) noexcept {
-  into_->spans.back().end = now();
+  Span& span = into_->spans.back();
+  span.end = now();
   if constexpr (kCudaBuild) {
+    const std::optional<size_t> recorded = recorded_before_ ? cuda::recorded_so_far(*stream) : std::nullopt;
+    if (recorded) span.work.launches = static_cast<double>(*recorded - *recorded_before_);
+    if (recorded && span.work.launches == 0 && span.work.flops == 0) {
+      into_->spans.pop_back();
+      into_->events.pop_back();
+      cuda::pop_range();
+      open_ = false;
+      return;
+    }
     if (void* const event = into_->events.back().end) cuda::mark(event, *stream);
     if (runtime_.device().is_cuda()) cuda::pop_range();
   }

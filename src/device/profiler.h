@@ -3,7 +3,9 @@
 
 #include <chrono>
 #include <map>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "device/context.h"
@@ -15,6 +17,7 @@ struct Work {
   double flops = 0;      ///< of matrix and dot products: two for each multiplication
   double bytes = 0;      ///< of the tensors that are read or written, each once
   double fp8_flops = 0;  ///< of the flops, those of products whose operands are FP8
+  double launches = 0;   ///< of kernels and copies, where they are recorded
 };
 
 /// One part of one step.
@@ -30,13 +33,20 @@ struct Span {
 };
 std::string_view word(Span::On);
 
+/// Seconds of a GPU that the two events of a part take in recorded work, where they follow each other ...
+struct EventCost {
+  double between = 0;  ///< with nothing between them
+  double around = 0;   ///< around a kernel: so much longer than the kernel adds to others of its stream
+};
+
 /// Measures spans between start() and stop(), in which the Runtime leads to it. Used by the thread that queues work. On
 /// a GPU the streams are timed by events, and the spans are NVTX ranges too. On a CPU, where everything has run when
 /// its call returns, by the clock.
 ///
 /// Events of a part lengthen it. In work that is queued each time, what they add is taken off. Work that is recorded
 /// (Program) is timed when it runs if it was recorded between begin_recording() and end_recording(); a few parts of
-/// each recording can have events at a time (time_parts), and their spans are as the events say.
+/// each recording can have events at a time (time_parts), and their spans are as the events say. Parts in which nothing
+/// is recorded are left out.
 class Profiler {
  public:
   /// The Runtime outlives it.
@@ -56,11 +66,13 @@ class Profiler {
   /// meanwhile.
   void begin_recording(size_t id);
   void end_recording() { into_ = &queued_; }
-  /// Of recordings that begin after this the parts first, first + every, ... have events, and the first one on the
-  /// compute stream.
-  void time_parts(size_t first, size_t every);
+  /// Of recordings that begin after this, these parts have events, by their place in recorded(), and so has the first
+  /// one on the compute stream. Empty: all.
+  void time_parts(std::vector<size_t> parts) { parts_to_time_ = std::move(parts); }
   /// After stop(): the parts of a recording as they have run last. None is timed if it was recorded after start().
   const std::vector<Span>& recorded(size_t id) const { return recordings_.at(id).spans; }
+  /// On a GPU, by work of its own. Waits for queued work.
+  EventCost cost_of_recorded_events();
 
  private:
   friend class ProfiledPart;
@@ -96,10 +108,11 @@ class Profiler {
   Clock::time_point start_;
   Parts queued_;
   std::map<size_t, Parts> recordings_;
-  Parts* into_ = &queued_;  // where spans go
-  size_t timed_first_ = 0, timed_every_ = 1;
-  void* first_ = nullptr;  // recorded by start()
-  bool open_ = false;      // the last span has not ended
+  Parts* into_ = &queued_;                 // where spans go
+  std::vector<size_t> parts_to_time_;      // empty: all
+  std::optional<size_t> recorded_before_;  // nodes, when the open part began
+  void* first_ = nullptr;                  // recorded by start()
+  bool open_ = false;                      // the last span has not ended
 };
 
 /// A part of a step, from its construction to its destruction. Parts do not contain each other. Without a Profiler it

@@ -61,9 +61,9 @@ double copy_seconds(const Work& work, const Ceilings& most) { return work.bytes 
 /// All parts of one type.
 struct PartGroup {
   std::string type;
-  double seconds = 0, share = 0;
-  double products = 0, copies = 0;  // at the ceilings
-  double bound = 0;                 // the larger of these, part by part
+  double share = 0;
+  double products = 0, copies = 0;  // of the share, at the ceilings
+  double launches = 0;              // of the share
 };
 
 std::vector<PartGroup> groups_of(const StepTimes& step) {
@@ -72,11 +72,11 @@ std::vector<PartGroup> groups_of(const StepTimes& step) {
     PartGroup& group = by_type[part.type];
     group.type = part.type;
     const double products = product_seconds(part.work, step.ceilings), copies = copy_seconds(part.work, step.ceilings);
-    group.seconds += part.seconds;
+    const double seen = part.seconds > 0 ? part.share / part.seconds : 0;  // the rest is hidden
     group.share += part.share;
-    group.products += products;
-    group.copies += copies;
-    group.bound += std::max(products, copies);
+    group.products += seen * products;
+    group.copies += seen * copies;
+    group.launches += seen * part.work.launches;
   }
   std::vector<PartGroup> groups;
   for (const auto& [type, group] : by_type) groups.push_back(group);
@@ -86,10 +86,11 @@ std::vector<PartGroup> groups_of(const StepTimes& step) {
 
 /// "at 81 % of the rate ..." and what follows from that.
 std::string limit_of(const PartGroup& group) {
-  constexpr double kNear = 0.7;  // of a ceiling: the rest is not worth looking for
-  const double reached = group.bound / group.seconds;
+  constexpr double kNear = 0.7;    // of a ceiling: the rest is not worth looking for
+  constexpr double kShort = 5e-6;  // a kernel that does nothing takes a third of it
+  const double reached = std::max(group.products, group.copies) / group.share;
   const bool products = group.products >= group.copies;
-  if (group.bound == 0) return "";
+  if (group.share == 0 || reached == 0) return "";
   const std::string at = cat(percent(reached), products ? " % of the rate of large products on this machine"
                                                         : " % of the speed of a copy on this machine");
   if (!products && reached > 1) return cat(", with their tensors in the caches (", at, ")");
@@ -97,6 +98,9 @@ std::string limit_of(const PartGroup& group) {
     return cat(", at ", at,
                products ? ": little is left there but fewer or cheaper multiplications"
                         : ": little is left there but fewer bytes to move");
+  if (group.share < kShort * group.launches)
+    return cat(", in ", fixed(group.launches, 0), " kernels of ", fixed(1e6 * group.share / group.launches, 1),
+               " us: starting so short ones is the limit there, and a larger batch would use the GPU better");
   return cat(", at only ", at, ": the code is the limit there, not the machine");
 }
 
@@ -110,7 +114,7 @@ std::string label_of(const PartTime& part) { return cat(part.part, " ", part.nam
 /// How the seconds of the step were measured.
 std::string about_seconds(const StepTimes& step) {
   if (step.unmeasured == 0) return "";
-  if (step.recorded) return cat(" (its parts, measured a few at a time, ", milliseconds(step.measured), ")");
+  if (step.recorded) return cat(" (as the sum of its parts and gaps ", milliseconds(step.measured), ")");
   if (step.trained_recorded)
     return cat(", not recorded (", milliseconds(step.unmeasured), " recorded, as in training)");
   return cat(" (", milliseconds(step.unmeasured), " without measuring parts)");
@@ -166,6 +170,7 @@ void add_up(const std::vector<Span>& spans, int64_t steps, double seconds, StepT
     part.work.flops += span.work.flops * each;
     part.work.fp8_flops += span.work.fp8_flops * each;
     part.work.bytes += span.work.bytes * each;
+    part.work.launches += span.work.launches * each;
     busy[span.on].emplace_back(span.begin, span.end);
     intervals.push_back({place->second, step.gpu ? rank_of(span.on) : 0, span.begin, span.end});
   }
@@ -275,11 +280,12 @@ Json to_json(const StepTimes& step) {
     for (const PartTime::Beside& other : part.beside)
       beside.add(Json(Json::Object{{"part", static_cast<int64_t>(other.part)}, {"ms", other.seconds * 1e3}}));
     one.set("beside", std::move(beside));
-    if (part.work.bytes > 0) {
+    if (part.work.launches > 0) one.set("launches", part.work.launches);
+    if (part.work.bytes > 0 && part.seconds > 0) {
       one.set("bytes", part.work.bytes);
       one.set("share_of_copy", copy_seconds(part.work, step.ceilings) / part.seconds);
     }
-    if (part.work.flops > 0) {
+    if (part.work.flops > 0 && part.seconds > 0) {
       one.set("flops", part.work.flops);
       if (part.work.fp8_flops > 0) one.set("fp8_flops", part.work.fp8_flops);
       one.set("share_of_products", product_seconds(part.work, step.ceilings) / part.seconds);
@@ -301,6 +307,10 @@ Json to_json(const StepTimes& step) {
       {"step_ms_measured", step.measured * 1e3},
       {"step_ms_unmeasured", step.unmeasured > 0 ? Json(step.unmeasured * 1e3) : Json()},
       {"recorded", step.recorded},
+      {"event_ms", step.recorded ? Json(Json::Object{{"between", step.events.between * 1e3},
+                                                     {"around", step.events.around * 1e3},
+                                                     {"taken", step.events_taken * 1e3}})
+                                 : Json()},
       {"parts_ms", step.in_parts() * 1e3},
       {"idle_ms", step.idle * 1e3},
       {"busy_cores", step.busy_cores},

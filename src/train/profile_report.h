@@ -36,7 +36,9 @@ struct StepTimes {
   double unmeasured = 0;          ///< the seconds of steps without spans, just before; 0: none were measured
   bool recorded = false;          ///< parts were measured in recorded steps: `seconds` are then those without spans
   bool trained_recorded = false;  ///< training runs recorded steps
-  double measured = 0;            ///< what the parts of recorded steps took one after another, before they were scaled
+  double measured = 0;            ///< StepTimeline::measured of recorded steps
+  EventCost events{};             ///< in recorded steps
+  double events_taken = 0;        ///< StepTimeline::events
   double idle = 0;                ///< in no part
   int cores = 1;                  ///< that this process may use
   double busy_cores = 0;          ///< processor time of the process, divided by the time in which it was measured

@@ -17,8 +17,7 @@ constexpr double kWholeSeconds = 0.1;
 // Recorded steps: their number in a series, of which the third to last is looked at. The first steps wait for nothing
 // or for everything, and the last ones have no later batch that is prepared beside them.
 constexpr int64_t kSeries = 6, kLeastSeries = 4;
-constexpr int64_t kMostRecorded = 200, kMostRecordedOfUnknown = 120;
-constexpr size_t kLeastSamples = 4;
+constexpr int64_t kMostRecorded = 400, kMostRecordedOfUnknown = 240;
 constexpr int64_t kTriesOfSeries = 4;  // where something else is done after every few steps
 
 double processor_seconds() {
@@ -74,9 +73,9 @@ void StepProfile::before_fetch() {
 }
 
 void StepProfile::choose_parts() {
-  if (samples_.size() == 1) rounds_ = static_cast<size_t>(samples_for_all_parts(samples_[0], times_.unmeasured));
-  if (!samples_.empty() && rounds_ == 1) return;  // all, as in the first series
-  profiler_.time_parts(samples_.size() % rounds_, rounds_);
+  if (samples_.size() == 1 && choices_.empty())
+    choices_ = parts_to_time(samples_[0].recorded, static_cast<size_t>((parts_ - steps_) / kSeries));
+  profiler_.time_parts(samples_.empty() ? std::vector<size_t>() : choices_[samples_.size() - 1]);
   trainer_.time_recorded_parts(&profiler_);
 }
 
@@ -133,6 +132,9 @@ void StepProfile::add_sample() {
   const size_t last = buffers.size() - 1;
   const std::vector<Span>&step = profiler_.recorded(buffers[last - 2]), &next = profiler_.recorded(buffers[last - 1]),
         &ahead = profiler_.recorded(buffers[last]);
+  const size_t parts = samples_.empty() ? step.size() : samples_[0].recorded.size();
+  for (const auto* one : {&step, &next, &ahead})
+    if (one->size() != parts) return;  // recorded anew, and otherwise
   const auto is_origin = [](const Span& span) { return span.timed && span.on == Span::On::compute; };
   const auto first = std::find_if(step.begin(), step.end(), is_origin);
   const auto first_of_next = std::find_if(next.begin(), next.end(), is_origin);
@@ -152,7 +154,7 @@ void StepProfile::add_sample() {
   samples_.push_back(std::move(sample));
 }
 
-bool StepProfile::all_parts_known() const { return samples_.size() > std::max(kLeastSamples, 2 * rounds_); }
+bool StepProfile::all_parts_known() const { return !choices_.empty() && samples_.size() > choices_.size(); }
 
 void StepProfile::pause() { close(); }
 
@@ -214,10 +216,12 @@ std::vector<std::string> StepProfile::report() {
   times_.busy_cores = cpu_seconds_ / seconds_;
   if (recorded_) {
     const double step = times_.unmeasured;
-    const StepTimeline timeline = timeline_of(samples_, step, seconds_of_events(samples_[0], step));
+    times_.events = profiler_.cost_of_recorded_events();
+    const StepTimeline timeline = timeline_of(samples_, step, times_.events);
     add_up(timeline.spans, 1, step, times_);
     times_.steps = static_cast<int64_t>(samples_.size());
     times_.measured = timeline.measured;
+    times_.events_taken = timeline.events;
   } else {
     add_up(spans_, steps_, seconds_, times_);
     times_.measured = times_.seconds;

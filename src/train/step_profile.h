@@ -22,9 +22,9 @@ namespace hctr {
 /// have it alone. The arguments outlive it.
 ///
 /// Recorded steps are measured recorded, in short series: steps follow each other as in training, then the device is
-/// waited for, and one step of the series is looked at, in which everything runs beside it that does in training. Few
-/// parts of a step are timed in one series. Where steps are not recorded, or several ranks record them together, all
-/// parts of some steps are timed that are not recorded.
+/// waited for, and one step of the series is looked at, in which everything runs beside it that does in training. All
+/// parts of a step are timed in the first series, then a few at a time (step_timeline.h). Where steps are not recorded,
+/// or several ranks record them together, all parts of some steps are timed that are not recorded.
 class StepProfile {
  public:
   /// `max_iter`: steps of the run, if known: a short one is divided.
@@ -70,12 +70,12 @@ class StepProfile {
   double seconds_ = 0;  // of the phase
   Profiler profiler_;
   std::vector<Span> spans_;
-  bool recorded_ = false;            // steps are measured recorded
-  std::vector<StepSample> samples_;  // of them
-  size_t rounds_ = 1;                // of series in which each part is timed once
-  std::vector<size_t> buffers_;      // of the steps in the series
-  size_t queued_before_ = 0;         // spans of the profiler before the last step
-  std::vector<TableUse> uses_;       // of each embedding, in one batch
+  bool recorded_ = false;                     // steps are measured recorded
+  std::vector<StepSample> samples_;           // of them
+  std::vector<std::vector<size_t>> choices_;  // parts that are timed in each sample after the first
+  std::vector<size_t> buffers_;               // of the steps in the series
+  size_t queued_before_ = 0;                  // spans of the profiler before the last step
+  std::vector<TableUse> uses_;                // of each embedding, in one batch
   StepTimes times_;
 };
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <tuple>
 
 #include "base/error.h"
@@ -10,22 +13,13 @@
 namespace hctr {
 namespace {
 
-constexpr double kMostOfEvents = 4e-6;  // two events take a GPU less
-constexpr double kTouch = 4e-6;         // parts of a stream that are nearer touch: nothing is waited for so shortly
-constexpr double kMuchOfStep = 0.03;    // that the events of one sample may take
-constexpr int kMostSamples = 16;
+constexpr size_t kRounds = 3;           // in which each part is timed
+constexpr size_t kLeastTogether = 2;    // parts
+constexpr double kShortestWait = 1e-6;  // a shorter gap is the start of a kernel, which belongs to its part
+constexpr double kUnsure = 1e-6;        // of the cost of events
 
 bool of_next_batch(const Span& span) { return span.on == Span::On::prepare; }
 bool computes(const Span& span) { return span.on == Span::On::compute; }
-
-int64_t timed_on_compute(const StepSample& sample) {
-  return std::count_if(sample.recorded.begin(), sample.recorded.end(),
-                       [](const Span& span) { return span.timed && computes(span); });
-}
-
-int64_t timed(const StepSample& sample) {
-  return std::count_if(sample.recorded.begin(), sample.recorded.end(), [](const Span& span) { return span.timed; });
-}
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
@@ -33,17 +27,51 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-/// Begin and end of part `i` of the sample as they would be without the events of this and of earlier parts.
-std::pair<double, double> without_events(const StepSample& sample, size_t i, double events) {
-  const Span& span = sample.recorded[i];
-  int64_t before = 0;  // parts whose events have delayed it
-  for (size_t other = 0; other < sample.recorded.size(); ++other) {
-    const Span& earlier = sample.recorded[other];
-    if (other == i || !earlier.timed || earlier.end > span.begin) continue;
-    before += of_next_batch(span) ? of_next_batch(earlier) : computes(earlier);
+/// The figure of each sample that has it; of the first one only if no other has it.
+template <class Figure>
+auto figures(const std::vector<StepSample>& samples, const Figure& figure) {
+  std::vector<typename decltype(figure(samples[0]))::value_type> out;
+  for (size_t s = 1; s < samples.size(); ++s)
+    if (const auto one = figure(samples[s])) out.push_back(*one);
+  if (out.empty()) out.push_back(figure(samples[0]).value());
+  return out;
+}
+
+/// The time between two parts of the compute stream. Where it waits for another stream, events before it hide a piece.
+struct Gap {
+  double least, most;
+};
+
+/// From the end of a part to the begin of the next one on the compute stream (of the next step: none).
+Gap gap_after(const std::vector<StepSample>& samples, size_t part, std::optional<size_t> next, EventCost cost) {
+  std::vector<Gap> gaps = figures(samples, [&](const StepSample& sample) -> std::optional<Gap> {
+    const std::vector<Span>& parts = sample.recorded;
+    if (!parts[part].timed || (next && !parts[*next].timed)) return std::nullopt;
+    const double end = next ? parts[*next].begin : sample.period;
+    const double seen = std::max(0.0, end - parts[part].end - cost.between);
+    if (!next) return Gap{seen, seen};
+    int64_t before = 0;
+    for (size_t i = 0; i <= part; ++i) before += parts[i].timed && computes(parts[i]);
+    // Other streams mostly wait, too, for the first one, which all samples have.
+    return Gap{seen, seen + (cost.between + cost.around) * static_cast<double>(std::max<int64_t>(before - 1, 1))};
+  });
+  std::sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.least > b.least; });
+  if (gaps[0].least < kShortestWait) return {0, 0};
+  const double least = gaps[gaps.size() > 1 ? 1 : 0].least;  // the longest may be a disturbance
+  double most = gaps[0].most;
+  for (const Gap& gap : gaps) most = std::min(most, gap.most);
+  return {least, std::max(least, most)};
+}
+
+/// Neighbours are in a sample together: each sample begins with the last part of the one before.
+void add_rounds(const std::vector<size_t>& parts, size_t together, size_t round,
+                std::vector<std::vector<size_t>>& samples) {
+  const auto count = static_cast<int64_t>(parts.size()), step = static_cast<int64_t>(together);
+  for (int64_t first = -static_cast<int64_t>(round * together / kRounds); first < count; first += step) {
+    const auto begin = parts.begin() + std::max<int64_t>(first, 0),
+               end = parts.begin() + std::min(first + step + 1, count);
+    if (end - begin > 1 || (count == 1 && begin < end)) samples.emplace_back(begin, end);
   }
-  const double delay = events * static_cast<double>(before);
-  return {span.begin - delay, std::max(span.begin, span.end - events) - delay};
 }
 
 /// The span in a step that repeats. What it has to do is counted once.
@@ -78,52 +106,71 @@ std::vector<Span> mean_of_queued(const std::vector<StepSample>& samples) {
 
 }  // namespace
 
-double seconds_of_events(const StepSample& all, double step) {
-  const int64_t parts = timed_on_compute(all);
-  return parts == 0 ? 0 : std::clamp((all.period - step) / static_cast<double>(parts), 0.0, kMostOfEvents);
+std::vector<std::vector<size_t>> parts_to_time(const std::vector<Span>& parts, size_t samples) {
+  std::vector<size_t> compute, others;
+  for (size_t i = 0; i < parts.size(); ++i) (computes(parts[i]) ? compute : others).push_back(i);
+  const size_t together = std::max(kLeastTogether, (kRounds * parts.size() + samples) / std::max<size_t>(samples, 1));
+  std::vector<std::vector<size_t>> out;
+  for (size_t round = 0; round < kRounds; ++round)
+    for (const auto& of_streams : {compute, others}) add_rounds(of_streams, together, round, out);
+  return out;
 }
 
-int samples_for_all_parts(const StepSample& all, double step) {
-  const double share = seconds_of_events(all, step) * static_cast<double>(timed_on_compute(all)) / step;
-  return static_cast<int>(std::clamp(std::ceil(share / kMuchOfStep), 1.0, static_cast<double>(kMostSamples)));
-}
-
-StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, double seconds_of_events) {
+StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, EventCost cost) {
   HCTR_EXPECT(!samples.empty(), "no step has been looked at");
-  int64_t fewest = timed(samples[0]);
-  for (const StepSample& sample : samples) {
-    HCTR_EXPECT(sample.recorded.size() == samples[0].recorded.size(), "steps of different parts");
-    fewest = std::min(fewest, timed(sample));
+  const std::vector<Span>& parts = samples[0].recorded;
+  std::vector<double> lengths, begins;  // with the cost of events
+  std::vector<size_t> compute;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const auto if_timed = [&](const StepSample& sample, double seconds) {
+      return sample.recorded[i].timed ? std::optional(seconds) : std::nullopt;
+    };
+    lengths.push_back(median(figures(samples, [&](const StepSample& sample) {
+      return if_timed(sample, sample.recorded[i].end - sample.recorded[i].begin);
+    })));
+    begins.push_back(median(figures(samples, [&](const StepSample& sample) {  // its events make the step longer
+      return if_timed(sample, sample.recorded[i].begin * std::min(1.0, step / sample.period));
+    })));
+    if (computes(parts[i])) compute.push_back(i);
   }
+  std::vector<double> gaps, more;
+  for (size_t c = 0; c < compute.size(); ++c) {
+    const Gap gap =
+        gap_after(samples, compute[c], c + 1 < compute.size() ? std::optional(compute[c + 1]) : std::nullopt, cost);
+    gaps.push_back(gap.least);
+    more.push_back(gap.most - gap.least);
+  }
+  const auto sum_with = [&](double events) {
+    double sum = 0;
+    for (size_t c = 0; c < compute.size(); ++c) sum += std::max(0.0, lengths[compute[c]] - events) + gaps[c];
+    return sum;
+  };
+  // What is missing is in the waits that were seen.
+  const double all_more = std::accumulate(more.begin(), more.end(), 0.0);
+  const double filled = all_more > 0 ? std::clamp((step - sum_with(cost.around)) / all_more, 0.0, 1.0) : 0;
+  for (size_t c = 0; c < compute.size(); ++c) gaps[c] += filled * more[c];
   StepTimeline out;
-  std::map<Span::On, double> ended;  // by stream
-  std::vector<Span> recorded;
-  for (size_t i = 0; i < samples[0].recorded.size(); ++i) {
-    std::vector<double> begins, ends;
-    for (const bool few : {true, false})  // steps with many events only for parts that no other has timed
-      for (const StepSample& sample : samples) {
-        if (!sample.recorded[i].timed || (few ? timed(sample) > 2 * fewest : !begins.empty())) continue;
-        const auto [begin, end] = without_events(sample, i, seconds_of_events);
-        begins.push_back(begin);
-        ends.push_back(end);
-        if (!few) break;
-      }
-    if (begins.empty()) continue;
-    Span span = samples[0].recorded[i];
-    span.begin = median(std::move(begins));
-    span.end = median(std::move(ends));
-    if (!of_next_batch(span)) span.begin = std::max(0.0, span.begin);
-    const auto [last, is_first] = ended.try_emplace(span.on, span.begin);
-    if (!is_first && span.begin < last->second + kTouch) span.begin = last->second;
-    span.end = std::max(span.begin, span.end);
-    last->second = span.end;
-    if (!of_next_batch(span)) out.measured = std::max(out.measured, span.end);
-    recorded.push_back(span);
+  out.measured = sum_with(cost.around);
+  double least = std::max(cost.between, cost.around - kUnsure), most = cost.around + kUnsure;
+  for (int i = 0; i < 40; ++i) {  // the longer events are, the shorter is the sum
+    const double middle = (least + most) / 2;
+    (sum_with(middle) > step ? least : most) = middle;
   }
-  const double scale = out.measured > step ? step / out.measured : 1;
-  for (Span& span : recorded) {
-    span.begin *= scale;
-    span.end *= scale;
+  out.events = most;
+  const double scale = std::min(1.0, step / sum_with(out.events));
+
+  double at = 0;
+  for (size_t c = 0; c < compute.size(); ++c) {
+    begins[compute[c]] = at;
+    at += (std::max(0.0, lengths[compute[c]] - out.events) + gaps[c]) * scale;
+  }
+  std::map<Span::On, double> ended;  // by stream
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Span span = parts[i];
+    span.begin = of_next_batch(span) ? begins[i] : std::max(0.0, begins[i]);
+    const auto [last, is_first] = ended.try_emplace(span.on, span.begin);
+    if (!is_first) span.begin = std::max(span.begin, last->second);
+    span.end = last->second = span.begin + std::max(0.0, lengths[i] - out.events) * scale;
     add_in_step(span, step, out.spans);
   }
   for (const Span& span : mean_of_queued(samples)) add_in_step(span, step, out.spans);

@@ -1,4 +1,8 @@
-// One recorded step on one axis, from samples in which some of its parts were timed.
+// One recorded step on one axis, from samples in each of which a few of its parts were timed.
+//
+// The rule: a part takes what passes between its own two events in one step, less what two events add, the median of
+// several steps; times of different steps are never subtracted. Parts of the compute stream follow each other in their
+// order, and between two of them lies the gap that was seen in a step in which both were timed.
 #pragma once
 
 #include <vector>
@@ -17,20 +21,21 @@ struct StepSample {
 /// A step of steps that repeat.
 struct StepTimeline {
   std::vector<Span> spans;  ///< in [0, seconds of a step); what goes on in the next step is at its begin
-  /// Until the last part ended that was recorded on another stream than that of the next batch. Longer than the step:
-  /// `spans` have been scaled to it.
+  /// Parts of the compute stream and gaps, each as it was measured, with EventCost::around taken off a part.
   double measured = 0;
+  double events = 0;  ///< taken off each part, so that parts and gaps are the step
 };
 
-/// Seconds that the events of a part add to a step, from a sample in which all parts were timed and the seconds of a
-/// step without events.
-double seconds_of_events(const StepSample& all, double step);
+/// Which parts are timed in which sample, by their place in `parts`: neighbours of the compute stream together, and
+/// each neighbours once in a round. The more samples there may be, the fewer parts have events in one; all rounds are
+/// about `samples`.
+std::vector<std::vector<size_t>> parts_to_time(const std::vector<Span>& parts, size_t samples);
 
-/// In how many samples every part should be timed once, so that its events do not matter.
-int samples_for_all_parts(const StepSample& all, double step);
-
-/// The median of the samples for each part. Parts that follow each other on a stream touch: the time in which a kernel
-/// starts belongs to its part, and so does that of its events not. `step`: seconds of a step without events.
-StepTimeline timeline_of(const std::vector<StepSample>&, double step, double seconds_of_events);
+/// The first sample has times of all parts, and counts only for those that no other has. `step`: seconds of a step
+/// without events. What the sum of parts and gaps lacks of it is in the waits that were seen, as far as events before
+/// them can have hidden it. The events of a part are then taken to cost what makes the sum the step, within a
+/// microsecond of what was measured; what is still missing is idle time at the end of the step, and what is too much is
+/// scaled.
+StepTimeline timeline_of(const std::vector<StepSample>&, double step, EventCost);
 
 }  // namespace hctr

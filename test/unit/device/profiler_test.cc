@@ -90,6 +90,16 @@ TEST(Profiler, GivesPartsTheTimeThatTheyHaveTogether) {
   }
 }
 
+TEST(Profiler, KnowsWhatRecordedEventsCost) {
+  for (const Device device : devices()) {
+    Profiler profiler(runtime_of(device));
+    const EventCost cost = profiler.cost_of_recorded_events();
+    EXPECT_EQ(cost.between > 0, device.is_cuda());
+    EXPECT_GE(cost.around, cost.between);
+    EXPECT_LT(cost.around, 20e-6);
+  }
+}
+
 /// A recorded step is timed each time it runs, in the parts that were chosen when it was recorded.
 TEST(Profiler, TimesSomePartsOfRecordedWork) {
   for (const Device device : devices()) {
@@ -100,11 +110,14 @@ TEST(Profiler, TimesSomePartsOfRecordedWork) {
     Profiler profiler(runtime);
     const auto body = [&] {
       for (const int mebibytes : {64, 1, 1, 32}) {
+        {
+          const ProfiledPart nothing(ctx, "backward", "zeros", "");
+        }
         const ProfiledPart part(ctx, "forward", "zeros", "");
         zero_bytes(ctx.stream(), memory.data(), static_cast<size_t>(mebibytes) << 20);
       }
     };
-    profiler.time_parts(1, 2);
+    profiler.time_parts({1, 3});
     runtime.set_profiler(&profiler);
     profiler.begin_recording(7);
     Program program(ctx.stream(), true, body);
@@ -120,7 +133,11 @@ TEST(Profiler, TimesSomePartsOfRecordedWork) {
       const std::vector<Span>& parts = profiler.recorded(7);
       ASSERT_EQ(parts.size(), 4u);
       const bool timed[] = {true, true, false, true};  // the first of the stream, and the second and fourth
-      for (size_t p = 0; p < 4; ++p) EXPECT_EQ(parts[p].timed, timed[p]) << p;
+      for (size_t p = 0; p < 4; ++p) {
+        EXPECT_EQ(parts[p].timed, timed[p]) << p;
+        EXPECT_EQ(parts[p].part, "forward") << "nothing runs in the others";
+        EXPECT_EQ(parts[p].work.launches, 1) << p;
+      }
       EXPECT_GT(parts[0].begin, 0);
       EXPECT_LT(parts[0].begin, parts[0].end);
       EXPECT_LE(parts[0].end, parts[1].begin);

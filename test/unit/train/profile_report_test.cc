@@ -107,6 +107,23 @@ TEST(ProfileReport, NamesTheLayersAndHowFarTheyAreFromTheMachine) {
   EXPECT_EQ(bottleneck_of({}), "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %).");
 }
 
+TEST(ProfileReport, KernelsThatAreTooShortAreTheLimitThemselves) {
+  EXPECT_EQ(bottleneck_of({.flops = 0.16e9, .launches = 2000}, true),
+            "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), in 2000 kernels of 4.0 us: "
+            "starting so short ones is the limit there, and a larger batch would use the GPU better.");
+  EXPECT_NE(bottleneck_of({.flops = 0.16e9, .launches = 1000}, true).find("the code is the limit"), std::string::npos);
+  EXPECT_NE(bottleneck_of({.flops = 0.72e9, .launches = 2000}, true).find("little is left"), std::string::npos);
+}
+
+/// The prepared keys are hidden for the most part, and of no interest.
+TEST(ProfileReport, TheSentenceGoesByWhatIsNotHidden) {
+  const std::string sentence =
+      bottleneck(times_of({span(Span::On::compute, "update", "embedding", "all tables", 0, 4e-3, {.bytes = 32e6}),
+                           span(Span::On::prepare, "prepare", "embedding", "all tables", 0, 4e-3, {.bytes = 1e6})},
+                          1, 5e-3, true));
+  EXPECT_NE(sentence.find("at 80 % of the speed of a copy"), std::string::npos) << sentence;
+}
+
 TEST(ProfileReport, ProductsInFp8AreHeldAgainstTheirOwnRate) {
   const auto sentence = [](Work work) {
     StepTimes times = times_of({span(Span::On::compute, "forward", "InnerProduct", "fc1", 0, 8e-3, work)}, 1, 8e-3);
@@ -152,7 +169,7 @@ TEST(ProfileReport, SaysHowTheStepWasMeasured) {
   times.recorded = true;
   times.measured = 4.1e-3;
   EXPECT_EQ(lines_of(times)[0],
-            "Profile of 1 steps of 0 samples: 4.00 ms a step (its parts, measured a few at a time, 4.10).");
+            "Profile of 1 steps of 0 samples: 4.00 ms a step (as the sum of its parts and gaps 4.10).");
 }
 
 TEST(ProfileReport, LinesHaveEveryPartAndJoinThoseTooSmallToMatter) {
