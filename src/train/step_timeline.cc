@@ -145,12 +145,12 @@ StepTimeline timeline_of(const std::vector<StepSample>& samples, double step, Ev
     for (size_t c = 0; c < compute.size(); ++c) sum += std::max(0.0, lengths[compute[c]] - events) + gaps[c];
     return sum;
   };
-  // What is missing is in the waits that were seen.
-  const double all_more = std::accumulate(more.begin(), more.end(), 0.0);
-  const double filled = all_more > 0 ? std::clamp((step - sum_with(cost.around)) / all_more, 0.0, 1.0) : 0;
-  for (size_t c = 0; c < compute.size(); ++c) gaps[c] += filled * more[c];
   StepTimeline out;
   out.measured = sum_with(cost.around);
+  // What is missing is in the waits that were seen.
+  const double all_more = std::accumulate(more.begin(), more.end(), 0.0);
+  const double filled = all_more > 0 ? std::clamp((step - out.measured) / all_more, 0.0, 1.0) : 0;
+  for (size_t c = 0; c < compute.size(); ++c) gaps[c] += filled * more[c];
   double least = std::max(cost.between, cost.around - kUnsure), most = cost.around + kUnsure;
   for (int i = 0; i < 40; ++i) {  // the longer events are, the shorter is the sum
     const double middle = (least + most) / 2;

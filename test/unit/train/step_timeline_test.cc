@@ -138,7 +138,7 @@ TEST(StepTimeline, GivesShortPartsTheTimeThatTheyTakeWithoutEvents) {
     const double step = gpu.seconds();
     const StepTimeline timeline = timeline_of(gpu.samples(most), step, kCost);
     expect_true_lengths(timeline, parts);
-    EXPECT_NEAR(timeline.measured, step, 0.05 * step);
+    EXPECT_NEAR(timeline.measured, step, 0.1 * step) << "less what events hide of two waits";
     EXPECT_NEAR(timeline.events, kCost.around, 0.5 * us);
     double work = 0;
     for (const True& part : parts) work += part.on == Span::On::compute ? part.seconds : 0;
