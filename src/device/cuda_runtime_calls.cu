@@ -191,8 +191,12 @@ void* create_timing_event(int index) {
   HCTR_CHECK(cudaEventCreate(&event));
   return event;
 }
+/// In a stream that is recorded, the event is reached each time the graph runs.
 void mark(void* timing_event, StreamRef stream) noexcept {
-  cudaEventRecord(static_cast<cudaEvent_t>(timing_event), stream_of(stream));
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cudaStreamIsCapturing(stream_of(stream), &status);
+  cudaEventRecordWithFlags(static_cast<cudaEvent_t>(timing_event), stream_of(stream),
+                           status == cudaStreamCaptureStatusActive ? cudaEventRecordExternal : cudaEventRecordDefault);
 }
 void destroy_event(void* event) noexcept { cudaEventDestroy(static_cast<cudaEvent_t>(event)); }
 void record(void* event, StreamRef stream) {

@@ -7,6 +7,8 @@
 #include "device/buffer.h"
 #include "device/copy.h"
 #include "device/cuda_runtime_calls.h"
+#include "device/program.h"
+#include "device/recorded_parts.h"
 
 namespace hctr {
 
@@ -27,8 +29,17 @@ std::string_view word(Span::On on) {
 
 Profiler::~Profiler() {
   if (runtime_.profiler() == this) runtime_.set_profiler(nullptr);
-  if constexpr (kCudaBuild)
-    for (void* event : made_) cuda::destroy_event(event);
+  if constexpr (kCudaBuild) {
+    for (void* event : queued_.made) cuda::destroy_event(event);
+    for (const auto& [id, parts] : recordings_)
+      for (void* event : parts.made) cuda::destroy_event(event);
+  }
+}
+
+void Profiler::Parts::clear() {
+  spans.clear();
+  events.clear();
+  used = 0;
 }
 
 void Profiler::synchronize() const {
@@ -38,13 +49,12 @@ void Profiler::synchronize() const {
 
 void Profiler::start() {
   synchronize();
-  spans_.clear();
-  events_.clear();
-  used_ = 0;
+  queued_.clear();
+  for (auto& [id, parts] : recordings_) parts.runs = true;
   open_ = false;
   start_ = Clock::now();
   const StreamRef compute = runtime_.compute_stream();
-  first_ = new_event(&compute);
+  first_ = new_event(&compute, queued_);
   if constexpr (kCudaBuild)
     if (first_) cuda::mark(first_, compute);
   runtime_.set_profiler(this);
@@ -55,14 +65,41 @@ double Profiler::stop() {
   synchronize();
   const double seconds = now();
   if constexpr (kCudaBuild) {
-    const double added = first_ ? seconds_added_to_a_part() : 0;
-    for (size_t i = 0; i < spans_.size(); ++i) {
-      if (!events_[i].begin) continue;
-      spans_[i].begin = cuda::seconds_between(first_, events_[i].begin);
-      spans_[i].end = std::max(spans_[i].begin, cuda::seconds_between(first_, events_[i].end) - added);
-    }
+    if (first_) read_times(queued_, recordings_.empty() ? seconds_added_to_a_part() : 0);
+  }
+  for (auto& [id, parts] : recordings_) {
+    if (parts.runs)
+      read_times(parts, 0);
+    else
+      for (Span& span : parts.spans) span.timed = false;
   }
   return seconds;
+}
+
+void Profiler::read_times(Parts& parts, double added) const {
+  if constexpr (kCudaBuild) {
+    for (size_t i = 0; i < parts.spans.size(); ++i) {
+      Span& span = parts.spans[i];
+      if (!span.timed || !parts.events[i].begin) continue;
+      span.begin = cuda::seconds_between(first_, parts.events[i].begin);
+      span.end = std::max(span.begin, cuda::seconds_between(first_, parts.events[i].end) - added);
+    }
+  }
+}
+
+void Profiler::begin_recording(size_t id) {
+  into_ = &recordings_[id];
+  into_->clear();
+  into_->runs = false;
+}
+
+bool Profiler::times_next(const Span& span) const {
+  const std::vector<Span>& before = into_->spans;
+  if (parts_to_time_.empty() ||
+      std::find(parts_to_time_.begin(), parts_to_time_.end(), before.size()) != parts_to_time_.end())
+    return true;
+  return span.on == Span::On::compute &&
+         std::none_of(before.begin(), before.end(), [](const Span& one) { return one.on == Span::On::compute; });
 }
 
 double Profiler::seconds_added_to_a_part() {
@@ -72,7 +109,7 @@ double Profiler::seconds_added_to_a_part() {
     const StreamRef compute = runtime_.compute_stream();
     Buffer memory(compute.device, 256);
     const auto part = [&](int works) {
-      const Events events{new_event(&compute), new_event(&compute)};
+      const Events events{new_event(&compute, queued_), new_event(&compute, queued_)};
       cuda::mark(events.begin, compute);
       for (int i = 0; i < works; ++i) zero_bytes(compute, memory.data(), memory.bytes());
       cuda::mark(events.end, compute);
@@ -92,11 +129,52 @@ double Profiler::seconds_added_to_a_part() {
   return added;
 }
 
-void* Profiler::new_event(const StreamRef* stream) {
+EventCost Profiler::cost_of_recorded_events() {
+  EventCost cost;
+  if constexpr (kCudaBuild) {
+    constexpr int kParts = 32, kTogether = 64, kRuns = 5;
+    const StreamRef compute = runtime_.compute_stream();
+    if (!compute.device.is_cuda()) return cost;
+    synchronize();
+    Context ctx(runtime_, compute);
+    std::vector<Events> alone, nothing;
+    Events together;
+    const auto part = [&](int kernels) {
+      const Events events{new_event(&compute, queued_), new_event(&compute, queued_)};
+      cuda::mark(events.begin, compute);
+      for (int i = 0; i < kernels; ++i) cuda::start_empty_kernel(ctx);
+      cuda::mark(events.end, compute);
+      return events;
+    };
+    Program program(compute, true, [&] {
+      for (int i = 0; i < kParts; ++i) {
+        alone.push_back(part(1));
+        nothing.push_back(part(0));
+        cuda::start_empty_kernel(ctx);
+      }
+      together = part(kTogether);
+    });
+    for (int i = 0; i < kRuns; ++i) program.run();
+    compute.synchronize();
+    const auto median = [](const std::vector<Events>& of) {
+      std::vector<double> seconds;
+      for (const Events& events : of) seconds.push_back(cuda::seconds_between(events.begin, events.end));
+      std::nth_element(seconds.begin(), seconds.begin() + kParts / 2, seconds.end());
+      return seconds[kParts / 2];
+    };
+    cost.between = median(nothing);
+    // Both have the cost once.
+    const double kernel = (median(std::vector<Events>(kParts, together)) - median(alone)) / (kTogether - 1);
+    cost.around = std::max(cost.between, median(alone) - kernel);
+  }
+  return cost;
+}
+
+void* Profiler::new_event(const StreamRef* stream, Parts& parts) {
   if constexpr (kCudaBuild) {
     if (!stream || !stream->device.is_cuda()) return nullptr;
-    if (used_ == made_.size()) made_.push_back(cuda::create_timing_event(stream->device.index));
-    return made_[used_++];
+    if (parts.used == parts.made.size()) parts.made.push_back(cuda::create_timing_event(stream->device.index));
+    return parts.made[parts.used++];
   }
   return nullptr;
 }
@@ -108,24 +186,40 @@ Span::On Profiler::place(const StreamRef& stream) const {
 }
 
 void Profiler::begin(const StreamRef* stream, const Span& span) {
-  HCTR_EXPECT(!open_, "part '", span.part, "' of '", span.name, "' begins inside of '", spans_.back().part, "' of '",
-              spans_.back().name, "'");
+  std::vector<Span>& spans = into_->spans;
+  HCTR_EXPECT(!open_, "part '", span.part, "' of '", span.name, "' begins inside of '", spans.back().part, "' of '",
+              spans.back().name, "'");
   open_ = true;
   if constexpr (kCudaBuild) {
     if (runtime_.device().is_cuda()) cuda::push_range(cat(span.part, " ", span.type, " ", span.name).c_str());
   }
-  events_.push_back({new_event(stream), new_event(stream)});
-  spans_.push_back(span);
-  spans_.back().on = stream ? place(*stream) : Span::On::host;
-  spans_.back().begin = now();
+  Span next = span;
+  next.on = stream ? place(*stream) : Span::On::host;
+  if (into_ != &queued_) next.timed = times_next(next);
+  into_->events.push_back(next.timed ? Events{new_event(stream, *into_), new_event(stream, *into_)} : Events{});
+  next.begin = now();
+  spans.push_back(next);
   if constexpr (kCudaBuild)
-    if (events_.back().begin) cuda::mark(events_.back().begin, *stream);
+    if (void* const event = into_->events.back().begin) cuda::mark(event, *stream);
+  if constexpr (kCudaBuild)
+    recorded_before_ =
+        into_ != &queued_ && stream && stream->device.is_cuda() ? cuda::recorded_so_far(*stream) : std::nullopt;
 }
 
 void Profiler::end(const StreamRef* stream) noexcept {
-  spans_.back().end = now();
+  Span& span = into_->spans.back();
+  span.end = now();
   if constexpr (kCudaBuild) {
-    if (events_.back().end) cuda::mark(events_.back().end, *stream);
+    const std::optional<size_t> recorded = recorded_before_ ? cuda::recorded_so_far(*stream) : std::nullopt;
+    if (recorded) span.work.launches = static_cast<double>(*recorded - *recorded_before_);
+    if (recorded && span.work.launches == 0 && span.work.flops == 0) {
+      into_->spans.pop_back();
+      into_->events.pop_back();
+      cuda::pop_range();
+      open_ = false;
+      return;
+    }
+    if (void* const event = into_->events.back().end) cuda::mark(event, *stream);
     if (runtime_.device().is_cuda()) cuda::pop_range();
   }
   open_ = false;
@@ -134,8 +228,9 @@ void Profiler::end(const StreamRef* stream) noexcept {
 void count_flops(Context& ctx, double flops, bool fp8) {
   Profiler* const profiler = ctx.runtime().profiler();
   if (!profiler || !profiler->open_) return;
-  profiler->spans_.back().work.flops += flops;
-  if (fp8) profiler->spans_.back().work.fp8_flops += flops;
+  Work& work = profiler->into_->spans.back().work;
+  work.flops += flops;
+  if (fp8) work.fp8_flops += flops;
 }
 
 }  // namespace hctr

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <map>
+#include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "device/context.h"
@@ -14,6 +17,7 @@ struct Work {
   double flops = 0;      ///< of matrix and dot products: two for each multiplication
   double bytes = 0;      ///< of the tensors that are read or written, each once
   double fp8_flops = 0;  ///< of the flops, those of products whose operands are FP8
+  double launches = 0;   ///< of kernels and copies, where they are recorded
 };
 
 /// One part of one step.
@@ -25,13 +29,24 @@ struct Span {
   On on = On::host;
   Work work{};
   double begin = 0, end = 0;  ///< seconds since Profiler::start()
+  bool timed = true;          ///< whether begin and end are known
 };
 std::string_view word(Span::On);
 
+/// Seconds of a GPU that the two events of a part take in recorded work, where they follow each other ...
+struct EventCost {
+  double between = 0;  ///< with nothing between them
+  double around = 0;   ///< around a kernel: so much longer than the kernel adds to others of its stream
+};
+
 /// Measures spans between start() and stop(), in which the Runtime leads to it. Used by the thread that queues work. On
-/// a GPU the streams are timed by events, which steps that were recorded earlier do not contain; what the events of a
-/// part add to it is taken off, and the spans are NVTX ranges too. On a CPU, where everything has run when its call
-/// returns, by the clock.
+/// a GPU the streams are timed by events, and the spans are NVTX ranges too. On a CPU, where everything has run when
+/// its call returns, by the clock.
+///
+/// Events of a part lengthen it. In work that is queued each time, what they add is taken off. Work that is recorded
+/// (Program) is timed when it runs if it was recorded between begin_recording() and end_recording(); a few parts of
+/// each recording can have events at a time (time_parts), and their spans are as the events say. Parts in which nothing
+/// is recorded are left out.
 class Profiler {
  public:
   /// The Runtime outlives it.
@@ -44,8 +59,20 @@ class Profiler {
   void start();
   /// Waits for queued work, and returns the seconds since start().
   double stop();
-  /// The spans between the last start() and stop(), in the order of their begin on the host.
-  const std::vector<Span>& spans() const { return spans_; }
+  /// The spans between the last start() and stop(), in the order of their begin on the host, without recorded ones.
+  const std::vector<Span>& spans() const { return queued_.spans; }
+
+  /// What is recorded from here to end_recording() is recording `id`, in place of what it was. The Runtime leads here
+  /// meanwhile.
+  void begin_recording(size_t id);
+  void end_recording() { into_ = &queued_; }
+  /// Of recordings that begin after this, these parts have events, by their place in recorded(), and so has the first
+  /// one on the compute stream. Empty: all.
+  void time_parts(std::vector<size_t> parts) { parts_to_time_ = std::move(parts); }
+  /// After stop(): the parts of a recording as they have run last. None is timed if it was recorded after start().
+  const std::vector<Span>& recorded(size_t id) const { return recordings_.at(id).spans; }
+  /// On a GPU, by work of its own. Waits for queued work.
+  EventCost cost_of_recorded_events();
 
  private:
   friend class ProfiledPart;
@@ -53,6 +80,14 @@ class Profiler {
   using Clock = std::chrono::steady_clock;
   struct Events {
     void *begin = nullptr, *end = nullptr;
+  };
+  struct Parts {
+    std::vector<Span> spans;
+    std::vector<Events> events;  // of each span
+    std::vector<void*> made;     // all events; the first `used` of them belong to spans
+    size_t used = 0;
+    bool runs = true;  // since start() as they are
+    void clear();
   };
 
   void begin(const StreamRef*, const Span&);
@@ -64,16 +99,20 @@ class Profiler {
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   Span::On place(const StreamRef&) const;
   /// An event for the stream; null where spans are timed by the clock.
-  void* new_event(const StreamRef*);
+  void* new_event(const StreamRef*, Parts&);
+  /// Whether the next span of the recording has events.
+  bool times_next(const Span&) const;
+  void read_times(Parts&, double added) const;
 
   Runtime& runtime_;
   Clock::time_point start_;
-  std::vector<Span> spans_;
-  std::vector<Events> events_;  // of each span
-  std::vector<void*> made_;     // all events; the first `used_` of them since start()
-  size_t used_ = 0;
-  void* first_ = nullptr;  // recorded by start()
-  bool open_ = false;      // the last span has not ended
+  Parts queued_;
+  std::map<size_t, Parts> recordings_;
+  Parts* into_ = &queued_;                 // where spans go
+  std::vector<size_t> parts_to_time_;      // empty: all
+  std::optional<size_t> recorded_before_;  // nodes, when the open part began
+  void* first_ = nullptr;                  // recorded by start()
+  bool open_ = false;                      // the last span has not ended
 };
 
 /// A part of a step, from its construction to its destruction. Parts do not contain each other. Without a Profiler it

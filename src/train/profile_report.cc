@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "train/run_folder.h"
+#include "train/time_shares.h"
 
 namespace hctr {
 namespace {
@@ -60,34 +61,36 @@ double copy_seconds(const Work& work, const Ceilings& most) { return work.bytes 
 /// All parts of one type.
 struct PartGroup {
   std::string type;
-  double seconds = 0, products = 0, copies = 0;  // the last two: at the ceilings
-  double bound = 0;                              // the larger of these, part by part
+  double share = 0;
+  double products = 0, copies = 0;  // of the share, at the ceilings
+  double launches = 0;              // of the share
 };
 
 std::vector<PartGroup> groups_of(const StepTimes& step) {
   std::map<std::string, PartGroup> by_type;
   for (const PartTime& part : step.parts) {
-    if (!step.in_step(part)) continue;
     PartGroup& group = by_type[part.type];
     group.type = part.type;
     const double products = product_seconds(part.work, step.ceilings), copies = copy_seconds(part.work, step.ceilings);
-    group.seconds += part.seconds;
-    group.products += products;
-    group.copies += copies;
-    group.bound += std::max(products, copies);
+    const double seen = part.seconds > 0 ? part.share / part.seconds : 0;  // the rest is hidden
+    group.share += part.share;
+    group.products += seen * products;
+    group.copies += seen * copies;
+    group.launches += seen * part.work.launches;
   }
   std::vector<PartGroup> groups;
   for (const auto& [type, group] : by_type) groups.push_back(group);
-  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  std::stable_sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) { return a.share > b.share; });
   return groups;
 }
 
 /// "at 81 % of the rate ..." and what follows from that.
 std::string limit_of(const PartGroup& group) {
-  constexpr double kNear = 0.7;  // of a ceiling: the rest is not worth looking for
-  const double reached = group.bound / group.seconds;
+  constexpr double kNear = 0.7;    // of a ceiling: the rest is not worth looking for
+  constexpr double kShort = 5e-6;  // a kernel that does nothing takes a third of it
+  const double reached = std::max(group.products, group.copies) / group.share;
   const bool products = group.products >= group.copies;
-  if (group.bound == 0) return "";
+  if (group.share == 0 || reached == 0) return "";
   const std::string at = cat(percent(reached), products ? " % of the rate of large products on this machine"
                                                         : " % of the speed of a copy on this machine");
   if (!products && reached > 1) return cat(", with their tensors in the caches (", at, ")");
@@ -95,15 +98,54 @@ std::string limit_of(const PartGroup& group) {
     return cat(", at ", at,
                products ? ": little is left there but fewer or cheaper multiplications"
                         : ": little is left there but fewer bytes to move");
+  if (group.share < kShort * group.launches)
+    return cat(", in ", fixed(group.launches, 0), " kernels of ", fixed(1e6 * group.share / group.launches, 1),
+               " us: starting so short ones is the limit there, and a larger batch would use the GPU better");
   return cat(", at only ", at, ": the code is the limit there, not the machine");
+}
+
+/// Who has an instant in which several streams run: the lowest.
+int rank_of(Span::On on) {
+  return on == Span::On::compute ? 0 : on == Span::On::prepare ? 2 : on == Span::On::host ? 3 : 1;
+}
+
+std::string label_of(const PartTime& part) { return cat(part.part, " ", part.name.empty() ? part.type : part.name); }
+
+/// How the seconds of the step were measured.
+std::string about_seconds(const StepTimes& step) {
+  if (step.unmeasured == 0) return "";
+  if (step.recorded) return cat(" (as the sum of its parts and gaps ", milliseconds(step.measured), ")");
+  if (step.trained_recorded)
+    return cat(", not recorded (", milliseconds(step.unmeasured), " recorded, as in training)");
+  return cat(" (", milliseconds(step.unmeasured), " without measuring parts)");
+}
+
+/// Of each two parts that run beside each other for long, a line.
+std::vector<std::string> lines_of_beside(const StepTimes& step) {
+  constexpr double kLong = 0.01;  // of the step
+  constexpr size_t kMost = 10;
+  struct Pair {
+    size_t first, second;
+    double seconds;
+  };
+  std::vector<Pair> pairs;
+  for (size_t p = 0; p < step.parts.size(); ++p)
+    for (const PartTime::Beside& other : step.parts[p].beside)
+      if (other.part > p && other.seconds >= kLong * step.seconds) pairs.push_back({p, other.part, other.seconds});
+  std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.seconds > b.seconds; });
+  if (pairs.size() > kMost) pairs.resize(kMost);
+  std::vector<std::string> lines;
+  for (const Pair& pair : pairs)
+    lines.push_back(cat(lines.empty() ? "Beside each other: " : "                   ", milliseconds(pair.seconds),
+                        " ms ", label_of(step.parts[pair.first]), " | ", label_of(step.parts[pair.second])));
+  return lines;
 }
 
 }  // namespace
 
 double StepTimes::in_parts() const {
   double sum = 0;
-  for (const PartTime& part : parts)
-    if (in_step(part)) sum += part.seconds;
+  for (const PartTime& part : parts) sum += part.share;
   return sum;
 }
 
@@ -112,116 +154,111 @@ void add_up(const std::vector<Span>& spans, int64_t steps, double seconds, StepT
   step.steps = steps;
   step.seconds = seconds * each;
   step.parts.clear();
-  step.beside.clear();
+  step.streams.clear();
   std::map<std::tuple<Span::On, std::string_view, std::string_view, std::string_view>, size_t> places;
   std::map<Span::On, std::vector<Interval>> busy;
+  std::vector<PartInterval> intervals;
   for (const Span& span : spans) {
     const auto [place, is_new] = places.try_emplace({span.on, span.part, span.type, span.name}, step.parts.size());
     if (is_new)
-      step.parts.push_back({span.on, std::string(span.part), std::string(span.type), std::string(span.name), 0, {}});
+      step.parts.push_back({.on = span.on,
+                            .part = std::string(span.part),
+                            .type = std::string(span.type),
+                            .name = std::string(span.name)});
     PartTime& part = step.parts[place->second];
     part.seconds += (span.end - span.begin) * each;
     part.work.flops += span.work.flops * each;
     part.work.fp8_flops += span.work.fp8_flops * each;
     part.work.bytes += span.work.bytes * each;
+    part.work.launches += span.work.launches * each;
     busy[span.on].emplace_back(span.begin, span.end);
+    intervals.push_back({place->second, step.gpu ? rank_of(span.on) : 0, span.begin, span.end});
   }
-  for (auto& [on, intervals] : busy) intervals = joined(std::move(intervals));
-  for (const auto& [on, intervals] : busy)
+  const TimeShares shares = share_time(intervals, step.parts.size(), 0, seconds);
+  step.idle = shares.idle * each;
+  for (size_t p = 0; p < step.parts.size(); ++p) {
+    PartTime& part = step.parts[p];
+    part.share = shares.share[p] * each;
+    for (const auto& [other, together] : shares.together[p]) part.beside.push_back({other, together * each});
+    std::stable_sort(part.beside.begin(), part.beside.end(),
+                     [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  }
+  for (auto& [on, of_stream] : busy) of_stream = joined(std::move(of_stream));
+  for (const auto& [on, of_stream] : busy)
     if (step.gpu && on != Span::On::compute && on != Span::On::host)
-      step.beside.push_back({on, length(intervals) * each, common(intervals, busy[Span::On::compute]) * each});
+      step.streams.push_back({on, length(of_stream) * each, common(of_stream, busy[Span::On::compute]) * each});
 }
 
 std::string bottleneck(const StepTimes& step) {
   const std::vector<PartGroup> groups = groups_of(step);
   const auto of_step = [&](double seconds) {
-    return cat(milliseconds(seconds), " of ", milliseconds(step.as_trained()), " ms (",
-               percent(seconds / step.as_trained()), " %)");
+    return cat(milliseconds(seconds), " of ", milliseconds(step.seconds), " ms (", percent(seconds / step.seconds),
+               " %)");
   };
-  if (groups.empty() || step.rest() > groups[0].seconds) {
-    double waited = 0;  // while other streams run and the compute stream has nothing to run
-    for (const auto& stream : step.beside)
-      if (stream.on != Span::On::prepare) waited = std::max(waited, stream.seconds - stream.hidden);
-    waited = std::min(waited, step.rest());  // it was measured in steps that are not recorded
-    if (step.gpu && waited > step.rest() / 2)
-      return cat("The bottleneck is the embedding tables: the compute stream waits for their streams for ",
-                 of_step(waited), ".");
-    return step.gpu
-               ? cat("The bottleneck is the host: nothing runs on the compute stream for ", of_step(step.rest()), ".")
-               : cat("The bottleneck is in none of the parts: ", of_step(step.rest()), " lie between them.");
-  }
+  if (groups.empty() || step.idle > groups[0].share)
+    return step.gpu ? cat("The bottleneck is the host: nothing runs on the GPU for ", of_step(step.idle), ".")
+                    : cat("The bottleneck is in none of the parts: ", of_step(step.idle), " lie between them.");
   const PartGroup& most = groups[0];
   if (most.type == "reader")
-    return cat("The bottleneck is the reader: steps wait for data for ", of_step(most.seconds), ".");
+    return cat("The bottleneck is the reader: steps wait for data for ", of_step(most.share), ".");
   const std::string what = most.type == "embedding" ? "the embedding tables"
                            : most.type == "weights" ? "the dense weights"
                            : most.type == "batch"   ? "the batch"
                                                     : cat("the layers of type ", most.type);
-  return cat("The bottleneck is ", what, ": ", of_step(most.seconds), limit_of(most), ".");
+  return cat("The bottleneck is ", what, ": ", of_step(most.share), limit_of(most), ".");
 }
 
 std::vector<std::string> lines_of(const StepTimes& step) {
   std::vector<std::string> lines;
-  lines.push_back(cat("Profile of ", step.steps, " steps of ", step.samples,
-                      " samples: ", milliseconds(step.as_trained()), " ms a step",
-                      step.unmeasured == 0 ? ""
-                      : step.recorded ? cat(" (recorded; ", milliseconds(step.seconds), " while parts are measured)")
-                                      : cat(" (", milliseconds(step.unmeasured), " without measuring parts)"),
-                      "."));
+  lines.push_back(cat("Profile of ", step.steps, " steps of ", step.samples, " samples: ", milliseconds(step.seconds),
+                      " ms a step", about_seconds(step), "."));
   lines.push_back(cat(
       "On this machine now: copies ", fixed(step.ceilings.copy_bytes / 1e9, 1), " GB/s, products of ",
       name_of(step.ceilings.products), " ", fixed(step.ceilings.product_flops / 1e9, 0), " GFLOP/s",
       step.ceilings.fp8_flops > 0 ? cat(", of FP8 ", fixed(step.ceilings.fp8_flops / 1e9, 0), " GFLOP/s") : "", "."));
   constexpr size_t kNumber = 11;  // columns of a number
-  size_t widths[3] = {4, 4, 4};
-  for (const PartTime& part : step.parts) {
-    widths[0] = std::max(widths[0], part.part.size());
-    widths[1] = std::max(widths[1], part.type.size());
-    widths[2] = std::max(widths[2], part.name.size());
-  }
-  const auto row = [&](const std::string& part, const std::string& type, const std::string& name,
-                       std::initializer_list<std::string> numbers) {
+  const auto words_of = [&](const PartTime& part) {
+    std::vector<std::string> words = {part.part, part.type, part.name};
+    if (step.gpu) words.emplace_back(word(part.on));
+    return words;
+  };
+  std::vector<std::string> head = {"part", "type", "name"};
+  if (step.gpu) head.emplace_back("on");
+  std::vector<size_t> widths(head.size(), 4);
+  for (const PartTime& part : step.parts)
+    for (size_t i = 0; i < head.size(); ++i) widths[i] = std::max(widths[i], words_of(part)[i].size());
+  const auto row = [&](std::vector<std::string> words, std::initializer_list<std::string> numbers) {
     std::string line = "  ";
-    const std::string words[] = {part, type, name};
-    for (int i = 0; i < 3; ++i)
+    words.resize(head.size());
+    for (size_t i = 0; i < words.size(); ++i)
       line += words[i] + std::string(widths[i] - std::min(widths[i], words[i].size()) + 2, ' ');
     for (const std::string& number : numbers)
       line += std::string(kNumber - std::min(kNumber, number.size()), ' ') + number;
     while (line.ends_with(' ')) line.pop_back();
     lines.push_back(line);
   };
-  const auto rows_of = [&](const PartTime& part) {
-    const Work& w = part.work;
-    row(part.part, part.type, part.name,
-        {milliseconds(part.seconds), percent(part.seconds / step.as_trained()),
-         w.bytes > 0 ? fixed(w.bytes / part.seconds / 1e9, 1) : "",
-         w.bytes > 0 ? percent(copy_seconds(w, step.ceilings) / part.seconds) : "",
-         w.flops > 0 ? fixed(w.flops / part.seconds / 1e9, 1) : "",
-         w.flops > 0 ? percent(product_seconds(w, step.ceilings) / part.seconds) : ""});
-  };
-  row("part", "type", "name", {"ms", "% step", "GB/s", "% copy", "GFLOP/s", "% products"});
-  double small = 0;
+  row(head, {"ms", "% step", "GB/s", "% copy", "GFLOP/s", "% products"});
+  double small = 0, small_share = 0;
   int64_t smalls = 0;
   for (const PartTime& part : step.parts) {
-    if (!step.in_step(part)) continue;
-    if (part.seconds >= step.as_trained() / 1000) {
-      rows_of(part);
-    } else {
+    if (part.seconds < step.seconds / 1000) {
       small += part.seconds;
+      small_share += part.share;
       ++smalls;
+      continue;
     }
+    const Work& w = part.work;
+    row(words_of(part), {milliseconds(part.seconds), percent(part.share / step.seconds),
+                         w.bytes > 0 ? fixed(w.bytes / part.seconds / 1e9, 1) : "",
+                         w.bytes > 0 ? percent(copy_seconds(w, step.ceilings) / part.seconds) : "",
+                         w.flops > 0 ? fixed(w.flops / part.seconds / 1e9, 1) : "",
+                         w.flops > 0 ? percent(product_seconds(w, step.ceilings) / part.seconds) : ""});
   }
-  if (smalls > 0) row(cat(smalls, " smaller parts"), "", "", {milliseconds(small), percent(small / step.as_trained())});
-  row("all parts", "", "", {milliseconds(step.in_parts()), percent(step.in_parts() / step.as_trained())});
-  row(step.gpu ? "idle" : "the rest", "", "", {milliseconds(step.rest()), percent(step.rest() / step.as_trained())});
-  bool head = false;
-  for (const PartTime& part : step.parts) {
-    if (step.in_step(part) || part.seconds < step.as_trained() / 1000) continue;
-    if (!head) lines.emplace_back("Beside the compute stream:");
-    head = true;
-    rows_of(part);
-  }
-  for (const StepTimes::Beside& stream : step.beside)
+  if (smalls > 0) row({cat(smalls, " smaller parts")}, {milliseconds(small), percent(small_share / step.seconds)});
+  row({"all parts"}, {milliseconds(step.in_parts()), percent(step.in_parts() / step.seconds)});
+  row({step.gpu ? "idle" : "the rest"}, {milliseconds(step.idle), percent(step.idle / step.seconds)});
+  for (const std::string& line : lines_of_beside(step)) lines.push_back(line);
+  for (const StepTimes::Stream& stream : step.streams)
     lines.push_back(cat("Overlap: the ", word(stream.on), " stream runs ", milliseconds(stream.seconds), " ms, ",
                         milliseconds(stream.hidden), " of them while the compute stream runs."));
   lines.push_back(cat("Processor: ", fixed(step.busy_cores, 2), " of ", step.cores, " cores are busy, with ",
@@ -237,36 +274,45 @@ Json to_json(const StepTimes& step) {
                           {"type", part.type},
                           {"name", part.name},
                           {"on", std::string(step.gpu ? word(part.on) : "host")},
-                          {"in_step", step.in_step(part)},
                           {"ms", part.seconds * 1e3},
-                          {"share", part.seconds / step.as_trained()}});
-    if (part.work.bytes > 0) {
+                          {"share", part.share / step.seconds}});
+    Json beside(Json::Array{});
+    for (const PartTime::Beside& other : part.beside)
+      beside.add(Json(Json::Object{{"part", static_cast<int64_t>(other.part)}, {"ms", other.seconds * 1e3}}));
+    one.set("beside", std::move(beside));
+    if (part.work.launches > 0) one.set("launches", part.work.launches);
+    if (part.work.bytes > 0 && part.seconds > 0) {
       one.set("bytes", part.work.bytes);
       one.set("share_of_copy", copy_seconds(part.work, step.ceilings) / part.seconds);
     }
-    if (part.work.flops > 0) {
+    if (part.work.flops > 0 && part.seconds > 0) {
       one.set("flops", part.work.flops);
       if (part.work.fp8_flops > 0) one.set("fp8_flops", part.work.fp8_flops);
       one.set("share_of_products", product_seconds(part.work, step.ceilings) / part.seconds);
     }
     parts.add(std::move(one));
   }
-  Json beside(Json::Array{});
-  for (const StepTimes::Beside& stream : step.beside)
-    beside.add(Json(Json::Object{{"stream", std::string(word(stream.on))},
-                                 {"ms", stream.seconds * 1e3},
-                                 {"ms_beside_compute", stream.hidden * 1e3}}));
+  Json streams(Json::Array{});
+  for (const StepTimes::Stream& stream : step.streams)
+    streams.add(Json(Json::Object{{"stream", std::string(word(stream.on))},
+                                  {"ms", stream.seconds * 1e3},
+                                  {"ms_beside_compute", stream.hidden * 1e3}}));
   return Json(Json::Object{
       {"schema", kRunSchema},
       {"device", step.device},
       {"threads", step.threads},
       {"samples", step.samples},
       {"steps", step.steps},
-      {"step_ms", step.as_trained() * 1e3},
-      {"step_ms_measured", step.seconds * 1e3},
+      {"step_ms", step.seconds * 1e3},
+      {"step_ms_measured", step.measured * 1e3},
       {"step_ms_unmeasured", step.unmeasured > 0 ? Json(step.unmeasured * 1e3) : Json()},
       {"recorded", step.recorded},
+      {"event_ms", step.recorded ? Json(Json::Object{{"between", step.events.between * 1e3},
+                                                     {"around", step.events.around * 1e3},
+                                                     {"taken", step.events_taken * 1e3}})
+                                 : Json()},
       {"parts_ms", step.in_parts() * 1e3},
+      {"idle_ms", step.idle * 1e3},
       {"busy_cores", step.busy_cores},
       {"cores", step.cores},
       {"ceilings", Json(Json::Object{{"copy_gb_per_s", step.ceilings.copy_bytes / 1e9},
@@ -275,7 +321,7 @@ Json to_json(const StepTimes& step) {
                                      {"fp8_product_gflop_per_s",
                                       step.ceilings.fp8_flops > 0 ? Json(step.ceilings.fp8_flops / 1e9) : Json()}})},
       {"parts", std::move(parts)},
-      {"streams", std::move(beside)},
+      {"streams", std::move(streams)},
       {"bottleneck", bottleneck(step)}});
 }
 

@@ -14,6 +14,11 @@ constexpr int64_t kWarmUp = 10, kWhole = 10, kParts = 20;
 // Whole steps go on until they have taken so long: filling and draining the queue would lengthen a few short ones.
 constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;  // the second where nobody knows when the run ends
 constexpr double kWholeSeconds = 0.1;
+// Recorded steps: their number in a series, of which the third to last is looked at. The first steps wait for nothing
+// or for everything, and the last ones have no later batch that is prepared beside them.
+constexpr int64_t kSeries = 6, kLeastSeries = 4;
+constexpr int64_t kMostRecorded = 400, kMostRecordedOfUnknown = 240;
+constexpr int64_t kTriesOfSeries = 4;  // where something else is done after every few steps
 
 double processor_seconds() {
   rusage usage{};
@@ -35,25 +40,43 @@ StepProfile::StepProfile(const Config& config, Runtime& runtime, const Model& mo
       folder_(folder),
       warm_up_(std::min(kWarmUp, steps_left.value_or(kWarmUp + kWhole + kParts) / 4)),
       whole_(std::min(kWhole, steps_left.value_or(kWarmUp + kWhole + kParts) / 4)),
-      most_whole_(
-          std::min(kMostWhole, std::max(whole_, steps_left ? *steps_left - warm_up_ - kParts : kMostWholeOfUnknown))),
+      most_whole_(kMostWholeOfUnknown),
       parts_(kParts),
-      profiler_(runtime) {
+      profiler_(runtime),
+      recorded_(trainer.can_time_recorded_parts()) {
+  if (steps_left) {
+    const int64_t left = *steps_left - warm_up_, for_parts = recorded_ ? std::min(kMostRecorded, left / 2) : kParts;
+    most_whole_ = std::min(kMostWhole, std::max(whole_, left - for_parts));
+  }
+  if (recorded_) {
+    parts_ = steps_left ? std::min(kMostRecorded, *steps_left - warm_up_ - most_whole_) : kMostRecordedOfUnknown;
+    recorded_ = whole_ > 0 && parts_ >= kSeries;
+    if (!recorded_) parts_ = kParts;
+  }
   if (warm_up_ == 0) phase_ = whole_ == 0 ? Phase::parts : Phase::whole;
 }
 
 void StepProfile::before_fetch() {
+  queued_before_ = profiler_.spans().size();
   if (open_ || phase_ == Phase::warm_up || phase_ == Phase::done) return;
   open_ = true;
-  const bool parts = phase_ == Phase::parts;
-  trainer_.run_unrecorded(parts);
-  if (parts) {
+  if (phase_ == Phase::parts) {
+    trainer_.run_unrecorded(!recorded_);
+    if (recorded_) choose_parts();
     profiler_.start();
+    queued_before_ = 0;
   } else {
     trainer_.finish_and_read_loss();
     start_ = std::chrono::steady_clock::now();
   }
   cpu_start_ = processor_seconds();
+}
+
+void StepProfile::choose_parts() {
+  if (samples_.size() == 1 && choices_.empty())
+    choices_ = parts_to_time(samples_[0].recorded, static_cast<size_t>((parts_ - steps_) / kSeries));
+  profiler_.time_parts(samples_.empty() ? std::vector<size_t>() : choices_[samples_.size() - 1]);
+  trainer_.time_recorded_parts(&profiler_);
 }
 
 void StepProfile::before_step() {
@@ -83,14 +106,17 @@ double StepProfile::open_seconds() const {
 void StepProfile::close() {
   if (!open_) return;
   if (phase_ == Phase::parts) {
-    seconds_ += profiler_.stop();
-    const std::vector<Span>& more = profiler_.spans();
-    const double shift = spans_.empty() ? 0 : spans_.back().end + 1;  // spans of two measurements do not overlap
-    for (Span span : more) {
-      span.begin += shift;
-      span.end += shift;
-      spans_.push_back(span);
+    const double seconds = profiler_.stop();
+    if (recorded_) {
+      add_sample();
+    } else {
+      for (Span span : profiler_.spans()) {
+        span.begin += seconds_;
+        span.end += seconds_;
+        spans_.push_back(span);
+      }
     }
+    seconds_ += seconds;
   } else {
     trainer_.finish_and_read_loss();
     seconds_ += open_seconds();
@@ -100,11 +126,53 @@ void StepProfile::close() {
   trainer_.run_unrecorded(false);
 }
 
+void StepProfile::add_sample() {
+  const std::vector<size_t> buffers = std::exchange(buffers_, {});
+  if (buffers.size() < static_cast<size_t>(kLeastSeries)) return;
+  const size_t last = buffers.size() - 1;
+  const std::vector<Span>&step = profiler_.recorded(buffers[last - 2]), &next = profiler_.recorded(buffers[last - 1]),
+        &ahead = profiler_.recorded(buffers[last]);
+  const size_t parts = samples_.empty() ? step.size() : samples_[0].recorded.size();
+  for (const auto* one : {&step, &next, &ahead})
+    if (one->size() != parts) return;  // recorded anew, and otherwise
+  const auto is_origin = [](const Span& span) { return span.timed && span.on == Span::On::compute; };
+  const auto first = std::find_if(step.begin(), step.end(), is_origin);
+  const auto first_of_next = std::find_if(next.begin(), next.end(), is_origin);
+  if (first == step.end() || first_of_next == next.end()) return;  // recorded again in the series
+  StepSample sample;
+  sample.period = first_of_next->begin - first->begin;
+  const auto from_origin = [&](Span span) {
+    span.begin -= first->begin;
+    span.end -= first->begin;
+    return span;
+  };
+  // The batch of the last step is prepared beside the step.
+  for (size_t i = 0; i < step.size(); ++i)
+    sample.recorded.push_back(from_origin(step[i].on == Span::On::prepare ? ahead[i] : step[i]));
+  for (size_t i = queued_before_; i < profiler_.spans().size(); ++i)
+    sample.queued.push_back(from_origin(profiler_.spans()[i]));
+  samples_.push_back(std::move(sample));
+}
+
+bool StepProfile::all_parts_known() const { return !choices_.empty() && samples_.size() > choices_.size(); }
+
 void StepProfile::pause() { close(); }
 
 std::vector<std::string> StepProfile::after_step(bool pause) {
   if (phase_ == Phase::done) return {};
   ++steps_;
+  if (recorded_ && phase_ == Phase::parts) {
+    buffers_.push_back(static_cast<size_t>(trainer_.last_buffer()));
+    if (pause || buffers_.size() >= static_cast<size_t>(kSeries)) close();
+    if (samples_.empty() && steps_ >= kTriesOfSeries * kSeries) {
+      trainer_.time_recorded_parts(nullptr);
+      recorded_ = false;
+      steps_ = 0;
+      seconds_ = cpu_seconds_ = 0;
+      parts_ = kParts;
+    }
+    return all_parts_known() || steps_ >= parts_ ? finish() : std::vector<std::string>();
+  }
   int64_t wanted = phase_ == Phase::warm_up ? warm_up_ : phase_ == Phase::whole ? whole_ : parts_;
   if (phase_ == Phase::whole && steps_ < most_whole_ && seconds_ + open_seconds() < kWholeSeconds) wanted = steps_ + 1;
   if (pause || steps_ >= wanted) close();
@@ -119,7 +187,9 @@ std::vector<std::string> StepProfile::after_step(bool pause) {
 
 std::vector<std::string> StepProfile::finish() {
   close();
-  return phase_ == Phase::parts && steps_ > 0 ? report() : std::vector<std::string>();
+  if (phase_ != Phase::parts || steps_ == 0 || (recorded_ && samples_.empty())) return {};
+  if (recorded_) trainer_.time_recorded_parts(nullptr);
+  return report();
 }
 
 void StepProfile::add_bytes_of_tables() {
@@ -140,15 +210,28 @@ std::vector<std::string> StepProfile::report() {
   times_.gpu = runtime_.device().is_cuda();
   times_.threads = runtime_.threads().threads();
   times_.samples = trainer_.batch_shape().samples;
-  times_.recorded = trainer_.records();
+  times_.trained_recorded = trainer_.records();
+  times_.recorded = recorded_;
   times_.cores = usable_cores();
   times_.busy_cores = cpu_seconds_ / seconds_;
-  add_up(spans_, steps_, seconds_, times_);
+  if (recorded_) {
+    const double step = times_.unmeasured;
+    times_.events = profiler_.cost_of_recorded_events();
+    const StepTimeline timeline = timeline_of(samples_, step, times_.events);
+    add_up(timeline.spans, 1, step, times_);
+    times_.steps = static_cast<int64_t>(samples_.size());
+    times_.measured = timeline.measured;
+    times_.events_taken = timeline.events;
+  } else {
+    add_up(spans_, steps_, seconds_, times_);
+    times_.measured = times_.seconds;
+  }
   add_bytes_of_tables();
   times_.ceilings =
       measure_ceilings(runtime_, config_.solver.mixed_precision.activations, fp8_products(model_.graph()) > 0);
   folder_.write_profile(to_json(times_));
   spans_.clear();
+  samples_.clear();
   return lines_of(times_);
 }
 

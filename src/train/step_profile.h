@@ -11,14 +11,20 @@
 #include "model/model.h"
 #include "train/profile_report.h"
 #include "train/run_folder.h"
+#include "train/step_timeline.h"
 #include "train/table_work.h"
 #include "train/trainer.h"
 
 namespace hctr {
 
-/// The first steps are not measured, the next ones as they are, then some in parts, unrecorded; then the report is
-/// written, and training goes on. Call in this order for each step: before_fetch, before_step, after_step. One rank of
-/// several may have it alone. The arguments outlive it.
+/// The first steps are not measured, the next ones as they are, then some in parts; then the report is written, and
+/// training goes on. Call in this order for each step: before_fetch, before_step, after_step. One rank of several may
+/// have it alone. The arguments outlive it.
+///
+/// Recorded steps are measured recorded, in short series: steps follow each other as in training, then the device is
+/// waited for, and one step of the series is looked at, in which everything runs beside it that does in training. All
+/// parts of a step are timed in the first series, then a few at a time (step_timeline.h). Where steps are not recorded,
+/// or several ranks record them together, all parts of some steps are timed that are not recorded.
 class StepProfile {
  public:
   /// `max_iter`: steps of the run, if known: a short one is divided.
@@ -39,6 +45,11 @@ class StepProfile {
  private:
   enum class Phase { warm_up, whole, parts, done };
   void count_keys();
+  /// Before a series of recorded steps: which parts have events in it.
+  void choose_parts();
+  /// What has been seen of a step in the series that ends now, if it was long enough.
+  void add_sample();
+  bool all_parts_known() const;
   /// Since the measurement of whole steps that is under way began; 0 if none is.
   double open_seconds() const;
   void close();
@@ -59,7 +70,12 @@ class StepProfile {
   double seconds_ = 0;  // of the phase
   Profiler profiler_;
   std::vector<Span> spans_;
-  std::vector<TableUse> uses_;  // of each embedding, in one batch
+  bool recorded_ = false;                     // steps are measured recorded
+  std::vector<StepSample> samples_;           // of them
+  std::vector<std::vector<size_t>> choices_;  // parts that are timed in each sample after the first
+  std::vector<size_t> buffers_;               // of the steps in the series
+  size_t queued_before_ = 0;                  // spans of the profiler before the last step
+  std::vector<TableUse> uses_;                // of each embedding, in one batch
   StepTimes times_;
 };
 

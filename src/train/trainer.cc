@@ -251,9 +251,22 @@ void Trainer::record_again() {
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
   Profiler* const profiler = runtime_.profiler();
-  runtime_.set_profiler(nullptr);  // what is recorded does not run now
-  for (int s = 0; s < kBuffers; ++s) record(s);
+  runtime_.set_profiler(part_times_);  // null: what is recorded does not run now
+  for (int s = 0; s < kBuffers; ++s) {
+    if (part_times_) part_times_->begin_recording(static_cast<size_t>(s));
+    record(s);
+  }
+  if (part_times_) part_times_->end_recording();
   runtime_.set_profiler(profiler);
+}
+
+bool Trainer::can_time_recorded_parts() const {
+  return records() && comm_.size() == 1 && disk_folders(runtime_, model_).empty();
+}
+
+void Trainer::time_recorded_parts(Profiler* profiler) {
+  part_times_ = profiler;
+  record_again();
 }
 
 void Trainer::replay(int64_t step, double learning_rate, Replay parts) {

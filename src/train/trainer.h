@@ -100,6 +100,13 @@ class Trainer {
 
   /// Whether steps call what they have recorded, so that their parts can be measured (device/profiler.h).
   void run_unrecorded(bool on) { unrecorded_ = on; }
+  /// Whether time_recorded_parts() can be called: with other ranks, steps are recorded by all or none.
+  bool can_time_recorded_parts() const;
+  /// Records the steps again, from now on with the events of this Profiler: the recording of a buffer has its number.
+  /// Null: without. Waits for queued steps.
+  void time_recorded_parts(Profiler*);
+  /// The buffer of the last step.
+  int last_buffer() const { return last_; }
   /// Records the steps again, whose matrix products use other algorithms now. Waits for queued steps.
   void record_again();
   /// Whether steps are recorded.
@@ -158,6 +165,7 @@ class Trainer {
   Buffer spoiled_flag_;        // StepState::spoiled
   size_t sparse_inputs_;
   bool records_, unrecorded_ = false;
+  Profiler* part_times_ = nullptr;  // what is recorded has its events
   std::vector<StepBuffer> buffers_;
   std::shared_ptr<LookAhead> look_ahead_;  // null: no rows are on a disk. Shared with a reader that is left behind
   std::shared_ptr<FileFeed> feed_;         // null: the files of the set are known

@@ -108,8 +108,8 @@
 
   // The step
   const profiles = runs.filter((run) => run.profile && Array.isArray(run.profile.parts)).map((run) => {
-    const step = run.profile, shown = step.parts.filter((part) => part.in_step && part.share >= 0.001).sort((a, b) => b.ms - a.ms);
-    const small = step.parts.filter((part) => part.in_step && part.share < 0.001);
+    const step = run.profile, shown = step.parts.filter((part) => part.share >= 0.001).sort((a, b) => b.share - a.share);
+    const small = step.parts.filter((part) => part.share < 0.001);
     const rows = shown.map((part) => [[part.part, part.name || part.type].filter(Boolean).join(' '), milliseconds(part.ms), percent(part.share), percent(part.share_of_copy), percent(part.share_of_products), part.share]);
     if (small.length) rows.push([`${small.length} smaller parts`, milliseconds(small.reduce((sum, part) => sum + part.ms, 0)), percent(small.reduce((sum, part) => sum + part.share, 0)), '', '', 0]);
     const rest = Math.max(0, step.step_ms - step.parts_ms);

@@ -7,6 +7,7 @@
 
 #include "device/buffer.h"
 #include "device/copy.h"
+#include "device/program.h"
 #include "ops/fill.h"
 #include "ops/linear.h"
 #include "support/devices.h"
@@ -87,6 +88,82 @@ TEST(Profiler, GivesPartsTheTimeThatTheyHaveTogether) {
     EXPECT_GT(each, 0.3 * together);
     EXPECT_LT(each, 2 * together);
   }
+}
+
+TEST(Profiler, KnowsWhatRecordedEventsCost) {
+  for (const Device device : devices()) {
+    Profiler profiler(runtime_of(device));
+    const EventCost cost = profiler.cost_of_recorded_events();
+    EXPECT_EQ(cost.between > 0, device.is_cuda());
+    EXPECT_GE(cost.around, cost.between);
+    EXPECT_LT(cost.around, 20e-6);
+  }
+}
+
+/// A recorded step is timed each time it runs, in the parts that were chosen when it was recorded.
+TEST(Profiler, TimesSomePartsOfRecordedWork) {
+  for (const Device device : devices()) {
+    if (!device.is_cuda()) continue;
+    Runtime& runtime = runtime_of(device);
+    Context ctx(runtime, runtime.compute_stream());
+    Buffer memory(device, 64 << 20);
+    Profiler profiler(runtime);
+    const auto body = [&] {
+      for (const int mebibytes : {64, 1, 1, 32}) {
+        {
+          const ProfiledPart nothing(ctx, "backward", "zeros", "");
+        }
+        const ProfiledPart part(ctx, "forward", "zeros", "");
+        zero_bytes(ctx.stream(), memory.data(), static_cast<size_t>(mebibytes) << 20);
+      }
+    };
+    profiler.time_parts({1, 3});
+    runtime.set_profiler(&profiler);
+    profiler.begin_recording(7);
+    Program program(ctx.stream(), true, body);
+    profiler.end_recording();
+    runtime.set_profiler(nullptr);
+    double before = -1;
+    for (int times = 0; times < 2; ++times) {
+      profiler.start();
+      program.run();
+      program.run();
+      const double seconds = profiler.stop();
+      EXPECT_TRUE(profiler.spans().empty());
+      const std::vector<Span>& parts = profiler.recorded(7);
+      ASSERT_EQ(parts.size(), 4u);
+      const bool timed[] = {true, true, false, true};  // the first of the stream, and the second and fourth
+      for (size_t p = 0; p < 4; ++p) {
+        EXPECT_EQ(parts[p].timed, timed[p]) << p;
+        EXPECT_EQ(parts[p].part, "forward") << "nothing runs in the others";
+        EXPECT_EQ(parts[p].work.launches, 1) << p;
+      }
+      EXPECT_GT(parts[0].begin, 0);
+      EXPECT_LT(parts[0].begin, parts[0].end);
+      EXPECT_LE(parts[0].end, parts[1].begin);
+      EXPECT_LT(parts[1].end, parts[3].begin);
+      EXPECT_LE(parts[3].end, seconds);
+      EXPECT_GT(parts[0].end - parts[0].begin, parts[3].end - parts[3].begin) << "twice as many bytes";
+      EXPECT_NE(parts[0].begin, before);
+      before = parts[0].begin;
+    }
+  }
+}
+
+TEST(Profiler, KnowsNoTimesOfWhatWasRecordedMeanwhile) {
+  Runtime runtime(kCpu, {});
+  Context ctx(runtime, runtime.compute_stream());
+  Profiler profiler(runtime);
+  profiler.start();
+  profiler.begin_recording(0);
+  { const ProfiledPart part(ctx, "forward", "ReLU", "relu1"); }
+  profiler.end_recording();
+  { const ProfiledPart part(ctx, "backward", "ReLU", "relu1"); }
+  profiler.stop();
+  ASSERT_EQ(profiler.recorded(0).size(), 1u);
+  EXPECT_FALSE(profiler.recorded(0)[0].timed);
+  ASSERT_EQ(profiler.spans().size(), 1u);
+  EXPECT_EQ(profiler.spans()[0].part, "backward");
 }
 
 TEST(Profiler, IsAskedForNothingWhileItIsStopped) {

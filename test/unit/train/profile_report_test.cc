@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace hctr::test {
 namespace {
 
@@ -43,21 +45,52 @@ TEST(ProfileReport, AddsUpTheSpansOfEachPartAStep) {
   EXPECT_DOUBLE_EQ(times.parts[0].work.bytes, 10);
   EXPECT_DOUBLE_EQ(times.parts[1].seconds, 0.5);
   EXPECT_DOUBLE_EQ(times.in_parts(), 2);
-  EXPECT_DOUBLE_EQ(times.rest(), 0.5);
+  EXPECT_DOUBLE_EQ(times.idle, 0.5);
 }
 
-TEST(ProfileReport, OnAGpuOnlyTheComputeStreamIsTheStepAndOverlapIsMeasured) {
+TEST(ProfileReport, OnAGpuAnInstantBelongsToTheStreamThatTheStepWaitsFor) {
   const StepTimes times = times_of(
       {span(Span::On::compute, "forward", "ReLU", "relu1", 0, 4),
-       span(Span::On::prepare, "prepare", "embedding", "all tables", 3, 6),
-       span(Span::On::compute, "backward", "ReLU", "relu1", 5, 8), span(Span::On::host, "wait", "reader", "", 0, 7)},
+       span(Span::On::prepare, "prepare", "embedding", "all tables", 1, 6),
+       span(Span::On::exchange, "forward", "embedding", "all tables", 3, 5),
+       span(Span::On::compute, "backward", "ReLU", "relu1", 5, 8), span(Span::On::host, "wait", "reader", "", 0, 9)},
       1, 10, true);
-  EXPECT_DOUBLE_EQ(times.in_parts(), 7);
-  EXPECT_DOUBLE_EQ(times.rest(), 3);
-  ASSERT_EQ(times.beside.size(), 1u);
-  EXPECT_EQ(times.beside[0].on, Span::On::prepare);
-  EXPECT_DOUBLE_EQ(times.beside[0].seconds, 3);
-  EXPECT_DOUBLE_EQ(times.beside[0].hidden, 2);  // [3, 4] and [5, 6]
+  const auto share = [&](size_t part) { return times.parts[part].share; };
+  EXPECT_DOUBLE_EQ(share(0), 4);
+  EXPECT_DOUBLE_EQ(share(1), 0);  // hidden
+  EXPECT_DOUBLE_EQ(share(2), 1);  // the compute stream waits for it
+  EXPECT_DOUBLE_EQ(share(3), 3);
+  EXPECT_DOUBLE_EQ(share(4), 1);  // nothing runs on the GPU
+  EXPECT_DOUBLE_EQ(times.idle, 1);
+  EXPECT_DOUBLE_EQ(times.in_parts() + times.idle, times.seconds);
+  EXPECT_DOUBLE_EQ(times.parts[1].seconds, 5);
+  ASSERT_EQ(times.parts[2].beside.size(), 3u);
+  EXPECT_EQ(times.parts[2].beside[0].part, 1u);  // the longest first
+  EXPECT_DOUBLE_EQ(times.parts[2].beside[0].seconds, 2);
+  ASSERT_EQ(times.streams.size(), 2u);
+  EXPECT_EQ(times.streams[0].on, Span::On::prepare);
+  EXPECT_DOUBLE_EQ(times.streams[0].seconds, 5);
+  EXPECT_DOUBLE_EQ(times.streams[0].hidden, 4);  // [1, 4] and [5, 6]
+}
+
+TEST(ProfileReport, SaysWhatRunsBesideWhat) {
+  const std::vector<std::string> lines =
+      lines_of(times_of({span(Span::On::compute, "forward", "InnerProduct", "fc1", 0, 8e-3),
+                         span(Span::On::exchange, "forward", "embedding", "all tables", 5e-3, 9e-3)},
+                        1, 10e-3, true));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "Beside each other: 3.00 ms forward fc1 | forward all tables"), 1);
+}
+
+/// A part that is hidden is no bottleneck, however long it runs.
+TEST(ProfileReport, NamesTheBottleneckByShares) {
+  EXPECT_EQ(bottleneck(times_of({span(Span::On::prepare, "upload", "batch", "", 0, 9e-3),
+                                 span(Span::On::compute, "forward", "ReLU", "relu1", 1e-3, 8e-3)},
+                                1, 10e-3, true)),
+            "The bottleneck is the layers of type ReLU: 7.00 of 10.00 ms (70 %).");
+  EXPECT_EQ(bottleneck(times_of({span(Span::On::compute, "forward", "ReLU", "relu1", 0, 3e-3),
+                                 span(Span::On::other, "update", "embedding", "all tables", 1e-3, 9e-3)},
+                                1, 10e-3, true)),
+            "The bottleneck is the embedding tables: 6.00 of 10.00 ms (60 %).");
 }
 
 TEST(ProfileReport, NamesTheLayersAndHowFarTheyAreFromTheMachine) {
@@ -72,6 +105,23 @@ TEST(ProfileReport, NamesTheLayersAndHowFarTheyAreFromTheMachine) {
       "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), at 80 % of the speed of a copy "
       "on this machine: little is left there but fewer bytes to move.");
   EXPECT_EQ(bottleneck_of({}), "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %).");
+}
+
+TEST(ProfileReport, KernelsThatAreTooShortAreTheLimitThemselves) {
+  EXPECT_EQ(bottleneck_of({.flops = 0.16e9, .launches = 2000}, true),
+            "The bottleneck is the layers of type InnerProduct: 8.00 of 10.00 ms (80 %), in 2000 kernels of 4.0 us: "
+            "starting so short ones is the limit there, and a larger batch would use the GPU better.");
+  EXPECT_NE(bottleneck_of({.flops = 0.16e9, .launches = 1000}, true).find("the code is the limit"), std::string::npos);
+  EXPECT_NE(bottleneck_of({.flops = 0.72e9, .launches = 2000}, true).find("little is left"), std::string::npos);
+}
+
+/// The prepared keys are hidden for the most part, and of no interest.
+TEST(ProfileReport, TheSentenceGoesByWhatIsNotHidden) {
+  const std::string sentence =
+      bottleneck(times_of({span(Span::On::compute, "update", "embedding", "all tables", 0, 4e-3, {.bytes = 32e6}),
+                           span(Span::On::prepare, "prepare", "embedding", "all tables", 0, 4e-3, {.bytes = 1e6})},
+                          1, 5e-3, true));
+  EXPECT_NE(sentence.find("at 80 % of the speed of a copy"), std::string::npos) << sentence;
 }
 
 TEST(ProfileReport, ProductsInFp8AreHeldAgainstTheirOwnRate) {
@@ -97,25 +147,29 @@ TEST(ProfileReport, NamesTheReaderTheHostAndWhatNoPartHolds) {
                                  span(Span::On::compute, "forward", "ReLU", "relu1", 6e-3, 9e-3)},
                                 1, 10e-3)),
             "The bottleneck is the reader: steps wait for data for 6.00 of 10.00 ms (60 %).");
-  const std::vector<Span> idle = {span(Span::On::host, "wait", "reader", "", 0, 6e-3),
-                                  span(Span::On::compute, "forward", "ReLU", "relu1", 6e-3, 9e-3)};
+  const std::vector<Span> gpu = {span(Span::On::host, "wait", "reader", "", 0, 6e-3),
+                                 span(Span::On::compute, "forward", "ReLU", "relu1", 6e-3, 9e-3)};
+  EXPECT_EQ(bottleneck(times_of(gpu, 1, 10e-3, true)),
+            "The bottleneck is the reader: steps wait for data for 6.00 of 10.00 ms (60 %).");
+  const std::vector<Span> idle = {span(Span::On::compute, "forward", "ReLU", "relu1", 6e-3, 9e-3)};
   EXPECT_EQ(bottleneck(times_of(idle, 1, 10e-3, true)),
-            "The bottleneck is the host: nothing runs on the compute stream for 7.00 of 10.00 ms (70 %).");
+            "The bottleneck is the host: nothing runs on the GPU for 7.00 of 10.00 ms (70 %).");
   EXPECT_EQ(bottleneck(times_of({span(Span::On::compute, "forward", "ReLU", "relu1", 0, 3e-3)}, 1, 10e-3)),
             "The bottleneck is in none of the parts: 7.00 of 10.00 ms (70 %) lie between them.");
 }
 
-/// Steps that are not recorded wait for the host between kernels, those of training do not.
-TEST(ProfileReport, HoldsPartsAgainstTheRecordedStep) {
-  StepTimes times = times_of({span(Span::On::compute, "forward", "ReLU", "relu1", 0, 3e-3)}, 1, 10e-3, true);
-  times.recorded = true;
-  times.unmeasured = 4e-3;
-  EXPECT_EQ(bottleneck(times), "The bottleneck is the layers of type ReLU: 3.00 of 4.00 ms (75 %).");
-  EXPECT_DOUBLE_EQ(times.rest(), 1e-3);
+TEST(ProfileReport, SaysHowTheStepWasMeasured) {
+  StepTimes times = times_of({span(Span::On::compute, "forward", "ReLU", "relu1", 0, 3e-3)}, 1, 4e-3, true);
+  EXPECT_EQ(lines_of(times)[0], "Profile of 1 steps of 0 samples: 4.00 ms a step.");
+  times.unmeasured = 3e-3;
+  EXPECT_EQ(lines_of(times)[0], "Profile of 1 steps of 0 samples: 4.00 ms a step (3.00 without measuring parts).");
+  times.trained_recorded = true;
   EXPECT_EQ(lines_of(times)[0],
-            "Profile of 1 steps of 0 samples: 4.00 ms a step (recorded; 10.00 while parts are measured).");
-  times.unmeasured = 2e-3;  // the parts are longer, apart as they are
-  EXPECT_DOUBLE_EQ(times.rest(), 0);
+            "Profile of 1 steps of 0 samples: 4.00 ms a step, not recorded (3.00 recorded, as in training).");
+  times.recorded = true;
+  times.measured = 4.1e-3;
+  EXPECT_EQ(lines_of(times)[0],
+            "Profile of 1 steps of 0 samples: 4.00 ms a step (as the sum of its parts and gaps 4.10).");
 }
 
 TEST(ProfileReport, LinesHaveEveryPartAndJoinThoseTooSmallToMatter) {
