@@ -60,12 +60,12 @@ class Gpu {
         span.timed = true;
         origin = now + kCost.between;
       }
-      const double seconds = part.seconds * (1 + std::uniform_real_distribution(-jitter_, jitter_)(random_));
+      const double length = part.seconds * (1 + std::uniform_real_distribution(-jitter_, jitter_)(random_));
       if (span.timed) {
         span.begin = now + kCost.between;
-        span.end = now = span.begin + seconds + kCost.around;
+        span.end = now = span.begin + length + kCost.around;
       } else {
-        now += seconds;
+        now += length;
         span.begin = span.end = 1e9;
       }
       ends.push_back(now);

@@ -71,7 +71,7 @@ TEST(TimeShares, WithIdleAreTheStretchWhateverRuns) {
     EXPECT_GE(shares.idle, 0);
     for (size_t a = 0; a < 7; ++a) {
       EXPECT_GE(shares.share[a], 0);
-      for (const auto& [b, seconds] : shares.together[a]) EXPECT_DOUBLE_EQ(seconds, shares.together[b].at(a));
+      for (const auto& [b, both] : shares.together[a]) EXPECT_DOUBLE_EQ(both, shares.together[b].at(a));
     }
   }
 }
