@@ -137,7 +137,9 @@ class Resuming : public Config {
   int64_t least_gpu(const std::string& config, const std::string& gpu, const std::string& disk = "") {
     for (int64_t least = 1;;) {
       const std::string tried = cat(R"("table_memory": {"gpu": ")", least, R"(B", "host": "1GB")", disk, "}");
-      const Outcome done = run(solver(tried)(config), gpu, "least", {}, R"({"folder": "least-ckpt"})");
+      // Marks of increments and their staging are some granules of a GPU.
+      const std::string marks = device_ == "cpu" ? "" : cat(R"(, "every": 9)", increments_);
+      const Outcome done = run(solver(tried)(config), gpu, "least", {}, cat(R"({"folder": "least-ckpt")", marks, "}"));
       const size_t at = done.err.find("\"gpu\" of \"table_memory\" must be at least ");
       if (at == std::string::npos) return least;
       least = std::stoll(done.err.substr(done.err.find("least ", at) + 6));
