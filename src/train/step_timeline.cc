@@ -16,6 +16,7 @@ namespace {
 constexpr size_t kRounds = 3;           // in which each part is timed
 constexpr size_t kLeastTogether = 2;    // parts
 constexpr double kShortestWait = 1e-6;  // a shorter gap is the start of a kernel, which belongs to its part
+constexpr double kEventsOfGap = 2;      // so many times the cost between events may be theirs as well
 constexpr double kUnsure = 1e-6;        // of the cost of events
 
 bool of_next_batch(const Span& span) { return span.on == Span::On::prepare; }
@@ -56,7 +57,7 @@ Gap gap_after(const std::vector<StepSample>& samples, size_t part, std::optional
     return Gap{seen, seen + (cost.between + cost.around) * static_cast<double>(std::max<int64_t>(before - 1, 1))};
   });
   std::sort(gaps.begin(), gaps.end(), [](const Gap& a, const Gap& b) { return a.least > b.least; });
-  if (gaps[0].least < kShortestWait) return {0, 0};
+  if (gaps[0].least < std::max(kShortestWait, kEventsOfGap * cost.between)) return {0, 0};
   const double least = gaps[gaps.size() > 1 ? 1 : 0].least;  // the longest may be a disturbance
   double most = gaps[0].most;
   for (const Gap& gap : gaps) most = std::min(most, gap.most);
