@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <cuda/std/tuple>
+#include <nv/target>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -30,10 +31,7 @@ struct Grid {
 /// once all blocks of this one are past it. So the GPU starts kernels while others run (programmatic dependent launch,
 /// from compute capability 9.0 on).
 __device__ inline void start_early() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-  cudaTriggerProgrammaticLaunchCompletion();
-#endif
+  NV_IF_TARGET(NV_PROVIDES_SM_90, (cudaGridDependencySynchronize(); cudaTriggerProgrammaticLaunchCompletion();))
 }
 
 /// For a kernel that begins with start_early().
