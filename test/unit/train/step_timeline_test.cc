@@ -27,7 +27,7 @@ struct True {
 std::vector<True> step_of_short_parts() {
   std::vector<True> parts = {{Span::On::prepare, "unpack", 6 * us}, {Span::On::prepare, "sort", 50 * us}};
   for (int i = 0; i < 24; ++i) {
-    if (i == 3) parts.push_back({Span::On::exchange, "lookup", 26 * us, parts.size() - 2});
+    if (i == 3) parts.push_back({Span::On::exchange, "lookup", 18 * us, parts.size() - 2});
     if (i == 20) parts.push_back({Span::On::exchange, "update", 30 * us, parts.size() - 1});
     True part{Span::On::compute, "layer" + std::to_string(i), (2 + 0.4 * (i * 7 % 11)) * us};
     if (i == 5) part.waits_for = 5;    // the lookup
@@ -144,10 +144,7 @@ TEST(StepTimeline, GivesShortPartsTheTimeThatTheyTakeWithoutEvents) {
     for (const True& part : parts) work += part.on == Span::On::compute ? part.seconds : 0;
     EXPECT_NEAR(idle_of_compute(timeline, step), step - work, 0.05 * step);
     EXPECT_NEAR(named(timeline, "layer22").begin - named(timeline, "layer21").end, 21.2 * us, 5 * us) << "a wait";
-    // A wait is seen where few parts are timed at a time.
-    if (most == 60) {
-      EXPECT_GE(named(timeline, "layer5").begin, named(timeline, "layer4").end + 2 * us);
-    }
+    // Layer 5 waits for less than two events take: that cannot be told from them.
     EXPECT_DOUBLE_EQ(named(timeline, "layer7").begin, named(timeline, "layer6").end);
   }
 }
