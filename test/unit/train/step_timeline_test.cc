@@ -205,7 +205,8 @@ constexpr double kPeriod = 100 * us;
 
 /// The preparation of a batch may run into the next step, in which that of the one before ends.
 TEST(StepTimeline, AStepRepeats) {
-  StepSample sample = Gpu(kFewParts, 0).run(nullptr);
+  Gpu gpu(kFewParts, 0);
+  StepSample sample = gpu.run(nullptr);
   sample.period = kPeriod;
   sample.recorded[0].begin = 90 * us;
   sample.recorded[0].end = 120 * us + kCost.around;
@@ -225,7 +226,8 @@ TEST(StepTimeline, AStepRepeats) {
 }
 
 TEST(StepTimeline, IsScaledToTheStepWhereEventsDoNotExplainIt) {
-  StepSample sample = Gpu(kFewParts, 0).run(nullptr);
+  Gpu gpu(kFewParts, 0);
+  StepSample sample = gpu.run(nullptr);
   const StepTimeline timeline = timeline_of({sample}, kPeriod / 2, kCost);
   EXPECT_NEAR(timeline.measured, kPeriod, us);
   EXPECT_NEAR(named(timeline, "a").end, 20 * us, us);
