@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <numeric>
 
 #include "base/error.h"
@@ -128,31 +129,31 @@ uint32_t DiskRows::checksum(const Row& row, const std::byte* record) const {
   return crc32_of({record, static_cast<size_t>(record_bytes_)}, crc32_of(std::as_bytes(std::span(identity))));
 }
 
-void DiskRows::for_runs(std::span<const Row> rows, const std::vector<uint32_t>& order,
-                        const std::function<void(size_t first, size_t count)>& body) const {
+std::vector<DiskRows::Run> DiskRows::runs_of(std::span<const Row> rows, const std::vector<uint32_t>& order) const {
   const size_t most = std::max<size_t>(1, kMostRunBytes / static_cast<size_t>(record_bytes_));
-  std::vector<std::pair<size_t, size_t>> runs;
+  std::vector<Run> runs;
   for (size_t i = 0; i < order.size(); ++i) {
     const bool goes_on =
-        !runs.empty() && runs.back().second < most && rows[order[i]].place == rows[order[i - 1]].place + 1;
-    if (goes_on)
-      ++runs.back().second;
-    else
-      runs.emplace_back(i, 1);
+        !runs.empty() && runs.back().count < most && rows[order[i]].place == rows[order[i - 1]].place + 1;
+    if (!goes_on) runs.push_back({.first = i, .count = 0, .in_memory = true});
+    Run& run = runs.back();
+    run.in_memory = run.in_memory && order[i] == order[run.first] + run.count;
+    ++run.count;
   }
-  threads_.parallel_for(static_cast<int64_t>(runs.size()), 4, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) body(runs[static_cast<size_t>(r)].first, runs[static_cast<size_t>(r)].second);
-  });
+  return runs;
 }
 
 void DiskRows::write(std::span<const Row> rows, const std::byte* records) {
   const auto bytes = static_cast<size_t>(record_bytes_);
   const std::vector<uint32_t> order = by_place(rows);
-  for_runs(rows, order, [&](size_t first, size_t count) {
-    std::vector<std::byte> run(count * bytes);
-    for (size_t i = 0; i < count; ++i) std::memcpy(run.data() + i * bytes, records + order[first + i] * bytes, bytes);
-    file_.write(offset(rows[order[first]].place), run);
-  });
+  // By one thread: a file system lets no more write to a file at a time, and the others would only wait for it.
+  for (const Run& run : runs_of(rows, order)) {
+    const auto apart = run.in_memory ? nullptr : std::make_unique_for_overwrite<std::byte[]>(run.count * bytes);
+    for (size_t i = 0; apart && i < run.count; ++i)
+      std::memcpy(apart.get() + i * bytes, records + order[run.first + i] * bytes, bytes);
+    file_.write(offset(rows[order[run.first]].place),
+                {apart ? apart.get() : records + order[run.first] * bytes, run.count * bytes});
+  }
 }
 
 std::vector<uint32_t> DiskRows::take_places(int64_t count, bool in_order) {
@@ -282,31 +283,38 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
 void DiskRows::read(std::span<const Row> rows, std::byte* records) const {
   const Stopwatch stopwatch(traffic_.seconds);
   const std::vector<uint32_t> order = by_place(rows);
-  const size_t bytes = static_cast<size_t>(record_bytes_);
   const std::vector<bool> asked = take_asked(rows);
   in_context(
       [&] { return cat("reading ", rows.size(), " rows of ", label_, " from the disk"); },
       [&] {
-        for_runs(rows, order, [&](size_t first, size_t count) {
-          std::vector<std::byte> run(count * bytes);
-          bool all_asked = true;
-          for (size_t i = 0; i < count; ++i) all_asked = all_asked && asked[order[first + i]];
-          const int64_t before = all_asked ? ScratchFile::bytes_from_disk() : 0;
-          file_.read(offset(rows[order[first]].place), run);
-          if (all_asked) fetched_again_ += ScratchFile::bytes_from_disk() - before;
-          for (size_t i = 0; i < count; ++i) {
-            const Row& row = rows[order[first + i]];
-            if (checksum(row, run.data() + i * bytes) != row.crc)
-              throw Error(
-                  Kind::io,
-                  cat("the row of key ", row.key, ", at byte ", offset(row.place), " of a file in '",
-                      file_.folder().string(), "', is not as it was written: its checksum differs. The disk, or a ",
-                      "program that writes to it, has changed it; checkpoints do not depend on this file"));
-            std::memcpy(records + order[first + i] * bytes, run.data() + i * bytes, bytes);
-          }
+        const std::vector<Run> runs = runs_of(rows, order);
+        threads_.parallel_for(static_cast<int64_t>(runs.size()), 4, [&](int64_t begin, int64_t end) {
+          for (const Run& run : std::span(runs).subspan(static_cast<size_t>(begin), static_cast<size_t>(end - begin)))
+            read_run(run, rows, order, asked, records);
         });
       });
   traffic_.rows_read += static_cast<int64_t>(rows.size());
+}
+
+void DiskRows::read_run(const Run& run, std::span<const Row> rows, const std::vector<uint32_t>& order,
+                        const std::vector<bool>& asked, std::byte* records) const {
+  const auto bytes = static_cast<size_t>(record_bytes_);
+  const auto apart = run.in_memory ? nullptr : std::make_unique_for_overwrite<std::byte[]>(run.count * bytes);
+  std::byte* const together = run.in_memory ? records + order[run.first] * bytes : apart.get();
+  bool all_asked = true;
+  for (size_t i = 0; i < run.count; ++i) all_asked = all_asked && asked[order[run.first + i]];
+  const int64_t before = all_asked ? ScratchFile::bytes_from_disk() : 0;
+  file_.read(offset(rows[order[run.first]].place), {together, run.count * bytes});
+  if (all_asked) fetched_again_ += ScratchFile::bytes_from_disk() - before;
+  for (size_t i = 0; i < run.count; ++i) {
+    const Row& row = rows[order[run.first + i]];
+    if (checksum(row, together + i * bytes) != row.crc)
+      throw Error(Kind::io,
+                  cat("the row of key ", row.key, ", at byte ", offset(row.place), " of a file in '",
+                      file_.folder().string(), "', is not as it was written: its checksum differs. The disk, or a ",
+                      "program that writes to it, has changed it; checkpoints do not depend on this file"));
+    if (!run.in_memory) std::memcpy(records + order[run.first + i] * bytes, together + i * bytes, bytes);
+  }
 }
 
 void DiskRows::read_ahead(std::span<const ops::RowOwner> rows) const {

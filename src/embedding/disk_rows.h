@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <span>
 #include <string>
@@ -113,9 +112,14 @@ class DiskRows {
   void check_map(int64_t more_rows) const;
   uint32_t checksum(const Row&, const std::byte* record) const;
   int64_t offset(uint32_t place) const { return static_cast<int64_t>(place) * record_bytes_; }
-  /// Calls body(i, count) for runs of rows with consecutive places, on several threads. order: by place.
-  void for_runs(std::span<const Row> rows, const std::vector<uint32_t>& order,
-                const std::function<void(size_t first, size_t count)>& body) const;
+  /// Rows order[first] and so on, by place, that are one after the other in the file.
+  struct Run {
+    size_t first, count;
+    bool in_memory;  // their records are so too
+  };
+  std::vector<Run> runs_of(std::span<const Row> rows, const std::vector<uint32_t>& order) const;
+  void read_run(const Run&, std::span<const Row> rows, const std::vector<uint32_t>& order,
+                const std::vector<bool>& asked, std::byte* records) const;
 
   /// Notes that these places have been asked for.
   void note_asked(std::span<const uint32_t> places) const;

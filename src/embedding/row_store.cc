@@ -57,18 +57,16 @@ bool may_be_on_disk(Runtime& runtime, const TableSpec& spec) {
          (spec.direct.empty() || (!spec.changes_every_row() && !all_rows_fit(runtime, spec)));
 }
 
-/// Of rows that are copied to the host. On a CPU it is memory that rows could have.
+/// Of rows that are copied to the host, one of whose arrays has rows of so many bytes. On a CPU it is memory that rows
+/// could have.
 int64_t staging_bytes(Device device, int64_t largest_row) {
-  return device.is_cuda() ? int64_t{4} << 20 : (int64_t{64} << 10) + largest_row;
+  if (!device.is_cuda()) return (int64_t{64} << 10) + largest_row;
+  return std::max(int64_t{4} << 20, (ops::RecordParts::kMost + 2) * largest_row + (int64_t{1} << 10));
 }
 
-/// Of the keys of a batch, with offsets and row numbers, that the host looks up on the disk.
+/// Of the list of keys that have no row in memory: in the worst case all of a batch.
 int64_t lookup_bytes(const TableSpec& spec, int64_t batch_keys) {
-  const auto of = [&](int64_t keys, int64_t samples) {
-    return keys * static_cast<int64_t>(sizeof(int64_t) + sizeof(int32_t)) +
-           (spec.slots_of_batch() * (samples + 1) + 1) * static_cast<int64_t>(sizeof(int32_t));
-  };
-  return std::max(of(batch_keys, spec.samples), of(spec.eval_key_capacity, spec.eval_samples));
+  return (std::max(batch_keys, spec.eval_key_capacity) + 1) * static_cast<int64_t>(sizeof(ops::MissingKey));
 }
 
 /// The memory that a full table gets next.
@@ -173,6 +171,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   init_.key = random_key(runtime.options().seed, random_stream("table:" + spec.name));
   data_.rounding = random_key(runtime.options().seed, random_stream("rounding:" + spec.name));
   init_.bound = spec.init_bound;
+  init_.all_states = on_disk_;
   init_.pieces = static_cast<int32_t>(spec.pieces);
   init_.piece_dim = static_cast<int32_t>(spec.pieces > 1 ? spec.dim : 0);
   if (!spec.slot_bounds.empty()) {

@@ -19,6 +19,8 @@
 #include "ops/embedding/access_stats.h"
 #include "ops/embedding/embedding_rows.h"
 #include "ops/embedding/hash_index.h"
+#include "ops/embedding/missing_keys.h"
+#include "ops/embedding/row_records.h"
 #include "ops/embedding/row_removal.h"
 #include "ops/embedding/row_swap.h"
 
@@ -198,11 +200,6 @@ class RowStore : private RowMemoryUser {
     std::byte* row(int64_t number) const { return memory.data() + number * bytes_per_row; }
     size_t bytes_to(int64_t rows) const { return static_cast<size_t>((rows + 1) * bytes_per_row); }
   };
-  /// A batch as the host sees it, with the rows of its keys in memory (0: none), until the next call.
-  struct HostKeys {
-    const int64_t* keys;
-    const int32_t *offsets, *slot_numbers, *rows;
-  };
   template <class T>
   T* add_column(std::string name, std::string_view type, bool wanted, int64_t elements_per_row, bool numbers = false);
   ops::RowMemory add_numbers(std::string name, DType, int64_t elements_per_row);
@@ -218,8 +215,7 @@ class RowStore : private RowMemoryUser {
   /// What create_rows_in_tiers() has made, in the order in which a table in memory has it: see copy_from_tiers().
   std::vector<int64_t> order_of_direct_keys(int64_t rows, std::span<const DiskRows::Row> on_disk);
   /// Errors: Error(data) for the first key that has no row.
-  void check_ranges(const ops::KeyBatch&, const HostKeys&, std::span<const ops::RowOwner> missing,
-                    NewKeys new_keys) const;
+  void check_ranges(std::span<const ops::MissingKey> missing, NewKeys) const;
   [[noreturn]] void throw_out_of_range(bool evaluation, const std::string& what) const;
   void add_shared_row(const TableSpec&);
   Progress progress() const;
@@ -322,13 +318,26 @@ class RowStore : private RowMemoryUser {
   /// Rows that there can be in memory, those that there are included.
   int64_t rows_in_budget() const;
   /// Has rows leave for the disk, so that `needed` more fit. Those of the batch stay.
-  /// `batch_rows`: those of the batch, on the host.
-  void make_room(int64_t rows, int64_t needed, const BatchRows& batch, const int32_t* batch_rows);
-  HostKeys find_on_host(Context&, const ops::KeyBatch&, int32_t* rows);
-  /// The different keys of the batch that have no row in memory.
-  std::vector<ops::RowOwner> missing_keys(const ops::KeyBatch&, const HostKeys&) const;
+  void make_room(int64_t rows, int64_t needed, const BatchRows& batch);
+  /// Looks the batch up, and returns the different keys that have no row in memory, by slot and key, each where it
+  /// occurs first. Waits for the stream. They are there until the next call.
+  std::span<const ops::MissingKey> missing_keys(Context&, const ops::KeyBatch&, int32_t* rows);
   /// Adds what count_batch_rows() has noted, once its stream has been waited for.
   void add_batch_count();
+  /// Rows on their way, with their row numbers in memory.
+  struct RecordBlock {
+    DiskRows::Row* entries;
+    std::byte* records;
+    int32_t* numbers;
+  };
+  RecordBlock record_block(std::byte* memory, size_t rows) const;
+  /// Of disk_block() rows, on the host.
+  RecordBlock records_on_host();
+  ops::RecordParts record_parts(const RecordBlock&) const;
+  /// Calls body(first, count, piece) for pieces of a block as memory of the device has room for them, one after the
+  /// other at one place; on the CPU for the block itself.
+  void for_record_pieces(size_t rows, const std::function<void(size_t, size_t, const RecordBlock&)>& body);
+  /// At most disk_block() rows.
   void put_out(std::span<const int32_t> rows);
   void take_back(Context&, std::span<const DiskRows::Row>);
   void read_disk_column(const Column&, std::span<const DiskRows::Row>, std::byte* to) const;
@@ -378,7 +387,7 @@ class RowStore : private RowMemoryUser {
   bool one_memory_;       // of the device and its host: that of a CPU, unless "gpu" is stated
   bool in_budget_;        // whether it counts there what it takes
   int64_t least_rows_;    // that one lookup may need at a time
-  int64_t lookup_bytes_;  // of keys that the host looks up
+  int64_t lookup_bytes_;  // of the keys that have no row in memory
   Besides besides_;       // noted in the budget
   int64_t row_limit_;
   int64_t row_capacity_limit_;  // with row_limit_: the most rows that exist at any moment
@@ -407,7 +416,8 @@ class RowStore : private RowMemoryUser {
   };
   std::unique_ptr<DiskRows> disk_;
   Turnover turnover_;  // of the rows in memory, by those that leave for the disk
-  std::optional<HostBuffer> host_keys_, batch_counts_;
+  std::optional<HostBuffer> missing_, records_, batch_counts_;
+  Buffer missing_scratch_;
   bool counted_ = false;                  // batch_counts_ holds a count
   int64_t batch_rows_ = 0, brought_ = 0;  // see DiskUse
   std::optional<Uses> uses_;              // none: all rows fit, or they do not move

@@ -82,19 +82,10 @@ std::vector<int64_t> RowStore::order_of_direct_keys(int64_t rows, std::span<cons
   return order;
 }
 
-void RowStore::check_ranges(const ops::KeyBatch& batch, const HostKeys& found, std::span<const ops::RowOwner> missing,
-                            NewKeys new_keys) const {
-  for (const ops::RowOwner& owner : missing) {
-    if (ranges_.index().row(owner.key, owner.slot) != 0) continue;
-    int32_t slot = owner.slot;  // of a key of any slot, the one of its first occurrence
-    for (int64_t s = 0; s < batch.slots && !index_.row_slots; ++s) {
-      const auto end = found.keys + found.offsets[(s + 1) * batch.samples];
-      if (std::find(found.keys + found.offsets[s * batch.samples], end, owner.key) == end) continue;
-      slot = found.slot_numbers ? found.slot_numbers[s] : static_cast<int32_t>(s);
-      break;
-    }
-    throw_out_of_range(new_keys == NewKeys::get_none, ranges_.outside(owner.key, slot));
-  }
+void RowStore::check_ranges(std::span<const ops::MissingKey> missing, NewKeys new_keys) const {
+  for (const ops::MissingKey& key : missing)
+    if (ranges_.index().row(key.key, index_.identity_slot(key.slot)) == 0)
+      throw_out_of_range(new_keys == NewKeys::get_none, ranges_.outside(key.key, key.slot));
 }
 
 }  // namespace hctr

@@ -21,10 +21,6 @@ constexpr int64_t kShareThatLeaves = 16;                // a sixteenth of the ro
 /// frequent ones out; with more, what was frequent long ago stays for too long.
 uint32_t steps_per_doubling(const Turnover& turnover) { return static_cast<uint32_t>(std::min(turnover.steps(), 1e8)); }
 
-bool by_identity(const ops::RowOwner& a, const ops::RowOwner& b) {
-  return std::pair(a.slot, a.key) < std::pair(b.slot, b.key);
-}
-
 }  // namespace
 
 void RowStore::open_disk(const TableSpec& spec) {
@@ -99,40 +95,27 @@ int64_t RowStore::rows_in_budget() const {
   return fits;
 }
 
-RowStore::HostKeys RowStore::find_on_host(Context& ctx, const ops::KeyBatch& batch, int32_t* rows) {
+std::span<const ops::MissingKey> RowStore::missing_keys(Context& ctx, const ops::KeyBatch& batch, int32_t* rows) {
   HCTR_EXPECT(!ctx.queue(), label_, ": the host reads what kernels find, and they wait for Lockstep::run()");
+  const Device device = runtime_.device();
+  const size_t scratch = ops::missing_scratch_bytes(device, batch.key_capacity),
+               bytes = (static_cast<size_t>(batch.key_capacity) + 1) * sizeof(ops::MissingKey);
+  if (missing_scratch_.bytes() < scratch) missing_scratch_ = Buffer(device, scratch);
+  if (!missing_ || missing_->bytes() < bytes) missing_.emplace(device, bytes);
+  // The count comes first, in the place of a key.
+  auto* const count = reinterpret_cast<int32_t*>(missing_->data());
+  auto* const keys = reinterpret_cast<ops::MissingKey*>(missing_->data()) + 1;
   ops::index_find(ctx, index_, batch, rows);
-  if (!runtime_.device().is_cuda()) return {batch.keys, batch.offsets, batch.slot_numbers, rows};
-  const auto keys = static_cast<size_t>(batch.key_capacity) * sizeof(int64_t),
-             numbers = static_cast<size_t>(batch.key_capacity) * sizeof(int32_t),
-             offsets = static_cast<size_t>(batch.bags() + 1) * sizeof(int32_t),
-             slots = batch.slot_numbers ? static_cast<size_t>(batch.slots) * sizeof(int32_t) : 0;
-  if (const size_t bytes = keys + numbers + offsets + slots; !host_keys_ || host_keys_->bytes() < bytes)
-    host_keys_.emplace(runtime_.device(), bytes);
-  std::byte* const to = host_keys_->data();
-  copy_bytes(ctx.stream(), to, batch.keys, keys);
-  copy_bytes(ctx.stream(), to + keys, rows, numbers);
-  copy_bytes(ctx.stream(), to + keys + numbers, batch.offsets, offsets);
-  if (slots > 0) copy_bytes(ctx.stream(), to + keys + numbers + offsets, batch.slot_numbers, slots);
+  ops::list_missing_keys(ctx, batch, rows, missing_scratch_.data(), keys, count);
   ctx.stream().synchronize();
-  const auto words = [&](size_t at) { return reinterpret_cast<const int32_t*>(to + at); };
-  return {reinterpret_cast<const int64_t*>(to), words(keys + numbers),
-          slots > 0 ? words(keys + numbers + offsets) : nullptr, words(keys)};
-}
-
-std::vector<ops::RowOwner> RowStore::missing_keys(const ops::KeyBatch& batch, const HostKeys& found) const {
-  std::vector<ops::RowOwner> missing;
-  for (int64_t s = 0; s < batch.slots; ++s) {
-    const int32_t slot = index_.identity_slot(found.slot_numbers ? found.slot_numbers[s] : static_cast<int32_t>(s));
-    for (int64_t p = found.offsets[s * batch.samples]; p < found.offsets[(s + 1) * batch.samples]; ++p)
-      if (found.rows[p] == 0) missing.push_back({found.keys[p], slot});
-  }
-  std::sort(missing.begin(), missing.end(), by_identity);
-  missing.erase(
-      std::unique(missing.begin(), missing.end(),
-                  [](const ops::RowOwner& a, const ops::RowOwner& b) { return a.key == b.key && a.slot == b.slot; }),
-      missing.end());
-  return missing;
+  ops::MissingKey* const end = keys + *count;
+  const auto identity = [&](const ops::MissingKey& key) { return std::pair(index_.identity_slot(key.slot), key.key); };
+  std::sort(keys, end, [&](const ops::MissingKey& a, const ops::MissingKey& b) {
+    return std::pair(identity(a), a.at) < std::pair(identity(b), b.at);
+  });
+  return {keys, std::unique(keys, end, [&](const ops::MissingKey& a, const ops::MissingKey& b) {
+            return identity(a) == identity(b);
+          })};
 }
 
 void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* rows, NewKeys new_keys) {
@@ -143,19 +126,18 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
     const int64_t at_most = now.rows + int64_t{batches_ - now.batches} * batch_keys_ + batch.key_capacity;
     if (ranges_.empty() && disk_->rows() == 0 && (!adds || at_most <= capacity_)) return;
   }
-  const auto wanted_of = [&](const std::vector<ops::RowOwner>& missing) {
-    std::vector<DiskRows::Row> wanted;
-    for (const ops::RowOwner& owner : missing)
-      if (const DiskRows::Row* row = disk_->find(owner.key, owner.slot)) wanted.push_back(*row);
-    return wanted;
-  };
   // The stream has prepared the batches before this one; their steps may still be computed. Their new rows are not
   // found yet, so that this counts too many, never too few.
-  HostKeys found = find_on_host(ctx, batch, rows);
+  std::span<const ops::MissingKey> missing = missing_keys(ctx, batch, rows);
+  std::vector<DiskRows::Row> wanted;
+  const auto find_wanted = [&] {
+    wanted.clear();
+    for (const ops::MissingKey& key : missing)
+      if (const DiskRows::Row* row = disk_->find(key.key, index_.identity_slot(key.slot))) wanted.push_back(*row);
+  };
   add_batch_count();
-  std::vector<ops::RowOwner> missing = missing_keys(batch, found);
-  std::vector<DiskRows::Row> wanted = wanted_of(missing);
-  if (!ranges_.empty() && wanted.size() < missing.size()) check_ranges(batch, found, missing, new_keys);
+  find_wanted();
+  if (!ranges_.empty() && wanted.size() < missing.size()) check_ranges(missing, new_keys);
   const auto rows_needed = [&] { return static_cast<int64_t>(adds ? missing.size() : wanted.size()); };
   if (wanted.empty() && progress().rows + rows_needed() <= capacity_ &&
       progress().rows + rows_needed() <= keys_in(entry_count_))
@@ -166,15 +148,14 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   const ops::IndexState now = state();
   HCTR_EXPECT(now.rows == now.finished, label_, ": a batch is looked up before the step of the one before is queued");
   if (runtime_.device().is_cuda()) {
-    found = find_on_host(ctx, batch, rows);
-    missing = missing_keys(batch, found);
-    wanted = wanted_of(missing);
+    missing = missing_keys(ctx, batch, rows);
+    find_wanted();
   }
   const auto in_memory = static_cast<int64_t>(now.rows);
   const int64_t needed = rows_needed();
   if (in_memory + needed > capacity_) {
-    make_room(in_memory, needed, {rows, found.offsets[batch.bags()]}, found.rows);
-    wanted = wanted_of(missing);  // rows on the disk may have other places now
+    make_room(in_memory, needed, {rows, batch.key_capacity});
+    find_wanted();  // rows on the disk may have other places now
   }
   if (adds) brought_ += static_cast<int64_t>(wanted.size());
   grow_index(std::min(in_memory + needed, capacity_) + ring_keys());
@@ -204,26 +185,25 @@ void RowStore::add_batch_count() {
     batch_rows_ += reinterpret_cast<const ops::GroupCounts*>(batch_counts_->data())->runs;
 }
 
-void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch, const int32_t* batch_rows) {
+void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch) {
   if (const int64_t fitting = std::min(rows_in_budget(), most_rows()); fitting > capacity_)
     grow(0, std::clamp(rows + std::max(needed, capacity_ / 2), capacity_, fitting), capacity_,
          [this](int64_t more) { grow_rows(more); });
   if (rows + needed <= capacity_) return;
-  std::vector<int32_t> kept(batch_rows, batch_rows + batch.count);
-  std::erase(kept, 0);
-  std::sort(kept.begin(), kept.end());
-  const int64_t staying = shared_rows() + (std::unique(kept.begin(), kept.end()) - kept.begin());
-  HCTR_EXPECT(staying + needed <= capacity_, label_, ": a batch with ", staying + needed, " rows, capacity ",
-              capacity_);
-  const int64_t leaving = std::min(std::max(rows + needed - capacity_, capacity_ / kShareThatLeaves), rows - staying);
   remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
+    int64_t staying = 0;
+    ops::keep_rows(ctx, batch.rows, batch.count, memory.fates);
+    ops::count_fates(ctx, ops::Fate::stays, now.rows, memory, staying);
+    staying += shared_rows();
+    HCTR_EXPECT(staying + needed <= capacity_, label_, ": a batch with ", staying + needed, " rows, capacity ",
+                capacity_);
+    const int64_t leaving = std::min(std::max(rows + needed - capacity_, capacity_ / kShareThatLeaves), rows - staying);
     turnover_.add(now.batches, now.rows, leaving);
     const ops::RowRanks ranks{.keys = index_.row_keys,
                               .slots = index_.row_slots,
                               .scores = access_stats_.last_seen,
                               .uses = access_stats_.occurrences,
                               .per_doubling = steps_per_doubling(turnover_)};
-    ops::keep_rows(ctx, batch.rows, batch.count, memory.fates);
     ops::lowest_rows_leave(ctx, ranks, index_.first_row, now.rows, leaving, memory);
     std::vector<ops::Fate> fates(static_cast<size_t>(now.rows) + 1);
     copy_bytes(ctx.stream(), fates.data(), memory.fates, fates.size());
@@ -251,55 +231,6 @@ void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch, c
       throw;
     }
   });
-}
-
-void RowStore::put_out(std::span<const int32_t> rows) {
-  std::vector<DiskRows::Row> leaving(rows.size());
-  std::vector<std::byte> records(rows.size() * static_cast<size_t>(disk_->record_bytes())), values;
-  for (const Column& column : columns_) {
-    if (!goes_to_disk(column)) continue;
-    const auto bytes = static_cast<size_t>(column.bytes_per_row);
-    values.resize(rows.size() * bytes);
-    copy_out(column, rows, values.data());
-    const StridedBytes to = disk_values(column, leaving.data(), records.data());
-    for (size_t i = 0; i < rows.size(); ++i) std::memcpy(to.first + i * to.stride, values.data() + i * bytes, bytes);
-  }
-  keep_base(rows, leaving);
-  disk_->add(leaving, records.data());
-}
-
-void RowStore::take_back(Context& ctx, std::span<const DiskRows::Row> wanted) {
-  std::vector<DiskRows::Row> rows(wanted.begin(), wanted.end());
-  std::vector<std::byte> records(wanted.size() * static_cast<size_t>(disk_->record_bytes())), values;
-  disk_->read(wanted, records.data());
-  ops::IndexState now = state();
-  const auto first = static_cast<int64_t>(now.rows) + 1;
-  HCTR_EXPECT(now.rows + wanted.size() <= static_cast<size_t>(capacity_), label_, ": ", now.rows, " rows and ",
-              wanted.size(), " of the disk, capacity ", capacity_);
-  for (Column& column : columns_) {
-    if (!goes_to_disk(column)) continue;
-    const auto bytes = static_cast<size_t>(column.bytes_per_row);
-    values.resize(rows.size() * bytes);
-    const StridedBytes from = disk_values(column, rows.data(), records.data());
-    for (size_t i = 0; i < rows.size(); ++i)
-      std::memcpy(values.data() + i * bytes, from.first + i * from.stride, bytes);
-    column.memory.write(ctx.stream(), static_cast<size_t>(first) * bytes, values.data(), values.size());
-    ctx.stream().synchronize();
-  }
-  return_base(first, rows);
-  std::vector<int32_t> numbers(rows.size());
-  std::iota(numbers.begin(), numbers.end(), static_cast<int32_t>(first));
-  const size_t most = staging_->bytes() / sizeof(int32_t);
-  for (size_t i = 0; i < numbers.size(); i += most) {
-    const std::span<const int32_t> some = std::span(numbers).subspan(i, std::min(most, numbers.size() - i));
-    copy_bytes(ctx.stream(), staging_->data(), some.data(), some.size_bytes());
-    ops::index_renumber(ctx, index_, reinterpret_cast<const int32_t*>(staging_->data()),
-                        static_cast<int64_t>(some.size()));
-    ctx.stream().synchronize();
-  }
-  now.rows = now.ready = now.finished = now.rows + static_cast<uint32_t>(rows.size());
-  set_rows(now);
-  disk_->remove(rows);
 }
 
 }  // namespace hctr

@@ -124,7 +124,9 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   ops::plan_moves(ctx, rows, memory, moves);
   for (Column& column : columns_) {
     ops::move_rows(ctx, moves, column.memory.data(), column.bytes_per_row);
-    // Freed rows are zeroed, since rows that are assigned later expect new memory.
+    // Freed rows are zeroed, since rows that are assigned later expect new memory. With a disk, where rows come and go,
+    // all numbers of rows are written when they get a key.
+    if (column.numbers && init_.all_states) continue;
     column.memory.zero(ctx.stream(), column.bytes_to(moves.rows),
                        static_cast<size_t>((rows - moves.rows) * column.bytes_per_row));
   }

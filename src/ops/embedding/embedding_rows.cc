@@ -46,7 +46,7 @@ void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) {
         }
       });
       for (int s = 0; s < kMostStates; ++s)
-        if (init.state_start[s] != 0)
+        if (init.writes(s, data.states[s]))
           dispatch_float(data.states[s].dtype, [&]<class T>() {
             std::fill_n(data.states[s].as<T>() + row * data.state_dim, data.state_dim,
                         rounded_to_nearest<T>(init.state_start[s]));

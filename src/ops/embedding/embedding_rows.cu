@@ -35,7 +35,7 @@ __device__ void fill_new_rows(BlockRange range, HashIndex index, RowInit init, R
     for (int k = 0; k < 4; ++k)
       if (e + k < data.dim) store_nearest(data.vectors, row * data.dim + e + k, symmetric_float(bits.v[k], bound));
     for (int s = 0; s < kMostStates; ++s)
-      if (init.state_start[s] != 0)
+      if (init.writes(s, data.states[s]))
         for (int64_t k = e; k < min(e + 4, data.state_dim); ++k)
           store_nearest(data.states[s], row * data.state_dim + k, init.state_start[s]);
   }

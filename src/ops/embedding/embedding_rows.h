@@ -41,8 +41,12 @@ struct RowInit {
   float bound = 0.05f;
   const float* slot_bounds = nullptr;   // per slot; null: `bound` for all
   float state_start[kMostStates] = {};  // initial values of the states
+  bool all_states = false;              // those that start at 0 are written, too
   int32_t pieces = 1, piece_dim = 0;    // piece_dim: a multiple of 4, where there are several
 
+  HCTR_HD bool writes(int state, const RowMemory& memory) const {
+    return memory && (all_states || state_start[state] != 0);
+  }
   HCTR_HD float bound_of(int32_t slot) const { return slot_bounds ? slot_bounds[slot] : bound; }
   HCTR_HD Random4 four(int64_t row_key, int32_t slot, int64_t e) const {
     const int64_t element = e + slot % pieces * piece_dim;
@@ -52,7 +56,7 @@ struct RowInit {
 };
 
 /// Initializes the vectors and states of rows state.ready + 1 to state.rows. Values are rounded to the nearest of the
-/// storage type. A state that starts at 0 is not written: new memory is 0.
+/// storage type. A state that starts at 0 is not written, unless the init says so: new memory is 0.
 HCTR_OP(void init_new_rows(Context&, HashIndex, RowInit, RowData))
 
 /// x[i] = table[rows[i]] and table[rows[i]] = x[i]; values are rounded to the nearest if the dtypes differ, else

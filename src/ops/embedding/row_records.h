@@ -1,0 +1,36 @@
+// Rows of several arrays as records, one behind the other: how they leave the arrays of a table, and come back.
+#pragma once
+
+#include <cstddef>
+
+#include "device/op.h"
+#include "ops/optimizer_rules.h"
+
+namespace hctr::ops {
+
+/// An array of a table and its part of records: row r has `bytes` bytes at column + r * bytes, record i has them at
+/// first + i * stride.
+struct RecordPart {
+  std::byte* column;
+  std::byte* first;
+  int64_t bytes, stride;
+};
+
+/// What records are made of. No two parts overlap.
+struct RecordParts {
+  static constexpr int kMost = 8 + kMostStates;
+  int count = 0;
+  RecordPart parts[kMost] = {};
+
+  void add(const RecordPart& part) {
+    HCTR_EXPECT(count < kMost, "records of more than ", kMost, " parts");
+    parts[count++] = part;
+  }
+};
+
+/// Record i gets what row rows[i] has. Shapes: rows [count].
+HCTR_OP(void gather_records(Context&, RecordParts, const int32_t* rows, int64_t count))
+/// Row first_row + i gets what record i has, for i below count.
+HCTR_OP(void scatter_records(Context&, RecordParts, int64_t first_row, int64_t count))
+
+}  // namespace hctr::ops

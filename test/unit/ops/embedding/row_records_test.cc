@@ -1,0 +1,112 @@
+// Records of rows: each part of each record is what its array has, for parts of every width and alignment, and back.
+#include "ops/embedding/row_records.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "device/buffer.h"
+#include "device/copy.h"
+#include "support/devices.h"
+
+namespace hctr::test {
+namespace {
+
+constexpr int64_t kRecordRows = 500;
+
+/// Arrays with rows of these widths. Records have the parts one after the other, and `gap` bytes that belong to none.
+class RecordRig {
+ public:
+  RecordRig(Device device, std::vector<int64_t> widths, int64_t gap)
+      : ctx_(runtime_of(device), runtime_of(device).compute_stream()) {
+    std::mt19937_64 random(9);
+    int64_t at = 0;
+    for (const int64_t width : widths) {
+      std::vector<std::byte>& values = plain_.emplace_back(static_cast<size_t>((kRecordRows + 1) * width));
+      for (std::byte& value : values) value = static_cast<std::byte>(random());
+      columns_.emplace_back(device, values.size());
+      widths_.push_back(width);
+      offsets_.push_back(at);
+      at += width;
+    }
+    stride_ = at + gap;
+    records_ = Buffer(device, static_cast<size_t>(kRecordRows * stride_));
+    reset_columns();
+    for (size_t c = 0; c < widths_.size(); ++c)
+      parts_.add({columns_[c].data(), records_.data() + offsets_[c], widths_[c], stride_});
+  }
+
+  void gather(const std::vector<int32_t>& rows) {
+    const Buffer list(ctx_.device(), rows.size() * sizeof(int32_t));
+    copy_bytes(ctx_.stream(), list.data(), rows.data(), list.bytes());
+    ops::gather_records(ctx_, parts_, reinterpret_cast<const int32_t*>(list.data()), static_cast<int64_t>(rows.size()));
+    ctx_.stream().synchronize();
+  }
+  void scatter(int64_t first, int64_t count) {
+    ops::scatter_records(ctx_, parts_, first, count);
+    ctx_.stream().synchronize();
+  }
+  void reset_columns() {
+    for (size_t c = 0; c < columns_.size(); ++c)
+      copy_bytes(ctx_.stream(), columns_[c].data(), plain_[c].data(), plain_[c].size());
+    ctx_.stream().synchronize();
+  }
+  std::vector<std::byte> read(const Buffer& buffer) {
+    std::vector<std::byte> values(buffer.bytes());
+    copy_bytes(ctx_.stream(), values.data(), buffer.data(), values.size());
+    ctx_.stream().synchronize();
+    return values;
+  }
+  /// Record i has row rows[i], and zeros where no part is; so has all behind the last record.
+  void expect_records(const std::vector<int32_t>& rows) {
+    std::vector<std::byte> expected(records_.bytes());
+    for (size_t i = 0; i < rows.size(); ++i)
+      for (size_t c = 0; c < widths_.size(); ++c)
+        std::copy_n(plain_[c].begin() + rows[i] * widths_[c], widths_[c],
+                    expected.begin() + static_cast<int64_t>(i) * stride_ + offsets_[c]);
+    EXPECT_TRUE(read(records_) == expected);
+  }
+  /// Rows first to first + rows.size() - 1 are what rows[i] was before, all others as they were.
+  void expect_columns(const std::vector<int32_t>& rows, int64_t first) {
+    for (size_t c = 0; c < widths_.size(); ++c) {
+      std::vector<std::byte> expected = plain_[c];
+      for (size_t i = 0; i < rows.size(); ++i)
+        std::copy_n(plain_[c].begin() + rows[i] * widths_[c], widths_[c],
+                    expected.begin() + (first + static_cast<int64_t>(i)) * widths_[c]);
+      EXPECT_TRUE(read(columns_[c]) == expected) << "rows of " << widths_[c] << " bytes";
+    }
+  }
+
+ private:
+  Context ctx_;
+  std::vector<int64_t> widths_, offsets_;
+  std::vector<std::vector<std::byte>> plain_;
+  std::vector<Buffer> columns_;
+  Buffer records_;
+  int64_t stride_ = 0;
+  ops::RecordParts parts_;
+};
+
+TEST(RowRecordsTest, RecordsHaveTheRowsOfEveryArrayAndGiveThemBack) {
+  for (const Device device : devices())
+    for (const auto& [widths, gap] : std::vector<std::pair<std::vector<int64_t>, int64_t>>{
+             {{1024, 1024, 1024, 8, 4, 4}, 20}, {{6, 6, 12, 1, 8}, 0}, {{2}, 1}, {{16, 4, 3, 48}, 7}, {{1}, 0}}) {
+      SCOPED_TRACE(cat(to_string(device), ": ", widths.size(), " arrays, the first of ", widths[0], " bytes a row"));
+      RecordRig rig(device, widths, gap);
+      std::vector<int32_t> rows(333);
+      std::mt19937_64 random(4);
+      for (int32_t& row : rows) row = static_cast<int32_t>(random() % (kRecordRows + 1));
+      rig.gather(rows);
+      rig.expect_records(rows);
+      rig.scatter(101, static_cast<int64_t>(rows.size()));
+      rig.expect_columns(rows, 101);
+      rig.reset_columns();
+      rig.scatter(7, 0);
+      rig.expect_columns({}, 7);
+    }
+}
+
+}  // namespace
+}  // namespace hctr::test
