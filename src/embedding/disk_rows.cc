@@ -276,7 +276,7 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
                }
              });
   const std::lock_guard lock(changes_);
-  for (const Row& row : rows) insert(row);
+  for_each_row(rows, [this](const Row& row) { insert(row); });
   traffic_.rows_written += count;
 }
 
@@ -359,7 +359,7 @@ std::vector<bool> DiskRows::take_asked(std::span<const Row> rows) const {
 
 void DiskRows::remove(std::span<const Row> rows) {
   const std::lock_guard lock(changes_);
-  for (const Row& row : rows) erase(row);
+  for_each_row(rows, [this](const Row& row) { erase(row); });
 }
 
 int64_t DiskRows::expire(uint32_t step) {

@@ -49,6 +49,10 @@ class DiskRows {
   int64_t record_bytes() const { return record_bytes_; }
   /// Null: no such row. Rows that are found can be read until the next add(), which may give rows other places.
   const Row* find(int64_t key, int32_t slot) const;
+  /// Fetches where the search for a row begins. The map is larger than caches: searches that come kAhead later wait
+  /// less for memory.
+  void prefetch(int64_t key, int32_t slot) const { __builtin_prefetch(&entries_[home(key, slot)]); }
+  static constexpr size_t kAhead = 16;
 
   /// Adds rows that are not there; their place and crc are set. They are written in one piece where the budget has room
   /// for twice as many places as there are rows, and a quarter of it is left. Errors: Error(io) beyond the budget, or
@@ -95,6 +99,14 @@ class DiskRows {
   size_t position(int64_t key, int32_t slot) const;  // of the row, or of the free entry for it
   void insert(const Row&);
   void erase(const Row&);
+  /// Calls change(row) for each, with the map's entries of those that follow on their way.
+  template <class Change>
+  void for_each_row(std::span<const Row> rows, const Change& change) {
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (i + kAhead < rows.size()) prefetch(rows[i + kAhead].key, rows[i + kAhead].slot);
+      change(rows[i]);
+    }
+  }
   void grow();
   /// Places for so many rows more, if the budget has them: in order, or wherever some are free.
   std::vector<uint32_t> take_places(int64_t count, bool in_order);

@@ -331,14 +331,19 @@ class RowStore : private RowMemoryUser {
     int32_t* numbers;
   };
   RecordBlock record_block(std::byte* memory, size_t rows) const;
-  /// Of disk_block() rows, on the host.
-  RecordBlock records_on_host();
+  /// One of two, each of disk_block() rows, on the host.
+  RecordBlock records_on_host(size_t which);
   ops::RecordParts record_parts(const RecordBlock&) const;
   /// Calls body(first, count, piece) for pieces of a block as memory of the device has room for them, one after the
   /// other at one place; on the CPU for the block itself.
-  void for_record_pieces(size_t rows, const std::function<void(size_t, size_t, const RecordBlock&)>& body);
+  void for_record_pieces(size_t rows, const RecordBlock&,
+                         const std::function<void(size_t, size_t, const RecordBlock&)>& body);
+  /// The block will have these rows once the compute stream is done.
+  RecordBlock start_records(size_t which, std::span<const int32_t> rows);
+  /// Writes rows to the disk, the next block on its way to the host meanwhile. They stay in memory. `left`: how many
+  /// are there, also where the disk has no room for the others.
+  void put_out(std::span<const int32_t> rows, size_t& left);
   /// At most disk_block() rows.
-  void put_out(std::span<const int32_t> rows);
   void take_back(Context&, std::span<const DiskRows::Row>);
   void read_disk_column(const Column&, std::span<const DiskRows::Row>, std::byte* to) const;
   /// The bytes from `first` on of a column of these rows.
@@ -416,7 +421,7 @@ class RowStore : private RowMemoryUser {
   };
   std::unique_ptr<DiskRows> disk_;
   Turnover turnover_;  // of the rows in memory, by those that leave for the disk
-  std::optional<HostBuffer> missing_, records_, batch_counts_;
+  std::optional<HostBuffer> missing_, records_[2], batch_counts_;
   Buffer missing_scratch_;
   bool counted_ = false;                  // batch_counts_ holds a count
   int64_t batch_rows_ = 0, brought_ = 0;  // see DiskUse

@@ -51,7 +51,8 @@ void RowStore::create_rows_in_tiers() {
   for (int64_t first = in_memory + 1; first <= rows; first += block) {
     const int64_t count = std::min(block, rows + 1 - first);
     make(first, count);
-    put_out(std::span(numbers).first(static_cast<size_t>(count)));
+    size_t left = 0;
+    put_out(std::span(numbers).first(static_cast<size_t>(count)), left);
   }
   make(1, in_memory);
   now.ready = now.finished = now.rows;

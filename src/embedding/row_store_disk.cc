@@ -132,8 +132,14 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   std::vector<DiskRows::Row> wanted;
   const auto find_wanted = [&] {
     wanted.clear();
-    for (const ops::MissingKey& key : missing)
+    for (size_t i = 0; i < missing.size(); ++i) {
+      if (i + DiskRows::kAhead < missing.size()) {
+        const ops::MissingKey& ahead = missing[i + DiskRows::kAhead];
+        disk_->prefetch(ahead.key, index_.identity_slot(ahead.slot));
+      }
+      const ops::MissingKey& key = missing[i];
       if (const DiskRows::Row* row = disk_->find(key.key, index_.identity_slot(key.slot))) wanted.push_back(*row);
+    }
   };
   add_batch_count();
   find_wanted();
@@ -211,21 +217,19 @@ void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch) {
     std::vector<int32_t> numbers;
     for (size_t row = 1; row < fates.size(); ++row)
       if (fates[row] == ops::Fate::leaves) numbers.push_back(static_cast<int32_t>(row));
-    const size_t block = disk_block();
-    size_t first = 0;
+    size_t left = 0;
     try {
-      for (; first < numbers.size(); first += block)
-        put_out(std::span(numbers).subspan(first, std::min(block, numbers.size() - first)));
+      put_out(numbers, left);
     } catch (const Error&) {  // all of them stay in memory
-      std::vector<DiskRows::Row> twice(first);
+      std::vector<DiskRows::Row> twice(left);
       std::vector<std::byte> values;
       for (const Column& column : columns_) {
         if (!column.fixed()) continue;
         const auto bytes = static_cast<size_t>(column.bytes_per_row);
-        values.resize(first * bytes);
-        copy_out(column, std::span(numbers).first(first), values.data());
+        values.resize(left * bytes);
+        copy_out(column, std::span(numbers).first(left), values.data());
         const StridedBytes to = disk_values(column, twice.data(), nullptr);
-        for (size_t i = 0; i < first; ++i) std::memcpy(to.first + i * to.stride, values.data() + i * bytes, bytes);
+        for (size_t i = 0; i < left; ++i) std::memcpy(to.first + i * to.stride, values.data() + i * bytes, bytes);
       }
       disk_->remove(twice);
       throw;

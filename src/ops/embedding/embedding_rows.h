@@ -45,7 +45,7 @@ struct RowInit {
   int32_t pieces = 1, piece_dim = 0;    // piece_dim: a multiple of 4, where there are several
 
   HCTR_HD bool writes(int state, const RowMemory& memory) const {
-    return memory && (all_states || state_start[state] != 0);
+    return memory.data && (all_states || state_start[state] != 0);
   }
   HCTR_HD float bound_of(int32_t slot) const { return slot_bounds ? slot_bounds[slot] : bound; }
   HCTR_HD Random4 four(int64_t row_key, int32_t slot, int64_t e) const {
