@@ -391,6 +391,10 @@ void RowStore::grow_index(int64_t keys) {
 void RowStore::set_rows(const ops::IndexState& now) {
   copy_bytes(runtime_.compute_stream(), state_.data(), &now, sizeof now);
   runtime_.compute_stream().synchronize();
+  tell_host({now.batches, now.rows});
+}
+
+void RowStore::tell_host(const Progress& now) {
   std::atomic_ref<uint64_t>(*host_word())
       .store(static_cast<uint64_t>(now.batches) << 32 | now.rows, std::memory_order_release);
 }

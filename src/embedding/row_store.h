@@ -106,9 +106,9 @@ class RowStore : private RowMemoryUser {
   enum class NewKeys { get_rows, get_none };
   /// Before a batch is looked up, and inserted where its new keys get rows: brings the rows of its keys from the disk,
   /// and has others leave if memory has no room for them. Every step before must be queued; they are waited for only
-  /// where a row comes or leaves. The stream is waited for, so this cannot be recorded. `rows`: [batch.size()] scratch.
-  /// Errors: Error(device) naming the least budget when memory has not even room for the batch; Error(io) when the disk
-  /// is full, or a row there is not what was written.
+  /// where a row leaves, or comes for an evaluation. The stream is waited for, so this cannot be recorded. `rows`:
+  /// [batch.size()] scratch. Errors: Error(device) naming the least budget when memory has not even room for the batch;
+  /// Error(io) when the disk is full, or a row there is not what was written.
   void bring_rows(Context&, const ops::KeyBatch& batch, int32_t* rows, NewKeys);
   /// Any thread, any time: has the rows of these keys that are on the disk read into the cache of the system, without
   /// waiting for it. `slot` counts where rows belong to slots.
@@ -301,6 +301,8 @@ class RowStore : private RowMemoryUser {
   void set_in_state(size_t offset, T value);
   /// Sets the state on the device, and tells the host the number of rows.
   void set_rows(const ops::IndexState&);
+  void tell_host(const Progress&);
+  void check_finished(const ops::IndexState&) const;
   void open_disk(const TableSpec&);
   /// Whether a row takes its value of this column along to the disk. All else begins anew when it comes back.
   static bool goes_to_disk(const Column& column) { return column.saved || place_in_entry(column).has_value(); }
@@ -343,7 +345,7 @@ class RowStore : private RowMemoryUser {
   /// Writes rows to the disk, the next block on its way to the host meanwhile. They stay in memory. `left`: how many
   /// are there, also where the disk has no room for the others.
   void put_out(std::span<const int32_t> rows, size_t& left);
-  /// At most disk_block() rows.
+  /// At most disk_block() rows, behind those in memory, on the stream of the context, which is waited for.
   void take_back(Context&, std::span<const DiskRows::Row>);
   void read_disk_column(const Column&, std::span<const DiskRows::Row>, std::byte* to) const;
   /// The bytes from `first` on of a column of these rows.
@@ -355,7 +357,7 @@ class RowStore : private RowMemoryUser {
   // Where rows may be on a disk, they go by their places in the last whole checkpoint, not by their numbers.
   /// Notes these places and marks of rows that leave, and gives them to rows that come back from number `first` on.
   void keep_base(std::span<const int32_t> rows, std::span<DiskRows::Row> leaving);
-  void return_base(int64_t first, std::span<const DiskRows::Row>);
+  void return_base(StreamRef, int64_t first, std::span<const DiskRows::Row>);
   /// The rows in memory, and behind them those on the disk, are the last whole checkpoint; `changed`: those of its
   /// first `base_rows`, counted from 0 and ascending, that differ there.
   void set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, int64_t base_rows,

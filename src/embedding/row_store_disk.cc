@@ -145,30 +145,38 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   find_wanted();
   if (!ranges_.empty() && wanted.size() < missing.size()) check_ranges(missing, new_keys);
   const auto rows_needed = [&] { return static_cast<int64_t>(adds ? missing.size() : wanted.size()); };
-  if (wanted.empty() && progress().rows + rows_needed() <= capacity_ &&
-      progress().rows + rows_needed() <= keys_in(entry_count_))
-    return;
+  const int64_t at_most = progress().rows + rows_needed();
+  const bool fits = at_most <= capacity_ && at_most <= keys_in(entry_count_);
+  if (wanted.empty() && fits) return;
 
   const ProfiledPart part(runtime_, "wait", "disk");
   const uint32_t batches = batches_;  // this one is reserved and not closed, which waiting does not know
-  const ops::IndexState now = state();
-  HCTR_EXPECT(now.rows == now.finished, label_, ": a batch is looked up before the step of the one before is queued");
-  if (runtime_.device().is_cuda()) {
-    missing = missing_keys(ctx, batch, rows);
-    find_wanted();
-  }
-  const auto in_memory = static_cast<int64_t>(now.rows);
-  const int64_t needed = rows_needed();
-  if (in_memory + needed > capacity_) {
-    make_room(in_memory, needed, {rows, batch.key_capacity});
-    find_wanted();  // rows on the disk may have other places now
+  if (!adds || !fits) {
+    const ops::IndexState now = state();
+    check_finished(now);
+    if (runtime_.device().is_cuda()) {
+      missing = missing_keys(ctx, batch, rows);
+      find_wanted();
+    }
+    const auto in_memory = static_cast<int64_t>(now.rows);
+    const int64_t needed = rows_needed();
+    if (in_memory + needed > capacity_) {
+      make_room(in_memory, needed, {rows, batch.key_capacity});
+      find_wanted();  // rows on the disk may have other places now
+    }
+    grow_index(std::min(in_memory + needed, capacity_) + ring_keys());
+  } else if (!runtime_.device().is_cuda()) {
+    check_finished(*index_.state);
   }
   if (adds) brought_ += static_cast<int64_t>(wanted.size());
-  grow_index(std::min(in_memory + needed, capacity_) + ring_keys());
   const size_t block = disk_block();
   for (size_t first = 0; first < wanted.size(); first += block)
     take_back(ctx, std::span(wanted).subspan(first, std::min(block, wanted.size() - first)));
   batches_ = batches;
+}
+
+void RowStore::check_finished(const ops::IndexState& now) const {
+  HCTR_EXPECT(now.rows == now.finished, label_, ": a batch is looked up before the step of the one before is queued");
 }
 
 void RowStore::look_ahead(std::span<const ops::RowOwner> keys) const {

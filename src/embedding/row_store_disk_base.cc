@@ -32,7 +32,7 @@ void RowStore::keep_base(std::span<const int32_t> rows, std::span<DiskRows::Row>
   }
 }
 
-void RowStore::return_base(int64_t first, std::span<const DiskRows::Row> rows) {
+void RowStore::return_base(StreamRef stream, int64_t first, std::span<const DiskRows::Row> rows) {
   if (!base_places_) return;
   std::vector<int32_t> places;
   std::vector<uint8_t> marks;
@@ -40,7 +40,6 @@ void RowStore::return_base(int64_t first, std::span<const DiskRows::Row> rows) {
     places.push_back(static_cast<int32_t>(row.base));
     marks.push_back(static_cast<uint8_t>(row.marks));
   }
-  const StreamRef stream = runtime_.compute_stream();
   copy_bytes(stream, base_places_ + first, places.data(), places.size() * sizeof(int32_t));
   copy_bytes(stream, marks_->data() + first, marks.data(), marks.size());
   stream.synchronize();

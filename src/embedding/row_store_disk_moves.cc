@@ -94,24 +94,28 @@ void RowStore::take_back(Context& ctx, std::span<const DiskRows::Row> wanted) {
   const RecordBlock block = records_on_host(0);
   std::copy(wanted.begin(), wanted.end(), block.entries);
   disk_->read(wanted, block.records);
-  ops::IndexState now = state();
-  const auto first_row = static_cast<int64_t>(now.rows) + 1;
-  HCTR_EXPECT(now.rows + wanted.size() <= static_cast<size_t>(capacity_), label_, ": ", now.rows, " rows and ",
-              wanted.size(), " of the disk, capacity ", capacity_);
-  std::iota(block.numbers, block.numbers + wanted.size(), static_cast<int32_t>(first_row));
+  const Progress before = progress();
+  const size_t rows = before.rows + wanted.size();
+  HCTR_EXPECT(rows <= static_cast<size_t>(capacity_), label_, ": ", before.rows, " rows and ", wanted.size(),
+              " of the disk, capacity ", capacity_);
+  // Steps may be computed meanwhile: they know nothing of the numbers behind those of their rows.
+  const auto first_row = static_cast<int32_t>(before.rows + 1);
+  std::iota(block.numbers, block.numbers + wanted.size(), first_row);
   const auto record_bytes = static_cast<size_t>(disk_->record_bytes());
   for_record_pieces(wanted.size(), block, [&](size_t first, size_t count, const RecordBlock& piece) {
     copy_piece(ctx.stream(), piece.numbers, block.numbers + first, count * sizeof(int32_t));
     copy_piece(ctx.stream(), piece.entries, block.entries + first, count * sizeof(DiskRows::Row));
     copy_piece(ctx.stream(), piece.records, block.records + first * record_bytes, count * record_bytes);
-    ops::scatter_records(ctx, record_parts(piece), first_row + static_cast<int64_t>(first),
-                         static_cast<int64_t>(count));
+    ops::scatter_records(ctx, record_parts(piece), block.numbers[first], static_cast<int64_t>(count));
     ops::index_renumber(ctx, index_, piece.numbers, static_cast<int64_t>(count));
   });
+  return_base(ctx.stream(), first_row, wanted);
+  ops::index_add_rows(ctx, index_, static_cast<uint32_t>(wanted.size()));
   ctx.stream().synchronize();
-  return_base(first_row, wanted);
-  now.rows = now.ready = now.finished = now.rows + static_cast<uint32_t>(wanted.size());
-  set_rows(now);
+  // Behind the steps that are queued, of which each ends with the rows that it knows.
+  Context behind(runtime_, runtime_.compute_stream());
+  ops::index_finish_rows(behind, index_, static_cast<uint32_t>(rows));
+  tell_host({before.batches, static_cast<uint32_t>(rows)});
   disk_->remove(wanted);
 }
 

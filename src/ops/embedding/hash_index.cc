@@ -20,6 +20,12 @@ void index_renumber(Context& ctx, HashIndex index, const int32_t* rows, int64_t 
 void index_close_batch(Context& ctx, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
   HCTR_ON_DEVICE(ctx, index_close_batch(ctx, index, rows_after, host_word));
 }
+void index_add_rows(Context& ctx, HashIndex index, uint32_t count) {
+  HCTR_ON_DEVICE(ctx, index_add_rows(ctx, index, count));
+}
+void index_finish_rows(Context& ctx, HashIndex index, uint32_t rows) {
+  HCTR_ON_DEVICE(ctx, index_finish_rows(ctx, index, rows));
+}
 void index_finish_step(Context& ctx, HashIndex index, const uint32_t* rows_after) {
   HCTR_ON_DEVICE(ctx, index_finish_step(ctx, index, rows_after));
 }
@@ -110,6 +116,10 @@ void index_close_batch(Context&, HashIndex index, uint32_t* rows_after, uint64_t
   std::atomic_ref<uint64_t>(*host_word)
       .store(static_cast<uint64_t>(state.batches) << 32 | state.rows, std::memory_order_release);
 }
+
+void index_add_rows(Context&, HashIndex index, uint32_t count) { index.state->ready = index.state->rows += count; }
+
+void index_finish_rows(Context&, HashIndex index, uint32_t rows) { index.state->finished = rows; }
 
 void index_finish_step(Context&, HashIndex index, const uint32_t* rows_after) { index.state->finished = *rows_after; }
 

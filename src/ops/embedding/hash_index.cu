@@ -134,6 +134,12 @@ __device__ void close_batch(BlockRange, HashIndex index, uint32_t* rows_after, u
   __threadfence_system();
 }
 
+__global__ void index_add_rows_kernel(HashIndex index, uint32_t count) {
+  index.state->ready = index.state->rows += count;
+}
+
+__global__ void index_finish_rows_kernel(HashIndex index, uint32_t rows) { index.state->finished = rows; }
+
 __device__ void finish_step(BlockRange, HashIndex index, const uint32_t* rows_after) {
   index.state->finished = *rows_after;
 }
@@ -172,6 +178,14 @@ void index_renumber(Context& ctx, HashIndex index, const int32_t* rows, int64_t 
 
 void index_close_batch(Context& ctx, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
   launch_lockstep<close_batch, 1>(ctx, "index_close_batch", 1, index, rows_after, host_word);
+}
+
+void index_add_rows(Context& ctx, HashIndex index, uint32_t count) {
+  launch(ctx, "index_add_rows", {1, 1, 0}, index_add_rows_kernel, index, count);
+}
+
+void index_finish_rows(Context& ctx, HashIndex index, uint32_t rows) {
+  launch(ctx, "index_finish_rows", {1, 1, 0}, index_finish_rows_kernel, index, rows);
 }
 
 void index_finish_step(Context& ctx, HashIndex index, const uint32_t* rows_after) {

@@ -62,6 +62,12 @@ HCTR_OP(void index_renumber(Context&, HashIndex, const int32_t* rows, int64_t co
 /// *host_word = state.batches (lower 32 bits) in the upper half, state.rows in the lower half, in one store.
 HCTR_OP(void index_close_batch(Context&, HashIndex, uint32_t* rows_after, uint64_t* host_word))
 
+/// Rows state.rows + 1 to state.rows + count, which index_renumber has entered, are rows with values. index_find sees
+/// them only after index_finish_rows, or once a batch behind them ends its step.
+HCTR_OP(void index_add_rows(Context&, HashIndex, uint32_t count))
+/// index_find now sees rows 1 to `rows`.
+HCTR_OP(void index_finish_rows(Context&, HashIndex, uint32_t rows))
+
 /// Ends a step: index_find now sees the rows that its batch closed with.
 HCTR_OP(void index_finish_step(Context&, HashIndex, const uint32_t* rows_after))
 
