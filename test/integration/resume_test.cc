@@ -697,6 +697,14 @@ TEST_F(ResumeWhileRowsMove, GivesTheSameModelOnSeveralRanks) {
                          {"expire", placed(deep(R"("expire_after": 9)", true)), "[0, 1]"}});
 }
 
+TEST_F(ResumeWhileRowsMove, GivesTheSameModelOnTwoGpus) {
+  if (find_gpus().count < 2) GTEST_SKIP() << "there are not two GPUs";
+  device_ = "cuda";
+  const auto placed = solver(R"("placement": "distributed")");
+  expect_the_same_model({{"Adam, Local", placed, "[0, 1]"},
+                         {"direct", [&](const std::string& config) { return placed(direct(config)); }, "[0, 1]"}});
+}
+
 /// Tables of which memory holds little more than a batch of each.
 class ResumeWithRowsOnDisk : public ResumeWhileRowsMove {
  protected:
@@ -754,6 +762,17 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnSeveralRanks) {
     return solver(R"("placement": "distributed")")(with_adam(config, "LazyGlobal"));
   };
   host_ = "8MB";
+  expect_the_same_model({{"two", placed, "[0, 1]"}});
+}
+
+TEST_F(ResumeWithRowsOnDisk, GivesTheSameModelOnTwoGpus) {
+  if (find_gpus().count < 2) GTEST_SKIP() << "there are not two GPUs";
+  device_ = "cuda";
+  host_ = "64MB";  // of both ranks
+  least_granules_ = 7;
+  const auto placed = [](const std::string& config) {
+    return solver(R"("placement": "distributed")")(with_adam(config, "LazyGlobal"));
+  };
   expect_the_same_model({{"two", placed, "[0, 1]"}});
 }
 
