@@ -147,12 +147,19 @@ void RowStore::make_device_room(int64_t rows, bool moving) {
     if (column.numbers && !budget_.has_host() && !one_memory_)
       numbers += static_cast<int64_t>(device_part(column, rows)) - static_cast<int64_t>(column.memory.device_bytes());
   const auto missing = [&] { return numbers - room_for_numbers(besides_numbers(rows, moving)); };
+  // What is missing has the uses of this table already, and so has what moving its rows frees.
+  const auto counted = [&] { return moving && !uses_ ? bytes_of_uses(rows) : int64_t{0}; };
+  const auto most = [&] {
+    const int64_t own = most_to_host();
+    return (own > 0 ? own + counted() : 0) + budget_.others_most_to_host(this);
+  };
   // Nothing moves in vain: a table that has no room for many more rows at once tries fewer.
-  const bool enough = missing() <= 0 || missing() <= most_to_host() + budget_.others_most_to_host(this);
-  if (enough && missing() > 0) move_to_host(missing());
+  const bool enough = missing() <= 0 || missing() <= most();
+  if (enough && missing() > 0) move_to_host(missing() - counted());
+  if (enough && missing() > 0) move_to_host(missing());  // the uses of more rows may take a piece more
   if (enough && missing() > 0) budget_.others_move_to_host(this, missing());
   if (missing() <= 0) return;
-  const int64_t room = budget_.device_room(), movable = most_to_host() + budget_.others_most_to_host(this);
+  const int64_t room = budget_.device_room(), movable = most();
   std::string text =
       cat(label_, ": ", rows, " rows need ", missing() + room, " bytes more on ", to_string(runtime_.device()),
           budget_.has_host() ? " for their keys, index and statistics" : "", ", and ", room);

@@ -97,7 +97,8 @@ TEST_P(TableMemoryTest, TwoByteRowsAndRowWiseStatesGiveTheSameBytes) {
     spec.storage = DType::bf16;
     spec.optimizer = {.kind = MemoryRule::adagrad, .epsilon = 1e-3f, .row_wise = row_wise};
     if (!row_wise) spec.state_storage = DType::bf16;
-    const int64_t granules = GetParam().is_cuda() ? 3 : 2;
+    if (row_wise) spec.dim = 1024;  // states take one granule of a GPU: the vectors of all rows take more than the rest
+    const int64_t granules = GetParam().is_cuda() && !row_wise ? 3 : 2;
     TableRig plain(GetParam(), spec), split(GetParam(), spec, 1, 2, true, DType::f32, limits(spec, granules));
     expect_equal_training(plain, split);
     expect_host_rows(split);
