@@ -34,9 +34,9 @@ struct JobOptions {
   bool sync_launches = false;  ///< wait after every GPU kernel, to find one that faults
   std::optional<int> threads;  ///< CPU threads for operators; nothing: all usable cores
   int comm_timeout = 25;       ///< seconds that ranks wait for another rank in a step; 0: without limit
+  int peer_timeout = 20;       ///< seconds for a sign of life of another process, which each gives every second
   // Without MPI, in seconds:
   int join_timeout = 300;                  ///< for all processes of a job to be there
-  int peer_timeout = 20;                   ///< for a sign of life of another process, which each gives every second
   int restart_wait = 60;                   ///< after a restart, for processes that may be lost
   Attempt* attempt = nullptr;              ///< of a process that is started again when it fails
   const std::atomic<int>* stop = nullptr;  ///< when not 0, a signal number: work ends after the current step

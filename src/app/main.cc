@@ -160,7 +160,7 @@ int run(int argc, char** argv) {
       .range(1, 86400)
       .show_default();
   app.add_option("--peer-timeout", options.peer_timeout,
-                 "Seconds without a sign of life after which a process that was joined without MPI counts as lost")
+                 "Seconds without a sign of life after which another process counts as lost")
       .range(2, 86400)
       .show_default();
   app.add_option("--restarts", restarts,

@@ -1,4 +1,8 @@
 // Each message has one sending and one receiving rank, so results do not depend on how ranks are spread over processes.
+//
+// MPI does not say that a host is silent, and its launcher says so late. So processes watch each other as those that
+// TCP has joined do. The watch lives while MPI is finalized, which waits for all: where one is gone by then, the watch
+// ends this process.
 #include "comm/mpi_processes.h"
 
 #include <dlfcn.h>
@@ -18,13 +22,18 @@
 #include "base/stopped_time.h"
 #include "comm/mpi_plugin.h"
 #include "comm/rank_list.h"
+#include "comm/watch.h"
+#include "comm/watch_join.h"
 
 namespace hctr {
 namespace {
 
 namespace fs = std::filesystem;
 
+using std::chrono::seconds;
+
 constexpr size_t kMostBytes = size_t{1} << 30;  // of one message: MPI counts in int
+constexpr seconds kToConnect{10}, kToAbort{5};
 
 void check(const char* problem) {
   if (problem) throw Error(Kind::comm, problem);
@@ -65,12 +74,14 @@ struct Member {
 
 class MpiProcesses : public Processes {
  public:
-  MpiProcesses(const Launch& launch, std::chrono::seconds limit, const MpiPlugin& mpi) : limit_(limit), mpi_(mpi) {
+  MpiProcesses(const Launch& launch, const JoinLimits& limits, const Log& log, const MpiPlugin& mpi)
+      : limit_(limits.step), mpi_(mpi) {
     MpiPlugin::Place place{};
     check(mpi_.start(&place));
     process_ = place.process;
     count_ = place.count;
     on_host_ = {launch.local_process.value_or(place.of_host), launch.local_processes.value_or(place.count_on_host)};
+    if (count_ > 1) watch_others(limits.silence, log);
   }
   ~MpiProcesses() override { mpi_.finish(); }
 
@@ -113,12 +124,47 @@ class MpiProcesses : public Processes {
     wait_for(peers, wait);
   }
 
+  /// Who has heard it from the watch ends without a word to MPI, which could wait for a host that is gone: the launcher
+  /// sees the exit code. MPI ends those that the watch does not reach.
   [[noreturn]] void abort(int exit_code) noexcept override {
-    mpi_.abort(exit_code);
+    if (watch_) watch_->tell_to_end(exit_code);
+    if (!all_watched_) try {
+        std::thread([exit_code] {
+          std::this_thread::sleep_for(kToAbort);
+          std::_Exit(exit_code);
+        }).detach();
+        mpi_.abort(exit_code);
+      } catch (...) {  // no thread
+      }
     std::_Exit(exit_code);
   }
 
  private:
+  void watch_others(seconds silence, const Log& log) {
+    WatchConnections watches =
+        connect_watches(process_, count_, system_environment()("MASTER_ADDR"), kToConnect,
+                        [&](const void* mine, int32_t bytes, void* each) { check(mpi_.gather(mine, bytes, each)); });
+    all_watched_ = watches.missing.empty();
+    if (!all_watched_ && process_ == 0)
+      log.warning("no signs of life of ", watches.missing,
+                  ". Does a firewall let connections between the hosts through, at the ports that the system chooses? "
+                  "MASTER_ADDR names another address of process 0. Training goes on; a host that is lost is noticed in "
+                  "a step only (--comm-timeout)");
+    watch_.emplace(process_, std::move(watches.control), std::move(watches.hosts), silence);
+  }
+  /// What the watch knows of somebody who is gone.
+  void throw_loss() const {
+    if (!watch_) return;
+    if (const auto failure = watch_->failure()) throw *failure;
+  }
+  void advance(bool& all) const {
+    if (const char* problem = mpi_.advance(&all)) {
+      const Error broken(Kind::comm, problem);  // and why
+      if (const auto failure = watch_ ? watch_->failure_soon() : std::nullopt) throw *failure;
+      throw broken;
+    }
+  }
+
   /// Polls, since MPI has no wait with a time limit: first without a pause, then with longer and longer ones.
   void wait_for(const std::vector<int>& peers, Wait wait) {
     using Clock = std::chrono::steady_clock;
@@ -126,12 +172,14 @@ class MpiProcesses : public Processes {
     StoppedTime stopped;
     for (int64_t tries = 0;; ++tries) {
       bool all = false;
-      check(mpi_.advance(&all));
+      advance(all);
       if (all) return;
-      if (tries < 1000)
+      if (tries < 1000) {
         sched_yield();
-      else
+      } else {
         std::this_thread::sleep_for(std::chrono::microseconds(tries < 20000 ? 20 : 1000));
+        throw_loss();
+      }
       end += stopped.since_last();
       if (wait == Wait::limited && limit_.count() > 0 && Clock::now() > end) break;
     }
@@ -153,23 +201,25 @@ class MpiProcesses : public Processes {
     return text;
   }
 
-  std::chrono::seconds limit_;
+  seconds limit_;
   OnHost on_host_;
   const MpiPlugin& mpi_;
   int process_ = 0, count_ = 1;
   LocalRanks local_ranks_;
   std::vector<Member> members_;  // [process]
   std::vector<int> process_of_;  // [rank]
+  bool all_watched_ = false;
+  std::optional<Watch> watch_;
 };
 
 }  // namespace
 
 std::string why_no_mpi() { return loaded_mpi().why_not; }
 
-std::unique_ptr<Processes> start_mpi(const Launch& launch, std::chrono::seconds limit) {
+std::unique_ptr<Processes> start_mpi(const Launch& launch, const JoinLimits& limits, const Log& log) {
   const Loaded& mpi = loaded_mpi();
   if (!mpi.plugin) throw Error(Kind::comm, mpi.why_not);
-  return std::make_unique<MpiProcesses>(launch, limit, *mpi.plugin);
+  return std::make_unique<MpiProcesses>(launch, limits, log, *mpi.plugin);
 }
 
 }  // namespace hctr

@@ -1,6 +1,10 @@
 // Processes joined by MPI, which the plug-in contains (comm/mpi_plugin.h).
 #pragma once
 
+#include <memory>
+#include <string>
+
+#include "base/log.h"
 #include "comm/launcher.h"
 #include "comm/processes.h"
 
@@ -10,7 +14,8 @@ namespace hctr {
 /// Loads both.
 std::string why_no_mpi();
 
-/// Initializes MPI, which is finalized with the object. Errors: Error(comm), also if why_no_mpi().
-std::unique_ptr<Processes> start_mpi(const Launch&, std::chrono::seconds limit);
+/// Initializes MPI, which is finalized with the object. The processes give signs of life over TCP, as those of
+/// start_tcp() do; process 0 warns of those that cannot connect. Errors: Error(comm), also if why_no_mpi().
+std::unique_ptr<Processes> start_mpi(const Launch&, const JoinLimits&, const Log&);
 
 }  // namespace hctr

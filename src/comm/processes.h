@@ -30,7 +30,7 @@ enum class Wait {
 struct JoinLimits {
   std::chrono::seconds step{25};     ///< in a step; 0: without limit
   std::chrono::seconds join{300};    ///< for all to be there, over TCP
-  std::chrono::seconds silence{20};  ///< for a sign of life, which processes give every second, over TCP
+  std::chrono::seconds silence{20};  ///< for a sign of life, which processes give every second
   /// After a restart, over TCP: for those that may be lost; then the others go on without them. Nothing: all must come.
   std::optional<std::chrono::seconds> lost = {};
   bool over_tcp = false;  ///< not by MPI, which ends all processes when one ends

@@ -23,7 +23,7 @@ std::unique_ptr<Processes> started_processes(const JoinLimits& limits, const Log
   if (!launch) return nullptr;
   if (!launch->by_mpi) return start_tcp(*launch, limits, log);
   if (const std::string why = why_no_mpi(); !why.empty()) return start_tcp(without_mpi(*launch, why), limits, log);
-  auto processes = start_mpi(*launch, limits.step);
+  auto processes = start_mpi(*launch, limits, log);
   if (processes->count() == launch->processes) return processes;
   throw Error(Kind::usage, cat("started as ", launch->processes, " processes, but this program's MPI sees ",
                                processes->count(), ": mpirun belongs to another MPI than the program was built with"));

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/host_name.h"
+#include "comm/rank_list.h"
 
 namespace hctr {
 namespace {
@@ -45,12 +46,6 @@ int integer(const Hello& hello, const char* name) {
 }
 
 bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
-
-std::string processes_text(const std::vector<int>& processes) {
-  std::string text;
-  for (const int p : processes) text += cat(text.empty() ? "" : ", ", p);
-  return cat(processes.size() == 1 ? "process " : "processes ", text);
-}
 
 /// Process 0: waits for all others.
 class Host {
@@ -132,16 +127,16 @@ class Host {
   }
   [[noreturn]] void fail_missing() const {
     const std::vector<int> late = missing();
-    throw Error(Kind::comm,
-                cat(processes_text(late), late.size() == 1 ? " has" : " have", " not reported to process 0 on ",
-                    host_name(), ", port ", listener_.port(), ", in time; ", launch_.processes, " were started (",
-                    launch_.launcher, "). Have all been started, and does a firewall let the port through?"));
+    throw Error(Kind::comm, cat(process_list({late.begin(), late.end()}), late.size() == 1 ? " has" : " have",
+                                " not reported to process 0 on ", host_name(), ", port ", listener_.port(),
+                                ", in time; ", launch_.processes, " were started (", launch_.launcher,
+                                "). Have all been started, and does a firewall let the port through?"));
   }
   /// After a restart: the others take the numbers of those that have not come.
   void leave_out_missing(const Log& log) {
     const std::vector<int> lost = missing();
     if (lost.empty()) return;
-    log.warning(processes_text(lost), lost.size() == 1 ? " has" : " have",
+    log.warning(process_list({lost.begin(), lost.end()}), lost.size() == 1 ? " has" : " have",
                 " not come back in time after the restart (--restart-wait): training goes on without ",
                 lost.size() == 1 ? "it" : "them");
     std::vector<Member> here;

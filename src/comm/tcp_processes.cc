@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/build_info.h"
@@ -144,7 +145,10 @@ class TcpProcesses : public Processes {
     finish(wait);
   }
 
-  [[noreturn]] void abort(int exit_code) noexcept override { watch_.abort(exit_code); }
+  [[noreturn]] void abort(int exit_code) noexcept override {
+    watch_.tell_to_end(exit_code);
+    std::_Exit(exit_code);
+  }
 
  private:
   struct Peer {
@@ -196,11 +200,7 @@ class TcpProcesses : public Processes {
 
   /// Why a connection has broken: what the watch knows, or that it has.
   Error lost(const Peer& peer) const {
-    for (int i = 0; i < 20 && !watch_.failure(); ++i) {
-      pollfd entry{watch_.descriptor(), POLLIN, 0};
-      ::poll(&entry, 1, 100);
-    }
-    if (const auto failure = watch_.failure()) return *failure;
+    if (const auto failure = watch_.failure_soon()) return *failure;
     return Error(Kind::comm, cat("the connection to ", name_of(peer.process), " has broken"));
   }
 

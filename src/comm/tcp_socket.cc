@@ -62,17 +62,35 @@ struct FreeAddresses {
   void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
 };
 
-/// Tries one address. The errno of the failure, 0 for success.
-int try_address(const addrinfo& address, TcpClock::time_point end, TcpSocket& socket) {
+/// The addresses of a name. `why`: what is wrong where there are none.
+std::unique_ptr<addrinfo, FreeAddresses> addresses_of(const std::string& host, int port, std::string& why) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  const int status = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (status != 0) why = cat("the name is not known (", ::gai_strerror(status), ")");
+  return std::unique_ptr<addrinfo, FreeAddresses>(found);
+}
+
+/// Begins to connect. 0 when it is connected, EINPROGRESS when it will be writable then, or the errno of the failure.
+int begin_connect(const addrinfo& address, TcpSocket& socket) {
   socket = TcpSocket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.connected()) return errno;
-  if (::connect(socket.descriptor(), address.ai_addr, address.ai_addrlen) == 0) return 0;
-  if (errno != EINPROGRESS) return errno;
-  if (!wait_for(socket.descriptor(), POLLOUT, end)) return ETIMEDOUT;
+  return ::connect(socket.descriptor(), address.ai_addr, address.ai_addrlen) == 0 ? 0 : errno;
+}
+
+/// The errno of a connection that has become writable; 0: it is connected.
+int connect_result(const TcpSocket& socket) {
   int error = 0;
   socklen_t size = sizeof error;
   ::getsockopt(socket.descriptor(), SOL_SOCKET, SO_ERROR, &error, &size);
   return error;
+}
+
+/// Tries one address. The errno of the failure, 0 for success.
+int try_address(const addrinfo& address, TcpClock::time_point end, TcpSocket& socket) {
+  const int begun = begin_connect(address, socket);
+  if (begun != EINPROGRESS) return begun;
+  return wait_for(socket.descriptor(), POLLOUT, end) ? connect_result(socket) : ETIMEDOUT;
 }
 
 }  // namespace
@@ -141,11 +159,7 @@ TcpSocket connect_to(const std::string& host, int port, const std::string& what,
   };
   std::string why = "no answer";
   for (;;) {
-    addrinfo hints{}, *found = nullptr;
-    hints.ai_socktype = SOCK_STREAM;
-    const int status = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-    const std::unique_ptr<addrinfo, FreeAddresses> list(found);
-    if (status != 0) why = cat("the name is not known (", ::gai_strerror(status), ")");
+    const auto list = addresses_of(host, port, why);
     for (const addrinfo* each = list.get(); each; each = each->ai_next) {
       // A host that drops packets must not use up the time of its other addresses.
       const auto until = std::min(end, TcpClock::now() + std::chrono::seconds(10));
@@ -160,6 +174,49 @@ TcpSocket connect_to(const std::string& host, int port, const std::string& what,
     if (TcpClock::now() >= end) fail(why);
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
+}
+
+TcpSocket connect_to_any(const std::vector<std::string>& addresses, int port, const std::string& what,
+                         TcpClock::time_point end, const std::function<bool(const TcpSocket&)>& suits) {
+  struct Attempt {
+    std::string address, why;
+    TcpSocket socket;
+  };
+  std::vector<Attempt> attempts;
+  const auto settle = [](Attempt& attempt, const std::string& why) {
+    attempt.why = why;
+    attempt.socket = TcpSocket();
+  };
+  for (const std::string& address : addresses) {
+    std::string why;
+    const auto list = addresses_of(address, port, why);
+    if (!list) attempts.push_back({address, why, {}});
+    for (const addrinfo* each = list.get(); each; each = each->ai_next) {
+      Attempt& attempt = attempts.emplace_back(Attempt{address, "no answer", {}});
+      const int begun = begin_connect(*each, attempt.socket);
+      if (begun != 0 && begun != EINPROGRESS) settle(attempt, reason_of(begun));
+    }
+  }
+  const auto open = [](const Attempt& attempt) { return attempt.socket.connected(); };
+  while (TcpClock::now() < end && std::any_of(attempts.begin(), attempts.end(), open)) {
+    std::vector<pollfd> entries;
+    for (const Attempt& attempt : attempts) entries.push_back({attempt.socket.descriptor(), POLLOUT, 0});
+    ::poll(entries.data(), entries.size(), milliseconds_until(end));
+    for (size_t i = 0; i < attempts.size(); ++i) {
+      if (entries[i].revents == 0) continue;
+      const int error = connect_result(attempts[i].socket);
+      if (error != 0) {
+        settle(attempts[i], reason_of(error));
+        continue;
+      }
+      set_flags(attempts[i].socket.descriptor());
+      if (suits(attempts[i].socket)) return std::move(attempts[i].socket);
+      settle(attempts[i], "another program answers");
+    }
+  }
+  std::string tried;
+  for (const Attempt& attempt : attempts) tried += cat(tried.empty() ? "" : ", ", attempt.address, ": ", attempt.why);
+  throw Error(Kind::comm, cat(host_name(), " cannot connect to ", what, ", port ", port, " (", tried, ")"));
 }
 
 TcpListener::TcpListener(int port) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,12 @@ class TcpSocket {
 /// Connects, and tries again until `end` while nobody listens there yet. `what`: for messages, "process 0".
 TcpSocket connect_to(const std::string& host, int port, const std::string& what, TcpClock::time_point end);
 
+/// Connects to one of several addresses of a host. All are tried at once, and the first counts that answers and
+/// `suits`, which may exchange messages and takes part in the time until `end`. Errors: Error(comm) with what each has
+/// said.
+TcpSocket connect_to_any(const std::vector<std::string>& addresses, int port, const std::string& what,
+                         TcpClock::time_point end, const std::function<bool(const TcpSocket&)>& suits);
+
 /// Where others connect to.
 class TcpListener {
  public:
@@ -49,6 +56,8 @@ class TcpListener {
   TcpListener& operator=(const TcpListener&) = delete;
 
   int port() const { return port_; }
+  /// poll() finds it readable when accept() has a connection.
+  int descriptor() const { return descriptor_; }
   /// The next connection; none when there was none until `end`.
   TcpSocket accept(TcpClock::time_point end) const;
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 
 #include "base/process_end.h"
 #include "base/stopped_time.h"
@@ -16,7 +17,10 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds kBeat{1}, kToEndAfterFailure{15}, kToLeave{5}, kToSend{2};
+// With 20 s of silence all have ended after less than 30 s, even where a device or MPI waits for the peer that is gone.
+// mpirun leaves a process a second to say what it knows.
+constexpr seconds kBeat{1}, kToEndAfterFailure{8}, kToLeave{5}, kToSend{2};
+constexpr std::chrono::milliseconds kToSayFailure{200};
 constexpr size_t kMostWatchText = 1 << 16;
 const std::string kAlive = "alive", kBye = "bye", kFailed = "failed ", kAbort = "abort ";
 
@@ -57,12 +61,20 @@ std::optional<Error> Watch::failure() const {
   return failure_;
 }
 
-void Watch::abort(int exit_code) noexcept {
+std::optional<Error> Watch::failure_soon() const {
+  const auto end = TcpClock::now() + seconds(2);
+  while (!failure() && TcpClock::now() < end) {
+    pollfd entry{wake_, POLLIN, 0};
+    ::poll(&entry, 1, milliseconds_until(end));
+  }
+  return failure();
+}
+
+void Watch::tell_to_end(int exit_code) noexcept {
   try {
     send_to_all(cat(kAbort, exit_code));
   } catch (...) {  // this process ends in any case, which the others notice
   }
-  std::_Exit(exit_code);
 }
 
 void Watch::run() {
@@ -75,7 +87,9 @@ void Watch::run() {
     }
     std::vector<pollfd> entries = {{stop_, POLLIN, 0}};
     for (const Peer& peer : peers_) entries.push_back({peer.left ? -1 : peer.socket.descriptor(), POLLIN, 0});
-    ::poll(entries.data(), entries.size(), milliseconds_until(last_beat + kBeat));
+    const bool to_say = failure() && !said_;
+    ::poll(entries.data(), entries.size(),
+           milliseconds_until(to_say ? TcpClock::now() + kToSayFailure : last_beat + kBeat));
     for (size_t i = 0; i < peers_.size(); ++i)
       if (entries[i + 1].revents != 0) read_from(peers_[i]);
     bool ending = false, failed = false;
@@ -98,11 +112,9 @@ void Watch::run() {
       }
       continue;
     }
-    if (failed &&
-        now - failed_at >= kToEndAfterFailure) {  // it waits for a device that waits for the peer that is gone
-      print_error(*failure());
-      std::_Exit(exit_code(Kind::comm));
-    }
+    // Whoever waits for the peer that is gone, in a kernel or in MPI, does not say or end anything.
+    if (failed && now - failed_at >= kToSayFailure) say_failure();
+    if (failed && now - failed_at >= kToEndAfterFailure) std::_Exit(exit_code(Kind::comm));
     for (Peer& peer : peers_)
       if (!failed && !peer.left && now - peer.heard > silence_)
         fail(peer, cat("has not been heard of for ", silence_.count(),
@@ -125,7 +137,7 @@ void Watch::read_from(Peer& peer) {
     fail_with(text.substr(kFailed.size()));
   } else if (text.starts_with(kAbort)) {
     if (process_ == 0) send_to_all(text, &peer);
-    if (const auto known = failure()) print_error(*known);
+    say_failure();
     std::_Exit(std::atoi(text.c_str() + kAbort.size()));
   }
 }
@@ -156,6 +168,11 @@ void Watch::fail_with(const std::string& text) {
     failed_at_ = TcpClock::now();
   }
   raise_event(wake_);
+}
+
+void Watch::say_failure() {
+  const auto known = failure();
+  if (known && !std::exchange(said_, true)) print_error(*known);
 }
 
 void Watch::send_to_all(const std::string& text, const Peer* except) {

@@ -26,11 +26,13 @@ class Watch {
 
   /// A descriptor that poll() finds readable once there is a failure().
   int descriptor() const { return wake_; }
-  /// Error(comm) naming the process that is gone. Where this process does not end within 15 s then, the thread prints
-  /// the error and ends it.
+  /// Error(comm) naming the process that is gone. Where this process has not ended 0.2 s later, the thread prints the
+  /// error; after 8 s it ends the process.
   std::optional<Error> failure() const;
-  /// Ends all processes at once with this exit code.
-  [[noreturn]] void abort(int exit_code) noexcept;
+  /// The same for whoever has lost a connection, and wants to say why: waits for at most 2 s.
+  std::optional<Error> failure_soon() const;
+  /// Tells all other processes to end at once with this exit code.
+  void tell_to_end(int exit_code) noexcept;
 
  private:
   struct Peer {
@@ -44,6 +46,7 @@ class Watch {
   void has_left(Peer&);
   void fail(const Peer&, const std::string& why);
   void fail_with(const std::string& text);
+  void say_failure();
   void send_to_all(const std::string& text, const Peer* except = nullptr);
   bool all_left() const;
 
@@ -56,7 +59,7 @@ class Watch {
   std::mutex sending_;
   std::optional<Error> failure_;
   TcpClock::time_point failed_at_{};
-  bool ending_ = false;
+  bool ending_ = false, said_ = false;  // said_ is the thread's
   int stop_;
   std::thread thread_;
 };

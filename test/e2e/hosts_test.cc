@@ -5,6 +5,7 @@
 #include <chrono>
 #include <csignal>
 #include <regex>
+#include <thread>
 
 #include "base/build_info.h"
 #include "base/error.h"
@@ -45,7 +46,8 @@ class Hosts : public testing::Test {
     return all;
   }
   /// The same, joined by MPI: mpirun runs on host 0, and reaches the others as it does by ssh.
-  Started start_under_mpi(const HostNetwork& hosts, const std::vector<std::string>& arguments) {
+  Started start_under_mpi(const HostNetwork& hosts, const std::vector<std::string>& arguments,
+                          std::map<std::string, std::string> environment = {}) {
     std::string list;
     for (int h = 0; h < hosts.size(); ++h) list += cat(h == 0 ? "" : ",", HostNetwork::name(h), ":2");
     std::vector<std::string> words = {"0",
@@ -60,22 +62,15 @@ class Hosts : public testing::Test {
                                       "--mca",
                                       "btl",
                                       "tcp,self",
-                                      "--mca",
-                                      "oob_tcp_keepalive_time",
-                                      "3",
-                                      "--mca",
-                                      "oob_tcp_keepalive_intvl",
-                                      "1",
-                                      "--mca",
-                                      "oob_tcp_keepalive_probes",
-                                      "3",
+                                      "--tag-output",
                                       "--host",
                                       list,
                                       "--wdir",
                                       folder_.path().string(),
                                       (bin_dir() / "huge_ctr").string()};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    return start_program(hosts.on_host().string(), words, folder_.path(), kMpiEnvironment, "mpi");
+    environment.insert(kMpiEnvironment.begin(), kMpiEnvironment.end());
+    return start_program(hosts.on_host().string(), words, folder_.path(), environment, "mpi");
   }
   /// Tables by key, by slot, and with frequent rows on every rank.
   static std::string with_every_placement() {
@@ -132,6 +127,23 @@ class Hosts : public testing::Test {
       EXPECT_TRUE(std::regex_search(outcomes[p].err, std::regex("process [23] on host1"))) << outcomes[p].err;
     }
     return outcomes;
+  }
+  /// The same of processes that MPI has joined. Those of host 0 must name one of host 1 with `why` and end, whatever
+  /// mpirun does, which does not notice silence by itself and then waits for the other host.
+  void strike_under_mpi(const HostNetwork& hosts, const std::string& why, const std::function<void()>& strike) {
+    const Started mpi = start_under_mpi(hosts, arguments(endless()));
+    wait_for_text(mpi.err, "Iter: 20 ");
+    const auto begin = std::chrono::steady_clock::now(), end = begin + seconds(kSanitized ? 60 : 30);
+    strike();
+    while (hosts.runs(0, "huge_ctr") && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    EXPECT_FALSE(hosts.runs(0, "huge_ctr"));
+    for (const int host : {0, 1}) hosts.signal(host, SIGKILL);
+    const Outcome outcome = finish_program(mpi);
+    for (const int rank : {0, 1})
+      EXPECT_TRUE(std::regex_search(
+          outcome.err, std::regex(cat("1,", rank, "]<stderr>:error \\(comm\\): process [23] on host1 ", why))))
+          << outcome.err;
   }
   TemporaryFolder folder_;
 };
@@ -211,21 +223,49 @@ TEST_F(Hosts, NameTheOneThatWasStopped) {
         << outcomes[p].err;
 }
 
-TEST_F(Hosts, NameTheOneWhoseCablesAreCutUnderMpi) {
+TEST_F(Hosts, JoinedByMpiNameTheOneThatIsSilent) {
+  HCTR_SKIP_WITHOUT_MPI();
+  const std::string silent = cat("has not been heard of for ", kPeerTimeout, " s");
+  for (const bool cut : {true, false}) {
+    SCOPED_TRACE(cut ? "its cable is cut" : "it is stopped");
+    const HostNetwork hosts(2, folder_.path());
+    HCTR_SKIP_WITHOUT_HOSTS(hosts);
+    strike_under_mpi(hosts, silent, [&] { cut ? hosts.cut(1) : hosts.signal(1, SIGSTOP); });
+    std::filesystem::remove_all(folder_ / "run");
+  }
+}
+
+TEST_F(Hosts, JoinedByMpiNameTheOneThatWasKilled) {
   HCTR_SKIP_WITHOUT_MPI();
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);
-  const Started mpi = start_under_mpi(hosts, arguments(endless(), "5"));
+  strike_under_mpi(hosts, "has ended before the others", [&] { hosts.signal(1, SIGKILL); });
+}
+
+TEST_F(Hosts, JoinedByMpiGoOnAfterAllWereStoppedForLongerThanTheyWaitForEachOther) {
+  HCTR_SKIP_WITHOUT_MPI();
+  const HostNetwork hosts(2, folder_.path());
+  HCTR_SKIP_WITHOUT_HOSTS(hosts);
+  const Started mpi = start_under_mpi(hosts, arguments(endless(), std::to_string(kPeerTimeout)));
   wait_for_text(mpi.err, "Iter: 20 ");
-  const auto begin = std::chrono::steady_clock::now();
-  hosts.cut(1);
+  for (const int signal : {SIGSTOP, SIGCONT, SIGTERM}) {
+    for (const int host : {0, 1}) hosts.signal(host, signal, "huge_ctr");
+    std::this_thread::sleep_for(seconds(signal == SIGSTOP ? kPeerTimeout + 2 : signal == SIGCONT ? 2 : 0));
+  }
   const Outcome outcome = finish_program(mpi);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(kSanitized ? 60 : 30));
-  EXPECT_NE(outcome.exit_code, 0);
-  // Which of the two notices first depends on the load. Which ranks the program waits for depends on the call, and some
-  // of them wait themselves.
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.err;
+}
+
+TEST_F(Hosts, JoinedByMpiTrainWithAWarningWhereSignsOfLifeDoNotArrive) {
+  HCTR_SKIP_WITHOUT_MPI();
+  const HostNetwork hosts(2, folder_.path());
+  HCTR_SKIP_WITHOUT_HOSTS(hosts);
+  const std::string nobody = "10.9.8.77";
+  const Outcome outcome = finish_program(start_under_mpi(hosts, arguments(small_config()), {{"MASTER_ADDR", nobody}}));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_TRUE(std::regex_search(
-      outcome.err, std::regex("rank.* [23] on host1 ha(s|ve) not answered within 5 s|Remote daemon: .* on node host1")))
+      outcome.err, std::regex("warning: no signs of life of processes 1, 2, 3: host0 cannot connect to process 0 on "
+                              "host0, port [0-9]+ \\(10\\.9\\.8\\.77: ")))
       << outcome.err;
 }
 

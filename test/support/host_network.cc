@@ -72,8 +72,18 @@ void HostNetwork::drop(int from, int to) const {
            folder_);
 }
 
-void HostNetwork::signal(int host, int number) const {
-  in_shell(cat("kill -", number, " $(ip netns pids ", names_[static_cast<size_t>(host)], ")"), folder_);
+void HostNetwork::signal(int host, int number, const std::string& program) const {
+  in_shell(cat("kill -", number, " $(", processes(host, program), ")"), folder_);
+}
+
+bool HostNetwork::runs(int host, const std::string& program) const {
+  return !in_shell(processes(host, program), folder_).out.empty();
+}
+
+std::string HostNetwork::processes(int host, const std::string& program) const {
+  const std::string all = cat("ip netns pids ", names_[static_cast<size_t>(host)]);
+  if (program.empty()) return all;
+  return cat("for p in $(", all, "); do if [ \"$(cat /proc/$p/comm)\" = ", program, " ]; then echo $p; fi; done");
 }
 
 }  // namespace hctr::test

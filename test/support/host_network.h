@@ -33,10 +33,15 @@ class HostNetwork {
   void cut(int host) const;
   /// What one host sends to another is dropped, as by a firewall.
   void drop(int from, int to) const;
-  /// Sends a signal to all processes of a host.
-  void signal(int host, int number) const;
+  /// Sends a signal to all processes of a host, or to those of one program.
+  void signal(int host, int number, const std::string& program = "") const;
+  /// Whether a process of this program is on the host.
+  bool runs(int host, const std::string& program) const;
 
  private:
+  /// Commands that print the processes of a host, or those of one program.
+  std::string processes(int host, const std::string& program) const;
+
   std::filesystem::path folder_;
   std::vector<std::string> names_;  // of the namespaces
   std::string switch_, why_none_;
