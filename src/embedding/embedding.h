@@ -36,10 +36,13 @@ class Embedding {
   /// Any thread, any time: has those rows that this rank owns and that are on a disk read ahead, for a batch that comes
   /// whose keys these are, of the samples of any rank, with their slots. Changes no number. Not collective.
   void look_ahead(std::span<const ops::RowOwner> keys);
-  /// Sends the keys of a batch to the owners of their rows. Between hosts outside of the recording, since the host
-  /// waits for their counts; a new piece begins then. `recording`: that of the program under way, or null.
+  // The keys of a batch to the owners of their rows. Between hosts the host waits for counts in the last two, so all
+  // three are outside of the recording, and a new piece begins then; each is called for all tables before the next one.
+  // `recording`: that of the program under way, or null.
   virtual void send_keys(Context&, Recording*, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) {}
-  /// After send_keys() of the same batch: looks up, inserts and sorts the keys that this rank has received.
+  virtual void gather_keys(Context&, Recording*, int /*buffer*/) {}
+  virtual void receive_keys(Context&, Recording*, int /*buffer*/) {}
+  /// After receive_keys() of the same batch: looks up, inserts and sorts the keys that this rank has received.
   virtual void prepare(Context&, int buffer, Tensor keys, Tensor offsets) = 0;
   // The next two may run on a side stream; forward() must follow them. On one rank only forward() has work to do.
   /// Starts to send the vectors from the owners of the rows to the ranks of the samples. From now on other ranks may

@@ -292,9 +292,8 @@ void Exchange::send_keys(Context& ctx, Recording* recording, int buffer, Tensor 
   auto* const present = reinterpret_cast<uint8_t*>(arena_.get(at.present).bytes());
   if (unique_) {
     outside(recording, ctx, [this, buffer, &at, local_rows, present](Context& own) {
-      unique_->send_keys(own, buffer, at.mine, local_rows, present, owned_offsets(buffer), owned_keys(buffer));
+      unique_->send_keys(own, buffer, at.mine, local_rows, present);
     });
-    if (recording) recording->cut();
     return;
   }
   std::byte* scratch = arena_.get(scratch_).bytes();
@@ -308,6 +307,18 @@ void Exchange::send_keys(Context& ctx, Recording* recording, int buffer, Tensor 
   comm_.all_to_all(ctx, sent, to, received, RankRanges::equal(comm_.size(), own_words));
   ops::merge_keys(ctx, {comm_.size(), owned(), shape_.samples, own_words}, received, owned_offsets(buffer),
                   owned_keys(buffer), scratch);
+}
+
+void Exchange::gather_keys(Context& ctx, Recording* recording, int buffer) {
+  if (unique_) outside(recording, ctx, [this, buffer](Context& own) { unique_->gather_keys(own, buffer); });
+}
+
+void Exchange::receive_keys(Context& ctx, Recording* recording, int buffer) {
+  if (!unique_) return;
+  outside(recording, ctx, [this, buffer](Context& own) {
+    unique_->receive_keys(own, buffer, owned_offsets(buffer), owned_keys(buffer));
+  });
+  if (recording) recording->cut();
 }
 
 void Exchange::send_vectors(Context& ctx, int buffer, const OwnedRows& rows,

@@ -54,10 +54,13 @@ class Exchange {
   int64_t owned_samples() const { return shape_.samples * comm_.size(); }
   int64_t owned_key_capacity() const;
 
-  /// Sends keys to the owners of their rows; between hosts outside of the recording, if there is one, in which a new
-  /// piece begins then. Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1].
+  // Keys to the owners of their rows, between hosts in three calls (UniqueExchange), outside of the recording, if there
+  // is one, in which a new piece begins then; else in the first one.
+  /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1].
   /// `local_rows` [key_capacity]: keys that have a row here (not 0) are not sent, but still count in the mean of a bag.
   void send_keys(Context&, Recording*, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
+  void gather_keys(Context&, Recording*, int buffer);
+  void receive_keys(Context&, Recording*, int buffer);
   /// The received keys of the samples of all ranks, [owned_key_capacity] and [owned_slots * owned_samples + 1].
   Tensor owned_keys(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].keys); }
   Tensor owned_offsets(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].offsets); }

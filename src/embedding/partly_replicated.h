@@ -15,6 +15,12 @@ namespace hctr {
 /// Derived classes decide which keys are replicated, look these up in send_keys(), and say how both tables are saved.
 class PartlyReplicated : public Embedding {
  public:
+  void gather_keys(Context& ctx, Recording* recording, int buffer) override {
+    others_.gather_keys(ctx, recording, buffer);
+  }
+  void receive_keys(Context& ctx, Recording* recording, int buffer) override {
+    others_.receive_keys(ctx, recording, buffer);
+  }
   void prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
     others_.prepare(ctx, buffer, keys, offsets);
   }

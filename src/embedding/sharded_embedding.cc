@@ -74,6 +74,8 @@ void ShardedEmbedding::receive_gradients(Context& ctx, int buffer, Tensor) {
 
 void ShardedEmbedding::ask_owners(Context& ctx, Tensor keys, Tensor offsets, const int32_t* local_rows) {
   evaluation_.send_keys(ctx, nullptr, 0, keys, offsets, local_rows);
+  evaluation_.gather_keys(ctx, nullptr, 0);
+  evaluation_.receive_keys(ctx, nullptr, 0);
   const EmbeddingTable::Batch batch = table_.find(ctx, evaluation_.owned_keys(0), evaluation_.owned_offsets(0));
   evaluation_.send_vectors(ctx, 0, rows_of(batch),
                            [&](const ops::SampleShards& shards) { table_.pool(ctx, batch, shards); });

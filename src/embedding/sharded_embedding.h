@@ -17,6 +17,12 @@ class ShardedEmbedding : public Embedding {
   void send_keys(Context& ctx, Recording* recording, int buffer, Tensor keys, Tensor offsets) override {
     send_keys(ctx, recording, buffer, keys, offsets, nullptr);
   }
+  void gather_keys(Context& ctx, Recording* recording, int buffer) override {
+    train_.gather_keys(ctx, recording, buffer);
+  }
+  void receive_keys(Context& ctx, Recording* recording, int buffer) override {
+    train_.receive_keys(ctx, recording, buffer);
+  }
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets) override;
   void send_vectors(Context&, int buffer) override;
   void fill_local_vectors(Context& ctx, int buffer, Tensor y) override { train_.clear_unowned(ctx, buffer, y); }

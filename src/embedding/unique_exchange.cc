@@ -23,6 +23,7 @@ UniqueExchange::UniqueExchange(Runtime& runtime, Communicator& comm, const HostG
     : comm_(comm),
       groups_(groups),
       layout_(layout),
+      on_host_(runtime.device()),
       host_counts_(runtime.device(), static_cast<size_t>(2 * comm.size() * here()) * sizeof(int32_t)),
       host_first_(runtime.device(), static_cast<size_t>(here() + 1) * sizeof(int32_t)),
       host_sizes_(runtime.device(), 2 * static_cast<size_t>(comm.size()) * sizeof(ops::HostMessageSizes)),

@@ -38,9 +38,9 @@ struct OwnedRows {
 
 /// The transport of an Exchange between hosts. For each owner on another host one rank of a host gathers the keys of
 /// its ranks, makes them unique, and hands out the vectors that the owner answers with. Owners see the same batches as
-/// without it, and unless `sums_in_hosts` ranks receive the same vectors, and rows the same gradients, bit by bit. It
-/// waits on the host for the counts of keys, so no call can be recorded. Calls are collective, in the order send_keys,
-/// then of the same batch send_vectors, send_gradients, receive_gradients.
+/// without it, and unless `sums_in_hosts` ranks receive the same vectors, and rows the same gradients, bit by bit. The
+/// host waits for the counts of keys, so no call can be recorded. Calls are collective, in the order send_keys,
+/// gather_keys, receive_keys, then of the same batch send_vectors, send_gradients, receive_gradients.
 class UniqueExchange {
  public:
   struct Layout {
@@ -74,11 +74,16 @@ class UniqueExchange {
   };
   UniqueExchange(Runtime&, Communicator&, const HostGroups&, const Layout&, int ring);
 
-  /// Synchronizes the stream. Shapes: those of ops::join_host_keys. `local_rows`: of ops::KeySplit. Errors: Error(comm)
-  /// naming the sender of a message that cannot be right; on a GPU what is wrong inside one is known with the next
-  /// batch, and the keys of the message are left out.
-  void send_keys(Context&, int buffer, const ops::KeyBatch& batch, const int32_t* local_rows, uint8_t* present,
-                 Tensor owned_offsets, Tensor owned_keys);
+  // The keys of a batch, with a wait of the host before each of the last two. Who has several tables makes each call
+  // for all of them before the next one: while the host waits for one table, the counts of the others travel. Errors:
+  // Error(comm) naming the sender of a message that cannot be right; on a GPU what is wrong inside one is known with
+  // the next batch, and the keys of the message are left out.
+  /// Packs keys and sends their counts in the host. `local_rows`: of ops::KeySplit.
+  void send_keys(Context&, int buffer, const ops::KeyBatch& batch, const int32_t* local_rows, uint8_t* present);
+  /// Waits for the counts; gathers the keys in the host, and sends the sizes of messages to other hosts.
+  void gather_keys(Context&, int buffer);
+  /// Waits for the sizes; sends the messages and joins those that come. Shapes: those of ops::join_host_keys.
+  void receive_keys(Context&, int buffer, Tensor owned_offsets, Tensor owned_keys);
   /// Whether send_vectors() reads the pooled vectors of the samples of this rank from Memory::of_owned. Vectors for
   /// other hosts are pooled from their rows.
   bool sends_pooled(int rank) const { return comm_.host_of(rank) == groups_.host(); }
@@ -143,10 +148,10 @@ class UniqueExchange {
   void count_full_size();
   ops::HostKeys arrays_of(const Messages&) const;
 
-  KeyRanges exchange_counts(Context&, Batch&);
-  void gather_keys(Context&, const KeyRanges&);
+  KeyRanges read_counts(Context&, Batch&);
+  void merge_keys(Context&, const KeyRanges&);
   void plan_asking(Context&, const Batch&, int64_t keys);
-  void exchange_sizes(Context&, Batch&);
+  void send_sizes(Context&);
   void read_sizes(Batch&) const;
   void exchange_messages(Context&);
   void group_gradients(Context&, const Batch&);
@@ -197,6 +202,7 @@ class UniqueExchange {
   // Tickets of the prepare stream: packed keys sent and received in the host, their counts.
   size_t sent_keys_, sent_bags_, keys_here_, bags_here_, counts_, counts_here_, first_, items_, first_keys_, scratch_;
   size_t group_scratch_ = 0;
+  Event on_host_;  // counts or sizes of the batch under way have arrived there
   HostBuffer host_counts_, host_first_, host_sizes_, host_summed_, host_refused_;
   // Of the exchange stream. Vectors of this rank's bags; of those that go through it; of messages sent by this rank as
   // a gathering one, the first of which stays free; of those that it answers as owner.

@@ -51,17 +51,38 @@ void UniqueExchange::throw_if_refused() const {
 }
 
 void UniqueExchange::send_keys(Context& ctx, int buffer, const ops::KeyBatch& batch, const int32_t* local_rows,
-                               uint8_t* present, Tensor owned_offsets, Tensor owned_keys) {
-  Batch& at = batches_.at(static_cast<size_t>(buffer));
-  std::byte* const scratch = arena_.get(scratch_).bytes();
+                               uint8_t* present) {
+  const Batch& at = batches_.at(static_cast<size_t>(buffer));
   ops::KeySplit split = layout_.split;
   split.local_rows = local_rows;
   ops::pack_keys(ctx, batch, split, {arena_.get(sent_keys_).data<int64_t>(), list(sent_bags_)}, present,
-                 list(at.requested), arena_.get(counts_), scratch);
-  const KeyRanges keys = exchange_counts(ctx, at);
-  gather_keys(ctx, keys);
+                 list(at.requested), arena_.get(counts_), arena_.get(scratch_).bytes());
+  const int64_t row = 2 * comm_.size();
+  RankRanges mine = none(comm_.size()), theirs = none(comm_.size());
+  for (size_t h = 0; h < groups_.here().size(); ++h) {
+    set(mine, groups_.here()[h], 0, row);
+    set(theirs, groups_.here()[h], static_cast<int64_t>(h) * row, row);
+  }
+  all_to_all(ctx, arena_.get(counts_), mine, arena_.get(counts_here_), theirs);
+  copy_bytes(ctx.stream(), host_counts_.data(), arena_.get(counts_here_).bytes(), host_counts_.bytes());
+  on_host_.record(ctx.stream());
+}
+
+void UniqueExchange::gather_keys(Context& ctx, int buffer) {
+  Batch& at = batches_.at(static_cast<size_t>(buffer));
+  on_host_.synchronize();
+  throw_if_refused();  // the message of a batch before
+  const KeyRanges keys = read_counts(ctx, at);
+  merge_keys(ctx, keys);
   plan_asking(ctx, at, keys.received);
-  exchange_sizes(ctx, at);
+  send_sizes(ctx);
+}
+
+void UniqueExchange::receive_keys(Context& ctx, int buffer, Tensor owned_offsets, Tensor owned_keys) {
+  Batch& at = batches_.at(static_cast<size_t>(buffer));
+  std::byte* const scratch = arena_.get(scratch_).bytes();
+  on_host_.synchronize();
+  read_sizes(at);
   exchange_messages(ctx);
   bytes_.of_full_size += full_keys_;
   ops::read_host_keys(ctx, answered_.all, arrays_of(answered_), arena_.get(answered_.words), scratch);
@@ -75,19 +96,9 @@ void UniqueExchange::send_keys(Context& ctx, int buffer, const ops::KeyBatch& ba
 }
 
 /// In the host: how many keys and bags each rank has for each owner.
-UniqueExchange::KeyRanges UniqueExchange::exchange_counts(Context& ctx, Batch& at) {
+UniqueExchange::KeyRanges UniqueExchange::read_counts(Context& ctx, Batch& at) {
   const int ranks = comm_.size(), row = 2 * ranks;
-  RankRanges mine = none(ranks), theirs = none(ranks);
-  for (size_t h = 0; h < groups_.here().size(); ++h) {
-    set(mine, groups_.here()[h], 0, row);
-    set(theirs, groups_.here()[h], static_cast<int64_t>(h) * row, row);
-  }
-  all_to_all(ctx, arena_.get(counts_), mine, arena_.get(counts_here_), theirs);
-  auto* const counts = reinterpret_cast<int32_t*>(host_counts_.data());
-  copy_bytes(ctx.stream(), counts, arena_.get(counts_here_).bytes(), host_counts_.bytes());
-  ctx.stream().synchronize();
-  throw_if_refused();  // the message of a batch before
-
+  const auto* const counts = reinterpret_cast<const int32_t*>(host_counts_.data());
   Sizes& sizes = at.sizes;
   sizes = {.bags = none(ranks), .items = none(ranks), .own = {}};
   KeyRanges keys{.to = none(ranks), .from = none(ranks)};
@@ -125,7 +136,7 @@ UniqueExchange::KeyRanges UniqueExchange::exchange_counts(Context& ctx, Batch& a
 }
 
 /// In the host: keys and their bags, to the rank that has or gathers for their owner, which merges them.
-void UniqueExchange::gather_keys(Context& ctx, const KeyRanges& keys) {
+void UniqueExchange::merge_keys(Context& ctx, const KeyRanges& keys) {
   all_to_all(ctx, arena_.get(sent_keys_), keys.to, arena_.get(keys_here_), keys.from);
   all_to_all(ctx, arena_.get(sent_bags_), keys.to, arena_.get(bags_here_), keys.from);
   const auto first_bag =
@@ -151,7 +162,7 @@ void UniqueExchange::plan_asking(Context& ctx, const Batch& at, int64_t keys) {
 }
 
 /// The sizes of messages, to their owners and to the host.
-void UniqueExchange::exchange_sizes(Context& ctx, Batch& at) {
+void UniqueExchange::send_sizes(Context& ctx) {
   const int ranks = comm_.size();
   RankRanges to = none(ranks), from = none(ranks);
   constexpr int64_t kEach = ops::kHostMessageSizes;
@@ -165,8 +176,7 @@ void UniqueExchange::exchange_sizes(Context& ctx, Batch& at) {
   };
   read(asked_, sizes);
   read(answered_, sizes + ranks);
-  ctx.stream().synchronize();
-  read_sizes(at);
+  on_host_.record(ctx.stream());
 }
 
 void UniqueExchange::read_sizes(Batch& at) const {

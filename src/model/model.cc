@@ -168,8 +168,15 @@ void Model::prepare(Context& ctx, Recording* recording, int buffer, const BatchT
     const size_t input = train_graph_.embedding_inputs[e];
     tables_[e]->send_keys(own, recording, buffer, batch.keys[input], batch.offsets[input]);
   };
-  const bool first = !fixed_sizes();  // where the host waits for keys, it does not wait for other tables' look-ups too
-  if (first) schedule_->for_each(ctx, "send keys", send);
+  // Where the host waits for keys it waits once for those of all tables, and not for look-ups too.
+  const bool first = !fixed_sizes();
+  if (first) {
+    schedule_->for_each(ctx, "send keys", send);
+    schedule_->for_each(ctx, "send keys",
+                        [&](Context& own, size_t e) { tables_[e]->gather_keys(own, recording, buffer); });
+    schedule_->for_each(ctx, "send keys",
+                        [&](Context& own, size_t e) { tables_[e]->receive_keys(own, recording, buffer); });
+  }
   schedule_->for_each(ctx, "prepare", [&](Context& own, size_t e) {
     if (!first) send(own, e);
     const size_t input = train_graph_.embedding_inputs[e];

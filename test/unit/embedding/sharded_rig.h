@@ -202,6 +202,8 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
     Context ctx = at_step(state);
     embedding->reserve_rows(step);
     embedding->send_keys(ctx, nullptr, 0, keys.tensor(), offsets.tensor());
+    embedding->gather_keys(ctx, nullptr, 0);
+    embedding->receive_keys(ctx, nullptr, 0);
     embedding->prepare(ctx, 0, keys.tensor(), offsets.tensor());
     embedding->confirm_capacity(0);
     embedding->enforce_limit(0);
