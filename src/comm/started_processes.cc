@@ -1,10 +1,17 @@
 // Joins this process with the others that were started with it.
 #include "base/error.h"
+#include "base/host_name.h"
 #include "comm/mpi_processes.h"
 #include "comm/tcp_processes.h"
 
 namespace hctr {
 namespace {
+
+/// Errors name this host, since the output of all processes is often one file.
+std::optional<Launch> launch_of_this_process(bool over_tcp) {
+  return in_context([] { return cat("reading what the launcher has set on ", host_name()); },
+                    [&] { return find_launch(system_environment(), over_tcp); });
+}
 
 /// MPI cannot be had: the processes that its launcher has started join over TCP, where the environment says how.
 Launch without_mpi(const Launch& launch, const std::string& why) {
@@ -19,7 +26,7 @@ Launch without_mpi(const Launch& launch, const std::string& why) {
 }  // namespace
 
 std::unique_ptr<Processes> started_processes(const JoinLimits& limits, const Log& log) {
-  const std::optional<Launch> launch = find_launch(system_environment(), limits.over_tcp);
+  const std::optional<Launch> launch = launch_of_this_process(limits.over_tcp);
   if (!launch) return nullptr;
   if (!launch->by_mpi) return start_tcp(*launch, limits, log);
   if (const std::string why = why_no_mpi(); !why.empty()) return start_tcp(without_mpi(*launch, why), limits, log);

@@ -1,6 +1,8 @@
 // Every user error has a message that names the place, the value, and a value that works.
 #include <gtest/gtest.h>
 
+#include "base/error.h"
+#include "base/host_name.h"
 #include "support/devices.h"
 #include "support/program.h"
 
@@ -242,6 +244,15 @@ TEST_F(BadInput, SeveralProcesses) {
   EXPECT_NE(outcome.err.find("started as 2 processes"), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find("MPI"), std::string::npos)
       << "without MPI, or with another one, nothing joins them: " << outcome.err;
+}
+
+TEST_F(BadInput, AVariableOfALauncherIsNamedWithTheHost) {
+  write_file(folder_ / "config.json", small_config());
+  const Outcome outcome = run_program("huge_ctr", {"--train", "config.json"}, folder_.path(),
+                                      {{"RANK", "7"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}});
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+  for (const std::string& piece : {std::string("RANK=7 and WORLD_SIZE=2"), cat("has set on ", host_name())})
+    EXPECT_NE(outcome.err.find(piece), std::string::npos) << outcome.err;
 }
 
 TEST_F(BadInput, AskingForAGpuThatIsNotThereSaysWhatWasLookedFor) {
