@@ -48,6 +48,8 @@ __device__ inline Pack<T, V> load_some(const T* from, int64_t left) {
 template <int V, class Rule, class T>
 __device__ inline void finish_bias_row(const BiasGradients<T>& g, const Rule& rule, int64_t row, int64_t column,
                                        int64_t left, const Pack<T, V>& y, const Pack<T, V>& d_y, float (&sum)[V]) {
+  // First, since its loads cannot pass a store.
+  if constexpr (kHasBeside<Rule, T, V>) rule.beside(row, column, left, d_y);
   float d[V];
 #pragma unroll
   for (int v = 0; v < V; ++v) {
@@ -57,17 +59,17 @@ __device__ inline void finish_bias_row(const BiasGradients<T>& g, const Rule& ru
     sum[v] += d[v];
   }
   if constexpr (!std::is_same_v<Rule, AsItIs>) write<V>(g.d_z.row(row) + column, left, d);
-  if constexpr (kHasBeside<Rule, T, V>) rule.beside(row, column, left, d_y);
 }
 
-/// Rows first, first + step, ... Four are loaded before any is used, so that many loads are under way; two where the
-/// rule has loads of its own, since more would need the registers of a second block.
-template <int V, class Rule, class T>
+/// Rows first, first + step, ... Four are loaded before any is used, so that many loads are under way; where the rule
+/// has loads of its own those of one row are enough. kWhole: V columns are left. It is known when compiling, since a
+/// branch around each load would let one wait for the other.
+template <int V, bool kWhole, class Rule, class T>
 __device__ inline void sum_bias_rows(const BiasGradients<T>& g, const Rule& rule, int64_t first, int64_t step,
                                      int64_t column, float (&sum)[V]) {
-  constexpr int kRows = kHasBeside<Rule, T, V> ? 2 : 4;
+  constexpr int kRows = kHasBeside<Rule, T, V> ? 1 : 4;
   constexpr bool kReadsY = !std::is_same_v<Rule, AsItIs>;
-  const int64_t left = g.d_y.size(1) - column, end = g.d_y.size(0);
+  const int64_t left = kWhole ? V : g.d_y.size(1) - column, end = g.d_y.size(0);
   const auto row = [end](int64_t number) { return Rule::kFromEnd ? end - 1 - number : number; };
   for (; first + (kRows - 1) * step < end; first += kRows * step) {
     Pack<T, V> y[kRows], d[kRows];
@@ -97,7 +99,11 @@ __global__ void __launch_bounds__(kBiasThreads)
   const int row_lane = thread / lanes;
   const int64_t column = (tile * lanes + thread % lanes) * V;
   float sum[V] = {};
-  if (column < columns) sum_bias_rows<V>(g, rule, part * row_lanes + row_lane, tiling.parts * row_lanes, column, sum);
+  const int64_t first = part * row_lanes + row_lane, step = tiling.parts * row_lanes;
+  if (column + V <= columns)
+    sum_bias_rows<V, true>(g, rule, first, step, column, sum);
+  else if (column < columns)
+    sum_bias_rows<V, false>(g, rule, first, step, column, sum);
 #pragma unroll
   for (int v = 0; v < V; ++v) shared[v][thread] = sum[v];
   __syncthreads();
