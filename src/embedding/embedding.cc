@@ -11,7 +11,11 @@ namespace {
 /// An embedding on a single rank: its calls go directly to the table.
 class WholeEmbedding : public Embedding {
  public:
-  WholeEmbedding(Runtime& runtime, const TableSpec& spec, int ring_size) : table_(runtime, spec, ring_size) {}
+  WholeEmbedding(Runtime& runtime, const TableSpec& spec, int ring_size) : table_(runtime, spec, ring_size) {
+    table_.sort_bits_in_use();
+  }
+
+  bool consume_rerecord_flag() override { return table_.consume_rerecord_flag(); }
 
   void prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
     table_.prepare(ctx, buffer, keys, offsets);

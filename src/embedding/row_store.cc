@@ -4,6 +4,7 @@
 #include <atomic>
 #include <bit>
 #include <cstddef>
+#include <utility>
 
 #include "device/copy.h"
 
@@ -254,7 +255,23 @@ ops::RowMemory RowStore::add_numbers(std::string name, DType dtype, int64_t elem
   return {add_column<float>(std::move(name), type, true, elements_per_row, true), dtype};
 }
 
-int RowStore::row_bits() const { return std::bit_width(static_cast<uint64_t>(most_rows())); }
+int RowStore::row_bits() const {
+  constexpr int kOfAPass = 8;  // of the sort
+  const int most = std::bit_width(static_cast<uint64_t>(most_rows()));
+  if (!sorts_bits_in_use_) return most;
+  const int in_use = std::bit_width(static_cast<uint64_t>(capacity_));
+  return std::min(most, (in_use + kOfAPass - 1) / kOfAPass * kOfAPass);
+}
+
+void RowStore::sort_bits_in_use() {
+  sorts_bits_in_use_ = true;
+  recorded_bits_ = row_bits();
+}
+
+bool RowStore::consume_rerecord_flag() {
+  const int bits = row_bits();
+  return sorts_bits_in_use_ && std::exchange(recorded_bits_, bits) != bits;
+}
 
 RowStore::Progress RowStore::progress() const {
   const uint64_t word = std::atomic_ref<uint64_t>(*host_word()).load(std::memory_order_acquire);

@@ -181,8 +181,14 @@ class RowStore : private RowMemoryUser {
   const int32_t* numbers() const { return direct_.numbers; }
   /// Counts the uses of the rows of a batch, behind its preparation, if some rows are in host memory.
   void count_uses(const ops::RowGroups&, int64_t key_capacity);
-  /// Every row number is below 2^row_bits(), now and later.
+  /// Every row number is below 2^row_bits(): now and later, or after sort_bits_in_use() until consume_rerecord_flag()
+  /// returns true.
   int row_bits() const;
+  /// From here on row_bits() follows the rows that have memory: a sort of few rows takes fewer passes. For stores whose
+  /// owner asks consume_rerecord_flag() after each reserve_rows().
+  void sort_bits_in_use();
+  /// Whether row_bits() has changed since the last call.
+  bool consume_rerecord_flag();
 
  private:
   struct Progress {  // what the device last reported to the host
@@ -404,6 +410,8 @@ class RowStore : private RowMemoryUser {
   int64_t capacity_ = 0;     // rows with memory
   int64_t entry_count_ = 0;  // entries of the index
   uint32_t batches_ = 0;     // for which capacity was reserved
+  bool sorts_bits_in_use_ = false;
+  int recorded_bits_ = 0;    // row_bits() that recorded work has
   bool near_limit_ = false;  // the last of them may exceed the limit
   std::vector<Column> columns_;
   std::optional<ReservedBuffer> marks_;  // [rows] 1: a batch may have changed the row since the base

@@ -71,6 +71,9 @@ class EmbeddingTable {
   /// Host, before reserve_rows(): does the part of it that needs memory, without which a step needs none. Changes no
   /// row. Errors: Error(device).
   void reserve_memory();
+  /// See RowStore.
+  void sort_bits_in_use() { store_.sort_bits_in_use(); }
+  bool consume_rerecord_flag() { return store_.consume_rerecord_flag(); }
   /// Checks that the prepared batch does not exceed row_limit, before its step changes anything. Waits for prepare()
   /// only when the limit is near. Errors: Error(data); those of RowStore::bring_rows() in prepare(), which come here
   /// since ranks that exchange more in between would wait for one that has thrown.
