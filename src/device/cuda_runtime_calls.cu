@@ -207,9 +207,15 @@ void make_wait(void* event, StreamRef stream) {
 }
 void synchronize_event(void* event) { HCTR_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(event))); }
 
-double seconds_between(void* first, void* second) {
+std::optional<double> seconds_between(void* first, void* second) {
   float milliseconds = 0;
-  HCTR_CHECK(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(first), static_cast<cudaEvent_t>(second)));
+  const cudaError_t status =
+      cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(first), static_cast<cudaEvent_t>(second));
+  if (status == cudaErrorInvalidResourceHandle) {  // no stream has come to one of them yet
+    (void)cudaGetLastError();
+    return std::nullopt;
+  }
+  HCTR_CHECK(status);
   return static_cast<double>(milliseconds) * 1e-3;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "device/context.h"
@@ -38,7 +39,8 @@ void destroy_event(void* event) noexcept;
 void record(void* event, StreamRef);
 void make_wait(void* event, StreamRef);
 void synchronize_event(void* event);
-double seconds_between(void* first, void* second);  // of two timing events that have been reached
+/// Of two timing events; none: one of them has not been reached since it was made.
+std::optional<double> seconds_between(void* first, void* second);
 
 /// A range of the calling thread on the time line of a profiler (NVTX).
 void push_range(const char* name);

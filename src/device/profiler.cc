@@ -80,9 +80,14 @@ void Profiler::read_times(Parts& parts, double added) const {
   if constexpr (kCudaBuild) {
     for (size_t i = 0; i < parts.spans.size(); ++i) {
       Span& span = parts.spans[i];
-      if (!span.timed || !parts.events[i].begin) continue;
-      span.begin = cuda::seconds_between(first_, parts.events[i].begin);
-      span.end = std::max(span.begin, cuda::seconds_between(first_, parts.events[i].end) - added);
+      if (!parts.events[i].begin) continue;
+      const std::optional<double> begin = cuda::seconds_between(first_, parts.events[i].begin),
+                                  end = cuda::seconds_between(first_, parts.events[i].end);
+      // What was recorded may not have run: a series of steps can end early.
+      span.timed = begin && end;
+      if (!span.timed) continue;
+      span.begin = *begin;
+      span.end = std::max(span.begin, *end - added);
     }
   }
 }
@@ -115,7 +120,7 @@ double Profiler::seconds_added_to_a_part() {
       cuda::mark(events.end, compute);
       return events;
     };
-    const auto seconds = [](const Events& events) { return cuda::seconds_between(events.begin, events.end); };
+    const auto seconds = [](const Events& events) { return cuda::seconds_between(events.begin, events.end).value(); };
     std::vector<Events> parts;
     part(kWorks);
     for (int i = 0; i < kWorks; ++i) parts.push_back(part(1));
@@ -158,7 +163,7 @@ EventCost Profiler::cost_of_recorded_events() {
     compute.synchronize();
     const auto median = [](const std::vector<Events>& of) {
       std::vector<double> seconds;
-      for (const Events& events : of) seconds.push_back(cuda::seconds_between(events.begin, events.end));
+      for (const Events& events : of) seconds.push_back(cuda::seconds_between(events.begin, events.end).value());
       std::nth_element(seconds.begin(), seconds.begin() + kParts / 2, seconds.end());
       return seconds[kParts / 2];
     };

@@ -150,6 +150,31 @@ TEST(Profiler, TimesSomePartsOfRecordedWork) {
   }
 }
 
+/// A series of steps may end before each recording has run.
+TEST(Profiler, KnowsNoTimesOfRecordedWorkBeforeItHasRun) {
+  for (const Device device : devices()) {
+    if (!device.is_cuda()) continue;
+    Runtime& runtime = runtime_of(device);
+    Context ctx(runtime, runtime.compute_stream());
+    Buffer memory(device, 1 << 20);
+    Profiler profiler(runtime);
+    runtime.set_profiler(&profiler);
+    profiler.begin_recording(0);
+    Program program(ctx.stream(), true, [&] {
+      const ProfiledPart part(ctx, "forward", "zeros", "");
+      zero_bytes(ctx.stream(), memory.data(), memory.bytes());
+    });
+    profiler.end_recording();
+    for (const bool runs : {false, true}) {
+      profiler.start();
+      if (runs) program.run();
+      profiler.stop();
+      ASSERT_EQ(profiler.recorded(0).size(), 1u);
+      EXPECT_EQ(profiler.recorded(0)[0].timed, runs);
+    }
+  }
+}
+
 TEST(Profiler, KnowsNoTimesOfWhatWasRecordedMeanwhile) {
   Runtime runtime(kCpu, {});
   Context ctx(runtime, runtime.compute_stream());
