@@ -106,7 +106,7 @@ double seconds_of(Context& ctx, BlasProduct& product, const cublasLtMatmulAlgo_t
     runs.run();
     hctr::cuda::mark(end.get(), ctx.stream());
     ctx.stream().synchronize();
-    seconds.push_back(hctr::cuda::seconds_between(begin.get(), end.get()));
+    seconds.push_back(hctr::cuda::seconds_between(begin.get(), end.get()).value());
   }
   std::nth_element(seconds.begin(), seconds.begin() + kMeasurements / 2, seconds.end());
   return seconds[kMeasurements / 2];
