@@ -174,6 +174,11 @@ class SampleSet {
   /// Whether parsers can count rows and parse a selection of them: bad records outside of the selection must not change
   /// the numbers of the others.
   virtual bool can_select_rows() const = 0;
+  /// Whether counting and parsing single rows all over a chunk costs less than parsing the whole. Only where it can
+  /// select rows.
+  virtual bool can_select_single_rows() const { return false; }
+  /// The rows of every pass, where they are certain before the set is read.
+  virtual std::optional<int64_t> exact_samples() const { return {}; }
   /// For reading rows straight into a batch: where each record is one row with one key in each slot, and no bad one is
   /// left out. Else null.
   virtual const RowMap* row_map() const { return nullptr; }

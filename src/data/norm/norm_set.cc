@@ -18,7 +18,11 @@ class NormSet : public SampleSet {
         policy_(section.bad_records),
         files_(source.files.empty() ? read_file_list(source.path, log) : source.files),
         infos_(files_.size()) {
-    for (const fs::path& file : files_) samples_ += read_norm_header(file, demands_).header.number_of_records;
+    for (const fs::path& file : files_) {
+      const NormInfo info = read_norm_header(file, demands_);
+      samples_ += info.header.number_of_records;
+      sums_ |= info.check == Check::sum;
+    }
     if (samples_ == 0 && source.files.empty())
       throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
   }
@@ -51,6 +55,11 @@ class NormSet : public SampleSet {
   }
   int key_bytes() const override { return key_bytes_ == 0 ? 8 : key_bytes_.load(); }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
+  bool can_select_single_rows() const override { return true; }
+  /// Without a policy records that fail their check sum are left out.
+  std::optional<int64_t> exact_samples() const override {
+    return sums_ && !policy_ ? std::nullopt : std::optional(samples_);
+  }
 
  private:
   NormDemands demands_;
@@ -58,6 +67,7 @@ class NormSet : public SampleSet {
   std::vector<fs::path> files_;
   std::vector<std::shared_ptr<const NormInfo>> infos_;  // by file; null: not opened yet
   int64_t samples_ = 0;
+  bool sums_ = false;               // a file has check sums
   std::atomic<int> key_bytes_ = 0;  // the widest of the files opened; 0: none
 };
 

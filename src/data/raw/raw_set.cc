@@ -1,6 +1,7 @@
 #include "data/raw/raw_set.h"
 
 #include <bit>
+#include <cstring>
 #include <numeric>
 
 #include "base/error.h"
@@ -91,17 +92,37 @@ class RawSet : public SampleSet, public RowMap {
       BadRecords parse_rows(Chunk& chunk, const RowSelection& rows, SampleBlock& block) override {
         const fs::path& path = set.files_[chunk.file];
         if (!file || file->path() != path) file.emplace(path);
-        const int64_t record = set.shape_.record(), count = rows.count(chunk.records);
-        if (chunk.buffer.size() < static_cast<size_t>(count * record))
-          chunk.buffer.resize(static_cast<size_t>(count * record));
-        std::byte* to = chunk.buffer.data();
-        rows.for_each(chunk.records, [&](int64_t begin, int64_t end) {
-          const auto bytes = static_cast<size_t>((end - begin) * record);
-          file->read_at(chunk.begin.offset + begin * record, to, bytes);
-          to += bytes;
-        });
+        const int64_t count = rows.count(chunk.records);
+        if (!rows.some())
+          read(chunk, 0, chunk.records, 0);
+        else
+          read_spans(chunk, rows.spans());
         const auto where = [&](int64_t i) { return set.name_of(chunk.file, chunk.begin.record + rows.row(i)); };
         return parse_raw(set.shape_, chunk.buffer.data(), count, set.policy_, where, scratch, block);
+      }
+      /// Reads records [begin, end) of the chunk to the place of record `at` of the buffer.
+      void read(Chunk& chunk, int64_t begin, int64_t end, int64_t at) {
+        const int64_t record = set.shape_.record();
+        const auto bytes = static_cast<size_t>((end - begin) * record), to = static_cast<size_t>(at * record);
+        if (chunk.buffer.size() < to + bytes) chunk.buffer.resize(to + bytes);
+        file->read_at(chunk.begin.offset + begin * record, chunk.buffer.data() + to, bytes);
+      }
+      /// Reads the records of the spans one after another. Those between two spans are read with them where they take
+      /// less than a page: reading it costs less than a call.
+      void read_spans(Chunk& chunk, std::span<const RowSpan> spans) {
+        const int64_t record = set.shape_.record();
+        int64_t at = 0;
+        for (size_t s = 0, next = 0; s < spans.size(); s = next) {
+          for (next = s + 1; next < spans.size() && (spans[next].begin - spans[next - 1].end) * record < kPage;) ++next;
+          read(chunk, spans[s].begin, spans[next - 1].end, at);
+          const int64_t moved = at - spans[s].begin;
+          for (; s < next; ++s) {
+            const int64_t count = spans[s].end - spans[s].begin;
+            std::memmove(chunk.buffer.data() + at * record, chunk.buffer.data() + (spans[s].begin + moved) * record,
+                         static_cast<size_t>(count * record));
+            at += count;
+          }
+        }
       }
       const RawSet& set;
       std::optional<ByteFile> file;  // the one read last
@@ -120,6 +141,8 @@ class RawSet : public SampleSet, public RowMap {
     return true;
   }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
+  bool can_select_single_rows() const override { return true; }
+  std::optional<int64_t> exact_samples() const override { return samples_; }
   const RowMap* row_map() const override { return policy_ == BadRecordPolicy::skip ? nullptr : this; }
 
   int64_t records(size_t file) const override { return records_[file]; }

@@ -25,11 +25,12 @@ void find_width(SampleBlock& block, int64_t slots) {
 ParsedChunkStream::ParsedChunkStream(SampleSet& set, const PassOptions& options, const ReaderPosition& from,
                                      int workers, int64_t slots, Recycler<SampleBlock>& blocks,
                                      BadRecordReport& bad_report, std::optional<RankSlice> slice,
-                                     std::optional<LeftOutNegatives> negatives)
+                                     std::optional<LeftOutNegatives> negatives, std::optional<ShuffledSlice> shuffled)
     : set_(set),
       slots_(slots),
       slice_(slice),
       negatives_(std::move(negatives)),
+      shuffled_(std::move(shuffled)),
       next_row_(ready_future(-from.rows)),
       blocks_(blocks),
       bad_report_(bad_report),
@@ -38,14 +39,16 @@ ParsedChunkStream::ParsedChunkStream(SampleSet& set, const PassOptions& options,
       pass_rows_(from.file + from.record + from.offset + from.rows + from.taken > 0),
       source_(set, options, from),
       workers_(workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {
-  HCTR_EXPECT(!slice_ || !negatives_, "a slice of rows whose labels decide which are left out");
+  HCTR_EXPECT((slice_ || shuffled_) + negatives_.has_value() <= 1,
+              "a slice of rows whose labels decide which are left out");
+  HCTR_EXPECT(!slice_ || !shuffled_, "a set is either shuffled or in its order");
 }
 
 bool ParsedChunkStream::cut(Work& work) {
   const bool more = source_.next(work.chunk);
   work.pass = source_.pass();
   work.file = source_.file();
-  if (slice_ && more) {
+  if ((slice_ || shuffled_) && more) {
     work.first_row = std::move(next_row_);
     work.next_row = {};
     next_row_ = work.next_row.get_future();
@@ -53,13 +56,23 @@ bool ParsedChunkStream::cut(Work& work) {
   return more;
 }
 
-void ParsedChunkStream::select_rows(Work& work, ParsedChunk& parsed) try {
-  parsed.rows = work.parser->count(work.chunk);
+/// Runs `body` when the chunks before this one, whose rows are counted, have had their turn.
+void ParsedChunkStream::in_turn(Work& work, ParsedChunk& parsed, const std::function<void()>& body) try {
   parsed.first_row = work.first_row.get();
+  body();
   work.next_row.set_value(parsed.first_row + parsed.rows);
-  slice_->find(parsed.first_row, parsed.rows, work.selected);
 } catch (const std::future_error&) {
   throw EarlierChunkFailed(Kind::data, cat("'", bad_report_.set, "': rows before could not be read"));
+}
+
+void ParsedChunkStream::select_rows(Work& work, ParsedChunk& parsed) {
+  parsed.rows = work.parser->count(work.chunk);
+  in_turn(work, parsed, [&] {
+    if (!shuffled_) return;
+    if (!shuffled_->find(work.pass, parsed.rows, work.selected)) throw other_rows(shuffled_->pass_rows());
+    parsed.own = OwnRows{.spans = work.selected, .pass_rows = shuffled_->pass_rows()};
+  });
+  if (slice_) slice_->find(parsed.first_row, parsed.rows, work.selected);
 }
 
 ParsedChunkStream::Result ParsedChunkStream::parse(Work& work) {
@@ -69,17 +82,19 @@ ParsedChunkStream::Result ParsedChunkStream::parse(Work& work) {
   samples->ones.clear();
   samples->may_pack = !negatives_;
   ParsedChunk parsed;
-  if (slice_) select_rows(work, parsed);
-  const RowSelection rows = slice_ ? RowSelection(work.selected) : RowSelection();
+  const bool some = selects(work);
+  if (some) select_rows(work, parsed);
+  const RowSelection rows = some ? RowSelection(work.selected) : RowSelection();
   SampleBlock& parsed_block = negatives_ ? work.all : *samples;
   if (negatives_) parsed_block.one_hot = false;
   BadRecords bad = work.parser->parse_rows(work.chunk, rows, parsed_block);
-  if (slice_) HCTR_EXPECT(samples->rows == rows.count(0), samples->rows, " rows were parsed of ", rows.count(0));
+  if (some) HCTR_EXPECT(samples->rows == rows.count(0), samples->rows, " rows were parsed of ", rows.count(0));
   parsed_rows_ += parsed_block.rows;
   if (negatives_)
     negatives_->rule.copy_kept(parsed_block, negatives_->shape, {work.pass, work.chunk.file, work.chunk.begin},
                                *samples);
-  if (!slice_) parsed.rows = samples->rows;
+  if (!some) parsed.rows = samples->rows;
+  if (!some && shuffled_) in_turn(work, parsed, [&] { shuffled_->skip(work.pass, parsed.rows); });
   find_width(*samples, slots_);
   const FilePosition& begin = work.chunk.begin;
   parsed.begin = {.pass = work.pass, .file = work.file, .record = begin.record, .offset = begin.offset};
@@ -113,6 +128,11 @@ void ParsedChunkStream::count_bad_records(const Result& result) {
                     *bad_report_.most, "; one of the last: ", bad.first));
   if (bad_report_.files.insert(result.file).second)
     bad_report_.log.warning(bad.first, "; left out, as are other bad records of this file");
+}
+
+Error ParsedChunkStream::other_rows(int64_t expected) const {
+  return Error(Kind::data, cat("'", bad_report_.set, "': a pass has other rows than the ", expected,
+                               " that were expected; have its files changed while they were read?"));
 }
 
 void ParsedChunkStream::fail_empty() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "base/ordered_workers.h"
 #include "data/reader/chunk_source.h"
 #include "data/reader/negative_sampling.h"
+#include "data/reader/shuffled_slice.h"
 
 namespace hctr {
 
@@ -39,6 +41,12 @@ class Recycler {
   std::vector<std::unique_ptr<T>> spare_;
 };
 
+/// Rows that are parsed of a chunk of a shuffled set.
+struct OwnRows {
+  std::vector<RowSpan> spans;  ///< rows of the chunk
+  int64_t pass_rows;           ///< the rows of a pass, from which they follow
+};
+
 /// The rows of one chunk, for fill_batch(). Where ranks share the set, `samples` holds this rank's rows only.
 struct ParsedChunk {
   std::shared_ptr<const SampleBlock> samples;
@@ -47,6 +55,7 @@ struct ParsedChunk {
   ReaderPosition begin;                    ///< of the first row; its `samples` is not set
   int64_t bad_records = 0;                 ///< left out since the very start, up to the end of the chunk
   std::vector<int64_t> rows_before_bad{};  ///< of each that was left out of the chunk: the rows of it in front
+  std::optional<OwnRows> own{};            ///< those in `samples`, where ranks share a shuffled set; none: all
 };
 
 /// Reports bad records: warns of the first in each file, and fails when there are too many. Used by one thread at a
@@ -68,9 +77,10 @@ class ParsedChunkStream {
  public:
   /// `slots`: of a row. `slice`: only these rows are parsed, counted from `from` on; the set must be able to select
   /// rows. None: all rows. `negatives`: rows that it leaves out are none of the stream; not together with a slice.
+  /// `shuffled`: of passes of which it selects rows only these are parsed; not together with one of the others.
   ParsedChunkStream(SampleSet&, const PassOptions&, const ReaderPosition& from, int workers, int64_t slots,
                     Recycler<SampleBlock>&, BadRecordReport&, std::optional<RankSlice> slice = {},
-                    std::optional<LeftOutNegatives> negatives = {});
+                    std::optional<LeftOutNegatives> negatives = {}, std::optional<ShuffledSlice> shuffled = {});
   ~ParsedChunkStream() { close(); }
 
   /// Empty at the end of the set, or when closed. Errors: those of the format; Error(data) when there are too many bad
@@ -81,13 +91,15 @@ class ParsedChunkStream {
     workers_.close();
   }
   const std::optional<RankSlice>& slice() const { return slice_; }
+  /// The error of a pass that has other rows than `expected`, from which its order followed.
+  Error other_rows(int64_t expected) const;
   /// Rows that have been parsed so far.
   int64_t parsed_rows() const { return parsed_rows_; }
 
  private:
   struct Work {  // of one thread
     Chunk chunk;
-    std::vector<RowSpan> selected;  // with a slice: its rows of the chunk
+    std::vector<RowSpan> selected;  // with a slice, shuffled or not: its rows of the chunk
     std::unique_ptr<Parser> parser;
     SampleBlock all;  // with negative sampling: every row of the chunk
     int64_t pass = 0, file = 0;
@@ -103,7 +115,9 @@ class ParsedChunkStream {
   };
   bool cut(Work&);
   Result parse(Work&);
+  bool selects(const Work& work) const { return slice_ || (shuffled_ && shuffled_->selects(work.pass)); }
   void select_rows(Work&, ParsedChunk&);
+  void in_turn(Work&, ParsedChunk&, const std::function<void()>&);
   void count_bad_records(const Result&);
   [[noreturn]] void fail_empty() const;
 
@@ -111,7 +125,8 @@ class ParsedChunkStream {
   int64_t slots_;
   std::optional<RankSlice> slice_;
   std::optional<LeftOutNegatives> negatives_;
-  std::future<int64_t> next_row_;  // the number of the first row of the next chunk
+  std::optional<ShuffledSlice> shuffled_;  // used by one thread after another: when it has the number of its first row
+  std::future<int64_t> next_row_;          // the number of the first row of the next chunk
   std::atomic<int64_t> parsed_rows_ = 0;
   Recycler<SampleBlock>& blocks_;
   BadRecordReport& bad_report_;

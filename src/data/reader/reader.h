@@ -12,7 +12,8 @@
 // Chunks get their number when they are cut, so the order of samples depends on the set, and when shuffling on the seed
 // and the pass, but not on the number of workers. All queues are bounded: besides the filled buffers, memory holds a
 // chunk of each worker, two parsed ones of each, and the rows of three batches. Of several ranks each parses its own
-// rows where the format can count the others (rank_slice.h); else it parses all and drops the others.
+// rows where the format can count the others (rank_slice.h, and shuffled_slice.h when shuffling); else it parses all
+// and drops the others.
 //
 // By rows (reader_rows.cc), where arithmetic tells which record each row of a batch is (row_map.h), nothing is shuffled
 // and no bad record left out:

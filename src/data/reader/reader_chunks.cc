@@ -19,12 +19,22 @@ struct BatchRows {
   int64_t skipped;
 };
 
-/// This rank's rows, where only these are parsed. When shuffling, rows of every rank are in every chunk; with negative
-/// sampling a row's place in its batch depends on the labels before it.
+/// This rank's rows, where only these are parsed. With negative sampling a row's place in its batch depends on the
+/// labels before it.
 std::optional<RankSlice> slice_of(const ReaderSet& set) {
-  if (set.options.ranks == 1 || set.options.shuffle > 0 || set.negatives.samples() || !set.samples->can_select_rows())
-    return {};
+  if (set.options.ranks == 1 || set.negatives.samples() || !set.samples->can_select_rows()) return {};
   return RankSlice{.batch = set.options.batch, .begin = set.rank_begin, .end = set.rank_end};
+}
+
+std::optional<RankSlice> slice_in_order(const ReaderSet& set) {
+  return set.options.shuffle > 0 ? std::nullopt : slice_of(set);
+}
+
+std::optional<ShuffledSlice> shuffled_slice(const ReaderSet& set, const ReaderPosition& from) {
+  const std::optional<RankSlice> slice = slice_of(set);
+  if (!slice || set.options.shuffle == 0 || !set.samples->can_select_single_rows()) return {};
+  const std::optional<int64_t> exact = set.samples->exact_samples();
+  return ShuffledSlice(*slice, set.options.shuffle, set.options.seed, from, exact ? exact : set.pass_rows);
 }
 
 class ChunkRun : public ReaderRun {
@@ -33,8 +43,9 @@ class ChunkRun : public ReaderRun {
       : set_(of),
         from_(start),
         chunks_(*of.samples, of.pass_options(), start, of.options.workers, of.layout.shape.slots(), of.blocks,
-                of.bad_report, slice_of(of),
-                of.negatives.samples() ? std::optional(LeftOutNegatives{of.negatives, of.layout.shape}) : std::nullopt),
+                of.bad_report, slice_in_order(of),
+                of.negatives.samples() ? std::optional(LeftOutNegatives{of.negatives, of.layout.shape}) : std::nullopt,
+                shuffled_slice(of, start)),
         ready_(of.buffers.size()),
         ring_(of.buffers.size()),
         filling_(std::max(1, of.options.workers / 3)) {
@@ -72,6 +83,7 @@ class ChunkRun : public ReaderRun {
     for (;;) {
       BatchRows batch{};
       batch.rows = stream->next(set_.options.batch, batch.all);
+      if (batch.rows < set_.options.batch) set_.pass_rows = stream->pass_rows();
       if (batch.rows == 0 || (batch.rows < set_.options.batch && !set_.options.keep_last_partial)) break;
       if (!chunks_.slice()) batch.all.keep_slice(set_.rank_begin, set_.rank_end);
       samples += batch.rows;

@@ -26,7 +26,8 @@ struct ReaderSet {
   BadRecordReport bad_report;
   size_t kept_columns;  ///< of Source::keep
   NegativeSampling negatives;
-  int64_t delivered_samples = 0;  ///< of a pass; with negative sampling an estimate
+  int64_t delivered_samples = 0;          ///< of a pass; with negative sampling an estimate
+  std::optional<int64_t> pass_rows = {};  ///< when shuffling, once a run has come to the end of the set
 
   PassOptions pass_options() const {
     return {.repeat = options.repeat, .shuffle_files = options.shuffle > 0 && !options.feed, .seed = options.seed};

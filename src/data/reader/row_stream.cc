@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "data/reader/shuffle.h"
 
 namespace hctr {
@@ -22,6 +23,8 @@ class Cursor {
       row_ = std::min(skip_, chunk_.rows);
       skip_ -= row_;
       next_bad_ = 0;
+      span_ = 0;
+      before_span_ = 0;
       while (bad_left() > 0 && chunk_.rows_before_bad[next_bad_] < row_) ++next_bad_;
     }
     return true;
@@ -48,6 +51,24 @@ class Cursor {
                   end = slice->below(chunk_.first_row + row_);
     return {chunk_.samples.get(), begin - before, end - begin};
   }
+  /// The next `count` rows, which must be left, each as a range of its own; those of other ranks have no block where
+  /// they were not parsed.
+  void next_single(int64_t count, std::vector<RowRange>& rows) {
+    const SampleBlock* block = chunk_.samples.get();
+    for (const int64_t end = row_ + count; row_ < end; ++row_) {
+      if (!chunk_.own) {
+        rows.push_back({block, row_, 1});
+        continue;
+      }
+      const std::vector<RowSpan>& spans = chunk_.own->spans;
+      for (; span_ < spans.size() && spans[span_].end <= row_; ++span_)
+        before_span_ += spans[span_].end - spans[span_].begin;
+      const bool own = span_ < spans.size() && spans[span_].begin <= row_;
+      rows.push_back(own ? RowRange{block, before_span_ + row_ - spans[span_].begin, 1} : RowRange{nullptr, 0, 1});
+    }
+  }
+  /// The rows of a pass, where those that are parsed follow from it.
+  std::optional<int64_t> pass_rows() const { return chunk_.own ? std::optional(chunk_.own->pass_rows) : std::nullopt; }
   ReaderPosition position() const {
     if (!chunk_.samples || skip_ > 0) return start_;
     ReaderPosition at = chunk_.begin;
@@ -61,9 +82,11 @@ class Cursor {
   ParsedChunkStream& chunks_;
   ReaderPosition start_;
   ParsedChunk chunk_;
-  int64_t row_ = 0, skip_;  // skip: rows after the chunk position of start_ that were delivered before
-  size_t next_bad_ = 0;     // in chunk_.rows_before_bad: the next that is passed on
-  int64_t behind_ = 0;      // bad records behind the last row of the chunks before
+  int64_t row_ = 0, skip_;   // skip: rows after the chunk position of start_ that were delivered before
+  size_t next_bad_ = 0;      // in chunk_.rows_before_bad: the next that is passed on
+  size_t span_ = 0;          // in chunk_.own: the first that does not end before the next row
+  int64_t before_span_ = 0;  // rows of the block before it
+  int64_t behind_ = 0;       // bad records behind the last row of the chunks before
 };
 
 class InOrder : public RowStream {
@@ -95,13 +118,14 @@ struct Window {
   std::vector<RowRange> rows;  // each a single one
   std::vector<std::shared_ptr<const SampleBlock>> blocks;
   int64_t bad_records = 0;
-  bool full = false;  // no more rows are added
+  std::optional<int64_t> pass_rows;  // from which the rows that are parsed follow
+  bool full = false;                 // no more rows are added
 };
 
 class Shuffled : public RowStream {
  public:
   Shuffled(ParsedChunkStream& chunks, const ReaderPosition& from, int64_t size, uint64_t seed)
-      : cursor_(chunks, from), size_(size), key_(random_key(seed, random_stream("order of samples"))), start_(from) {}
+      : chunks_(chunks), cursor_(chunks, from), size_(size), seed_(seed), start_(from) {}
 
   int64_t next(int64_t most, Rows& rows) override {
     int64_t taken = 0;
@@ -128,6 +152,9 @@ class Shuffled : public RowStream {
     return at;
   }
   int64_t bad_records() const override { return current_ ? current_->bad_records : start_.bad_records; }
+  std::optional<int64_t> pass_rows() const override {
+    return current_ ? std::optional(current_->begin.window * size_ + size()) : std::nullopt;
+  }
 
  private:
   int64_t size() const { return static_cast<int64_t>(current_->rows.size()); }
@@ -138,8 +165,10 @@ class Shuffled : public RowStream {
     if (!upcoming_ || upcoming_->rows.empty()) return false;
     delivered_ = current_ ? 0 : std::min(start_.taken, static_cast<int64_t>(upcoming_->rows.size()));
     current_ = std::move(upcoming_);
-    shuffle(current_->rows, random_key(key_, static_cast<uint64_t>(current_->begin.pass)),
-            static_cast<uint64_t>(current_->begin.window));
+    const std::optional<int64_t>& pass_rows = current_->pass_rows;
+    if (pass_rows && size() != std::min(size_, *pass_rows - current_->begin.window * size_))
+      throw chunks_.other_rows(*pass_rows);
+    shuffle_window(current_->rows, seed_, current_->begin.pass, current_->begin.window);
     return true;
   }
 
@@ -160,17 +189,19 @@ class Shuffled : public RowStream {
         else if (current_->begin.pass == window.begin.pass)
           window.begin.window = current_->begin.window + 1;
       }
-      const RowRange range = cursor_.next(std::min({cursor_.left(), most, left}));
+      const int64_t count = std::min({cursor_.left(), most, left});
+      cursor_.next_single(count, window.rows);
       window.blocks.push_back(cursor_.samples());
       window.bad_records = cursor_.bad_records();
-      for (int64_t r = 0; r < range.count; ++r) window.rows.push_back({range.block, range.first + r, 1});
-      most -= range.count;
+      window.pass_rows = cursor_.pass_rows();
+      most -= count;
     }
   }
 
+  const ParsedChunkStream& chunks_;
   Cursor cursor_;
   int64_t size_;
-  uint64_t key_;
+  uint64_t seed_;
   ReaderPosition start_;
   std::shared_ptr<Window> current_, upcoming_;
   int64_t delivered_ = 0;  // of current_
@@ -183,6 +214,7 @@ void Rows::keep_slice(int64_t begin, int64_t end) {
   size_t left = 0;
   for (const RowRange range : ranges) {
     const int64_t first = std::max(at, begin), last = std::min(at + range.count, end);
+    HCTR_EXPECT(range.block || first >= last, "row ", first, " of a batch is the rank's and was not parsed");
     if (first < last) ranges[left++] = {range.block, range.first + first - at, last - first};
     at += range.count;
   }

@@ -17,7 +17,7 @@ struct Rows {
   /// order of the set only.
   std::vector<int64_t> rows_before_bad;
 
-  /// Drops all rows but [begin, end).
+  /// Drops all rows but [begin, end), which must have been parsed.
   void keep_slice(int64_t begin, int64_t end);
 };
 
@@ -25,12 +25,14 @@ class RowStream {
  public:
   virtual ~RowStream() = default;
   /// Appends the next rows, at most `most`, and returns how many; fewer only at the end of the set. Rows of other ranks
-  /// are counted and not appended.
+  /// are counted and not appended; when shuffling they are, without a block where they were not parsed.
   virtual int64_t next(int64_t most, Rows& rows) = 0;
   /// The position of the next row. Its `samples` is not set.
   virtual ReaderPosition position() const = 0;
   /// Bad records left out since the very start, up to the end of the chunk or window of the last row.
   virtual int64_t bad_records() const = 0;
+  /// At the end of the set, the rows of its last pass; none where they are not known.
+  virtual std::optional<int64_t> pass_rows() const { return {}; }
 };
 
 /// The order of the set, from `from` on. The stream may have a slice.

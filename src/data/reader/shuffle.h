@@ -20,4 +20,11 @@ void shuffle(std::vector<T>& items, uint64_t key, uint64_t counter) {
   }
 }
 
+/// Puts the rows of a window of a pass into the order in which they are delivered.
+template <class T>
+void shuffle_window(std::vector<T>& rows, uint64_t seed, int64_t pass, int64_t window) {
+  const uint64_t key = random_key(seed, random_stream("order of samples"));
+  shuffle(rows, random_key(key, static_cast<uint64_t>(pass)), static_cast<uint64_t>(window));
+}
+
 }  // namespace hctr

@@ -67,6 +67,7 @@ class TextSet : public SampleSet {
   }
   bool counts_records() const override { return false; }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
+  bool can_select_single_rows() const override { return true; }
   bool has_labels() const override { return known_[0].maker->has_labels(); }
   bool keeps_columns() const override { return true; }
 

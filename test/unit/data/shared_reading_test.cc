@@ -5,6 +5,7 @@
 #include "data/features/feature_spec.h"
 #include "data/parquet/parquet_set.h"
 #include "data/raw/raw_set.h"
+#include "data/reader/shuffled_slice.h"
 #include "data/text/csv_set.h"
 #include "unit/data/packed_files.h"
 #include "unit/data/parquet_test_files.h"
@@ -160,9 +161,63 @@ TEST(SharedReading, ABadRecordIsAnErrorOfTheRankThatHasIt) {
   EXPECT_EQ(problem(0), "");
 }
 
-TEST(SharedReading, ShuffledRowsAreParsedByAllRanks) {
+TEST(SharedReading, ShuffledNorm) {
   const NormSets sets(Check::none);
+  for (const int64_t window : {1, 3000, 20000, 100000}) expect_shared(sets.section, sets.folder / "list", true, window);
+}
+
+TEST(SharedReading, ShuffledNormWhoseCheckSumsMayFailIsParsedByAllRanksInTheFirstPass) {
+  NormSets sets(Check::sum);
   expect_shared(sets.section, sets.folder / "list", false, 3000);
+  sets.section.bad_records = BadRecordPolicy::error;
+  expect_shared(sets.section, sets.folder / "list", true, 3000);
+  sets.section.bad_records = {};
+  sets.damage();
+  expect_shared(sets.section, sets.folder / "list", false, 3000);
+  sets.section.bad_records = BadRecordPolicy::skip;
+  expect_shared(sets.section, sets.folder / "list", false, 3000);
+}
+
+/// Reads two passes, the second from a position in the middle of its first window, and expects that only the first
+/// parses the rows of other ranks: the rows of a pass are known after it.
+void expect_shared_after_a_pass(const DataSection& section, const fs::path& source, int64_t shuffle) {
+  ReaderOptions options{.batch = 900, .workers = 3, .repeat = false, .ranks = 3, .shuffle = shuffle};
+  for (options.rank = 0; options.rank < options.ranks; ++options.rank) {
+    SCOPED_TRACE(cat("rank ", options.rank, ", windows of ", shuffle));
+    Rig rig(section, source, options);
+    ReaderPosition second;  // after the first batch
+    const auto expect_pass = [&](const ReaderPosition& from, bool shared) {
+      rig.reader->reset(from);
+      rig.expected_buffer = 0;
+      options.from = from;
+      Rig fresh(section, source, options);  // parses all rows
+      int64_t all = 0, own = 0;
+      while (const auto seen = rig.next()) {
+        if (all == 0) second = rig.reader->position();
+        const auto expected = fresh.next();
+        ASSERT_TRUE(expected);
+        expect_equal(*seen, *expected);
+        EXPECT_EQ(rig.reader->position(), fresh.reader->position());
+        all += seen->state.global_samples;
+        own += seen->state.valid_samples;
+      }
+      EXPECT_FALSE(fresh.next());
+      EXPECT_GT(own, 0);
+      EXPECT_EQ(rig.reader->parsed_rows(), shared ? own : all);
+    };
+    expect_pass({}, false);
+    expect_pass(rig.reader->next_pass(), true);
+    expect_pass(ReaderPosition(second), true);
+  }
+}
+
+TEST(SharedReading, ShuffledRowsOfARepeatedSetAreParsedByTheirRankAfterTheFirstPass) {
+  const NormSets sets(Check::sum);
+  constexpr int64_t kPasses = 9;
+  Rig rig(sets.section, sets.folder / "list", {.batch = 1000, .workers = 2, .rank = 1, .ranks = 4, .shuffle = 1500});
+  for (int64_t i = 0; i < kPasses * kRows / 1000; ++i) ASSERT_TRUE(rig.next());
+  EXPECT_GE(rig.reader->parsed_rows(), kRows + (kPasses - 1) * kRows / 4 - 10);
+  EXPECT_LT(rig.reader->parsed_rows(), kRows + (kPasses + 1) * kRows / 4) << "and the reader is ahead by a few batches";
 }
 
 TEST(SharedReading, Raw) {
@@ -184,6 +239,7 @@ TEST(SharedReading, Raw) {
   write_text(folder / "b", bytes.substr(9001 * record));
   write_file_list(folder / "list", {folder / "a", folder / "b"}, true);
   expect_shared(section, folder / "list");
+  for (const int64_t window : {13, 3000, 100000}) expect_shared(section, folder / "list", true, window);
   bytes[9000 * record + record - 1] = '\xff';  // the last key of row 9000
   write_text(folder / "a", bytes.substr(0, 9001 * record));
   for (const int rank : {0, 1}) {
@@ -224,6 +280,8 @@ TEST(SharedReading, TextPlainQuotedAndPacked) {
     csv_of(section).quote = quotes ? "\"" : "";
     write_text(folder / "rows.csv", text);
     expect_shared(section, folder / "rows.csv");
+    expect_shared(section, folder / "rows.csv", false, 4000);
+    for (const int64_t window : {700, 100000}) expect_shared_after_a_pass(section, folder / "rows.csv", window);
     if (quotes) continue;
     write_gzip(folder / "rows.csv.gz", text);
     expect_shared(section, folder / "rows.csv.gz");
@@ -295,7 +353,17 @@ TEST(SharedReading, ParquetOfNumbersTextAndLists) {
   for (const int64_t group : {int64_t{3000}, int64_t{17000}}) {
     write_parquet(folder / "rows.parquet", columns, group);
     expect_shared(section, folder / "rows.parquet");
+    expect_shared(section, folder / "rows.parquet", false, 3000);
   }
+}
+
+TEST(ShuffledSlice, APassWithMoreRowsThanAreKnownIsNoticed) {
+  ShuffledSlice slice({.batch = 10, .begin = 0, .end = 5}, 4, 1, {}, 9);
+  std::vector<RowSpan> spans;
+  EXPECT_TRUE(slice.find(0, 7, spans));
+  EXPECT_TRUE(slice.find(0, 2, spans));
+  EXPECT_TRUE(slice.find(1, 9, spans));
+  EXPECT_FALSE(slice.find(1, 1, spans));
 }
 
 TEST(RankSlice, FindsTheRowsThatItCounts) {
