@@ -1,4 +1,5 @@
-// Groups the keys of a batch by row: radix sort and selection by CUB, or for few keys one block (small_group.cuh).
+// Groups the keys of a batch by row: few keys in one block (small_group.cuh), more in tiles (tiled_group.cuh), many by
+// CUB's radix sort and selection.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include "device/launch.cuh"
 #include "ops/embedding/embedding_group.h"
 #include "ops/embedding/small_group.cuh"
+#include "ops/embedding/tiled_group.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -18,26 +20,9 @@ struct StartsRun {
   __device__ bool operator()(int32_t i) const { return rows[i] != 0 && (i == 0 || rows[i - 1] != rows[i]); }
 };
 
-/// Writes the gradient of each key, and 0 (never read) past the last key. A thread writes the keys of its
-/// bag; a warp writes those of long bags, one bag after the other.
 __device__ void find_bags(BlockRange range, KeyBatch batch, int32_t* bags, GroupCounts* counts) {
-  constexpr int32_t kShort = 4;
-  constexpr uint32_t kAll = 0xffffffffu;
-  const auto lane = static_cast<int32_t>(threadIdx.x % 32);
-  const int64_t thread = range.thread_index(), threads = range.thread_count(), count = batch.bags();
-  for (int64_t bag = thread; bag - lane < count; bag += threads) {
-    const int32_t begin = bag < count ? batch.offsets[bag] : 0, end = bag < count ? batch.offsets[bag + 1] : 0;
-    const bool is_long = end - begin > kShort;
-    for (int32_t p = begin; p < end && !is_long; ++p) bags[p] = static_cast<int32_t>(batch.gradient_of(bag, p));
-    for (uint32_t left = __ballot_sync(kAll, is_long); left != 0; left &= left - 1) {
-      const int owner = __ffs(static_cast<int>(left)) - 1;
-      const int32_t last = __shfl_sync(kAll, end, owner);
-      for (int32_t p = __shfl_sync(kAll, begin, owner) + lane; p < last; p += 32)
-        bags[p] = static_cast<int32_t>(batch.gradient_of(bag - lane + owner, p));
-    }
-  }
-  for (int64_t p = batch.size() + thread; p < batch.key_capacity; p += threads) bags[p] = 0;
-  if (thread == 0) *counts = {};
+  write_bags(range, batch, bags);
+  if (range.thread_index() == 0) *counts = {};
 }
 
 /// The order of long runs in the lists depends on timing; the pieces of a run do not.
@@ -107,19 +92,76 @@ using hctr::cuda::grid_for;
 using hctr::cuda::launch_lockstep;
 constexpr int kBagThreads = 256;
 
+namespace {
+
+bool fits_one_block(int64_t capacity) {
+  return capacity <= kMostSmallKeys && sizeof(SmallGroupMemory) <= hctr::cuda::most_shared_bytes();
+}
+
+int64_t tiles_of(int64_t capacity) { return (capacity + kSortTile - 1) / kSortTile; }
+
+/// Scratch of the sort in tiles: the unsorted bags, rows and bags between two passes, the counts of digits, and runs.
+struct TiledScratch {
+  int32_t *bags = nullptr, *rows_between = nullptr, *bags_between = nullptr;
+  uint32_t* counts = nullptr;
+  TileRuns* runs = nullptr;
+  size_t bytes = 0;
+
+  TiledScratch(std::byte* memory, int64_t capacity) {
+    const auto take = [&]<class T>(T*& array, int64_t count) {
+      array = reinterpret_cast<T*>(memory + bytes);
+      bytes += (static_cast<size_t>(count) * sizeof(T) + 255) / 256 * 256;
+    };
+    take(bags, capacity);
+    take(rows_between, capacity);
+    take(bags_between, capacity);
+    take(counts, kMostPasses * tiles_of(capacity) * kSortDigits);
+    take(runs, tiles_of(capacity));
+  }
+};
+
+void group_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, int row_bits, const RowGroups& groups,
+                    std::byte* memory) {
+  const int64_t keys = batch.key_capacity, tiles = tiles_of(keys);
+  const int passes = std::max(1, (row_bits + kSortDigitBits - 1) / kSortDigitBits);
+  const TiledScratch scratch(memory, keys);
+  launch_lockstep<begin_sort, kSortThreads>(ctx, "begin_sort",
+                                            std::max(tiles, grid_for(batch.bags(), kSortThreads).blocks), batch, rows,
+                                            scratch.bags, groups.counts, scratch.counts, tiles, passes);
+  const SortedKeys between{scratch.rows_between, scratch.bags_between}, sorted{groups.rows, groups.bags};
+  ConstKeys from{rows, scratch.bags};
+  for (int pass = 0; pass < passes; ++pass) {
+    uint32_t* const counts = scratch.counts + pass * tiles * kSortDigits;
+    const SortedKeys to = (passes - pass) % 2 == 1 ? sorted : between;
+    launch_lockstep<sort_tile, kSortThreads>(ctx, "sort_tile", tiles, from, to, counts,
+                                             pass + 1 < passes ? counts + tiles * kSortDigits : nullptr, keys, tiles,
+                                             pass * kSortDigitBits);
+    from = {to.rows, to.bags};
+  }
+  launch_lockstep<count_tile_runs, kSortThreads>(ctx, "count_tile_runs", tiles, groups.rows, scratch.runs, keys);
+  launch_lockstep<list_tile_runs, kSortThreads>(ctx, "list_tile_runs", tiles, groups, scratch.runs, keys, tiles);
+}
+
+}  // namespace
+
+/// At least what fewer keys need: a list may have more room than keys.
 size_t group_scratch_bytes(int64_t key_capacity) {
-  return Scratch::bag_bytes(key_capacity) + cub_scratch_bytes(key_capacity);
+  const size_t in_tiles = TiledScratch(nullptr, std::min(key_capacity, kMostTiledKeys)).bytes;
+  if (key_capacity <= kMostTiledKeys) return in_tiles;
+  return std::max(in_tiles, Scratch::bag_bytes(key_capacity) + cub_scratch_bytes(key_capacity));
 }
 
 void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bits, RowGroups groups,
                   std::byte* memory) {
   const int64_t capacity = batch.key_capacity;
+  const bool in_one_block = fits_one_block(capacity);
+  if (!in_one_block && capacity <= kMostTiledKeys) return group_in_tiles(ctx, batch, rows, row_bits, groups, memory);
   const Scratch scratch{reinterpret_cast<int32_t*>(memory), memory + Scratch::bag_bytes(capacity),
-                        cub_scratch_bytes(capacity)};
+                        in_one_block ? 0 : cub_scratch_bytes(capacity)};
   launch_lockstep<find_bags, kBagThreads>(ctx, "find_bags",
                                           grid_for(std::max(batch.bags(), capacity), kBagThreads).blocks, batch,
                                           scratch.bags, groups.counts);
-  if (capacity <= kMostSmallKeys && sizeof(SmallGroupMemory) <= hctr::cuda::most_shared_bytes())
+  if (in_one_block)
     return launch_lockstep<group_small_batch, kGroupThreads, 1, sizeof(SmallGroupMemory)>(
         ctx, "group_small_batch", 1, rows, scratch.bags, groups, static_cast<int>(capacity));
   enqueue(ctx, "sort_by_row", [=](Context& now) {

@@ -10,6 +10,7 @@
 
 #include "device/launch.cuh"
 #include "ops/embedding/embedding_group.h"
+#include "ops/embedding/sort_digits.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -19,44 +20,20 @@ using hctr::cuda::BlockRange;
 constexpr int kGroupThreads = 1024, kGroupWarps = kGroupThreads / 32;
 constexpr int kKeysEach = 16;  // of a thread at most: two registers each
 constexpr int64_t kMostSmallKeys = kGroupThreads * kKeysEach;
-constexpr int kSmallDigitBits = 8, kSmallDigits = 1 << kSmallDigitBits;
-constexpr uint32_t kWholeWarp = 0xffffffffu;
 
 /// The block's dynamic shared memory.
 struct SmallGroupMemory {
   uint32_t rows[kMostSmallKeys];
   uint16_t positions[kMostSmallKeys];  // of the keys in the batch
   union {
-    uint32_t before[kGroupWarps][kSmallDigits];  // keys of a digit in this warp; then in the warps before it
-    uint16_t run_begin[kMostSmallKeys];          // once the keys are sorted
+    uint32_t before[kGroupWarps][kSortDigits];  // keys of a digit in this warp; then in the warps before it
+    uint16_t run_begin[kMostSmallKeys];         // once the keys are sorted
   };
-  uint32_t digit_begin[kSmallDigits];
+  uint32_t digit_begin[kSortDigits];
   uint32_t of_warp[kGroupWarps];
   uint32_t last_row;
 };
 static_assert(kMostSmallKeys <= 1 << 16, "positions have 16 bits");
-
-/// The lanes of the warp with this digit.
-__device__ inline uint32_t lanes_with(uint32_t digit) {
-  uint32_t lanes = kWholeWarp;
-#pragma unroll
-  for (int bit = 0; bit < kSmallDigitBits; ++bit) {
-    const bool set = (digit >> bit & 1) != 0;
-    const uint32_t votes = __ballot_sync(kWholeWarp, set);
-    lanes &= set ? votes : ~votes;
-  }
-  return lanes;
-}
-
-/// The sum of `x` over this lane and those before it.
-__device__ inline uint32_t sum_to_lane(uint32_t x, int lane) {
-#pragma unroll
-  for (int distance = 1; distance < 32; distance *= 2) {
-    const uint32_t other = __shfl_up_sync(kWholeWarp, x, static_cast<unsigned>(distance));
-    if (lane >= distance) x += other;
-  }
-  return x;
-}
 
 /// The sums of `of_warp` over the warps before this one, and over all. Called by the whole block; `mine` counts only in
 /// lane 0.
@@ -67,7 +44,7 @@ __device__ inline WarpSums sum_warps(uint32_t* of_warp, uint32_t mine, int warp,
   __syncthreads();  // of_warp has been read
   if (lane == 0) of_warp[warp] = mine;
   __syncthreads();
-  const uint32_t to_lane = sum_to_lane(of_warp[lane], lane);
+  const uint32_t to_lane = sum_to_lane(of_warp[lane]);
   const uint32_t to_mine = __shfl_sync(kWholeWarp, to_lane, warp);
   return {to_mine - of_warp[warp], __shfl_sync(kWholeWarp, to_lane, 31)};
 }
@@ -81,14 +58,14 @@ __device__ inline void sort_small_pass(SmallGroupMemory& memory, uint32_t (&row)
   const uint32_t lanes_before = (1u << lane) - 1;
   uint32_t* const counts = &memory.before[0][0];
 #pragma unroll
-  for (int i = 0; i < kGroupWarps * kSmallDigits / kGroupThreads; ++i) counts[thread + i * kGroupThreads] = 0;
+  for (int i = 0; i < kGroupWarps * kSortDigits / kGroupThreads; ++i) counts[thread + i * kGroupThreads] = 0;
   __syncthreads();
 
   uint32_t* const mine = memory.before[warp];
 #pragma unroll
   for (int j = 0; j < kKeysEach; ++j) {
     if (j >= each) break;
-    const uint32_t digit = row[j] >> shift & (kSmallDigits - 1);
+    const uint32_t digit = row[j] >> shift & (kSortDigits - 1);
     const uint32_t same = lanes_with(digit), earlier = static_cast<uint32_t>(__popc(same & lanes_before));
     uint32_t count = 0;
     if (earlier == 0) {
@@ -102,18 +79,18 @@ __device__ inline void sort_small_pass(SmallGroupMemory& memory, uint32_t (&row)
   __syncthreads();
 
   uint32_t total = 0, to_here = 0;
-  if (thread < kSmallDigits) {  // whole warps
+  if (thread < kSortDigits) {  // whole warps
 #pragma unroll 8
     for (int w = 0; w < kGroupWarps; ++w) {
       const uint32_t count = memory.before[w][thread];
       memory.before[w][thread] = total;
       total += count;
     }
-    to_here = sum_to_lane(total, lane);
+    to_here = sum_to_lane(total);
     if (lane == 31) memory.of_warp[warp] = to_here;
   }
   __syncthreads();
-  if (thread < kSmallDigits) {
+  if (thread < kSortDigits) {
     uint32_t begin = to_here - total;
     for (int w = 0; w < warp; ++w) begin += memory.of_warp[w];
     memory.digit_begin[thread] = begin;
@@ -123,7 +100,7 @@ __device__ inline void sort_small_pass(SmallGroupMemory& memory, uint32_t (&row)
 #pragma unroll
   for (int j = 0; j < kKeysEach; ++j) {
     if (j >= each) break;
-    const uint32_t digit = row[j] >> shift & (kSmallDigits - 1);
+    const uint32_t digit = row[j] >> shift & (kSortDigits - 1);
     const uint32_t to = memory.digit_begin[digit] + mine[digit] + (tag[j] >> 16);
     memory.rows[to] = row[j];
     memory.positions[to] = static_cast<uint16_t>(tag[j]);
@@ -181,7 +158,7 @@ __device__ inline void list_small_pieces(SmallGroupMemory& memory, uint32_t runs
   };
   uint32_t own = 0;
   for (int j = 0; j < each; ++j) own += pieces_of(first + 32 * j);
-  const uint32_t of_warp = __shfl_sync(kWholeWarp, sum_to_lane(own, lane), 31);
+  const uint32_t of_warp = __shfl_sync(kWholeWarp, sum_to_lane(own), 31);
   const WarpSums sums = sum_warps(memory.of_warp, of_warp, warp, lane);
   uint32_t before = sums.before;
   for (int j = 0; j < each; ++j) {
@@ -189,7 +166,7 @@ __device__ inline void list_small_pieces(SmallGroupMemory& memory, uint32_t runs
     const uint32_t mine = pieces_of(run), pieces = mine & 0xffffu;
     uint32_t is_long = __ballot_sync(kWholeWarp, pieces != 0);
     if (is_long == 0) continue;  // the whole warp
-    const uint32_t to_here = sum_to_lane(mine, lane), at = before + to_here - mine;
+    const uint32_t to_here = sum_to_lane(mine), at = before + to_here - mine;
     if (pieces != 0)
       groups.long_runs[at >> 16] = {run, static_cast<int32_t>(at & 0xffffu), static_cast<int32_t>(pieces)};
     const int begin = begin_of(run), end = begin_of(run + 1);
@@ -236,7 +213,7 @@ __device__ void group_small_batch(BlockRange, const int32_t* rows, const int32_t
   int shift = 0;
   do {  // once at least: what follows reads the shared memory
     sort_small_pass(memory, row, tag, each, first, shift);
-    shift += kSmallDigitBits;
+    shift += kSortDigitBits;
   } while (shift < bits);
 
 #pragma unroll

@@ -1,5 +1,5 @@
-// Keys grouped by row, against a stable sort of all of them: small batches, which one block sorts on a GPU, and larger
-// ones.
+// Keys grouped by row, against a stable sort of all of them: batches of the sizes that a GPU sorts in one block, in
+// tiles and by CUB.
 #include "ops/embedding/embedding_group.h"
 
 #include <gtest/gtest.h>
@@ -149,7 +149,9 @@ TEST_P(EmbeddingGroup, IsAStableSortWithItsRuns) {
   };
   for (const Row& row :
        {Row{1, 1, 3, 1}, Row{33, 40, 6, 3}, Row{1024, 1024, 8, 1}, Row{1000, 1025, 9, 4}, Row{13312, 13312, 21, 1},
-        Row{9000, 16384, 17, 5}, Row{16384, 16384, 31, 1}, Row{16385, 16385, 25, 2}, Row{50000, 60000, 30, 3}}) {
+        Row{9000, 16384, 17, 5}, Row{16384, 16384, 31, 1}, Row{16385, 16385, 25, 2}, Row{20000, 33000, 5, 2},
+        Row{50000, 60000, 30, 3}, Row{100000, 131072, 15, 4}, Row{131072, 131072, 22, 1}, Row{131073, 131073, 22, 1},
+        Row{150000, 200000, 31, 3}}) {
     SCOPED_TRACE(cat(row.keys, " keys in ", row.capacity, ", rows of ", row.row_bits, " bits"));
     const auto rows = static_cast<int32_t>((int64_t{1} << row.row_bits) - 1);
     const KeysOfRows batch = keys_of_rows(row.keys, row.capacity, rows, row.most_each, 11);
@@ -163,7 +165,7 @@ TEST_P(EmbeddingGroup, IsAStableSortWithItsRuns) {
 }
 
 TEST_P(EmbeddingGroup, KeysOfABagMayHaveDifferentGradients) {
-  for (const int64_t keys : {900, 30000}) {
+  for (const int64_t keys : {900, 30000, 150000}) {
     KeysOfRows batch = keys_of_rows(keys, keys + 50, 500, 4, 11);
     std::mt19937_64 random(2);
     for (int64_t i = 0; i < keys; ++i) batch.bags[static_cast<size_t>(i)] = static_cast<int32_t>(random() % 100000);
@@ -173,7 +175,7 @@ TEST_P(EmbeddingGroup, KeysOfABagMayHaveDifferentGradients) {
 }
 
 TEST_P(EmbeddingGroup, OneRowOrNoneIsOneRunOrNone) {
-  for (const int64_t keys : {1, 32, 33, 5000, 16384, 20000})
+  for (const int64_t keys : {1, 32, 33, 5000, 16384, 20000, 140000})
     for (const int32_t row : {0, 1, 255, 256, 1 << 20}) {
       SCOPED_TRACE(cat(keys, " keys of row ", row));
       KeysOfRows batch = keys_of_rows(keys, keys, 2, 1, 5);

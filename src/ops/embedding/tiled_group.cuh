@@ -1,0 +1,283 @@
+// Groups the keys of a batch by row: a stable radix sort in tiles, whose blocks never wait for each other, and then the
+// runs of the sorted rows. For batches of up to kMostTiledKeys keys.
+//
+// A block sorts a tile of adjacent keys by one digit. Where they go follows from how many keys of each digit every tile
+// has. For the first digit a kernel counts them; for each further one the pass before does, which knows where it puts a
+// key. So a block needs a few microseconds, and neither look-back nor a sum over tiles between two passes. Blocks of
+// the preparation have to be short: a matrix product needs whole multiprocessors, and starts on one when the last block
+// there has ended.
+#pragma once
+
+#include <cstdint>
+
+#include "device/launch.cuh"
+#include "ops/embedding/embedding_group.h"
+#include "ops/embedding/sort_digits.cuh"
+
+namespace hctr::ops {
+namespace {
+
+using hctr::cuda::BlockRange;
+
+constexpr int kSortThreads = 256, kSortWarps = kSortThreads / 32;
+constexpr int kSortEach = 4, kSortTile = kSortThreads * kSortEach;  // keys of a thread, and of a block
+static_assert(kSortThreads == kSortDigits, "a thread has one digit");
+constexpr int kMostPasses = 32 / kSortDigitBits;
+constexpr int64_t kMostTiledKeys = 128 * kSortTile;  // a block reads the counts of all tiles
+
+/// How many runs begin in a tile, and where the first does.
+struct TileRuns {
+  int32_t count, first;
+};
+
+/// Keys with their rows: an array of each.
+struct SortedKeys {
+  int32_t* rows;
+  int32_t* bags;
+};
+struct ConstKeys {
+  const int32_t* rows;
+  const int32_t* bags;
+};
+
+/// The sum of `x` over the threads of the block before this one, and over all. Called by the whole block, which may use
+/// `of_warp` again after a barrier.
+struct BlockSums {
+  uint32_t before, all;
+};
+__device__ inline BlockSums sum_threads(uint32_t* of_warp, uint32_t x) {
+  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const uint32_t to_lane = sum_to_lane(x);
+  if (lane == 31) of_warp[warp] = to_lane;
+  __syncthreads();
+  BlockSums sums{to_lane - x, 0};
+#pragma unroll
+  for (int w = 0; w < kSortWarps; ++w) {
+    if (w < warp) sums.before += of_warp[w];
+    sums.all += of_warp[w];
+  }
+  return sums;
+}
+
+/// Writes the gradient of each key, and 0 (never read) past the last key. A thread writes the keys of its
+/// bag; a warp writes those of long bags, one bag after the other.
+__device__ inline void write_bags(BlockRange range, const KeyBatch& batch, int32_t* bags) {
+  constexpr int32_t kShort = 4;
+  const auto lane = static_cast<int32_t>(threadIdx.x % 32);
+  const int64_t thread = range.thread_index(), threads = range.thread_count(), count = batch.bags();
+  for (int64_t bag = thread; bag - lane < count; bag += threads) {
+    const int32_t begin = bag < count ? batch.offsets[bag] : 0, end = bag < count ? batch.offsets[bag + 1] : 0;
+    const bool is_long = end - begin > kShort;
+    for (int32_t p = begin; p < end && !is_long; ++p) bags[p] = static_cast<int32_t>(batch.gradient_of(bag, p));
+    for (uint32_t left = __ballot_sync(kWholeWarp, is_long); left != 0; left &= left - 1) {
+      const int owner = __ffs(static_cast<int>(left)) - 1;
+      const int32_t last = __shfl_sync(kWholeWarp, end, owner);
+      for (int32_t p = __shfl_sync(kWholeWarp, begin, owner) + lane; p < last; p += 32)
+        bags[p] = static_cast<int32_t>(batch.gradient_of(bag - lane + owner, p));
+    }
+  }
+  for (int64_t p = batch.size() + thread; p < batch.key_capacity; p += threads) bags[p] = 0;
+}
+
+/// What begins a sort: the bags of keys; the keys of each first digit in each tile, one block a tile; zero for the
+/// counts of further passes. tile_counts: [passes][tiles][kSortDigits].
+__device__ void begin_sort(BlockRange range, KeyBatch batch, const int32_t* rows, int32_t* bags, GroupCounts* counts,
+                           uint32_t* tile_counts, int tiles, int passes) {
+  __shared__ uint32_t of_digit[kSortDigits];
+  const auto thread = static_cast<int>(threadIdx.x);
+  if (range.block < tiles) {
+    const auto keys = static_cast<int>(batch.key_capacity);
+    const int tile = static_cast<int>(range.block), first = tile * kSortTile + thread;
+    uint32_t row[kSortEach];
+#pragma unroll
+    for (int j = 0; j < kSortEach; ++j) {
+      const int p = first + j * kSortThreads;
+      row[j] = p < keys ? static_cast<uint32_t>(rows[p]) : 0;
+    }
+    of_digit[thread] = 0;
+    __syncthreads();
+#pragma unroll
+    for (int j = 0; j < kSortEach; ++j) {
+      const uint32_t digit = row[j] & (kSortDigits - 1);
+      const bool here = first + j * kSortThreads < keys;
+      // Frequent keys are in many lanes: one of them adds.
+      const uint32_t same = lanes_with(digit) & __ballot_sync(kWholeWarp, here);
+      if (here && __ffs(static_cast<int>(same)) - 1 == thread % 32)
+        atomicAdd(&of_digit[digit], static_cast<uint32_t>(__popc(same)));
+    }
+    __syncthreads();
+    tile_counts[tile * kSortDigits + thread] = of_digit[thread];
+    for (int pass = 1; pass < passes; ++pass) tile_counts[(pass * tiles + tile) * kSortDigits + thread] = 0;
+  }
+  write_bags(range, batch, bags);
+  if (range.block == 0 && thread == 0) *counts = {};
+}
+
+/// Sorts the keys by the digit at bit `shift`; one block a tile. `counts`: [tiles][kSortDigits] of this digit. `next`:
+/// those of the digit behind it, which are counted here; null after the last.
+__device__ void sort_tile(BlockRange range, ConstKeys from, SortedKeys to, const uint32_t* counts, uint32_t* next,
+                          int keys, int tiles, int shift) {
+  __shared__ int32_t tile_rows[kSortTile], tile_bags[kSortTile];
+  __shared__ uint32_t before[kSortWarps][kSortDigits];  // keys of a digit in the warps before
+  __shared__ uint32_t begin_here[kSortDigits], begin_there[kSortDigits], of_warp[2][kSortWarps];
+  const int tile = static_cast<int>(range.block);
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int warp = thread / 32, lane = thread % 32;
+  const int first = tile * kSortTile + warp * 32 * kSortEach + lane, here = min(kSortTile, keys - tile * kSortTile);
+
+  uint32_t row[kSortEach], bag[kSortEach], place[kSortEach];
+#pragma unroll
+  for (int j = 0; j < kSortEach; ++j) {
+    const int p = first + 32 * j;
+    // Past the end are the greatest numbers, which stay there.
+    row[j] = p < keys ? static_cast<uint32_t>(from.rows[p]) : 0xffffffffu;
+    bag[j] = p < keys ? static_cast<uint32_t>(from.bags[p]) : 0;
+  }
+  uint32_t in_tiles_before = 0, in_all = 0;
+#pragma unroll 8
+  for (int t = 0; t < tiles; ++t) {
+    const uint32_t count = counts[t * kSortDigits + thread];
+    in_all += count;
+    if (t < tile) in_tiles_before += count;
+  }
+#pragma unroll
+  for (int w = 0; w < kSortWarps; ++w) before[w][thread] = 0;
+  __syncthreads();
+
+  uint32_t* const mine = before[warp];
+#pragma unroll
+  for (int j = 0; j < kSortEach; ++j) {
+    const uint32_t digit = row[j] >> shift & (kSortDigits - 1);
+    const uint32_t same = lanes_with(digit), earlier = static_cast<uint32_t>(__popc(same & ((1u << lane) - 1)));
+    uint32_t count = 0;
+    if (earlier == 0) {
+      count = mine[digit];
+      mine[digit] = count + static_cast<uint32_t>(__popc(same));
+    }
+    place[j] = __shfl_sync(kWholeWarp, count, __ffs(static_cast<int>(same)) - 1) + earlier;
+    __syncwarp();  // the next keys read these counts
+  }
+  __syncthreads();
+
+  uint32_t in_tile = 0;
+#pragma unroll
+  for (int w = 0; w < kSortWarps; ++w) {
+    const uint32_t count = before[w][thread];
+    before[w][thread] = in_tile;
+    in_tile += count;
+  }
+  begin_here[thread] = sum_threads(of_warp[0], in_tile).before;
+  begin_there[thread] = sum_threads(of_warp[1], in_all).before + in_tiles_before - begin_here[thread];
+  __syncthreads();
+
+#pragma unroll
+  for (int j = 0; j < kSortEach; ++j) {
+    const uint32_t digit = row[j] >> shift & (kSortDigits - 1);
+    const uint32_t at = begin_here[digit] + mine[digit] + place[j];
+    tile_rows[at] = static_cast<int32_t>(row[j]);
+    tile_bags[at] = static_cast<int32_t>(bag[j]);
+  }
+  __syncthreads();
+#pragma unroll
+  for (int j = 0; j < kSortEach; ++j) {
+    const int i = thread + j * kSortThreads;
+    if (i >= here) break;
+    const auto sorted = static_cast<uint32_t>(tile_rows[i]);
+    const uint32_t at = begin_there[sorted >> shift & (kSortDigits - 1)] + static_cast<uint32_t>(i);
+    to.rows[at] = static_cast<int32_t>(sorted);
+    to.bags[at] = tile_bags[i];
+    if (next)
+      atomicAdd(&next[at / kSortTile * kSortDigits + (sorted >> (shift + kSortDigitBits) & (kSortDigits - 1))], 1u);
+  }
+}
+
+/// The runs that begin in each tile; one block a tile. Row 0 has no run.
+__device__ void count_tile_runs(BlockRange range, const int32_t* rows, TileRuns* tile_runs, int keys) {
+  __shared__ int32_t first_run;
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int begin = static_cast<int>(range.block) * kSortTile + thread;
+  bool starts[kSortEach];
+#pragma unroll
+  for (int j = 0; j < kSortEach; ++j) {
+    const int p = begin + j * kSortThreads;
+    starts[j] = p < keys && rows[p] != 0 && (p == 0 || rows[p - 1] != rows[p]);
+  }
+  if (thread == 0) first_run = keys;
+  __syncthreads();
+  int32_t count = 0, first = keys;
+#pragma unroll
+  for (int j = kSortEach - 1; j >= 0; --j) {
+    if (starts[j]) first = begin + j * kSortThreads;
+    count += __syncthreads_count(starts[j]);
+  }
+  if (first < keys) atomicMin(&first_run, first);
+  __syncthreads();
+  if (thread == 0) tile_runs[range.block] = {count, first_run};
+}
+
+/// Lists the runs that begin in a tile, those that are long, and their pieces; one block a tile. The order of long runs
+/// depends on timing; the pieces of a run do not.
+__device__ void list_tile_runs(BlockRange range, RowGroups groups, const TileRuns* tile_runs, int keys, int tiles) {
+  constexpr int kMostLong = kSortTile / (kPiece + 1) + 1;
+  __shared__ int32_t run_begin[kSortTile + 1];
+  __shared__ uint32_t of_warp[2][kSortWarps];
+  __shared__ LongRun long_runs[kMostLong];
+  __shared__ int32_t long_count;
+  const int tile = static_cast<int>(range.block);
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int begin = tile * kSortTile + thread * kSortEach;  // a thread has adjacent positions
+
+  int32_t row[kSortEach + 1];  // of the position before as well
+#pragma unroll
+  for (int j = 0; j <= kSortEach; ++j) {
+    const int p = begin + j - 1;
+    row[j] = p >= 0 && p < keys ? groups.rows[p] : 0;
+  }
+  uint32_t starts = 0;
+#pragma unroll
+  for (int j = 0; j < kSortEach; ++j) starts |= row[j + 1] != 0 && row[j + 1] != row[j] ? 1u << j : 0u;
+  uint32_t before = 0;
+  int32_t end = keys;  // where the last run of this tile ends
+  for (int t = thread; t < tiles; t += kSortThreads) {
+    if (t < tile) before += static_cast<uint32_t>(tile_runs[t].count);
+    if (t > tile) end = min(end, tile_runs[t].first);
+  }
+  if (thread == 0) {
+    long_count = 0;
+    run_begin[kSortTile] = keys;
+  }
+  const BlockSums sums = sum_threads(of_warp[0], static_cast<uint32_t>(__popc(starts)));
+  const uint32_t first = sum_threads(of_warp[1], before).all;
+  if (end < keys) atomicMin(&run_begin[kSortTile], end);
+  uint32_t run = sums.before;
+  for (uint32_t left = starts; left != 0; left &= left - 1) {
+    const int p = begin + __ffs(static_cast<int>(left)) - 1;
+    run_begin[run] = p;
+    groups.run_begin[first + run] = p;
+    ++run;
+  }
+  __syncthreads();
+
+  const auto runs = static_cast<int>(sums.all);
+  const auto end_of = [&](int r) { return run_begin[r + 1 < runs ? r + 1 : kSortTile]; };
+  for (int r = thread; r < runs; r += kSortThreads) {
+    const int length = end_of(r) - run_begin[r];
+    if (length <= kPiece) continue;
+    const auto pieces = static_cast<int32_t>((length + kPiece - 1) / kPiece);
+    const LongRun one{static_cast<int32_t>(first) + r, atomicAdd(&groups.counts->pieces, pieces), pieces};
+    groups.long_runs[atomicAdd(&groups.counts->long_runs, 1)] = one;
+    long_runs[atomicAdd(&long_count, 1)] = {r, one.first_piece, pieces};
+  }
+  __syncthreads();
+  for (int i = thread / 32; i < long_count; i += kSortWarps) {
+    const LongRun one = long_runs[i];
+    const int from = run_begin[one.run], to = end_of(one.run);
+    constexpr auto kLength = static_cast<int>(kPiece);
+    for (int k = thread % 32; k < one.pieces; k += 32)
+      groups.pieces[one.first_piece + k] = {from + k * kLength, min(from + (k + 1) * kLength, to)};
+  }
+  if (tile == tiles - 1 && thread == 0) groups.counts->runs = static_cast<int32_t>(first) + runs;
+}
+
+}  // namespace
+}  // namespace hctr::ops
