@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "device/cuda_libraries.cuh"
 #include "device/cuda_recording.h"
 #include "device/driver_function.cuh"
+#include "device/graph_memsets.h"
 
 namespace hctr {
 
@@ -238,10 +240,11 @@ void* end_graph(StreamRef stream) {
   HCTR_CHECK(cudaStreamEndCapture(stream_of(stream), &graph));
   size_t nodes = 0;
   cudaGraphExec_t executable = nullptr;
-  cudaError_t status = cudaGraphGetNodes(graph, nullptr, &nodes);
-  if (status == cudaSuccess && nodes > 0) status = cudaGraphInstantiate(&executable, graph, 0);
-  cudaGraphDestroy(graph);
-  HCTR_CHECK(status);
+  const std::unique_ptr<CUgraph_st, decltype(&cudaGraphDestroy)> owner(graph, cudaGraphDestroy);
+  HCTR_CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
+  if (nodes == 0) return nullptr;
+  set_memory_by_kernels(graph);
+  HCTR_CHECK(cudaGraphInstantiate(&executable, graph, 0));
   return executable;
 }
 
