@@ -86,17 +86,19 @@ TEST(TracedSteps, AreThoseBetweenTheirFirstKernelsAndAllPartsAreInThem) {
 
 TEST(TracedSteps, WhatRunsBesideTheComputeStreamIsHidden) {
   const Traced traced = trace_of(series_of(16, [](uint32_t launch, double at) {
-    return std::vector<TracedWork>{work(kForward, launch, at, at + 4), work(kLookUp, launch, at + 1, at + 6),
-                                   work(kBackward, launch, at + 6, at + 10), work(kSideUpdate, launch, at + 8, at + 12),
-                                   work(kPrepare, launch + 1, at + 9, at + 15)};
+    return std::vector<TracedWork>{
+        work(kForward, launch, at, at + 4),          work(kLookUp, launch, at + 1, at + 6),
+        work(kBackward, launch, at + 6, at + 10),    work(kSideUpdate, launch, at + 8, at + 12),
+        work(kPrepare, launch + 1, at + 9, at + 11), work(kPrepare, launch + 1, at + 13, at + 15)};
   }));
   EXPECT_EQ(traced.share("forward"), 4);
   EXPECT_EQ(traced.share("look up"), 2);
   EXPECT_EQ(traced.of("look up").seconds, 5);
   EXPECT_EQ(traced.share("update"), 2);
-  EXPECT_EQ(traced.share("prepare"), 3) << "after the step, before the next one";
-  EXPECT_EQ(traced.share("start"), 0);
-  EXPECT_EQ(traced.times.idle, 1);
+  EXPECT_EQ(traced.of("prepare").seconds, 4);
+  EXPECT_EQ(traced.share("prepare"), 2) << "after the step, before the next one";
+  EXPECT_EQ(traced.share("start"), 0) << "a gap in the preparation of a batch is none of the step";
+  EXPECT_EQ(traced.times.idle, 2);
 }
 
 /// Its blocks are on multiprocessors, and wait.
