@@ -104,8 +104,11 @@ std::vector<std::string> StepProfile::after_traced_step(bool pause) {
   if (pause || last || (!settled_ && in_series_ >= kToSettle)) close();
   if (!last) return {};
   if (traced_.steps > 0) return finish();
+  const bool knows_parts = std::any_of(profiler_.traced().begin(), profiler_.traced().end(),
+                                       [](const TracedWork& work) { return work.mark.has_value(); });
+  times_.not_traced = knows_parts ? "other work came between every few steps"
+                                  : "the records of CUPTI do not name the nodes of recorded steps";
   stop_tracing();
-  times_.not_traced = "no whole step was seen between other work";
   trace_ = Trace::off;
   steps_ = 0;
   seconds_ = cpu_seconds_ = 0;
