@@ -1,9 +1,10 @@
 # Finds what the build needs and says what it found. README.md beside this file says why each was chosen.
 #
-# HCTR_CUDA, HCTR_NCCL, HCTR_MPI, HCTR_PARQUET: ON requires, OFF leaves out, AUTO uses it where found.
+# HCTR_CUDA, HCTR_NCCL, HCTR_CUPTI, HCTR_MPI, HCTR_PARQUET: ON requires, OFF leaves out, AUTO uses it where found.
 
 set(HCTR_CUDA AUTO CACHE STRING "CUDA code: ON, OFF or AUTO (if a toolkit is found)")
 set(HCTR_NCCL AUTO CACHE STRING "NCCL collectives: ON, OFF or AUTO (if found, with CUDA)")
+set(HCTR_CUPTI AUTO CACHE STRING "Tracing of kernels for profiles: ON, OFF or AUTO (if cupti.h is found, with CUDA)")
 set(HCTR_MPI AUTO CACHE STRING "MPI: ON, OFF or AUTO (if found)")
 set(HCTR_PARQUET AUTO CACHE STRING "The plug-in for Parquet data: ON, OFF or AUTO (if Arrow C++ is found)")
 option(HCTR_TESTS "Build the tests" ON)
@@ -94,6 +95,21 @@ if(HCTR_WITH_CUDA AND NOT HCTR_NCCL STREQUAL "OFF")
     message(FATAL_ERROR "HCTR_NCCL=ON, but nccl.h or libnccl was not found")
   else()
     set(HCTR_NCCL_STATE "not found")
+  endif()
+endif()
+
+# CUPTI: its header. The library is loaded by a profile.
+set(HCTR_WITH_CUPTI 0)
+set(HCTR_CUPTI_STATE "left out")
+if(HCTR_WITH_CUDA AND NOT HCTR_CUPTI STREQUAL "OFF")
+  find_path(CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_BIN_DIR}/../extras/CUPTI/include)
+  if(CUPTI_INCLUDE)
+    set(HCTR_WITH_CUPTI 1)
+    set(HCTR_CUPTI_STATE "${CUPTI_INCLUDE}")
+  elseif(HCTR_CUPTI STREQUAL "ON")
+    message(FATAL_ERROR "HCTR_CUPTI=ON, but cupti.h was not found")
+  else()
+    set(HCTR_CUPTI_STATE "not found; profiles measure by events")
   endif()
 endif()
 
@@ -189,6 +205,7 @@ endif()
 message(STATUS "huge_ctr ${PROJECT_VERSION}: ${CMAKE_BUILD_TYPE}")
 message(STATUS "  CUDA:   ${HCTR_CUDA_STATE}")
 message(STATUS "  NCCL:   ${HCTR_NCCL_STATE}")
+message(STATUS "  CUPTI:  ${HCTR_CUPTI_STATE}")
 message(STATUS "  MPI:    ${HCTR_MPI_STATE}")
 message(STATUS "  BLAS:   ${CBLAS_LIBRARY}")
 message(STATUS "  Parquet: ${HCTR_PARQUET_STATE}")

@@ -52,7 +52,10 @@ void Profiler::start() {
   queued_.clear();
   for (auto& [id, parts] : recordings_) parts.runs = true;
   open_ = false;
+  traced_.clear();
+  if (trace_) trace_->take();
   start_ = Clock::now();
+  if (trace_) trace_start_ = trace_->now();
   const StreamRef compute = runtime_.compute_stream();
   first_ = new_event(&compute, queued_);
   if constexpr (kCudaBuild)
@@ -64,6 +67,15 @@ double Profiler::stop() {
   runtime_.set_profiler(nullptr);
   synchronize();
   const double seconds = now();
+  if (trace_) {
+    traced_ = trace_->take();
+    std::sort(traced_.begin(), traced_.end(),
+              [](const TracedWork& a, const TracedWork& b) { return a.begin < b.begin; });
+    for (TracedWork& work : traced_) {
+      work.begin -= trace_start_;
+      work.end -= trace_start_;
+    }
+  }
   if constexpr (kCudaBuild) {
     if (first_) read_times(queued_, recordings_.empty() ? seconds_added_to_a_part() : 0);
   }
@@ -96,6 +108,26 @@ void Profiler::begin_recording(size_t id) {
   into_ = &recordings_[id];
   into_->clear();
   into_->runs = false;
+  recording_ = static_cast<uint32_t>(id);
+}
+
+void Profiler::end_recording() {
+  into_ = &queued_;
+  recording_ = PartMark::kQueued;
+}
+
+std::string Profiler::begin_trace() {
+  if (!runtime_.device().is_cuda()) return "nothing runs on a GPU";
+  std::string reason;
+  trace_ = KernelTrace::start(reason);
+  return reason;
+}
+
+void Profiler::mark_open_part(bool on_stream) const {
+  if (!trace_) return;
+  trace_->set_mark(open_ && on_stream
+                       ? std::optional(PartMark{recording_, static_cast<uint32_t>(into_->spans.size() - 1)})
+                       : std::nullopt);
 }
 
 bool Profiler::times_next(const Span& span) const {
@@ -177,7 +209,7 @@ EventCost Profiler::cost_of_recorded_events() {
 
 void* Profiler::new_event(const StreamRef* stream, Parts& parts) {
   if constexpr (kCudaBuild) {
-    if (!stream || !stream->device.is_cuda()) return nullptr;
+    if (trace_ || !stream || !stream->device.is_cuda()) return nullptr;
     if (parts.used == parts.made.size()) parts.made.push_back(cuda::create_timing_event(stream->device.index));
     return parts.made[parts.used++];
   }
@@ -201,6 +233,7 @@ void Profiler::begin(const StreamRef* stream, const Span& span) {
   Span next = span;
   next.on = stream ? place(*stream) : Span::On::host;
   if (into_ != &queued_) next.timed = times_next(next);
+  if (trace_ && stream && stream->device.is_cuda()) next.timed = false;
   into_->events.push_back(next.timed ? Events{new_event(stream, *into_), new_event(stream, *into_)} : Events{});
   next.begin = now();
   spans.push_back(next);
@@ -209,9 +242,11 @@ void Profiler::begin(const StreamRef* stream, const Span& span) {
   if constexpr (kCudaBuild)
     recorded_before_ =
         into_ != &queued_ && stream && stream->device.is_cuda() ? cuda::recorded_so_far(*stream) : std::nullopt;
+  mark_open_part(stream != nullptr);
 }
 
 void Profiler::end(const StreamRef* stream) noexcept {
+  mark_open_part(false);
   Span& span = into_->spans.back();
   span.end = now();
   if constexpr (kCudaBuild) {

@@ -3,12 +3,15 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "device/context.h"
+#include "device/kernel_trace.h"
 
 namespace hctr {
 
@@ -47,6 +50,9 @@ struct EventCost {
 /// (Program) is timed when it runs if it was recorded between begin_recording() and end_recording(); a few parts of
 /// each recording can have events at a time (time_parts), and their spans are as the events say. Parts in which nothing
 /// is recorded are left out.
+///
+/// While a trace goes on, there are no events on a GPU: spans of parts that run there have no times, and traced() has
+/// all that they did.
 class Profiler {
  public:
   /// The Runtime outlives it.
@@ -65,12 +71,20 @@ class Profiler {
   /// What is recorded from here to end_recording() is recording `id`, in place of what it was. The Runtime leads here
   /// meanwhile.
   void begin_recording(size_t id);
-  void end_recording() { into_ = &queued_; }
+  void end_recording();
   /// Of recordings that begin after this, these parts have events, by their place in recorded(), and so has the first
   /// one on the compute stream. Empty: all.
   void time_parts(std::vector<size_t> parts) { parts_to_time_ = std::move(parts); }
   /// After stop(): the parts of a recording as they have run last. None is timed if it was recorded after start().
   const std::vector<Span>& recorded(size_t id) const { return recordings_.at(id).spans; }
+  /// Traces kernels on the GPU up to end_trace(), in what is recorded or queued from now on. Returns why that cannot
+  /// be;
+  /// "" if it can.
+  std::string begin_trace();
+  void end_trace() { trace_.reset(); }
+  /// What ran on the GPU between the last start() and stop(), in seconds since start(), in the order of begins. Its
+  /// marks lead into recorded() and spans().
+  const std::vector<TracedWork>& traced() const { return traced_; }
   /// On a GPU, by work of its own. Waits for queued work.
   EventCost cost_of_recorded_events();
 
@@ -103,16 +117,22 @@ class Profiler {
   /// Whether the next span of the recording has events.
   bool times_next(const Span&) const;
   void read_times(Parts&, double added) const;
+  /// Of the trace: what comes belongs to the open part.
+  void mark_open_part(bool on_stream) const;
 
   Runtime& runtime_;
   Clock::time_point start_;
   Parts queued_;
   std::map<size_t, Parts> recordings_;
-  Parts* into_ = &queued_;                 // where spans go
-  std::vector<size_t> parts_to_time_;      // empty: all
-  std::optional<size_t> recorded_before_;  // nodes, when the open part began
-  void* first_ = nullptr;                  // recorded by start()
-  bool open_ = false;                      // the last span has not ended
+  Parts* into_ = &queued_;                  // where spans go
+  std::vector<size_t> parts_to_time_;       // empty: all
+  std::optional<size_t> recorded_before_;   // nodes, when the open part began
+  void* first_ = nullptr;                   // recorded by start()
+  bool open_ = false;                       // the last span has not ended
+  uint32_t recording_ = PartMark::kQueued;  // whose parts `into_` has
+  std::unique_ptr<KernelTrace> trace_;
+  double trace_start_ = 0;
+  std::vector<TracedWork> traced_;
 };
 
 /// A part of a step, from its construction to its destruction. Parts do not contain each other. Without a Profiler it

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "train/run_folder.h"
 #include "train/time_shares.h"
+#include "train/traced_steps.h"
 
 namespace hctr {
 namespace {
@@ -113,11 +114,27 @@ std::string label_of(const PartTime& part) { return cat(part.part, " ", part.nam
 
 /// How the seconds of the step were measured.
 std::string about_seconds(const StepTimes& step) {
-  if (step.unmeasured == 0) return "";
+  if (step.unmeasured == 0) return step.traced ? ", traced" : "";
+  if (step.traced) return cat(", traced (", milliseconds(step.unmeasured), " as in training)");
   if (step.recorded) return cat(" (as the sum of its parts and gaps ", milliseconds(step.measured), ")");
   if (step.trained_recorded)
     return cat(", not recorded (", milliseconds(step.unmeasured), " recorded, as in training)");
   return cat(" (", milliseconds(step.unmeasured), " without measuring parts)");
+}
+
+/// What a reader of the figures must know.
+std::vector<std::string> lines_about_tracing(const StepTimes& step) {
+  constexpr double kFar = 0.05;  // of the step
+  std::vector<std::string> lines;
+  if (!step.traced && !step.not_traced.empty())
+    lines.push_back(cat("Kernels were not traced: ", step.not_traced,
+                        ". Parts are measured by events instead, which lengthen those of a few microseconds."));
+  const double longer = step.traced && step.unmeasured > 0 ? step.seconds / step.unmeasured - 1 : 0;
+  if (std::abs(longer) > kFar)
+    lines.push_back(
+        cat("Steps took ", percent(std::abs(longer)), " % ", longer > 0 ? "more" : "less",
+            " while they were traced than in training just before: the figures are those of traced steps."));
+  return lines;
 }
 
 /// Of each two parts that run beside each other for long, a line.
@@ -201,6 +218,13 @@ std::string bottleneck(const StepTimes& step) {
   const PartGroup& most = groups[0];
   if (most.type == "reader")
     return cat("The bottleneck is the reader: steps wait for data for ", of_step(most.share), ".");
+  if (most.type == kStartOfKernels) {
+    double launches = 0;
+    for (const PartTime& part : step.parts)
+      if (part.on != Span::On::prepare) launches += part.work.launches;
+    return cat("The bottleneck is the start of kernels: for ", of_step(most.share), " nothing runs between the ",
+               fixed(launches, 0), " kernels of a step: a larger batch would use the GPU better.");
+  }
   const std::string what = most.type == "embedding" ? "the embedding tables"
                            : most.type == "weights" ? "the dense weights"
                            : most.type == "batch"   ? "the batch"
@@ -212,6 +236,7 @@ std::vector<std::string> lines_of(const StepTimes& step) {
   std::vector<std::string> lines;
   lines.push_back(cat("Profile of ", step.steps, " steps of ", step.samples, " samples: ", milliseconds(step.seconds),
                       " ms a step", about_seconds(step), "."));
+  for (const std::string& line : lines_about_tracing(step)) lines.push_back(line);
   lines.push_back(cat(
       "On this machine now: copies ", fixed(step.ceilings.copy_bytes / 1e9, 1), " GB/s, products of ",
       name_of(step.ceilings.products), " ", fixed(step.ceilings.product_flops / 1e9, 0), " GFLOP/s",
@@ -307,10 +332,12 @@ Json to_json(const StepTimes& step) {
       {"step_ms_measured", step.measured * 1e3},
       {"step_ms_unmeasured", step.unmeasured > 0 ? Json(step.unmeasured * 1e3) : Json()},
       {"recorded", step.recorded},
-      {"event_ms", step.recorded ? Json(Json::Object{{"between", step.events.between * 1e3},
-                                                     {"around", step.events.around * 1e3},
-                                                     {"taken", step.events_taken * 1e3}})
-                                 : Json()},
+      {"traced", step.traced},
+      {"not_traced", step.not_traced.empty() ? Json() : Json(step.not_traced)},
+      {"event_ms", step.recorded && !step.traced ? Json(Json::Object{{"between", step.events.between * 1e3},
+                                                                     {"around", step.events.around * 1e3},
+                                                                     {"taken", step.events_taken * 1e3}})
+                                                 : Json()},
       {"parts_ms", step.in_parts() * 1e3},
       {"idle_ms", step.idle * 1e3},
       {"busy_cores", step.busy_cores},

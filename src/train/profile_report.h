@@ -32,11 +32,13 @@ struct StepTimes {
   int threads = 1;
   int64_t samples = 0;            ///< of this rank
   int64_t steps = 0;              ///< whose parts were measured
-  double seconds = 0;             ///< of the step: the shares of parts and `idle` are these
+  double seconds = 0;             ///< of the step: the shares of parts and `idle` are these. By events: `unmeasured`
   double unmeasured = 0;          ///< the seconds of steps without spans, just before; 0: none were measured
-  bool recorded = false;          ///< parts were measured in recorded steps: `seconds` are then those without spans
+  bool recorded = false;          ///< parts were measured in recorded steps
+  bool traced = false;            ///< parts were measured by KernelTrace: `seconds` are those of traced steps
+  std::string not_traced{};       ///< why recorded steps were not traced
   bool trained_recorded = false;  ///< training runs recorded steps
-  double measured = 0;            ///< StepTimeline::measured of recorded steps
+  double measured = 0;            ///< StepTimeline::measured of recorded steps by events
   EventCost events{};             ///< in recorded steps
   double events_taken = 0;        ///< StepTimeline::events
   double idle = 0;                ///< in no part

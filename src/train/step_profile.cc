@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "device/device.h"
 
@@ -19,6 +20,8 @@ constexpr double kWholeSeconds = 0.1;
 constexpr int64_t kSeries = 6, kLeastSeries = 4;
 constexpr int64_t kMostRecorded = 400, kMostRecordedOfUnknown = 240;
 constexpr int64_t kTriesOfSeries = 4;  // where something else is done after every few steps
+// Traced steps, after some that are not counted: a recording is slower when it runs first.
+constexpr int64_t kTraced = 100, kToSettle = 10;
 
 double processor_seconds() {
   rusage usage{};
@@ -62,7 +65,8 @@ void StepProfile::before_fetch() {
   open_ = true;
   if (phase_ == Phase::parts) {
     trainer_.run_unrecorded(!recorded_);
-    if (recorded_) choose_parts();
+    if (recorded_ && trace_ == Trace::untried) try_to_trace();
+    if (recorded_ && trace_ != Trace::on) choose_parts();
     profiler_.start();
     queued_before_ = 0;
   } else {
@@ -70,6 +74,45 @@ void StepProfile::before_fetch() {
     start_ = std::chrono::steady_clock::now();
   }
   cpu_start_ = processor_seconds();
+}
+
+void StepProfile::try_to_trace() {
+  times_.not_traced = profiler_.begin_trace();
+  trace_ = times_.not_traced.empty() ? Trace::on : Trace::off;
+  if (trace_ == Trace::off) return;
+  trainer_.time_recorded_parts(&profiler_);
+  settled_ = parts_ < kTraced;
+  parts_ = std::min(parts_, kTraced + kToSettle);
+}
+
+void StepProfile::stop_tracing() {
+  profiler_.end_trace();
+  trainer_.time_recorded_parts(nullptr);
+}
+
+void StepProfile::add_traced() {
+  in_series_ = 0;
+  if (!std::exchange(settled_, true)) return;
+  add_series({profiler_.traced(), profiler_.spans(),
+              [this](size_t recording) -> const std::vector<Span>& { return profiler_.recorded(recording); }},
+             traced_);
+}
+
+std::vector<std::string> StepProfile::after_traced_step(bool pause) {
+  ++in_series_;
+  const bool last = steps_ >= parts_;
+  if (pause || last || (!settled_ && in_series_ >= kToSettle)) close();
+  if (!last) return {};
+  if (traced_.steps > 0) return finish();
+  const bool knows_parts = std::any_of(profiler_.traced().begin(), profiler_.traced().end(),
+                                       [](const TracedWork& work) { return work.mark.has_value(); });
+  times_.not_traced = knows_parts ? "other work came between every few steps"
+                                  : "the records of CUPTI do not name the nodes of recorded steps";
+  stop_tracing();
+  trace_ = Trace::off;
+  steps_ = 0;
+  seconds_ = cpu_seconds_ = 0;
+  return {};
 }
 
 void StepProfile::choose_parts() {
@@ -107,7 +150,9 @@ void StepProfile::close() {
   if (!open_) return;
   if (phase_ == Phase::parts) {
     const double seconds = profiler_.stop();
-    if (recorded_) {
+    if (trace_ == Trace::on) {
+      add_traced();
+    } else if (recorded_) {
       add_sample();
     } else {
       for (Span span : profiler_.spans()) {
@@ -161,6 +206,7 @@ void StepProfile::pause() { close(); }
 std::vector<std::string> StepProfile::after_step(bool pause) {
   if (phase_ == Phase::done) return {};
   ++steps_;
+  if (trace_ == Trace::on) return after_traced_step(pause);
   if (recorded_ && phase_ == Phase::parts) {
     buffers_.push_back(static_cast<size_t>(trainer_.last_buffer()));
     if (pause || buffers_.size() >= static_cast<size_t>(kSeries)) close();
@@ -187,8 +233,8 @@ std::vector<std::string> StepProfile::after_step(bool pause) {
 
 std::vector<std::string> StepProfile::finish() {
   close();
-  if (phase_ != Phase::parts || steps_ == 0 || (recorded_ && samples_.empty())) return {};
-  if (recorded_) trainer_.time_recorded_parts(nullptr);
+  if (phase_ != Phase::parts || steps_ == 0 || (recorded_ && samples_.empty() && traced_.steps == 0)) return {};
+  if (recorded_) stop_tracing();
   return report();
 }
 
@@ -214,7 +260,11 @@ std::vector<std::string> StepProfile::report() {
   times_.recorded = recorded_;
   times_.cores = usable_cores();
   times_.busy_cores = cpu_seconds_ / seconds_;
-  if (recorded_) {
+  if (traced_.steps > 0) {
+    times_.traced = true;
+    add_up(traced_.spans, traced_.steps, traced_.seconds, times_);
+    times_.measured = times_.seconds;
+  } else if (recorded_) {
     const double step = times_.unmeasured;
     times_.events = profiler_.cost_of_recorded_events();
     const StepTimeline timeline = timeline_of(samples_, step, times_.events);
@@ -232,6 +282,7 @@ std::vector<std::string> StepProfile::report() {
   folder_.write_profile(to_json(times_));
   spans_.clear();
   samples_.clear();
+  traced_ = {};
   return lines_of(times_);
 }
 

@@ -13,6 +13,7 @@
 #include "train/run_folder.h"
 #include "train/step_timeline.h"
 #include "train/table_work.h"
+#include "train/traced_steps.h"
 #include "train/trainer.h"
 
 namespace hctr {
@@ -21,7 +22,8 @@ namespace hctr {
 /// training goes on. Call in this order for each step: before_fetch, before_step, after_step. One rank of several may
 /// have it alone. The arguments outlive it.
 ///
-/// Recorded steps are measured recorded, in short series: steps follow each other as in training, then the device is
+/// Recorded steps are measured recorded and follow each other as in training. Where the GPU's driver says when each
+/// kernel ran (KernelTrace), that is all that is needed (traced_steps.h). Else they run in short series: the device is
 /// waited for, and one step of the series is looked at, in which everything runs beside it that does in training. All
 /// parts of a step are timed in the first series, then a few at a time (step_timeline.h). Where steps are not recorded,
 /// or several ranks record them together, all parts of some steps are timed that are not recorded.
@@ -45,6 +47,12 @@ class StepProfile {
  private:
   enum class Phase { warm_up, whole, parts, done };
   void count_keys();
+  /// Before the first series of recorded steps: whether their kernels can be traced.
+  void try_to_trace();
+  void stop_tracing();
+  /// What has been seen in the series of traced steps that ends now.
+  void add_traced();
+  std::vector<std::string> after_traced_step(bool pause);
   /// Before a series of recorded steps: which parts have events in it.
   void choose_parts();
   /// What has been seen of a step in the series that ends now, if it was long enough.
@@ -70,8 +78,13 @@ class StepProfile {
   double seconds_ = 0;  // of the phase
   Profiler profiler_;
   std::vector<Span> spans_;
-  bool recorded_ = false;                     // steps are measured recorded
-  std::vector<StepSample> samples_;           // of them
+  bool recorded_ = false;            // steps are measured recorded
+  std::vector<StepSample> samples_;  // of them, by events
+  enum class Trace { untried, on, off };
+  Trace trace_ = Trace::untried;  // of recorded steps
+  int64_t in_series_ = 0;         // steps of the traced series
+  bool settled_ = false;          // what is recorded has run before
+  TracedSteps traced_;
   std::vector<std::vector<size_t>> choices_;  // parts that are timed in each sample after the first
   std::vector<size_t> buffers_;               // of the steps in the series
   size_t queued_before_ = 0;                  // spans of the profiler before the last step

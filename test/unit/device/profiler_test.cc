@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
 #include <thread>
 
 #include "device/buffer.h"
@@ -148,6 +152,99 @@ TEST(Profiler, TimesSomePartsOfRecordedWork) {
       before = parts[0].begin;
     }
   }
+}
+
+/// By the driver's records: no part has events, and each kernel or copy leads to its part.
+TEST(Profiler, TracesWhatRecordedAndQueuedPartsDo) {
+  for (const Device device : devices()) {
+    if (!device.is_cuda()) continue;
+    Runtime& runtime = runtime_of(device);
+    Context compute(runtime, runtime.compute_stream()), side(runtime, runtime.exchange_stream()),
+        prepare(runtime, runtime.prepare_stream());
+    Buffer memory(device, 48 << 20), other(device, 48 << 20);
+    HostBuffer host(device, 1 << 20);
+    Event begun(device), ended(device);
+    Profiler profiler(runtime);
+    const std::string reason = profiler.begin_trace();
+    if (!reason.empty()) {
+      EXPECT_NE(reason.find("CUPTI"), std::string::npos) << reason;
+      GTEST_SKIP() << reason;
+    }
+    const auto megabytes = [](size_t count) { return count << 20; };
+    std::vector<std::unique_ptr<Program>> programs;
+    runtime.set_profiler(&profiler);
+    for (const size_t recording : {0, 3}) {
+      profiler.begin_recording(recording);
+      programs.push_back(std::make_unique<Program>(compute.stream(), true, [&] {
+        {
+          const ProfiledPart part(compute, "forward", "zeros", "");
+          zero_bytes(compute.stream(), memory.data(), megabytes(8));
+          ops::fill(compute, 1, Tensor(memory.data(), TensorSpec(DType::f32, {1 << 20}), device));
+        }
+        begun.record(compute.stream());
+        begun.make_wait(side.stream());
+        {
+          const ProfiledPart part(side, "beside", "zeros", "");
+          zero_bytes(side.stream(), other.data(), megabytes(16));
+        }
+        {
+          const ProfiledPart part(compute, "backward", "copy", "");
+          copy_bytes(compute.stream(), memory.data() + megabytes(24), memory.data(), megabytes(24));
+        }
+        ended.record(side.stream());
+        ended.make_wait(compute.stream());
+      }));
+    }
+    profiler.end_recording();
+    runtime.set_profiler(nullptr);
+    for (int times = 0; times < 2; ++times) {  // the second start() forgets the first
+      profiler.start();
+      for (int steps = 0; steps < 3; ++steps) {
+        {
+          const ProfiledPart part(prepare, "upload", "batch", "");
+          copy_bytes(prepare.stream(), other.data() + megabytes(32), host.data(), host.bytes());
+        }
+        for (const auto& program : programs) program->run();
+      }
+      const double seconds = profiler.stop();
+      const std::vector<TracedWork>& traced = profiler.traced();
+      ASSERT_EQ(traced.size(), 3u * (1 + 2 * 4));
+      ASSERT_EQ(profiler.spans().size(), 3u);
+      std::map<std::string, int> runs;
+      std::map<uint32_t, std::set<uint32_t>> recordings;  // by launch
+      double before = 0;
+      for (const TracedWork& work : traced) {
+        ASSERT_TRUE(work.mark.has_value());
+        const bool queued = work.mark->recording == PartMark::kQueued;
+        const std::vector<Span>& parts = queued ? profiler.spans() : profiler.recorded(work.mark->recording);
+        ASSERT_LT(work.mark->part, parts.size());
+        ++runs[std::string(parts[work.mark->part].part)];
+        if (!queued) recordings[work.launch].insert(work.mark->recording);
+        EXPECT_GE(work.begin, before);
+        EXPECT_LT(work.begin, work.end);
+        EXPECT_LE(work.end, seconds + 1e-4) << "on the axis of start()";
+        before = work.begin;
+      }
+      EXPECT_EQ(runs["upload"], 3);
+      EXPECT_EQ(runs["forward"], 2 * 6);
+      EXPECT_EQ(runs["beside"], 6);
+      EXPECT_EQ(runs["backward"], 6);
+      EXPECT_EQ(recordings.size(), 6u);
+      for (const auto& [launch, of] : recordings) EXPECT_EQ(of.size(), 1u) << launch;
+    }
+    profiler.end_trace();
+    profiler.start();
+    { const ProfiledPart part(compute, "forward", "zeros", ""); }
+    profiler.stop();
+    EXPECT_TRUE(profiler.traced().empty());
+    EXPECT_TRUE(profiler.spans()[0].timed) << "by events again";
+  }
+}
+
+TEST(Profiler, DoesNotTraceACpu) {
+  Runtime runtime(kCpu, {});
+  Profiler profiler(runtime);
+  EXPECT_EQ(profiler.begin_trace(), "nothing runs on a GPU");
 }
 
 /// A series of steps may end before each recording has run.

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "train/traced_steps.h"
+
 namespace hctr::test {
 namespace {
 
@@ -170,6 +172,34 @@ TEST(ProfileReport, SaysHowTheStepWasMeasured) {
   times.measured = 4.1e-3;
   EXPECT_EQ(lines_of(times)[0],
             "Profile of 1 steps of 0 samples: 4.00 ms a step (as the sum of its parts and gaps 4.10).");
+}
+
+TEST(ProfileReport, SaysWhatTracingDoesToTheStepOrWhyThereIsNone) {
+  StepTimes times = times_of({span(Span::On::compute, "forward", "ReLU", "relu1", 0, 3e-3)}, 1, 4e-3, true);
+  times.recorded = times.trained_recorded = times.traced = true;
+  times.unmeasured = 3.9e-3;
+  EXPECT_EQ(lines_of(times)[0], "Profile of 1 steps of 0 samples: 4.00 ms a step, traced (3.90 as in training).");
+  EXPECT_EQ(lines_of(times)[1].find("On this machine"), 0u);
+  times.unmeasured = 3.6e-3;
+  EXPECT_EQ(lines_of(times)[1],
+            "Steps took 11 % more while they were traced than in training just before: the figures are those of traced "
+            "steps.");
+  times.traced = false;
+  times.not_traced = "libcupti.so.13 was not found";
+  EXPECT_EQ(lines_of(times)[1],
+            "Kernels were not traced: libcupti.so.13 was not found. Parts are measured by events instead, which "
+            "lengthen those of a few microseconds.");
+}
+
+TEST(ProfileReport, TheStartOfKernelsIsABottleneckOfItsOwn) {
+  EXPECT_EQ(
+      bottleneck(times_of({span(Span::On::compute, "forward", "ReLU", "relu1", 0, 3e-3, {.launches = 40}),
+                           span(Span::On::prepare, "prepare", "embedding", "e", 0, 1e-3, {.launches = 7}),
+                           span(Span::On::compute, "start", kStartOfKernels, "of a step", 3e-3, 8e-3),
+                           span(Span::On::compute, "backward", "Add", "add1", 8e-3, 10e-3, {.launches = 10})},
+                          1, 10e-3, true)),
+      "The bottleneck is the start of kernels: for 5.00 of 10.00 ms (50 %) nothing runs between the 50 kernels of "
+      "a step: a larger batch would use the GPU better.");
 }
 
 TEST(ProfileReport, LinesHaveEveryPartAndJoinThoseTooSmallToMatter) {
