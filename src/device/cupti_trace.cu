@@ -147,6 +147,7 @@ class CuptiTrace : public KernelTrace {
   CuptiTrace(const CuptiTrace&) = delete;
   CuptiTrace& operator=(const CuptiTrace&) = delete;
   ~CuptiTrace() override {
+    current = nullptr;
     for (const CUpti_ActivityKind kind : kTracedKinds) cupti_.disable(kind);
     cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
     if (subscriber_) cupti_.unsubscribe(subscriber_);
@@ -154,6 +155,7 @@ class CuptiTrace : public KernelTrace {
 
   /// Returns why it cannot trace; "" if it does.
   std::string begin() {
+    current = this;
     {
       ActivityRecords& records = activity_records();
       const std::lock_guard lock(records.guard);
@@ -182,6 +184,7 @@ class CuptiTrace : public KernelTrace {
   }
 
   void set_mark(std::optional<PartMark> mark) override { mark_ = mark; }
+  void move_mark_of(CUgraphNode from, CUgraphNode to) { on_node(to, find(nodes_, id_of(from))); }
   double now() const override {
     uint64_t nanoseconds = 0;
     cupti_.timestamp(&nanoseconds);
@@ -200,6 +203,9 @@ class CuptiTrace : public KernelTrace {
     calls_.clear();
     return out;
   }
+
+  /// That of this thread, which records with it.
+  static inline thread_local CuptiTrace* current = nullptr;
 
  private:
   using Marks = std::map<uint64_t, PartMark>;
@@ -251,6 +257,11 @@ std::unique_ptr<KernelTrace> start_cupti_trace(std::string& reason) {
   reason = trace->begin();
   if (!reason.empty()) return nullptr;
   return trace;
+}
+
+void move_cupti_mark(void* from, void* to) {
+  if (CuptiTrace::current)
+    CuptiTrace::current->move_mark_of(static_cast<CUgraphNode>(from), static_cast<CUgraphNode>(to));
 }
 
 }  // namespace hctr::cuda

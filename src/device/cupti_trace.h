@@ -9,5 +9,6 @@
 namespace hctr::cuda {
 
 std::unique_ptr<KernelTrace> start_cupti_trace(std::string& reason);
+void move_cupti_mark(void* from, void* to);
 
 }  // namespace hctr::cuda

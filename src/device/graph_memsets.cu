@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "device/cuda_check.cuh"
+#include "device/kernel_trace.h"
 
 namespace hctr::cuda {
 namespace {
@@ -86,6 +87,7 @@ void set_memory_by_kernels(cudaGraph_t graph) {
     cudaGraphNode_t instead = nullptr;
     HCTR_CHECK(cudaGraphAddKernelNode(&instead, graph, first.data(), first.size(), &kernel));
     for (const cudaGraphNode_t then : behind(node)) order(graph, instead, then);
+    KernelTrace::move_mark(node, instead);
     HCTR_CHECK(cudaGraphDestroyNode(node));
   }
 }

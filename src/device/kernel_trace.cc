@@ -13,4 +13,8 @@ std::unique_ptr<KernelTrace> KernelTrace::start(std::string& reason) {
   }
 }
 
+void KernelTrace::move_mark(void* from, void* to) {
+  if constexpr (HCTR_WITH_CUPTI) cuda::move_cupti_mark(from, to);
+}
+
 }  // namespace hctr

@@ -33,6 +33,8 @@ class KernelTrace {
 
   /// What the thread that called start() records or queues from now on belongs to this part.
   virtual void set_mark(std::optional<PartMark>) = 0;
+  /// In a graph, not executable yet: node `to` belongs to the part that `from` belongs to. No trace: does nothing.
+  static void move_mark(void* from, void* to);
   /// Seconds, on the axis of TracedWork.
   virtual double now() const = 0;
   /// What has ended since the last call, in no order. The devices are idle.
