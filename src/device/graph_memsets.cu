@@ -32,39 +32,32 @@ Nodes nodes_of(cudaGraph_t graph) {
   return nodes;
 }
 
-/// The nodes in front of a node or behind it. Only whole nodes are waited for: a memory set has no part of its own that
-/// could start early.
+/// get(nodes, count) or, from CUDA 13 on, get(nodes, edges, count): writes up to `count` nodes beside a node, and how
+/// many there are. Edges say what of a node another waits for, which here is all.
 template <class Get>
-Nodes neighbours(Get get) {
+Nodes nodes_beside(Get get) {
   size_t count = 0;
-  HCTR_CHECK(get(nullptr, nullptr, &count));
+  std::vector<cudaGraphEdgeData> edges;
+  const auto call = [&]<class Node>(Node* nodes) {
+    if constexpr (requires { get(nodes, edges.data(), &count); })
+      HCTR_CHECK(get(nodes, edges.data(), &count));
+    else
+      HCTR_CHECK(get(nodes, &count));
+  };
+  call(static_cast<cudaGraphNode_t*>(nullptr));
   Nodes nodes(count);
-  std::vector<cudaGraphEdgeData> edges(count);
-  if (count > 0) HCTR_CHECK(get(nodes.data(), edges.data(), &count));
+  edges.resize(count);
+  if (count > 0) call(nodes.data());
   return nodes;
 }
 
-#if CUDART_VERSION >= 13000
-Nodes in_front(cudaGraphNode_t node) {
-  return neighbours([&](auto... to) { return cudaGraphNodeGetDependencies(node, to...); });
+template <class Node>
+void order(cudaGraph_t graph, Node first, Node then) {
+  if constexpr (requires { cudaGraphAddDependencies(graph, &first, &then, nullptr, size_t{1}); })
+    HCTR_CHECK(cudaGraphAddDependencies(graph, &first, &then, nullptr, 1));
+  else
+    HCTR_CHECK(cudaGraphAddDependencies(graph, &first, &then, 1));
 }
-Nodes behind(cudaGraphNode_t node) {
-  return neighbours([&](auto... to) { return cudaGraphNodeGetDependentNodes(node, to...); });
-}
-void order(cudaGraph_t graph, cudaGraphNode_t first, cudaGraphNode_t then) {
-  HCTR_CHECK(cudaGraphAddDependencies(graph, &first, &then, nullptr, 1));
-}
-#else
-Nodes in_front(cudaGraphNode_t node) {
-  return neighbours([&](auto... to) { return cudaGraphNodeGetDependencies_v2(node, to...); });
-}
-Nodes behind(cudaGraphNode_t node) {
-  return neighbours([&](auto... to) { return cudaGraphNodeGetDependentNodes_v2(node, to...); });
-}
-void order(cudaGraph_t graph, cudaGraphNode_t first, cudaGraphNode_t then) {
-  HCTR_CHECK(cudaGraphAddDependencies_v2(graph, &first, &then, nullptr, 1));
-}
-#endif
 
 }  // namespace
 
@@ -83,10 +76,15 @@ void set_memory_by_kernels(cudaGraph_t graph) {
     kernel.gridDim = dim3((count + kSetThreads - 1) / kSetThreads);
     kernel.blockDim = dim3(std::min((count + 31) / 32 * 32, kSetThreads));
     kernel.kernelParams = arguments;
-    const Nodes first = in_front(node);
+    const Nodes first = nodes_beside([&](auto... to) -> decltype(cudaGraphNodeGetDependencies(node, to...)) {
+      return cudaGraphNodeGetDependencies(node, to...);
+    });
     cudaGraphNode_t instead = nullptr;
     HCTR_CHECK(cudaGraphAddKernelNode(&instead, graph, first.data(), first.size(), &kernel));
-    for (const cudaGraphNode_t then : behind(node)) order(graph, instead, then);
+    const Nodes behind = nodes_beside([&](auto... to) -> decltype(cudaGraphNodeGetDependentNodes(node, to...)) {
+      return cudaGraphNodeGetDependentNodes(node, to...);
+    });
+    for (const cudaGraphNode_t then : behind) order(graph, instead, then);
     KernelTrace::move_mark(node, instead);
     HCTR_CHECK(cudaGraphDestroyNode(node));
   }
