@@ -1,13 +1,13 @@
 #include "embedding/disk_rows.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <memory>
 #include <numeric>
 
 #include "base/error.h"
-#include "checkpoint/file_checksum.h"
+#include "embedding/record_checksum.h"
+#include "embedding/stopwatch.h"
 #include "ops/embedding/hash_index.h"
 
 namespace hctr {
@@ -22,7 +22,6 @@ constexpr int64_t kRoomForOthers = 4;        // with less than a quarter of the 
 constexpr int64_t kShareMovedTogether = 16;  // of the file becomes free at a time at least: the map is searched for it
 constexpr size_t kMovedBytes = size_t{16} << 20;  // at a time
 constexpr int64_t kChecksumsAtATime = 64;
-constexpr size_t kFoundAtATime = 256;  // while the map may not change
 
 std::vector<uint32_t> by_place(std::span<const DiskRows::Row> rows) {
   std::vector<uint32_t> order(rows.size());
@@ -30,18 +29,6 @@ std::vector<uint32_t> by_place(std::span<const DiskRows::Row> rows) {
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return rows[a].place < rows[b].place; });
   return order;
 }
-
-class Stopwatch {
- public:
-  explicit Stopwatch(double& seconds) : seconds_(seconds), start_(std::chrono::steady_clock::now()) {}
-  ~Stopwatch() { seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
- private:
-  double& seconds_;
-  std::chrono::steady_clock::time_point start_;
-};
 
 }  // namespace
 
@@ -52,7 +39,9 @@ DiskRows::DiskRows(RowMemory& budget, std::string label, int64_t record_bytes)
       file_(budget.limits().disk_folder),
       threads_(kDiskThreads),
       entries_(kFirstEntries, Row{.place = kNoPlace}),
-      places_(static_cast<uint32_t>(std::max<int64_t>(1, kSegmentBytes / record_bytes))) {
+      places_(static_cast<uint32_t>(std::max<int64_t>(1, kSegmentBytes / record_bytes))),
+      writes_(file_, record_bytes, kMostRunBytes),
+      fetched_(record_bytes) {
   budget_.take_host(map_bytes());
 }
 
@@ -113,6 +102,7 @@ void DiskRows::erase(const Row& row) {
   size_t hole = position(row.key, row.slot);
   HCTR_EXPECT(entries_[hole].place != kNoPlace, label_, ": key ", row.key, " is not on the disk");
   places_.give_back(entries_[hole].place);
+  fetched_.drop(entries_[hole].place);
   // What lies behind moves up unless its search begins behind the hole.
   for (size_t at = (hole + 1) & mask; entries_[at].place != kNoPlace; at = (at + 1) & mask) {
     const size_t from_home = (at - home(entries_[at].key, entries_[at].slot)) & mask;
@@ -125,8 +115,7 @@ void DiskRows::erase(const Row& row) {
 }
 
 uint32_t DiskRows::checksum(const Row& row, const std::byte* record) const {
-  const int64_t identity[2] = {row.key, row.slot};
-  return crc32_of({record, static_cast<size_t>(record_bytes_)}, crc32_of(std::as_bytes(std::span(identity))));
+  return record_checksum(row.key, row.slot, {record, static_cast<size_t>(record_bytes_)});
 }
 
 std::vector<DiskRows::Run> DiskRows::runs_of(std::span<const Row> rows, const std::vector<uint32_t>& order) const {
@@ -194,6 +183,7 @@ void DiskRows::read_segments(std::span<const Row> rows, std::byte* records) cons
 }
 
 void DiskRows::move_together(int64_t wanted) {
+  settle_all();
   const auto room = [&] { return places_.in_order() + budget_.disk_room() / record_bytes_; };
   if (room() < places_.segment()) return;  // no segment may become empty by that: the map is not searched in vain
   const std::vector<uint32_t> segments = places_.emptiest(std::max(wanted, places_.total() / kShareMovedTogether));
@@ -229,13 +219,13 @@ void DiskRows::move_together(int64_t wanted) {
     }
     const std::lock_guard lock(changes_);
     for (const Row& row : some) entries_[position(row.key, row.slot)].place = row.place;
+    for (const uint32_t place : from) fetched_.drop(place);
     give_back(from);
     traffic_.rows_moved += static_cast<int64_t>(some.size());
   }
 }
 
-void DiskRows::add(std::span<Row> rows, const std::byte* records) {
-  const Stopwatch stopwatch(traffic_.seconds);
+void DiskRows::prepare_to_add(std::span<Row> rows, const std::byte* records) {
   const auto count = static_cast<int64_t>(rows.size());
   const int64_t more = (count - std::min(count, places_.free())) * record_bytes_;
   if (more > budget_.disk_room())
@@ -252,14 +242,30 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
       rows[i].crc = checksum(rows[i], records + i * bytes);
   });
   if (places_.in_order() < count && places_.free() > places_.total() / kFreeShare) move_together(count);
+}
+
+bool DiskRows::adds_in_order() const {
+  return places_.free() <= places_.total() / kFreeShare && budget_.disk_room() > budget_.limits().disk / kRoomForOthers;
+}
+
+void DiskRows::enter(std::span<const Row> rows) {
+  const std::lock_guard lock(changes_);
+  for_each_row(rows, [this](const Row& row) { insert(row); });
+  traffic_.rows_written += static_cast<int64_t>(rows.size());
+}
+
+void DiskRows::add(std::span<Row> rows, const std::byte* records) {
+  const Stopwatch stopwatch(traffic_.seconds);
+  settle_all();  // it writes to places that have become free
+  prepare_to_add(rows, records);
+  const auto count = static_cast<int64_t>(rows.size());
   in_context([&] { return cat("moving ", rows.size(), " rows of ", label_, " to the disk"); },
              [&] {
                const auto write_to = [&](const std::vector<uint32_t>& places) {
                  for (size_t i = 0; i < rows.size(); ++i) rows[i].place = places[i];
                  write(rows, records);
                };
-               const bool in_order = places_.free() <= places_.total() / kFreeShare &&
-                                     budget_.disk_room() > budget_.limits().disk / kRoomForOthers;
+               const bool in_order = adds_in_order();
                std::vector<uint32_t> places = take_places(count, in_order);
                try {
                  write_to(places);
@@ -275,15 +281,14 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
                  }
                }
              });
-  const std::lock_guard lock(changes_);
-  for_each_row(rows, [this](const Row& row) { insert(row); });
-  traffic_.rows_written += count;
+  enter(rows);
 }
 
 void DiskRows::read(std::span<const Row> rows, std::byte* records) const {
   const Stopwatch stopwatch(traffic_.seconds);
-  const std::vector<uint32_t> order = by_place(rows);
+  std::vector<uint32_t> order = by_place(rows);
   const std::vector<bool> asked = take_asked(rows);
+  read_from_memory(rows, order, records);
   in_context(
       [&] { return cat("reading ", rows.size(), " rows of ", label_, " from the disk"); },
       [&] {
@@ -315,46 +320,6 @@ void DiskRows::read_run(const Run& run, std::span<const Row> rows, const std::ve
                       "program that writes to it, has changed it; checkpoints do not depend on this file"));
     if (!run.in_memory) std::memcpy(records + order[run.first + i] * bytes, together + i * bytes, bytes);
   }
-}
-
-void DiskRows::read_ahead(std::span<const ops::RowOwner> rows) const {
-  std::vector<uint32_t> places;
-  for (size_t first = 0; first < rows.size(); first += kFoundAtATime) {
-    const std::lock_guard lock(changes_);
-    if (rows_ == 0) return;
-    for (const ops::RowOwner& owner : rows.subspan(first, std::min(kFoundAtATime, rows.size() - first)))
-      if (const Row* row = find(owner.key, owner.slot)) places.push_back(row->place);
-  }
-  std::sort(places.begin(), places.end());
-  places.erase(std::unique(places.begin(), places.end()), places.end());
-  rows_ahead_ += static_cast<int64_t>(places.size());
-  size_t noted = 0;
-  for (size_t first = 0, next = 0; first < places.size(); first = next) {
-    for (next = first + 1; next < places.size() && places[next] == places[next - 1] + 1;) ++next;
-    const int64_t before = ScratchFile::bytes_from_disk();
-    file_.read_ahead(offset(places[first]), static_cast<int64_t>(next - first) * record_bytes_);
-    fetched_ahead_ += ScratchFile::bytes_from_disk() - before;
-    if (next - noted < kFoundAtATime && next < places.size()) continue;
-    note_asked(std::span(places).subspan(noted, next - noted));
-    noted = next;
-  }
-}
-
-void DiskRows::note_asked(std::span<const uint32_t> places) const {
-  const std::lock_guard lock(changes_);
-  if (const size_t needed = size_t{places.back()} + 1; asked_.size() < needed) asked_.resize(needed);
-  for (const uint32_t place : places) asked_[place] = true;
-}
-
-std::vector<bool> DiskRows::take_asked(std::span<const Row> rows) const {
-  std::vector<bool> asked(rows.size());
-  const std::lock_guard lock(changes_);
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (rows[i].place < asked_.size()) {
-      asked[i] = asked_[rows[i].place];
-      asked_[rows[i].place] = false;
-    }
-  return asked;
 }
 
 void DiskRows::remove(std::span<const Row> rows) {

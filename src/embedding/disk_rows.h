@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -14,6 +15,8 @@
 #include "base/thread_pool.h"
 #include "device/row_memory.h"
 #include "embedding/disk_places.h"
+#include "embedding/disk_writes.h"
+#include "embedding/fetched_records.h"
 #include "ops/embedding/direct_index.h"
 
 namespace hctr {
@@ -58,12 +61,27 @@ class DiskRows {
   /// for twice as many places as there are rows, and a quarter of it is left. Errors: Error(io) beyond the budget, or
   /// of the file; the rows are then not there.
   void add(std::span<Row> rows, const std::byte* records);
+  /// The same, but a thread writes them: `rows` and `records` stay as they are until wait_written(records). Errors:
+  /// those of the budget, and of records that could not be written before. These stay in memory, and are read from
+  /// there.
+  void add_behind(std::span<Row> rows, const std::byte* records);
+  /// Waits until these records of add_behind() are written. Errors: Error(io) where any could not be.
+  void wait_written(const std::byte* records);
+  void wait_written();
+  /// Whether records of add_behind() are in memory alone: on their way, or such as could not be written.
+  bool has_unwritten() const { return writes_.has_unwritten(); }
   /// records[i] = that of rows[i], which find() or sorted_rows() has returned. Errors: Error(io) naming the row whose
   /// record is not what was written.
   void read(std::span<const Row> rows, std::byte* records) const;
-  /// Any thread, while others call this or any other member: asks the system to have the records of those of these rows
-  /// that are here in its cache soon. Rows that occur several times are asked for once. read() finds the same bytes
-  /// with and without it, and checks them.
+  /// Memory for so many records that read_ahead() reads; none: it only asks the system for them.
+  void set_room_ahead(int64_t records);
+  int64_t bytes_of_room_ahead(int64_t records) const {
+    return records * (record_bytes_ + FetchedRecords::bytes_beside_record());
+  }
+  /// Any thread, while others call any other member: asks the system to have the records of those of these rows that
+  /// are here in its cache soon, then reads and checks as many as there is room for. Rows that occur several times are
+  /// asked for once. read() finds the same bytes with and without it: those that are as they were when it was called,
+  /// in memory, and checks all others.
   void read_ahead(std::span<const ops::RowOwner> rows) const;
   void remove(std::span<const Row> rows);
   /// Removes rows last seen before this step, and returns how many.
@@ -78,7 +96,8 @@ class DiskRows {
   /// What has been moved since construction, and how long this thread has waited for it.
   struct Traffic {
     int64_t rows_written = 0, rows_read = 0;
-    int64_t rows_moved = 0;  ///< together with others in the file
+    int64_t rows_read_ahead = 0;  ///< of rows_read, those that read_ahead() had read
+    int64_t rows_moved = 0;       ///< together with others in the file
     double seconds = 0;
   };
   const Traffic& traffic() const { return traffic_; }
@@ -118,6 +137,17 @@ class DiskRows {
   /// Moves rows of segments of the file that are nearly empty together, so that `wanted` places in order are free. Does
   /// as much of it as there is room for.
   void move_together(int64_t wanted);
+  /// What add() and add_behind() do before rows get places.
+  void prepare_to_add(std::span<Row> rows, const std::byte* records);
+  /// Whether rows get places in order now.
+  bool adds_in_order() const;
+  /// Enters rows that have places into the map.
+  void enter(std::span<const Row> rows);
+  /// Writes records that could not be written to other places, if there are any. Errors: those of the first write.
+  void settle();
+  /// The same once all records of add_behind() are written or have failed.
+  void settle_all();
+  void write_elsewhere(const DiskWrites::Failed&);
   /// Writes records[i] to the place of rows[i].
   void write(std::span<const Row> rows, const std::byte* records);
   /// Errors: Error(device) when the map of so many rows more has no room in memory, naming the least.
@@ -133,6 +163,10 @@ class DiskRows {
   void read_run(const Run&, std::span<const Row> rows, const std::vector<uint32_t>& order,
                 const std::vector<bool>& asked, std::byte* records) const;
 
+  /// Reads those of these rows that are still there into fetched_, a part of them at a time.
+  void fetch(std::span<const Row> rows) const;
+  /// Copies what is in memory, and takes those rows out of `order`.
+  void read_from_memory(std::span<const Row> rows, std::vector<uint32_t>& order, std::byte* records) const;
   /// Notes that these places have been asked for.
   void note_asked(std::span<const uint32_t> places) const;
   /// Of each row, whether it has been asked for since it was last read, and forgets it.
@@ -146,9 +180,14 @@ class DiskRows {
   mutable std::mutex changes_;  // held while the map changes, and by other threads that read it
   std::vector<Row> entries_;    // open addressing; place kNoPlace: free
   DiskPlaces places_;
+  DiskWrites writes_;
+  std::vector<std::pair<const std::byte*, std::span<const Row>>> behind_;  // what writes_ has
   int64_t rows_ = 0;
   mutable Traffic traffic_;
-  mutable std::vector<bool> asked_;  // by place, behind changes_
+  mutable std::vector<bool> asked_;    // by place, behind changes_
+  mutable FetchedRecords fetched_;     // behind changes_
+  mutable std::mutex ahead_;           // held by read_ahead()
+  std::unique_ptr<ThreadPool> fetch_;  // of read_ahead(); null: it does not read
   mutable std::atomic<int64_t> rows_ahead_ = 0, fetched_ahead_ = 0, fetched_again_ = 0;
 };
 

@@ -17,6 +17,9 @@ class WholeEmbedding : public Embedding {
 
   bool consume_rerecord_flag() override { return table_.consume_rerecord_flag(); }
 
+  bool list_missing(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
+    return table_.list_missing(ctx, buffer, keys, offsets);
+  }
   void prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
     table_.prepare(ctx, buffer, keys, offsets);
   }

@@ -42,6 +42,9 @@ class Embedding {
   virtual void send_keys(Context&, Recording*, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) {}
   virtual void gather_keys(Context&, Recording*, int /*buffer*/) {}
   virtual void receive_keys(Context&, Recording*, int /*buffer*/) {}
+  /// Before prepare(), on its stream: queues the search for keys that have no row in memory where some may be on a
+  /// disk. Returns whether the stream must be waited for then; prepare() does not wait for it.
+  virtual bool list_missing(Context&, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) { return false; }
   /// After receive_keys() of the same batch: looks up, inserts and sorts the keys that this rank has received.
   virtual void prepare(Context&, int buffer, Tensor keys, Tensor offsets) = 0;
   // The next two may run on a side stream; forward() must follow them. On one rank only forward() has work to do.

@@ -21,6 +21,9 @@ class PartlyReplicated : public Embedding {
   void receive_keys(Context& ctx, Recording* recording, int buffer) override {
     others_.receive_keys(ctx, recording, buffer);
   }
+  bool list_missing(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
+    return others_.list_missing(ctx, buffer, keys, offsets);
+  }
   void prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
     others_.prepare(ctx, buffer, keys, offsets);
   }

@@ -75,29 +75,6 @@ int64_t half_more(int64_t rows) { return rows + rows / 2; }
 
 }  // namespace
 
-RowMemory& budget_of(Runtime& runtime, const TableSpec& spec) {
-  return spec.memory ? *spec.memory : runtime.row_memory();
-}
-
-int64_t number_bytes_of_row(const TableSpec& spec) {
-  const auto size = [](DType dtype) { return static_cast<int64_t>(size_of(dtype)); };
-  return spec.dim * size(spec.storage) + spec.optimizer.states() * spec.state_dim() * size(spec.stored_states());
-}
-
-int64_t bytes_of_row(const TableSpec& spec) {
-  const int64_t numbers = number_bytes_of_row(spec);
-  constexpr int64_t kKey = 8 + 4, kMarks = 4 + 1 + 1, kEntries = 2 * sizeof(ops::IndexEntry);
-  const int64_t stats_bytes = 4 * (spec.policy.tracks_last_step() + spec.policy.counts_occurrences());
-  return numbers + kMarks + stats_bytes + (spec.direct.empty() ? kKey + kEntries : 0);
-}
-
-int64_t rows_with_memory(int64_t rows, int64_t hint, int64_t batch_keys, int64_t most_queued) {
-  int64_t capacity = std::max<int64_t>({hint, most_queued * batch_keys, 2});
-  while (rows > hint && capacity < rows + std::min<int64_t>(2, most_queued) * batch_keys)
-    capacity = half_more(capacity);
-  return capacity;
-}
-
 RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead)
     : runtime_(runtime),
       own_budget_(spec.memory),
@@ -286,14 +263,6 @@ RowStore::Progress RowStore::wait_for_all() {
   return now;
 }
 
-void RowStore::check_limit(const Progress& now) const {
-  if (row_limit_ == 0 || in_all_tiers(now) <= most_kept()) return;
-  throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", row_limit_, " rows that \"",
-                              limit_setting_, "\" allows (", in_all_tiers(now) - shared_rows(),
-                              " or more); raise it, let the table grow (without \"grow\": false and "
-                              "\"when_full\"), or let rows leave for new keys (\"when_full\": \"evict_lru\")"));
-}
-
 void RowStore::reserve_rows() {
   swap_by_use();
   if (!keys_.empty()) {
@@ -388,6 +357,7 @@ void RowStore::grow_rows(int64_t rows) {
   }
   if (uses_ && !counts_uses() && on_device < rows) note_border();
   capacity_ = rows;
+  if (disk_) disk_->set_room_ahead(records_->most_ahead(rows));
   count_besides_numbers();
   set_in_state(offsetof(ops::IndexState, row_capacity), static_cast<uint32_t>(rows));
 }

@@ -14,15 +14,18 @@
 #include "device/buffer.h"
 #include "device/context.h"
 #include "embedding/disk_rows.h"
+#include "embedding/missing_keys.h"
+#include "embedding/record_blocks.h"
+#include "embedding/row_column.h"
+#include "embedding/row_figures.h"
+#include "embedding/rows_in_use.h"
 #include "embedding/table_spec.h"
 #include "embedding/turnover.h"
 #include "ops/embedding/access_stats.h"
 #include "ops/embedding/embedding_rows.h"
 #include "ops/embedding/hash_index.h"
-#include "ops/embedding/missing_keys.h"
 #include "ops/embedding/row_records.h"
 #include "ops/embedding/row_removal.h"
-#include "ops/embedding/row_swap.h"
 
 namespace hctr {
 
@@ -110,20 +113,16 @@ class RowStore : private RowMemoryUser {
   /// [batch.size()] scratch. Errors: Error(device) naming the least budget when memory has not even room for the batch;
   /// Error(io) when the disk is full, or a row there is not what was written.
   void bring_rows(Context&, const ops::KeyBatch& batch, int32_t* rows, NewKeys);
+  /// Does that part of it for which the stream is waited for, and does not wait: bring_rows(), for the same batch whose
+  /// new keys get rows, does not wait then. So the host waits once for several tables. Returns whether it has queued
+  /// work, and the stream must be waited for in between.
+  bool list_missing(Context&, const ops::KeyBatch& batch, int32_t* rows);
   /// Any thread, any time: has the rows of these keys that are on the disk read into the cache of the system, without
   /// waiting for it. `slot` counts where rows belong to slots.
   void look_ahead(std::span<const ops::RowOwner> keys) const;
   /// The values of a column of rows on the disk, as they are stored: "vectors", "state0", "last_step", ....
   std::vector<std::byte> disk_rows(std::string_view column, std::span<const DiskRows::Row>) const;
-  /// What of a table is on a disk, and what has been moved since the run began.
-  struct DiskUse {
-    int64_t rows = 0, bytes = 0;      ///< there now
-    int64_t written = 0, read = 0;    ///< rows, also for files
-    int64_t needed = 0, brought = 0;  ///< different rows of training batches, since some are there; those that came
-    int64_t ahead = 0;                ///< rows that look_ahead() has found on the disk
-    int64_t moved = 0;                ///< rows that were written again, for long writes
-    double seconds = 0;               ///< that steps, evaluations and files have waited
-  };
+  using DiskUse = hctr::DiskUse;
   /// Notes the number of different rows of a training batch.
   void count_batch_rows(Context&, const ops::GroupCounts*);
   DiskUse disk_use() const;
@@ -157,24 +156,10 @@ class RowStore : private RowMemoryUser {
   void load_shared_row(const StateReader&);
 
   int64_t capacity() const { return capacity_; }
-  /// Rows 1 to `rows` of which some numbers lie in host memory, and the bytes of these numbers there.
-  struct HostRows {
-    int64_t rows = 0, bytes = 0;
-    int64_t moved = 0;  ///< rows that came from the host to the device because they were used
-    /// Occurrences of keys in training batches since rows are in host memory, and those whose rows were on the device.
-    int64_t reads = 0, reads_on_device = 0;
-    HostRows operator+(const HostRows& other) const {
-      return {rows + other.rows, bytes + other.bytes, moved + other.moved, reads + other.reads,
-              reads_on_device + other.reads_on_device};
-    }
-  };
+  using HostRows = hctr::HostRows;  // of rows 1 to `rows`
   HostRows host_rows(int64_t rows) const;
-  /// Bytes on the device: numbers of rows, and all else that a budget counts there.
-  struct DeviceBytes {
-    int64_t numbers = 0, besides = 0;
-    DeviceBytes operator+(const DeviceBytes& other) const { return {numbers + other.numbers, besides + other.besides}; }
-  };
-  DeviceBytes device_bytes() const;
+  hctr::DeviceBytes device_bytes() const;
+  using DeviceBytes = hctr::DeviceBytes;
   /// With direct keys, where the rows with these numbers are: [rows + 1] on the device. Null: at their numbers.
   const int32_t* places() const { return direct_.places; }
   /// The reverse.
@@ -194,18 +179,7 @@ class RowStore : private RowMemoryUser {
   struct Progress {  // what the device last reported to the host
     uint32_t batches, rows;
   };
-  struct Column {  // one array with an element per row
-    ReservedBuffer memory;
-    int64_t bytes_per_row;
-    std::string name, type;  // in checkpoints
-    int64_t elements_per_row;
-    bool numbers;                                                     // may lie in host memory
-    bool saved = true;                                                // in checkpoints
-    bool fixed() const { return name == "keys" || name == "slots"; }  // as long as the row has its number
-    std::vector<int64_t> shape(int64_t rows) const { return {rows, elements_per_row}; }
-    std::byte* row(int64_t number) const { return memory.data() + number * bytes_per_row; }
-    size_t bytes_to(int64_t rows) const { return static_cast<size_t>((rows + 1) * bytes_per_row); }
-  };
+  using Column = RowColumn;
   template <class T>
   T* add_column(std::string name, std::string_view type, bool wanted, int64_t elements_per_row, bool numbers = false);
   ops::RowMemory add_numbers(std::string name, DType, int64_t elements_per_row);
@@ -310,11 +284,6 @@ class RowStore : private RowMemoryUser {
   void tell_host(const Progress&);
   void check_finished(const ops::IndexState&) const;
   void open_disk(const TableSpec&);
-  /// Whether a row takes its value of this column along to the disk. All else begins anew when it comes back.
-  static bool goes_to_disk(const Column& column) { return column.saved || place_in_entry(column).has_value(); }
-  /// Where a DiskRows::Row has it; none: the record has it.
-  static std::optional<size_t> place_in_entry(const Column&);
-  static bool in_record(const Column& column) { return goes_to_disk(column) && !place_in_entry(column); }
   struct StridedBytes {
     std::byte* first;
     size_t stride;
@@ -322,34 +291,25 @@ class RowStore : private RowMemoryUser {
   /// The values of a column in these.
   StridedBytes disk_values(const Column&, DiskRows::Row* rows, std::byte* records) const;
   /// Rows that are moved at a time.
-  size_t disk_block() const;
+  size_t disk_block() const { return records_->rows(); }
   /// Rows that there can be in memory, those that there are included.
   int64_t rows_in_budget() const;
   /// Has rows leave for the disk, so that `needed` more fit. Those of the batch stay.
   void make_room(int64_t rows, int64_t needed, const BatchRows& batch);
-  /// Looks the batch up, and returns the different keys that have no row in memory, by slot and key, each where it
-  /// occurs first. Waits for the stream. They are there until the next call.
+  /// Whether keys of a batch may be on the disk, or more of them new than memory has room for.
+  bool may_miss_rows(const ops::KeyBatch&, NewKeys) const;
+  /// MissingKeys of the batch. Waits for the stream.
   std::span<const ops::MissingKey> missing_keys(Context&, const ops::KeyBatch&, int32_t* rows);
   /// Adds what count_batch_rows() has noted, once its stream has been waited for.
   void add_batch_count();
-  /// Rows on their way, with their row numbers in memory.
-  struct RecordBlock {
-    DiskRows::Row* entries;
-    std::byte* records;
-    int32_t* numbers;
-  };
-  RecordBlock record_block(std::byte* memory, size_t rows) const;
-  /// One of two, each of disk_block() rows, on the host.
-  RecordBlock records_on_host(size_t which);
-  ops::RecordParts record_parts(const RecordBlock&) const;
-  /// Calls body(first, count, piece) for pieces of a block as memory of the device has room for them, one after the
-  /// other at one place; on the CPU for the block itself.
-  void for_record_pieces(size_t rows, const RecordBlock&,
-                         const std::function<void(size_t, size_t, const RecordBlock&)>& body);
-  /// The block will have these rows once the compute stream is done.
-  RecordBlock start_records(size_t which, std::span<const int32_t> rows);
-  /// Writes rows to the disk, the next block on its way to the host meanwhile. They stay in memory. `left`: how many
-  /// are there, also where the disk has no room for the others.
+  ops::RecordParts record_parts(const RecordBlocks::Block&) const;
+  /// Calls body(first, count, piece) for pieces of a block that memory of the device has room for; on the CPU for
+  /// itself.
+  void for_record_pieces(size_t rows, const RecordBlocks::Block&,
+                         const std::function<void(size_t, size_t, const RecordBlocks::Block&)>& body);
+  /// The next block, which has these rows once the compute stream is done. Errors: of records that were not written.
+  RecordBlocks::Block start_records(std::span<const int32_t> rows);
+  /// Has rows written to the disk. They stay in memory. `left`: how many are there, also where others have no room.
   void put_out(std::span<const int32_t> rows, size_t& left);
   /// At most disk_block() rows, behind those in memory, on the stream of the context, which is waited for.
   void take_back(Context&, std::span<const DiskRows::Row>);
@@ -417,25 +377,17 @@ class RowStore : private RowMemoryUser {
   std::optional<ReservedBuffer> marks_;  // [rows] 1: a batch may have changed the row since the base
   int32_t* base_places_ = nullptr;       // [rows] with marks and a disk: see set_base_places()
   std::optional<Buffer> staging_;        // of rows that are copied to the host
-  struct Base {                          // the last whole checkpoint
-    int64_t iteration, rows;             // rows: its first ones that still exist
-    bool keys_moved = false;             // some of them have other keys now
-  };
-  std::optional<Base> base_;  // none: see forget_base()
-  bool delta_known_ = false;  // marks tell what has changed since the last model
-  struct Uses {
-    ops::RowUses rows;           // with `reads`; first_on_host is 0 until some row has memory of the host
-    int32_t* numbers = nullptr;  // of direct keys, with `places`
-    Buffer reads, pairs, scratch, places;
-    int64_t most_swaps = 0, batches = 0, calls = 0, moved = 0;  // batches: since the last call of swap_by_use()
-  };
+  std::optional<BaseCheckpoint> base_;   // none: see forget_base()
+  bool delta_known_ = false;             // marks tell what has changed since the last model
+  std::optional<RecordBlocks> records_;  // before disk_, whose thread reads them
   std::unique_ptr<DiskRows> disk_;
   Turnover turnover_;  // of the rows in memory, by those that leave for the disk
-  std::optional<HostBuffer> missing_, records_[2], batch_counts_;
-  Buffer missing_scratch_;
+  MissingKeys missing_;
+  std::optional<HostBuffer> batch_counts_;
   bool counted_ = false;                  // batch_counts_ holds a count
+  bool listed_ = false;                   // missing_ has the keys of the batch that comes next
   int64_t batch_rows_ = 0, brought_ = 0;  // see DiskUse
-  std::optional<Uses> uses_;              // none: all rows fit, or they do not move
+  std::optional<RowsInUse> uses_;         // none: all rows fit, or they do not move
   ReservedBuffer entries_;
   Buffer state_, slot_bounds_, spans_, out_of_range_state_, steps_before_;
   HostBuffer host_word_, out_of_range_keys_;

@@ -13,8 +13,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kDiskBlockBytes = int64_t{16} << 20;  // of records, moved at a time
-constexpr int64_t kShareThatLeaves = 16;                // a sixteenth of the rows in memory makes room at a time
+constexpr int64_t kShareThatLeaves = 16;  // a sixteenth of the rows in memory makes room at a time
 
 /// Rows with the lowest last step + steps * log2(1 + uses) leave: each doubling of its uses lets a row stay so many
 /// steps longer. These are the steps in which all of memory would be replaced: with fewer, rows of one use push
@@ -33,24 +32,17 @@ void RowStore::open_disk(const TableSpec& spec) {
         "disk: use \"Local\" or \"LazyGlobal\"");
   int64_t bytes = 0;
   for (const Column& column : columns_)
-    if (in_record(column)) bytes += column.bytes_per_row;
+    if (column.in_record()) bytes += column.bytes_per_row;
+  records_.emplace(runtime_.device(), bytes, least_rows_);
   disk_ = std::make_unique<DiskRows>(budget_, label_, bytes);
 }
 
-std::optional<size_t> RowStore::place_in_entry(const Column& column) {
-  if (column.name == "keys") return offsetof(DiskRows::Row, key);
-  if (column.name == "slots") return offsetof(DiskRows::Row, slot);
-  if (column.name == "last_seen") return offsetof(DiskRows::Row, last_seen);
-  if (column.name == "occurrences") return offsetof(DiskRows::Row, occurrences);
-  return std::nullopt;
-}
-
 RowStore::StridedBytes RowStore::disk_values(const Column& column, DiskRows::Row* rows, std::byte* records) const {
-  if (const auto at = place_in_entry(column)) return {reinterpret_cast<std::byte*>(rows) + *at, sizeof(DiskRows::Row)};
+  if (const auto at = column.place_in_entry()) return {reinterpret_cast<std::byte*>(rows) + *at, sizeof(DiskRows::Row)};
   int64_t at = 0;
   for (const Column& before : columns_) {
     if (before.name == column.name) break;
-    if (in_record(before)) at += before.bytes_per_row;
+    if (before.in_record()) at += before.bytes_per_row;
   }
   return {records + at, static_cast<size_t>(disk_->record_bytes())};
 }
@@ -58,17 +50,12 @@ RowStore::StridedBytes RowStore::disk_values(const Column& column, DiskRows::Row
 RowStore::DiskUse RowStore::disk_use() const {
   if (!disk_) return {};
   const DiskRows::Traffic& traffic = disk_->traffic();
-  return {disk_->rows(),        disk_->rows() * disk_->record_bytes(),
-          traffic.rows_written, traffic.rows_read,
-          batch_rows_,          brought_,
-          disk_->rows_ahead(),  traffic.rows_moved,
-          traffic.seconds};
-}
-
-size_t RowStore::disk_block() const {
-  // Blocks are memory that rows could have: no larger than a quarter of the rows of a batch needs.
-  const int64_t rows = std::min(least_rows_ / 4, kDiskBlockBytes / disk_->record_bytes());
-  return static_cast<size_t>(std::max<int64_t>(1, rows));
+  return {disk_->rows(),         disk_->rows() * disk_->record_bytes(),
+          traffic.rows_written,  traffic.rows_read,
+          batch_rows_,           brought_,
+          disk_->rows_ahead(),   traffic.rows_read_ahead,
+          traffic.rows_moved,    traffic.seconds,
+          disk_->has_unwritten()};
 }
 
 int64_t RowStore::rows_in_budget() const {
@@ -96,39 +83,32 @@ int64_t RowStore::rows_in_budget() const {
 }
 
 std::span<const ops::MissingKey> RowStore::missing_keys(Context& ctx, const ops::KeyBatch& batch, int32_t* rows) {
-  HCTR_EXPECT(!ctx.queue(), label_, ": the host reads what kernels find, and they wait for Lockstep::run()");
-  const Device device = runtime_.device();
-  const size_t scratch = ops::missing_scratch_bytes(device, batch.key_capacity),
-               bytes = (static_cast<size_t>(batch.key_capacity) + 1) * sizeof(ops::MissingKey);
-  if (missing_scratch_.bytes() < scratch) missing_scratch_ = Buffer(device, scratch);
-  if (!missing_ || missing_->bytes() < bytes) missing_.emplace(device, bytes);
-  // The count comes first, in the place of a key.
-  auto* const count = reinterpret_cast<int32_t*>(missing_->data());
-  auto* const keys = reinterpret_cast<ops::MissingKey*>(missing_->data()) + 1;
-  ops::index_find(ctx, index_, batch, rows);
-  ops::list_missing_keys(ctx, batch, rows, missing_scratch_.data(), keys, count);
+  missing_.start(ctx, index_, batch, rows);
   ctx.stream().synchronize();
-  ops::MissingKey* const end = keys + *count;
-  const auto identity = [&](const ops::MissingKey& key) { return std::pair(index_.identity_slot(key.slot), key.key); };
-  std::sort(keys, end, [&](const ops::MissingKey& a, const ops::MissingKey& b) {
-    return std::pair(identity(a), a.at) < std::pair(identity(b), b.at);
-  });
-  return {keys, std::unique(keys, end, [&](const ops::MissingKey& a, const ops::MissingKey& b) {
-            return identity(a) == identity(b);
-          })};
+  return missing_.different(index_);
+}
+
+bool RowStore::may_miss_rows(const ops::KeyBatch& batch, NewKeys new_keys) const {
+  // Rows of batches whose preparation is queued are counted as if all their keys were new.
+  const Progress now = progress();
+  const int64_t at_most = now.rows + int64_t{batches_ - now.batches} * batch_keys_ + batch.key_capacity;
+  return !ranges_.empty() || disk_->rows() > 0 || (new_keys == NewKeys::get_rows && at_most > capacity_);
+}
+
+bool RowStore::list_missing(Context& ctx, const ops::KeyBatch& batch, int32_t* rows) {
+  listed_ = disk_ && may_miss_rows(batch, NewKeys::get_rows);
+  if (listed_) missing_.start(ctx, index_, batch, rows);
+  return listed_;
 }
 
 void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* rows, NewKeys new_keys) {
   if (!disk_) return;
   const bool adds = new_keys == NewKeys::get_rows;
-  {  // rows of batches whose preparation is queued are counted as if all their keys were new
-    const Progress now = progress();
-    const int64_t at_most = now.rows + int64_t{batches_ - now.batches} * batch_keys_ + batch.key_capacity;
-    if (ranges_.empty() && disk_->rows() == 0 && (!adds || at_most <= capacity_)) return;
-  }
+  const bool listed = std::exchange(listed_, false) && adds;
+  if (!listed && !may_miss_rows(batch, new_keys)) return;
   // The stream has prepared the batches before this one; their steps may still be computed. Their new rows are not
   // found yet, so that this counts too many, never too few.
-  std::span<const ops::MissingKey> missing = missing_keys(ctx, batch, rows);
+  std::span<const ops::MissingKey> missing = listed ? missing_.different(index_) : missing_keys(ctx, batch, rows);
   std::vector<DiskRows::Row> wanted;
   const auto find_wanted = [&] {
     wanted.clear();
@@ -211,7 +191,9 @@ void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch) {
     staying += shared_rows();
     HCTR_EXPECT(staying + needed <= capacity_, label_, ": a batch with ", staying + needed, " rows, capacity ",
                 capacity_);
-    const int64_t leaving = std::min(std::max(rows + needed - capacity_, capacity_ / kShareThatLeaves), rows - staying);
+    // No more than finds room on the way to the disk, so that the steps until the next time hide the writing.
+    const int64_t at_a_time = std::min(capacity_ / kShareThatLeaves, records_->most_leaving(capacity_)),
+                  leaving = std::min(std::max(rows + needed - capacity_, at_a_time), rows - staying);
     turnover_.add(now.batches, now.rows, leaving);
     const ops::RowRanks ranks{.keys = index_.row_keys,
                               .slots = index_.row_slots,
@@ -223,8 +205,13 @@ void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch) {
     copy_bytes(ctx.stream(), fates.data(), memory.fates, fates.size());
     ctx.stream().synchronize();
     std::vector<int32_t> numbers;
-    for (size_t row = 1; row < fates.size(); ++row)
-      if (fates[row] == ops::Fate::leaves) numbers.push_back(static_cast<int32_t>(row));
+    numbers.reserve(static_cast<size_t>(leaving));
+    const void* at = fates.data();  // few of them leave
+    while ((at = std::memchr(at, static_cast<int>(ops::Fate::leaves),
+                             static_cast<size_t>(fates.data() + fates.size() - static_cast<const ops::Fate*>(at))))) {
+      numbers.push_back(static_cast<int32_t>(static_cast<const ops::Fate*>(at) - fates.data()));
+      at = static_cast<const ops::Fate*>(at) + 1;
+    }
     size_t left = 0;
     try {
       put_out(numbers, left);

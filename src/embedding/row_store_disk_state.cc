@@ -25,7 +25,7 @@ void RowStore::save_disk_column(const Column& column, std::span<const DiskRows::
 void RowStore::read_disk_column(const Column& column, std::span<const DiskRows::Row> rows, std::byte* to) const {
   std::vector<DiskRows::Row> entries(rows.begin(), rows.end());
   std::vector<std::byte> records;
-  if (in_record(column)) {
+  if (column.in_record()) {
     records.resize(rows.size() * static_cast<size_t>(disk_->record_bytes()));
     disk_->read(rows, records.data());
   }

@@ -34,7 +34,7 @@ RowStore::Besides RowStore::besides_numbers(int64_t rows, bool moving) const {
   else if (moving)
     bytes += bytes_of_uses(rows);
   int64_t on_host = lookup_bytes_;
-  if (disk_) on_host += 3 * static_cast<int64_t>(disk_block()) * disk_->record_bytes();  // on their way
+  if (disk_) on_host += records_->bytes(rows) + disk_->bytes_of_room_ahead(records_->most_ahead(rows));
   return one_memory_ ? Besides{0, bytes + on_host} : Besides{bytes, on_host};
 }
 

@@ -2,10 +2,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/error.h"
 #include "device/copy.h"
 #include "embedding/row_store.h"
 
 namespace hctr {
+
+void RowStore::check_limit(const Progress& now) const {
+  if (row_limit_ == 0 || in_all_tiers(now) <= most_kept()) return;
+  throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", row_limit_, " rows that \"",
+                              limit_setting_, "\" allows (", in_all_tiers(now) - shared_rows(),
+                              " or more); raise it, let the table grow (without \"grow\": false and "
+                              "\"when_full\"), or let rows leave for new keys (\"when_full\": \"evict_lru\")"));
+}
 
 int64_t RowStore::evict(const BatchRows& batch) {
   int64_t admitted = 0, from_disk = 0;

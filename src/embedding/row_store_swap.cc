@@ -36,7 +36,7 @@ void RowStore::allocate_uses(int64_t rows) {
     made.memory.grow(made.bytes_to(rows));
     return made;
   };
-  Uses uses;
+  RowsInUse uses;
   uses.most_swaps = std::min(kMostSwaps, reserved_rows_);
   uses.reads = Buffer(device, 2 * sizeof(uint64_t));
   uses.pairs = Buffer(device, static_cast<size_t>(2 * uses.most_swaps) * sizeof(int32_t));

@@ -53,6 +53,10 @@ ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placeme
       evaluation_(runtime, comm, placement_, evaluation(spec_, replicated, outputs, runtime.device()), 1),
       table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_size) {}
 
+bool ShardedEmbedding::list_missing(Context& ctx, int buffer, Tensor, Tensor) {
+  return table_.list_missing(ctx, buffer, train_.owned_keys(buffer), train_.owned_offsets(buffer));
+}
+
 void ShardedEmbedding::prepare(Context& ctx, int buffer, Tensor, Tensor) {
   table_.prepare(ctx, buffer, train_.owned_keys(buffer), train_.owned_offsets(buffer), train_.key_gradients(buffer));
 }

@@ -104,6 +104,12 @@ const EmbeddingTable::Batch& EmbeddingTable::prepared(int buffer) const {
   return batch;
 }
 
+bool EmbeddingTable::list_missing(Context& ctx, int buffer, Tensor keys, Tensor offsets) {
+  Batch& batch = batches_.at(static_cast<size_t>(buffer));
+  return may_be_on_disk() &&
+         store_.list_missing(ctx, key_batch(keys, offsets, spec_.samples, spec_.key_capacity), batch.rows);
+}
+
 void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients) {
   Batch& batch = batches_.at(static_cast<size_t>(buffer));
   batch.keys = key_batch(keys, offsets, spec_.samples, spec_.key_capacity);

@@ -93,6 +93,8 @@ class EmbeddingTable {
   bool may_be_on_disk() const { return store_.disk() != nullptr; }
   /// Any thread: bytes of rows that came from the disk itself.
   DiskRows::Fetched disk_fetched() const { return may_be_on_disk() ? store_.disk()->fetched() : DiskRows::Fetched{}; }
+  /// Host, on the stream of prepare() and before it, for the same batch: RowStore::list_missing().
+  bool list_missing(Context&, int buffer, Tensor keys, Tensor offsets);
   /// Any thread, any time: keys that batches will have, with their slots. RowStore::look_ahead().
   void look_ahead(std::span<const ops::RowOwner> keys) const { store_.look_ahead(keys); }
 

@@ -169,13 +169,24 @@ void Model::prepare(Context& ctx, Recording* recording, int buffer, const BatchT
     tables_[e]->send_keys(own, recording, buffer, batch.keys[input], batch.offsets[input]);
   };
   // Where the host waits for keys it waits once for those of all tables, and not for look-ups too.
-  const bool first = !fixed_sizes();
-  if (first) {
-    schedule_->for_each(ctx, "send keys", send);
+  const bool between_hosts = !fixed_sizes();
+  const bool first = between_hosts || std::any_of(tables_.begin(), tables_.end(),
+                                                  [](const auto& table) { return table->may_be_on_disk(); });
+  if (first) schedule_->for_each(ctx, "send keys", send);
+  if (between_hosts) {
     schedule_->for_each(ctx, "send keys",
                         [&](Context& own, size_t e) { tables_[e]->gather_keys(own, recording, buffer); });
     schedule_->for_each(ctx, "send keys",
                         [&](Context& own, size_t e) { tables_[e]->receive_keys(own, recording, buffer); });
+  }
+  bool waits = false;
+  for (size_t e = 0; e < tables_.size(); ++e) {
+    const size_t input = train_graph_.embedding_inputs[e];
+    waits = tables_[e]->list_missing(ctx, buffer, batch.keys[input], batch.offsets[input]) || waits;
+  }
+  if (waits) {
+    const ProfiledPart part(runtime_, "wait", "missing keys");
+    ctx.stream().synchronize();
   }
   schedule_->for_each(ctx, "prepare", [&](Context& own, size_t e) {
     if (!first) send(own, e);
@@ -346,6 +357,7 @@ std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() cons
     const DiskRows::Fetched fetched = table->disk_fetched();
     of_table["bytes_from_disk_ahead"] = fetched.ahead;
     of_table["bytes_from_disk_again"] = fetched.again;
+    of_table["rows_read_ahead"] = on_disk.read_ahead;
     of_table["rows_moved_on_disk"] = on_disk.moved;
     of_table["rows_of_batches"] = on_disk.needed;
     of_table["disk_wait_ms"] = static_cast<int64_t>(1e3 * on_disk.seconds);

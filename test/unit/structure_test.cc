@@ -1,4 +1,4 @@
-// The arrows between rooms point down, CUDA stays in its three rooms, and #ifdef in its two files.
+// The arrows between rooms point down, CUDA stays in its three rooms, and #ifdef in its five files.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -103,11 +103,11 @@ TEST(Structure, CudaIsMentionedInItsThreeRoomsOnly) {
     }
 }
 
-TEST(Structure, PreprocessorConditionsStandInThreeFiles) {
+TEST(Structure, PreprocessorConditionsStandInFiveFiles) {
   const std::regex condition(R"(^\s*#\s*(ifdef|ifndef|if)\b)");
   for (const Line& line : lines_of_src())
     if (line.file != "base/platform.h" && line.file != "base/half.h" && line.file != "base/fp8.h" &&
-        line.file != "data/non_temporal.h") {
+        line.file != "data/non_temporal.h" && line.file != "embedding/record_checksum.cc") {
       EXPECT_FALSE(std::regex_search(line.text, condition)) << line.file << ": " << line.text;
     }
 }

@@ -104,6 +104,7 @@ TEST_F(TableDiskTest, RowsThatAreReadAheadGiveTheSameBytes) {
     ahead.join();
     expect_disk_was_used(split);
     EXPECT_GT(split.table->disk_use().ahead, 500);
+    EXPECT_GT(split.table->disk_use().read_ahead, 50);
   }
 }
 
@@ -430,6 +431,7 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
              random_floats(spec.samples * spec.columns() * spec.dim, random));
   const std::vector<std::string> files = scratch_files_in(folder_.path());
   ASSERT_EQ(files.size(), 1u);
+  while (rig.table->disk_use().unwritten) std::this_thread::yield();
   EXPECT_TRUE(fs::is_empty(folder_.path())) << "the file has no name";
   {
     const File file(std::fopen(files[0].c_str(), "r+b"));
