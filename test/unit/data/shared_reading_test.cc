@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "data/features/feature_section.h"
+#include "data/features/feature_set.h"
 #include "data/features/feature_spec.h"
 #include "data/parquet/parquet_set.h"
 #include "data/raw/raw_set.h"
@@ -316,12 +317,40 @@ TEST(SharedReading, FeatureSpecOfABinaryChunkAndATextOne) {
   complete_feature_section(section, "", problems);
   problems.throw_if_any("config");
   expect_shared(section, "train");
+  for (const int64_t window : {3000, 100000}) expect_shared(section, "train", true, window);
   rest.replace(rest.find("15001,"), 6, "15e99,");
   write_text(folder / "rest.csv", rest);
   EXPECT_SAYS(message_of([&] {
                 deliver(section, "train", {.batch = 1000, .workers = 3, .repeat = false, .rank = 0, .ranks = 2});
               }),
               "rest.csv' line 16156: ");
+  section.bad_records = BadRecordPolicy::skip;
+  expect_shared(section, "train", false, 3000);
+}
+
+TEST(SharedReading, FeatureSpecOfTextAloneWhoseRowsAreKnownAfterAPass) {
+  const Folder folder;
+  FeatureSpec spec;
+  spec.folder = folder.path();
+  spec.features = {{"click", FeatureType::boolean, {}}, {"age", FeatureType::f32, {}}, {"city", FeatureType::i16, 300}};
+  spec.channels = {{kLabelChannel, {0}}, {kNumericalChannel, {1}}, {kCategoricalChannel, {2}}};
+  spec.sources = {{"train", {{FeatureChunk::Kind::csv, {0, 1, 2}, {folder / "rows.csv"}}}}};
+  std::string rows;
+  for (int64_t i = 0; i < kRows; ++i) rows += cat(i % 2, ",", i, ",", i % 300, "\n");
+  write_text(folder / "rows.csv", rows);
+  write_text(folder / "spec.yaml", to_yaml(spec));
+  DataSection section = section_of(1, 1, {input_of("keys", 1, 1, 1)});
+  section.feature_spec = (folder / "spec.yaml").string();
+  Problems problems;
+  complete_feature_section(section, "", problems);
+  problems.throw_if_any("config");
+  expect_shared(section, "train", false, 3000);
+  expect_shared_after_a_pass(section, "train", 3000);
+  const auto exact = [&](int64_t num_samples) {
+    return open_feature_set(section, {"train", num_samples}, KeyWidth::detect, Log::silent())->exact_samples();
+  };
+  EXPECT_EQ(exact(0), std::nullopt);
+  EXPECT_EQ(exact(kRows - 5), kRows - 5);
 }
 
 TEST(SharedReading, ParquetOfNumbersTextAndLists) {
@@ -353,8 +382,10 @@ TEST(SharedReading, ParquetOfNumbersTextAndLists) {
   for (const int64_t group : {int64_t{3000}, int64_t{17000}}) {
     write_parquet(folder / "rows.parquet", columns, group);
     expect_shared(section, folder / "rows.parquet");
-    expect_shared(section, folder / "rows.parquet", false, 3000);
+    for (const int64_t window : {3000, 100000}) expect_shared(section, folder / "rows.parquet", true, window);
   }
+  section.bad_records = BadRecordPolicy::skip;
+  expect_shared(section, folder / "rows.parquet", false, 3000);
 }
 
 TEST(ShuffledSlice, APassWithMoreRowsThanAreKnownIsNoticed) {
