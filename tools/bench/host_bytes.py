@@ -44,14 +44,23 @@ def arguments():
     return parser.parse_args()
 
 
-def enter_own_network():
+def make_network():
     """Makes a network namespace with nothing but lo, for this process and those that it starts; False without the right to."""
     if ctypes.CDLL(None, use_errno=True).unshare(0x40000000) != 0:  # CLONE_NEWNET
         return False
-    with socket.socket() as any_socket:
-        request = struct.pack("16sh14x", b"lo", 1)  # IFF_UP
-        fcntl.ioctl(any_socket, 0x8914, request)  # SIOCSIFFLAGS
+    try:
+        with socket.socket() as any_socket:
+            fcntl.ioctl(any_socket, 0x8914, struct.pack("16sh14x", b"lo", 1))  # SIOCSIFFLAGS, IFF_UP
+    except OSError:
+        return False
     return True
+
+
+def enter_own_network():
+    """make_network(), if another process has found that it works: half of it would leave this one without any network."""
+    if (other := os.fork()) == 0:
+        os._exit(0 if make_network() else 1)
+    return os.waitpid(other, 0)[1] == 0 and make_network()
 
 
 def sent_over_lo():
