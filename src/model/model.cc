@@ -172,8 +172,18 @@ void Model::prepare(Context& ctx, Recording* recording, int buffer, const BatchT
   const bool between_hosts = !fixed_sizes();
   const bool first = between_hosts || std::any_of(tables_.begin(), tables_.end(),
                                                   [](const auto& table) { return table->may_be_on_disk(); });
-  if (first) schedule_->for_each(ctx, "send keys", send);
-  if (between_hosts) {
+  if (between_hosts && config_.solver.steps_in_pieces) {
+    outside(recording, ctx, [this, buffer, batch](Context& own) {
+      schedule_->for_each(own, "send keys", [&](Context& each, size_t e) {
+        const size_t input = train_graph_.embedding_inputs[e];
+        tables_[e]->send_keys(each, nullptr, buffer, batch.keys[input], batch.offsets[input]);
+      });
+    });
+    if (recording) recording->cut();
+  } else if (first) {
+    schedule_->for_each(ctx, "send keys", send);
+  }
+  if (between_hosts && !config_.solver.steps_in_pieces) {
     schedule_->for_each(ctx, "send keys",
                         [&](Context& own, size_t e) { tables_[e]->gather_keys(own, recording, buffer); });
     schedule_->for_each(ctx, "send keys",
@@ -317,6 +327,7 @@ int64_t Model::embedding_rows() const {
 }
 
 bool Model::fixed_sizes() const {
+  if (config_.solver.steps_in_pieces && comm_.size() > 1) return false;
   return std::all_of(tables_.begin(), tables_.end(), [](const auto& table) { return table->fixed_sizes(); });
 }
 

@@ -118,6 +118,8 @@ struct SolverSection {
   std::optional<PlacementRule> placement;  // of embeddings without a placement of their own
   std::string placement_file;
   TableMemory table_memory;
+  /// No field of a config: `bench scale --pieces` records steps of several ranks of one host as between hosts.
+  bool steps_in_pieces = false;
 
   /// The type in which ranks exchange embedding vectors, unless an embedding has its own.
   DType exchange() const { return exchange_precision.value_or(mixed_precision.activations); }

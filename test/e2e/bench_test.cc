@@ -26,6 +26,13 @@ TEST(Bench, EveryPartMeasuresAndWritesItsFigures) {
     }
 }
 
+TEST(Bench, ReadsAsOneOfSeveralRanks) {
+  const TemporaryFolder folder;
+  const Outcome outcome =
+      run_program("bench", {"reader", "--quick", "--ranks", "3", "--shuffle", "500", "--device", "cpu"}, folder.path());
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+}
+
 TEST(Bench, MeasuresTheStepOfAModel) {
   const TemporaryFolder folder;
   write_file(folder / "config.json", small_config());
@@ -66,6 +73,7 @@ TEST(Bench, ComparesSeveralRanksWithOne) {
   EXPECT_DOUBLE_EQ(weak.at("1 rank, batch 100, f32"), 100);
   EXPECT_GT(weak.at("3 ranks, batch 300, f32"), 0);
   EXPECT_TRUE(scale({"--ranks", "2", "--strong"}).contains("2 ranks, batch 100, f32"));
+  EXPECT_TRUE(scale({"--ranks", "2", "--pieces"}).contains("2 ranks, batch 200, f32, in pieces"));
 }
 
 TEST(Bench, PredictsStepsOnHostsThatAreNotThere) {

@@ -195,6 +195,47 @@ TEST_F(Hosts, TrainTheModelOfOneProcess) {
   }
 }
 
+/// The kernel's counters of what the interfaces have sent are within 5 % of what the program counts and of sums of
+/// dense gradients: that much is for headers of packets, counts of keys and questions whether all go on. What starting
+/// sends falls out as the difference of two runs.
+TEST_F(Hosts, SendUniqueKeysAndVectorsByTheKernelsCountersToo) {
+  const HostNetwork hosts(2, folder_.path());
+  HCTR_SKIP_WITHOUT_HOSTS(hosts);
+  std::string config = with_change(small_config(), "\"embedding_vec_size\": 5", "\"embedding_vec_size\": 64");
+  config = with_change(config, "\"leading_dim\": 15", "\"leading_dim\": 192");
+  config = with_change(config, "\"batchsize\": 128", "\"batchsize\": 2048");
+  config = with_change(config, "\"eval_interval\": 30", "\"eval_interval\": 0");
+  make_data(folder_.path(), "data.json", 30000, 500, {"--vocabulary", "300", "--force"});
+  struct Sent {
+    int64_t kernel, program, full;
+  };
+  const auto run = [&](int steps) {
+    std::filesystem::remove_all(folder_ / "run");
+    const std::string limited = with_change(config, "\"max_iter\": 60", cat("\"max_iter\": ", steps));
+    const int64_t before = hosts.sent_bytes();
+    for (const Outcome& outcome : run_joined(processes(hosts, arguments(limited)), folder_.path()))
+      EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const int64_t after = hosts.sent_bytes();
+    const Json summary = Json::read_file(folder_ / "run" / "summary.json"),
+               &sent = *summary.find("sent_to_other_hosts");
+    return Sent{after - before, *sent.find("bytes")->integer(), *sent.find("of_full_size")->integer()};
+  };
+  constexpr int kFew = 5, kMany = 55;
+  const Sent few = run(kFew), many = run(kMany);
+  const auto of_a_step = [&](int64_t Sent::*number) {
+    return static_cast<double>(many.*number - few.*number) / (kMany - kFew);
+  };
+  // Each of four ranks sends each of the two on the other host all gradients, which are few.
+  constexpr double kDense = 8.0 * sizeof(float) * ((192 + 4) * 16 + 16 + 16 + 1);
+  const double kernel = of_a_step(&Sent::kernel), program = of_a_step(&Sent::program), full = of_a_step(&Sent::full);
+  RecordProperty("kernel", static_cast<int>(kernel));
+  RecordProperty("program", static_cast<int>(program));
+  EXPECT_GT(program, 4 * kDense);
+  EXPECT_GT(kernel, program + kDense);
+  EXPECT_LT(kernel, 1.05 * (program + kDense));
+  EXPECT_LT(kernel, 0.9 * full);
+}
+
 TEST_F(Hosts, NameTheOneBehindACableThatIsCut) {
   const HostNetwork hosts(2, folder_.path());
   HCTR_SKIP_WITHOUT_HOSTS(hosts);

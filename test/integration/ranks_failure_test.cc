@@ -4,10 +4,14 @@
 
 #include <chrono>
 #include <csignal>
+#include <thread>
 
+#include "base/build_info.h"
 #include "base/host_name.h"
 #include "base/platform.h"
+#include "comm/mpi_plugin.h"
 #include "ranks_fixture.h"
+#include "support/joined.h"
 #include "support/paths.h"
 
 namespace hctr::test {
@@ -137,6 +141,81 @@ TEST_F(FailingRank, WhoseClockIsOffIsNamed) {
                     folder_.path());
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_NE(outcome.err.find("s behind that of"), std::string::npos) << outcome.err;
+}
+
+TEST_F(FailingRank, OfAnotherVersionIsNamed) {
+  HCTR_SKIP_WITHOUT_MPI();
+  // Another commit is in the copy.
+  const std::string commit = build_facts()[0].second, other(commit.size(), 'f');
+  std::string program = read_file(bin_dir() / "huge_ctr");
+  for (size_t at = 0; (at = program.find(commit, at)) != program.npos; at += commit.size())
+    program.replace(at, commit.size(), other);
+  write_file(folder_ / "other", program);
+  fs::permissions(folder_ / "other", fs::perms::owner_all);
+  fs::copy(bin_dir() / kMpiPluginFile, folder_ / kMpiPluginFile);
+  write_file(folder_ / "each.json", with_change(config_, "\"gpu\": [0]", "\"gpu\": [[0], [0]]"));
+  const auto begin = std::chrono::steady_clock::now();
+  const Outcome outcome = run_under_mpi(2, "/bin/sh",
+                                        {"-c", cat("if [ $OMPI_COMM_WORLD_RANK = 1 ]; then program=./other; else "
+                                                   "program=",
+                                                   (bin_dir() / "huge_ctr").string(),
+                                                   "; fi; exec $program --train each.json --run-dir run --device cpu")},
+                                        folder_.path());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(kSanitized ? 60 : 30)) << outcome.err;
+  EXPECT_EQ(outcome.exit_code, 7) << outcome.err;
+  const std::string said = cat("rank 1 on ", host_name(), " runs ");
+  const size_t at = outcome.err.find(said);
+  ASSERT_NE(at, outcome.err.npos) << outcome.err;
+  const std::string sentence = outcome.err.substr(at, outcome.err.find('\n', at) - at);
+  for (const std::string& piece : {other, cat(" and rank 0 on ", host_name(), " runs "), commit})
+    EXPECT_NE(sentence.find(piece), sentence.npos) << "no \"" << piece << "\" in: " << sentence;
+}
+
+/// Of two processes joined by MPI and over TCP the second one's disk does not answer for longer than a process may be
+/// silent and than others wait in a step. Nobody is taken for lost, and all train to the end.
+class StuckDisk : public RanksTest {
+ protected:
+  static constexpr int kSteps = 2000;
+  void expect_waited_for(const std::string& config, const std::string& files) {
+    const std::string limit = std::to_string(kPeerTimeout);
+    write_file(folder_ / "stuck.json", with_change(with_change(config, "\"gpu\": [0]", "\"gpu\": [[0], [0]]"),
+                                                   "\"max_iter\": 20", cat("\"max_iter\": ", kSteps)));
+    const std::string command = cat(
+        "if [ $OMPI_COMM_WORLD_RANK$RANK = 1 ]; then export HCTR_TEST_FAULT=$PWD/fault HCTR_TEST_FAULT_FILE=", files,
+        " LD_PRELOAD=", (bin_dir() / "libfaulty_disk.so").string(), "; fi; exec ", (bin_dir() / "huge_ctr").string(),
+        " --train stuck.json --run-dir run --device cpu --peer-timeout ", limit, " --comm-timeout ", limit);
+    for (const bool by_mpi : {true, false}) {
+      if (by_mpi && !why_no_mpi().empty()) continue;
+      SCOPED_TRACE(by_mpi ? "MPI" : "TCP");
+      for (const char* left : {"run", "ckpt"}) fs::remove_all(folder_ / left);
+      std::vector<Started> started;
+      if (by_mpi)
+        started.push_back(start_under_mpi(2, "/bin/sh", {"-c", command}, folder_.path()));
+      else
+        started = start_joined(std::vector<JoinedProcess>(2, {"/bin/sh", {"-c", command}}), folder_.path());
+      wait_for_text(started[0].err, "Iter: 20 ");
+      write_file(folder_ / "fault", "stuck");
+      std::this_thread::sleep_for(std::chrono::seconds(kPeerTimeout + 2));
+      EXPECT_EQ(read_file(started[0].err).find(cat("Iter: ", kSteps, " ")), std::string::npos) << "nothing was stuck";
+      fs::remove(folder_ / "fault");
+      for (const Started& each : started) {
+        const Outcome outcome = finish_program(each);
+        EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+        EXPECT_EQ(outcome.err.find("error"), std::string::npos) << outcome.err;
+      }
+      EXPECT_NE(read_file(started[0].err).find(cat("Iter: ", kSteps, " ")), std::string::npos);
+    }
+  }
+};
+
+TEST_F(StuckDisk, OfDataIsNoDeath) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
+  expect_waited_for(config_, "/train.");
+}
+
+TEST_F(StuckDisk, OfCheckpointsIsNoDeath) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
+  expect_waited_for(with_change(config_, "\"solver\": {", R"("solver": {"checkpoint": {"every": 50}, )"), "/ckpt/");
 }
 
 TEST_F(FailingRank, StalledIsNamed) {

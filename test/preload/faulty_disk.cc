@@ -1,7 +1,7 @@
 // A library for LD_PRELOAD: while the file HCTR_TEST_FAULT exists, files whose path contains HCTR_TEST_FAULT_FILE are
-// on a disk that is not well. What the file says: "stuck", and reads wait until it is gone; "EIO", and they fail;
-// "slow", and each read and write takes some milliseconds. A file that is still empty says nothing: a shell makes it
-// before it writes.
+// on a disk that is not well. What the file says: "stuck", and reads and fsync() wait until it is gone; "EIO", and
+// reads fail; "slow", and each read and write takes some milliseconds. A file that is still empty says nothing: a shell
+// makes it before it writes.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -44,11 +44,15 @@ Fault fault_of(int file) {
                                      : Fault::none;
 }
 
+void wait_while_stuck(int file) {
+  while (fault_of(file) == Fault::stuck) ::usleep(10000);
+}
+
 /// Whether a read of the file fails.
 bool read_fails(int file) {
   switch (fault_of(file)) {
     case Fault::stuck:
-      while (fault_of(file) == Fault::stuck) ::usleep(10000);
+      wait_while_stuck(file);
       break;
     case Fault::fails:
       errno = EIO;
@@ -81,4 +85,10 @@ extern "C" ssize_t pwrite64(int file, const void* from, size_t bytes, off64_t at
 
 extern "C" ssize_t pwrite(int file, const void* from, size_t bytes, off_t at) {
   return pwrite64(file, from, bytes, at);
+}
+
+extern "C" int fsync(int file) {
+  static auto* const real = next<int(int)>("fsync");
+  wait_while_stuck(file);
+  return real(file);
 }

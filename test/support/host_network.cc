@@ -76,6 +76,14 @@ void HostNetwork::signal(int host, int number, const std::string& program) const
   in_shell(cat("kill -", number, " $(", processes(host, program), ")"), folder_);
 }
 
+int64_t HostNetwork::sent_bytes() const {
+  int64_t sum = 0;
+  for (const std::string& each : names_)
+    sum +=
+        std::stoll(in_shell(cat("ip netns exec ", each, " cat /sys/class/net/eth0/statistics/tx_bytes"), folder_).out);
+  return sum;
+}
+
 bool HostNetwork::runs(int host, const std::string& program) const {
   return !in_shell(processes(host, program), folder_).out.empty();
 }

@@ -1,6 +1,7 @@
 // Hosts that are network namespaces of this machine, joined by a switch: each has an interface, an address and a name.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -35,6 +36,8 @@ class HostNetwork {
   void drop(int from, int to) const;
   /// Sends a signal to all processes of a host, or to those of one program.
   void signal(int host, int number, const std::string& program = "") const;
+  /// Bytes that the interfaces of all hosts have sent, by the kernel's counters: packets with their headers.
+  int64_t sent_bytes() const;
   /// Whether a process of this program is on the host.
   bool runs(int host, const std::string& program) const;
 

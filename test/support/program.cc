@@ -186,16 +186,19 @@ Outcome run_under_mpi(int processes, const std::string& program, const std::vect
   return run_program(kMpirun, mpi_words(processes, program, arguments), folder, kMpiEnvironment);
 }
 
+Started start_under_mpi(int processes, const std::string& program, const std::vector<std::string>& arguments,
+                        const fs::path& folder) {
+  return start_program(kMpirun, mpi_words(processes, program, arguments), folder, kMpiEnvironment, "mpi");
+}
+
 Outcome run_under_mpi_and_signal(int processes, const std::string& program, const std::vector<std::string>& arguments,
                                  const fs::path& folder, const std::string& after, int rank, int signal_number) {
-  const fs::path out = folder / ".stdout-mpi", err = folder / ".stderr-mpi";
-  fs::remove(err);
-  const pid_t child = start(kMpirun, mpi_words(processes, program, arguments), folder, kMpiEnvironment, out, err);
-  wait_for_text(err, after);
+  const Started mpi = start_under_mpi(processes, program, arguments, folder);
+  wait_for_text(mpi.err, after);
   const pid_t of_rank = process_of_rank(rank, folder);
   EXPECT_GT(of_rank, 0) << "no process of rank " << rank << " runs in " << folder;
-  ::kill(of_rank > 0 ? of_rank : child, of_rank > 0 ? signal_number : SIGTERM);
-  const Outcome outcome = finish(child, out, err);
+  ::kill(of_rank > 0 ? of_rank : mpi.process, of_rank > 0 ? signal_number : SIGTERM);
+  const Outcome outcome = finish_program(mpi);
   if (signal_number == SIGSTOP) ::kill(of_rank, SIGKILL);  // mpirun may have left the stopped process
   return outcome;
 }

@@ -64,7 +64,10 @@ std::string why_no_mpi();
 /// Runs the program as `processes` processes joined by MPI. All write to the same two streams.
 Outcome run_under_mpi(int processes, const std::string& program, const std::vector<std::string>& arguments,
                       const std::filesystem::path& folder);
-/// The same, and sends `signal_number` to the process of `rank` once a line of the error stream contains `after`.
+/// The same, not waited for: finish_program() does.
+Started start_under_mpi(int processes, const std::string& program, const std::vector<std::string>& arguments,
+                        const std::filesystem::path& folder);
+/// Runs them and sends `signal_number` to the process of `rank` once a line of the error stream contains `after`.
 Outcome run_under_mpi_and_signal(int processes, const std::string& program, const std::vector<std::string>& arguments,
                                  const std::filesystem::path& folder, const std::string& after, int rank,
                                  int signal_number);

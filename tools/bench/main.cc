@@ -116,6 +116,8 @@ int main_of(int argc, char** argv) {
       .range(1, 1024)
       .show_default();
   scale.add_flag("--strong", given.scale.strong, "strong scaling: the batch is of all ranks together");
+  scale.add_flag("--pieces", given.scale.pieces,
+                 "record steps in pieces with exchanges called anew, as between hosts: what that costs");
   bench::SimulateCase simulate;
   scale.add_option("--simulate", simulate.cluster,
                    "run nothing, and predict the steps of such hosts: hosts=16,gpus=8,network=8xib400,links=nvlink; "
@@ -135,6 +137,12 @@ int main_of(int argc, char** argv) {
   }
   int64_t samples = 1000000;
   reader.add_option("--samples", samples, "rows of the files that are read").range(1, 1 << 30).show_default();
+  bench::ReaderCase reading;
+  reader.add_option("--ranks", reading.ranks, "read as the first of so many ranks, which share the set")
+      .range(1, 1024)
+      .show_default();
+  reader.add_option("--shuffle", reading.shuffle, "rows of a window that is shuffled; 0: the order of the set")
+      .non_negative();
   std::string only;
   bool serial = false;
   reader.add_flag("--serial", serial, "also measure the parts that run on one thread");
@@ -159,6 +167,8 @@ int main_of(int argc, char** argv) {
     } else if (reader.parsed()) {
       const bench::ReaderCase one{.rows = given.quick ? 3000 : samples,
                                   .threads = given.threads,
+                                  .ranks = reading.ranks,
+                                  .shuffle = reading.shuffle,
                                   .passes = given.quick ? 1 : 5,
                                   .only = only,
                                   .serial = serial,

@@ -209,12 +209,18 @@ int64_t write_feature_spec(const fs::path& folder, int64_t rows) {
 /// Reads a set several times. `content`: its bytes, where they are not those of its files; else 0.
 void bench_one(const std::string& name, const DataSection& section, ReaderCase one, int64_t content, Report& report) {
   if (name.find(one.only) == name.npos) return;
-  const BatchLayout layout(batch_shape(section, one.batch));
+  const BatchLayout layout(batch_shape(section, (one.batch + one.ranks - 1) / one.ranks));
   std::vector<Buffer> memory;
   std::vector<std::byte*> slots;
   for (int i = 0; i < 3; ++i) slots.push_back(memory.emplace_back(Device{}, layout.bytes).data());
   Reader reader(section, training_source(section), layout, slots,
-                {.batch = one.batch, .workers = one.threads, .repeat = false}, Log::silent());
+                {.batch = one.batch,
+                 .workers = one.threads,
+                 .repeat = false,
+                 .rank = 0,
+                 .ranks = one.ranks,
+                 .shuffle = one.shuffle},
+                Log::silent());
   std::vector<double> seconds, busy;
   for (int pass = 0; pass <= one.passes; ++pass) {  // the first pass warms up
     const auto start = Clock::now();
@@ -222,7 +228,7 @@ void bench_one(const std::string& name, const DataSection& section, ReaderCase o
     reader.reset();
     int64_t rows = 0;
     while (const auto slot = reader.next()) {
-      rows += BatchView(layout, slots[static_cast<size_t>(*slot)]).state->valid_samples;
+      rows += BatchView(layout, slots[static_cast<size_t>(*slot)]).state->global_samples;
       reader.release(*slot);
     }
     if (!one.config.empty() && pass == 0) one.rows = rows;

@@ -11,6 +11,8 @@ struct ReaderCase {
   int64_t rows = 1000000;  ///< of one label, 13 integers and 26 categories, none missing
   int64_t batch = 16384;
   int threads = 1;      ///< parser threads
+  int ranks = 1;        ///< of several the first one's reader is measured
+  int64_t shuffle = 0;  ///< rows of a window; 0: the order of the set
   int passes = 5;       ///< the median is reported
   std::string only;     ///< only formats whose name contains this word
   bool serial = false;  ///< also the serial parts (reader_serial.h)

@@ -7,6 +7,7 @@
 #include "data/features/feature_values.h"
 #include "data/io/byte_file.h"
 #include "data/one_hot.h"
+#include "data/read_records.h"
 
 namespace hctr {
 namespace {
@@ -105,7 +106,7 @@ BadRecords FeatureParser::parse_rows(Chunk& chunk, const RowSelection& selection
     const FeatureGroup& group = plan_.groups[g];
     if (rows == 0) break;
     if (group.binary())
-      parse_binary(group, chunk.parts[g], chunk, selection, block);
+      parse_binary(group, chunk.parts[g], selection, block);
     else
       parse_csv(group, chunk.parts[g], chunk, selection, block);
   }
@@ -119,17 +120,18 @@ BadRecords FeatureParser::parse_rows(Chunk& chunk, const RowSelection& selection
   return bad;
 }
 
-void FeatureParser::parse_binary(const FeatureGroup& group, const ChunkPart& part, const Chunk& chunk,
-                                 const RowSelection& selection, SampleBlock& block) {
+void FeatureParser::parse_binary(const FeatureGroup& group, const ChunkPart& part, const RowSelection& selection,
+                                 SampleBlock& block) {
   const size_t width = group.width;
   const int64_t rows = rows_;
-  grow(bytes_, rows * static_cast<int64_t>(width));
-  std::byte* to = bytes_.data();
-  selection.for_each(chunk.records, [&](int64_t begin, int64_t end) {
-    const size_t bytes = static_cast<size_t>(end - begin) * width;
-    part.open->read_at((part.first + begin) * static_cast<int64_t>(width), to, bytes);
-    to += bytes;
-  });
+  const int64_t offset = part.first * static_cast<int64_t>(width);
+  if (selection.some()) {
+    read_records([&](int64_t at, std::byte* to, size_t bytes) { part.open->read_at(at, to, bytes); }, offset,
+                 static_cast<int64_t>(width), selection.spans(), bytes_);
+  } else {
+    grow(bytes_, rows * static_cast<int64_t>(width));
+    part.open->read_at(offset, bytes_.data(), static_cast<size_t>(rows) * width);
+  }
   for (int64_t begin = 0; begin < rows; begin += kTile) {
     const int64_t end = std::min(begin + kTile, rows);
     for (const FeatureField& field : group.fields) {

@@ -22,7 +22,7 @@ class FeatureParser : public Parser {
  private:
   template <class Describe>
   void mark(int64_t row, Describe&& describe);
-  void parse_binary(const FeatureGroup&, const ChunkPart&, const Chunk&, const RowSelection&, SampleBlock&);
+  void parse_binary(const FeatureGroup&, const ChunkPart&, const RowSelection&, SampleBlock&);
   void parse_csv(const FeatureGroup&, const ChunkPart&, const Chunk&, const RowSelection&, SampleBlock&);
   std::string parse_line(const FeatureGroup&, std::string_view line, int64_t row, int64_t rows, SampleBlock&);
   void name_bad(const FeatureField&, const ChunkPart&, const RowSelection&, int64_t begin, int64_t end, size_t width);

@@ -41,6 +41,10 @@ class FeatureSet : public SampleSet {
     return bytes;
   }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
+  bool can_select_single_rows() const override { return true; }
+  std::optional<int64_t> exact_samples() const override {
+    return samples_estimated() ? std::nullopt : std::optional(samples_);
+  }
 
  private:
   /// Estimates the number of rows from the file sizes of the first chunk and the lines at the start of its first file.

@@ -83,6 +83,11 @@ class ParquetParser : public Parser {
       const ParquetField& field = group.field(c);
       HCTR_EXPECT(piece.values.rows == chunk.records, "column '", field.name, "' has ", piece.values.rows, " rows of ",
                   chunk.records);
+      if (rows.some() && rows.spans().size() > 1)  // of a shuffled set many are of one row
+        if (const auto gathered = gather_rows(field.type, piece.values, rows.spans(), gathered_)) {
+          rows_.add(c, field, *gathered);
+          continue;
+        }
       rows.for_each(chunk.records, [&](int64_t begin, int64_t end) {
         rows_.add(c, field, part_of(field.type, piece.values, begin, end));
       });
@@ -101,6 +106,7 @@ class ParquetParser : public Parser {
   const ParquetPlan& plan_;
   std::optional<BadRecordPolicy> policy_;
   ParquetRows rows_;
+  std::vector<std::byte> gathered_;
 };
 
 class ParquetSet : public SampleSet {
@@ -143,6 +149,8 @@ class ParquetSet : public SampleSet {
                info.field_count, " columns, ", info.packed, ", written by ", info.written_by);
   }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
+  bool can_select_single_rows() const override { return true; }
+  std::optional<int64_t> exact_samples() const override { return samples_; }
 
  private:
   static void check_rows(const ParquetMetadata& metadata, const fs::path& path, int64_t rows) {

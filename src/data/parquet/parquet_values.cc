@@ -1,5 +1,6 @@
 #include "data/parquet/parquet_values.h"
 
+#include <algorithm>
 #include <charconv>
 #include <type_traits>
 
@@ -74,6 +75,22 @@ void append_text(ParquetType type, const ParquetValues& values, int64_t r, std::
         to.append(memory, last);
       });
   }
+}
+
+std::optional<ParquetValues> gather_rows(ParquetType type, ParquetValues values, std::span<const RowSpan> spans,
+                                         std::vector<std::byte>& memory) {
+  if (values.list || values.valid_rows) return std::nullopt;
+  const bool numbers = with_values(type, values.values, [&](const auto* from) {
+    using T = std::remove_cvref_t<decltype(*from)>;
+    const auto most = static_cast<size_t>(values.rows) * sizeof(T);
+    if (memory.size() < most) memory.resize(most);
+    auto* const begin = reinterpret_cast<T*>(memory.data());
+    auto* to = begin;
+    for (const RowSpan& span : spans) to = std::copy(from + span.begin, from + span.end, to);
+    values.values = begin;
+    values.rows = to - begin;
+  });
+  return numbers ? std::optional(values) : std::nullopt;
 }
 
 ParquetValues part_of(ParquetType type, ParquetValues values, int64_t begin, int64_t end) {

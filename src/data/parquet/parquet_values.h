@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/half.h"
 #include "data/parquet/parquet_plugin.h"
+#include "data/rank_slice.h"
 
 namespace hctr {
 
@@ -71,6 +75,9 @@ std::string_view digits_at(ParquetType, const ParquetValues&, int64_t i, char (&
 /// false, values of a list with '|' between them.
 void append_text(ParquetType, const ParquetValues&, int64_t r, std::string& to);
 
+/// Copies the rows of the spans, in their order, to `memory`; nothing for columns of lists, text, booleans or nulls.
+std::optional<ParquetValues> gather_rows(ParquetType, ParquetValues values, std::span<const RowSpan> spans,
+                                         std::vector<std::byte>& memory);
 /// Rows [begin, end) of `values`.
 ParquetValues part_of(ParquetType, ParquetValues values, int64_t begin, int64_t end);
 

@@ -1,13 +1,13 @@
 #include "data/raw/raw_set.h"
 
 #include <bit>
-#include <cstring>
 #include <numeric>
 
 #include "base/error.h"
 #include "data/io/byte_file.h"
 #include "data/io/set_files.h"
 #include "data/norm_record.h"
+#include "data/read_records.h"
 
 namespace hctr {
 namespace {
@@ -93,36 +93,17 @@ class RawSet : public SampleSet, public RowMap {
         const fs::path& path = set.files_[chunk.file];
         if (!file || file->path() != path) file.emplace(path);
         const int64_t count = rows.count(chunk.records);
-        if (!rows.some())
-          read(chunk, 0, chunk.records, 0);
-        else
-          read_spans(chunk, rows.spans());
+        const int64_t record = set.shape_.record();
+        if (rows.some()) {
+          read_records([&](int64_t at, std::byte* to, size_t bytes) { file->read_at(at, to, bytes); },
+                       chunk.begin.offset, record, rows.spans(), chunk.buffer);
+        } else {
+          const auto bytes = static_cast<size_t>(chunk.records * record);
+          if (chunk.buffer.size() < bytes) chunk.buffer.resize(bytes);
+          file->read_at(chunk.begin.offset, chunk.buffer.data(), bytes);
+        }
         const auto where = [&](int64_t i) { return set.name_of(chunk.file, chunk.begin.record + rows.row(i)); };
         return parse_raw(set.shape_, chunk.buffer.data(), count, set.policy_, where, scratch, block);
-      }
-      /// Reads records [begin, end) of the chunk to the place of record `at` of the buffer.
-      void read(Chunk& chunk, int64_t begin, int64_t end, int64_t at) {
-        const int64_t record = set.shape_.record();
-        const auto bytes = static_cast<size_t>((end - begin) * record), to = static_cast<size_t>(at * record);
-        if (chunk.buffer.size() < to + bytes) chunk.buffer.resize(to + bytes);
-        file->read_at(chunk.begin.offset + begin * record, chunk.buffer.data() + to, bytes);
-      }
-      /// Reads the records of the spans one after another. Those between two spans are read with them where they take
-      /// less than a page: reading it costs less than a call.
-      void read_spans(Chunk& chunk, std::span<const RowSpan> spans) {
-        const int64_t record = set.shape_.record();
-        int64_t at = 0;
-        for (size_t s = 0, next = 0; s < spans.size(); s = next) {
-          for (next = s + 1; next < spans.size() && (spans[next].begin - spans[next - 1].end) * record < kPage;) ++next;
-          read(chunk, spans[s].begin, spans[next - 1].end, at);
-          const int64_t moved = at - spans[s].begin;
-          for (; s < next; ++s) {
-            const int64_t count = spans[s].end - spans[s].begin;
-            std::memmove(chunk.buffer.data() + at * record, chunk.buffer.data() + (spans[s].begin + moved) * record,
-                         static_cast<size_t>(count * record));
-            at += count;
-          }
-        }
       }
       const RawSet& set;
       std::optional<ByteFile> file;  // the one read last

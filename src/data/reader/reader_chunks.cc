@@ -1,5 +1,6 @@
 // Reading by chunks: see reader.h.
 #include <algorithm>
+#include <atomic>
 #include <thread>
 
 #include "base/queue.h"
@@ -67,6 +68,7 @@ class ChunkRun : public ReaderRun {
 
  private:
   void end() {
+    ending_ = true;
     chunks_.close();
     batches_.close();
     ready_.close();
@@ -83,7 +85,7 @@ class ChunkRun : public ReaderRun {
     for (;;) {
       BatchRows batch{};
       batch.rows = stream->next(set_.options.batch, batch.all);
-      if (batch.rows < set_.options.batch) set_.pass_rows = stream->pass_rows();
+      if (batch.rows < set_.options.batch && !ending_) set_.pass_rows = stream->pass_rows();
       if (batch.rows == 0 || (batch.rows < set_.options.batch && !set_.options.keep_last_partial)) break;
       if (!chunks_.slice()) batch.all.keep_slice(set_.rank_begin, set_.rank_end);
       samples += batch.rows;
@@ -123,6 +125,7 @@ class ChunkRun : public ReaderRun {
 
   ReaderSet& set_;
   ReaderPosition from_;
+  std::atomic<bool> ending_ = false;  // rows that end then may not be the last ones of the set
   ParsedChunkStream chunks_;
   BoundedQueue<BatchRows> batches_{1};
   BoundedQueue<ReadyBatch> ready_;

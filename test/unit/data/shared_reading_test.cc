@@ -1,11 +1,14 @@
 // Several ranks read one set: together they deliver what one reader does, and each parses its own rows alone.
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "data/features/feature_section.h"
+#include "data/features/feature_set.h"
 #include "data/features/feature_spec.h"
 #include "data/parquet/parquet_set.h"
 #include "data/raw/raw_set.h"
-#include "data/reader/shuffled_slice.h"
 #include "data/text/csv_set.h"
 #include "unit/data/packed_files.h"
 #include "unit/data/parquet_test_files.h"
@@ -288,6 +291,17 @@ TEST(SharedReading, TextPlainQuotedAndPacked) {
   }
 }
 
+/// Writes the specification and returns the section that reads it; `slots`: its categorical features.
+DataSection section_of_spec(const Folder& folder, const FeatureSpec& spec, int slots) {
+  write_text(folder / "spec.yaml", to_yaml(spec));
+  DataSection section = section_of(1, 1, {input_of("keys", slots, 1, slots)});
+  section.feature_spec = (folder / "spec.yaml").string();
+  Problems problems;
+  complete_feature_section(section, "", problems);
+  problems.throw_if_any("config");
+  return section;
+}
+
 TEST(SharedReading, FeatureSpecOfABinaryChunkAndATextOne) {
   const Folder folder;
   FeatureSpec spec;
@@ -309,19 +323,47 @@ TEST(SharedReading, FeatureSpecOfABinaryChunkAndATextOne) {
   write_text(folder / "user0.bin", users.substr(0, 4 * 7777));
   write_text(folder / "user1.bin", users.substr(4 * 7777));
   write_text(folder / "rest.csv", rest);
-  write_text(folder / "spec.yaml", to_yaml(spec));
-  DataSection section = section_of(1, 1, {input_of("keys", 2, 1, 2)});
-  section.feature_spec = (folder / "spec.yaml").string();
-  Problems problems;
-  complete_feature_section(section, "", problems);
-  problems.throw_if_any("config");
+  DataSection section = section_of_spec(folder, spec, 2);
   expect_shared(section, "train");
+  for (const int64_t window : {3000, 100000}) expect_shared(section, "train", true, window);
   rest.replace(rest.find("15001,"), 6, "15e99,");
   write_text(folder / "rest.csv", rest);
   EXPECT_SAYS(message_of([&] {
                 deliver(section, "train", {.batch = 1000, .workers = 3, .repeat = false, .rank = 0, .ranks = 2});
               }),
               "rest.csv' line 16156: ");
+  section.bad_records = BadRecordPolicy::skip;
+  expect_shared(section, "train", false, 3000);
+}
+
+TEST(SharedReading, FeatureSpecOfTextAloneWhoseRowsAreKnownAfterAPass) {
+  const Folder folder;
+  FeatureSpec spec;
+  spec.folder = folder.path();
+  spec.features = {{"click", FeatureType::boolean, {}}, {"age", FeatureType::f32, {}}, {"city", FeatureType::i16, 300}};
+  spec.channels = {{kLabelChannel, {0}}, {kNumericalChannel, {1}}, {kCategoricalChannel, {2}}};
+  spec.sources = {{"train", {{FeatureChunk::Kind::csv, {0, 1, 2}, {folder / "rows.csv"}}}}};
+  std::string text;
+  for (int64_t i = 0; i < kRows; ++i) text += cat(i % 2, ",", i, ",", i % 300, "\n");
+  write_text(folder / "rows.csv", text);
+  DataSection section = section_of_spec(folder, spec, 1);
+  expect_shared(section, "train", false, 3000);
+  expect_shared_after_a_pass(section, "train", 3000);
+  const auto exact = [&](int64_t num_samples) {
+    return open_feature_set(section, {"train", num_samples}, KeyWidth::detect, Log::silent())->exact_samples();
+  };
+  EXPECT_EQ(exact(kRows - 5), kRows - 5);
+  // A reader that is set back in the middle of its first pass does not know the rows of a pass.
+  for (int i = 0; i < 40; ++i) {
+    Rig rig(section, "train",
+            {.batch = 2 * kRows, .workers = 2, .repeat = false, .rank = 1, .ranks = 2, .shuffle = 3000});
+    std::this_thread::sleep_for(std::chrono::microseconds(100 * i));
+    rig.reader->reset();
+    const auto seen = rig.next();
+    ASSERT_TRUE(seen);
+    EXPECT_EQ(seen->state.global_samples, kRows);
+  }
+  EXPECT_EQ(exact(0), std::nullopt);
 }
 
 TEST(SharedReading, ParquetOfNumbersTextAndLists) {
@@ -353,35 +395,10 @@ TEST(SharedReading, ParquetOfNumbersTextAndLists) {
   for (const int64_t group : {int64_t{3000}, int64_t{17000}}) {
     write_parquet(folder / "rows.parquet", columns, group);
     expect_shared(section, folder / "rows.parquet");
-    expect_shared(section, folder / "rows.parquet", false, 3000);
+    for (const int64_t window : {3000, 100000}) expect_shared(section, folder / "rows.parquet", true, window);
   }
-}
-
-TEST(ShuffledSlice, APassWithMoreRowsThanAreKnownIsNoticed) {
-  ShuffledSlice slice({.batch = 10, .begin = 0, .end = 5}, 4, 1, {}, 9);
-  std::vector<RowSpan> spans;
-  EXPECT_TRUE(slice.find(0, 7, spans));
-  EXPECT_TRUE(slice.find(0, 2, spans));
-  EXPECT_TRUE(slice.find(1, 9, spans));
-  EXPECT_FALSE(slice.find(1, 1, spans));
-}
-
-TEST(RankSlice, FindsTheRowsThatItCounts) {
-  for (const RankSlice share : {RankSlice{10, 0, 5}, RankSlice{10, 5, 10}, RankSlice{7, 2, 4}, RankSlice{1, 0, 0},
-                                RankSlice{1, 0, 1}, RankSlice{9, 3, 6}})
-    for (int64_t first = -25; first < 30; ++first)
-      for (const int64_t count : {0, 1, 5, 40}) {
-        std::vector<RowSpan> spans;
-        share.find(first, count, spans);
-        std::vector<int64_t> found, expected;
-        for (const RowSpan& span : spans)
-          for (int64_t row = span.begin; row < span.end; ++row) found.push_back(row);
-        for (int64_t row = 0; row < count; ++row)
-          if (first + row >= 0 && (first + row) % share.batch >= share.begin && (first + row) % share.batch < share.end)
-            expected.push_back(row);
-        EXPECT_EQ(found, expected);
-        EXPECT_EQ(share.below(first + count) - share.below(first), static_cast<int64_t>(expected.size()));
-      }
+  section.bad_records = BadRecordPolicy::skip;
+  expect_shared(section, folder / "rows.parquet", false, 3000);
 }
 
 }  // namespace
