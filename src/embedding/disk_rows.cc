@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <climits>
 #include <cstring>
 #include <memory>
 #include <numeric>
 
 #include "base/error.h"
-#include "checkpoint/file_checksum.h"
+#include "embedding/disk_snapshot.h"
 #include "ops/embedding/hash_index.h"
 
 namespace hctr {
@@ -23,6 +24,7 @@ constexpr int64_t kShareMovedTogether = 16;  // of the file becomes free at a ti
 constexpr size_t kMovedBytes = size_t{16} << 20;  // at a time
 constexpr int64_t kChecksumsAtATime = 64;
 constexpr size_t kFoundAtATime = 256;  // while the map may not change
+constexpr uint32_t kSortedTogether = 4096;  // places
 
 std::vector<uint32_t> by_place(std::span<const DiskRows::Row> rows) {
   std::vector<uint32_t> order(rows.size());
@@ -49,7 +51,8 @@ DiskRows::DiskRows(RowMemory& budget, std::string label, int64_t record_bytes)
     : budget_(budget),
       label_(std::move(label)),
       record_bytes_(record_bytes),
-      file_(budget.limits().disk_folder),
+      shared_file_(std::make_shared<ScratchFile>(budget.limits().disk_folder)),
+      file_(*shared_file_),
       threads_(kDiskThreads),
       entries_(kFirstEntries, Row{.place = kNoPlace}),
       places_(static_cast<uint32_t>(std::max<int64_t>(1, kSegmentBytes / record_bytes))) {
@@ -58,7 +61,7 @@ DiskRows::DiskRows(RowMemory& budget, std::string label, int64_t record_bytes)
 
 DiskRows::~DiskRows() {
   budget_.take_disk(-places_.total() * record_bytes_);
-  budget_.take_host(-map_bytes());
+  budget_.take_host(-map_bytes() - snapshot_bytes_);
 }
 
 int64_t DiskRows::map_growth(int64_t more_rows) const {
@@ -125,8 +128,7 @@ void DiskRows::erase(const Row& row) {
 }
 
 uint32_t DiskRows::checksum(const Row& row, const std::byte* record) const {
-  const int64_t identity[2] = {row.key, row.slot};
-  return crc32_of({record, static_cast<size_t>(record_bytes_)}, crc32_of(std::as_bytes(std::span(identity))));
+  return record_checksum(row, {record, static_cast<size_t>(record_bytes_)});
 }
 
 std::vector<DiskRows::Run> DiskRows::runs_of(std::span<const Row> rows, const std::vector<uint32_t>& order) const {
@@ -237,6 +239,7 @@ void DiskRows::move_together(int64_t wanted) {
 void DiskRows::add(std::span<Row> rows, const std::byte* records) {
   const Stopwatch stopwatch(traffic_.seconds);
   const auto count = static_cast<int64_t>(rows.size());
+  end_snapshot(!has_room(count));
   const int64_t more = (count - std::min(count, places_.free())) * record_bytes_;
   if (more > budget_.disk_room())
     throw Error(
@@ -251,7 +254,8 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
       rows[i].crc = checksum(rows[i], records + i * bytes);
   });
-  if (places_.in_order() < count && places_.free() > places_.total() / kFreeShare) move_together(count);
+  // Where rows move away while a snapshot has them, nothing becomes free.
+  if (!snapshot_ && places_.in_order() < count && places_.free() > places_.total() / kFreeShare) move_together(count);
   in_context([&] { return cat("moving ", rows.size(), " rows of ", label_, " to the disk"); },
              [&] {
                const auto write_to = [&](const std::vector<uint32_t>& places) {
@@ -265,7 +269,7 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
                  write_to(places);
                } catch (const Error&) {
                  undo(places);
-                 if (!in_order || places_.free() < count) throw;
+                 if ((!in_order || places_.free() < count) && !end_snapshot(true)) throw;
                  places = take_places(count, false);  // a disk that is full has room in the file
                  try {
                    write_to(places);
@@ -308,11 +312,7 @@ void DiskRows::read_run(const Run& run, std::span<const Row> rows, const std::ve
   if (all_asked) fetched_again_ += ScratchFile::bytes_from_disk() - before;
   for (size_t i = 0; i < run.count; ++i) {
     const Row& row = rows[order[run.first + i]];
-    if (checksum(row, together + i * bytes) != row.crc)
-      throw Error(Kind::io,
-                  cat("the row of key ", row.key, ", at byte ", offset(row.place), " of a file in '",
-                      file_.folder().string(), "', is not as it was written: its checksum differs. The disk, or a ",
-                      "program that writes to it, has changed it; checkpoints do not depend on this file"));
+    expect_record(row, {together + i * bytes, bytes}, offset(row.place), file_);
     if (!run.in_memory) std::memcpy(records + order[run.first + i] * bytes, together + i * bytes, bytes);
   }
 }
@@ -377,21 +377,61 @@ void DiskRows::clear_marks(uint8_t bit) {
 
 void DiskRows::set_base(std::span<const Row> rows) {
   const std::lock_guard lock(changes_);
-  for (const Row& row : rows) {
+  for_each_row(rows, [this](const Row& row) {
     Row& entry = entries_[position(row.key, row.slot)];
     HCTR_EXPECT(entry.place != kNoPlace, label_, ": key ", row.key, " is not on the disk");
     entry.base = row.base;
     entry.marks = row.marks;
-  }
+  });
 }
 
 std::vector<DiskRows::Row> DiskRows::sorted_rows() const {
-  std::vector<Row> rows;
-  rows.reserve(static_cast<size_t>(rows_));
+  // By segments first: what is left to sort lies in a cache.
+  std::vector<size_t> begins(static_cast<size_t>(places_.total() / kSortedTogether) + 2);
   for (const Row& row : entries_)
-    if (row.place != kNoPlace) rows.push_back(row);
-  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.place < b.place; });
+    if (row.place != kNoPlace) ++begins[row.place / kSortedTogether + 1];
+  std::partial_sum(begins.begin(), begins.end(), begins.begin());
+  std::vector<Row> rows(static_cast<size_t>(rows_));
+  std::vector<size_t> next(begins.begin(), begins.end() - 1);
+  for (const Row& row : entries_)
+    if (row.place != kNoPlace) rows[next[row.place / kSortedTogether]++] = row;
+  threads_.parallel_for(static_cast<int64_t>(next.size()), 1, [&](int64_t s, int64_t) {
+    const auto at = [&](int64_t which) {
+      return rows.begin() + static_cast<std::ptrdiff_t>(begins[static_cast<size_t>(which)]);
+    };
+    std::sort(at(s), at(s + 1), [](const Row& a, const Row& b) { return a.place < b.place; });
+  });
   return rows;
+}
+
+bool DiskRows::has_room(int64_t count) const {
+  return (count - std::min(count, places_.free())) * record_bytes_ <= budget_.disk_room() &&
+         (map_growth(count) <= budget_.host_room() || !budget_.has_host());
+}
+
+std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory) {
+  end_snapshot(false);
+  const int64_t bytes =
+      rows_ * static_cast<int64_t>(sizeof(Row) + sizeof(uint32_t)) + (places_.total() + CHAR_BIT - 1) / CHAR_BIT;
+  if (snapshot_ || bytes > memory) return nullptr;
+  std::vector<Row> rows = sorted_rows();
+  places_.hold();
+  snapshot_ = std::make_shared<SnapshotUse>();
+  snapshot_bytes_ = bytes;
+  budget_.take_host(bytes);
+  return std::make_shared<DiskSnapshot>(std::move(rows), shared_file_, label_, record_bytes_, snapshot_);
+}
+
+bool DiskRows::end_snapshot(bool wait) {
+  if (!snapshot_) return false;
+  if (!snapshot_->ended()) {
+    if (!wait) return false;
+    snapshot_->wait();
+  }
+  snapshot_.reset();
+  budget_.take_host(-std::exchange(snapshot_bytes_, 0));
+  places_.release();
+  return true;
 }
 
 }  // namespace hctr

@@ -624,5 +624,38 @@ TEST_P(TableDiskTiersTest, ABatchIsPreparedWhileTheOneBeforeIsComputed) {
   expect_all_tiers(split);
 }
 
+/// Rows leave and come back before those of the disk are read for the checkpoint.
+TEST_P(TableDiskTiersTest, ACheckpointThatIsWrittenLaterHasTheRowsOfItsStep) {
+  const TemporaryFolder folder;
+  TableSpec spec = this->spec();
+  spec.marks_changes = true;
+  RowMemoryLimits limits = this->limits(spec);
+  limits.host += 1 << 20;
+  TableRig plain(GetParam(), spec), split(GetParam(), spec, 2, 2, true, DType::f32, limits);
+  std::mt19937_64 random(3);
+  const auto step = [&] {
+    const Bags bags = random_bags(spec, spec.samples, 3, 12000, random);
+    const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
+    ASSERT_EQ(split.step(bags, dy), plain.step(bags, dy));
+  };
+  for (int t = 0; t < 16; ++t) step();
+  for (const int64_t iteration : {1, 2, 3}) {
+    SCOPED_TRACE(iteration);
+    const std::string bytes = plain.bytes();
+    const int64_t written = split.table->disk_use().written;
+    TableSavedLater later(split, folder.path(), iteration, iteration > 1 ? std::optional<int64_t>(1) : std::nullopt);
+    ASSERT_FALSE(later.later().rows.empty()) << later.later().refused;
+    for (int t = 0; t < 8; ++t) step();
+    later.write();
+    EXPECT_GT(split.table->disk_use().written, written + 1000);
+    TableRig loaded(GetParam(), spec);
+    const fs::path path = saved_path(folder.path(), iteration);
+    loaded.table->load_state(StateReader(path, read_manifest(path), true, 0, loaded.runtime.compute_stream()));
+    EXPECT_TRUE(loaded.bytes() == bytes);
+  }
+  EXPECT_TRUE(split.bytes() == plain.bytes());
+  expect_all_tiers(split);
+}
+
 }  // namespace
 }  // namespace hctr::test

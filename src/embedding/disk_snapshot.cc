@@ -1,0 +1,99 @@
+#include "embedding/disk_snapshot.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "base/error.h"
+#include "checkpoint/file_checksum.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kMostRequestBytes = 256 * 1024;
+constexpr uint32_t kMostGap = 3;  // records between two that are read along
+
+}  // namespace
+
+void SnapshotUse::end() {
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+bool SnapshotUse::ended() const {
+  const std::lock_guard lock(mutex_);
+  return ended_;
+}
+
+void SnapshotUse::wait() {
+  const auto begin = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return ended_; });
+  waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double SnapshotUse::waited() const {
+  const std::lock_guard lock(mutex_);
+  return waited_;
+}
+
+DiskSnapshot::DiskSnapshot(std::vector<DiskRows::Row> rows, std::shared_ptr<const ScratchFile> file, std::string label,
+                           int64_t record_bytes, std::shared_ptr<SnapshotUse> use)
+    : rows_(std::move(rows)),
+      file_(std::move(file)),
+      label_(std::move(label)),
+      record_bytes_(record_bytes),
+      use_(std::move(use)) {}
+
+DiskSnapshot::~DiskSnapshot() { use_->end(); }
+
+void DiskSnapshot::read(std::span<const DiskRows::Row> rows, std::byte* records) const {
+  const auto bytes = static_cast<size_t>(record_bytes_);
+  std::vector<uint32_t> order(rows.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return rows[a].place < rows[b].place; });
+  const auto place = [&](size_t i) { return int64_t{rows[order[i]].place}; };
+  std::vector<size_t> begins;  // of requests, in `order`
+  for (size_t i = 0; i < order.size(); ++i)
+    if (begins.empty() || place(i) - place(i - 1) > 1 + int64_t{kMostGap} ||
+        (place(i) + 1 - place(begins.back())) * record_bytes_ > kMostRequestBytes)
+      begins.push_back(i);
+  begins.push_back(order.size());
+  const auto length = [&](size_t request) {
+    return (place(begins[request + 1] - 1) + 1 - place(begins[request])) * record_bytes_;
+  };
+  in_context([&] { return cat("reading ", rows.size(), " rows of ", label_, " from the disk"); },
+             [&] {
+               // The disk gets all requests at a time, though one thread waits for them.
+               for (size_t request = 0; request + 1 < begins.size(); ++request)
+                 file_->read_ahead(place(begins[request]) * record_bytes_, length(request));
+               std::vector<std::byte> together;
+               for (size_t request = 0; request + 1 < begins.size(); ++request) {
+                 const int64_t first = place(begins[request]);
+                 together.resize(static_cast<size_t>(length(request)));
+                 file_->read(first * record_bytes_, together);
+                 for (size_t i = begins[request]; i < begins[request + 1]; ++i) {
+                   const std::span record(together.data() + static_cast<size_t>(place(i) - first) * bytes, bytes);
+                   expect_record(rows[order[i]], record, place(i) * record_bytes_, *file_);
+                   std::memcpy(records + order[i] * bytes, record.data(), bytes);
+                 }
+               }
+             });
+}
+
+uint32_t record_checksum(const DiskRows::Row& row, std::span<const std::byte> record) {
+  const int64_t identity[2] = {row.key, row.slot};
+  return crc32_of(record, crc32_of(std::as_bytes(std::span(identity))));
+}
+
+void expect_record(const DiskRows::Row& row, std::span<const std::byte> record, int64_t byte, const ScratchFile& file) {
+  if (record_checksum(row, record) == row.crc) return;
+  throw Error(Kind::io, cat("the row of key ", row.key, ", at byte ", byte, " of a file in '", file.folder().string(),
+                            "', is not as it was written: its checksum differs. The disk, or a ",
+                            "program that writes to it, has changed it; checkpoints do not depend on this file"));
+}
+
+}  // namespace hctr
