@@ -45,10 +45,10 @@ class DiskPlaces {
   std::vector<bool> used_;
   std::vector<bool> held_;            // by place; empty: none is
   std::vector<uint32_t> given_back_;  // of these
-  std::vector<uint32_t> taken_;  // of each segment
-  std::set<uint32_t> empty_;     // whole segments without a taken place
-  uint32_t next_ = 0, end_ = 0;  // what is left of the segment that is being filled
-  uint32_t last_hole_ = 0;       // where take_any() goes on
+  std::vector<uint32_t> taken_;       // of each segment
+  std::set<uint32_t> empty_;          // whole segments without a taken place
+  uint32_t next_ = 0, end_ = 0;       // what is left of the segment that is being filled
+  uint32_t last_hole_ = 0;            // where take_any() goes on
 };
 
 }  // namespace hctr

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <cstring>
 #include <memory>
 #include <numeric>
@@ -24,7 +23,6 @@ constexpr int64_t kShareMovedTogether = 16;  // of the file becomes free at a ti
 constexpr size_t kMovedBytes = size_t{16} << 20;  // at a time
 constexpr int64_t kChecksumsAtATime = 64;
 constexpr size_t kFoundAtATime = 256;  // while the map may not change
-constexpr uint32_t kSortedTogether = 4096;  // places
 
 std::vector<uint32_t> by_place(std::span<const DiskRows::Row> rows) {
   std::vector<uint32_t> order(rows.size());
@@ -383,55 +381,6 @@ void DiskRows::set_base(std::span<const Row> rows) {
     entry.base = row.base;
     entry.marks = row.marks;
   });
-}
-
-std::vector<DiskRows::Row> DiskRows::sorted_rows() const {
-  // By segments first: what is left to sort lies in a cache.
-  std::vector<size_t> begins(static_cast<size_t>(places_.total() / kSortedTogether) + 2);
-  for (const Row& row : entries_)
-    if (row.place != kNoPlace) ++begins[row.place / kSortedTogether + 1];
-  std::partial_sum(begins.begin(), begins.end(), begins.begin());
-  std::vector<Row> rows(static_cast<size_t>(rows_));
-  std::vector<size_t> next(begins.begin(), begins.end() - 1);
-  for (const Row& row : entries_)
-    if (row.place != kNoPlace) rows[next[row.place / kSortedTogether]++] = row;
-  threads_.parallel_for(static_cast<int64_t>(next.size()), 1, [&](int64_t s, int64_t) {
-    const auto at = [&](int64_t which) {
-      return rows.begin() + static_cast<std::ptrdiff_t>(begins[static_cast<size_t>(which)]);
-    };
-    std::sort(at(s), at(s + 1), [](const Row& a, const Row& b) { return a.place < b.place; });
-  });
-  return rows;
-}
-
-bool DiskRows::has_room(int64_t count) const {
-  return (count - std::min(count, places_.free())) * record_bytes_ <= budget_.disk_room() &&
-         (map_growth(count) <= budget_.host_room() || !budget_.has_host());
-}
-
-std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory) {
-  end_snapshot(false);
-  const int64_t bytes =
-      rows_ * static_cast<int64_t>(sizeof(Row) + sizeof(uint32_t)) + (places_.total() + CHAR_BIT - 1) / CHAR_BIT;
-  if (snapshot_ || bytes > memory) return nullptr;
-  std::vector<Row> rows = sorted_rows();
-  places_.hold();
-  snapshot_ = std::make_shared<SnapshotUse>();
-  snapshot_bytes_ = bytes;
-  budget_.take_host(bytes);
-  return std::make_shared<DiskSnapshot>(std::move(rows), shared_file_, label_, record_bytes_, snapshot_);
-}
-
-bool DiskRows::end_snapshot(bool wait) {
-  if (!snapshot_) return false;
-  if (!snapshot_->ended()) {
-    if (!wait) return false;
-    snapshot_->wait();
-  }
-  snapshot_.reset();
-  budget_.take_host(-std::exchange(snapshot_bytes_, 0));
-  places_.release();
-  return true;
 }
 
 }  // namespace hctr

@@ -80,9 +80,10 @@ class DiskRows {
   void set_base(std::span<const Row> rows);
 
   /// All rows as they are now, which any thread can read while rows are added and removed here: their places are not
-  /// used again as long as it is there. add() waits for its end where budget or disk have no other room. Null where it
-  /// would take more than `memory` of the host, or one is there. Outlives this.
-  std::shared_ptr<DiskSnapshot> snapshot(int64_t memory);
+  /// used again as long as it is there. Outlives this. add() waits for its end where budget or disk have no other room;
+  /// `never_waits`: the budget must have room for all rows that may leave meanwhile, and the map for growing. Null, and
+  /// `why_not` says why: that is not so, it would take more than `memory` of the host, or one is there.
+  std::shared_ptr<DiskSnapshot> snapshot(int64_t memory, bool never_waits, std::string& why_not);
   /// Bytes in memory that it takes now, besides those of the map.
   int64_t snapshot_bytes() const { return snapshot_bytes_; }
 

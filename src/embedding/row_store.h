@@ -412,6 +412,7 @@ class RowStore : private RowMemoryUser {
   RowMemory& budget_;
   std::string label_;  // "table 'wide' on rank 0"
   bool on_disk_;       // rows may be on a disk; decided once, since free memory changes
+  bool several_ranks_;
   DirectKeys keys_;    // found by arithmetic; empty: by the index
   DirectKeys ranges_;  // of direct keys whose rows have an index, since memory has no room for all of them
   int64_t batch_keys_, batches_ahead_;

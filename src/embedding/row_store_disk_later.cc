@@ -1,5 +1,5 @@
-// Rows on a disk in checkpoints that are written while training goes on: what is in memory is copied, and a thread reads
-// the others later.
+// Rows on a disk in checkpoints that are written while training goes on: what is in memory is copied, and a thread
+// reads the others later.
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -64,10 +64,10 @@ void RowsForLater::read(int64_t first, int64_t count, std::span<std::byte* const
 std::shared_ptr<DiskSnapshot> RowStore::snapshot_for_later(const StateWriter& to) {
   if (!disk_ || !to.later() || disk_->rows() == 0) return nullptr;
   const int64_t most = budget_.has_host() ? std::min(kept_for_map(), budget_.host_room()) : INT64_MAX;
-  std::shared_ptr<DiskSnapshot> snapshot = disk_->snapshot(most);
-  if (!snapshot)
-    to.later()->refused = cat(label_, ": a copy of the map of ", disk_->rows(), " rows does not fit the ", most,
-                              " bytes of ", budget_.limits().host_setting, " that are left for it");
+  std::string why_not;
+  // Other ranks wait for a step for --comm-timeout alone.
+  std::shared_ptr<DiskSnapshot> snapshot = disk_->snapshot(most, several_ranks_, why_not);
+  if (!snapshot) to.later()->refused = why_not;
   return snapshot;
 }
 

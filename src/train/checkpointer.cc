@@ -43,16 +43,16 @@ struct Checkpointer::Writing {
   std::optional<int64_t> base;  // of an increment: the iteration of the whole checkpoint that it builds on
   fs::path part, metrics;
   Json about, progress;
-  bool again = false;             // the state is saved already
-  bool whole = true;              // on rank 0: needs no base
-  uint32_t crc = 0;               // on rank 0: of all files
-  StateIndex index;               // of this rank's file
-  std::vector<HostBytes> pieces;  // of it, to be written
-  LaterState later;               // of it, to be read and then written
+  bool again = false;                           // the state is saved already
+  bool whole = true;                            // on rank 0: needs no base
+  uint32_t crc = 0;                             // on rank 0: of all files
+  StateIndex index;                             // of this rank's file
+  std::vector<HostBytes> pieces;                // of it, to be written
+  LaterState later;                             // of it, to be read and then written
   std::vector<std::function<double()>> waited;  // the seconds for which training has waited for that
   std::unique_ptr<StateFileWriter> file;        // null: begun by the thread
-  std::vector<StateIndex> files;  // of all ranks, on rank 0
-  std::string failure;            // of this rank, or on rank 0 of any
+  std::vector<StateIndex> files;                // of all ranks, on rank 0
+  std::string failure;                          // of this rank, or on rank 0 of any
   double stop_seconds = 0;
   bool gathered = false;           // rank 0 publishes
   std::atomic<bool> done = false;  // the thread has nothing left to do
@@ -194,8 +194,7 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
   };
   std::optional<StagedCopies> staged;
   if (stream.device.is_cuda()) staged.emplace(stream.device, runtime_.threads());
-  content.state(
-      StateWriter(comm_.rank(), stream, now.index, keep, which, staged ? &*staged : nullptr, &now.later));
+  content.state(StateWriter(comm_.rank(), stream, now.index, keep, which, staged ? &*staged : nullptr, &now.later));
   for (const LaterRows& rows : now.later.rows) now.waited.push_back(rows.waited);
   if (comm_.rank() != 0) return;
   if (now.file && !std::exchange(warned_memory_, true))

@@ -19,8 +19,7 @@ inline fs::path saved_path(const fs::path& folder, int64_t iteration) {
 inline void write_saved_manifest(const fs::path& folder, int64_t iteration, std::optional<int64_t> base,
                                  const StateIndex& index) {
   std::optional<Manifest::Base> of;
-  if (base)
-    of = {.name = saved_path({}, *base).string(), .crc = read_manifest(saved_path(folder, *base)).files_crc()};
+  if (base) of = {.name = saved_path({}, *base).string(), .crc = read_manifest(saved_path(folder, *base)).files_crc()};
   write_manifest(saved_path(folder, iteration), {Json(Json::Object{}), Json(Json::Object{}), {index}, of});
 }
 

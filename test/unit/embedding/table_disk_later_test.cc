@@ -121,20 +121,36 @@ TEST_F(TableDiskLaterTest, WithoutMemoryForThemTheyAreReadAtOnceAndTheReasonIsSa
   for (const bool of_host : {false, true}) {
     SCOPED_TRACE(of_host);
     const TableSpec spec = this->spec(!of_host);
-    RowMemoryLimits limits = this->limits(spec);
-    if (of_host) limits.host = least_host(kCpu, spec, limits);
-    TableRig split(kCpu, spec, 1, 2, true, DType::f32, limits);
-    for (int t = 0; t < 32; ++t) step({&split}, of_host ? 40000 : 4200);
+    TableRig split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
+    for (int t = 0; t < 12; ++t) step({&split});
     save_table(split, folder_ / "now", 1, {});
+    const int64_t room = split.runtime.row_memory().host_room();
+    if (of_host) split.runtime.row_memory().take_host(room - 10000);  // as other tables do
     TableSavedLater later(split, folder_ / "later", 1, {}, of_host ? int64_t{1} << 40 : 100000);
     EXPECT_TRUE(later.later().rows.empty());
-    EXPECT_NE(later.later().refused.find("table 'small' on rank 0: "), std::string::npos) << later.later().refused;
-    EXPECT_NE(later.later().refused.find(of_host ? "bytes of \"host\"" : "that are free for it"), std::string::npos)
-        << later.later().refused;
+    const std::string& refused = later.later().refused;
+    EXPECT_NE(refused.find("table 'small' on rank 0: "), std::string::npos) << refused;
+    EXPECT_NE(refused.find(of_host ? "10000 are left for it of \"host\"" : "that are free for it"), std::string::npos)
+        << refused;
+    if (of_host) split.runtime.row_memory().take_host(10000 - room);
     for (int t = 0; t < 3; ++t) step({&split});
     later.write();
     EXPECT_TRUE(file(1, "later") == file(1, "now"));
   }
+}
+
+/// Other ranks wait for a step no longer than a time limit.
+TEST_F(TableDiskLaterTest, OneOfSeveralRanksDoesNotWait) {
+  TableSpec spec = this->spec();
+  spec.ranks = 2;
+  constexpr int64_t kDiskPlaces = 1200;
+  TableRig split(kCpu, spec, 1, 2, true, DType::f32, limits(spec, kDiskPlaces * spec.dim * 3 * 4));
+  for (int t = 0; t < 12; ++t) step({&split}, 3000);
+  const TableSavedLater later(split, folder_.path(), 1, {});
+  EXPECT_TRUE(later.later().rows.empty());
+  EXPECT_NE(later.later().refused.find("rows that leave meanwhile may need "), std::string::npos)
+      << later.later().refused;
+  for (int t = 0; t < 6; ++t) step({&split}, 3000);
 }
 
 TEST_F(TableDiskLaterTest, AnAlteredRowIsNamedAndTheTableTrainsOn) {
