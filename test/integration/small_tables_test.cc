@@ -12,11 +12,11 @@ namespace {
 class SmallTables : public testing::Test {
  protected:
   /// The first table of the config is large, and the second small.
-  void make_direct_tables() {
+  void make_large_table_first() {
     config_ = with_change(small_config(), R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 1)",
                           R"("index": "direct", "slot_size_array": [4000000], "embedding_vec_size": 1)");
     config_ = with_change(config_, R"("max_vocabulary_size_per_gpu": 1000, "embedding_vec_size": 5)",
-                          R"("index": "direct", "slot_size_array": [300, 300, 300], "embedding_vec_size": 5)");
+                          R"("slot_size_array": [300, 300, 300], "embedding_vec_size": 5)");
     config_ = with_change(config_, R"("update_type": "Global")", R"("update_type": "Local")");
     write_file(folder_ / "data.json", config_);
     make_data(folder_.path(), "data.json", 3000, 300, {"--vocabulary", "300"});
@@ -36,7 +36,7 @@ class SmallTables : public testing::Test {
 
 /// The large table has 48 MB of rows, and needs 37 MB on the GPU for what finds them.
 TEST_F(SmallTables, AreOnTheGpuWholeWhereALargeOneIsNot) {
-  make_direct_tables();
+  make_large_table_first();
   for (const Device device : devices()) {
     const std::string name = device.is_cuda() ? "cuda" : "cpu";
     SCOPED_TRACE(name);

@@ -145,7 +145,7 @@ TEST_F(TableDiskLaterTest, OneOfSeveralRanksDoesNotWait) {
   spec.ranks = 2;
   constexpr int64_t kDiskPlaces = 1200;
   TableRig split(kCpu, spec, 1, 2, true, DType::f32, limits(spec, kDiskPlaces * spec.dim * 3 * 4));
-  for (int t = 0; t < 12; ++t) step({&split}, 3000);
+  for (int t = 0; t < 24; ++t) step({&split}, 3000);
   const TableSavedLater later(split, folder_.path(), 1, {});
   EXPECT_TRUE(later.later().rows.empty());
   EXPECT_NE(later.later().refused.find("rows that leave meanwhile may need "), std::string::npos)
