@@ -68,9 +68,17 @@ TEST_F(TableDiskLaterTest, AreThoseThatWereWrittenAtOnce) {
         for (int t = 0; t < 8; ++t) step({&plain, &split});
         later.write();
       } else {
-        std::thread thread([&] { later.write(); });
+        std::string failure;
+        std::thread thread([&] {
+          try {
+            later.write();
+          } catch (const Error& error) {
+            failure = error.what();
+          }
+        });
         for (int t = 0; t < 8; ++t) step({&plain, &split});
         thread.join();
+        ASSERT_EQ(failure, "");
       }
       if (HasFatalFailure()) return;
       EXPECT_GT(split.table->disk_use().written - written, 1000);
