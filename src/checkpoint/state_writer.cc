@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/error.h"
-#include "checkpoint/file_checksum.h"
 #include "device/copy.h"
 
 namespace hctr {
@@ -12,7 +11,6 @@ namespace {
 
 constexpr int64_t kCopyBytes = int64_t{64} << 20;  // of a copy; bounds the memory where pieces are written at once
 constexpr int64_t kStagedBytes = int64_t{16} << 20, kSpreadBytes = int64_t{1} << 20;  // of a half; for a thread
-constexpr int64_t kSumBytes = int64_t{4} << 20;  // of which a thread makes the checksum
 
 StateWriter::Copy copy_of(const void* from) {
   return [from](StreamRef stream, int64_t first, std::span<std::byte> to) {
@@ -22,14 +20,14 @@ StateWriter::Copy copy_of(const void* from) {
 
 }  // namespace
 
-StagedCopies::StagedCopies(Device device, ThreadPool& threads)
-    : memory_(device, static_cast<size_t>(2 * kStagedBytes)), threads_(threads) {}
+StagedCopies::StagedCopies(Device device, ThreadPool& threads) : device_(device), threads_(threads) {}
 
 void StagedCopies::fill(std::span<std::byte> to, StreamRef stream,
                         const std::function<void(int64_t first, std::span<std::byte> to)>& copy) {
+  if (!memory_) memory_.emplace(device_, static_cast<size_t>(2 * kStagedBytes));
   const auto all = static_cast<int64_t>(to.size());
   const auto start = [&](int64_t first) {
-    std::byte* half = memory_.data() + first / kStagedBytes % 2 * kStagedBytes;
+    std::byte* half = memory_->data() + first / kStagedBytes % 2 * kStagedBytes;
     const std::span part(half, static_cast<size_t>(std::max<int64_t>(0, std::min(kStagedBytes, all - first))));
     if (!part.empty()) copy(first, part);
     return part;
@@ -65,23 +63,44 @@ void StateWriter::array(std::string_view name, std::string_view type, const std:
 
 void StateWriter::array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                         const Copy& copy) {
-  copy_pieces(copy, add({scope_ + std::string(name), std::string(type), shape}).bytes());
+  const StateArray& array = add({scope_ + std::string(name), std::string(type), shape});
+  copy_pieces(copy, array.bytes(), array.offset);
+}
+
+LaterRows::Part StateWriter::part_of_array(std::string_view name, std::string_view type,
+                                           const std::vector<int64_t>& shape, const Copy& copy, int64_t rows) {
+  const StateArray& array = add({scope_ + std::string(name), std::string(type), shape});
+  const int64_t row_bytes = array.row_bytes(), offset = array.offset;
+  copy_pieces(copy, rows * row_bytes, offset);
+  return {offset + rows * row_bytes, row_bytes};
+}
+
+StateArray& StateWriter::add_changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
+                                     const Changes& changes) {
+  StateArray array{scope_ + std::string(name), std::string(type), shape};
+  array.from_base = {changes.base_rows, changes.list.empty() ? "" : scope_ + changes.list, changes.count};
+  return add(std::move(array));
+}
+
+LaterRows::Part StateWriter::place_of_changes(std::string_view name, std::string_view type,
+                                              const std::vector<int64_t>& shape, const Changes& changes) {
+  const StateArray& array = add_changes(name, type, shape, changes);
+  return {array.offset, array.row_bytes()};
 }
 
 void StateWriter::changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
                           const Changes& changes, const Copy& added) {
-  StateArray array{scope_ + std::string(name), std::string(type), shape};
-  array.from_base = {changes.base_rows, changes.list.empty() ? "" : scope_ + changes.list, changes.count};
-  const int64_t row_bytes = add(std::move(array)).row_bytes();
+  const StateArray& array = add_changes(name, type, shape, changes);
+  const int64_t row_bytes = array.row_bytes(), offset = array.offset;
   const int64_t block = std::max<int64_t>(1, kCopyBytes / std::max<int64_t>(1, row_bytes));
   for (int64_t first = 0; *sink_ && first < changes.count; first += block) {
     const int64_t rows = std::min(block, changes.count - first);
     const auto bytes = static_cast<size_t>(rows * row_bytes);
-    HostBytes piece{std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
+    HostBytes piece{std::make_unique_for_overwrite<std::byte[]>(bytes), bytes, offset + first * row_bytes};
     changes.copy(first, rows, piece.data.get());
     (*sink_)(std::move(piece));
   }
-  copy_pieces(added, (shape.at(0) - changes.base_rows) * row_bytes);
+  copy_pieces(added, (shape.at(0) - changes.base_rows) * row_bytes, offset + changes.count * row_bytes);
 }
 
 void StateWriter::changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
@@ -95,12 +114,12 @@ StateArray& StateWriter::add(StateArray array) {
   return index_->arrays.emplace_back(std::move(array));
 }
 
-void StateWriter::copy_pieces(const Copy& copy, int64_t all) {
+void StateWriter::copy_pieces(const Copy& copy, int64_t all, int64_t offset) {
   if (!*sink_) return;
   for (int64_t first = 0; first < all; first += kCopyBytes) {
     const auto bytes = static_cast<size_t>(std::min(kCopyBytes, all - first));
-    HostBytes piece{std::make_unique_for_overwrite<std::byte[]>(bytes), bytes};
-    if (staged_)
+    HostBytes piece{std::make_unique_for_overwrite<std::byte[]>(bytes), bytes, offset + first};
+    if (staged_ && static_cast<int64_t>(bytes) > kStagedBytes)
       staged_->fill({piece.data.get(), bytes}, stream_,
                     [&](int64_t at, std::span<std::byte> to) { copy(stream_, first + at, to); });
     else
@@ -108,37 +127,6 @@ void StateWriter::copy_pieces(const Copy& copy, int64_t all) {
     stream_.synchronize();
     (*sink_)(std::move(piece));
   }
-}
-
-void StateFileWriter::write(std::span<const std::byte> bytes) {
-  file_.write(bytes.data(), bytes.size());
-  crc_ = crc32_of(bytes, crc_);
-  bytes_ += static_cast<int64_t>(bytes.size());
-}
-
-void StateFileWriter::write(std::span<const std::byte> bytes, ThreadPool& threads) {
-  const auto all = static_cast<int64_t>(bytes.size()), parts = (all + kSumBytes - 1) / kSumBytes;
-  if (threads.threads() == 1 || parts < 2) return write(bytes);
-  const auto part = [&](int64_t i) {
-    return bytes.subspan(static_cast<size_t>(i * kSumBytes),
-                         static_cast<size_t>(std::min(kSumBytes, all - i * kSumBytes)));
-  };
-  std::vector<uint32_t> sums(static_cast<size_t>(parts));
-  threads.parallel_for(1 + parts, 1, [&](int64_t i, int64_t) {  // one thread writes
-    if (i == 0)
-      file_.write(bytes.data(), bytes.size());
-    else
-      sums[static_cast<size_t>(i - 1)] = crc32_of(part(i - 1));
-  });
-  for (int64_t i = 0; i < parts; ++i)
-    crc_ = joined_crc32(crc_, sums[static_cast<size_t>(i)], static_cast<int64_t>(part(i).size()));
-  bytes_ += all;
-}
-
-void StateFileWriter::commit(StateIndex& index) {
-  HCTR_EXPECT(index.bytes == bytes_, "the file of a checkpoint got ", bytes_, " bytes of ", index.bytes);
-  file_.commit();
-  index.crc = crc_;
 }
 
 }  // namespace hctr

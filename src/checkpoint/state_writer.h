@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,6 +24,7 @@ namespace hctr {
 struct HostBytes {
   std::unique_ptr<std::byte[]> data;
   size_t bytes = 0;
+  int64_t offset = 0;  ///< of its first byte in the file
   std::span<const std::byte> span() const { return {data.get(), bytes}; }
 };
 
@@ -30,14 +32,37 @@ struct HostBytes {
 /// it. A copy straight there takes ten times as long, since one thread waits for each new page.
 class StagedCopies {
  public:
+  /// Outlived by its arguments. Takes its memory when a piece first needs it.
   StagedCopies(Device, ThreadPool&);
   /// copy(first, span) starts to copy the bytes from `first` on, behind the work of the stream.
   void fill(std::span<std::byte> to, StreamRef,
             const std::function<void(int64_t first, std::span<std::byte> to)>& copy);
 
  private:
-  HostBuffer memory_;  // in halves: one is filled while the other is read
+  Device device_;
+  std::optional<HostBuffer> memory_;  // in halves: one is filled while the other is read
   ThreadPool& threads_;
+};
+
+/// Rows of some arrays that do not change until they have been read, so that a thread can do so while training goes on.
+struct LaterRows {
+  struct Part {
+    int64_t offset = 0, row_bytes = 0;  ///< in the file: of the first of these rows, and of each
+  };
+  std::vector<Part> parts;
+  int64_t rows = 0;
+  /// Sets to[p] to rows [first, first + count) of parts[p]. Called once for each row, in their order. What it holds, it
+  /// holds until it is destroyed. Errors: Error(io).
+  std::function<void(int64_t first, int64_t count, std::span<std::byte* const> to)> read;
+  /// The seconds for which training has waited until they were read.
+  std::function<double()> waited;
+};
+
+/// What of a state is read later.
+struct LaterState {
+  int64_t memory = 0;  ///< bytes that copies for that may still take
+  std::vector<LaterRows> rows;
+  std::string refused;  ///< why rows that could be read later are read now; empty: none are
 };
 
 /// What the holders of state give to a checkpoint, under names. StateReader has the same calls, so that a holder lists
@@ -52,11 +77,11 @@ class StateWriter {
     std::optional<int64_t> base{};
   };
   /// The state of `rank`, on the device of `stream`. Copies go to `sink` in the order of the file that `index`
-  /// describes; both outlive the writer and those made by in(), as `staged` does, which may be null. Without a sink
-  /// only sizes are noted.
+  /// describes, in which rows that are left to `later` leave gaps. All outlive the writer and those made by in();
+  /// `staged` and `later` may be null.
   StateWriter(int rank, StreamRef stream, StateIndex& index, const Sink& sink, const Which& which,
-              StagedCopies* staged = nullptr)
-      : rank_(rank), stream_(stream), index_(&index), sink_(&sink), which_(which), staged_(staged) {}
+              StagedCopies* staged = nullptr, LaterState* later = nullptr)
+      : rank_(rank), stream_(stream), index_(&index), sink_(&sink), which_(which), staged_(staged), later_(later) {}
 
   /// The same under names that start with "<scope>/".
   StateWriter in(std::string_view scope) const;
@@ -84,6 +109,15 @@ class StateWriter {
                const Copy& added);
   void changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Changes&,
                const void* added);
+  /// Null: all is read now. Else whoever has rows that do not change until they are read may append them, and leave
+  /// them out here.
+  LaterState* later() const { return later_; }
+  /// An array of which only the first `rows` are copied now. Returns where the others go.
+  LaterRows::Part part_of_array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
+                                const Copy& copy, int64_t rows);
+  /// Of an increment: where the rows that have changed go, none of which is copied, and behind them the new ones.
+  LaterRows::Part place_of_changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
+                                   const Changes&);
   template <class T>
   void list(std::string_view name, const std::vector<T>& values) {
     array(name, name_of(kDTypeOf<T>), {static_cast<int64_t>(values.size())}, values.data());
@@ -93,8 +127,10 @@ class StateWriter {
  private:
   /// Notes an array at the end of the file. Returns it.
   StateArray& add(StateArray);
-  /// Hands the bytes that `copy` copies to the sink.
-  void copy_pieces(const Copy& copy, int64_t bytes);
+  StateArray& add_changes(std::string_view name, std::string_view type, const std::vector<int64_t>& shape,
+                          const Changes&);
+  /// Hands the bytes that `copy` copies to the sink, for the file from `offset` on.
+  void copy_pieces(const Copy& copy, int64_t bytes, int64_t offset);
 
   int rank_;
   StreamRef stream_;
@@ -102,6 +138,7 @@ class StateWriter {
   const Sink* sink_;
   Which which_;
   StagedCopies* staged_;
+  LaterState* later_;
   std::string scope_;
 };
 
@@ -110,16 +147,31 @@ class StateFileWriter {
  public:
   /// Errors of all members: Error(io).
   explicit StateFileWriter(const fs::path& path) : file_(path) {}
-  void write(std::span<const std::byte>);
+  /// Writes at the end.
+  void write(std::span<const std::byte> bytes) { write_at(end_, bytes); }
   /// The same, by several threads.
-  void write(std::span<const std::byte>, ThreadPool&);
+  void write(std::span<const std::byte> bytes, ThreadPool& threads) { write_at(end_, bytes, threads); }
+  /// Writes where nothing has been written.
+  void write_at(int64_t offset, std::span<const std::byte>);
+  void write_at(int64_t offset, std::span<const std::byte>, ThreadPool&);
+  /// Writes rows that were left for later, in blocks.
+  void write(const LaterRows&);
   /// Flushes the file to the disk; from then on it has its name. Fills in size and checksum.
   void commit(StateIndex&);
 
  private:
+  struct Piece {
+    int64_t bytes = 0;
+    uint32_t crc = 0;
+  };
+  /// The piece that ends at this offset, or a new one.
+  Piece& piece_before(int64_t offset);
+  void put(int64_t offset, std::span<const std::byte>);
+
   AtomicFile file_;
-  int64_t bytes_ = 0;
-  uint32_t crc_ = 0;
+  int64_t end_ = 0;                  // behind all that is written
+  int64_t position_ = 0;             // where the file goes on without being told
+  std::map<int64_t, Piece> pieces_;  // by offset
 };
 
 }  // namespace hctr

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "base/error.h"
 
@@ -57,10 +58,16 @@ void DiskPlaces::take_any(int64_t count, std::vector<uint32_t>& to) {
 
 void DiskPlaces::give_back(uint32_t place) {
   HCTR_EXPECT(place < used_.size() && used_[place], "place ", place, " of ", used_.size(), " is not taken");
+  if (place < held_.size() && held_[place]) return given_back_.push_back(place);
   const uint32_t segment = place / segment_;
   used_[place] = false;
   ++free_;
   if (--taken_[segment] == 0 && whole(segment) && !being_filled(segment)) empty_.insert(segment);
+}
+
+void DiskPlaces::release() {
+  held_ = {};
+  for (const uint32_t place : std::exchange(given_back_, {})) give_back(place);
 }
 
 int64_t DiskPlaces::drop_end() {

@@ -26,6 +26,9 @@ class DiskPlaces {
   /// Takes `count` free places, of which there are as many, wherever they are, and appends them to `to`.
   void take_any(int64_t count, std::vector<uint32_t>& to);
   void give_back(uint32_t place);
+  /// Places that are taken now and given back later are not free before release().
+  void hold() { held_ = used_; }
+  void release();
   /// Forgets the free places at the end of the file, and returns how many.
   int64_t drop_end();
   /// The segments with the fewest taken places, which together have that many free ones. Only those that are at least a
@@ -40,10 +43,12 @@ class DiskPlaces {
   uint32_t segment_;
   int64_t free_ = 0;
   std::vector<bool> used_;
-  std::vector<uint32_t> taken_;  // of each segment
-  std::set<uint32_t> empty_;     // whole segments without a taken place
-  uint32_t next_ = 0, end_ = 0;  // what is left of the segment that is being filled
-  uint32_t last_hole_ = 0;       // where take_any() goes on
+  std::vector<bool> held_;            // by place; empty: none is
+  std::vector<uint32_t> given_back_;  // of these
+  std::vector<uint32_t> taken_;       // of each segment
+  std::set<uint32_t> empty_;          // whole segments without a taken place
+  uint32_t next_ = 0, end_ = 0;       // what is left of the segment that is being filled
+  uint32_t last_hole_ = 0;            // where take_any() goes on
 };
 
 }  // namespace hctr

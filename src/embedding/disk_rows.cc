@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "embedding/disk_snapshot.h"
 #include "embedding/record_checksum.h"
 #include "embedding/stopwatch.h"
 #include "ops/embedding/hash_index.h"
@@ -36,7 +37,8 @@ DiskRows::DiskRows(RowMemory& budget, std::string label, int64_t record_bytes)
     : budget_(budget),
       label_(std::move(label)),
       record_bytes_(record_bytes),
-      file_(budget.limits().disk_folder),
+      shared_file_(std::make_shared<ScratchFile>(budget.limits().disk_folder)),
+      file_(*shared_file_),
       threads_(kDiskThreads),
       entries_(kFirstEntries, Row{.place = kNoPlace}),
       places_(static_cast<uint32_t>(std::max<int64_t>(1, kSegmentBytes / record_bytes))),
@@ -47,7 +49,7 @@ DiskRows::DiskRows(RowMemory& budget, std::string label, int64_t record_bytes)
 
 DiskRows::~DiskRows() {
   budget_.take_disk(-places_.total() * record_bytes_);
-  budget_.take_host(-map_bytes());
+  budget_.take_host(-map_bytes() - snapshot_bytes_);
 }
 
 int64_t DiskRows::map_growth(int64_t more_rows) const {
@@ -227,6 +229,7 @@ void DiskRows::move_together(int64_t wanted) {
 
 void DiskRows::prepare_to_add(std::span<Row> rows, const std::byte* records) {
   const auto count = static_cast<int64_t>(rows.size());
+  end_snapshot(!has_room(count));
   const int64_t more = (count - std::min(count, places_.free())) * record_bytes_;
   if (more > budget_.disk_room())
     throw Error(
@@ -241,7 +244,8 @@ void DiskRows::prepare_to_add(std::span<Row> rows, const std::byte* records) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
       rows[i].crc = checksum(rows[i], records + i * bytes);
   });
-  if (places_.in_order() < count && places_.free() > places_.total() / kFreeShare) move_together(count);
+  // Where rows move away while a snapshot has them, nothing becomes free.
+  if (!snapshot_ && places_.in_order() < count && places_.free() > places_.total() / kFreeShare) move_together(count);
 }
 
 bool DiskRows::adds_in_order() const {
@@ -271,7 +275,7 @@ void DiskRows::add(std::span<Row> rows, const std::byte* records) {
                  write_to(places);
                } catch (const Error&) {
                  undo(places);
-                 if (!in_order || places_.free() < count) throw;
+                 if ((!in_order || places_.free() < count) && !end_snapshot(true)) throw;
                  places = take_places(count, false);  // a disk that is full has room in the file
                  try {
                    write_to(places);
@@ -313,11 +317,7 @@ void DiskRows::read_run(const Run& run, std::span<const Row> rows, const std::ve
   if (all_asked) fetched_again_ += ScratchFile::bytes_from_disk() - before;
   for (size_t i = 0; i < run.count; ++i) {
     const Row& row = rows[order[run.first + i]];
-    if (checksum(row, together + i * bytes) != row.crc)
-      throw Error(Kind::io,
-                  cat("the row of key ", row.key, ", at byte ", offset(row.place), " of a file in '",
-                      file_.folder().string(), "', is not as it was written: its checksum differs. The disk, or a ",
-                      "program that writes to it, has changed it; checkpoints do not depend on this file"));
+    expect_record(row, {together + i * bytes, bytes}, offset(row.place), file_);
     if (!run.in_memory) std::memcpy(records + order[run.first + i] * bytes, together + i * bytes, bytes);
   }
 }
@@ -342,21 +342,12 @@ void DiskRows::clear_marks(uint8_t bit) {
 
 void DiskRows::set_base(std::span<const Row> rows) {
   const std::lock_guard lock(changes_);
-  for (const Row& row : rows) {
+  for_each_row(rows, [this](const Row& row) {
     Row& entry = entries_[position(row.key, row.slot)];
     HCTR_EXPECT(entry.place != kNoPlace, label_, ": key ", row.key, " is not on the disk");
     entry.base = row.base;
     entry.marks = row.marks;
-  }
-}
-
-std::vector<DiskRows::Row> DiskRows::sorted_rows() const {
-  std::vector<Row> rows;
-  rows.reserve(static_cast<size_t>(rows_));
-  for (const Row& row : entries_)
-    if (row.place != kNoPlace) rows.push_back(row);
-  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.place < b.place; });
-  return rows;
+  });
 }
 
 }  // namespace hctr

@@ -21,6 +21,9 @@
 
 namespace hctr {
 
+class DiskSnapshot;
+class SnapshotUse;
+
 /// A map in memory from keys to records of a scratch file: 43 to 86 bytes for each row. A record holds what is given to
 /// it, and nothing else: its checksum is in memory, so that a record that was torn, altered or left as it was before is
 /// found. For one thread, but for read_ahead().
@@ -93,6 +96,14 @@ class DiskRows {
   /// Gives the rows, which are there, these bases and marks.
   void set_base(std::span<const Row> rows);
 
+  /// All rows as they are now, which any thread can read while rows are added and removed here: their places are not
+  /// used again as long as it is there. Outlives this. add() waits for its end where budget or disk have no other room;
+  /// `never_waits`: the budget must have room for all rows that may leave meanwhile, and the map for growing. Null, and
+  /// `why_not` says why: that is not so, it would take more than `memory` of the host, or one is there.
+  std::shared_ptr<DiskSnapshot> snapshot(int64_t memory, bool never_waits, std::string& why_not);
+  /// Bytes in memory that it takes now, besides those of the map.
+  int64_t snapshot_bytes() const { return snapshot_bytes_; }
+
   /// What has been moved since construction, and how long this thread has waited for it.
   struct Traffic {
     int64_t rows_written = 0, rows_read = 0;
@@ -127,6 +138,11 @@ class DiskRows {
     }
   }
   void grow();
+  /// The places that a snapshot has held are free from now on. Returns whether there was one that has ended; `wait`:
+  /// one that has not is waited for.
+  bool end_snapshot(bool wait);
+  /// Whether so many rows more fit, in the budget.
+  bool has_room(int64_t count) const;
   /// Places for so many rows more, if the budget has them: in order, or wherever some are free.
   std::vector<uint32_t> take_places(int64_t count, bool in_order);
   void give_back(std::span<const uint32_t> places);
@@ -175,7 +191,8 @@ class DiskRows {
   RowMemory& budget_;
   std::string label_;
   int64_t record_bytes_;
-  ScratchFile file_;
+  std::shared_ptr<ScratchFile> shared_file_;  // with a snapshot
+  ScratchFile& file_;
   mutable ThreadPool threads_;
   mutable std::mutex changes_;  // held while the map changes, and by other threads that read it
   std::vector<Row> entries_;    // open addressing; place kNoPlace: free
@@ -183,6 +200,8 @@ class DiskRows {
   DiskWrites writes_;
   std::vector<std::pair<const std::byte*, std::span<const Row>>> behind_;  // what writes_ has
   int64_t rows_ = 0;
+  std::shared_ptr<SnapshotUse> snapshot_;  // null: there is none
+  int64_t snapshot_bytes_ = 0;
   mutable Traffic traffic_;
   mutable std::vector<bool> asked_;    // by place, behind changes_
   mutable FetchedRecords fetched_;     // behind changes_

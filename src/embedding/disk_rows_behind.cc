@@ -59,6 +59,7 @@ void DiskRows::write_elsewhere(const DiskWrites::Failed& failed) {
   in_context([&] { return cat("moving ", rows.size(), " rows of ", label_, " to the disk"); },
              [&] {
                const auto count = static_cast<int64_t>(rows.size());
+               if (places_.free() < count) end_snapshot(true);
                if (places_.free() < count) std::rethrow_exception(failed.error);
                std::vector<uint32_t> before;
                for (const Row& row : rows) before.push_back(row.place);

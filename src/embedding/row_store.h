@@ -272,6 +272,11 @@ class RowStore : private RowMemoryUser {
   void swap_rows(Context&, const int32_t* one, const int32_t* other, int64_t count);
   /// Saves rows 1 to `rows` of a column, and behind them those on the disk; loads the first rows of an array.
   void save_column(StateWriter&, const Column&, int64_t rows, std::span<const DiskRows::Row> on_disk);
+  /// Copies the bytes of rows in memory, in the order of row numbers, from row 1 on.
+  StateWriter::Copy memory_of(const Column&);
+  /// All columns, whole.
+  void save_columns(StateWriter&, int64_t rows, std::span<const DiskRows::Row> on_disk,
+                    const std::shared_ptr<DiskSnapshot>& snapshot);
   /// The bytes from `first` on of a column in the order of row numbers, from row 1, whatever the places of rows.
   void read_by_number(StreamRef, const Column&, int64_t first, std::span<std::byte> to);
   void load_column(const StateReader&, Column&, int64_t rows_in_array, int64_t rows);
@@ -284,6 +289,7 @@ class RowStore : private RowMemoryUser {
   void tell_host(const Progress&);
   void check_finished(const ops::IndexState&) const;
   void open_disk(const TableSpec&);
+  size_t offset_in_record(const Column&) const;
   struct StridedBytes {
     std::byte* first;
     size_t stride;
@@ -316,6 +322,17 @@ class RowStore : private RowMemoryUser {
   void read_disk_column(const Column&, std::span<const DiskRows::Row>, std::byte* to) const;
   /// The bytes from `first` on of a column of these rows.
   void save_disk_column(const Column&, std::span<const DiskRows::Row>, int64_t first, std::span<std::byte> to) const;
+  /// Null where rows on the disk must be read now.
+  std::shared_ptr<DiskSnapshot> snapshot_for_later(const StateWriter&);
+  /// Whether so many rows, of which these are in memory, can be left for later in an order of their own.
+  bool fits_later(const StateWriter&, int64_t rows_in_memory, int64_t rows) const;
+  struct LaterColumn {
+    const Column* column;
+    LaterRows::Part part;
+  };
+  /// Leaves these rows (see copy_from_tiers(); empty: all of the snapshot) of columns for later.
+  void leave_for_later(const StateWriter&, const std::shared_ptr<DiskSnapshot>& snapshot, std::vector<int64_t> rows,
+                       const std::vector<LaterColumn>&);
   /// Takes rows first to `rows` of a checkpoint to the disk.
   void load_disk_rows(const StateReader&, int64_t first, int64_t rows);
   void save_changes(StateWriter&, int64_t rows);
@@ -328,7 +345,9 @@ class RowStore : private RowMemoryUser {
   /// first `base_rows`, counted from 0 and ascending, that differ there.
   void set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, int64_t base_rows,
                        std::span<const int32_t> changed);
-  void save_changes(StateWriter&, int64_t rows, std::span<const DiskRows::Row> on_disk);
+  /// `snapshot`: null, or `on_disk` are its rows, which are then read later.
+  void save_changes(StateWriter&, int64_t rows, std::span<const DiskRows::Row> on_disk,
+                    const std::shared_ptr<DiskSnapshot>& snapshot);
   /// The bytes from `first` on of a column in this order: see copy_from_tiers().
   void read_tiers(const Column&, std::span<const int64_t> order, std::span<const DiskRows::Row> on_disk, int64_t first,
                   std::span<std::byte> to);
@@ -353,6 +372,7 @@ class RowStore : private RowMemoryUser {
   RowMemory& budget_;
   std::string label_;  // "table 'wide' on rank 0"
   bool on_disk_;       // rows may be on a disk; decided once, since free memory changes
+  bool several_ranks_;
   DirectKeys keys_;    // found by arithmetic; empty: by the index
   DirectKeys ranges_;  // of direct keys whose rows have an index, since memory has no room for all of them
   int64_t batch_keys_, batches_ahead_;

@@ -39,12 +39,16 @@ void RowStore::open_disk(const TableSpec& spec) {
 
 RowStore::StridedBytes RowStore::disk_values(const Column& column, DiskRows::Row* rows, std::byte* records) const {
   if (const auto at = column.place_in_entry()) return {reinterpret_cast<std::byte*>(rows) + *at, sizeof(DiskRows::Row)};
+  return {records + offset_in_record(column), static_cast<size_t>(disk_->record_bytes())};
+}
+
+size_t RowStore::offset_in_record(const Column& column) const {
   int64_t at = 0;
   for (const Column& before : columns_) {
     if (before.name == column.name) break;
     if (before.in_record()) at += before.bytes_per_row;
   }
-  return {records + at, static_cast<size_t>(disk_->record_bytes())};
+  return static_cast<size_t>(at);
 }
 
 RowStore::DiskUse RowStore::disk_use() const {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "device/copy.h"
+#include "embedding/disk_snapshot.h"
 #include "embedding/row_store.h"
 
 namespace hctr {
@@ -69,7 +70,8 @@ void RowStore::set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, i
   disk_->set_base(on_disk);
 }
 
-void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskRows::Row> on_disk) {
+void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskRows::Row> on_disk,
+                            const std::shared_ptr<DiskSnapshot>& snapshot) {
   std::vector<int32_t> places(static_cast<size_t>(rows));
   std::vector<uint8_t> marks(places.size());
   const StreamRef stream = runtime_.compute_stream();
@@ -102,8 +104,15 @@ void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskR
     changed.push_back(row);
   }
   HCTR_EXPECT(next == others.end(), label_, ": two rows have one place in a checkpoint");
-  const std::span<const int64_t> added = std::span(order).subspan(static_cast<size_t>(of_base));
+  std::vector<int64_t> added(order.begin() + of_base, order.end());
+  order = {};
   if (!indices.empty()) to.list(kChangedBaseRows, indices);
+  const auto in_memory = [](const std::vector<int64_t>& some) {
+    return std::count_if(some.begin(), some.end(), [](int64_t row) { return row > 0; });
+  };
+  const bool later = snapshot && fits_later(to, in_memory(changed) + in_memory(added),
+                                            static_cast<int64_t>(changed.size() + added.size()));
+  std::vector<LaterColumn> changed_later, added_later;
   for (const Column& column : columns_) {
     if (!column.saved) continue;
     StateWriter::Changes changes{.base_rows = of_base, .list = {}};
@@ -115,11 +124,19 @@ void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskR
                         on_disk, host);
       };
     }
-    to.changes(column.name, column.type, column.shape(all), changes,
-               [&](StreamRef, int64_t first, std::span<std::byte> piece) {
-                 read_tiers(column, added, on_disk, first, piece);
-               });
+    if (!later) {
+      to.changes(column.name, column.type, column.shape(all), changes,
+                 [&](StreamRef, int64_t first, std::span<std::byte> piece) {
+                   read_tiers(column, added, on_disk, first, piece);
+                 });
+      continue;
+    }
+    const LaterRows::Part part = to.place_of_changes(column.name, column.type, column.shape(all), changes);
+    if (changes.count > 0) changed_later.push_back({&column, part});
+    added_later.push_back({&column, {part.offset + changes.count * part.row_bytes, part.row_bytes}});
   }
+  if (!changed.empty()) leave_for_later(to, snapshot, std::move(changed), changed_later);
+  if (!added.empty()) leave_for_later(to, snapshot, std::move(added), added_later);
 }
 
 void RowStore::read_tiers(const Column& column, std::span<const int64_t> order, std::span<const DiskRows::Row> on_disk,

@@ -67,7 +67,8 @@ int64_t RowStore::most_map_bytes() const {
 
 int64_t RowStore::kept_for_map() const {
   if (!disk_) return 0;
-  return std::max<int64_t>(0, std::min(most_map_bytes(), budget_.limits().host / 4) - disk_->map_bytes());
+  return std::max<int64_t>(
+      0, std::min(most_map_bytes(), budget_.limits().host / 4) - disk_->map_bytes() - disk_->snapshot_bytes());
 }
 
 size_t RowStore::device_part(const Column& column, int64_t on_device) {

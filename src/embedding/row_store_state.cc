@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "device/copy.h"
+#include "embedding/disk_snapshot.h"
 #include "embedding/row_store.h"
 #include "ops/embedding/row_swap.h"
 
@@ -20,23 +21,16 @@ void RowStore::save_state(StateWriter& to) {
   const ops::IndexState now = state();  // waits
   HCTR_EXPECT(now.rows == now.ready && now.rows <= now.row_capacity, label_, ": ", now.rows, " rows, of which ",
               now.ready, " are ready");
-  std::vector<DiskRows::Row> on_disk = disk_ ? disk_->sorted_rows() : std::vector<DiskRows::Row>();
+  const std::shared_ptr<DiskSnapshot> snapshot = snapshot_for_later(to);
+  std::vector<DiskRows::Row> read_now;
+  if (disk_ && !snapshot) read_now = disk_->sorted_rows();
+  const std::span<DiskRows::Row> on_disk = snapshot ? snapshot->rows() : std::span(read_now);
   to.number("rows", now.rows + static_cast<int64_t>(on_disk.size()));
   to.number("first_row", index_.first_row);
   const StateWriter::Which& which = to.which();
   if (which.base && base_ && *which.base == base_->iteration)
-    return base_places_ ? save_changes(to, now.rows, on_disk) : save_changes(to, now.rows);
-  const std::vector<int64_t> order = order_of_direct_keys(now.rows, on_disk);
-  for (const Column& column : columns_) {
-    if (!column.saved) continue;
-    if (ranges_.empty())
-      save_column(to, column, now.rows, on_disk);
-    else
-      to.array(column.name, column.type, column.shape(ranges_.rows()),
-               [&](StreamRef, int64_t first, std::span<std::byte> piece) {
-                 read_tiers(column, order, on_disk, first, piece);
-               });
-  }
+    return base_places_ ? save_changes(to, now.rows, on_disk, snapshot) : save_changes(to, now.rows);
+  save_columns(to, now.rows, on_disk, snapshot);
   const int64_t rows = now.rows + static_cast<int64_t>(on_disk.size());
   if (which.base || !marks_ || (base_places_ && rows > DiskRows::kMostBaseRows)) return;
   base_ = {which.iteration, rows};
@@ -44,6 +38,29 @@ void RowStore::save_state(StateWriter& to) {
   if (!base_places_ || !ranges_.empty()) return;  // rows of direct keys have one place in all checkpoints
   for (DiskRows::Row& row : on_disk) row.marks &= static_cast<uint32_t>(~ops::kChangedSinceCheckpoint);
   set_base_places(now.rows, on_disk, rows, {});
+}
+
+void RowStore::save_columns(StateWriter& to, int64_t rows, std::span<const DiskRows::Row> on_disk,
+                            const std::shared_ptr<DiskSnapshot>& snapshot) {
+  std::vector<int64_t> order = order_of_direct_keys(rows, on_disk);
+  const bool later = snapshot && (order.empty() || fits_later(to, rows, static_cast<int64_t>(order.size())));
+  std::vector<LaterColumn> left;
+  for (const Column& column : columns_) {
+    if (!column.saved) continue;
+    const std::vector<int64_t> shape = column.shape(rows + static_cast<int64_t>(on_disk.size()));
+    const auto in_order = [&](StreamRef, int64_t first, std::span<std::byte> piece) {
+      read_tiers(column, order, on_disk, first, piece);
+    };
+    if (later)
+      left.push_back({&column, order.empty()
+                                   ? to.part_of_array(column.name, column.type, shape, memory_of(column), rows)
+                                   : to.part_of_array(column.name, column.type, shape, {}, 0)});
+    else if (ranges_.empty())
+      save_column(to, column, rows, on_disk);
+    else
+      to.array(column.name, column.type, shape, in_order);
+  }
+  leave_for_later(to, snapshot, std::move(order), left);
 }
 
 void RowStore::clear_marks(uint8_t bit) {
@@ -141,19 +158,25 @@ void RowStore::copy_out(const Column& column, std::span<const int32_t> rows, std
   }
 }
 
+StateWriter::Copy RowStore::memory_of(const Column& column) {
+  return [this, &column](StreamRef stream, int64_t first, std::span<std::byte> piece) {
+    if (places()) return read_by_number(stream, column, first, piece);
+    column.memory.read(stream, static_cast<size_t>(column.bytes_per_row + first), piece.data(), piece.size());
+  };
+}
+
 void RowStore::save_column(StateWriter& to, const Column& column, int64_t rows,
                            std::span<const DiskRows::Row> on_disk) {
   const int64_t in_memory = rows * column.bytes_per_row;
   to.array(column.name, column.type, column.shape(rows + static_cast<int64_t>(on_disk.size())),
-           [&](StreamRef stream, int64_t first, std::span<std::byte> piece) {
+           [&, copy = memory_of(column)](StreamRef stream, int64_t first, std::span<std::byte> piece) {
              if (const int64_t end = first + static_cast<int64_t>(piece.size()); end > in_memory) {
                const int64_t from = std::max(first, in_memory);
                save_disk_column(column, on_disk, from - in_memory, piece.subspan(static_cast<size_t>(from - first)));
                piece = piece.first(static_cast<size_t>(from - first));
                if (piece.empty()) return;
              }
-             if (places()) return read_by_number(stream, column, first, piece);
-             column.memory.read(stream, static_cast<size_t>(column.bytes_per_row + first), piece.data(), piece.size());
+             copy(stream, first, piece);
            });
 }
 

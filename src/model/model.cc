@@ -1,6 +1,8 @@
 #include "model/model.h"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "device/profiler.h"
 #include "model/fuse_layers.h"
@@ -28,6 +30,13 @@ std::vector<int64_t> kept_keys(const SparseInput& input, int64_t slots) {
   return keys;
 }
 
+/// As the config states them, of all ranks or of each: every rank gets the same. 0: as many as the data have.
+double known_rows(const EmbeddingSection& section) {
+  const std::vector<int64_t>& sizes = section.hparam.slot_size_array;
+  if (sizes.empty()) return static_cast<double>(section.stated_rows(0, Placement{}));
+  return std::accumulate(sizes.begin(), sizes.end(), 0.0);
+}
+
 }  // namespace
 
 Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples,
@@ -50,6 +59,12 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
       loss_known_(runtime.device()) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   bool exchanges_fp16 = false;
+  struct Planned {
+    Placement placement;
+    TableSpec spec;
+    double bytes;  // that the rows of all ranks take, as far as that is known
+  };
+  std::vector<Planned> planned;
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
     const EmbeddingSection& section = config.embeddings[e].section;
@@ -58,7 +73,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
         placements.empty()
             ? Placement::without_plan(section.placement_rule(), section.identity_by_slot(), table.slots, comm.size())
             : placements.at(e);
-    const TableSpec spec = section.table_spec(
+    TableSpec spec = section.table_spec(
         {.optimizer = config.optimizer,
          .schedule_sets_rate = config.solver.compatibility.schedule_sets_embedding_rates,
          .exchange = config.solver.exchange(),
@@ -76,9 +91,18 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
          .eval_samples = eval_samples,
          .eval_key_capacity = eval_table.key_capacity});
     exchanges_fp16 = exchanges_fp16 || (spec.exchange == DType::f16 && comm.size() > 1);
-    tables_.push_back(make_embedding(runtime, comm, placement, spec, ring_size,
-                                     {train_.embedding_output(e), evaluation_.embedding_output(e)}));
+    const double bytes = known_rows(section) * static_cast<double>(number_bytes_of_row(spec));
+    planned.push_back({placement, std::move(spec), bytes});
   }
+  // Small tables first: where they share a budget, who comes first is on the GPU, and a byte there serves more reads.
+  std::vector<size_t> order(planned.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t one, size_t other) { return planned[one].bytes < planned[other].bytes; });
+  tables_.resize(planned.size());
+  for (const size_t e : order)
+    tables_[e] = make_embedding(runtime, comm, planned[e].placement, planned[e].spec, ring_size,
+                                {train_.embedding_output(e), evaluation_.embedding_output(e)});
   if (fixed_sizes()) {
     loss_complete_.stay_inside();
     loss_known_.stay_inside();

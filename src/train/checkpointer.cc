@@ -43,14 +43,16 @@ struct Checkpointer::Writing {
   std::optional<int64_t> base;  // of an increment: the iteration of the whole checkpoint that it builds on
   fs::path part, metrics;
   Json about, progress;
-  bool again = false;             // the state is saved already
-  bool written = false;           // this rank's file is
-  bool whole = true;              // on rank 0: needs no base
-  uint32_t crc = 0;               // on rank 0: of all files
-  StateIndex index;               // of this rank's file
-  std::vector<HostBytes> pieces;  // of it, to be written
-  std::vector<StateIndex> files;  // of all ranks, on rank 0
-  std::string failure;            // of this rank, or on rank 0 of any
+  bool again = false;                           // the state is saved already
+  bool whole = true;                            // on rank 0: needs no base
+  uint32_t crc = 0;                             // on rank 0: of all files
+  StateIndex index;                             // of this rank's file
+  std::vector<HostBytes> pieces;                // of it, to be written
+  LaterState later;                             // of it, to be read and then written
+  std::vector<std::function<double()>> waited;  // the seconds for which training has waited for that
+  std::unique_ptr<StateFileWriter> file;        // null: begun by the thread
+  std::vector<StateIndex> files;                // of all ranks, on rank 0
+  std::string failure;                          // of this rank, or on rank 0 of any
   double stop_seconds = 0;
   bool gathered = false;           // rank 0 publishes
   std::atomic<bool> done = false;  // the thread has nothing left to do
@@ -172,36 +174,47 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
   const StateWriter::Which which{now.iteration, now.base};
   now.index.file = file_of_rank(comm_.rank());
   const StreamRef stream = runtime_.compute_stream();
-  StateIndex measured;
-  const StateWriter::Sink nowhere;
-  content.state(StateWriter(comm_.rank(), stream, measured, nowhere, which));
-  const int64_t free = free_memory(Device{});
-  if (measured.bytes <= free / 2 / comm_.size()) {
-    const StateWriter::Sink keep = [&](HostBytes piece) { now.pieces.push_back(std::move(piece)); };
-    std::optional<StagedCopies> staged;
-    if (stream.device.is_cuda() && measured.bytes > kLargeState) staged.emplace(stream.device, runtime_.threads());
-    content.state(StateWriter(comm_.rank(), stream, now.index, keep, which, staged ? &*staged : nullptr));
-    return;
-  }
-  if (!std::exchange(warned_memory_, true) && comm_.rank() == 0)
-    report_.event(cat("Checkpoints are written while training waits: a copy of ", measured.bytes / 1000000,
+  const int64_t free = free_memory(Device{}), most = free / 2 / comm_.size();
+  int64_t copied = 0;
+  now.later.memory = most;
+  const auto write = [&](const HostBytes& piece) { now.file->write_at(piece.offset, piece.span()); };
+  const StateWriter::Sink keep = [&](HostBytes piece) {
+    const auto bytes = static_cast<int64_t>(piece.bytes);
+    copied += bytes;
+    if (!now.file && bytes <= now.later.memory) {
+      now.later.memory -= bytes;
+      return now.pieces.push_back(std::move(piece));
+    }
+    if (!now.file) now.file = std::make_unique<StateFileWriter>(now.part / now.index.file);
+    for (HostBytes& before : std::exchange(now.pieces, {})) {
+      write(before);
+      now.later.memory += static_cast<int64_t>(std::exchange(before, {}).bytes);
+    }
+    write(piece);
+  };
+  std::optional<StagedCopies> staged;
+  if (stream.device.is_cuda()) staged.emplace(stream.device, runtime_.threads());
+  content.state(StateWriter(comm_.rank(), stream, now.index, keep, which, staged ? &*staged : nullptr, &now.later));
+  for (const LaterRows& rows : now.later.rows) now.waited.push_back(rows.waited);
+  if (comm_.rank() != 0) return;
+  if (now.file && !std::exchange(warned_memory_, true))
+    report_.event(cat("Checkpoints are written while training waits: a copy of ", copied / 1000000,
                       " MB for each rank does not fit half of the ", free / 1000000, " MB of free memory."));
-  StateFileWriter file(now.part / now.index.file);
-  const StateWriter::Sink write = [&](const HostBytes& piece) { file.write(piece.span()); };
-  content.state(StateWriter(comm_.rank(), stream, now.index, write, which));
-  file.commit(now.index);
-  now.written = true;
+  if (!now.later.refused.empty() && !std::exchange(warned_disk_, true))
+    report_.event(cat("Rows on the disk are read for checkpoints while training waits: ", now.later.refused, "."));
 }
 
 void Checkpointer::write_files(Writing& now) {
-  if (!now.failure.empty() || now.written) return;
-  StateFileWriter file(now.part / now.index.file);
+  const LaterState later = std::exchange(now.later, {});  // training may wait for its end
+  if (!now.failure.empty()) return;
+  if (!now.file) now.file = std::make_unique<StateFileWriter>(now.part / now.index.file);
   const auto threads = threads_beside_training(now.index.bytes, comm_.size());
   for (HostBytes& piece : now.pieces) {
-    file.write(piece.span(), *threads);
+    now.file->write_at(piece.offset, piece.span(), *threads);
     piece = {};
   }
-  file.commit(now.index);
+  for (const LaterRows& rows : later.rows) now.file->write(rows);
+  now.file->commit(now.index);
 }
 
 void Checkpointer::publish(Writing& now) {
@@ -297,8 +310,11 @@ void Checkpointer::report_end() {
     std::error_code ignored;  // said above; what remains is removed by the next run
     fs::remove_all(now.part, ignored);
   } else if (comm_.rank() == 0 && !now.again) {
+    double waited = 0;
+    for (const auto& of_rows : now.waited) waited = std::max(waited, of_rows());
     report_.event(cat("Checkpoint: ", path.string(), now.whole ? "" : cat(", changes since iteration ", *now.base),
-                      " (training stopped for ", formatted("%.3f", now.stop_seconds), " s)"));
+                      " (training stopped for ", formatted("%.3f", now.stop_seconds), " s",
+                      waited > 0 ? formatted(", and waited %.3f s for room on the disk", waited) : "", ")"));
   }
   writing_.reset();
 }

@@ -83,7 +83,7 @@ class Checkpointer {
   Clock::time_point last_ = Clock::now();
   int64_t saved_;             // on rank 0, the iteration of the last complete one
   std::optional<Base> base_;  // on rank 0: the last whole one
-  bool warned_memory_ = false;
+  bool warned_memory_ = false, warned_disk_ = false;
   std::unique_ptr<Writing> writing_;
 };
 

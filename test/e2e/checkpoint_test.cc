@@ -92,10 +92,23 @@ class Checkpoints : public testing::Test {
     return with_change(config, "\"update_type\": \"Global\"", "\"update_type\": \"Local\"");
   }
   /// With wide rows, of which memory holds few more than those of a batch.
-  static std::string with_rows_on_disk(const std::string& config) {
-    const std::string wide = with_change(config, "\"embedding_vec_size\": 5", "\"embedding_vec_size\": 1024");
-    return with_change(with_change(local_updates(wide), "\"leading_dim\": 15", "\"leading_dim\": 3072"),
+  std::string with_rows_on_disk(const std::string& config) const {
+    const int width = device_ == "cpu" ? 1024 : 8192;  // memory of a GPU comes in large pieces
+    const std::string wide = with_change(config, "\"embedding_vec_size\": 5", cat("\"embedding_vec_size\": ", width));
+    return with_change(with_change(local_updates(wide), "\"leading_dim\": 15", cat("\"leading_dim\": ", 3 * width)),
                        "\"batchsize\": 128", "\"batchsize\": 8");
+  }
+  /// "table_memory" with little more than what the tables of a rank need on the GPU, as errors say it at the start.
+  std::string few_rows_on_gpu(const std::string& checkpoint) {
+    const auto with = [&](int64_t gpu, const char* host) {
+      return cat(checkpoint, R"(, "table_memory": {"gpu": ")", gpu, R"(B", "host": ")", host, R"(", "disk": "rows"})");
+    };
+    for (int64_t least = 1;;) {
+      const Outcome done = train(with_rows_on_disk(config(with(least, "1GB"), 1)), "least");
+      const size_t at = done.err.find("\"gpu\" of \"table_memory\" must be at least ");
+      if (at == std::string::npos) return with(least + (int64_t{7} << 21), "32MB");
+      least = std::stoll(done.err.substr(done.err.find("least ", at) + 6));
+    }
   }
   /// The names of the checkpoints that these build on; "" for whole ones.
   std::vector<std::string> bases() const {
@@ -190,6 +203,17 @@ TEST_F(Checkpoints, SurviveAnyKillOnAGpu) {
   device_ = "cuda";
   expect_to_survive_kills(40, 2000, "[0]");
   expect_to_survive_kills(20, 2000, "[0]", R"({"every": 4, "whole_every": 5})");
+}
+
+TEST_F(Checkpoints, WithRowsOnADiskSurviveAnyKillOnAGpu) {
+  HCTR_SKIP_WITHOUT_GPU();
+  device_ = "cuda";
+  make_data(folder_.path(), "data.json", 3000, 300, {"--vocabulary", "300", "--force"});
+  for (const char* checkpoint : {R"({"every": 4})", R"({"every": 4, "whole_every": 5})"}) {
+    expect_to_survive_kills(8, 80, "[0]", few_rows_on_gpu(checkpoint));
+    const Json summary = Json::read_file((folder_ / "whole/summary.json").string());
+    EXPECT_GT(*summary.find("tables")->find("deep_emb")->find("rows_from_disk")->integer(), 0);
+  }
 }
 
 /// With a stated placement: a life that ends before the first checkpoint is followed by one that measures anew, and

@@ -1,7 +1,8 @@
 // A library for LD_PRELOAD: while the file HCTR_TEST_FAULT exists, files whose path contains HCTR_TEST_FAULT_FILE are
 // on a disk that is not well. What the file says: "stuck", and reads and fsync() wait until it is gone; "EIO", and
-// reads fail; "slow", and each read and write takes some milliseconds. A file that is still empty says nothing: a shell
-// makes it before it writes.
+// reads fail; "slow", and each read and write takes some milliseconds; "behind", and whoever says which bytes it will
+// read waits: threads beside the steps do, steps do not. A file that is still empty says nothing: a shell makes it
+// before it writes.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -23,7 +24,7 @@ ssize_t real_read(int file, void* to, size_t bytes) {
   return real(file, to, bytes);
 }
 
-enum class Fault { none, stuck, fails, slow };
+enum class Fault { none, stuck, fails, slow, behind };
 
 Fault fault_of(int file) {
   const char *marker = std::getenv("HCTR_TEST_FAULT"), *part = std::getenv("HCTR_TEST_FAULT_FILE");
@@ -38,10 +39,11 @@ Fault fault_of(int file) {
   const ssize_t got = opened < 0 ? 0 : real_read(opened, text, sizeof text);
   if (opened >= 0) ::close(opened);
   const std::string_view said(text, static_cast<size_t>(got > 0 ? got : 0));
-  return said.starts_with("EIO")     ? Fault::fails
-         : said.starts_with("slow")  ? Fault::slow
-         : said.starts_with("stuck") ? Fault::stuck
-                                     : Fault::none;
+  return said.starts_with("EIO")      ? Fault::fails
+         : said.starts_with("slow")   ? Fault::slow
+         : said.starts_with("stuck")  ? Fault::stuck
+         : said.starts_with("behind") ? Fault::behind
+                                      : Fault::none;
 }
 
 void wait_while_stuck(int file) {
@@ -61,6 +63,7 @@ bool read_fails(int file) {
       ::usleep(5000);
       break;
     case Fault::none:
+    case Fault::behind:
       break;
   }
   return false;
@@ -91,4 +94,14 @@ extern "C" int fsync(int file) {
   static auto* const real = next<int(int)>("fsync");
   wait_while_stuck(file);
   return real(file);
+}
+
+extern "C" int posix_fadvise64(int file, off64_t at, off64_t bytes, int advice) {
+  static auto* const real = next<int(int, off64_t, off64_t, int)>("posix_fadvise64");
+  if (fault_of(file) == Fault::behind) ::usleep(20000);
+  return real(file, at, bytes, advice);
+}
+
+extern "C" int posix_fadvise(int file, off_t at, off_t bytes, int advice) {
+  return posix_fadvise64(file, at, bytes, advice);
 }

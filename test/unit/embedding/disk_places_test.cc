@@ -54,6 +54,27 @@ TEST(DiskPlaces, TheEmptiestSegmentsAreThoseWithTheFewestTakenPlaces) {
   EXPECT_EQ(places.emptiest(100), (std::vector<uint32_t>{1, 2, 0})) << "4 is empty, 3 is full, 5 is not whole";
 }
 
+TEST(DiskPlaces, WhatIsHeldIsFreeOnceItIsGivenBackAndReleased) {
+  DiskPlaces places(4);
+  places.take_in_order(8, 8);
+  places.give_back(7);
+  places.hold();
+  EXPECT_EQ(places.take_in_order(1, 0), (std::vector<uint32_t>{}));
+  std::vector<uint32_t> any;
+  places.take_any(1, any);
+  EXPECT_EQ(any, from_to(7, 7));
+  places.give_back(7);
+  for (const uint32_t place : from_to(0, 3)) places.give_back(place);
+  EXPECT_EQ(places.free(), 1) << "only what was free when they were held";
+  EXPECT_EQ(places.in_order(), 0);
+  EXPECT_EQ(places.drop_end(), 1);
+  places.release();
+  EXPECT_EQ(places.free(), 4);
+  EXPECT_EQ(places.take_in_order(4, 0), from_to(0, 3));
+  places.give_back(2);
+  EXPECT_EQ(places.free(), 1) << "nothing is held any more";
+}
+
 TEST(DiskPlaces, FreeOnesAtTheEndAreForgotten) {
   DiskPlaces places(4);
   places.take_in_order(15, 15);

@@ -2,11 +2,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <thread>
 
+#include "embedding/disk_snapshot.h"
 #include "support/temporary_folder.h"
 
 namespace hctr::test {
@@ -126,6 +131,46 @@ TEST(DiskRows, MoveTogetherAsFarAsThereIsRoomAndAreReadAsTheyWereWritten) {
       ASSERT_EQ(key, there[i].key);
     }
   }
+}
+
+/// The file can become no longer, as on a full disk, though the budget has room.
+TEST(DiskRows, WaitForASnapshotWhereTheDiskHasNoOtherRoom) {
+  constexpr int64_t kRows = 512;
+  const TemporaryFolder folder;
+  RowMemory budget(Device{}, {.disk_folder = folder.path().string(), .disk = int64_t{1} << 30});
+  DiskRows disk(budget, "table", kMovedRecord);
+  MovedRows all = rows_from(0, kRows), more = rows_from(10000, kRows);
+  disk.add(all.rows, all.records.data());
+  std::string why_not;
+  std::shared_ptr<DiskSnapshot> snapshot = disk.snapshot(INT64_MAX, true, why_not);
+  ASSERT_TRUE(snapshot) << why_not;
+  EXPECT_FALSE(disk.snapshot(INT64_MAX, false, why_not)) << "one at a time";
+  EXPECT_GT(disk.snapshot_bytes(), kRows * 36);
+  disk.remove(all.rows);
+  bool equal = false;
+  std::thread reader([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    std::vector<std::byte> records(all.records.size());
+    snapshot->read(snapshot->rows(), records.data());
+    equal = records == all.records;
+    snapshot.reset();
+  });
+  const std::shared_ptr<SnapshotUse> use = snapshot->use();
+  void (*const before)(int) = std::signal(SIGXFSZ, SIG_IGN);
+  ::rlimit limit{};
+  ::getrlimit(RLIMIT_FSIZE, &limit);
+  const ::rlimit full{static_cast<::rlim_t>(kRows * kMovedRecord), limit.rlim_max};
+  ::setrlimit(RLIMIT_FSIZE, &full);
+  EXPECT_NO_THROW(disk.add(more.rows, more.records.data()));
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, before);
+  reader.join();
+  EXPECT_TRUE(equal);
+  EXPECT_GT(use->waited(), 0);
+  EXPECT_EQ(disk.snapshot_bytes(), 0);
+  std::vector<std::byte> records(more.records.size());
+  disk.read(more.rows, records.data());
+  EXPECT_TRUE(records == more.records);
 }
 
 }  // namespace
