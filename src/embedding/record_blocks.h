@@ -26,8 +26,7 @@ class RecordBlocks {
   };
   /// Of a block.
   size_t rows() const { return static_cast<size_t>(block_rows_); }
-  /// In all blocks of rows that leave, and records that may be read ahead, where so many rows are in memory.
-  int64_t most_leaving(int64_t rows_in_memory) const { return (blocks(rows_in_memory) - 1) * block_rows_; }
+  /// Records that may be read ahead, where so many rows are in memory.
   int64_t most_ahead(int64_t rows_in_memory) const;
   /// Of records in all blocks.
   int64_t bytes(int64_t rows_in_memory) const { return blocks(rows_in_memory) * block_rows_ * record_bytes_; }

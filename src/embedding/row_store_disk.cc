@@ -195,9 +195,9 @@ void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch) {
     staying += shared_rows();
     HCTR_EXPECT(staying + needed <= capacity_, label_, ": a batch with ", staying + needed, " rows, capacity ",
                 capacity_);
-    // No more than finds room on the way to the disk, so that the steps until the next time hide the writing.
-    const int64_t at_a_time = std::min(capacity_ / kShareThatLeaves, records_->most_leaving(capacity_)),
-                  leaving = std::min(std::max(rows + needed - capacity_, at_a_time), rows - staying);
+    // The index is built again each time, so many leave, though the steps behind hide only the writing of what fits in
+    // the blocks.
+    const int64_t leaving = std::min(std::max(rows + needed - capacity_, capacity_ / kShareThatLeaves), rows - staying);
     turnover_.add(now.batches, now.rows, leaving);
     const ops::RowRanks ranks{.keys = index_.row_keys,
                               .slots = index_.row_slots,
