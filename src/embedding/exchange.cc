@@ -339,7 +339,14 @@ void Exchange::clear_unowned(Context& ctx, int buffer, Tensor y) {
 void Exchange::receive_vectors(Context& ctx, int buffer, Tensor y) {
   wait_for_vectors(ctx);
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
-  if (!straight_) return ops::join_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
+  if (!straight_) {
+    if (!at.mine.keys)  // in pieces what belongs to keys is not known when a step is recorded
+      throw Error(
+          Kind::config,
+          "a benchmark's steps in pieces need vectors that GPUs write straight to their places: bags of one key, "
+          "vectors of a multiple of 16 bytes, GPUs that reach each other's memory");
+    return ops::join_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
+  }
   HCTR_EXPECT(y.bytes() == shape_.y->bytes(), "vectors that their owners wrote elsewhere");
 }
 
