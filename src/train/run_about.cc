@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <sstream>
 
 #include "base/build_info.h"
 #include "base/host_name.h"
@@ -16,9 +17,14 @@ namespace hctr {
 std::string driver_version() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line;
-  if (!std::getline(file, line)) return "";
-  const size_t digits = line.find_first_of("0123456789", line.find("Module"));
-  return digits == line.npos ? line : line.substr(digits, line.find(' ', digits) - digits);
+  return std::getline(file, line) ? driver_version_in(line) : "";
+}
+
+std::string driver_version_in(const std::string& line) {
+  std::istringstream words(line);
+  for (std::string word; words >> word;)
+    if (word.find('.') != word.npos && word.find_first_not_of("0123456789.") == word.npos) return word;
+  return line;
 }
 
 Json to_json(const DataFingerprint& print) {

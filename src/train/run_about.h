@@ -11,6 +11,8 @@ namespace hctr {
 
 /// The version of NVIDIA's kernel driver; empty without one.
 std::string driver_version();
+/// The same of the first line of the driver's file; the whole line if it has none.
+std::string driver_version_in(const std::string& line);
 /// Files, bytes and a hash of the sizes, as manifests and checkpoints have them.
 Json to_json(const DataFingerprint&);
 
