@@ -159,11 +159,12 @@ class DiskRows {
   bool adds_in_order() const;
   /// Enters rows that have places into the map.
   void enter(std::span<const Row> rows);
-  /// Writes records that could not be written to other places, if there are any. Errors: those of the first write.
+  /// Writes records that could not be written to other places, if there are any. Errors: that of the first of them, and
+  /// then nothing has changed.
   void settle();
   /// The same once all records of add_behind() are written or have failed.
   void settle_all();
-  void write_elsewhere(const DiskWrites::Failed&);
+  void write_elsewhere();
   /// Writes records[i] to the place of rows[i].
   void write(std::span<const Row> rows, const std::byte* records);
   /// Errors: Error(device) when the map of so many rows more has no room in memory, naming the least.

@@ -36,31 +36,35 @@ void DiskRows::settle_all() {
 }
 
 void DiskRows::settle() {
-  for (DiskWrites::Failed failed = writes_.failed(); failed.records; failed = writes_.failed()) write_elsewhere(failed);
+  if (!writes_.failed().empty()) write_elsewhere();
   if (!writes_.any_left()) behind_.clear();
 }
 
-void DiskRows::write_elsewhere(const DiskWrites::Failed& failed) {
-  // Behind it: a later block may write to the same places.
+void DiskRows::write_elsewhere() {
+  // Behind all blocks, which may write to the same places; and for all that have failed together: the places of one are
+  // not free for another.
   writes_.wait_for_all();
-  const auto block =
-      std::find_if(behind_.rbegin(), behind_.rend(), [&](const auto& each) { return each.first == failed.records; });
+  const std::vector<DiskWrites::Failed> failed = writes_.failed();
   std::vector<Row> rows;  // that have not come back meanwhile
   std::vector<std::byte> records;
   const auto bytes = static_cast<size_t>(record_bytes_);
-  for (size_t i = 0; i < failed.count; ++i) {
-    const Row& row = block->second[i];
-    const Row* const there = find(row.key, row.slot);
-    const std::byte* const record = failed.records + i * bytes;
-    if (!there || there->place != row.place || writes_.find(row.place) != record) continue;
-    rows.push_back(*there);
-    records.insert(records.end(), record, record + bytes);
+  for (const DiskWrites::Failed& each : failed) {
+    const auto block =
+        std::find_if(behind_.rbegin(), behind_.rend(), [&](const auto& one) { return one.first == each.records; });
+    for (size_t i = 0; i < each.count; ++i) {
+      const Row& row = block->second[i];
+      const Row* const there = find(row.key, row.slot);
+      const std::byte* const record = each.records + i * bytes;
+      if (!there || there->place != row.place || writes_.find(row.place) != record) continue;
+      rows.push_back(*there);
+      records.insert(records.end(), record, record + bytes);
+    }
   }
   in_context([&] { return cat("moving ", rows.size(), " rows of ", label_, " to the disk"); },
              [&] {
                const auto count = static_cast<int64_t>(rows.size());
                if (places_.free() < count) end_snapshot(true);
-               if (places_.free() < count) std::rethrow_exception(failed.error);
+               if (places_.free() < count) std::rethrow_exception(failed.front().error);
                std::vector<uint32_t> before;
                for (const Row& row : rows) before.push_back(row.place);
                const std::vector<uint32_t> places = take_places(count, false);  // a full disk has room in the file
@@ -76,7 +80,7 @@ void DiskRows::write_elsewhere(const DiskWrites::Failed& failed) {
                for (const uint32_t place : before) fetched_.drop(place);
                undo(before);
              });
-  writes_.forget(failed.records);
+  for (const DiskWrites::Failed& each : failed) writes_.forget(each.records);
 }
 
 }  // namespace hctr

@@ -158,6 +158,7 @@ bool DiskRows::end_snapshot(bool wait) {
   snapshot_.reset();
   budget_.take_host(-std::exchange(snapshot_bytes_, 0));
   places_.release();
+  budget_.take_disk(-places_.drop_end() * record_bytes_);  // for other tables
   return true;
 }
 

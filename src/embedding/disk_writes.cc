@@ -66,10 +66,11 @@ const std::byte* DiskWrites::find(uint32_t place) const {
   return nullptr;
 }
 
-DiskWrites::Failed DiskWrites::failed() const {
+std::vector<DiskWrites::Failed> DiskWrites::failed() const {
+  std::vector<Failed> all;
   for (const auto& block : blocks_)
-    if (block->state == State::failed) return {block->records, block->places.size(), block->error};
-  return {};
+    if (block->state == State::failed) all.push_back({block->records, block->places.size(), block->error});
+  return all;
 }
 
 bool DiskWrites::is_unwritten(uint32_t place) const {

@@ -54,8 +54,8 @@ class DiskWrites {
     size_t count = 0;
     std::exception_ptr error;
   };
-  /// The first of them; none: all that was given is written or waits for it.
-  Failed failed() const;
+  /// The oldest first.
+  std::vector<Failed> failed() const;
   /// The failed block with these records: they are somewhere else now.
   void forget(const std::byte* records);
 

@@ -223,7 +223,10 @@ void RowStore::load_state(const StateReader& from) {
   const int64_t in_memory = disk_ ? std::min(rows, std::max(capacity_, rows_in_budget())) : rows;
   ops::IndexState now = state();  // waits
   if (!direct()) {
-    if (!ranges_.empty()) disk_ = std::make_unique<DiskRows>(budget_, label_, disk_->record_bytes());
+    if (!ranges_.empty()) {
+      disk_ = std::make_unique<DiskRows>(budget_, label_, disk_->record_bytes());
+      disk_->set_room_ahead(records_->most_ahead(capacity_));
+    }
     HCTR_EXPECT(!ranges_.empty() || now.rows == shared_rows() || now.rows == rows, label_, " has ", now.rows,
                 " rows before a checkpoint of ", rows, " is loaded");
     in_context([&] { return cat("reserving memory for the ", rows, " rows of ", label_, " in the checkpoint"); },

@@ -205,7 +205,7 @@ void Checkpointer::copy_state(Writing& now, const Content& content) {
 }
 
 void Checkpointer::write_files(Writing& now) {
-  const LaterState later = std::exchange(now.later, {});  // training may wait for its end
+  LaterState later = std::exchange(now.later, {});  // training may wait for the end of each
   if (!now.failure.empty()) return;
   if (!now.file) now.file = std::make_unique<StateFileWriter>(now.part / now.index.file);
   const auto threads = threads_beside_training(now.index.bytes, comm_.size());
@@ -213,7 +213,7 @@ void Checkpointer::write_files(Writing& now) {
     now.file->write_at(piece.offset, piece.span(), *threads);
     piece = {};
   }
-  for (const LaterRows& rows : later.rows) now.file->write(rows);
+  for (; !later.rows.empty(); later.rows.erase(later.rows.begin())) now.file->write(later.rows.front());
   now.file->commit(now.index);
 }
 

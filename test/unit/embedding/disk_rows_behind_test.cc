@@ -120,6 +120,32 @@ TEST(DiskRowsBehind, EveryReadHasTheLastRecordOfItsRow) {
   }
 }
 
+/// A disk that is full while half of the file is free: the places behind its end, which two blocks have, are of no use
+/// to either.
+TEST(DiskRowsBehind, BlocksThatFailOneAfterTheOtherFindTheFreePlacesOfTheFile) {
+  const TemporaryFolder folder;
+  RowMemory budget(Device{}, behind_limits(folder, 2000));
+  DiskRows disk(budget, "table", kBehindRecord);
+  std::map<int64_t, int64_t> versions;
+  BehindBlock all, first, second;
+  for (int64_t key = 0; key < 256; ++key) all.put(key, versions[key] = 1);
+  disk.add(all.rows, all.records.data());
+  std::vector<DiskRows::Row> gone;
+  for (int64_t key = 0; key < 256; key += 2) {
+    gone.push_back({.key = key});
+    versions.erase(key);
+  }
+  disk.remove(gone);
+  for (int64_t key = 300; key < 364; ++key) first.put(key, versions[key] = 2);
+  for (int64_t key = 400; key < 464; ++key) second.put(key, versions[key] = 3);
+  const FileSizeLimit limit(256 * kBehindRecord);
+  disk.add_behind(first.rows, first.records.data());
+  disk.add_behind(second.rows, second.records.data());
+  disk.wait_written();
+  EXPECT_FALSE(disk.has_unwritten());
+  expect_versions(disk, versions);
+}
+
 TEST(DiskRowsBehind, RowsThatCannotBeWrittenStayInMemoryAndTheNextOnesAreRefused) {
   const TemporaryFolder folder;
   RowMemory budget(Device{}, behind_limits(folder, 1000));
