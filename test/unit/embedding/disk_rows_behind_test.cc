@@ -121,24 +121,30 @@ TEST(DiskRowsBehind, EveryReadHasTheLastRecordOfItsRow) {
 }
 
 /// A disk that is full while half of the file is free: the places behind its end, which two blocks have, are of no use
-/// to either.
-TEST(DiskRowsBehind, BlocksThatFailOneAfterTheOtherFindTheFreePlacesOfTheFile) {
+/// to either. A long block in front of them is still being written when they come.
+TEST(DiskRowsBehind, BlocksThatFailTogetherFindTheFreePlacesOfTheFile) {
   const TemporaryFolder folder;
-  RowMemory budget(Device{}, behind_limits(folder, 2000));
+  RowMemory budget(Device{}, behind_limits(folder, 100000));
   DiskRows disk(budget, "table", kBehindRecord);
   std::map<int64_t, int64_t> versions;
-  BehindBlock all, first, second;
-  for (int64_t key = 0; key < 256; ++key) all.put(key, versions[key] = 1);
+  BehindBlock all, slow, first, second;
+  int64_t key = 0;
+  const auto fill = [&](BehindBlock& block, int64_t rows, int64_t version) {
+    for (const int64_t end = key + rows; key < end; ++key) block.put(key, versions[key] = version);
+  };
+  fill(all, 8192, 1);
   disk.add(all.rows, all.records.data());
   std::vector<DiskRows::Row> gone;
-  for (int64_t key = 0; key < 256; key += 2) {
-    gone.push_back({.key = key});
-    versions.erase(key);
+  for (int64_t row = 0; row < 7800; row += 2) {
+    gone.push_back({.key = row});
+    versions.erase(row);
   }
   disk.remove(gone);
-  for (int64_t key = 300; key < 364; ++key) first.put(key, versions[key] = 2);
-  for (int64_t key = 400; key < 464; ++key) second.put(key, versions[key] = 3);
-  const FileSizeLimit limit(256 * kBehindRecord);
+  fill(slow, 4096, 2);
+  fill(first, 64, 3);
+  fill(second, 64, 4);
+  const FileSizeLimit limit((8192 + 4096) * kBehindRecord);
+  disk.add_behind(slow.rows, slow.records.data());
   disk.add_behind(first.rows, first.records.data());
   disk.add_behind(second.rows, second.records.data());
   disk.wait_written();
