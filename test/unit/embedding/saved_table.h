@@ -1,10 +1,15 @@
 // Checkpoints of a single table.
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <optional>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "checkpoint/state_reader.h"
 #include "checkpoint/state_writer.h"
@@ -57,6 +62,21 @@ class TableSavedLater {
     for (const LaterRows& rows : later.rows) file.write(rows);
     file.commit(index_);
     write_saved_manifest(folder_, iteration_, base_, index_);
+  }
+  /// write() by another thread, which begins after `delay`, while this one takes steps. Returns the error; "": none.
+  std::string write_beside(std::chrono::milliseconds delay, const std::function<void()>& steps) {
+    std::string failure;
+    std::thread thread([&] {
+      std::this_thread::sleep_for(delay);
+      try {
+        write();
+      } catch (const Error& error) {
+        failure = error.what();
+      }
+    });
+    steps();
+    thread.join();
+    return failure;
   }
 
  private:

@@ -68,17 +68,11 @@ TEST_F(TableDiskLaterTest, AreThoseThatWereWrittenAtOnce) {
         for (int t = 0; t < 8; ++t) step({&plain, &split});
         later.write();
       } else {
-        std::string failure;
-        std::thread thread([&] {
-          try {
-            later.write();
-          } catch (const Error& error) {
-            failure = error.what();
-          }
-        });
-        for (int t = 0; t < 8; ++t) step({&plain, &split});
-        thread.join();
-        ASSERT_EQ(failure, "");
+        ASSERT_EQ(later.write_beside({},
+                                     [&] {
+                                       for (int t = 0; t < 8; ++t) step({&plain, &split});
+                                     }),
+                  "");
       }
       if (HasFatalFailure()) return;
       EXPECT_GT(split.table->disk_use().written - written, 1000);

@@ -654,18 +654,11 @@ TEST_P(TableDiskTiersTest, ACheckpointThatIsWrittenLaterHasTheRowsOfItsStep) {
     const int64_t written = split.table->disk_use().written;
     TableSavedLater later(split, folder.path(), iteration, iteration > 1 ? std::optional<int64_t>(1) : std::nullopt);
     ASSERT_FALSE(later.later().rows.empty()) << later.later().refused;
-    std::string failure;
-    std::thread thread([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      try {
-        later.write();
-      } catch (const Error& error) {
-        failure = error.what();
-      }
-    });
-    for (int t = 0; t < 8; ++t) step({&plain, &split});
-    thread.join();
-    ASSERT_EQ(failure, "");
+    ASSERT_EQ(later.write_beside(std::chrono::milliseconds(100),
+                                 [&] {
+                                   for (int t = 0; t < 8; ++t) step({&plain, &split});
+                                 }),
+              "");
     EXPECT_GT(split.table->disk_use().written, written + 1000);
     TableRig loaded(GetParam(), spec);
     const fs::path path = saved_path(folder.path(), iteration);
