@@ -3,9 +3,8 @@
 //
 // A block sorts a tile of adjacent keys by one digit. Where they go follows from how many keys of each digit every tile
 // has. For the first digit a kernel counts them; for each further one the pass before does, which knows where it puts a
-// key. So a block needs a few microseconds, and neither look-back nor a sum over tiles between two passes. Blocks of
-// the preparation have to be short: a matrix product needs whole multiprocessors, and starts on one when the last block
-// there has ended.
+// key. So no look-back and no sum over tiles stands between two passes: these are fewer and shorter kernels than CUB's,
+// and those of several tables start as one.
 #pragma once
 
 #include <cstdint>
