@@ -38,8 +38,10 @@ struct Runtime::CudaLibraries {
   /// that the library chooses the same algorithms.
   std::optional<Buffer> side_workspace;
   std::set<void*> side_streams;
-  /// The parts of the operands of the product that runs (ops/tf32_operands.cuh). Recorded steps keep its address.
-  std::optional<ReservedBuffer> split_operands;
+  /// The next tile of the product of ours that runs on the compute stream (ops/fused_product.cuh); 0 between products.
+  Buffer tile_counter;
+  /// Other forms of the operands of the product that runs (ops/operand_memory.cuh). Recorded steps keep its address.
+  std::optional<ReservedBuffer> operands;
   /// The products so far, by everything that their algorithm depends on: equal products always use the same algorithm.
   std::map<std::array<int64_t, 17>, BlasProduct> products;
   /// Those in FP8, by their own keys (ops/fp8_product.cu).

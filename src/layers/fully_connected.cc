@@ -11,6 +11,7 @@
 #include "ops/dropout.h"
 #include "ops/gradient_through_relu.h"
 #include "ops/linear.h"
+#include "ops/linear_dropout.h"
 #include "ops/weight_gradient.h"
 
 namespace hctr {
@@ -137,10 +138,13 @@ void FullyConnected::backward_fp8(Context& ctx, const Io& io) const {
 }
 
 void FullyConnected::forward(Context& ctx, const Io& io, Phase phase) const {
+  const bool drops = dropout_rate > 0 && phase == Phase::train;
+  if (drops && relu_with_bias() && !fp8)
+    return ops::linear_relu_dropout(ctx, io.x, io.w[0], io.w[1], dropout_rate, dropout_stream, io.y);
   const Tensor sums = keeps_input_of_activation() ? *io.z : io.y;
   multiply(ctx, io, sums);
   if (activation != StageActivation::none && !relu_with_bias()) ops::activate(ctx, function_of(activation), sums, io.y);
-  if (dropout_rate > 0 && phase == Phase::train) ops::dropout(ctx, dropout_rate, dropout_stream, io.y, io.y);
+  if (drops) ops::dropout(ctx, dropout_rate, dropout_stream, io.y, io.y);
 }
 
 void FullyConnected::to_onnx(OnnxGraph& graph, const std::string& x, const std::string* weights,

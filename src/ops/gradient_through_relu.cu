@@ -1,10 +1,10 @@
-// Chooses: one kernel on Hopper for types of two bytes, else the operators one after the other.
+// Chooses: one kernel on Hopper for types of two bytes and TF32, else the operators one after the other.
 #include "ops/gradient_through_relu.h"
 
 #include "device/launch.cuh"
 #include "device/profiler.h"
-#include "device/tensor_map.cuh"
 #include "ops/bias_gradient.h"
+#include "ops/fused_product.h"
 #include "ops/linear.h"
 #include "ops/part_totals.cuh"
 
@@ -12,9 +12,7 @@ namespace hctr::ops {
 
 void cuda::gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z,
                                  Tensor d_bias, Tensor scratch) {
-  using hctr::cuda::takes_tensor_map;
-  if (hctr::cuda::compute_capability() == 90 && takes_tensor_map(y) && takes_tensor_map(d_z) &&
-      takes_tensor_map(d_out) && takes_tensor_map(w)) {
+  if (hopper::takes_fused_product(ctx, {d_out, w, y, d_z})) {
     count_flops(ctx, 2.0 * static_cast<double>(d_out.elements()) * static_cast<double>(w.dim(0)));
     float* sums = scratch.data<float>();
     hopper::gradient_through_relu(ctx, d_out, w, factor, y, d_z, sums);

@@ -18,8 +18,8 @@ HCTR_OP(void gradient_through_relu(Context&, Tensor d_out, Tensor w, float facto
                                    Tensor scratch))
 
 namespace hopper {
-/// d_z in one kernel, and in `sums` those of its columns for 64 rows each, [ceil(batch / 64), in]. For GPUs of compute
-/// capability 9.0 and tensors that hctr::cuda::takes_tensor_map(), y too.
+/// d_z in one kernel, and in `sums` those of its columns for 64 rows each, [ceil(batch / 64), in]. For tensors that
+/// takes_fused_product(), y too.
 void gradient_through_relu(Context&, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z, float* sums);
 }  // namespace hopper
 

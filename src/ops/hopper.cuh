@@ -63,6 +63,30 @@ __device__ inline void load_box(void* to, const CUtensorMap& from, int column, i
       : "memory");
 }
 
+/// Copies a box from shared memory to (column, row). The copies of a thread since its last commit_stores() end together.
+__device__ inline void store_box(const CUtensorMap& to, int column, int row, const void* from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&to),
+               "r"(shared_address(from)), "r"(column), "r"(row)
+               : "memory");
+}
+__device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+/// Waits until the copy engine has read all that this thread has given it to store.
+__device__ inline void wait_for_stores() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+
+/// Makes what this thread wrote to shared memory known to the copy engine.
+__device__ inline void fence_for_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// ---- matrices of 8 x 8 elements of two bytes
+
+/// Stores four of them, of which lane l has the elements (l / 4, 2 (l % 4)) and the next in `two`. Lane l names the
+/// address of row l % 8 of matrix l / 8.
+__device__ inline void store_matrices(void* row, const uint32_t (&two)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)),
+               "r"(two[0]), "r"(two[1]), "r"(two[2]), "r"(two[3])
+               : "memory");
+}
+
 // ---- products
 
 /// Describes a matrix in shared memory as 128-byte swizzled copies write it, with k adjacent: rows of 128 bytes, eight
@@ -105,48 +129,61 @@ __device__ inline void take_registers() {
   HCTR_R32                                                                                                      \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, " \
   "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define HCTR_R104                                                                                                     \
+  HCTR_R64                                                                                                            \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, " \
+  "%86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103"
 #define HCTR_R128                                                                                                      \
-  HCTR_R64                                                                                                             \
-  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, "   \
-  "%86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, "   \
-  "%107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, " \
-  "%126, %127"
-/// R: the names of the registers of d, AT_A and those after it: of the operands behind them.
-#define HCTR_WGMMA(N, TYPE, R, AT_A, AT_B, AT_P, AT_T, ...)                                                    \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #AT_P                                                      \
+  HCTR_R104                                                                                                            \
+  ", %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, "     \
+  "%122, %123, %124, %125, %126, %127"
+/// R: the names of the registers of d; A, B, P, TA, TB: the places of the operands behind them.
+#define HCTR_WGMMA(N, TYPE, R, A, B, P, TA, TB, ...)                                                                  \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P                                                                \
+               ", 0;\n"                                                                                               \
+               "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" R "}, %" #A ", %" #B              \
+               ", p, 1, 1, %" #TA ", %" #TB ";\n}\n"                                                                  \
+               : __VA_ARGS__                                                                                          \
+               : "l"(a), "l"(b), "r"(accumulate), "n"(kTransposedA ? 1 : 0), "n"(kTransposedB ? 1 : 0))
+#define HCTR_WGMMA_TF32(N, R, A, B, P, ...)                                                                    \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P                                                         \
                ", 0;\n"                                                                                        \
-               "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" R "}, %" #AT_A ", %" #AT_B \
-               ", p, 1, 1, %" #AT_T ", %" #AT_T ";\n}\n"                                                       \
+               "wgmma.mma_async.sync.aligned.m64n" #N "k8.f32.tf32.tf32 {" R "}, %" #A ", %" #B ", p, 1, 1;\n}\n" \
                : __VA_ARGS__                                                                                   \
-               : "l"(a), "l"(b), "r"(accumulate), "n"(kTransposed ? 1 : 0))
+               : "l"(a), "l"(b), "r"(accumulate))
+#define HCTR_PRODUCT(N, R, A, B, P, TA, TB, ...)                 \
+  do {                                                           \
+    if constexpr (std::is_same_v<T, float>)                      \
+      HCTR_WGMMA_TF32(N, R, A, B, P, __VA_ARGS__);               \
+    else if constexpr (std::is_same_v<T, BFloat16>)              \
+      HCTR_WGMMA(N, "bf16", R, A, B, P, TA, TB, __VA_ARGS__);    \
+    else                                                         \
+      HCTR_WGMMA(N, "f16", R, A, B, P, TA, TB, __VA_ARGS__);     \
+  } while (false)
 
-/// d = a b, plus d with `accumulate`, for a [64, 16] and b [16, kN], both with k adjacent (describe_matrix), or neither
-/// with kTransposed (describe_transposed), as four warps hold d: lane l of warp w has of rows 16 w + l / 4 (elements
+/// d = a b, plus d with `accumulate`, for a [64, 32 bytes of k] and b [the same, kN]: 16 numbers of two bytes, or 8 of
+/// f32 of which the upper 19 bits count (TF32). An operand has k adjacent (describe_matrix) or, in two bytes,
+/// is transposed (describe_transposed). Four warps hold d: lane l of warp w has of rows 16 w + l / 4 (elements
 /// 4 j, 4 j + 1) and eight further (4 j + 2, 4 j + 3) the columns 8 j + 2 (l % 4) and the one behind.
-template <class T, int kN, bool kTransposed = false>
+template <class T, int kN, bool kTransposedA = false, bool kTransposedB = kTransposedA>
 __device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int accumulate) {
-  constexpr bool kBf16 = std::is_same_v<T, BFloat16>;
-  static_assert(kN == 64 || kN == 128 || kN == 256);
-  if constexpr (kN == 64) {
-    if constexpr (kBf16)
-      HCTR_WGMMA(64, "bf16", HCTR_R32, 32, 33, 34, 35, HCTR_D32(0));
-    else
-      HCTR_WGMMA(64, "f16", HCTR_R32, 32, 33, 34, 35, HCTR_D32(0));
-  } else if constexpr (kN == 128) {
-    if constexpr (kBf16)
-      HCTR_WGMMA(128, "bf16", HCTR_R64, 64, 65, 66, 67, HCTR_D32(0), HCTR_D32(32));
-    else
-      HCTR_WGMMA(128, "f16", HCTR_R64, 64, 65, 66, 67, HCTR_D32(0), HCTR_D32(32));
-  } else {
-    if constexpr (kBf16)
-      HCTR_WGMMA(256, "bf16", HCTR_R128, 128, 129, 130, 131, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D32(96));
-    else
-      HCTR_WGMMA(256, "f16", HCTR_R128, 128, 129, 130, 131, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D32(96));
-  }
+  static_assert(kN == 64 || kN == 128 || kN == 208 || kN == 256);
+  static_assert(sizeof(T) == 2 || !(kTransposedA || kTransposedB));
+  if constexpr (kN == 64)
+    HCTR_PRODUCT(64, HCTR_R32, 32, 33, 34, 35, 36, HCTR_D32(0));
+  else if constexpr (kN == 128)
+    HCTR_PRODUCT(128, HCTR_R64, 64, 65, 66, 67, 68, HCTR_D32(0), HCTR_D32(32));
+  else if constexpr (kN == 208)
+    HCTR_PRODUCT(208, HCTR_R104, 104, 105, 106, 107, 108, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D8(96));
+  else
+    HCTR_PRODUCT(256, HCTR_R128, 128, 129, 130, 131, 132, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D32(96));
 }
 
+#undef HCTR_PRODUCT
+#undef HCTR_WGMMA_TF32
 #undef HCTR_WGMMA
 #undef HCTR_R128
+#undef HCTR_R104
 #undef HCTR_R64
 #undef HCTR_R32
 #undef HCTR_D32

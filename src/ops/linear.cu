@@ -12,6 +12,7 @@
 #include "ops/one_column.cuh"
 #include "ops/tf32_operands.cuh"
 #include "ops/tf32_split.h"
+#include "ops/transposed_weights.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -249,6 +250,9 @@ void cuda::add_product_stream(Context& ctx) {
 }
 
 void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {
+  // With weights as they lie the library takes slower kernels in TF32.
+  if (w.dim(1) > 1 && takes_transposed_weights(ctx, x.dim(0), w))
+    return multiply(ctx, "linear", {x, transposed_weights(ctx, w), y, Transpose::no, Transpose::yes, bias, relu});
   multiply(ctx, "linear", {x, w, y, Transpose::no, Transpose::no, bias, relu});
 }
 

@@ -1,8 +1,8 @@
 #include "ops/tf32_operands.cuh"
 
-#include "device/cuda_libraries.cuh"
 #include "device/launch.cuh"
 #include "ops/element_loops.cuh"
+#include "ops/operand_memory.cuh"
 #include "ops/tf32_split.h"
 
 namespace hctr::ops::cuda {
@@ -10,7 +10,6 @@ namespace {
 
 constexpr int kPack = 4;
 constexpr int64_t kDepthUnit = 8, kRegion = 64;  // elements: 32 and 256 bytes
-constexpr size_t kMostBytes = size_t{1} << 38;
 
 int64_t rounded_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
@@ -81,35 +80,11 @@ SplitJob job_of(const Tensor& t, const Layout& layout, float* big, float* small)
   return {from, takes_packs<kPack>(from), layout.rows, layout.columns, layout.stride, big, small};
 }
 
-/// Allows what a thread that records a step must not do otherwise: this memory is allocated when a product is first
-/// met, which may be then.
-class WhileRecording {
- public:
-  WhileRecording() { HCTR_CHECK(cudaThreadExchangeStreamCaptureMode(&mode_)); }
-  ~WhileRecording() { (void)cudaThreadExchangeStreamCaptureMode(&mode_); }
-  WhileRecording(const WhileRecording&) = delete;
-  WhileRecording& operator=(const WhileRecording&) = delete;
-
- private:
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
-
-float* memory_for(Runtime& runtime, int64_t elements) {
-  auto& memory = runtime.cuda_libraries()->split_operands;
-  const size_t bytes = static_cast<size_t>(elements) * sizeof(float);
-  if (!memory || memory->bytes() < bytes) {
-    const WhileRecording allowed;
-    if (!memory) memory.emplace(runtime.device(), kMostBytes);
-    memory->grow(bytes);
-  }
-  return reinterpret_cast<float*>(memory->data());
-}
-
 }  // namespace
 
 SplitOperands split_operands(Context& ctx, const Tensor& a, bool of_a, const Tensor& b, bool of_b) {
   const Layout left(a, of_a ? 0 : 1), right(b, of_b ? 1 : 0);
-  float* const at_a = memory_for(ctx.runtime(), left.elements + right.elements);
+  float* const at_a = operand_memory(ctx.runtime(), left.elements + right.elements);
   float* const at_b = at_a + left.elements;
   const SplitJob job_a = job_of(a, left, at_a, at_a + left.second), job_b = job_of(b, right, at_b + right.second, at_b);
   launch(ctx, "split_operands", grid_for(job_a.chunks() + job_b.chunks()), split_kernel, job_a, job_b);

@@ -13,8 +13,8 @@ void cuda::choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor
   run = WeightGradientRun::in_order;
   if (!leaves_multiprocessors_idle(x.dim(0), x.dim(1), d_y.dim(1), hctr::cuda::multiprocessors())) return;
   const bool collects = ctx.last_launches() && ctx.last_launches()->collects();
-  if (collects && hctr::cuda::compute_capability() == 90 && d_w.dtype() == DType::f32 && takes_tensor_map(x) &&
-      takes_tensor_map(d_y))
+  if (collects && hctr::cuda::compute_capability() == 90 && size_of(x.dtype()) == 2 && d_w.dtype() == DType::f32 &&
+      takes_tensor_map(x) && takes_tensor_map(d_y))
     run = WeightGradientRun::together;
   else if (!ctx.runtime().options().tf32x3)  // its products share the memory of split operands
     run = WeightGradientRun::apart;

@@ -1,0 +1,239 @@
+// A matrix product, and what becomes of its result before it is stored, in one kernel for GPUs of compute capability
+// 9.0.
+//
+// A block takes tiles of 64 kGroups x kN one after the other. One warp copies boxes of both operands to a ring in shared
+// memory; kGroups groups of four warps multiply them, 64 rows each, finish their products, and hand them to the copy
+// engine, which stores them while the next tile is multiplied. Three warps more prepare meanwhile a bit for each element
+// of the tile, which says whether it becomes zero, and the biases of its columns.
+//
+// An End says what becomes of a product:
+//   kBias, kSums                          whether it has a bias, and whether columns of the result are summed
+//   prepare<Tiles>(shape, m, n, t, mask, bias)   by thread t of kHelpers, for tile (m, n)
+//   finish(product, bias, keep)           the element
+//   sums                                  [ceil(m / 64), n], with kSums
+#pragma once
+
+#include "device/cuda_libraries.cuh"
+#include "device/cuda_runtime_calls.h"
+#include "device/launch.cuh"
+#include "device/tensor_map.cuh"
+#include "ops/product_tile.cuh"
+
+namespace hctr::ops::hopper {
+
+/// Maps of both operands and of the result; `last`: for the last box of a tile of the result, if that is narrower.
+struct ProductMaps {
+  CUtensorMap a, b, result, last;
+};
+
+/// The tiles of a product, all columns of some rows before the next rows. Blocks take them as they come, so that one
+/// which starts late, because another kernel holds its multiprocessor, leaves its own to others.
+struct TileQueue {
+  int tiles, columns;  ///< all; and those across
+  uint32_t* next;      ///< 0 before and after the kernel; null: block i has tile i alone
+
+  /// The tile for this block's turn, or -1. By one thread.
+  __device__ int take(int turn) const {
+    if (!next) return turn == 0 ? static_cast<int>(blockIdx.x) : -1;
+    // Each block takes one tile too many, and the last of all these sets the counter back.
+    const uint32_t tile = atomicInc(next, static_cast<uint32_t>(tiles) + gridDim.x - 1);
+    return tile < static_cast<uint32_t>(tiles) ? static_cast<int>(tile) : -1;
+  }
+};
+
+template <class Tiles>
+struct RingPosition {
+  int stage = 0;
+  uint32_t parity = 0;
+  __device__ void advance() {
+    if (++stage == Tiles::kStages) stage = 0, parity ^= 1;
+  }
+};
+
+__device__ inline uint32_t parity_of(int turn) { return static_cast<uint32_t>(turn / 2 % 2); }
+
+/// Copies the operands of one step.
+template <class Tiles>
+__device__ inline void load_step(const ProductMaps& maps, int m, int n, int k, std::byte* to, uint64_t* full) {
+  arrive_and_expect(full, Tiles::kStageBytes);
+  load_box(to, maps.a, k, m, full);
+  to += Tiles::kBytesA;
+#pragma unroll
+  for (int i = 0; i < Tiles::kBoxesB; ++i) {
+    if constexpr (Tiles::kTransposedB)
+      load_box(to + i * Tiles::kBoxBytesB, maps.b, n + i * Tiles::kColumns, k, full);
+    else
+      load_box(to, maps.b, k, n, full);
+  }
+}
+
+/// By one thread: takes tiles, tells the others, and copies operands. The others hear of a tile while the one before is
+/// multiplied, as soon as there is a mask free: when all have begun with that, the one before it is finished.
+template <class Tiles>
+__device__ inline void load_tiles(const ProductMaps& maps, const ProductShape& shape, const TileQueue& queue,
+                                  const TileMemory<Tiles>& shared) {
+  const auto tell = [&](int turn, int tile) {
+    const int p = turn % 2;
+    wait_for(shared.mask_used + p, parity_of(turn) ^ 1);
+    shared.tile[p] = tile;
+    arrive(shared.told + p);
+  };
+  RingPosition<Tiles> at;
+  int tile = queue.take(0);
+  tell(0, tile);
+  for (int turn = 0; tile >= 0; ++turn) {
+    const int m = tile / queue.columns * Tiles::kM, n = tile % queue.columns * Tiles::kN;
+    tile = queue.take(turn + 1);  // on its way meanwhile
+    bool told = false;
+    for (int k = 0, step = 0; k < shape.k; k += Tiles::kDepth, ++step, at.advance()) {
+      wait_for(shared.empty + at.stage, at.parity ^ 1);
+      load_step<Tiles>(maps, m, n, k, shared.ring + at.stage * Tiles::kStageBytes, shared.full + at.stage);
+      if (step == Tiles::kStages) tell(turn + 1, tile), told = true;
+    }
+    if (!told) tell(turn + 1, tile);
+  }
+}
+
+/// The product of the operands of one step of the ring with the 64 rows of a group.
+template <class Tiles>
+__device__ inline void multiply_step(float (&d)[Tiles::kN / 2], const std::byte* at, int group, bool first_step) {
+  using T = typename Tiles::T;
+  uint64_t a = describe_matrix(at + group * kBoxBytes);
+  const std::byte* at_b = at + Tiles::kBytesA;
+  uint64_t b = Tiles::kTransposedB ? describe_transposed(at_b, kBoxBytes) : describe_matrix(at_b);
+  begin_products();
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    multiply<T, Tiles::kN, false, Tiles::kTransposedB>(d, a, b, !first_step || k > 0);
+    a += 32 >> 4;
+    b += (Tiles::kTransposedB ? 16 * kBoxRowBytes : 32) >> 4;
+  }
+  commit_products();
+}
+
+template <class Tiles, class End>
+__global__ void __launch_bounds__(Tiles::kThreads, 1)
+    fused_product_kernel(const __grid_constant__ ProductMaps maps, ProductShape shape, TileQueue queue, End end) {
+  extern __shared__ std::byte dynamic_of_product[];
+  const TileMemory<Tiles> shared(dynamic_of_product);
+  if (threadIdx.x == 0) shared.init_barriers();
+  __syncthreads();
+  hctr::cuda::start_early();
+
+  if (threadIdx.x < 128) {
+    if constexpr (Tiles::kGroups == 2) give_registers<120>();
+    if (threadIdx.x == 0) {
+      load_tiles(maps, shape, queue, shared);
+    } else if (threadIdx.x >= 32) {
+      for (int turn = 0;; ++turn) {
+        const int p = turn % 2;
+        wait_for(shared.told + p, parity_of(turn));
+        const int tile = shared.tile[p];
+        if (tile < 0) return;
+        end.template prepare<Tiles>(shape, tile / queue.columns, tile % queue.columns,
+                                    static_cast<int>(threadIdx.x) - 32, shared.masks + p * Tiles::kMaskBytes,
+                                    shared.biases + p * Tiles::kN);
+        arrive(shared.mask_ready + p);
+      }
+    }
+    return;
+  }
+
+  if constexpr (Tiles::kGroups == 2) take_registers<192>();
+  const int group = static_cast<int>(threadIdx.x) / 128 - 1, thread = static_cast<int>(threadIdx.x) % 128;
+  std::byte* const result = shared.results + group * Tiles::kResultBytes;
+  RingPosition<Tiles> at;
+  for (int turn = 0;; ++turn) {
+    const int p = turn % 2;
+    wait_for(shared.told + p, parity_of(turn));
+    const int tile = shared.tile[p];
+    if (tile < 0) break;
+    float d[Tiles::kN / 2];
+    int before = -1;
+    for (int k = 0; k < shape.k; k += Tiles::kDepth, at.advance()) {
+      wait_for(shared.full + at.stage, at.parity);
+      multiply_step<Tiles>(d, shared.ring + at.stage * Tiles::kStageBytes, group, k == 0);
+      wait_for_products<1>();
+      if (before >= 0 && thread == 0) arrive(shared.empty + before);
+      before = at.stage;
+    }
+    wait_for_products<0>();
+    if (thread == 0) {
+      arrive(shared.empty + before);
+      wait_for_stores();  // of the tile before
+    }
+    wait_for(shared.mask_ready + p, parity_of(turn));
+    synchronize_group(1 + group, 128);
+    finish_products<Tiles>(end, shared.masks + p * Tiles::kMaskBytes, shared.biases + p * Tiles::kN, group, thread, d,
+                           result);
+    arrive(shared.mask_used + p);
+    fence_for_stores();
+    synchronize_group(1 + group, 128);
+    const int row = tile / queue.columns * Tiles::kM + 64 * group, column = tile % queue.columns * Tiles::kN;
+    if (thread == 0) store_result<Tiles>(maps.result, maps.last, row, column, result);
+    if constexpr (End::kSums)
+      if (row < shape.m)
+        sum_columns<Tiles>(result, thread, shape.n - column, end.sums + int64_t{row / 64} * shape.n + column);
+  }
+  if (thread == 0) wait_for_stores();
+}
+
+/// Cycles that a product takes with these tiles, by multiplications and by copies of operands from the cache; for the
+/// choice of tiles alone.
+template <class Tiles>
+double product_cycles(const ProductShape& shape) {
+  constexpr double kMultiplications = sizeof(typename Tiles::T) == 2 ? 2048 : 1024, kCopied = 48, kBegin = 2500;
+  const double per_step =
+      std::max(double{Tiles::kM} * Tiles::kN * Tiles::kDepth / kMultiplications, Tiles::kStageBytes / kCopied);
+  const int64_t tiles =
+      int64_t{(shape.m + Tiles::kM - 1) / Tiles::kM} * ((shape.n + Tiles::kN - 1) / Tiles::kN);
+  const int64_t processors = hctr::cuda::multiprocessors(), rounds = (tiles + processors - 1) / processors;
+  const int64_t steps = (shape.k + Tiles::kDepth - 1) / Tiles::kDepth;
+  return static_cast<double>(rounds * steps) * per_step + kBegin + Tiles::kM * Tiles::kN / 16.0;
+}
+
+/// result = end(a b), or end(a b^T) unless kTransposedB: then b is [n, k]. With tiles of this kind.
+template <class Tiles, class End>
+void start_fused_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
+                         const End& end) {
+  using hctr::cuda::tensor_map;
+  const ProductShape shape{static_cast<int>(result.dim(0)), static_cast<int>(result.dim(1)),
+                           static_cast<int>(a.dim(1))};
+  const CUtensorMap to = tensor_map(result, Tiles::kColumns, 64);
+  const ProductMaps maps{
+      tensor_map(a, Tiles::kDepth, Tiles::kM),
+      Tiles::kTransposedB ? tensor_map(b, Tiles::kColumns, 64) : tensor_map(b, Tiles::kDepth, Tiles::kN), to,
+      Tiles::kLast > 0 ? tensor_map(result, std::max(1, Tiles::kLast), 64, hctr::cuda::Swizzle::none) : to};
+  const int across = (shape.n + Tiles::kN - 1) / Tiles::kN, tiles = (shape.m + Tiles::kM - 1) / Tiles::kM * across;
+  const int64_t blocks = std::min<int64_t>(tiles, hctr::cuda::multiprocessors());
+  auto* const counter = reinterpret_cast<uint32_t*>(ctx.runtime().cuda_libraries()->tile_counter.data());
+  const TileQueue queue{tiles, across, tiles > blocks ? counter : nullptr};
+  hctr::cuda::launch(ctx, name, hctr::cuda::early({blocks, Tiles::kThreads, Tiles::kSharedBytes}),
+                     fused_product_kernel<Tiles, End>, maps, shape, queue, end);
+}
+
+/// The same with the tiles that suit the shape. On the compute stream alone.
+template <class T, bool kTransposedB, class End>
+void fused_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
+                   const End& end) {
+  HCTR_EXPECT(ctx.stream().handle == ctx.runtime().compute_stream().handle, name,
+              " on another stream than the compute stream would share its counter of tiles");
+  const ProductShape shape{static_cast<int>(result.dim(0)), static_cast<int>(result.dim(1)),
+                           static_cast<int>(a.dim(1))};
+  double least = 0;
+  void (*best)(Context&, const char*, const Tensor&, const Tensor&, const Tensor&, const End&) = nullptr;
+  const auto consider = [&]<class Tiles>(Tiles) {
+    const double cycles = product_cycles<Tiles>(shape);
+    if (!best || cycles < least) least = cycles, best = start_fused_product<Tiles, End>;
+  };
+  if constexpr (sizeof(T) == 2) {
+    consider(Tiling<T, 2, 256, kTransposedB, End::kBias>());
+    consider(Tiling<T, 2, 208, kTransposedB, End::kBias>());
+  }
+  consider(Tiling<T, 2, 128, kTransposedB, End::kBias>());
+  consider(Tiling<T, 2, 64, kTransposedB, End::kBias>());
+  consider(Tiling<T, 1, 64, kTransposedB, End::kBias>());
+  best(ctx, name, a, b, result, end);
+}
+
+}  // namespace hctr::ops::hopper

@@ -1,0 +1,14 @@
+// Where a matrix product and what becomes of its result are one kernel of ours.
+#pragma once
+
+#include <initializer_list>
+
+#include "device/op.h"
+
+namespace hctr::ops::hopper {
+
+/// Whether ops/fused_product.cuh takes these matrices on the device and stream of the context: the compute stream of a
+/// GPU of compute capability 9.0; f16, bf16, or f32 whose products are TF32; rows at multiples of 16 bytes.
+bool takes_fused_product(Context&, std::initializer_list<Tensor> matrices);
+
+}  // namespace hctr::ops::hopper

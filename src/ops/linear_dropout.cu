@@ -1,0 +1,28 @@
+// Chooses: one kernel on Hopper for types of two bytes and TF32, else the operators one after the other.
+#include "ops/linear_dropout.h"
+
+#include "device/profiler.h"
+#include "ops/dropout.h"
+#include "ops/fused_product.h"
+#include "ops/linear.h"
+#include "ops/transposed_weights.cuh"
+
+namespace hctr::ops {
+namespace {
+
+constexpr int64_t kLeastRows = 1024;  ///< in TF32: with fewer, transposing the weights costs what dropout would
+
+}  // namespace
+
+void cuda::linear_relu_dropout(Context& ctx, Tensor x, Tensor w, Tensor bias, float rate, uint64_t stream, Tensor y) {
+  const bool transposed = y.dtype() == DType::f32;
+  if (hopper::takes_fused_product(ctx, {x, y}) &&
+      (transposed ? x.dim(0) >= kLeastRows : hopper::takes_fused_product(ctx, {w}))) {
+    count_flops(ctx, 2.0 * static_cast<double>(x.elements()) * static_cast<double>(w.dim(1)));
+    return hopper::linear_relu_dropout(ctx, x, transposed ? transposed_weights(ctx, w) : w, bias, rate, stream, y);
+  }
+  ops::linear(ctx, x, w, bias, y, true);
+  ops::dropout(ctx, rate, stream, y, y);
+}
+
+}  // namespace hctr::ops

@@ -1,0 +1,16 @@
+// Weights with their inputs adjacent, as Hopper's matrix instruction takes f32.
+#pragma once
+
+#include "device/context.h"
+#include "device/tensor.h"
+
+namespace hctr::ops::cuda {
+
+/// Whether a product of this many rows with weights [in, out] gains more by transposed weights than transposing takes:
+/// f32 whose products are TF32, on the compute stream of a GPU of compute capability 9.0.
+bool takes_transposed_weights(Context&, int64_t rows, const Tensor& w);
+
+/// w^T [out, in], with zeros behind a row up to a multiple of 16 bytes, in operand_memory(). Shape: w [in, out]; f32.
+Tensor transposed_weights(Context&, const Tensor& w);
+
+}  // namespace hctr::ops::cuda
