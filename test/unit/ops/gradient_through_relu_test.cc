@@ -103,8 +103,11 @@ TEST_P(LargeGradientThroughRelu, IsWhatTheOperatorsAloneCompute) {
 INSTANTIATE_TEST_SUITE_P(All, LargeGradientThroughRelu,
                          testing::Combine(testing::Values(ReluCase{"128 x 256", 16900, 256, 40},
                                                           ReluCase{"128 x 256, deep, part of a tile", 8600, 512, 600},
+                                                          ReluCase{"128 x 208", 16385, 400, 400},
+                                                          ReluCase{"128 x 208, odd columns", 16390, 395, 136},
                                                           ReluCase{"128 x 128", 8930, 248, 136},
                                                           ReluCase{"128 x 128, odd rows", 16897, 128, 72},
+                                                          ReluCase{"128 x 64", 2048, 400, 400},
                                                           ReluCase{"64 x 64", 500, 1024, 1000}),
                                           testing::Values(DType::f16, DType::bf16)));
 

@@ -1,0 +1,150 @@
+// A fully connected layer with ReLU and dropout, in one operator, held against the operators one after the other.
+#include "ops/linear_dropout.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+
+#include "base/random.h"
+#include "device/copy.h"
+#include "ops/dropout.h"
+#include "ops/gradient_through_relu.h"
+#include "ops/linear.h"
+#include "support/devices.h"
+#include "support/op_test.h"
+
+namespace hctr::test {
+namespace {
+
+constexpr float kRate = 0.4f;
+constexpr uint64_t kStream = 5;
+
+std::vector<Input> layer_inputs(int64_t batch, int64_t in, int64_t out) {
+  return {{"x", {batch, in}}, {"w", {in, out}}, {"bias", {out}}};
+}
+
+OP_TEST(LinearReluDropout) {
+  rounding(Rounding::sum);
+  row("one tile", layer_inputs(64, 64, 64));
+  row("parts of tiles", layer_inputs(70, 200, 136));
+  row("single elements", layer_inputs(33, 5, 21));
+  row("one row", layer_inputs(1, 16, 24));
+  row("one output", layer_inputs(200, 136, 1));
+  state({.step = 11, .first_sample = 40});
+  forward([](Rig& t) {
+    ops::linear_relu_dropout(t.ctx, t["x"], t["w"], t["bias"], kRate, kStream,
+                             t.out("y", {t["x"].dim(0), t["w"].dim(1)}));
+  });
+  expected([](const auto& t) {
+    const std::vector<double> x = t["x"], w = t["w"], bias = t["bias"];
+    const size_t batch = t.size("x", 0), in = t.size("x", 1), out = t.size("w", 1);
+    std::vector<double> y(batch * out);
+    for (size_t b = 0; b < batch; ++b)
+      for (size_t o = 0; o < out; ++o) {
+        double sum = bias[o];
+        for (size_t i = 0; i < in; ++i) sum += x[b * in + i] * w[i * out + o];
+        const uint64_t block = (static_cast<uint64_t>(t.state().first_sample) + b) * ((out + 31) / 32) + o / 32;
+        const Random4 draw =
+            philox<7>(random_key(7, kStream), static_cast<uint64_t>(t.state().step), block * 4 + o % 8 / 2);
+        const uint32_t bits = draw.v[o % 32 / 8];
+        const bool keeps = (o % 2 ? bits >> 16 : bits & 0xffff) >= std::lround(kRate * 65536);
+        y[b * out + o] = keeps ? std::max(0.0, sum) * double{ops::dropout_scale(kRate)} : 0;
+      }
+    t.expect("y", y);
+  });
+}
+
+struct LayerCase {
+  const char* name;
+  int64_t batch, in, out;
+};
+void PrintTo(const LayerCase& c, std::ostream* out) { *out << c.name; }
+
+class LargeLinearReluDropout : public testing::TestWithParam<std::tuple<LayerCase, DType>> {};
+
+/// Larger tiles, of which only a GPU has as many as they need.
+TEST_P(LargeLinearReluDropout, IsWhatTheOperatorsAloneCompute) {
+  HCTR_SKIP_WITHOUT_GPU();
+  const LayerCase c = std::get<0>(GetParam());
+  const DType dtype = std::get<1>(GetParam());
+  Rig t({kGpu, dtype, dtype, {{"rows of 16 bytes", 8}}, 1, layer_inputs(c.batch, c.in, c.out), {.step = 3}});
+  const Tensor y = t.out("y", {c.batch, c.out}), other = t.out("other", {c.batch, c.out});
+  ops::linear_relu_dropout(t.ctx, t["x"], t["w"], t["bias"], kRate, kStream, y);
+  ops::linear(t.ctx, t["x"], t["w"], t["bias"], other, true);
+  ops::dropout(t.ctx, kRate, kStream, other, other);
+  EXPECT_EQ(t.fetch(), std::vector<std::string>());
+  // Each element is rounded once here, twice there.
+  const double unit = dtype == DType::bf16 ? std::exp2(-7) : std::exp2(-10);
+  const std::vector<double> one = t.values("y"), two = t.values("other");
+  size_t wrong = 0, first = 0, dropped = 0;
+  for (size_t i = 0; i < one.size(); ++i) {
+    if (!(std::abs(one[i] - two[i]) <= unit * (std::abs(two[i]) + 1e-2)) && wrong++ == 0) first = i;
+    dropped += two[i] == 0;
+  }
+  EXPECT_EQ(wrong, 0u) << "first at " << first / static_cast<size_t>(c.out) << ", "
+                       << first % static_cast<size_t>(c.out) << ": " << one[first] << ", expected " << two[first];
+  EXPECT_GT(dropped, one.size() / 3);
+}
+
+// Which tiles a shape gets depends on the number of multiprocessors: these get the named ones where there are 132.
+INSTANTIATE_TEST_SUITE_P(All, LargeLinearReluDropout,
+                         testing::Combine(testing::Values(LayerCase{"128 x 256", 16900, 40, 512},
+                                                          LayerCase{"128 x 256, deep, part of a tile", 8600, 600, 512},
+                                                          LayerCase{"128 x 208", 16385, 400, 400},
+                                                          LayerCase{"128 x 208, odd columns", 16390, 136, 395},
+                                                          LayerCase{"128 x 128", 2048, 136, 1024},
+                                                          LayerCase{"128 x 64", 2048, 400, 400},
+                                                          LayerCase{"64 x 64", 500, 1000, 1024}),
+                                          testing::Values(DType::f16, DType::bf16)));
+
+/// TF32 keeps 10 bits behind the point, and the matrix instruction cuts the others off: operands are less by 2^-10 of
+/// their size at most.
+TEST(FusedProductsInTf32, AreNearTheReference) {
+  HCTR_SKIP_WITHOUT_GPU();
+  Runtime gpu(kGpu, {.threads = 1, .seed = 7, .tf32 = true}), cpu(kCpu, {.threads = 2, .seed = 7});
+  const StepState state{.step = 3, .samples = 0};
+  Buffer on_gpu(kGpu, sizeof state);
+  copy_bytes(gpu.compute_stream(), on_gpu.data(), &state, sizeof state);
+  for (const auto& [batch, in, out] :
+       {std::array<int64_t, 3>{17000, 136, 40}, {9000, 400, 400}, {2048, 250, 264}, {1030, 64, 72}, {300, 36, 1000}}) {
+    std::vector<std::vector<float>> results[2];
+    for (Runtime* runtime : {&cpu, &gpu}) {
+      Context ctx(*runtime, runtime->compute_stream(),
+                  runtime == &cpu ? &state : reinterpret_cast<const StepState*>(on_gpu.data()));
+      std::vector<Buffer> memory;
+      const auto make = [&](Shape shape, uint64_t seed) {
+        const int64_t columns = shape.rank() == 2 ? shape[1] : shape[0];
+        const TensorSpec spec(DType::f32, shape, shape.rank() == 2 ? (columns + 3) / 4 * 4 : columns);
+        std::vector<float> values(spec.bytes() / sizeof(float));
+        for (size_t i = 0; i < values.size(); ++i)
+          values[i] = static_cast<float>(mix64(seed * 1'000'000'007 + i) >> 40) / static_cast<float>(1 << 23) - 1;
+        memory.emplace_back(runtime->device(), spec.bytes());
+        copy_bytes(ctx.stream(), memory.back().data(), values.data(), spec.bytes());
+        ctx.stream().synchronize();
+        return Tensor(memory.back().data(), spec, runtime->device());
+      };
+      const Tensor x = make({batch, in}, 1), w = make({in, out}, 2), bias = make({out}, 3), y = make({batch, out}, 4);
+      ops::linear_relu_dropout(ctx, x, w, bias, kRate, kStream, y);
+      const Tensor plain = make({batch, out}, 5);
+      ops::linear(ctx, x, w, bias, plain, true);
+      const Tensor d_y = make({batch, out}, 6), d_x = make({batch, in}, 7), d_bias = make({in}, 8);
+      const Tensor scratch = make(ops::gradient_through_relu_scratch(d_x.spec()).shape, 9);
+      ops::gradient_through_relu(ctx, d_y, w, 2, x, d_x, d_bias, scratch);
+      for (const Tensor& t : {y, plain, d_x, d_bias})
+        results[runtime == &gpu].push_back(to_host<float>(ctx.stream(), t));
+    }
+    const std::array<double, 4> depth = {static_cast<double>(in), static_cast<double>(in), static_cast<double>(out),
+                                         static_cast<double>(out * batch)};
+    for (size_t k = 0; k < results[0].size(); ++k) {
+      double off = 0;
+      for (size_t i = 0; i < results[0][k].size(); ++i)
+        off = std::max(off, static_cast<double>(std::abs(results[0][k][i] - results[1][k][i])));
+      EXPECT_LT(off, 2 * 2 * std::exp2(-10) * 4 * std::sqrt(depth[k])) << batch << " " << in << " " << out << ", " << k;
+      EXPECT_GT(off, 0) << "f32 throughout? " << batch << " " << in << " " << out << ", " << k;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace hctr::test
