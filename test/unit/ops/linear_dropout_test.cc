@@ -17,8 +17,8 @@
 namespace hctr::test {
 namespace {
 
-constexpr float kRate = 0.4f;
-constexpr uint64_t kStream = 5;
+constexpr float kLayerRate = 0.4f;
+constexpr uint64_t kLayerStream = 5;
 
 std::vector<Input> layer_inputs(int64_t batch, int64_t in, int64_t out) {
   return {{"x", {batch, in}}, {"w", {in, out}}, {"bias", {out}}};
@@ -33,7 +33,7 @@ OP_TEST(LinearReluDropout) {
   row("one output", layer_inputs(200, 136, 1));
   state({.step = 11, .first_sample = 40});
   forward([](Rig& t) {
-    ops::linear_relu_dropout(t.ctx, t["x"], t["w"], t["bias"], kRate, kStream,
+    ops::linear_relu_dropout(t.ctx, t["x"], t["w"], t["bias"], kLayerRate, kLayerStream,
                              t.out("y", {t["x"].dim(0), t["w"].dim(1)}));
   });
   expected([](const auto& t) {
@@ -46,10 +46,10 @@ OP_TEST(LinearReluDropout) {
         for (size_t i = 0; i < in; ++i) sum += x[b * in + i] * w[i * out + o];
         const uint64_t block = (static_cast<uint64_t>(t.state().first_sample) + b) * ((out + 31) / 32) + o / 32;
         const Random4 draw =
-            philox<7>(random_key(7, kStream), static_cast<uint64_t>(t.state().step), block * 4 + o % 8 / 2);
+            philox<7>(random_key(7, kLayerStream), static_cast<uint64_t>(t.state().step), block * 4 + o % 8 / 2);
         const uint32_t bits = draw.v[o % 32 / 8];
-        const bool keeps = (o % 2 ? bits >> 16 : bits & 0xffff) >= std::lround(kRate * 65536);
-        y[b * out + o] = keeps ? std::max(0.0, sum) * double{ops::dropout_scale(kRate)} : 0;
+        const bool keeps = (o % 2 ? bits >> 16 : bits & 0xffff) >= std::lround(kLayerRate * 65536);
+        y[b * out + o] = keeps ? std::max(0.0, sum) * double{ops::dropout_scale(kLayerRate)} : 0;
       }
     t.expect("y", y);
   });
@@ -70,9 +70,9 @@ TEST_P(LargeLinearReluDropout, IsWhatTheOperatorsAloneCompute) {
   const DType dtype = std::get<1>(GetParam());
   Rig t({kGpu, dtype, dtype, {{"rows of 16 bytes", 8}}, 1, layer_inputs(c.batch, c.in, c.out), {.step = 3}});
   const Tensor y = t.out("y", {c.batch, c.out}), other = t.out("other", {c.batch, c.out});
-  ops::linear_relu_dropout(t.ctx, t["x"], t["w"], t["bias"], kRate, kStream, y);
+  ops::linear_relu_dropout(t.ctx, t["x"], t["w"], t["bias"], kLayerRate, kLayerStream, y);
   ops::linear(t.ctx, t["x"], t["w"], t["bias"], other, true);
-  ops::dropout(t.ctx, kRate, kStream, other, other);
+  ops::dropout(t.ctx, kLayerRate, kLayerStream, other, other);
   EXPECT_EQ(t.fetch(), std::vector<std::string>());
   // Each element is rounded once here, twice there.
   const double unit = dtype == DType::bf16 ? std::exp2(-7) : std::exp2(-10);
@@ -125,7 +125,7 @@ TEST(FusedProductsInTf32, AreNearTheReference) {
         return Tensor(memory.back().data(), spec, runtime->device());
       };
       const Tensor x = make({batch, in}, 1), w = make({in, out}, 2), bias = make({out}, 3), y = make({batch, out}, 4);
-      ops::linear_relu_dropout(ctx, x, w, bias, kRate, kStream, y);
+      ops::linear_relu_dropout(ctx, x, w, bias, kLayerRate, kLayerStream, y);
       const Tensor plain = make({batch, out}, 5);
       ops::linear(ctx, x, w, bias, plain, true);
       const Tensor d_y = make({batch, out}, 6), d_x = make({batch, in}, 7), d_bias = make({in}, 8);
