@@ -11,6 +11,8 @@
 //   prepare<Tiles>(shape, m, n, t, mask, bias)   by thread t of kHelpers, for tile (m, n)
 //   finish(product, bias, keep)           the element
 //   sums                                  [ceil(m / 64), n], with kSums
+// Elements outside of the result that share 16 bytes with others are stored too: they are end(0), which must be zero
+// where takes_fused_product() lets them be.
 #pragma once
 
 #include "device/cuda_libraries.cuh"
@@ -182,7 +184,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
 /// choice of tiles alone.
 template <class Tiles>
 double product_cycles(const ProductShape& shape) {
-  constexpr double kMultiplications = sizeof(typename Tiles::T) == 2 ? 2048 : 1024, kCopied = 48, kBegin = 2500;
+  constexpr double kMultiplications = sizeof(typename Tiles::T) == 2 ? 2048 : 1024, kCopied = 36, kBegin = 2500;
   const double per_step =
       std::max(double{Tiles::kM} * Tiles::kN * Tiles::kDepth / kMultiplications, Tiles::kStageBytes / kCopied);
   const int64_t tiles =

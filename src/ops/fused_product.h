@@ -8,7 +8,8 @@
 namespace hctr::ops::hopper {
 
 /// Whether ops/fused_product.cuh takes these matrices on the device and stream of the context: the compute stream of a
-/// GPU of compute capability 9.0; f16, bf16, or f32 whose products are TF32; rows at multiples of 16 bytes.
-bool takes_fused_product(Context&, std::initializer_list<Tensor> matrices);
+/// GPU of compute capability 9.0; f16, bf16, or f32 whose products are TF32; rows at multiples of 16 bytes. Columns of
+/// the result end at such a multiple too, or zeros behind them do: the copy engine stores units of 16 bytes.
+bool takes_fused_product(Context&, std::initializer_list<Tensor> operands, const Tensor& result);
 
 }  // namespace hctr::ops::hopper

@@ -12,7 +12,7 @@ namespace hctr::ops {
 
 void cuda::gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z,
                                  Tensor d_bias, Tensor scratch) {
-  if (hopper::takes_fused_product(ctx, {d_out, w, y, d_z})) {
+  if (hopper::takes_fused_product(ctx, {d_out, w, y}, d_z)) {
     count_flops(ctx, 2.0 * static_cast<double>(d_out.elements()) * static_cast<double>(w.dim(0)));
     float* sums = scratch.data<float>();
     hopper::gradient_through_relu(ctx, d_out, w, factor, y, d_z, sums);
