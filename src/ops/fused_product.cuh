@@ -1,10 +1,10 @@
 // A matrix product, and what becomes of its result before it is stored, in one kernel for GPUs of compute capability
 // 9.0.
 //
-// A block takes tiles of 64 kGroups x kN one after the other. One warp copies boxes of both operands to a ring in shared
-// memory; kGroups groups of four warps multiply them, 64 rows each, finish their products, and hand them to the copy
-// engine, which stores them while the next tile is multiplied. Three warps more prepare meanwhile a bit for each element
-// of the tile, which says whether it becomes zero, and the biases of its columns.
+// A block takes tiles of 64 kGroups x kN one after the other. One warp copies boxes of both operands to a ring in
+// shared memory; kGroups groups of four warps multiply them, 64 rows each, finish their products, and hand them to the
+// copy engine, which stores them while the next tile is multiplied. Three warps more prepare meanwhile a bit for each
+// element of the tile, which says whether it becomes zero, and the biases of its columns.
 //
 // An End says what becomes of a product:
 //   kBias, kSums                          whether it has a bias, and whether columns of the result are summed
@@ -187,8 +187,7 @@ double product_cycles(const ProductShape& shape) {
   constexpr double kMultiplications = sizeof(typename Tiles::T) == 2 ? 2048 : 1024, kCopied = 36, kBegin = 2500;
   const double per_step =
       std::max(double{Tiles::kM} * Tiles::kN * Tiles::kDepth / kMultiplications, Tiles::kStageBytes / kCopied);
-  const int64_t tiles =
-      int64_t{(shape.m + Tiles::kM - 1) / Tiles::kM} * ((shape.n + Tiles::kN - 1) / Tiles::kN);
+  const int64_t tiles = int64_t{(shape.m + Tiles::kM - 1) / Tiles::kM} * ((shape.n + Tiles::kN - 1) / Tiles::kN);
   const int64_t processors = hctr::cuda::multiprocessors(), rounds = (tiles + processors - 1) / processors;
   const int64_t steps = (shape.k + Tiles::kDepth - 1) / Tiles::kDepth;
   return static_cast<double>(rounds * steps) * per_step + kBegin + Tiles::kM * Tiles::kN / 16.0;

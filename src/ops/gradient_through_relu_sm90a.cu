@@ -30,8 +30,8 @@ struct ThroughRelu {
 
   __device__ float finish(float product, float, bool keep) const { return keep ? factor * product : 0.0f; }
 
-  /// Rows of y begin at multiples of 16 bytes. Elements outside of y get bits of others: their products are zero, or not
-  /// stored. So no load depends on a condition, and all of a thread are under way together.
+  /// Rows of y begin at multiples of 16 bytes. Elements outside of y get bits of others: their products are zero, or
+  /// not stored. So no load depends on a condition, and all of a thread are under way together.
   template <class Tiles>
   __device__ void prepare(const hopper::ProductShape& shape, int tile_m, int tile_n, int t, uint8_t* mask,
                           float*) const {

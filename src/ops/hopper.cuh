@@ -63,7 +63,8 @@ __device__ inline void load_box(void* to, const CUtensorMap& from, int column, i
       : "memory");
 }
 
-/// Copies a box from shared memory to (column, row). The copies of a thread since its last commit_stores() end together.
+/// Copies a box from shared memory to (column, row). The copies of a thread since its last commit_stores() end
+/// together.
 __device__ inline void store_box(const CUtensorMap& to, int column, int row, const void* from) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&to),
                "r"(shared_address(from)), "r"(column), "r"(row)
@@ -129,36 +130,36 @@ __device__ inline void take_registers() {
   HCTR_R32                                                                                                      \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, " \
   "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define HCTR_R104                                                                                                     \
-  HCTR_R64                                                                                                            \
+#define HCTR_R104                                                                                                    \
+  HCTR_R64                                                                                                           \
   ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, " \
   "%86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103"
-#define HCTR_R128                                                                                                      \
-  HCTR_R104                                                                                                            \
-  ", %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, "     \
+#define HCTR_R128                                                                                                  \
+  HCTR_R104                                                                                                        \
+  ", %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, " \
   "%122, %123, %124, %125, %126, %127"
 /// R: the names of the registers of d; A, B, P, TA, TB: the places of the operands behind them.
-#define HCTR_WGMMA(N, TYPE, R, A, B, P, TA, TB, ...)                                                                  \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P                                                                \
-               ", 0;\n"                                                                                               \
-               "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" R "}, %" #A ", %" #B              \
-               ", p, 1, 1, %" #TA ", %" #TB ";\n}\n"                                                                  \
-               : __VA_ARGS__                                                                                          \
+#define HCTR_WGMMA(N, TYPE, R, A, B, P, TA, TB, ...)                                                     \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P                                                   \
+               ", 0;\n"                                                                                  \
+               "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" R "}, %" #A ", %" #B \
+               ", p, 1, 1, %" #TA ", %" #TB ";\n}\n"                                                     \
+               : __VA_ARGS__                                                                             \
                : "l"(a), "l"(b), "r"(accumulate), "n"(kTransposedA ? 1 : 0), "n"(kTransposedB ? 1 : 0))
-#define HCTR_WGMMA_TF32(N, R, A, B, P, ...)                                                                    \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P                                                         \
-               ", 0;\n"                                                                                        \
+#define HCTR_WGMMA_TF32(N, R, A, B, P, ...)                                                                       \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P                                                            \
+               ", 0;\n"                                                                                           \
                "wgmma.mma_async.sync.aligned.m64n" #N "k8.f32.tf32.tf32 {" R "}, %" #A ", %" #B ", p, 1, 1;\n}\n" \
-               : __VA_ARGS__                                                                                   \
+               : __VA_ARGS__                                                                                      \
                : "l"(a), "l"(b), "r"(accumulate))
-#define HCTR_PRODUCT(N, R, A, B, P, TA, TB, ...)                 \
-  do {                                                           \
-    if constexpr (std::is_same_v<T, float>)                      \
-      HCTR_WGMMA_TF32(N, R, A, B, P, __VA_ARGS__);               \
-    else if constexpr (std::is_same_v<T, BFloat16>)              \
-      HCTR_WGMMA(N, "bf16", R, A, B, P, TA, TB, __VA_ARGS__);    \
-    else                                                         \
-      HCTR_WGMMA(N, "f16", R, A, B, P, TA, TB, __VA_ARGS__);     \
+#define HCTR_PRODUCT(N, R, A, B, P, TA, TB, ...)              \
+  do {                                                        \
+    if constexpr (std::is_same_v<T, float>)                   \
+      HCTR_WGMMA_TF32(N, R, A, B, P, __VA_ARGS__);            \
+    else if constexpr (std::is_same_v<T, BFloat16>)           \
+      HCTR_WGMMA(N, "bf16", R, A, B, P, TA, TB, __VA_ARGS__); \
+    else                                                      \
+      HCTR_WGMMA(N, "f16", R, A, B, P, TA, TB, __VA_ARGS__);  \
   } while (false)
 
 /// d = a b, plus d with `accumulate`, for a [64, 32 bytes of k] and b [the same, kN]: 16 numbers of two bytes, or 8 of

@@ -36,8 +36,9 @@ struct BiasReluDropout {
 #pragma unroll 1
     for (int i = t; i < Tiles::kM * kBlocks; i += hopper::kHelpers) {
       const int row = i / kBlocks, block = first_block + i % kBlocks;
-      const uint32_t bits = kept(step, first_draw + (static_cast<uint64_t>(tile_m * Tiles::kM + row) * per_row +
-                                                     static_cast<uint64_t>(block)) * 4);
+      const uint32_t bits = kept(
+          step,
+          first_draw + (static_cast<uint64_t>(tile_m * Tiles::kM + row) * per_row + static_cast<uint64_t>(block)) * 4);
       const int at = (block * 32 - first_column) / 8;  // a multiple of two bytes
       uint8_t* const to = mask + row * Tiles::kMaskStride + at;
       if (Tiles::kN % 32 == 0) {

@@ -15,10 +15,10 @@ struct ProductShape {
   int m, n, k;
 };
 
-constexpr int kBoxRowBytes = 128;                 // the widest swizzle
-constexpr int kBoxBytes = 64 * kBoxRowBytes;      // 64 rows
-constexpr int kMostSharedBytes = 227 * 1024;      // of a block
-constexpr int kHelpers = 96;                      // threads that prepare masks, three warps
+constexpr int kBoxRowBytes = 128;             // the widest swizzle
+constexpr int kBoxBytes = 64 * kBoxRowBytes;  // 64 rows
+constexpr int kMostSharedBytes = 227 * 1024;  // of a block
+constexpr int kHelpers = 96;                  // threads that prepare masks, three warps
 
 /// Tiles of 64 kGroups x kN, each 64 rows finished by a group of four warps. kTransposedB: b has n adjacent, not k.
 /// kBias: the end of the product adds one.
@@ -28,7 +28,7 @@ struct Tiling {
   static constexpr int kGroups = kGroups_, kN = kN_;
   static constexpr bool kTransposedB = kTransposedB_, kBias = kBias_;
   static constexpr int kM = 64 * kGroups, kThreads = 128 * (kGroups + 1), kConsumers = 128 * kGroups;
-  static constexpr int kDepth = kBoxRowBytes / sizeof(T);   // of k at a time
+  static constexpr int kDepth = kBoxRowBytes / sizeof(T);    // of k at a time
   static constexpr int kColumns = kBoxRowBytes / sizeof(T);  // of a box of the result
   static constexpr int kFullBoxes = kN / kColumns, kLast = kN % kColumns;
   static constexpr int kBytesA = kM * kBoxRowBytes;
@@ -124,9 +124,9 @@ __device__ inline void finish_products(const End& end, const uint8_t* mask, cons
 #pragma unroll
         for (int i = 0; i < 4; ++i) two[i] = round_two<T>(value[i / 2][i % 2].x, value[i / 2][i % 2].y);
         const int of_lane = lane / 8;  // the matrix whose row this lane names
-        store_matrices(result_at<Tiles>(result, first_row + of_lane % 2 * 8 + lane % 8,
-                                        2 * (64 * q + 8 * (j + of_lane / 2))),
-                       two);
+        store_matrices(
+            result_at<Tiles>(result, first_row + of_lane % 2 * 8 + lane % 8, 2 * (64 * q + 8 * (j + of_lane / 2))),
+            two);
       } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
@@ -137,14 +137,13 @@ __device__ inline void finish_products(const End& end, const uint8_t* mask, cons
   }
 }
 
-/// By one thread: stores the boxes of a group's 64 rows from (row, column) of the result on. `last`: the map of the last
-/// box, where it is narrower.
+/// By one thread: stores the boxes of a group's 64 rows from (row, column) of the result on. `last`: the map of the
+/// last box, where it is narrower.
 template <class Tiles>
 __device__ inline void store_result(const CUtensorMap& to, const CUtensorMap& last, int row, int column,
                                     const std::byte* result) {
 #pragma unroll
-  for (int i = 0; i < Tiles::kFullBoxes; ++i)
-    store_box(to, column + i * Tiles::kColumns, row, result + i * kBoxBytes);
+  for (int i = 0; i < Tiles::kFullBoxes; ++i) store_box(to, column + i * Tiles::kColumns, row, result + i * kBoxBytes);
   if constexpr (Tiles::kLast > 0)
     store_box(last, column + Tiles::kFullBoxes * Tiles::kColumns, row, result + Tiles::kFullBoxes * kBoxBytes);
   commit_stores();
@@ -157,8 +156,8 @@ __device__ inline float unpack(uint32_t both, int which) {
   return static_cast<float>(value);
 }
 
-/// sums[column] for the columns below `columns`: of a group's 64 rows, as they were rounded, in a fixed order. `thread`:
-/// of the group.
+/// sums[column] for the columns below `columns`: of a group's 64 rows, as they were rounded, in a fixed order.
+/// `thread`: of the group.
 template <class Tiles>
 __device__ inline void sum_columns(const std::byte* result, int thread, int columns, float* sums) {
   using T = typename Tiles::T;

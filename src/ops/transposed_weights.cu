@@ -10,7 +10,7 @@ namespace {
 constexpr int kTile = 32, kTileRows = 8;  // a block transposes 32 x 32 elements, its threads four each
 
 /// `stride`: of w^T, whose columns from `in` on become zero.
-__global__ void __launch_bounds__(kTile * kTileRows)
+__global__ void __launch_bounds__(kTile* kTileRows)
     transpose_weights_kernel(View<const float, 2> w, int64_t stride, int across, float* to) {
   __shared__ float tile[kTile][kTile + 1];
   hctr::cuda::start_early();
