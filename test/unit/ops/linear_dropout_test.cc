@@ -25,7 +25,7 @@ std::vector<Input> layer_inputs(int64_t batch, int64_t in, int64_t out) {
 }
 
 OP_TEST(LinearReluDropout) {
-  rounding(Rounding::sum);
+  rounding(Rounding::stages);
   row("one tile", layer_inputs(64, 64, 64));
   row("parts of tiles", layer_inputs(70, 200, 136));
   row("single elements", layer_inputs(33, 5, 21));
@@ -114,8 +114,8 @@ TEST(FusedProductsInTf32, AreNearTheReference) {
                   runtime == &cpu ? &state : reinterpret_cast<const StepState*>(on_gpu.data()));
       std::vector<Buffer> memory;
       const auto make = [&](Shape shape, uint64_t seed) {
-        const int64_t columns = shape.rank() == 2 ? shape[1] : shape[0];
-        const TensorSpec spec(DType::f32, shape, shape.rank() == 2 ? (columns + 3) / 4 * 4 : columns);
+        const TensorSpec spec =
+            shape.rank() == 2 ? TensorSpec(DType::f32, shape, (shape[1] + 3) / 4 * 4) : TensorSpec(DType::f32, shape);
         std::vector<float> values(spec.bytes() / sizeof(float));
         for (size_t i = 0; i < values.size(); ++i)
           values[i] = static_cast<float>(mix64(seed * 1'000'000'007 + i) >> 40) / static_cast<float>(1 << 23) - 1;
