@@ -40,7 +40,9 @@ struct ReadProgress {
   int key_bytes = 0;  ///< 0: none read
 };
 
-/// Runs steps. While batch k is computed, batch k+1 is uploaded, looked up and sorted on the prepare stream.
+/// Runs steps. While batch k is computed, batch k+1 is uploaded, looked up and sorted on the prepare stream. Where
+/// ranks exchange keys ahead (Model::exchanges_keys_ahead), batch k+2 is uploaded at the same time, and its keys sent
+/// to the owners of their rows, on the key stream.
 class Trainer {
  public:
   /// `peers`: of the ranks of this process; null: this rank alone knows keys whose rows it owns.
@@ -130,12 +132,13 @@ class Trainer {
 
  private:
   struct StepBuffer {
-    explicit StepBuffer(Device device) : prepared(device), computed(device) {}
-    std::optional<Program> prepare, compute;  // compute: none before it can be recorded
-    std::function<Program()> make_compute;
-    Event prepared, computed;
+    explicit StepBuffer(Device device) : exchanged(device), prepared(device), computed(device) {}
+    std::optional<Program> keys, prepare, compute;  // keys: if they are exchanged ahead. compute: if it can be recorded
+    std::function<Program()> make_prepare, make_compute;
+    Event exchanged, prepared, computed;  // exchanged: its keys, ahead
   };
   void record(int buffer);
+  void record_look_ups_again();
   void run(int buffer, int64_t step, double learning_rate, Replay);
   /// Reserves rows for the next step, then looks up and sorts its keys. When a table refuses the batch, all ranks throw
   /// before anything is computed.
