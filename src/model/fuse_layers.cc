@@ -73,6 +73,35 @@ void finish_in_readers(Graph& graph) {
   }
 }
 
+/// The node that wrote the tensor, if it is a layer of logits that one node alone reads.
+std::optional<size_t> logit_layer_of(const Graph& graph, TensorId id) {
+  const Edge& edge = graph.edges[id];
+  if (!edge.producer || edge.readers.size() != 1 || !edge.needs_gradient) return std::nullopt;
+  const Node& node = graph.nodes[*edge.producer];
+  const bool trains_input =
+      std::any_of(node.in.begin(), node.in.end(), [&](TensorId in) { return graph.edges[in].needs_gradient; });
+  return node.layer().is_logit_layer() && trains_input ? edge.producer : std::nullopt;
+}
+
+/// Lets a loss run the layer of its logits, or that and an Add of its output and others.
+void run_logit_layer(Graph& graph, Node& loss) {
+  if (!dynamic_cast<const LossLayer&>(loss.layer()).runs_logit_layer()) return;
+  const Edge& logits = graph.edges[loss.in[0]];
+  std::optional<Node::LogitNodes> nodes;
+  if (const auto layer = logit_layer_of(graph, loss.in[0])) {
+    nodes = {*layer, std::nullopt};
+  } else if (logits.producer && logits.readers.size() == 1) {
+    const Node& sum = graph.nodes[*logits.producer];
+    if (sum.fused || sum.entry->type->name() != "Add") return;
+    for (const TensorId in : sum.in)
+      if (const auto term = logit_layer_of(graph, in); term && !nodes) nodes = {*term, logits.producer};
+  }
+  if (!nodes) return;
+  loss.logit = nodes;
+  graph.nodes[nodes->layer].run_by_loss = true;
+  if (nodes->sum) graph.nodes[*nodes->sum].run_by_loss = true;
+}
+
 /// Lets the only reader of a Concat of matrices read these.
 bool join_concat(Graph& graph, Node& concat) {
   if (concat.spec.memory != LayerSpec::Memory::columns_of_inputs) return false;
@@ -165,6 +194,7 @@ void fuse_layers(Graph& graph, const Precision& products) {
   }
   use_fp8_products(graph, products);
   finish_in_readers(graph);
+  for (const size_t loss : graph.losses) run_logit_layer(graph, graph.nodes[loss]);
 }
 
 }  // namespace hctr

@@ -84,6 +84,7 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::O
       for (const TensorId out : node.out)
         if (memory_.has_gradient(out)) io.d_out.push_back(memory_.gradient(out));
       io.d_weights = weights_.gradients_of_node(n);
+      if (node.logit) io.logit = logit_io(binding, *node.logit);
       for (const auto& below : node.finishes)
         io.below.push_back(below ? std::optional(graph_.nodes[*below].layer().relu_end(binding.calls[*below]))
                                  : std::nullopt);
@@ -99,6 +100,15 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::O
   return binding;
 }
 
+LogitIo Network::logit_io(const Binding& binding, const Node::LogitNodes& nodes) const {
+  LogitIo io{graph_.nodes[nodes.layer].layer().logit_layer(binding.calls[nodes.layer]), std::nullopt};
+  if (nodes.sum) {
+    const LayerIo& sum = binding.calls[*nodes.sum];
+    io.sum = {sum.in, sum.d_in, sum.out[0]};
+  }
+  return io;
+}
+
 void Network::forward(Context& ctx, const Binding& binding, const std::function<void(size_t node)>& before) const {
   if (binding.dense) {
     const ProfiledPart part(ctx, "forward", "Cast", "dense", {});
@@ -106,6 +116,7 @@ void Network::forward(Context& ctx, const Binding& binding, const std::function<
   }
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (before) before(n);
+    if (is_run_by_loss(n)) continue;
     const ProfiledPart part = part_of(graph_.nodes[n], ctx, "forward", [&] { return bytes_forward(binding.calls[n]); });
     in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " forward"); },
                [&] { graph_.nodes[n].layer().forward(ctx, binding.calls[n], phase_); });
@@ -203,7 +214,7 @@ void Network::backward(Context& caller, const Binding& binding, const BackwardCa
       in_context([&] { return cat("running ", label_of(node), " backward"); },
                  [&] {
                    for (const TensorId out : node.out) sum_gradients(ctx, out);
-                   node.layer().backward(ctx, binding.calls[n]);
+                   if (!is_run_by_loss(n)) node.layer().backward(ctx, binding.calls[n]);
                  });
       for (const size_t e : first_reads_[n]) sum_gradients(ctx, graph_.embeddings[e]);
     }

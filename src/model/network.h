@@ -77,6 +77,10 @@ class Network {
   class WeightGradients;
   void backward_weights(Context&, const Binding&, size_t node, double bytes) const;
   void sum_gradients(Context&, TensorId) const;
+  /// LayerIo::logit of a loss, when its nodes are bound.
+  LogitIo logit_io(const Binding&, const Node::LogitNodes&) const;
+  /// Whether a loss, which comes after the node, does all that the node would do.
+  bool is_run_by_loss(size_t node) const { return phase_ == Phase::train && graph_.nodes[node].run_by_loss; }
   std::vector<Tensor> outputs_of_losses(size_t output) const;
   const LossLayer& loss_layer(size_t loss) const;
 
