@@ -133,6 +133,10 @@ class Layer {
   /// Errors: LayerError saying why the layer has no such form, and what has; unless overridden, that it has none.
   virtual void to_onnx(OnnxGraph&, const OnnxIo&) const;
 
+  /// Whether forward() and backward() are best run on another stream, beside the layers that neither read this one's
+  /// output nor write its input: they leave most of a GPU idle, and use no memory that other layers use.
+  virtual bool runs_beside(const LayerIo&) const { return false; }
+
   /// The function that the layer applies to each element of its only input, if it is one that others can apply.
   virtual std::optional<ElementFunction> element_function() const { return std::nullopt; }
   /// One layer that computes what this one and `function` behind it compute; null if there is none. Outputs and
