@@ -20,10 +20,12 @@ class BinaryCrossEntropyLoss : public LossLayer {
                              "logits have shape ",
                              to_string(inputs[0].shape), ", the labels ", to_string(inputs[1].shape)));
     expect_sample_weights(inputs, "BinaryCrossEntropyLoss");
-    return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, inputs[0].shape)}};
+    return {.outputs = {TensorSpec(DType::f32, {1}), TensorSpec(DType::f32, inputs[0].shape)},
+            .scratch = {TensorSpec(DType::i32, {1})}};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    if (io.logit) return ops::logit_loss(ctx, io.logit->layer, io.logit->sum, logit_target(io));
     std::optional<ops::LogitGradient> gradient;
     if (gradient_in_forward_ && !io.d_in.empty() && io.d_in[0])
       gradient = ops::LogitGradient{*io.d_in[0], static_cast<float>(params_.loss_weight)};
@@ -33,7 +35,9 @@ class BinaryCrossEntropyLoss : public LossLayer {
   void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override { graph.add_as(io.y(), "Sigmoid", {io.x()}); }
 
   void backward(Context& ctx, const LayerIo& io) const override {
-    if (io.d_in[0] && !gradient_in_forward_)
+    if (io.logit)
+      ops::logit_loss_backward(ctx, io.logit->layer, io.logit->sum, logit_target(io));
+    else if (io.d_in[0] && !gradient_in_forward_)
       ops::binary_cross_entropy_backward(ctx, io.in[0], io.in[1], static_cast<float>(params_.loss_weight), *io.d_in[0],
                                          term_weights(params_, io));
     write_no_gradients(ctx, io);
@@ -47,8 +51,18 @@ class BinaryCrossEntropyLoss : public LossLayer {
     layer->gradient_in_forward_ = true;
     return layer;
   }
+  bool runs_logit_layer() const override { return true; }
 
  private:
+  ops::LogitTarget logit_target(const LayerIo& io) const {
+    return {io.in[1],
+            io.out[0],
+            io.out[1],
+            {*io.d_in[0], static_cast<float>(params_.loss_weight)},
+            term_weights(params_, io),
+            io.scratch[0]};
+  }
+
   LossParams params_;
   bool gradient_in_forward_ = false;
 };

@@ -71,7 +71,7 @@ TensorSpec FullyConnected::scratch(const TensorSpec& y, int64_t width) const {
   const TensorSpec of_bias = fp8                  ? ops::fp8_gradient_scratch(y)
                              : finished_by_reader ? ops::gradient_through_relu_scratch(y)
                                                   : ops::bias_gradient_scratch(num_output);
-  return num_output == 1 ? one_of(of_bias, ops::concat_linear_scratch(y.rows(), {width})) : of_bias;
+  return num_output == 1 ? one_of(of_bias, ops::logit_loss_scratch(y.rows(), {width})) : of_bias;
 }
 
 void FullyConnected::add_fp8_memory(const TensorSpec& y, int64_t in, Specs& scratch, Specs& transient) const {
@@ -90,6 +90,11 @@ void FullyConnected::add_fp8_memory(const TensorSpec& y, int64_t in, Specs& scra
 
 ReluEnd FullyConnected::end(const Io& io) const {
   return {dropout_rate > 0 ? ops::dropout_scale(dropout_rate) : 1, io.d_w[1], *io.scratch};
+}
+
+ops::LogitLayer FullyConnected::logit_layer(std::vector<ops::ConcatLinearInput> inputs, const Io& io) const {
+  const auto bias_of = [&](const Tensor* weights) { return use_bias ? std::optional(weights[1]) : std::nullopt; };
+  return {std::move(inputs), io.w[0], bias_of(io.w), io.y, io.d_w[0], bias_of(io.d_w), *io.scratch};
 }
 
 void FullyConnected::multiply(Context& ctx, const Io& io, const Tensor& sums) const {

@@ -10,6 +10,7 @@
 #include "ops/activation.h"
 #include "ops/concat_linear.h"
 #include "ops/fp8_product.h"
+#include "ops/logit_loss.h"
 
 namespace hctr {
 
@@ -79,6 +80,10 @@ struct FullyConnected {
   TensorSpec scratch(const TensorSpec& y, int64_t width) const;
   /// What the reader of y needs to finish this stage.
   ReluEnd end(const Io&) const;
+  /// Whether y = x W + b has one column, and no function behind it.
+  bool is_logit_layer() const { return num_output == 1 && activation == StageActivation::none && dropout_rate == 0; }
+  /// The tensors of inputs side by side, the weights of all of them, and y of such a stage.
+  ops::LogitLayer logit_layer(std::vector<ops::ConcatLinearInput>, const Io&) const;
   void forward(Context&, const Io&, Phase) const;
   /// Writes d_z and d_x, and those d_w that come with them in one pass.
   void backward(Context&, const Io&) const;

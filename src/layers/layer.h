@@ -12,6 +12,7 @@
 #include "device/tensor.h"
 #include "layers/initializer.h"
 #include "ops/fp8_scaling.h"
+#include "ops/logit_loss.h"
 #include "ops/loss_scale.h"
 #include "ops/weight_gradient.h"
 
@@ -67,6 +68,13 @@ struct ReluEnd {
   Tensor d_bias, scratch;
 };
 
+/// What a loss runs before itself (LossLayer::runs_logit_layer()): the layer of its logits and, if there is one, the
+/// Add behind that.
+struct LogitIo {
+  ops::LogitLayer layer;
+  std::optional<ops::LogitSum> sum;
+};
+
 /// The tensors of one call. Aliasing: all distinct, unless the memory plan followed the hint.
 struct LayerIo {
   std::vector<Tensor> in, out, weights, state, scratch, transient;
@@ -76,6 +84,7 @@ struct LayerIo {
   /// Of the layer that wrote each input, if this one finishes it (finished_by_reader()); empty: it finishes none.
   std::vector<std::optional<ReluEnd>> below{};
   ops::OverflowSearch overflow{};  ///< for the gradient of Layer::searched_input()
+  std::optional<LogitIo> logit{};  ///< of a loss, in training
   /// Replaces a tensor by its sum over all ranks, for statistics of the whole batch. On one rank a no-op.
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};
 };
@@ -124,6 +133,10 @@ class Layer {
   /// Errors: LayerError saying why the layer has no such form, and what has; unless overridden, that it has none.
   virtual void to_onnx(OnnxGraph&, const OnnxIo&) const;
 
+  /// Whether forward() and backward() are best run on another stream, beside the layers that neither read this one's
+  /// output nor write its input: they leave most of a GPU idle, and use no memory that other layers use.
+  virtual bool runs_beside(const LayerIo&) const { return false; }
+
   /// The function that the layer applies to each element of its only input, if it is one that others can apply.
   virtual std::optional<ElementFunction> element_function() const { return std::nullopt; }
   /// One layer that computes what this one and `function` behind it compute; null if there is none. Outputs and
@@ -137,6 +150,11 @@ class Layer {
   virtual bool finishes_layer_below(size_t input) const { return static_cast<void>(input), false; }
   /// LayerIo::below for the reader of a layer that finished_by_reader() returned, whose own tensors these are.
   virtual ReluEnd relu_end(const LayerIo&) const { throw Error(Kind::bug, "a layer without a ReLU at its end"); }
+
+  /// Whether this is y = x W + b with one output and nothing behind it, which a loss can run together with itself.
+  virtual bool is_logit_layer() const { return false; }
+  /// What such a loss needs of it, given this layer's own tensors in training, with the gradient of an input at least.
+  virtual ops::LogitLayer logit_layer(const LayerIo&) const { throw Error(Kind::bug, "a layer of several outputs"); }
 
   /// This layer for training with those products in FP8 whose weight has at least so many rows and as many columns;
   /// null if there is none. Weights are the same.
@@ -164,6 +182,9 @@ class LossLayer : public Layer {
   /// This loss for training, with the gradient of the logits written by forward(), in the pass that computes the loss:
   /// backward() leaves it alone. Null if there is none. Values and gradients are equal bit for bit.
   virtual std::shared_ptr<const Layer> with_gradient_in_forward() const { return nullptr; }
+  /// Whether forward() and backward(), given LayerIo::logit, run the layer of the logits too. Such a loss is one
+  /// with_gradient_in_forward().
+  virtual bool runs_logit_layer() const { return false; }
 };
 
 /// Throws LayerError unless the tensor has `rank` dimensions.

@@ -176,6 +176,14 @@ class Stack : public Layer {
   bool finishes_layer_below(size_t input) const override { return input == 0; }
   ReluEnd relu_end(const LayerIo& io) const override { return stages_.back().end(stage_io(io).back()); }
 
+  bool is_logit_layer() const override {
+    return stages_.size() == 1 && more_outputs_ == 0 && stages_[0].is_logit_layer();
+  }
+  ops::LogitLayer logit_layer(const LayerIo& io) const override {
+    const FullyConnected::Io own = stage_io(io)[0];
+    return stages_[0].logit_layer({{own.x, own.d_x, below_relu(own.below)}}, own);
+  }
+
   std::shared_ptr<const Layer> behind_concat(size_t inputs) const override {
     return stages_.size() == 1 && more_outputs_ == 0 ? concat_linear(stages_[0], inputs) : nullptr;
   }

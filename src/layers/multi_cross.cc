@@ -86,6 +86,12 @@ class MultiCross : public Layer {
     }
   }
 
+  /// Vectors need no matrix products, and so no workspace. With more samples the kernels fill a GPU.
+  bool runs_beside(const LayerIo& io) const override {
+    constexpr int64_t kMostSamples = 2048;
+    return vectors() && io.in[0].rows() <= kMostSamples;
+  }
+
   void backward(Context& ctx, const LayerIo& io) const override {
     if (vectors())
       return ops::multi_cross_backward(ctx, io.in[0], vectors_of(io.weights), io.d_out[0], io.scratch[0], io.d_in[0],

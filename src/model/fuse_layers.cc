@@ -73,6 +73,35 @@ void finish_in_readers(Graph& graph) {
   }
 }
 
+/// The node that wrote the tensor, if it is a layer of logits that one node alone reads.
+std::optional<size_t> logit_layer_of(const Graph& graph, TensorId id) {
+  const Edge& edge = graph.edges[id];
+  if (!edge.producer || edge.readers.size() != 1 || !edge.needs_gradient) return std::nullopt;
+  const Node& node = graph.nodes[*edge.producer];
+  const bool trains_input =
+      std::any_of(node.in.begin(), node.in.end(), [&](TensorId in) { return graph.edges[in].needs_gradient; });
+  return node.layer().is_logit_layer() && trains_input ? edge.producer : std::nullopt;
+}
+
+/// Lets a loss run the layer of its logits, or that and an Add of its output and others.
+void run_logit_layer(Graph& graph, Node& loss) {
+  if (!dynamic_cast<const LossLayer&>(loss.layer()).runs_logit_layer()) return;
+  const Edge& logits = graph.edges[loss.in[0]];
+  std::optional<Node::LogitNodes> nodes;
+  if (const auto layer = logit_layer_of(graph, loss.in[0])) {
+    nodes = {*layer, std::nullopt};
+  } else if (logits.producer && logits.readers.size() == 1) {
+    const Node& sum = graph.nodes[*logits.producer];
+    if (sum.fused || sum.entry->type->name() != "Add") return;
+    for (const TensorId in : sum.in)
+      if (const auto term = logit_layer_of(graph, in); term && !nodes) nodes = {*term, logits.producer};
+  }
+  if (!nodes) return;
+  loss.logit = nodes;
+  graph.nodes[nodes->layer].run_by_loss = true;
+  if (nodes->sum) graph.nodes[*nodes->sum].run_by_loss = true;
+}
+
 /// Lets the only reader of a Concat of matrices read these.
 bool join_concat(Graph& graph, Node& concat) {
   if (concat.spec.memory != LayerSpec::Memory::columns_of_inputs) return false;
@@ -125,6 +154,39 @@ std::vector<size_t> join_reshapes(Graph& graph, Node& slice) {
   return reshapes;
 }
 
+/// Whether the gradient of a tensor is summed in another order in the second order of nodes than in the first.
+bool changes_sums(const Graph& graph, const std::vector<size_t>& order, const std::vector<size_t>& other) {
+  std::vector<size_t> place(graph.nodes.size());
+  for (size_t i = 0; i < other.size(); ++i) place[other[i]] = i;
+  std::vector<std::vector<size_t>> readers(graph.edges.size());
+  for (const size_t n : order)
+    for (const TensorId in : graph.nodes[n].in) readers[in].push_back(place[n]);
+  for (TensorId id = 0; id < readers.size(); ++id)
+    if (graph.edges[id].needs_gradient && readers[id].size() > 2 &&  // a sum of two is the same both ways
+        !std::is_sorted(readers[id].begin(), readers[id].end()))
+      return true;
+  return false;
+}
+
+/// The nodes that are left, in running order: first those that need no embedding, which can run during lookups, and
+/// whose backward pass no embedding's gradient waits for; then the others and losses.
+std::vector<size_t> running_order(const Graph& graph, const std::vector<bool>& gone) {
+  std::vector<bool> waits(graph.edges.size(), false);
+  for (const TensorId embedding : graph.embeddings) waits[embedding] = true;
+  std::vector<size_t> as_they_are, first, later;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (gone[n]) continue;
+    const Node& node = graph.nodes[n];
+    const bool late =
+        node.is_loss() || std::any_of(node.in.begin(), node.in.end(), [&](TensorId in) { return waits[in]; });
+    for (const TensorId out : node.out) waits[out] = late;
+    as_they_are.push_back(n);
+    (late ? later : first).push_back(n);
+  }
+  first.insert(first.end(), later.begin(), later.end());
+  return graph.embeddings.empty() || changes_sums(graph, as_they_are, first) ? as_they_are : first;
+}
+
 }  // namespace
 
 void fuse_layers(Graph& graph, const Precision& products) {
@@ -144,14 +206,12 @@ void fuse_layers(Graph& graph, const Precision& products) {
     for (const size_t reshape : join_reshapes(graph, graph.nodes[n])) gone[reshape] = true;
   }
   std::vector<size_t> now(graph.nodes.size());  // the new index of each node that stays
-  size_t kept = 0;
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    now[n] = kept;
-    if (gone[n]) continue;
-    if (kept != n) graph.nodes[kept] = std::move(graph.nodes[n]);
-    ++kept;
+  std::vector<Node> kept;
+  for (const size_t n : running_order(graph, gone)) {
+    now[n] = kept.size();
+    kept.push_back(std::move(graph.nodes[n]));
   }
-  graph.nodes.erase(graph.nodes.begin() + static_cast<std::ptrdiff_t>(kept), graph.nodes.end());
+  graph.nodes = std::move(kept);
   for (Edge& edge : graph.edges) edge.readers.clear();
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     for (const TensorId in : graph.nodes[n].in) graph.edges[in].readers.push_back(n);
@@ -165,6 +225,7 @@ void fuse_layers(Graph& graph, const Precision& products) {
   }
   use_fp8_products(graph, products);
   finish_in_readers(graph);
+  for (const size_t loss : graph.losses) run_logit_layer(graph, graph.nodes[loss]);
 }
 
 }  // namespace hctr

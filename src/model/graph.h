@@ -36,6 +36,13 @@ struct Node {
   std::shared_ptr<const Layer> fused{};  ///< computes this layer and others behind it; null: the layer stands alone
   /// For each input the node that wrote it, if this one's backward finishes that one's; empty: it finishes none.
   std::vector<std::optional<size_t>> finishes{};
+  /// Of a loss that runs the layer of its logits in training: that layer, and the Add behind it if there is one.
+  struct LogitNodes {
+    size_t layer;
+    std::optional<size_t> sum;
+  };
+  std::optional<LogitNodes> logit{};
+  bool run_by_loss = false;  ///< whether it is one of these
   const Layer& layer() const { return fused ? *fused : *entry->layer; }
   bool is_loss() const { return dynamic_cast<const LossLayer*>(entry->layer.get()) != nullptr; }
 };

@@ -36,7 +36,11 @@ std::vector<Tensor> present(const std::vector<std::optional<Tensor>>& tensors) {
 }  // namespace
 
 double bytes_forward(const LayerIo& io) {
-  return bytes_between(io.in, io.out) + bytes_of(io.weights) + bytes_of(io.scratch);
+  double bytes = bytes_between(io.in, io.out) + bytes_of(io.weights) + bytes_of(io.scratch);
+  if (io.logit)
+    for (const ops::ConcatLinearInput& input : io.logit->layer.inputs)
+      bytes += bytes_of({input.x}) + (input.d_x ? bytes_of({*input.d_x}) : 0);
+  return bytes;
 }
 
 double bytes_backward(const LayerSpec& spec, const Layer& layer, const LayerIo& io) {

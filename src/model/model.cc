@@ -53,7 +53,9 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
       evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm),
       side_stream_(runtime.exchange_stream()),
       weights_stream_(runtime.device()),
+      beside_stream_(runtime.device()),
       weights_side_(weights_stream_),
+      beside_(beside_stream_),
       loss_complete_(runtime.device()),
       loss_known_(runtime.device()) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
@@ -243,7 +245,8 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
     const ProfiledPart part(ctx, "forward", kEmbedding, "lengths of bags");
     write_lengths(ctx, batch, train_);
   }
-  train_.forward(ctx, binding, [&](size_t node) { schedule_->before_forward(ctx, buffer, node); });
+  SideStream* const beside = comm_.size() == 1 && fixed_sizes() ? &beside_ : nullptr;
+  train_.forward(ctx, binding, [&](size_t node) { schedule_->before_forward(ctx, buffer, node); }, beside);
   {
     const ProfiledPart part(ctx, "forward", kWeights, "penalty");
     add_penalties(ctx, train_);
@@ -268,7 +271,8 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
                          gradients_.node_done(ctx, node);
                        },
                    .weights_reads = comm_.size() > 1 || has_penalty(),
-                   .weights_side = &weights_side_});
+                   .weights_side = &weights_side_,
+                   .beside = beside});
   if (scaler) {
     gradients_.join(ctx);
     side_stream_.join(ctx);  // waits for the overflow search of sent gradients, but not for received ones

@@ -206,8 +206,8 @@ class Model {
   Network train_;
   Network evaluation_;
   SideStream side_stream_;
-  Stream weights_stream_;
-  SideStream weights_side_;
+  Stream weights_stream_, beside_stream_;
+  SideStream weights_side_, beside_;          // gradients of weights; layers beside others
   CrossingEvent loss_complete_, loss_known_;  // of this rank; of all
   Embeddings tables_;
   bool wide_keys_loaded_ = false;  // a loaded model has keys that 4 bytes do not hold

@@ -1,6 +1,7 @@
 #include "model/network.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/error.h"
 #include "device/lockstep.h"
@@ -84,6 +85,7 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::O
       for (const TensorId out : node.out)
         if (memory_.has_gradient(out)) io.d_out.push_back(memory_.gradient(out));
       io.d_weights = weights_.gradients_of_node(n);
+      if (node.logit) io.logit = logit_io(binding, *node.logit);
       for (const auto& below : node.finishes)
         io.below.push_back(below ? std::optional(graph_.nodes[*below].layer().relu_end(binding.calls[*below]))
                                  : std::nullopt);
@@ -99,16 +101,60 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::O
   return binding;
 }
 
-void Network::forward(Context& ctx, const Binding& binding, const std::function<void(size_t node)>& before) const {
+LogitIo Network::logit_io(const Binding& binding, const Node::LogitNodes& nodes) const {
+  LogitIo io{graph_.nodes[nodes.layer].layer().logit_layer(binding.calls[nodes.layer]), std::nullopt};
+  if (nodes.sum) {
+    const LayerIo& sum = binding.calls[*nodes.sum];
+    io.sum = {sum.in, sum.d_in, sum.out[0]};
+  }
+  return io;
+}
+
+std::optional<size_t> Network::runs_beside_until(const Binding& binding, size_t n, const SideStream* beside) const {
+  const Node& node = graph_.nodes[n];
+  if (!beside || !graph_.edges[node.out[0]].needs_gradient || !node.layer().runs_beside(binding.calls[n]))
+    return std::nullopt;
+  size_t first = graph_.nodes.size();
+  for (const TensorId out : node.out)
+    for (const size_t reader : graph_.edges[out].readers) first = std::min(first, reader);
+  return first > n + 1 && first < graph_.nodes.size() ? std::optional(first) : std::nullopt;
+}
+
+void Network::forward_node(Context& ctx, const Binding& binding, size_t n) const {
+  const ProfiledPart part = part_of(graph_.nodes[n], ctx, "forward", [&] { return bytes_forward(binding.calls[n]); });
+  in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " forward"); },
+             [&] { graph_.nodes[n].layer().forward(ctx, binding.calls[n], phase_); });
+}
+
+void Network::backward_node(Context& ctx, const Binding& binding, size_t n) const {
+  const Node& node = graph_.nodes[n];
+  const ProfiledPart part =
+      part_of(node, ctx, "backward", [&] { return bytes_backward(node.spec, node.layer(), binding.calls[n]); });
+  in_context([&] { return cat("running ", label_of(node), " backward"); },
+             [&] {
+               for (const TensorId out : node.out) sum_gradients(ctx, out);
+               if (!is_run_by_loss(n)) node.layer().backward(ctx, binding.calls[n]);
+             });
+}
+
+void Network::forward(Context& ctx, const Binding& binding, const std::function<void(size_t node)>& before,
+                      SideStream* beside) const {
   if (binding.dense) {
     const ProfiledPart part(ctx, "forward", "Cast", "dense", {});
     ops::copy(ctx, *binding.dense, memory_.value(*graph_.dense));
   }
+  std::set<size_t> joins;  // the nodes that read what the side stream writes
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     if (before) before(n);
-    const ProfiledPart part = part_of(graph_.nodes[n], ctx, "forward", [&] { return bytes_forward(binding.calls[n]); });
-    in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " forward"); },
-               [&] { graph_.nodes[n].layer().forward(ctx, binding.calls[n], phase_); });
+    if (joins.contains(n)) beside->join(ctx);
+    if (is_run_by_loss(n)) continue;
+    if (const auto until = runs_beside_until(binding, n, beside)) {
+      Context side = beside->after(ctx);
+      forward_node(side, binding, n);
+      joins.insert(*until);
+    } else {
+      forward_node(ctx, binding, n);
+    }
   }
   if (!total_) return;
   const ProfiledPart part(ctx, "forward", "loss", "sum of losses");
@@ -193,20 +239,22 @@ class Network::WeightGradients {
 void Network::backward(Context& caller, const Binding& binding, const BackwardCallbacks& queued) const {
   WeightGradients weights(*this, caller, binding, queued);
   Context ctx = weights.context();
+  std::set<size_t> started;  // nodes whose backward passes are queued on the side stream
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     const Node& node = graph_.nodes[n];
     if (!graph_.edges[node.out[0]].needs_gradient) continue;  // nothing is trained in it or before it
     if (node.spec.memory == LayerSpec::Memory::own) weights.flush(ctx);
-    {
-      const ProfiledPart part =
-          part_of(node, ctx, "backward", [&] { return bytes_backward(node.spec, node.layer(), binding.calls[n]); });
-      in_context([&] { return cat("running ", label_of(node), " backward"); },
-                 [&] {
-                   for (const TensorId out : node.out) sum_gradients(ctx, out);
-                   node.layer().backward(ctx, binding.calls[n]);
-                 });
-      for (const size_t e : first_reads_[n]) sum_gradients(ctx, graph_.embeddings[e]);
-    }
+    if (started.contains(n))
+      queued.beside->join(ctx);
+    else
+      backward_node(ctx, binding, n);
+    for (const size_t e : first_reads_[n]) sum_gradients(ctx, graph_.embeddings[e]);
+    for (size_t earlier = 0; earlier < n; ++earlier)
+      if (runs_beside_until(binding, earlier, queued.beside) == n) {  // all who read it have written their gradients
+        Context side = queued.beside->after(ctx).with_last_launches(ctx.last_launches());
+        backward_node(side, binding, earlier);
+        started.insert(earlier);
+      }
     weights.flush_apart();
     queued.inputs(n);
     weights.add(ctx, n);

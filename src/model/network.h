@@ -35,8 +35,10 @@ class Network {
   /// search.
   bool searches_overflow(size_t embedding) const { return searched_by_[embedding].has_value(); }
 
-  /// `before` is called for each node before its work is queued.
-  void forward(Context&, const Binding&, const std::function<void(size_t node)>& before = {}) const;
+  /// `before` is called for each node before its work is queued. `beside`: where layers may run that
+  /// Layer::runs_beside(); null: nowhere.
+  void forward(Context&, const Binding&, const std::function<void(size_t node)>& before = {},
+               SideStream* beside = nullptr) const;
   /// Called during backward() for each node, in reverse order, once work of it is queued.
   struct BackwardCallbacks {
     std::function<void(size_t node)> inputs;   ///< gradients of its inputs, of which it is the first reader
@@ -45,6 +47,7 @@ class Network {
                                 ///< them may come in one launch at the end, or from `weights_side`
     SideStream* weights_side = nullptr;  ///< where gradients of weights may be computed concurrently with those of
                                          ///< inputs (ops::WeightGradientRun::apart); null: nowhere
+    SideStream* beside = nullptr;        ///< as in forward()
   };
   /// From the loss back to weights and embeddings. Needs Phase::train. A node whose gradients lie in the memory of the
   /// next node runs before the weight gradients of that node, so that gradients of embeddings can be sent early.
@@ -77,6 +80,14 @@ class Network {
   class WeightGradients;
   void backward_weights(Context&, const Binding&, size_t node, double bytes) const;
   void sum_gradients(Context&, TensorId) const;
+  void forward_node(Context&, const Binding&, size_t node) const;
+  void backward_node(Context&, const Binding&, size_t node) const;
+  /// The first node that reads an output of this one, if the node runs on `beside`: there are others between them.
+  std::optional<size_t> runs_beside_until(const Binding&, size_t node, const SideStream* beside) const;
+  /// LayerIo::logit of a loss, when its nodes are bound.
+  LogitIo logit_io(const Binding&, const Node::LogitNodes&) const;
+  /// Whether a loss, which comes after the node, does all that the node would do.
+  bool is_run_by_loss(size_t node) const { return phase_ == Phase::train && graph_.nodes[node].run_by_loss; }
   std::vector<Tensor> outputs_of_losses(size_t output) const;
   const LossLayer& loss_layer(size_t loss) const;
 

@@ -7,9 +7,7 @@
 #include <vector>
 
 #include "device/profiler.h"
-#include "ops/concat_linear_parts.h"
-#include "ops/element_loops.cuh"
-#include "ops/part_totals.cuh"
+#include "ops/concat_linear.cuh"
 #include "ops/reduce.cuh"
 
 namespace hctr::ops {
@@ -30,9 +28,6 @@ struct ConcatParts {
   ConcatPart<T> at[kMostConcatParts];
   int count;
 };
-
-template <class T>
-constexpr int kConcatPack = 16 / sizeof(T);
 
 /// V weights, or `left` of them when that is less. `whole`: they can be loaded as one.
 template <int V, class T>
@@ -80,7 +75,7 @@ __global__ void __launch_bounds__(256, 3)
     float sum[kConcatLinearRows] = {};
     for (int p = 0; p < parts.count; ++p)
       if (parts.at[p].packs)
-        add_products<kConcatPack<T>>(parts.at[p], first, lane, sum);
+        add_products<cuda::kConcatPack<T>>(parts.at[p], first, lane, sum);
       else
         add_products<1>(parts.at[p], first, lane, sum);
 #pragma unroll
@@ -127,27 +122,6 @@ __device__ void sum_over_warps(float (*shared)[kBackwardThreads]) {
   }
 }
 
-/// Stores 16 bytes at a multiple of 16, or one element. In assembler, because the compiler makes eight stores of two
-/// bytes here from one of sixteen, whatever the type in the source.
-template <class T, int V>
-__device__ void store_as_one(T* to, const float (&from)[V]) {
-  static_assert(sizeof(T) * V == 16 || V == 1);
-  if constexpr (V == 8) {
-    uint32_t two[4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) two[j] = round_two<T>(from[2 * j], from[2 * j + 1]);
-    asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(two[0]), "r"(two[1]), "r"(two[2]),
-                 "r"(two[3])
-                 : "memory");
-  } else if constexpr (V == 4) {
-    asm volatile("st.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(from[0]), "f"(from[1]), "f"(from[2]),
-                 "f"(from[3])
-                 : "memory");
-  } else {
-    *to = static_cast<T>(from[0]);
-  }
-}
-
 /// V columns of an input from `column` on. kWhole: all of them lie in it, so that loads need no tests between them.
 template <int V, bool kRelu, bool kWhole, class T>
 struct BackwardColumns {
@@ -185,7 +159,7 @@ struct BackwardColumns {
     if (input.d_x.data == nullptr) return;
     T* to = input.d_x.row(row) + column;
     if constexpr (kWhole) {
-      store_as_one(to, out);
+      cuda::store_as_one(to, out);
     } else {
 #pragma unroll
       for (int v = 0; v < V; ++v)
@@ -245,7 +219,7 @@ __global__ void __launch_bounds__(kBackwardThreads)
     concat_linear_backward_kernel(const __grid_constant__ BackwardInputs<T> inputs, const T* d_y, int64_t d_y_step,
                                   int64_t w_step, int64_t rows, int64_t parts, int64_t part_width, float* d_y_sums) {
   cuda::start_early();
-  constexpr int V = kConcatPack<T>;
+  constexpr int V = cuda::kConcatPack<T>;
   __shared__ float shared[2 * V + 1][kBackwardThreads];
   const int tiles = inputs.first_tile[inputs.count], tile = static_cast<int>(blockIdx.x) % tiles;
   const int64_t part = blockIdx.x / static_cast<unsigned>(tiles), per_part = (rows + parts - 1) / parts;
@@ -318,18 +292,7 @@ void cuda::concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std:
            concat_linear_backward_kernel<T>, list, d_y.data<const T>(), d_y.row_stride(), step, rows, parts, part_width,
            d_y_sums);
   });
-  const auto add_up = [&]<class Out>() {
-    std::vector<PartTotals<Out>> totals{{d_w_sums, parts, part_width, width, d_w.data<Out>(), d_w.row_stride()}};
-    if (d_bias) totals.push_back({d_y_sums, parts, part_width, 1, d_bias->data<Out>()});
-    int64_t first = 0;
-    for (const ConcatLinearInput& input : inputs) {
-      if (const auto& relu = input.below_relu)
-        totals.push_back({bias_sums + first, parts, part_width, input.x.dim(1), relu->d_bias.data<Out>()});
-      first += input.x.dim(1);
-    }
-    add_parts<Out>(ctx, "concat_linear_backward totals", totals);
-  };
-  dispatch_float(d_w.dtype(), add_up);
+  add_concat_totals(ctx, "concat_linear_backward totals", d_w_sums, parts, inputs, d_w, d_bias);
 }
 
 }  // namespace hctr::ops

@@ -9,8 +9,8 @@
 #include "ops/element_loops.cuh"
 #include "ops/multi_cross_backward.cuh"
 #include "ops/multi_cross_layout.h"
+#include "ops/part_totals.cuh"
 #include "ops/reduce.cuh"
-#include "ops/reduce_axis.h"
 
 namespace hctr::ops {
 namespace {
@@ -46,6 +46,7 @@ __device__ void read_layers(T* const* of, int first, int layers, int64_t k, floa
 template <class T>
 __global__ void __launch_bounds__(1024)
     cross_constants_kernel(const __grid_constant__ Pointers<const T> weights, int64_t dim, float* bias_sum, float* q) {
+  cuda::start_early();
   __shared__ float of_warps[32][kLayersAtOnce];
   const int layers = weights.layers, thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   for (int first = 0; first < layers; first += kLayersAtOnce) {
@@ -338,7 +339,7 @@ void cuda::multi_cross(Context& ctx, Tensor x, CrossWeights weights, Tensor scra
     const View<T, 2> to = y.view<T, 2>();
     const bool packs = takes_packs<V>(from) && takes_packs<V>(to) && weights_take_packs<V, T>(weights) &&
                        reinterpret_cast<uintptr_t>(memory) % 16 == 0;
-    launch(ctx, "cross_constants", Grid{1, 1024, 0}, cross_constants_kernel<T>, pointers, layout.dim,
+    launch(ctx, "cross_constants", early({1, 1024, 0}), cross_constants_kernel<T>, pointers, layout.dim,
            memory + layout.bias_sum, memory + layout.constants);
     // With few samples one a warp: what they wait for is shorter, and weights come from a cache.
     const auto start = [&]<int R>() {
@@ -379,12 +380,15 @@ void cuda::multi_cross_backward(Context& ctx, Tensor x, CrossWeights weights, Te
            in_packs ? cross_parts_kernel<V, T> : cross_parts_kernel<1, T>, from, gradient, memory + layout.slopes,
            memory + layout.gradients, layers, rows_per_part, tiles, layout.part_width, memory + layout.part_sums);
   });
-  ops::sum_rows(
-      ctx, Tensor(memory + layout.part_sums, TensorSpec(DType::f32, {layout.parts, layout.part_width}), ctx.device()),
-      Tensor(memory + layout.totals, TensorSpec(DType::f32, {layout.part_width}), ctx.device()));
   dispatch_float(x.dtype(), [&]<class T>() {
-    launch(ctx, "multi_cross_backward weights", grid_for(layout.dim), cross_weights_kernel<T>, memory + layout.totals,
-           pointers_of<const T>(weights), layout.dim, pointers_of<float>(d_weights));
+    start_last(ctx, [&](Lockstep& launches) {
+      Context last = launches.next();
+      launch_totals<float>(
+          last, "multi_cross_backward totals",
+          {memory + layout.part_sums, layout.parts, layout.part_width, layout.part_width, memory + layout.totals});
+      launch(last, "multi_cross_backward weights", grid_for(layout.dim), cross_weights_kernel<T>,
+             memory + layout.totals, pointers_of<const T>(weights), layout.dim, pointers_of<float>(d_weights));
+    });
   });
 }
 

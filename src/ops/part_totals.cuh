@@ -36,17 +36,29 @@ __device__ void total_parts(hctr::cuda::BlockRange range, PartTotals<Out> own) {
   if (lane == 0 && column < own.columns) own.out[column * own.step] = static_cast<Out>(total);
 }
 
-/// All totals of a list in one launch, or in one with those of other layers (Context::last_launches()): `sums` must
-/// keep them until then.
+template <class Out>
+void launch_totals(Context& ctx, const char* name, const PartTotals<Out>& one) {
+  hctr::cuda::launch_lockstep<total_parts<Out>, kTotalsThreads>(ctx, name, (one.columns + 31) / 32, one);
+}
+
+/// start(launches) with launches whose results nobody reads before the backward pass ends: they run at once, or with
+/// those of other layers (Context::last_launches()), and until then what they read must not change.
+template <class Start>
+void start_last(Context& ctx, const Start& start) {
+  Lockstep now(ctx);
+  start(ctx.last_launches() ? *ctx.last_launches() : now);
+  now.run();
+}
+
+/// All totals of a list in one launch, or in one with those of other layers.
 template <class Out>
 void add_parts(Context& ctx, const char* name, std::span<const PartTotals<Out>> list) {
-  Lockstep now(ctx);
-  Lockstep& launches = ctx.last_launches() ? *ctx.last_launches() : now;
-  for (const PartTotals<Out>& one : list) {
-    Context next = launches.next();
-    hctr::cuda::launch_lockstep<total_parts<Out>, kTotalsThreads>(next, name, (one.columns + 31) / 32, one);
-  }
-  now.run();
+  start_last(ctx, [&](Lockstep& launches) {
+    for (const PartTotals<Out>& one : list) {
+      Context next = launches.next();
+      launch_totals<Out>(next, name, one);
+    }
+  });
 }
 
 /// d_bias from `sums` [parts, columns].

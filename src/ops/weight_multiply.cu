@@ -1,9 +1,9 @@
 // Backward reads dy once for dx, with a few lanes per element, and once for dw, with one thread per column and part of
-// the rows.
+// the rows. The kernels for dw may wait for those of other layers.
 #include "ops/weight_multiply.h"
 
 #include "ops/element_loops.cuh"
-#include "ops/reduce_axis.h"
+#include "ops/part_totals.cuh"
 #include "ops/row_parts.h"
 
 namespace hctr::ops {
@@ -13,6 +13,7 @@ constexpr int kLanes = 8;
 
 template <int V, class T>
 __global__ void weight_multiply_kernel(View<const T, 2> x, const T* w, int64_t dim, View<T, 2> y) {
+  cuda::start_early();
   const int64_t rows = y.size(0), columns = y.size(1), per_row = cuda::chunks_per_row(columns, V);
   for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
     const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
@@ -47,9 +48,9 @@ __global__ void weight_multiply_dx_kernel(View<const T, 2> dy, const T* w, int64
 
 /// parts [part, slots * dim]: the sums over one part of the rows.
 template <class T>
-__global__ void weight_multiply_dw_kernel(View<const T, 2> x, View<const T, 2> dy, int64_t dim, int64_t rows_per_part,
-                                          int64_t tiles, float* parts) {
-  const int64_t part = blockIdx.x / tiles, column = blockIdx.x % tiles * blockDim.x + threadIdx.x;
+__device__ void weight_multiply_dw(hctr::cuda::BlockRange range, View<const T, 2> x, View<const T, 2> dy, int64_t dim,
+                                   int64_t rows_per_part, int64_t tiles, float* parts) {
+  const int64_t part = range.block / tiles, column = range.block % tiles * blockDim.x + threadIdx.x;
   if (column >= dy.size(1)) return;
   const int64_t begin = part * rows_per_part, end = min(begin + rows_per_part, dy.size(0)), slot = column / dim;
   float sum = 0;
@@ -66,7 +67,7 @@ void cuda::weight_multiply(Context& ctx, Tensor x, Tensor w, Tensor y) {
     constexpr int V = 16 / sizeof(T);
     const View<T, 2> to = y.view<T, 2>();
     const bool packs = takes_packs<V>(to) && takes_packs<V>(View<const T, 2>{w.data<const T>(), {1, w.elements()}, 0});
-    launch(ctx, "weight_multiply", grid_for(to.size(0) * chunks_per_row(to.size(1), packs ? V : 1)),
+    launch(ctx, "weight_multiply", early(grid_for(to.size(0) * chunks_per_row(to.size(1), packs ? V : 1))),
            packs ? weight_multiply_kernel<V, T> : weight_multiply_kernel<1, T>, x.view<const T, 2>(), w.data<const T>(),
            w.dim(1), to);
   });
@@ -79,12 +80,15 @@ void cuda::weight_multiply_backward(Context& ctx, Tensor x, Tensor w, Tensor dy,
     if (dx)
       launch(ctx, "weight_multiply_backward dx", grid_for(kLanes * dx->elements()), weight_multiply_dx_kernel<T>,
              dy.view<const T, 2>(), w.data<const T>(), w.dim(1), dx->view<T, 2>());
-    launch(ctx, "weight_multiply_backward dw", Grid{parts * tiles, 128, 0}, weight_multiply_dw_kernel<T>,
-           x.view<const T, 2>(), dy.view<const T, 2>(), w.dim(1), (batch + parts - 1) / parts, tiles,
-           scratch.data<float>());
+    start_last(ctx, [&](Lockstep& launches) {
+      Context last = launches.next();
+      hctr::cuda::launch_lockstep<weight_multiply_dw<T>, 128>(
+          last, "weight_multiply_backward dw", parts * tiles, x.view<const T, 2>(), dy.view<const T, 2>(), w.dim(1),
+          (batch + parts - 1) / parts, tiles, scratch.data<float>());
+      launch_totals<float>(last, "weight_multiply_backward dw",
+                           {scratch.data<float>(), parts, columns, columns, dw.data<float>()});
+    });
   });
-  ops::sum_rows(ctx, Tensor(scratch.bytes(), TensorSpec(DType::f32, {parts, columns}), ctx.device()),
-                dw.reshaped({columns}));
 }
 
 }  // namespace hctr::ops

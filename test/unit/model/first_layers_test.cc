@@ -9,9 +9,8 @@ namespace hctr::test {
 namespace {
 
 /// Of a model with dense values of 8 columns and vectors of two slots.
-bool computes_before_embeddings(const std::string& layers) {
-  Problems problems;
-  const Config config = read_config(Json::parse(R"({
+Config config_with(const std::string& layers, Problems& problems) {
+  Config config = read_config(Json::parse(R"({
     "solver": {"batchsize": 8, "max_iter": 1, "seed": 5},
     "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0.001}},
     "layers": [
@@ -23,12 +22,32 @@ bool computes_before_embeddings(const std::string& layers) {
       )" + layers + R"(
       {"type": "InnerProduct", "bottom": "pairs", "top": "logit", "fc_param": {"num_output": 1}},
       {"type": "BinaryCrossEntropyLoss", "bottom": ["logit", "label"], "top": "loss"}]})",
-                                                "test.json"),
-                                    problems);
+                                          "test.json"),
+                              problems);
   problems.throw_if_any("test.json");
+  return config;
+}
+
+Graph fused_graph(const Config& config, Problems& problems) {
   Graph graph = wire(config, 8, problems);
   problems.throw_if_any("test.json");
   fuse_layers(graph);
+  return graph;
+}
+
+std::vector<std::string> running_order(const std::string& layers) {
+  Problems problems;
+  const Config config = config_with(layers, problems);
+  const Graph graph = fused_graph(config, problems);
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes) names.push_back(graph.edges[node.out[0]].name);
+  return names;
+}
+
+bool computes_before_embeddings(const std::string& layers) {
+  Problems problems;
+  const Config config = config_with(layers, problems);
+  const Graph graph = fused_graph(config, problems);
   Runtime runtime(Device{}, {.seed = 5});
   SelfComm comm;
   const Weights weights(config, graph, runtime);
@@ -43,6 +62,27 @@ const std::string kBottom =
 TEST(FirstLayers, OfDenseValuesComputeBeforeAnEmbeddingIsRead) {
   EXPECT_TRUE(computes_before_embeddings(
       kBottom + R"({"type": "Interaction", "bottom": ["bottom_relu", "vectors"], "top": "pairs"},)"));
+}
+
+TEST(FirstLayers, RunBeforeThoseThatStandBeforeThemAndReadAnEmbedding) {
+  EXPECT_TRUE(
+      computes_before_embeddings(R"({"type": "Reshape", "bottom": "vectors", "top": "row", "leading_dim": 16},)" +
+                                 kBottom + R"({"type": "Concat", "bottom": ["row", "bottom_relu"], "top": "pairs"},)"));
+}
+
+/// bottom_relu has three readers, of which one alone waits for an embedding.
+TEST(FirstLayers, StayWhereTheyAreWhenThreeGradientsWouldBeSummedInAnotherOrder) {
+  const std::string readers = R"({"type": "Interaction", "bottom": ["bottom_relu", "vectors"], "top": "first"},
+      {"type": "InnerProduct", "bottom": "bottom_relu", "top": "second", "fc_param": {"num_output": 4}},
+      {"type": "InnerProduct", "bottom": "bottom_relu", "top": "third", "fc_param": {"num_output": 4}},
+      {"type": "Concat", "bottom": ["first", "second", "third"], "top": "pairs"},)";
+  EXPECT_EQ(running_order(kBottom + readers),
+            (std::vector<std::string>{"bottom_relu", "first", "second", "third", "logit", "loss"}));
+  const std::string two = R"({"type": "Interaction", "bottom": ["bottom_relu", "vectors"], "top": "first"},
+      {"type": "InnerProduct", "bottom": "bottom_relu", "top": "second", "fc_param": {"num_output": 4}},
+      {"type": "Concat", "bottom": ["first", "second"], "top": "pairs"},)";
+  EXPECT_EQ(running_order(kBottom + two),
+            (std::vector<std::string>{"bottom_relu", "second", "first", "logit", "loss"}));
 }
 
 TEST(FirstLayers, ThatReadAnEmbeddingComputeNothingBefore) {

@@ -196,6 +196,45 @@ TEST(FusedLayers, ComputeAFactorizationMachineInOne) {
   EXPECT_EQ(written, (std::vector<std::string>{"all", "second", "first"}));
 }
 
+/// The loss of kTowers reads the layer itself, that of kMachine a sum with it.
+TEST(FusedLayers, AreRunByALossThatReadsTheirLogits) {
+  const Config towers = config_of(kTowers), machine = config_of(kMachine);
+  Graph graph = wired_for_8(towers);
+  fuse_layers(graph);
+  ASSERT_TRUE(graph.nodes[4].logit);
+  EXPECT_EQ(graph.nodes[4].logit->layer, 3u);
+  EXPECT_FALSE(graph.nodes[4].logit->sum);
+  EXPECT_TRUE(graph.nodes[3].run_by_loss);
+  EXPECT_FALSE(graph.nodes[2].run_by_loss);
+  graph = wired_for_8(machine);
+  fuse_layers(graph);
+  ASSERT_TRUE(graph.nodes[8].logit);
+  EXPECT_EQ(graph.nodes[8].logit->layer, 6u);
+  EXPECT_EQ(graph.nodes[8].logit->sum, 7u);
+  EXPECT_TRUE(graph.nodes[6].run_by_loss && graph.nodes[7].run_by_loss);
+  EXPECT_FALSE(graph.nodes[5].run_by_loss);
+}
+
+/// Dropout stands between them, others read the layer's output too, or the layer has no input that is trained.
+TEST(FusedLayers, RunThemselvesWhereALossCannot) {
+  const std::string towers = kTowers;
+  const size_t loss = towers.find(R"({"type": "BinaryCrossEntropyLoss")");
+  for (const std::string& layers :
+       {std::string(kFusable),
+        towers.substr(0, loss) + R"({"type": "Dropout", "bottom": "score", "top": "dropped", "rate": 0.5},
+          {"type": "BinaryCrossEntropyLoss", "bottom": ["dropped", "label"], "top": "loss"})",
+        towers.substr(0, loss) + R"({"type": "Sigmoid", "bottom": "score", "top": "more"},
+          {"type": "Add", "bottom": ["score", "more"], "top": "both_scores"},
+          {"type": "BinaryCrossEntropyLoss", "bottom": ["both_scores", "label"], "top": "loss"})",
+        std::string(R"({"type": "InnerProduct", "bottom": "dense", "top": "score", "fc_param": {"num_output": 1}},
+          {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})")}) {
+    const Config config = config_of(layers);
+    Graph graph = wired_for_8(config);
+    fuse_layers(graph);
+    for (const Node& node : graph.nodes) EXPECT_FALSE(node.logit || node.run_by_loss) << layers;
+  }
+}
+
 /// Training and evaluation share weights by the places of nodes, whatever their batches are.
 TEST(FusedLayers, AreTheSameForEveryBatch) {
   for (const char* layers : {kFusable, kConcats, kSlots, kTowers, kMachine}) {

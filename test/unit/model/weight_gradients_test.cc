@@ -13,14 +13,18 @@
 namespace hctr::test {
 namespace {
 
-/// A branch and an MLP, whose stages but the first compute their weights' gradients in the middle of the layer.
+/// Branches, of which two end with sums over parts of the rows, and an MLP, whose stages but the first compute their
+/// weights' gradients in the middle of the layer.
 const char* const kStackedLayers = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc1", "fc_param": {"num_output": 72}},
   {"type": "ReLU", "bottom": "fc1", "top": "relu1"},
   {"type": "InnerProduct", "bottom": "relu1", "top": "fc2", "fc_param": {"num_output": 200}},
   {"type": "ReLU", "bottom": "fc2", "top": "relu2"},
   {"type": "InnerProduct", "bottom": "relu1", "top": "linear", "fc_param": {"num_output": 40}},
-  {"type": "Concat", "bottom": ["relu2", "linear"], "top": "both"},
+  {"type": "MultiCross", "bottom": "linear", "top": "cross", "mc_param": {"num_layers": 2}},
+  {"type": "WeightMultiply", "bottom": "dense", "top": "products", "weight_dims": [3, 8]},
+  {"type": "WeightMultiply", "bottom": "dense", "top": "more", "weight_dims": [3, 1]},
+  {"type": "Concat", "bottom": ["relu2", "cross", "products", "more"], "top": "both"},
   {"type": "MLP", "bottom": "both", "top": "mlp", "mlp_param": {"num_outputs": [64, 32, 16]}},
   {"type": "InnerProduct", "bottom": "mlp", "top": "score", "fc_param": {"num_output": 1}},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
@@ -31,7 +35,9 @@ struct Trained {
       : graph(wired_for_8(config)),
         runtime(device, {.threads = 2, .seed = 5}),
         side_stream(device),
+        beside_stream(device),
         side(side_stream),
+        beside(beside_stream),
         memory(device, 8 * 4 * sizeof(float) + sizeof(StepState)),
         label(memory.data(), TensorSpec(DType::f32, {8, 1}), device),
         dense(memory.data() + 8 * sizeof(float), TensorSpec(DType::f32, {8, 3}), device) {
@@ -52,7 +58,7 @@ struct Trained {
   }
   StepState* state() { return reinterpret_cast<StepState*>(memory.data() + 8 * 4 * sizeof(float)); }
 
-  /// All gradients after two steps. `read_at_once`: somebody reads each as it is done.
+  /// All gradients after two steps. `read_at_once`: somebody reads each as it is done, and no layer runs beside others.
   std::vector<float> gradients(bool read_at_once, bool recorded) {
     Context ctx(runtime, runtime.compute_stream(), state());
     const Network::Binding binding = network->bind(label, dense);
@@ -60,12 +66,14 @@ struct Trained {
               std::vector<float>(static_cast<size_t>(weights->all_gradients().elements()), NAN));
     const auto step = [&] {
       done.clear();
-      network->forward(ctx, binding);
+      SideStream* const runs_beside = read_at_once ? nullptr : &beside;
+      network->forward(ctx, binding, {}, runs_beside);
       network->backward(ctx, binding,
                         {.inputs = [](size_t) {},
                          .weights = [&](size_t node) { done.push_back(node); },
                          .weights_reads = read_at_once,
-                         .weights_side = &side});
+                         .weights_side = &side,
+                         .beside = runs_beside});
     };
     step();  // chooses algorithms, which no recording may
     Program program(ctx.stream(), recorded, step);
@@ -82,8 +90,8 @@ struct Trained {
   Graph graph;
   Runtime runtime;
   SelfComm comm;
-  Stream side_stream;
-  SideStream side;
+  Stream side_stream, beside_stream;
+  SideStream side, beside;
   Buffer memory;
   Tensor label, dense;
   std::optional<Weights> weights;

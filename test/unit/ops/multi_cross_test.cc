@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "device/lockstep.h"
 #include "ops/bias_gradient.h"
 #include "ops/cross_gate.h"
 #include "support/op_test.h"
@@ -43,7 +44,8 @@ Tensor scratch_of(Rig& t, int layers) {
   return t.scratch("scratch", ops::multi_cross_scratch(t["x"].dim(0), t["x"].dim(1), layers));
 }
 
-void cross_cases(auto& test, int layers) {
+/// `last`: the backward pass collects launches.
+void cross_cases(auto& test, int layers, bool last = false) {
   test.row("typical", cross_inputs(67, 429, layers));
   test.row("packs", cross_inputs(33, 64, layers));
   test.row("one column", cross_inputs(5, 1, layers));
@@ -56,8 +58,11 @@ void cross_cases(auto& test, int layers) {
     ops::multi_cross(t.ctx, t["x"], weights_of(t, layers), scratch_of(t, layers), t.out("y", t["x"].shape()));
   });
   test.backward([=](Rig& t) {
-    ops::multi_cross_backward(t.ctx, t["x"], weights_of(t, layers), t.d("y"), scratch_of(t, layers), t.d("x"),
+    Lockstep launches(t.ctx);
+    Context ctx = last ? t.ctx.with_last_launches(&launches) : t.ctx;
+    ops::multi_cross_backward(ctx, t["x"], weights_of(t, layers), t.d("y"), scratch_of(t, layers), t.d("x"),
                               gradients_of(t, layers));
+    launches.run();
   });
 }
 
@@ -80,6 +85,7 @@ OP_TEST(MultiCross) {
 
 OP_TEST(MultiCrossOfOneLayer) { cross_cases(*this, 1); }
 OP_TEST(MultiCrossOfManyLayers) { cross_cases(*this, 10); }
+OP_TEST(MultiCrossWithGradientsAtTheEnd) { cross_cases(*this, 6, true); }
 
 Tensor bias_sums(Rig& t) { return t.scratch("sums", ops::bias_gradient_scratch(t["x"].dim(1))); }
 

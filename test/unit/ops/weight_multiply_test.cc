@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "device/lockstep.h"
 #include "ops/prelu.h"
 #include "support/op_test.h"
 
@@ -9,7 +10,8 @@ namespace hctr::test {
 namespace {
 
 /// The weights are one row, which is dense in every layout.
-void weight_multiply_cases(auto& test, int64_t slots, int64_t dim) {
+/// `last`: the backward pass collects launches.
+void weight_multiply_cases(auto& test, int64_t slots, int64_t dim, bool last = false) {
   test.row("typical", {{"x", {70, slots}}, {"w", {1, slots * dim}}});
   test.row("one row", {{"x", {1, slots}}, {"w", {1, slots * dim}}});
   test.row("no rows", {{"x", {0, slots}}, {"w", {1, slots * dim}}});
@@ -19,9 +21,12 @@ void weight_multiply_cases(auto& test, int64_t slots, int64_t dim) {
     ops::weight_multiply(t.ctx, t["x"], t["w"].reshaped({slots, dim}), t.out("y", {t["x"].dim(0), slots * dim}));
   });
   test.backward([=](Rig& t) {
-    ops::weight_multiply_backward(t.ctx, t["x"], t["w"].reshaped({slots, dim}), t.d("y"),
+    Lockstep launches(t.ctx);
+    Context ctx = last ? t.ctx.with_last_launches(&launches) : t.ctx;
+    ops::weight_multiply_backward(ctx, t["x"], t["w"].reshaped({slots, dim}), t.d("y"),
                                   t.scratch("scratch", ops::weight_multiply_scratch(t["x"].dim(0), slots, dim)),
                                   t.d("x"), t.out("d_w", {1, slots * dim}, Type::wide).reshaped({slots, dim}));
+    launches.run();
   });
   test.expected([=](const auto& t) {
     std::vector<double> y;
@@ -34,6 +39,7 @@ void weight_multiply_cases(auto& test, int64_t slots, int64_t dim) {
 
 OP_TEST(WeightMultiply) { weight_multiply_cases(*this, 26, 11); }
 OP_TEST(WeightMultiplyOfPacks) { weight_multiply_cases(*this, 8, 16); }
+OP_TEST(WeightMultiplyWithGradientsAtTheEnd) { weight_multiply_cases(*this, 13, 10, true); }
 OP_TEST(WeightMultiplyOfOne) { weight_multiply_cases(*this, 5, 1); }
 
 void prelu_cases(auto& test, int64_t width, int64_t slopes) {
