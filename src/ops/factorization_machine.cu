@@ -1,8 +1,10 @@
 // A block has a few samples in shared memory. Their slots are one contiguous piece of x, read and written with wide
-// loads and stores, as rows of the other tensors are; only shared memory sees single elements. Where elements can be
-// taken two at a time, factorization_machine_words.cuh has faster kernels.
+// loads and stores, as rows of the other tensors are; only shared memory sees single elements. For vectors of at most
+// 32 elements factorization_machine_lanes.cuh has faster kernels, and factorization_machine_words.cuh where elements
+// can be taken two at a time.
 #include "ops/factorization_machine.h"
 
+#include "ops/factorization_machine_lanes.cuh"
 #include "ops/factorization_machine_words.cuh"
 #include "ops/staged_rows.cuh"
 
@@ -260,9 +262,13 @@ void cuda::factorization_machine(Context& ctx, Tensor x, Tensor vectors, Tensor 
     const View<T, 2> to = y.view<T, 2>();
     if constexpr (sizeof(T) == 2)
       if (takes_words(shape) && is_words(x) && takes_packs<2>(others) && takes_packs<2>(to))
-        return launch(ctx, "factorization_machine", fm_words_grid(shape, y.rows()),
+        return launch(ctx, "factorization_machine", fm_words_grid(y.rows(), shape.of_slots() / 2 + 1),
                       factorization_machine_words_kernel<T>, x.view<const T, 2>(), others, weights.view<const T, 2>(),
                       shape, to, second.view<T, 2>(), first.view<T, 2>());
+    if (takes_lanes(shape) && x.dense())
+      return launch(ctx, "factorization_machine", fm_lanes_grid<T>(y.rows(), 0), factorization_machine_lanes_kernel<T>,
+                    x.view<const T, 2>(), others, weights.view<const T, 2>(), shape, to, second.view<T, 2>(),
+                    first.view<T, 2>());
     launch(ctx, "factorization_machine",
            fm_grid<T>(y.rows(), shape.of_slots() + staged_width<T>(shape.others()), dim + 1),
            factorization_machine_kernel<T>, x.view<const T, 2>(), others, weights.view<const T, 2>(), shape,
@@ -282,9 +288,13 @@ void cuda::factorization_machine_backward(Context& ctx, int64_t slots, int64_t d
     if constexpr (sizeof(T) == 2)
       if (takes_words(shape) && (!gradients.x || is_words(*gradients.x)) &&
           (!gradients.vectors || takes_packs<2>(to.vectors)) && takes_packs<2>(of_y) && takes_packs<2>(gradient))
-        return launch(ctx, "factorization_machine_backward", fm_words_grid(shape, y.rows()),
+        return launch(ctx, "factorization_machine_backward", fm_words_grid(y.rows(), shape.of_slots() / 2 + 1),
                       factorization_machine_backward_words_kernel<T>, of_y, gradient, d_second.view<const T, 2>(),
                       d_first.view<const T, 2>(), shape, to);
+    if (takes_lanes(shape) && (!gradients.x || gradients.x->dense()))
+      return launch(ctx, "factorization_machine_backward", fm_lanes_grid<T>(y.rows(), shape.of_slots()),
+                    factorization_machine_backward_lanes_kernel<T>, of_y, gradient, d_second.view<const T, 2>(),
+                    d_first.view<const T, 2>(), shape, to);
     launch(ctx, "factorization_machine_backward", fm_grid<T>(y.rows(), 2 * staged_width<T>(shape.columns), dim),
            factorization_machine_backward_kernel<T>, of_y, gradient, d_second.view<const T, 2>(),
            d_first.view<const T, 2>(), shape,

@@ -6,33 +6,11 @@
 #include <cstring>
 
 #include "base/half.h"
-#include "ops/element_loops.cuh"
+#include "ops/factorization_machine_shape.cuh"
 #include "ops/reduce.cuh"
-#include "ops/small_divisor.h"
 
 namespace hctr::ops {
 namespace {
-
-struct FmShape {
-  FmShape(int64_t of_slots, int64_t of_vector, int64_t of_y)
-      : slots(static_cast<int>(of_slots)),
-        dim(static_cast<int>(of_vector)),
-        columns(static_cast<int>(of_y)),
-        by_dim(dim),
-        by_width(dim + 1),
-        by_of_slots(slots * (dim + 1)) {}
-  int slots, dim, columns;
-  SmallDivisor by_dim, by_width, by_of_slots;
-  __host__ __device__ int slot_width() const { return dim + 1; }
-  __host__ __device__ int of_slots() const { return slots * slot_width(); }
-  __host__ __device__ int others() const { return columns - slots * dim; }  // columns of y behind those of slots
-};
-
-/// Views without data where a gradient is not wanted.
-template <class T>
-struct FmGradientViews {
-  View<T, 2> x, vectors, weights;
-};
 
 constexpr int kFmWordThreads = 256, kFmWarps = kFmWordThreads / 32;
 constexpr int kFmKept = 8;  // words of y and of its gradient that a lane keeps in registers
@@ -42,10 +20,10 @@ bool takes_words(const FmShape& shape) { return shape.dim % 2 == 0 && shape.dim 
 /// Whether every sample's slots begin at a word.
 bool is_words(const Tensor& x) { return x.dense() && reinterpret_cast<uintptr_t>(x.bytes()) % 4 == 0; }
 
-cuda::Grid fm_words_grid(const FmShape& shape, int64_t samples) {
-  const auto words = static_cast<size_t>(shape.of_slots() / 2 + 1);
-  return {std::min((samples + kFmWarps - 1) / kFmWarps, hctr::cuda::blocks_of_device(32)), kFmWordThreads,
-          kFmWarps * words * sizeof(uint32_t)};
+/// `shared`: words of shared memory that each warp needs.
+cuda::Grid fm_words_grid(int64_t samples, int shared) {
+  return {(samples + kFmWarps - 1) / kFmWarps, kFmWordThreads,
+          kFmWarps * static_cast<size_t>(shared) * sizeof(uint32_t)};
 }
 
 template <class T>
@@ -59,12 +37,15 @@ __device__ float2 elements_of(uint32_t word) {
 /// `at_once` apart.
 struct FmWarp {
   int lane = static_cast<int>(threadIdx.x) % 32, half, at_once, lanes;
-  __device__ explicit FmWarp(const FmShape& shape) : half(shape.dim / 2), at_once(32 / half), lanes(at_once * half) {}
+  __device__ explicit FmWarp(const FmShape& shape)
+      : half(shape.dim / 2), at_once(shape.by_dim.divide(64)), lanes(at_once * half) {}
 
   __device__ bool works() const { return lane < lanes; }
   /// Where the elements of the lane's first word are among a sample's slots, and how far the next word's are.
-  __device__ int first_element() const { return 2 * lane + lane / half; }
+  __device__ int first_element(const FmShape& shape) const { return 2 * lane + shape.by_dim.divide(2 * lane); }
   __device__ int step() const { return 2 * lanes + at_once; }
+  /// The lane's first word from number `least` on.
+  __device__ int first_from(int least) const { return lane + (least - lane + lanes - 1) / lanes * lanes; }
   /// In lane l < half: the sum over the lanes with the same elements, in order.
   __device__ float sum(float value) const {
     float total = value;
@@ -77,54 +58,69 @@ template <class T>
 __global__ void __launch_bounds__(kFmWordThreads)
     factorization_machine_words_kernel(View<const T, 2> x, View<const T, 2> vectors, View<const T, 2> weights,
                                        FmShape shape, View<T, 2> y, View<T, 2> second, View<T, 2> first) {
+  constexpr int kOthers = 4;  // words of other vectors that are loaded together with those of slots
   extern __shared__ uint32_t fm_words[];
   const FmWarp warp(shape);
   const int of_slots = shape.of_slots() / 2, slot_words = shape.slots * warp.half, words = shape.columns / 2;
   // The word behind the last one is read, but none of its elements is used.
   uint32_t* const slots = fm_words + static_cast<int>(threadIdx.x) / 32 * (of_slots + 1);
-  for (int64_t b = cuda::thread_index() / 32; b < y.size(0); b += cuda::thread_count() / 32) {
-    const auto* from = reinterpret_cast<const uint32_t*>(x.row(b * shape.slots));
-#pragma unroll 4
-    for (int w = warp.lane; w < of_slots; w += 32) slots[w] = from[w];
-    __syncwarp();
-    float sum[2] = {}, squares[2] = {};
-    if (warp.works()) {
-      const auto* others = reinterpret_cast<const uint32_t*>(vectors.row(b));
-      auto* to = reinterpret_cast<uint32_t*>(y.row(b));
-      const auto take = [&](int w, uint32_t word) {
-        to[w] = word;
-        const float2 e = elements_of<T>(word);
-        sum[0] += e.x;
-        sum[1] += e.y;
-        squares[0] += e.x * e.x;
-        squares[1] += e.y * e.y;
-      };
-      int w = warp.lane, at = warp.first_element();
-#pragma unroll 4
-      for (; w < slot_words; w += warp.lanes, at += warp.step())
-        take(w, __funnelshift_r(slots[at / 2], slots[at / 2 + 1], 16 * (at % 2)));
-#pragma unroll 4
-      for (; w < words; w += warp.lanes) take(w, others[w - slot_words]);
-    }
-    float pairs = 0;
+  const int64_t b = cuda::thread_index() / 32;
+  if (b >= y.size(0)) return;
+  const auto *from = reinterpret_cast<const uint32_t*>(x.row(b * shape.slots)),
+             *others = reinterpret_cast<const uint32_t*>(vectors.row(b)) - slot_words;
+  auto* to = reinterpret_cast<uint32_t*>(y.row(b));
+  const int first_word = warp.works() ? warp.lane : words,
+            first_other = warp.works() ? warp.first_from(slot_words) : words;
+  uint32_t kept[kOthers];
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      const float all = warp.sum(sum[i]), all_squares = warp.sum(squares[i]);
-      // Without a fused multiply-add a single vector gives exactly 0.
-      if (warp.lane < warp.half) pairs += __fsub_rn(__fmul_rn(all, all), all_squares) / 2;
-    }
-    float weight = 0;
-    const T* const elements = reinterpret_cast<const T*>(slots);
-    for (int j = warp.lane; j < shape.slots; j += 32)
-      weight += static_cast<float>(elements[j * shape.slot_width() + shape.dim]);
-    for (int j = warp.lane; j < weights.size(1); j += 32) weight += static_cast<float>(weights.row(b)[j]);
-    pairs = cuda::warp_sum(pairs);
-    weight = cuda::warp_sum(weight);
-    if (warp.lane == 0) {
-      second.row(b)[0] = static_cast<T>(pairs);
-      first.row(b)[0] = static_cast<T>(weight);
-    }
-    __syncwarp();  // before the next sample
+  for (int i = 0; i < kOthers; ++i) {
+    const int w = first_other + i * warp.lanes;
+    kept[i] = w < words ? others[w] : 0;
+  }
+  const float first_weight = warp.lane < weights.size(1) ? static_cast<float>(weights.row(b)[warp.lane]) : 0;
+  for (int begin = warp.lane; begin < of_slots; begin += 32 * kFmKept) {
+    uint32_t loaded[kFmKept];
+#pragma unroll
+    for (int i = 0; i < kFmKept; ++i)
+      if (begin + 32 * i < of_slots) loaded[i] = from[begin + 32 * i];
+#pragma unroll
+    for (int i = 0; i < kFmKept; ++i)
+      if (begin + 32 * i < of_slots) slots[begin + 32 * i] = loaded[i];
+  }
+  __syncwarp();
+  float sum[2] = {}, squares[2] = {};
+  const auto take = [&](int w, uint32_t word) {
+    to[w] = word;
+    const float2 e = elements_of<T>(word);
+    sum[0] += e.x;
+    sum[1] += e.y;
+    squares[0] += e.x * e.x;
+    squares[1] += e.y * e.y;
+  };
+  for (int w = first_word, at = warp.first_element(shape); w < slot_words; w += warp.lanes, at += warp.step())
+    take(w, __funnelshift_r(slots[at / 2], slots[at / 2 + 1], 16 * (at % 2)));
+#pragma unroll
+  for (int i = 0; i < kOthers; ++i)
+    if (const int w = first_other + i * warp.lanes; w < words) take(w, kept[i]);
+  for (int w = first_other + kOthers * warp.lanes; w < words; w += warp.lanes) take(w, others[w]);
+  float pairs = 0;
+#pragma unroll
+  for (int i = 0; i < 2; ++i) {
+    const float all = warp.sum(sum[i]), all_squares = warp.sum(squares[i]);
+    // Without a fused multiply-add a single vector gives exactly 0.
+    if (warp.lane < warp.half) pairs += __fsub_rn(__fmul_rn(all, all), all_squares) / 2;
+  }
+  float weight = 0;
+  const T* const elements = reinterpret_cast<const T*>(slots);
+  for (int j = warp.lane; j < shape.slots; j += 32)
+    weight += static_cast<float>(elements[j * shape.slot_width() + shape.dim]);
+  weight += first_weight;
+  for (int j = warp.lane + 32; j < weights.size(1); j += 32) weight += static_cast<float>(weights.row(b)[j]);
+  pairs = cuda::warp_sum(pairs);
+  weight = cuda::warp_sum(weight);
+  if (warp.lane == 0) {
+    second.row(b)[0] = static_cast<T>(pairs);
+    first.row(b)[0] = static_cast<T>(weight);
   }
 }
 
@@ -137,62 +133,63 @@ __global__ void __launch_bounds__(kFmWordThreads, 4)
   const int of_slots = shape.of_slots() / 2, slot_words = shape.slots * warp.half, words = shape.columns / 2;
   uint32_t* const slots = fm_words + static_cast<int>(threadIdx.x) / 32 * (of_slots + 1);
   T* const elements = reinterpret_cast<T*>(slots);
-  for (int64_t b = cuda::thread_index() / 32; b < y.size(0); b += cuda::thread_count() / 32) {
-    const auto* of_y = reinterpret_cast<const uint32_t*>(y.row(b));
-    const auto* of_d_y = reinterpret_cast<const uint32_t*>(d_y.row(b));
-    uint32_t y_words[kFmKept], d_y_words[kFmKept];  // of the lane's first words: all loads are under way together
+  const int64_t b = cuda::thread_index() / 32;
+  if (b >= y.size(0)) return;
+  const auto* of_y = reinterpret_cast<const uint32_t*>(y.row(b));
+  const auto* of_d_y = reinterpret_cast<const uint32_t*>(d_y.row(b));
+  uint32_t y_words[kFmKept], d_y_words[kFmKept];  // of the lane's first words: all loads are under way together
 #pragma unroll
-    for (int i = 0; i < kFmKept; ++i) {
-      const int w = warp.lane + i * warp.lanes;
-      const bool has = warp.works() && w < words;
-      y_words[i] = has ? of_y[w] : 0;
-      d_y_words[i] = has ? of_d_y[w] : 0;
-    }
-    const auto of_pairs = static_cast<float>(d_second.row(b)[0]);
-    const T of_weight = d_first.row(b)[0];
-    const int behind = warp.works() ? warp.lane + kFmKept * warp.lanes : words;  // the first word that is not kept
-    float sum[2] = {};
-    const auto add = [&](uint32_t word) {
-      const float2 e = elements_of<T>(word);
-      sum[0] += e.x;
-      sum[1] += e.y;
-    };
-#pragma unroll
-    for (const uint32_t word : y_words) add(word);
-    for (int w = behind; w < words; w += warp.lanes) add(of_y[w]);
-#pragma unroll
-    for (float& of_column : sum) of_column = __shfl_sync(0xffffffffu, warp.sum(of_column), warp.lane % warp.half);
-    auto* others = reinterpret_cast<uint32_t*>(gradients.vectors.data ? gradients.vectors.row(b) : nullptr);
-    const auto give = [&](int w, int at, uint32_t of_word, uint32_t d_word) {
-      const float2 e = elements_of<T>(of_word), d = elements_of<T>(d_word);
-      const uint32_t word = round_two<T>(d.x + of_pairs * (sum[0] - e.x), d.y + of_pairs * (sum[1] - e.y));
-      if (w < slot_words) {
-        auto* to = reinterpret_cast<uint16_t*>(elements + at);
-        to[0] = static_cast<uint16_t>(word);
-        to[1] = static_cast<uint16_t>(word >> 16);
-      } else if (others) {
-        others[w - slot_words] = word;
-      }
-    };
-    const int first_element = warp.first_element();
-#pragma unroll
-    for (int i = 0; i < kFmKept; ++i) {
-      const int w = warp.lane + i * warp.lanes;
-      if (warp.works() && w < words) give(w, first_element + i * warp.step(), y_words[i], d_y_words[i]);
-    }
-    for (int w = behind, at = first_element + kFmKept * warp.step(); w < words; w += warp.lanes, at += warp.step())
-      give(w, at, of_y[w], of_d_y[w]);
-    if (gradients.x.data) {
-      for (int j = warp.lane; j < shape.slots; j += 32) elements[j * shape.slot_width() + shape.dim] = of_weight;
-      __syncwarp();
-      auto* to = reinterpret_cast<uint32_t*>(gradients.x.row(b * shape.slots));
-#pragma unroll 4
-      for (int i = warp.lane; i < of_slots; i += 32) to[i] = slots[i];
-    }
-    if (gradients.weights.data)
-      for (int j = warp.lane; j < gradients.weights.size(1); j += 32) gradients.weights.row(b)[j] = of_weight;
-    __syncwarp();  // before the next sample
+  for (int i = 0; i < kFmKept; ++i) {
+    const int w = warp.lane + i * warp.lanes;
+    const bool has = warp.works() && w < words;
+    y_words[i] = has ? of_y[w] : 0;
+    d_y_words[i] = has ? of_d_y[w] : 0;
   }
+  const auto of_pairs = static_cast<float>(d_second.row(b)[0]);
+  const T of_weight = d_first.row(b)[0];
+  const int behind = warp.works() ? warp.lane + kFmKept * warp.lanes : words;  // the first word that is not kept
+  float sum[2] = {};
+  const auto add = [&](uint32_t word) {
+    const float2 e = elements_of<T>(word);
+    sum[0] += e.x;
+    sum[1] += e.y;
+  };
+#pragma unroll
+  for (const uint32_t word : y_words) add(word);
+  for (int w = behind; w < words; w += warp.lanes) add(of_y[w]);
+#pragma unroll
+  for (float& of_column : sum)
+    of_column =
+        __shfl_sync(0xffffffffu, warp.sum(of_column), warp.lane - shape.by_dim.divide(2 * warp.lane) * warp.half);
+  auto* others = reinterpret_cast<uint32_t*>(gradients.vectors.data ? gradients.vectors.row(b) : nullptr);
+  const auto give = [&](int w, int at, uint32_t of_word, uint32_t d_word) {
+    const float2 e = elements_of<T>(of_word), d = elements_of<T>(d_word);
+    const uint32_t word = round_two<T>(d.x + of_pairs * (sum[0] - e.x), d.y + of_pairs * (sum[1] - e.y));
+    if (w < slot_words) {
+      auto* to = reinterpret_cast<uint16_t*>(elements + at);
+      to[0] = static_cast<uint16_t>(word);
+      to[1] = static_cast<uint16_t>(word >> 16);
+    } else if (others) {
+      others[w - slot_words] = word;
+    }
+  };
+  const int first_element = warp.first_element(shape);
+#pragma unroll
+  for (int i = 0; i < kFmKept; ++i) {
+    const int w = warp.lane + i * warp.lanes;
+    if (warp.works() && w < words) give(w, first_element + i * warp.step(), y_words[i], d_y_words[i]);
+  }
+  for (int w = behind, at = first_element + kFmKept * warp.step(); w < words; w += warp.lanes, at += warp.step())
+    give(w, at, of_y[w], of_d_y[w]);
+  if (gradients.x.data) {
+    for (int j = warp.lane; j < shape.slots; j += 32) elements[j * shape.slot_width() + shape.dim] = of_weight;
+    __syncwarp();
+    auto* to = reinterpret_cast<uint32_t*>(gradients.x.row(b * shape.slots));
+#pragma unroll 4
+    for (int i = warp.lane; i < of_slots; i += 32) to[i] = slots[i];
+  }
+  if (gradients.weights.data)
+    for (int j = warp.lane; j < gradients.weights.size(1); j += 32) gradients.weights.row(b)[j] = of_weight;
 }
 
 }  // namespace
