@@ -25,9 +25,8 @@ struct ThreadAccess {
       if (meta.load(std::memory_order_acquire) == before) return {key, before};
     }
   }
-  static bool claim(IndexEntry& entry, uint64_t meta) {
-    uint64_t empty = 0;
-    return std::atomic_ref<uint64_t>(entry.meta).compare_exchange_strong(empty, meta);
+  static bool claim(IndexEntry& entry, uint64_t from, uint64_t meta) {
+    return std::atomic_ref<uint64_t>(entry.meta).compare_exchange_strong(from, meta);
   }
   static void store(IndexEntry& entry, int64_t key, uint64_t meta) {
     std::atomic_ref<int64_t>(entry.key).store(key, std::memory_order_release);
