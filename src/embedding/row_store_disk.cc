@@ -54,6 +54,7 @@ RowStore::DiskUse RowStore::disk_use() const {
           traffic.rows_moved,
           traffic.seconds,
           disk_->has_unwritten(),
+          free_.count(),
           into_places_,
           moved_up_,
           index_builds_};
