@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "ops/embedding/direct_index.h"
 #include "ops/embedding/hash_index_protocol.h"
 
 namespace hctr::ops {

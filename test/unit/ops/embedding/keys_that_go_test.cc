@@ -189,7 +189,9 @@ TEST(KeysThatGo, OthersAreFoundAndTakeTheirMarks) {
 TEST(KeysThatGo, ListedRowsGetTheInitialValuesOfTheirKeys) {
   constexpr int64_t kRows = 200;
   for (const Device device : devices())
-    for (const auto& [dim, storage] : {std::pair(int64_t{6}, DType::f32), {16, DType::bf16}}) {
+    for (const auto& row_of : {std::pair(int64_t{6}, DType::f32), {16, DType::bf16}}) {
+      const int64_t dim = row_of.first;
+      const DType storage = row_of.second;
       SCOPED_TRACE(cat(to_string(device), ", ", dim));
       Runtime& runtime = runtime_of(device);
       Context ctx(runtime, runtime.compute_stream());
