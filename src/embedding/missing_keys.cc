@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "ops/embedding/admission.h"
 
 namespace hctr {
 
@@ -14,7 +15,12 @@ void MissingKeys::start(Context& ctx, const ops::HashIndex& index, const ops::Ke
   if (scratch_.bytes() < scratch) scratch_ = Buffer(ctx.device(), scratch);
   if (!list_ || list_->bytes() < bytes) list_.emplace(ctx.device(), bytes);
   auto* const keys = reinterpret_cast<ops::MissingKey*>(list_->data());
-  ops::index_find(ctx, index, batch, rows);
+  // Rows of batches before this one whose steps are still computed are there, too.
+  if (!all_) all_.emplace(ctx.device(), sizeof(ops::IndexState));
+  ops::HashIndex all = index;
+  all.state = reinterpret_cast<ops::IndexState*>(all_->data());
+  ops::see_all_rows(ctx, index, all.state);
+  ops::index_find(ctx, all, batch, rows);
   ops::list_missing_keys(ctx, batch, rows, scratch_.data(), keys + 1, reinterpret_cast<int32_t*>(keys));
 }
 

@@ -15,6 +15,10 @@ struct DiskUse {
   int64_t moved = 0;                ///< rows that were written again, for long writes
   double seconds = 0;               ///< that steps, evaluations and files have waited
   bool unwritten = false;           ///< whether records are still on their way to the file
+  int64_t free_places = 0;          ///< that rows have left, and none has taken
+  int64_t into_places = 0;          ///< rows that took the place of one that had left, new ones too
+  int64_t moved_up = 0;             ///< rows that moved in memory to close gaps, also where they left otherwise
+  int64_t index_builds = 0;         ///< times that the index was built
 };
 
 /// Rows of which some numbers lie in host memory, and the bytes of these numbers there.

@@ -137,6 +137,8 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     base_places_ = add_column<int32_t>("base_places", "i32", on_disk_, 1);
     if (base_places_) columns_.back().saved = false;
   }
+  left_ = reinterpret_cast<ops::Fate*>(add_column<uint8_t>("left", "u8", on_disk_, 1));
+  if (left_) columns_.back().saved = false;
   if (marks_ || on_disk_) {
     int64_t largest = 0;
     for (const Column& column : columns_) largest = std::max(largest, column.bytes_per_row);
@@ -286,7 +288,7 @@ int64_t RowStore::reserve_memory() {
   if (rows_may_leave()) at_most = std::min(at_most, most_kept() + batch_keys_);  // after each batch's removal
   // With a disk, bring_rows() gets memory, or has rows leave.
   const int64_t in_memory = disk_ ? std::min(now.rows + (queued + 1) * batch_keys_, capacity_) : at_most;
-  if (in_memory > capacity_ || in_memory > keys_in(entry_count_)) {
+  if (in_memory > capacity_ || !index_has_room(in_memory)) {
     now = wait_for_all();
     if (!rows_may_leave() && row_limit_ > 0 && in_all_tiers(now) > most_kept())
       return at_most;  // reserve_rows() refuses them
@@ -300,6 +302,7 @@ int64_t RowStore::reserve_memory() {
       grow(needed, ample, capacity_, [this](int64_t rows) { grow_rows(rows); });
     grow(now.rows + batch_keys_, now.rows + ring_keys(), keys_in(entry_count_),
          [this](int64_t keys) { grow_index(keys); });
+    if (index_marks_ > 0 && !index_has_room(now.rows + batch_keys_)) build_index();
     at_most = in_all_tiers(now) + batch_keys_;
   }
   return at_most;
@@ -330,7 +333,11 @@ ops::IndexState RowStore::state() {
   return state;
 }
 
-int64_t RowStore::finished_rows() { return static_cast<int64_t>(state().finished) - shared_rows(); }
+int64_t RowStore::finished_rows() {
+  const ops::IndexState now = state();
+  drop_refused_rows();
+  return static_cast<int64_t>(now.finished) - shared_rows() - free_.count();
+}
 
 void RowStore::grow_rows(int64_t rows) {
   if (rows > reserved_rows_)
@@ -368,12 +375,18 @@ void RowStore::grow_index(int64_t keys) {
   if (entries <= entry_count_) return;
   entries_.grow(static_cast<size_t>(entries) * sizeof(ops::IndexEntry));
   set_in_state(offsetof(ops::IndexState, mask), static_cast<uint64_t>(entries - 1));
-  const StreamRef stream = runtime_.compute_stream();
-  zero_bytes(stream, entries_.data(), static_cast<size_t>(entries) * sizeof(ops::IndexEntry));
-  Context ctx(runtime_, stream);
-  ops::index_rebuild(ctx, index_);
-  stream.synchronize();
   entry_count_ = entries;
+  build_index();
+}
+
+void RowStore::build_index() {
+  Context ctx(runtime_, runtime_.compute_stream());
+  zero_bytes(ctx.stream(), entries_.data(), static_cast<size_t>(entry_count_) * sizeof(ops::IndexEntry));
+  zero_bytes(ctx.stream(), state_.data() + offsetof(ops::IndexState, marks), sizeof(uint32_t));
+  ops::index_rebuild(ctx, index_, reinterpret_cast<const uint8_t*>(left_));
+  ctx.stream().synchronize();
+  index_marks_ = 0;
+  ++index_builds_;
 }
 
 void RowStore::set_rows(const ops::IndexState& now) {

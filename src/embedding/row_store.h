@@ -14,6 +14,7 @@
 #include "device/buffer.h"
 #include "device/context.h"
 #include "embedding/disk_rows.h"
+#include "embedding/free_rows.h"
 #include "embedding/missing_keys.h"
 #include "embedding/record_blocks.h"
 #include "embedding/row_column.h"
@@ -80,8 +81,11 @@ class RowStore : private RowMemoryUser {
   bool over_limit() const { return near_limit_ && in_all_tiers(progress()) > most_kept(); }
   /// Errors: Error(data) when there are more rows than the limit allows, whatever the policy. Needs an idle device.
   void check_limit() const { check_limit(progress()); }
-  /// Waits for queued work and returns the rows of finished steps.
+  /// Waits for queued work and returns the rows of finished steps in memory.
   int64_t finished_rows();
+  /// The same, and has the last of them move to the places that others have left for the disk: they have the numbers
+  /// behind the shared row then. No batch may be prepared whose step is not queued.
+  int64_t close_up();
   /// Keys that the index has places for, those in use included; 0 where keys are found without it.
   int64_t index_places() const { return entry_count_; }
 
@@ -107,6 +111,8 @@ class RowStore : private RowMemoryUser {
   /// bring_rows() has brought them back. Null: there is no disk.
   const DiskRows* disk() const { return disk_.get(); }
   enum class NewKeys { get_rows, get_none };
+  /// The batch of bring_rows() has its step: its new rows stay. Without it they go when rows are asked for next.
+  void keep_new_rows() { entered_.clear(); }
   /// Before a batch is looked up, and inserted where its new keys get rows: brings the rows of its keys from the disk,
   /// and has others leave if memory has no room for them. Every step before must be queued; they are waited for only
   /// where a row leaves, or comes for an evaluation. The stream is waited for, so this cannot be recorded. `rows`:
@@ -156,8 +162,9 @@ class RowStore : private RowMemoryUser {
   void load_shared_row(const StateReader&);
 
   int64_t capacity() const { return capacity_; }
-  using HostRows = hctr::HostRows;  // of rows 1 to `rows`
-  HostRows host_rows(int64_t rows) const;
+  using HostRows = hctr::HostRows;
+  /// Of finished steps. Waits for queued work.
+  HostRows host_rows();
   hctr::DeviceBytes device_bytes() const;
   using DeviceBytes = hctr::DeviceBytes;
   /// With direct keys, where the rows with these numbers are: [rows + 1] on the device. Null: at their numbers.
@@ -205,13 +212,14 @@ class RowStore : private RowMemoryUser {
   /// in memory.
   int64_t most_rows() const { return row_limit_ > 0 && !on_disk_ ? row_capacity_limit_ : reserved_rows_; }
   /// Rows in memory and on the disk: what a limit counts.
-  int64_t in_all_tiers(const Progress& now) const { return now.rows + rows_on_disk(); }
+  int64_t in_all_tiers(const Progress& now) const { return now.rows - free_.count() + rows_on_disk(); }
   int64_t rows_on_disk() const { return disk_ ? disk_->rows() : 0; }
   /// Rows that are kept, including the shared one.
   int64_t most_kept() const { return row_limit_ + shared_rows(); }
   int64_t shared_rows() const { return index_.first_row - 1; }
   bool rows_may_leave() const { return policy_.when_full != WhenFull::error; }
   using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
+  /// Those that have left for the disk are among them already; they are not counted.
   int64_t remove_rows(const BatchRows&, const Choose&);
   /// Of the `count` rows that leave first, counting those on the disk too, has those on the disk leave, and returns the
   /// number of the others. Rows in memory whose fate is open are counted.
@@ -282,6 +290,10 @@ class RowStore : private RowMemoryUser {
   void load_column(const StateReader&, Column&, int64_t rows_in_array, int64_t rows);
   /// Grows the index and reinserts every row.
   void grow_index(int64_t keys);
+  /// Empties it, and inserts every row that has not left. Waits for it.
+  void build_index();
+  /// Whether the index has entries for rows up to this one, marks of keys that have gone counted.
+  bool index_has_room(int64_t last_row) const;
   template <class T>
   void set_in_state(size_t offset, T value);
   /// Sets the state on the device, and tells the host the number of rows.
@@ -300,15 +312,42 @@ class RowStore : private RowMemoryUser {
   size_t disk_block() const { return records_->rows(); }
   /// Rows that there can be in memory, those that there are included.
   int64_t rows_in_budget() const;
-  /// Has rows leave for the disk, so that `needed` more fit. Those of the batch stay.
-  void make_room(int64_t rows, int64_t needed, const BatchRows& batch);
+  /// What a batch needs that is not in memory.
+  struct Arrivals {
+    std::vector<DiskRows::Row> from_disk, fresh;  // fresh: new keys
+  };
+  Arrivals find_arrivals(std::span<const ops::MissingKey>, NewKeys) const;
+  /// How many of them have no free place, and get numbers behind those of all rows.
+  int64_t rows_at_end(const Arrivals&) const;
+  /// Whether new keys take places, too: not where a gate decides later which of them get a row.
+  bool places_for_new_rows() const { return !policy_.guards_entry(); }
+  /// Gets memory, or has rows leave for the disk, so that these fit. Rows of the batch stay.
+  void make_room(const Arrivals&, const BatchRows& batch);
+  /// `least` rows or more leave; `needed` more are to fit. Waits for queued work.
+  void leave(int64_t least, int64_t needed, const BatchRows& batch);
+  /// Of rows 1 to `rows` those that have left according to left_, but not to free_. Ascending.
+  std::vector<int32_t> rows_that_leave(int64_t rows);
+  /// Removes rows from the disk that are in memory, too.
+  void take_from_disk(std::span<const int32_t> rows);
+  /// Their keys go, and their places are free. Nothing is queued, so that nothing searches for keys meanwhile. The
+  /// numbers ascend.
+  void forget_rows(std::span<const int32_t> rows);
+  /// Moves the last rows to free places.
+  void close_gaps(const BatchRows& batch);
+  void drop_refused_rows();
+  /// Calls body(context, numbers on the device, how many) for pieces of a list, and waits for it.
+  void for_listed(std::span<const int32_t> rows, const std::function<void(Context&, const int32_t*, int64_t)>& body);
   /// Whether keys of a batch may be on the disk, or more of them new than memory has room for.
   bool may_miss_rows(const ops::KeyBatch&, NewKeys) const;
   /// MissingKeys of the batch. Waits for the stream.
   std::span<const ops::MissingKey> missing_keys(Context&, const ops::KeyBatch&, int32_t* rows);
   /// Adds what count_batch_rows() has noted, once its stream has been waited for.
   void add_batch_count();
-  ops::RecordParts record_parts(const RecordBlocks::Block&) const;
+  enum class From { disk, new_keys };
+  enum class To { places, end };
+  ops::RecordParts record_parts(const RecordBlocks::Block&, bool with_records) const;
+  /// The same of rows that come, with their places in the last whole checkpoint.
+  ops::RecordParts parts_that_come(const RecordBlocks::Block&, From) const;
   /// Calls body(first, count, piece) for pieces of a block that memory of the device has room for; on the CPU for
   /// itself.
   void for_record_pieces(size_t rows, const RecordBlocks::Block&,
@@ -317,8 +356,9 @@ class RowStore : private RowMemoryUser {
   RecordBlocks::Block start_records(std::span<const int32_t> rows);
   /// Has rows written to the disk. They stay in memory. `left`: how many are there, also where others have no room.
   void put_out(std::span<const int32_t> rows, size_t& left);
-  /// At most disk_block() rows, behind those in memory, on the stream of the context, which is waited for.
-  void take_back(Context&, std::span<const DiskRows::Row>);
+  /// At most disk_block() rows come to memory, to free places or behind all others, on the stream of the context, which
+  /// is waited for.
+  void take_in(Context&, std::span<const DiskRows::Row>, From, To);
   void read_disk_column(const Column&, std::span<const DiskRows::Row>, std::byte* to) const;
   /// The bytes from `first` on of a column of these rows.
   void save_disk_column(const Column&, std::span<const DiskRows::Row>, int64_t first, std::span<std::byte> to) const;
@@ -338,9 +378,8 @@ class RowStore : private RowMemoryUser {
   void save_changes(StateWriter&, int64_t rows);
 
   // Where rows may be on a disk, they go by their places in the last whole checkpoint, not by their numbers.
-  /// Notes these places and marks of rows that leave, and gives them to rows that come back from number `first` on.
+  /// Notes these places and marks of rows that leave.
   void keep_base(std::span<const int32_t> rows, std::span<DiskRows::Row> leaving);
-  void return_base(StreamRef, int64_t first, std::span<const DiskRows::Row>);
   /// The rows in memory, and behind them those on the disk, are the last whole checkpoint; `changed`: those of its
   /// first `base_rows`, counted from 0 and ascending, that differ there.
   void set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, int64_t base_rows,
@@ -401,7 +440,12 @@ class RowStore : private RowMemoryUser {
   bool delta_known_ = false;             // marks tell what has changed since the last model
   std::optional<RecordBlocks> records_;  // before disk_, whose thread reads them
   std::unique_ptr<DiskRows> disk_;
-  Turnover turnover_;  // of the rows in memory, by those that leave for the disk
+  Turnover turnover_;             // of the rows in memory, by those that leave for the disk
+  FreeRows free_;                 // places that these have left
+  ops::Fate* left_ = nullptr;     // [rows] with a disk: Fate::leaves for those of free_
+  std::vector<int32_t> entered_;  // free places that new rows took for the last batch, until keep_new_rows()
+  int64_t index_marks_ = 0;       // at most so many entries of the index have marks
+  int64_t into_places_ = 0, moved_up_ = 0, index_builds_ = 0;  // see DiskUse
   MissingKeys missing_;
   std::optional<HostBuffer> batch_counts_;
   bool counted_ = false;                  // batch_counts_ holds a count

@@ -55,7 +55,8 @@ void RowStore::allocate_all_rows() {
                         .rows = static_cast<uint32_t>(rows),
                         .ready = 0,
                         .finished = 0,
-                        .batches = 0};
+                        .batches = 0,
+                        .marks = 0};
   copy_bytes(stream, state_.data(), &state, sizeof state);
   Context ctx(runtime_, stream);
   ops::init_new_rows(ctx, index_, init_, data_);

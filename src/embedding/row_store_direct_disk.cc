@@ -57,8 +57,7 @@ void RowStore::create_rows_in_tiers() {
   make(1, in_memory);
   now.ready = now.finished = now.rows;
   set_rows(now);
-  ops::index_rebuild(ctx, index_);
-  ctx.stream().synchronize();
+  build_index();
 }
 
 std::vector<int64_t> RowStore::order_of_direct_keys(int64_t rows, std::span<const DiskRows::Row> on_disk) {

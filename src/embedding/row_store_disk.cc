@@ -11,17 +11,6 @@
 #include "embedding/row_store.h"
 
 namespace hctr {
-namespace {
-
-constexpr int64_t kShareThatLeaves = 16;  // a sixteenth of the rows in memory makes room at a time
-
-/// Rows with the lowest last step + steps * log2(1 + uses) leave: each doubling of its uses lets a row stay so many
-/// steps longer. These are the steps in which all of memory would be replaced: with fewer, rows of one use push
-/// frequent ones out; with more, what was frequent long ago stays for too long.
-uint32_t steps_per_doubling(const Turnover& turnover) { return static_cast<uint32_t>(std::min(turnover.steps(), 1e8)); }
-
-}  // namespace
-
 void RowStore::open_disk(const TableSpec& spec) {
   const auto refuse = [&](const std::string& why) {
     throw Error(Kind::config, cat("table '", spec.name, "': ", why, "; or leave out \"disk\" of \"table_memory\""));
@@ -54,12 +43,21 @@ size_t RowStore::offset_in_record(const Column& column) const {
 RowStore::DiskUse RowStore::disk_use() const {
   if (!disk_) return {};
   const DiskRows::Traffic& traffic = disk_->traffic();
-  return {disk_->rows(),         disk_->rows() * disk_->record_bytes(),
-          traffic.rows_written,  traffic.rows_read,
-          batch_rows_,           brought_,
-          disk_->rows_ahead(),   traffic.rows_read_ahead,
-          traffic.rows_moved,    traffic.seconds,
-          disk_->has_unwritten()};
+  return {disk_->rows(),
+          disk_->rows() * disk_->record_bytes(),
+          traffic.rows_written,
+          traffic.rows_read,
+          batch_rows_,
+          brought_,
+          disk_->rows_ahead(),
+          traffic.rows_read_ahead,
+          traffic.rows_moved,
+          traffic.seconds,
+          disk_->has_unwritten(),
+          free_.count(),
+          into_places_,
+          moved_up_,
+          index_builds_};
 }
 
 int64_t RowStore::rows_in_budget() const {
@@ -93,7 +91,7 @@ std::span<const ops::MissingKey> RowStore::missing_keys(Context& ctx, const ops:
 }
 
 bool RowStore::may_miss_rows(const ops::KeyBatch& batch, NewKeys new_keys) const {
-  // Rows of batches whose preparation is queued are counted as if all their keys were new.
+  // Rows of batches whose preparation is queued are counted as if all their keys were new, and at the end.
   const Progress now = progress();
   const int64_t at_most = now.rows + int64_t{batches_ - now.batches} * batch_keys_ + batch.key_capacity;
   return !ranges_.empty() || disk_->rows() > 0 || (new_keys == NewKeys::get_rows && at_most > capacity_);
@@ -105,58 +103,67 @@ bool RowStore::list_missing(Context& ctx, const ops::KeyBatch& batch, int32_t* r
   return listed_;
 }
 
+RowStore::Arrivals RowStore::find_arrivals(std::span<const ops::MissingKey> missing, NewKeys new_keys) const {
+  Arrivals coming;
+  for (size_t i = 0; i < missing.size(); ++i) {
+    if (i + DiskRows::kAhead < missing.size()) {
+      const ops::MissingKey& ahead = missing[i + DiskRows::kAhead];
+      disk_->prefetch(ahead.key, index_.identity_slot(ahead.slot));
+    }
+    const ops::MissingKey& key = missing[i];
+    const int32_t slot = index_.identity_slot(key.slot);
+    if (const DiskRows::Row* row = disk_->find(key.key, slot))
+      coming.from_disk.push_back(*row);
+    else if (new_keys == NewKeys::get_rows)
+      coming.fresh.push_back({.key = key.key, .slot = slot});
+  }
+  return coming;
+}
+
 void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* rows, NewKeys new_keys) {
   if (!disk_) return;
   const bool adds = new_keys == NewKeys::get_rows;
   const bool listed = std::exchange(listed_, false) && adds;
   if (!listed && !may_miss_rows(batch, new_keys)) return;
-  // The stream has prepared the batches before this one; their steps may still be computed. Their new rows are not
-  // found yet, so that this counts too many, never too few.
-  std::span<const ops::MissingKey> missing = listed ? missing_.different(index_) : missing_keys(ctx, batch, rows);
-  std::vector<DiskRows::Row> wanted;
-  const auto find_wanted = [&] {
-    wanted.clear();
-    for (size_t i = 0; i < missing.size(); ++i) {
-      if (i + DiskRows::kAhead < missing.size()) {
-        const ops::MissingKey& ahead = missing[i + DiskRows::kAhead];
-        disk_->prefetch(ahead.key, index_.identity_slot(ahead.slot));
-      }
-      const ops::MissingKey& key = missing[i];
-      if (const DiskRows::Row* row = disk_->find(key.key, index_.identity_slot(key.slot))) wanted.push_back(*row);
-    }
-  };
+  // The stream has prepared the batches before this one; their steps may still be computed.
+  const std::span<const ops::MissingKey> missing = listed ? missing_.different(index_) : missing_keys(ctx, batch, rows);
   add_batch_count();
-  find_wanted();
-  if (!ranges_.empty() && wanted.size() < missing.size()) check_ranges(missing, new_keys);
-  const auto rows_needed = [&] { return static_cast<int64_t>(adds ? missing.size() : wanted.size()); };
-  const int64_t at_most = progress().rows + rows_needed();
-  const bool fits = at_most <= capacity_ && at_most <= keys_in(entry_count_);
-  if (wanted.empty() && fits) return;
+  Arrivals coming = find_arrivals(missing, new_keys);
+  if (!ranges_.empty() && coming.from_disk.size() < missing.size()) check_ranges(missing, new_keys);
+  const int64_t at_most = progress().rows + rows_at_end(coming);
+  const bool fits = at_most <= capacity_ && index_has_room(at_most);
+  const bool into_places = !free_.empty() && !coming.fresh.empty() && places_for_new_rows();
+  if (coming.from_disk.empty() && fits && !into_places) return;
 
   const ProfiledPart part(runtime_, "wait", "disk");
   const uint32_t batches = batches_;  // this one is reserved and not closed, which waiting does not know
   if (!adds || !fits) {
-    const ops::IndexState now = state();
-    check_finished(now);
-    if (runtime_.device().is_cuda()) {
-      missing = missing_keys(ctx, batch, rows);
-      find_wanted();
+    check_finished(state());
+    if (at_most > capacity_) {
+      make_room(coming, {rows, batch.key_capacity});
+      coming = find_arrivals(missing, new_keys);  // rows on the disk may have other places now
     }
-    const auto in_memory = static_cast<int64_t>(now.rows);
-    const int64_t needed = rows_needed();
-    if (in_memory + needed > capacity_) {
-      make_room(in_memory, needed, {rows, batch.key_capacity});
-      find_wanted();  // rows on the disk may have other places now
-    }
-    grow_index(std::min(in_memory + needed, capacity_) + ring_keys());
+    const int64_t keys = std::min(progress().rows + rows_at_end(coming), capacity_) + ring_keys();
+    grow_index(keys);
+    if (!index_has_room(keys)) build_index();
   } else if (!runtime_.device().is_cuda()) {
     check_finished(*index_.state);
   }
-  if (adds) brought_ += static_cast<int64_t>(wanted.size());
-  const size_t block = disk_block();
-  for (size_t first = 0; first < wanted.size(); first += block)
-    take_back(ctx, std::span(wanted).subspan(first, std::min(block, wanted.size() - first)));
-  batches_ = batches;
+  if (adds) brought_ += static_cast<int64_t>(coming.from_disk.size());
+  const auto in_blocks = [&](std::span<const DiskRows::Row> arrivals, From from, To to) {
+    const size_t block = disk_block();
+    for (size_t first = 0; first < arrivals.size(); first += block)
+      take_in(ctx, arrivals.subspan(first, std::min(block, arrivals.size() - first)), from, to);
+  };
+  const auto that_have_places = [&](const std::vector<DiskRows::Row>& arrivals) {
+    return std::min(arrivals.size(), static_cast<size_t>(free_.count()));
+  };
+  const std::span from_disk(coming.from_disk), fresh(coming.fresh);
+  const size_t into = that_have_places(coming.from_disk);
+  in_blocks(from_disk.first(into), From::disk, To::places);
+  in_blocks(from_disk.subspan(into), From::disk, To::end);
+  if (places_for_new_rows()) in_blocks(fresh.first(that_have_places(coming.fresh)), From::new_keys, To::places);
+  batches_ = batches;  // index_insert gives the other new keys rows at the end
 }
 
 void RowStore::check_finished(const ops::IndexState& now) const {
@@ -181,59 +188,6 @@ void RowStore::count_batch_rows(Context& ctx, const ops::GroupCounts* counts) {
 void RowStore::add_batch_count() {
   if (std::exchange(counted_, false))
     batch_rows_ += reinterpret_cast<const ops::GroupCounts*>(batch_counts_->data())->runs;
-}
-
-void RowStore::make_room(int64_t rows, int64_t needed, const BatchRows& batch) {
-  if (const int64_t fitting = std::min(rows_in_budget(), most_rows()); fitting > capacity_)
-    grow(0, std::clamp(rows + std::max(needed, capacity_ / 2), capacity_, fitting), capacity_,
-         [this](int64_t more) { grow_rows(more); });
-  if (rows + needed <= capacity_) return;
-  remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
-    int64_t staying = 0;
-    ops::keep_rows(ctx, batch.rows, batch.count, memory.fates);
-    ops::count_fates(ctx, ops::Fate::stays, now.rows, memory, staying);
-    staying += shared_rows();
-    HCTR_EXPECT(staying + needed <= capacity_, label_, ": a batch with ", staying + needed, " rows, capacity ",
-                capacity_);
-    // The index is built again each time, so many leave, though the steps behind hide only the writing of what fits in
-    // the blocks.
-    const int64_t leaving = std::min(std::max(rows + needed - capacity_, capacity_ / kShareThatLeaves), rows - staying);
-    turnover_.add(now.batches, now.rows, leaving);
-    const ops::RowRanks ranks{.keys = index_.row_keys,
-                              .slots = index_.row_slots,
-                              .scores = access_stats_.last_seen,
-                              .uses = access_stats_.occurrences,
-                              .per_doubling = steps_per_doubling(turnover_)};
-    ops::lowest_rows_leave(ctx, ranks, index_.first_row, now.rows, leaving, memory);
-    std::vector<ops::Fate> fates(static_cast<size_t>(now.rows) + 1);
-    copy_bytes(ctx.stream(), fates.data(), memory.fates, fates.size());
-    ctx.stream().synchronize();
-    std::vector<int32_t> numbers;
-    numbers.reserve(static_cast<size_t>(leaving));
-    const void* at = fates.data();  // few of them leave
-    while ((at = std::memchr(at, static_cast<int>(ops::Fate::leaves),
-                             static_cast<size_t>(fates.data() + fates.size() - static_cast<const ops::Fate*>(at))))) {
-      numbers.push_back(static_cast<int32_t>(static_cast<const ops::Fate*>(at) - fates.data()));
-      at = static_cast<const ops::Fate*>(at) + 1;
-    }
-    size_t left = 0;
-    try {
-      put_out(numbers, left);
-    } catch (const Error&) {  // all of them stay in memory
-      std::vector<DiskRows::Row> twice(left);
-      std::vector<std::byte> values;
-      for (const Column& column : columns_) {
-        if (!column.fixed()) continue;
-        const auto bytes = static_cast<size_t>(column.bytes_per_row);
-        values.resize(left * bytes);
-        copy_out(column, std::span(numbers).first(left), values.data());
-        const StridedBytes to = disk_values(column, twice.data(), nullptr);
-        for (size_t i = 0; i < left; ++i) std::memcpy(to.first + i * to.stride, values.data() + i * bytes, bytes);
-      }
-      disk_->remove(twice);
-      throw;
-    }
-  });
 }
 
 }  // namespace hctr

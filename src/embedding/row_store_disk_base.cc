@@ -33,19 +33,6 @@ void RowStore::keep_base(std::span<const int32_t> rows, std::span<DiskRows::Row>
   }
 }
 
-void RowStore::return_base(StreamRef stream, int64_t first, std::span<const DiskRows::Row> rows) {
-  if (!base_places_) return;
-  std::vector<int32_t> places;
-  std::vector<uint8_t> marks;
-  for (const DiskRows::Row& row : rows) {
-    places.push_back(static_cast<int32_t>(row.base));
-    marks.push_back(static_cast<uint8_t>(row.marks));
-  }
-  copy_bytes(stream, base_places_ + first, places.data(), places.size() * sizeof(int32_t));
-  copy_bytes(stream, marks_->data() + first, marks.data(), marks.size());
-  stream.synchronize();
-}
-
 void RowStore::set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, int64_t base_rows,
                                std::span<const int32_t> changed) {
   if (!changed.empty() && (changed.front() < 0 || changed.back() >= base_rows))

@@ -1,6 +1,7 @@
 // Rows that leave for the disk or come from it, block by block: a kernel puts the records of a block together, or takes
 // them apart, and they are copied as a whole.
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 
 #include "device/copy.h"
@@ -16,13 +17,24 @@ void copy_piece(StreamRef stream, void* to, const void* from, size_t bytes) {
 
 }  // namespace
 
-ops::RecordParts RowStore::record_parts(const RecordBlocks::Block& block) const {
+ops::RecordParts RowStore::record_parts(const RecordBlocks::Block& block, bool with_records) const {
   ops::RecordParts parts;
   for (const Column& column : columns_) {
-    if (!column.goes_to_disk()) continue;
+    if (!column.goes_to_disk() || (column.in_record() && !with_records)) continue;
     const StridedBytes at = disk_values(column, block.entries, block.records);
     parts.add({column.memory.data(), at.first, column.bytes_per_row, static_cast<int64_t>(at.stride)});
   }
+  return parts;
+}
+
+ops::RecordParts RowStore::parts_that_come(const RecordBlocks::Block& block, From from) const {
+  ops::RecordParts parts = record_parts(block, from == From::disk);
+  if (!base_places_) return parts;
+  auto* const entry = reinterpret_cast<std::byte*>(block.entries);
+  constexpr int64_t kStride = sizeof(DiskRows::Row);
+  parts.add(
+      {reinterpret_cast<std::byte*>(base_places_), entry + offsetof(DiskRows::Row, place), sizeof(int32_t), kStride});
+  parts.add({marks_->data(), entry + offsetof(DiskRows::Row, crc), 1, kStride});  // its lowest byte
   return parts;
 }
 
@@ -42,7 +54,7 @@ RecordBlocks::Block RowStore::start_records(std::span<const int32_t> rows) {
   const auto record_bytes = static_cast<size_t>(disk_->record_bytes());
   for_record_pieces(rows.size(), block, [&](size_t first, size_t count, const RecordBlocks::Block& piece) {
     copy_piece(ctx.stream(), piece.numbers, block.numbers + first, count * sizeof(int32_t));
-    ops::gather_records(ctx, record_parts(piece), piece.numbers, static_cast<int64_t>(count));
+    ops::gather_records(ctx, record_parts(piece, true), piece.numbers, static_cast<int64_t>(count));
     copy_piece(ctx.stream(), block.entries + first, piece.entries, count * sizeof(DiskRows::Row));
     copy_piece(ctx.stream(), block.records + first * record_bytes, piece.records, count * record_bytes);
   });
@@ -70,33 +82,48 @@ void RowStore::put_out(std::span<const int32_t> rows, size_t& left) {
   }
 }
 
-void RowStore::take_back(Context& ctx, std::span<const DiskRows::Row> wanted) {
+void RowStore::take_in(Context& ctx, std::span<const DiskRows::Row> rows, From from, To to) {
   const RecordBlocks::Block block = records_->coming();
-  std::copy(wanted.begin(), wanted.end(), block.entries);
-  disk_->read(wanted, block.records);
+  std::copy(rows.begin(), rows.end(), block.entries);
+  if (from == From::disk) disk_->read(rows, block.records);
+  if (base_places_)  // what arrays take from here
+    for (DiskRows::Row& row : std::span(block.entries, rows.size())) {
+      row.place = row.base;
+      row.crc = row.marks;
+    }
   const Progress before = progress();
-  const size_t rows = before.rows + wanted.size();
-  HCTR_EXPECT(rows <= static_cast<size_t>(capacity_), label_, ": ", before.rows, " rows and ", wanted.size(),
-              " of the disk, capacity ", capacity_);
-  // Steps may be computed meanwhile: they know nothing of the numbers behind those of their rows.
-  const auto first_row = static_cast<int32_t>(before.rows + 1);
-  std::iota(block.numbers, block.numbers + wanted.size(), first_row);
+  if (to == To::places) {
+    const std::span<const int32_t> places = free_.take(rows.size());
+    std::copy(places.begin(), places.end(), block.numbers);
+    into_places_ += static_cast<int64_t>(places.size());
+    if (from == From::new_keys) entered_.insert(entered_.end(), places.begin(), places.end());
+  } else {
+    HCTR_EXPECT(before.rows + rows.size() <= static_cast<size_t>(capacity_), label_, ": ", before.rows, " rows and ",
+                rows.size(), " of the disk, capacity ", capacity_);
+    std::iota(block.numbers, block.numbers + rows.size(), static_cast<int32_t>(before.rows + 1));
+  }
+  // Steps may be computed meanwhile: they know nothing of these places, nor of numbers behind those of their rows.
   const auto record_bytes = static_cast<size_t>(disk_->record_bytes());
-  for_record_pieces(wanted.size(), block, [&](size_t first, size_t count, const RecordBlocks::Block& piece) {
+  for_record_pieces(rows.size(), block, [&](size_t first, size_t count, const RecordBlocks::Block& piece) {
+    const auto some = static_cast<int64_t>(count);
     copy_piece(ctx.stream(), piece.numbers, block.numbers + first, count * sizeof(int32_t));
     copy_piece(ctx.stream(), piece.entries, block.entries + first, count * sizeof(DiskRows::Row));
-    copy_piece(ctx.stream(), piece.records, block.records + first * record_bytes, count * record_bytes);
-    ops::scatter_records(ctx, record_parts(piece), block.numbers[first], static_cast<int64_t>(count));
-    ops::index_renumber(ctx, index_, piece.numbers, static_cast<int64_t>(count));
+    if (from == From::disk)
+      copy_piece(ctx.stream(), piece.records, block.records + first * record_bytes, count * record_bytes);
+    ops::scatter_records(ctx, parts_that_come(piece, from), piece.numbers, some);
+    if (from == From::new_keys) ops::init_rows(ctx, piece.numbers, some, init_, data_);
+    if (to == To::places) ops::set_fates(ctx, piece.numbers, some, ops::Fate::open, left_);
+    ops::index_enter(ctx, index_, piece.numbers, some);
   });
-  return_base(ctx.stream(), first_row, wanted);
-  ops::index_add_rows(ctx, index_, static_cast<uint32_t>(wanted.size()));
-  disk_->remove(wanted);  // while they are on their way
+  if (to == To::end) ops::index_add_rows(ctx, index_, static_cast<uint32_t>(rows.size()));
+  if (from == From::disk) disk_->remove(rows);  // while they are on their way
   ctx.stream().synchronize();
+  if (to == To::places) return;
   // Behind the steps that are queued, of which each ends with the rows that it knows.
+  const auto last = before.rows + static_cast<uint32_t>(rows.size());
   Context behind(runtime_, runtime_.compute_stream());
-  ops::index_finish_rows(behind, index_, static_cast<uint32_t>(rows));
-  tell_host({before.batches, static_cast<uint32_t>(rows)});
+  ops::index_finish_rows(behind, index_, last);
+  tell_host({before.batches, last});
 }
 
 }  // namespace hctr

@@ -25,8 +25,7 @@ void RowStore::assign_rows(std::span<const int64_t> keys, std::span<const int32_
   ops::init_new_rows(ctx, index_, init_, data_);
   now.ready = now.finished = now.rows;
   copy_bytes(stream, state_.data(), &now, sizeof now);
-  ops::index_rebuild(ctx, index_);
-  stream.synchronize();
+  build_index();
   std::atomic_ref<uint64_t>(*host_word())
       .store(static_cast<uint64_t>(now.batches) << 32 | now.rows, std::memory_order_release);
 }

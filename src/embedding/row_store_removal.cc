@@ -23,12 +23,12 @@ int64_t RowStore::evict(const BatchRows& batch) {
         const uint32_t* scores =
             policy_.when_full == WhenFull::evict_lru ? access_stats_.last_seen : access_stats_.occurrences;
         const ops::RowRanks ranks{index_.row_keys, index_.row_slots, scores};
-        ops::keep_rows(ctx, batch.rows, batch.count, memory.fates);
+        ops::set_fates(ctx, batch.rows, batch.count, ops::Fate::stays, memory.fates);
         admitted = admitted_leave(ctx, memory, now);
         int64_t staying = 0;
         ops::count_fates(ctx, ops::Fate::stays, now.rows, memory, staying);
         const int64_t left = std::max(RowPolicy::rows_left(row_limit_), staying), on_disk = rows_on_disk();
-        int64_t leaving = std::max<int64_t>(0, now.rows + on_disk - admitted - left);
+        int64_t leaving = std::max<int64_t>(0, now.rows - free_.count() + on_disk - admitted - left);
         if (on_disk > 0) {
           const int64_t in_memory = lowest_leave_disk(ctx, ranks, now.rows, leaving, memory);
           from_disk = leaving - in_memory;
@@ -81,8 +81,8 @@ int64_t RowStore::lowest_leave_disk(Context& ctx, const ops::RowRanks& ranks, in
 int64_t RowStore::refuse_newest(const BatchRows& batch) {
   return remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
     const ops::RowRanks ranks{index_.row_keys, index_.row_slots, nullptr, true};
-    ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows, now.rows + rows_on_disk() - most_kept(),
-                           memory);
+    ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows,
+                           now.rows - free_.count() + rows_on_disk() - most_kept(), memory);
   });
 }
 
@@ -120,13 +120,14 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
               " rows, capacity ", capacity_);
   // The index is rebuilt below, so its memory can serve as scratch.
   const ops::RemovalMemory memory(entries_.data(), rows);
-  zero_bytes(ctx.stream(), memory.fates, static_cast<size_t>(rows) + 1);
+  if (free_.empty())
+    zero_bytes(ctx.stream(), memory.fates, static_cast<size_t>(rows) + 1);
+  else
+    copy_bytes(ctx.stream(), memory.fates, left_, static_cast<size_t>(rows) + 1);
   try {
     choose(ctx, memory, now);
-  } catch (const Error&) {  // such as a full disk: the rows are as they were, and the index is to be too
-    zero_bytes(ctx.stream(), entries_.data(), static_cast<size_t>(entry_count_) * sizeof(ops::IndexEntry));
-    ops::index_rebuild(ctx, index_);
-    ctx.stream().synchronize();
+  } catch (const Error&) {  // the rows are as they were, and the index is to be too
+    build_index();
     throw;
   }
   ops::RowMoves moves;
@@ -154,13 +155,13 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   }
   ops::follow_moves(ctx, moves, memory.fates, batch.rows, batch.count, batch.instead, batch.replaced);
 
+  const int64_t gone = rows - moves.rows - free_.count();
+  moved_up_ += moves.count;
+  free_.clear();
   now.rows = now.ready = now.finished = static_cast<uint32_t>(moves.rows);
-  copy_bytes(ctx.stream(), state_.data(), &now, sizeof now);
-  zero_bytes(ctx.stream(), entries_.data(), static_cast<size_t>(entry_count_) * sizeof(ops::IndexEntry));
-  ops::index_rebuild(ctx, index_);
-  ctx.stream().synchronize();
   set_rows(now);
-  return rows - moves.rows;
+  build_index();
+  return gone;
 }
 
 }  // namespace hctr

@@ -18,6 +18,7 @@ constexpr int64_t kMarks = int64_t{1} << 22;          // copied at a time
 }  // namespace
 
 void RowStore::save_state(StateWriter& to) {
+  if (disk_) close_up();                // arrays have row after row
   const ops::IndexState now = state();  // waits
   HCTR_EXPECT(now.rows == now.ready && now.rows <= now.row_capacity, label_, ": ", now.rows, " rows, of which ",
               now.ready, " are ready");
@@ -92,7 +93,7 @@ void RowStore::start_delta() {
 
 std::optional<std::vector<int32_t>> RowStore::changed_since_model() {
   if (!marks_ || !delta_known_) return std::nullopt;
-  return marked_rows(finished_rows() + shared_rows(), ops::kChangedSinceModel);
+  return marked_rows(close_up() + shared_rows(), ops::kChangedSinceModel);
 }
 
 void RowStore::save_changes(StateWriter& to, int64_t rows) {
@@ -221,6 +222,7 @@ void RowStore::load_state(const StateReader& from) {
     throw Error(Kind::data, cat(label_, ": the checkpoint has ", rows, " rows, and this table has ",
                                 of_direct_keys > 0 ? of_direct_keys : most));
   const int64_t in_memory = disk_ ? std::min(rows, std::max(capacity_, rows_in_budget())) : rows;
+  if (disk_) close_up();
   ops::IndexState now = state();  // waits
   if (!direct()) {
     if (!ranges_.empty()) {
@@ -244,12 +246,8 @@ void RowStore::load_state(const StateReader& from) {
   now.rows = now.ready = now.finished = static_cast<uint32_t>(in_memory);
   const StreamRef stream = runtime_.compute_stream();
   copy_bytes(stream, state_.data(), &now, sizeof now);
-  if (!direct()) {
-    zero_bytes(stream, entries_.data(), static_cast<size_t>(entry_count_) * sizeof(ops::IndexEntry));
-    Context ctx(runtime_, stream);
-    ops::index_rebuild(ctx, index_);
-  }
   stream.synchronize();
+  if (!direct()) build_index();
   set_rows(now);
   if (marks_) continue_base(from);
 }

@@ -104,8 +104,18 @@ void RowStore::swap_by_use() {
   std::byte* const scratch = uses_->scratch.data();
   const int64_t first_row = index_.first_row, last_on_device = first_on_host - 1;
   ops::UseCounts on_device, on_host;
+  // Places that rows have left have no uses. Here those of the device seem to have the most, so that none of them
+  // changes places.
+  const std::span<const int32_t> left = free_.rows(),
+                                 left_on_device = left.first(static_cast<size_t>(
+                                     std::lower_bound(left.begin(), left.end(), first_on_host) - left.begin()));
+  if (!left_on_device.empty())
+    for_listed(left_on_device, [this](Context& own, const int32_t* some, int64_t count) {
+      ops::mark_rows(own, some, count, uses_->rows.uses, 255);
+    });
   ops::count_uses(ctx, uses, first_row, last_on_device, scratch, on_device);
   ops::count_uses(ctx, uses, first_on_host, rows, scratch, on_host);
+  if (!left.empty()) on_device[255] = on_host[0] = 0;
   const ops::SwapPlan plan = ops::plan_swaps(on_device, on_host, uses_->most_swaps, budget_.limits().swap_always);
   if (plan.count > 0) {
     auto* const hot = reinterpret_cast<int32_t*>(uses_->pairs.data());
@@ -119,6 +129,10 @@ void RowStore::swap_by_use() {
     swap_rows(ctx, hot, cold, plan.count);
     uses_->moved += plan.count;
   }
+  if (!left_on_device.empty())
+    for_listed(left_on_device, [this](Context& own, const int32_t* some, int64_t count) {
+      ops::zero_rows(own, some, count, uses_->rows.uses, 1);
+    });
   if (++uses_->calls % kHalveAfter == 0) ops::halve_uses(ctx, rows, uses_->rows.uses);
   ctx.stream().synchronize();
 }
@@ -138,7 +152,8 @@ void RowStore::swap_rows(Context& ctx, const int32_t* one, const int32_t* other,
   }
 }
 
-RowStore::HostRows RowStore::host_rows(int64_t rows) const {
+RowStore::HostRows RowStore::host_rows() {
+  const int64_t rows = static_cast<int64_t>(state().finished) - shared_rows();
   HostRows on_host;
   for (const Column& column : columns_) {
     const auto device = static_cast<int64_t>(column.memory.device_bytes());
@@ -147,6 +162,8 @@ RowStore::HostRows RowStore::host_rows(int64_t rows) const {
     on_host.bytes += static_cast<int64_t>(column.bytes_to(rows)) - device;
     on_host.rows = std::max(on_host.rows, std::min(rows, rows - device / column.bytes_per_row + 1));
   }
+  const std::span<const int32_t> left = free_.rows();
+  if (on_host.rows > 0) on_host.rows -= left.end() - std::upper_bound(left.begin(), left.end(), rows - on_host.rows);
   if (!counts_uses()) return on_host;
   int64_t reads[2] = {};
   copy_bytes(runtime_.compute_stream(), reads, uses_->reads.data(), sizeof reads);

@@ -207,7 +207,7 @@ void EmbeddingTable::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y)
   pool(ctx, find(ctx, keys, offsets), nullptr, y);
 }
 
-RowStore::HostRows EmbeddingTable::host_rows() { return store_.host_rows(store_.finished_rows()); }
+RowStore::HostRows EmbeddingTable::host_rows() { return store_.host_rows(); }
 
 int64_t EmbeddingTable::rows() { return store_.finished_rows() + (store_.disk() ? store_.disk()->rows() : 0); }
 

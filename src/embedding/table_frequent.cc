@@ -13,7 +13,7 @@ bool EmbeddingTable::FrequentRow::operator<(const FrequentRow& other) const {
 
 std::vector<EmbeddingTable::FrequentRow> EmbeddingTable::most_frequent(int64_t most) {
   constexpr int64_t kBlock = int64_t{1} << 20;  // rows per block
-  const int64_t rows = store_.finished_rows();
+  const int64_t rows = store_.close_up();
   const StreamRef stream = runtime_.compute_stream();
   HCTR_EXPECT(store_.access_stats().occurrences, "table '", spec_.name, "' counts no occurrences");
   const auto part = [&]<class T>(const T* column, int64_t first, int64_t count) {

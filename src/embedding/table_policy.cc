@@ -54,6 +54,7 @@ void EmbeddingTable::confirm_capacity(int buffer) const {
 }
 
 void EmbeddingTable::enforce_limit(int buffer) {
+  store_.keep_new_rows();
   evict_or_refuse(buffer);
   const Batch& batch = prepared(buffer);
   store_.count_uses(batch.groups, batch.keys.key_capacity);

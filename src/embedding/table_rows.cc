@@ -104,7 +104,7 @@ std::vector<int64_t> sorted_order(std::span<const int64_t> keys, std::span<const
 
 std::vector<SlotKey> EmbeddingTable::sorted_keys() {
   HCTR_EXPECT(!store_.direct(), "table '", spec_.name, "' has direct keys");
-  const int64_t count = store_.finished_rows(), first_row = store_.index().first_row;
+  const int64_t count = store_.close_up(), first_row = store_.index().first_row;
   const StreamRef stream = runtime_.compute_stream();
   const bool by_slot = spec_.identity_by_slot;
   const auto keys = device_array(stream, store_.index().row_keys + first_row, count);
@@ -137,7 +137,7 @@ std::vector<SlotKey> EmbeddingTable::removed_keys() {
 }
 
 void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {
-  const int64_t count = store_.finished_rows();
+  const int64_t count = store_.close_up();
   const StreamRef stream = runtime_.compute_stream();
   const bool by_slot = spec_.identity_by_slot, by_index = !store_.direct();
   const int64_t first_row = store_.index().first_row;
@@ -300,6 +300,7 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
     find_directly(ctx, batch, false, rows);
   } else {
     store_.bring_rows(ctx, batch, rows, RowStore::NewKeys::get_rows);
+    store_.keep_new_rows();
     ops::index_insert(ctx, index, batch, rows);
     ops::init_new_rows(ctx, index, store_.init(), data);
   }

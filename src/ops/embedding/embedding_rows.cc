@@ -17,6 +17,9 @@ void expect_words(const char* what, const Tensor& x, const RowMemory& table) {
 void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) {
   HCTR_ON_DEVICE(ctx, init_new_rows(ctx, index, init, data));
 }
+void init_rows(Context& ctx, const int32_t* rows, int64_t count, RowInit init, RowData data) {
+  HCTR_ON_DEVICE(ctx, init_rows(ctx, rows, count, init, data));
+}
 void gather_rows(Context& ctx, const int32_t* rows, RowMemory table, Tensor x) {
   expect_words("gather_rows", x, table);
   HCTR_ON_DEVICE(ctx, gather_rows(ctx, rows, table, x));
@@ -30,28 +33,41 @@ void copy_rows(Context& ctx, const int32_t* rows, int64_t count, const void* col
 }
 
 namespace cpu {
+namespace {
+
+constexpr int64_t kNewRowsAtATime = 64;
+
+void init_row(const RowInit& init, const RowData& data, int64_t row) {
+  const RowOwner owner = data.identity.of(row);
+  const float bound = init.bound_of(owner.slot);
+  dispatch_float(data.vectors.dtype, [&]<class T>() {
+    T* vector = data.vectors.as<T>() + row * data.dim;
+    for (int64_t e = 0; e < data.dim; e += 4) {
+      const Random4 bits = init.four(owner.key, owner.slot, e);
+      for (int64_t i = 0; i < std::min<int64_t>(4, data.dim - e); ++i)
+        vector[e + i] = rounded_to_nearest<T>(symmetric_float(bits.v[i], bound));
+    }
+  });
+  for (int s = 0; s < kMostStates; ++s)
+    if (init.writes(s, data.states[s]))
+      dispatch_float(data.states[s].dtype, [&]<class T>() {
+        std::fill_n(data.states[s].as<T>() + row * data.state_dim, data.state_dim,
+                    rounded_to_nearest<T>(init.state_start[s]));
+      });
+}
+
+}  // namespace
 
 void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) {
   const int64_t first = index.state->ready + 1, last = std::min(index.state->rows, index.state->row_capacity);
-  ctx.threads().parallel_for(last - first + 1, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t row = first + begin; row < first + end; ++row) {
-      const RowOwner owner = data.identity.of(row);
-      const float bound = init.bound_of(owner.slot);
-      dispatch_float(data.vectors.dtype, [&]<class T>() {
-        T* vector = data.vectors.as<T>() + row * data.dim;
-        for (int64_t e = 0; e < data.dim; e += 4) {
-          const Random4 bits = init.four(owner.key, owner.slot, e);
-          for (int64_t i = 0; i < std::min<int64_t>(4, data.dim - e); ++i)
-            vector[e + i] = rounded_to_nearest<T>(symmetric_float(bits.v[i], bound));
-        }
-      });
-      for (int s = 0; s < kMostStates; ++s)
-        if (init.writes(s, data.states[s]))
-          dispatch_float(data.states[s].dtype, [&]<class T>() {
-            std::fill_n(data.states[s].as<T>() + row * data.state_dim, data.state_dim,
-                        rounded_to_nearest<T>(init.state_start[s]));
-          });
-    }
+  ctx.threads().parallel_for(last - first + 1, kNewRowsAtATime, [&](int64_t begin, int64_t end) {
+    for (int64_t row = first + begin; row < first + end; ++row) init_row(init, data, row);
+  });
+}
+
+void init_rows(Context& ctx, const int32_t* rows, int64_t count, RowInit init, RowData data) {
+  ctx.threads().parallel_for(count, kNewRowsAtATime, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) init_row(init, data, rows[i]);
   });
 }
 

@@ -21,24 +21,33 @@ __device__ void store_nearest(const RowMemory& memory, int64_t at, float x) {
   }
 }
 
+/// The initial values of elements e to e + 3 of a row.
+__device__ void fill_four(const RowInit& init, const RowData& data, int64_t row, int64_t e) {
+  const RowOwner owner = data.identity.of(row);
+  const Random4 bits = init.four(owner.key, owner.slot, e);
+  const float bound = init.bound_of(owner.slot);
+#pragma unroll
+  for (int k = 0; k < 4; ++k)
+    if (e + k < data.dim) store_nearest(data.vectors, row * data.dim + e + k, symmetric_float(bits.v[k], bound));
+  for (int s = 0; s < kMostStates; ++s)
+    if (init.writes(s, data.states[s]))
+      for (int64_t k = e; k < min(e + 4, data.state_dim); ++k)
+        store_nearest(data.states[s], row * data.state_dim + k, init.state_start[s]);
+}
+
 /// One thread per four elements, which share one draw of random bits. The grid is fixed; in most batches few rows are
 /// new.
 __device__ void fill_new_rows(BlockRange range, HashIndex index, RowInit init, RowData data) {
   const int64_t first = int64_t{index.state->ready} + 1, last = min(index.state->rows, index.state->row_capacity);
   const int64_t fours = (data.dim + 3) / 4;
-  for (int64_t i = range.thread_index(); i < (last - first + 1) * fours; i += range.thread_count()) {
-    const int64_t row = first + i / fours, e = i % fours * 4;
-    const RowOwner owner = data.identity.of(row);
-    const Random4 bits = init.four(owner.key, owner.slot, e);
-    const float bound = init.bound_of(owner.slot);
-#pragma unroll
-    for (int k = 0; k < 4; ++k)
-      if (e + k < data.dim) store_nearest(data.vectors, row * data.dim + e + k, symmetric_float(bits.v[k], bound));
-    for (int s = 0; s < kMostStates; ++s)
-      if (init.writes(s, data.states[s]))
-        for (int64_t k = e; k < min(e + 4, data.state_dim); ++k)
-          store_nearest(data.states[s], row * data.state_dim + k, init.state_start[s]);
-  }
+  for (int64_t i = range.thread_index(); i < (last - first + 1) * fours; i += range.thread_count())
+    fill_four(init, data, first + i / fours, i % fours * 4);
+}
+
+__global__ void init_rows_kernel(const int32_t* rows, int64_t count, RowInit init, RowData data) {
+  const int64_t fours = (data.dim + 3) / 4;
+  for (int64_t i = hctr::cuda::thread_index(); i < count * fours; i += hctr::cuda::thread_count())
+    fill_four(init, data, rows[i / fours], i % fours * 4);
 }
 
 /// Converts From to To. Equal types are copied bit by bit.
@@ -106,6 +115,10 @@ using hctr::cuda::launch_lockstep;
 
 void init_new_rows(Context& ctx, HashIndex index, RowInit init, RowData data) {
   launch_lockstep<fill_new_rows, 256>(ctx, "init_new_rows", hctr::cuda::blocks_of_device(4), index, init, data);
+}
+
+void init_rows(Context& ctx, const int32_t* rows, int64_t count, RowInit init, RowData data) {
+  launch(ctx, "init_rows", grid_for(count * ((data.dim + 3) / 4)), init_rows_kernel, rows, count, init, data);
 }
 
 void gather_rows(Context& ctx, const int32_t* rows, RowMemory table, Tensor x) {

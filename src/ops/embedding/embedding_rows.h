@@ -58,6 +58,8 @@ struct RowInit {
 /// Initializes the vectors and states of rows state.ready + 1 to state.rows. Values are rounded to the nearest of the
 /// storage type. A state that starts at 0 is not written, unless the init says so: new memory is 0.
 HCTR_OP(void init_new_rows(Context&, HashIndex, RowInit, RowData))
+/// The same for rows[i], which have their keys. Shapes: rows [count].
+HCTR_OP(void init_rows(Context&, const int32_t* rows, int64_t count, RowInit, RowData))
 
 /// x[i] = table[rows[i]] and table[rows[i]] = x[i]; values are rounded to the nearest if the dtypes differ, else
 /// copied. Scattered rows are distinct; nothing is written to row 0. Shapes: x [n, words], dense; table [.., words].

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "ops/embedding/direct_index.h"
 #include "ops/embedding/hash_index_protocol.h"
 
 namespace hctr::ops {
@@ -13,9 +14,17 @@ void index_insert(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) 
 void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
   HCTR_ON_DEVICE(ctx, index_find(ctx, index, batch, rows));
 }
-void index_rebuild(Context& ctx, HashIndex index) { HCTR_ON_DEVICE(ctx, index_rebuild(ctx, index)); }
+void index_rebuild(Context& ctx, HashIndex index, const uint8_t* left) {
+  HCTR_ON_DEVICE(ctx, index_rebuild(ctx, index, left));
+}
 void index_renumber(Context& ctx, HashIndex index, const int32_t* rows, int64_t count) {
   HCTR_ON_DEVICE(ctx, index_renumber(ctx, index, rows, count));
+}
+void index_remove(Context& ctx, HashIndex index, const int32_t* rows, int64_t count) {
+  HCTR_ON_DEVICE(ctx, index_remove(ctx, index, rows, count));
+}
+void index_enter(Context& ctx, HashIndex index, const int32_t* rows, int64_t count) {
+  HCTR_ON_DEVICE(ctx, index_enter(ctx, index, rows, count));
 }
 void index_close_batch(Context& ctx, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
   HCTR_ON_DEVICE(ctx, index_close_batch(ctx, index, rows_after, host_word));
@@ -36,8 +45,8 @@ namespace {
 /// Entries that one thread writes, or many threads read.
 struct PlainAccess {
   static IndexEntry load(const IndexEntry& entry) { return entry; }
-  static bool claim(IndexEntry& entry, uint64_t meta) {
-    if (entry.meta == 0) entry.meta = meta;
+  static bool claim(IndexEntry& entry, uint64_t from, uint64_t meta) {
+    if (entry.meta == from) entry.meta = meta;
     return entry.meta == meta;
   }
   static void store(IndexEntry& entry, int64_t key, uint64_t meta) { entry = {key, meta}; }
@@ -66,6 +75,17 @@ void find_all(Context& ctx, const HashIndex& index, const KeyBatch& batch, uint3
     }
   });
   std::fill(rows + count, rows + batch.key_capacity, 0);
+}
+
+RowOwner owner_of(const HashIndex& index, int32_t row) {
+  return {index.row_keys[row], index.row_slots ? index.row_slots[row] : 0};
+}
+
+/// Fetches where the search for the key of a row begins.
+constexpr int64_t kRowsAhead = 16;
+void prefetch_entry(const HashIndex& index, int32_t row) {
+  const RowOwner owner = owner_of(index, row);
+  __builtin_prefetch(&index.entries[ProbeOrder(HashIndex::hash(owner.key, owner.slot), index.state->mask).entry(0)]);
 }
 
 }  // namespace
@@ -97,9 +117,10 @@ void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
   find_all(ctx, index, batch, index.state->finished, rows);
 }
 
-void index_rebuild(Context&, HashIndex index) {
+void index_rebuild(Context&, HashIndex index, const uint8_t* left) {
   const uint32_t rows = std::min(index.state->rows, index.state->row_capacity);
   for (uint32_t row = index.first_row; row <= rows; ++row) {
+    if (left && left[row] != 0) continue;
     const int32_t slot = index.row_slots ? index.row_slots[row] : 0;
     enter<PlainAccess>(index.entries, index.state->mask, index.row_keys[row], slot, row);
   }
@@ -107,6 +128,23 @@ void index_rebuild(Context&, HashIndex index) {
 
 void index_renumber(Context&, HashIndex index, const int32_t* rows, int64_t count) {
   for (int64_t i = 0; i < count; ++i) renumber<PlainAccess>(index, static_cast<uint32_t>(rows[i]));
+}
+
+void index_remove(Context&, HashIndex index, const int32_t* rows, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (i + kRowsAhead < count) prefetch_entry(index, rows[i + kRowsAhead]);
+    const RowOwner owner = owner_of(index, rows[i]);
+    index.state->marks += leave_mark<PlainAccess>(index.entries, index.state->mask, owner.key, owner.slot);
+  }
+}
+
+void index_enter(Context&, HashIndex index, const int32_t* rows, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (i + kRowsAhead < count) prefetch_entry(index, rows[i + kRowsAhead]);
+    const RowOwner owner = owner_of(index, rows[i]);
+    index.state->marks -= enter_absent<PlainAccess>(index.entries, index.state->mask, owner.key, owner.slot,
+                                                    static_cast<uint32_t>(rows[i]));
+  }
 }
 
 void index_close_batch(Context&, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {

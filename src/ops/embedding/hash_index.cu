@@ -3,6 +3,7 @@
 
 #include "device/launch.cuh"
 #include "ops/embedding/hash_index_protocol.h"
+#include "ops/reduce.cuh"
 
 namespace hctr::ops {
 namespace {
@@ -19,10 +20,9 @@ struct DeviceAccess {
                  : "memory");
     return seen;
   }
-  __device__ static bool claim(IndexEntry& entry, uint64_t meta) {
-    uint64_t empty = 0;
+  __device__ static bool claim(IndexEntry& entry, uint64_t from, uint64_t meta) {
     return ::cuda::atomic_ref<uint64_t, ::cuda::thread_scope_device>(entry.meta)
-        .compare_exchange_strong(empty, meta, ::cuda::memory_order_relaxed);
+        .compare_exchange_strong(from, meta, ::cuda::memory_order_relaxed);
   }
   __device__ static void store(IndexEntry& entry, int64_t key, uint64_t meta) {
     asm volatile("{ .reg .b128 both; mov.b128 both, {%1, %2}; st.relaxed.gpu.global.b128 [%0], both; }" ::"l"(&entry),
@@ -109,10 +109,11 @@ __device__ void find_keys(BlockRange range, HashIndex index, KeyBatch batch, int
 }
 
 /// Identities of rows are distinct, so the search only needs an empty entry.
-__global__ void index_rebuild_kernel(HashIndex index) {
+__global__ void index_rebuild_kernel(HashIndex index, const uint8_t* left) {
   const uint64_t mask = index.state->mask;
   const int64_t rows = min(index.state->rows, index.state->row_capacity);
   for (int64_t row = index.first_row + hctr::cuda::thread_index(); row <= rows; row += hctr::cuda::thread_count()) {
+    if (left && left[row] != 0) continue;
     const int64_t key = index.row_keys[row];
     const int32_t slot = index.row_slots ? index.row_slots[row] : 0;
     enter<DeviceAccess>(index.entries, mask, key, slot, static_cast<uint32_t>(row));
@@ -122,6 +123,32 @@ __global__ void index_rebuild_kernel(HashIndex index) {
 __global__ void index_renumber_kernel(HashIndex index, const int32_t* rows, int64_t count) {
   for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count())
     renumber<DeviceAccess>(index, static_cast<uint32_t>(rows[i]));
+}
+
+/// Adds what the threads of a warp have counted, in one addition.
+__device__ void add_marks(IndexState* state, uint32_t mine) {
+  const uint32_t of_warp = cuda::warp_sum(mine);
+  if (threadIdx.x % 32 == 0 && of_warp != 0) atomicAdd(&state->marks, of_warp);
+}
+
+__global__ void index_remove_kernel(HashIndex index, const int32_t* rows, int64_t count) {
+  uint32_t marks = 0;
+  for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count()) {
+    const int32_t row = rows[i];
+    marks += leave_mark<DeviceAccess>(index.entries, index.state->mask, index.row_keys[row],
+                                      index.row_slots ? index.row_slots[row] : 0);
+  }
+  add_marks(index.state, marks);
+}
+
+__global__ void index_enter_kernel(HashIndex index, const int32_t* rows, int64_t count) {
+  uint32_t marks = 0;
+  for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count()) {
+    const int32_t row = rows[i];
+    marks -= enter_absent<DeviceAccess>(index.entries, index.state->mask, index.row_keys[row],
+                                        index.row_slots ? index.row_slots[row] : 0, static_cast<uint32_t>(row));
+  }
+  add_marks(index.state, marks);  // modulo 2^32
 }
 
 __device__ void close_batch(BlockRange, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {
@@ -168,12 +195,20 @@ void index_find(Context& ctx, HashIndex index, KeyBatch batch, int32_t* rows) {
     launch_lockstep<find_keys<false>, 256>(ctx, "index_find", blocks, index, batch, rows);
 }
 
-void index_rebuild(Context& ctx, HashIndex index) {
-  launch(ctx, "index_rebuild", {hctr::cuda::blocks_of_device(8), 256, 0}, index_rebuild_kernel, index);
+void index_rebuild(Context& ctx, HashIndex index, const uint8_t* left) {
+  launch(ctx, "index_rebuild", {hctr::cuda::blocks_of_device(8), 256, 0}, index_rebuild_kernel, index, left);
 }
 
 void index_renumber(Context& ctx, HashIndex index, const int32_t* rows, int64_t count) {
   launch(ctx, "index_renumber", grid_for(count), index_renumber_kernel, index, rows, count);
+}
+
+void index_remove(Context& ctx, HashIndex index, const int32_t* rows, int64_t count) {
+  launch(ctx, "index_remove", grid_for(count), index_remove_kernel, index, rows, count);
+}
+
+void index_enter(Context& ctx, HashIndex index, const int32_t* rows, int64_t count) {
+  launch(ctx, "index_enter", grid_for(count), index_enter_kernel, index, rows, count);
 }
 
 void index_close_batch(Context& ctx, HashIndex index, uint32_t* rows_after, uint64_t* host_word) {

@@ -23,6 +23,7 @@ struct IndexState {
   uint32_t ready;         ///< rows at the end of the last batch: they have their initial values
   uint32_t finished;      ///< rows as of the last finished step: what lookups and snapshots see
   uint32_t batches;       ///< closed so far
+  uint32_t marks;         ///< entries whose keys have gone, see index_remove()
 };
 
 /// The table, as passed to kernels. Row 0 means "no row": it contributes nothing and is never updated.
@@ -50,19 +51,27 @@ HCTR_OP(void index_insert(Context&, HashIndex, KeyBatch, int32_t* rows))
 /// index_insert.
 HCTR_OP(void index_find(Context&, HashIndex, KeyBatch, int32_t* rows))
 
-/// Inserts rows first_row to state.rows into a table whose entries are all empty. Nothing else may use it meanwhile.
-HCTR_OP(void index_rebuild(Context&, HashIndex))
+/// Inserts rows first_row to state.rows into a table whose entries are all empty, but for those of which `left` is not
+/// 0 (null: all). Nothing else may use it meanwhile.
+HCTR_OP(void index_rebuild(Context&, HashIndex, const uint8_t* left))
 
-/// The entries of the keys of rows[i] get these row numbers: rows have changed places, or have come back; keys without
-/// an entry get one. Nothing else may use the table meanwhile.
+/// The entries of the keys of rows[i] get these row numbers: rows have changed places. Nothing else may use the table
+/// meanwhile.
 HCTR_OP(void index_renumber(Context&, HashIndex, const int32_t* rows, int64_t count))
+
+/// The keys of rows[i] go: a mark stays in the entry of each, which searches pass, and state.marks grows by them. Rows
+/// whose key has no entry are left out. Nothing else may use the table meanwhile.
+HCTR_OP(void index_remove(Context&, HashIndex, const int32_t* rows, int64_t count))
+/// Enters the keys of rows[i], which are distinct and have no entry, with these row numbers. They take marks, which
+/// state.marks no longer counts then, or empty entries. index_find may run concurrently, and sees each of them or not.
+HCTR_OP(void index_enter(Context&, HashIndex, const int32_t* rows, int64_t count))
 
 /// Ends the insertions of a batch: state.ready and *rows_after become the number of assigned rows, and the host is
 /// notified:
 /// *host_word = state.batches (lower 32 bits) in the upper half, state.rows in the lower half, in one store.
 HCTR_OP(void index_close_batch(Context&, HashIndex, uint32_t* rows_after, uint64_t* host_word))
 
-/// Rows state.rows + 1 to state.rows + count, which index_renumber has entered, are rows with values. index_find sees
+/// Rows state.rows + 1 to state.rows + count, which index_enter has entered, are rows with values. index_find sees
 /// them only after index_finish_rows, or once a batch behind them ends its step.
 HCTR_OP(void index_add_rows(Context&, HashIndex, uint32_t count))
 /// index_find now sees rows 1 to `rows`.

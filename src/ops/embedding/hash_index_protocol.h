@@ -2,12 +2,19 @@
 // the same code, so that the thread sanitizer checks what runs on a GPU. `Access` reads and writes entries:
 //
 //   IndexEntry load(const IndexEntry&)               reads both words at once: a key always comes with its own meta
-//   bool claim(IndexEntry&, uint64_t meta)           sets meta from 0 to `meta`; succeeds for one of several callers
+//   bool claim(IndexEntry&, uint64_t from, uint64_t meta)
+//                                                    sets meta from `from` to `meta`; succeeds for one of several
+//                                                    callers
 //   void store(IndexEntry&, int64_t key, uint64_t)   writes both words at once
 //
 // An entry goes through the states: empty (meta 0) -> claimed (tag, kPending) -> keyed (key; tag, kNoRowYet) ->
-// complete (key; tag, row). It is never emptied. The thread that claims an entry stores the key immediately, without
-// waiting, and assigns the row later, when its whole block requests rows together.
+// complete (key; tag, row). It is never emptied while the table is in use. The thread that claims an entry stores the
+// key immediately, without waiting, and assigns the row later, when its whole block requests rows together.
+//
+// A key that goes leaves a mark in its entry (kMark), which has the tag of no slot: searches pass it as the entry of
+// another key, so that the keys behind it are still found. Only a key that is known to be absent may take it: a search
+// that may find its key further on must not. Keys go while nothing else uses the table: a thread that has read an entry
+// before would believe in it afterwards.
 //
 // No thread waits forever. A thread that meets a claimed entry with its own tag reads it again until the key is there:
 // between claim and key the winner does nothing else. A thread that needs the row of a keyed entry waits only after its
@@ -24,6 +31,7 @@
 namespace hctr::ops {
 
 inline constexpr uint32_t kPending = 0xffffffffu, kNoRowYet = 0xfffffffeu;  // no rows: fewer than 2^31 fit
+inline constexpr uint64_t kMark = 1;                                        // tags are above
 
 /// The order in which entries are visited: the four of a line (64 bytes), one half after the other (memory moves at
 /// least 32 bytes), then another line. The first entry in a line and the step between lines depend on the key, so that
@@ -75,7 +83,7 @@ HCTR_HD bool find_or_claim_in_line(IndexEntry* entries, const ProbeOrder& order,
       IndexEntry& entry = entries[order.entry(group + i)];
       for (IndexEntry seen = read[i];; seen = Access::load(entry)) {
         if (seen.meta == 0) {
-          if (!Access::claim(entry, tag | kPending)) continue;
+          if (!Access::claim(entry, 0, tag | kPending)) continue;
           Access::store(entry, key, tag | kNoRowYet);
           found = {&entry, kNoRowYet, true};
           return true;
@@ -162,8 +170,42 @@ HCTR_HD void enter(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot
   const uint64_t meta = HashIndex::tag(slot) | row;
   for (ProbeOrder order(HashIndex::hash(key, slot), mask); !order.exhausted(); order.next_line())
     for (int i = 0; i < ProbeOrder::kLine; ++i)
-      if (IndexEntry& entry = entries[order.entry(i)]; Access::claim(entry, meta))
+      if (IndexEntry& entry = entries[order.entry(i)]; Access::claim(entry, 0, meta))
         return Access::store(entry, key, meta);
+}
+
+/// The same while others search: (key, slot), which the table lacks, takes the first entry that is empty or has a mark.
+/// Returns whether it had a mark.
+template <class Access>
+HCTR_HD bool enter_absent(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot, uint32_t row) {
+  const uint64_t tag = HashIndex::tag(slot);
+  for (ProbeOrder order(HashIndex::hash(key, slot), mask); !order.exhausted(); order.next_line())
+    for (int i = 0; i < ProbeOrder::kLine; ++i) {
+      IndexEntry& entry = entries[order.entry(i)];
+      for (uint64_t seen = Access::load(entry).meta; seen == 0 || seen == kMark; seen = Access::load(entry).meta) {
+        if (!Access::claim(entry, seen, tag | kPending)) continue;
+        Access::store(entry, key, tag | row);
+        return seen == kMark;
+      }
+    }
+  return false;
+}
+
+/// The entry of (key, slot) gets a mark. Nothing else may use the table meanwhile, but for calls with other keys.
+/// Returns whether there was one.
+template <class Access>
+HCTR_HD bool leave_mark(IndexEntry* entries, uint64_t mask, int64_t key, int32_t slot) {
+  const uint64_t tag = HashIndex::tag(slot);
+  for (ProbeOrder order(HashIndex::hash(key, slot), mask); !order.exhausted(); order.next_line())
+    for (int i = 0; i < ProbeOrder::kLine; ++i) {
+      IndexEntry& entry = entries[order.entry(i)];
+      const IndexEntry seen = Access::load(entry);
+      if (seen.meta == 0) return false;
+      if (!same_tag(seen.meta, tag) || seen.key != key) continue;
+      Access::store(entry, 0, kMark);
+      return true;
+    }
+  return false;
 }
 
 }  // namespace hctr::ops

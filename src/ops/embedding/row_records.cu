@@ -32,11 +32,11 @@ __global__ void gather_records_kernel(const __grid_constant__ RecordParts parts,
     }
 }
 
-__global__ void scatter_records_kernel(const __grid_constant__ RecordParts parts, int64_t first_row, int64_t count) {
+__global__ void scatter_records_kernel(const __grid_constant__ RecordParts parts, const int32_t* rows, int64_t count) {
   for (int64_t i = hctr::cuda::thread_index() / 32; i < count; i += hctr::cuda::thread_count() / 32)
     for (int p = 0; p < parts.count; ++p) {
       const RecordPart& part = parts.parts[p];
-      copy_part(part.first + i * part.stride, part.column + (first_row + i) * part.bytes, part.bytes);
+      copy_part(part.first + i * part.stride, part.column + rows[i] * part.bytes, part.bytes);
     }
 }
 
@@ -51,8 +51,8 @@ void gather_records(Context& ctx, RecordParts parts, const int32_t* rows, int64_
   launch(ctx, "gather_records", grid_for(count * 32), gather_records_kernel, parts, rows, count);
 }
 
-void scatter_records(Context& ctx, RecordParts parts, int64_t first_row, int64_t count) {
-  launch(ctx, "scatter_records", grid_for(count * 32), scatter_records_kernel, parts, first_row, count);
+void scatter_records(Context& ctx, RecordParts parts, const int32_t* rows, int64_t count) {
+  launch(ctx, "scatter_records", grid_for(count * 32), scatter_records_kernel, parts, rows, count);
 }
 
 }  // namespace cuda

@@ -30,7 +30,7 @@ struct RecordParts {
 
 /// Record i gets what row rows[i] has. Shapes: rows [count].
 HCTR_OP(void gather_records(Context&, RecordParts, const int32_t* rows, int64_t count))
-/// Row first_row + i gets what record i has, for i below count.
-HCTR_OP(void scatter_records(Context&, RecordParts, int64_t first_row, int64_t count))
+/// Row rows[i], which are distinct, gets what record i has. Shapes: rows [count].
+HCTR_OP(void scatter_records(Context&, RecordParts, const int32_t* rows, int64_t count))
 
 }  // namespace hctr::ops

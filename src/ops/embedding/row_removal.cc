@@ -34,8 +34,8 @@ size_t removal_bytes(Device device, int64_t rows) {
   return lists;
 }
 
-void keep_rows(Context& ctx, const int32_t* rows, int64_t count, Fate* fates) {
-  HCTR_ON_DEVICE(ctx, keep_rows(ctx, rows, count, fates));
+void set_fates(Context& ctx, const int32_t* rows, int64_t count, Fate fate, Fate* fates) {
+  HCTR_ON_DEVICE(ctx, set_fates(ctx, rows, count, fate, fates));
 }
 void rows_below_leave(Context& ctx, const uint32_t* values, uint32_t bound, int64_t first, int64_t last, Fate* fates) {
   HCTR_ON_DEVICE(ctx, rows_below_leave(ctx, values, bound, first, last, fates));
@@ -57,12 +57,15 @@ void follow_moves(Context& ctx, RowMoves moves, const Fate* fates, int32_t* rows
                   uint64_t* replaced) {
   HCTR_ON_DEVICE(ctx, follow_moves(ctx, moves, fates, rows, count, instead, replaced));
 }
+void zero_rows(Context& ctx, const int32_t* rows, int64_t count, void* column, int64_t bytes) {
+  HCTR_ON_DEVICE(ctx, zero_rows(ctx, rows, count, column, bytes));
+}
 
 namespace cpu {
 
-void keep_rows(Context&, const int32_t* rows, int64_t count, Fate* fates) {
+void set_fates(Context&, const int32_t* rows, int64_t count, Fate fate, Fate* fates) {
   for (int64_t i = 0; i < count; ++i)
-    if (rows[i] != 0) fates[rows[i]] = Fate::stays;
+    if (rows[i] != 0) fates[rows[i]] = fate;
 }
 
 void rows_below_leave(Context&, const uint32_t* values, uint32_t bound, int64_t first, int64_t last, Fate* fates) {
@@ -116,6 +119,11 @@ void follow_moves(Context&, RowMoves moves, const Fate* fates, int32_t* rows, in
       rows[i] = moves.to[std::lower_bound(moves.from, moves.from + moves.count, row) - moves.from];
     }
   }
+}
+
+void zero_rows(Context&, const int32_t* rows, int64_t count, void* column, int64_t bytes) {
+  for (int64_t i = 0; i < count; ++i)
+    std::memset(static_cast<std::byte*>(column) + rows[i] * bytes, 0, static_cast<size_t>(bytes));
 }
 
 }  // namespace cpu

@@ -38,9 +38,9 @@ struct Prefix {
   }
 };
 
-__global__ void keep_rows_kernel(const int32_t* rows, int64_t count, Fate* fates) {
+__global__ void set_fates_kernel(const int32_t* rows, int64_t count, Fate fate, Fate* fates) {
   for (int64_t i = hctr::cuda::thread_index(); i < count; i += hctr::cuda::thread_count())
-    if (rows[i] != 0) fates[rows[i]] = Fate::stays;
+    if (rows[i] != 0) fates[rows[i]] = fate;
 }
 
 __global__ void rows_below_leave_kernel(const uint32_t* values, uint32_t bound, int64_t first, int64_t last,
@@ -128,6 +128,12 @@ __global__ void follow_moves_kernel(RowMoves moves, const Fate* fates, int32_t* 
   }
 }
 
+/// Arrays that are zeroed have rows of a word or a byte.
+__global__ void zero_rows_kernel(const int32_t* rows, int64_t count, uint8_t* column, int64_t bytes) {
+  for (int64_t i = hctr::cuda::thread_index(); i < count * bytes; i += hctr::cuda::thread_count())
+    column[rows[i / bytes] * bytes + i % bytes] = 0;
+}
+
 }  // namespace
 
 namespace cuda {
@@ -141,8 +147,8 @@ size_t removal_temporary_bytes(int64_t rows) {
   return bytes;
 }
 
-void keep_rows(Context& ctx, const int32_t* rows, int64_t count, Fate* fates) {
-  launch(ctx, "keep_rows", grid_for(count), keep_rows_kernel, rows, count, fates);
+void set_fates(Context& ctx, const int32_t* rows, int64_t count, Fate fate, Fate* fates) {
+  launch(ctx, "set_fates", grid_for(count), set_fates_kernel, rows, count, fate, fates);
 }
 
 void rows_below_leave(Context& ctx, const uint32_t* values, uint32_t bound, int64_t first, int64_t last, Fate* fates) {
@@ -211,6 +217,11 @@ void move_rows(Context& ctx, RowMoves moves, void* column, int64_t bytes) {
 void follow_moves(Context& ctx, RowMoves moves, const Fate* fates, int32_t* rows, int64_t count, int32_t instead,
                   uint64_t* replaced) {
   launch(ctx, "follow_moves", grid_for(count), follow_moves_kernel, moves, fates, rows, count, instead, replaced);
+}
+
+void zero_rows(Context& ctx, const int32_t* rows, int64_t count, void* column, int64_t bytes) {
+  launch(ctx, "zero_rows", grid_for(count * bytes), zero_rows_kernel, rows, count, static_cast<uint8_t*>(column),
+         bytes);
 }
 
 }  // namespace cuda

@@ -57,19 +57,21 @@ struct RowMoves {
 struct RemovalMemory {
   RemovalMemory(std::byte* block, int64_t rows);
   static constexpr int64_t kCounters = 256;
+  /// To choose rows, without moves.
+  RemovalMemory(Fate* fates_, uint32_t* counters_) : fates(fates_), counters(counters_) {}
 
-  Fate* fates;         // [rows + 1]
-  int32_t *from, *to;  // [rows / 2 + 1]
-  uint32_t* counters;  // [kCounters]
-  std::byte* temporary;
+  Fate* fates;                             // [rows + 1]
+  int32_t *from = nullptr, *to = nullptr;  // [rows / 2 + 1]
+  uint32_t* counters;                      // [kCounters]
+  std::byte* temporary = nullptr;
 };
 size_t removal_bytes(Device, int64_t rows);
 namespace cuda {
 size_t removal_temporary_bytes(int64_t rows);
 }
 
-/// Keeps the rows listed in `rows`, except row 0.
-HCTR_OP(void keep_rows(Context&, const int32_t* rows, int64_t count, Fate* fates))
+/// Gives this fate to the rows listed in `rows`, except row 0.
+HCTR_OP(void set_fates(Context&, const int32_t* rows, int64_t count, Fate, Fate* fates))
 /// Removes those of rows first to last whose value is below `bound`.
 HCTR_OP(void rows_below_leave(Context&, const uint32_t* values, uint32_t bound, int64_t first, int64_t last,
                               Fate* fates))
@@ -87,5 +89,8 @@ HCTR_OP(void move_rows(Context&, RowMoves, void* column, int64_t bytes))
 /// (null: not counted).
 HCTR_OP(void follow_moves(Context&, RowMoves, const Fate* fates, int32_t* rows, int64_t count, int32_t instead,
                           uint64_t* replaced))
+
+/// Rows rows[i] of an array with `bytes` bytes per row become 0. Shapes: rows [count].
+HCTR_OP(void zero_rows(Context&, const int32_t* rows, int64_t count, void* column, int64_t bytes))
 
 }  // namespace hctr::ops

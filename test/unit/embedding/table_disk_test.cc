@@ -5,6 +5,7 @@
 #include <numeric>
 #include <thread>
 
+#include "disk_tiers.h"
 #include "plain_table.h"
 #include "saved_table.h"
 #include "support/message_of.h"
@@ -12,8 +13,6 @@
 
 namespace hctr::test {
 namespace {
-
-using DiskRule = ops::Optimizer::Kind;
 
 class TableDiskTest : public testing::Test {
  protected:
@@ -27,12 +26,6 @@ class TableDiskTest : public testing::Test {
   }
   TemporaryFolder folder_;
 };
-
-TableSpec disk_spec() {
-  TableSpec spec = small_spec(128, 3, 128, 128 * 3 * 3);
-  spec.optimizer.kind = DiskRule::adam;
-  return spec;
-}
 
 /// Trains both for some steps, with evaluations of other keys, and compares every output and all rows.
 void expect_equal_with_disk(TableRig& plain, TableRig& split, int steps = 30, int64_t vocabulary = 4000) {
@@ -542,43 +535,7 @@ TEST_F(TableDiskTest, WhereAllRowsFitNoneIsWritten) {
   EXPECT_EQ(roomy.table->disk_use().written, 0);
 }
 
-/// Rows on the device, in memory of the host and on a disk, where they change places between the first two in every
-/// step.
-class TableDiskTiersTest : public OnDevice {
- protected:
-  TableSpec spec(DiskRule rule = DiskRule::adam) const {
-    TableSpec spec = disk_spec();
-    spec.optimizer.kind = rule;
-    spec.dim = (GetParam().is_cuda() ? 3072 : 192) / (1 + spec.optimizer.states());  // granules of a GPU are large
-    return spec;
-  }
-  RowMemoryLimits limits(const TableSpec& spec) const {
-    const auto granule = static_cast<int64_t>(ReservedBuffer(GetParam(), 1).granularity());
-    const bool large = GetParam().is_cuda();  // one granule of each column is hundreds of rows
-    const int64_t columns = 1 + spec.optimizer.states(), granules = (large ? 4 : 2) * columns * granule;
-    RowMemoryLimits limits{.host = int64_t{1} << 40,
-                           .move_every = 1,
-                           .swap_always = true,
-                           .device_setting = "\"gpu\"",
-                           .host_setting = "\"host\"",
-                           .disk_folder = folder_.path().string(),
-                           .disk = int64_t{1} << 32};
-    const int64_t few = large ? columns * granule + granule / 2
-                              : granules + 4 * granule + spec.key_capacity / 4 * number_bytes_of_row(spec);
-    limits.device = least_device(GetParam(), spec, limits) + few;
-    limits.host = least_host(GetParam(), spec, limits) + granules + (3 << 19);
-    limits.device = least_device(GetParam(), spec, limits) + few;  // less, where fewer rows can be on the host
-    return limits;
-  }
-  void expect_all_tiers(TableRig& rig) {
-    EXPECT_GT(rig.table->host_rows().rows, 0);
-    EXPECT_GT(rig.table->host_rows().moved, 0);
-    EXPECT_GT(rig.table->disk_use().rows, 0);
-    EXPECT_GT(rig.table->disk_use().brought, 0);
-    EXPECT_GE(rig.table->disk_use().needed, rig.table->disk_use().brought);
-  }
-  TemporaryFolder folder_;
-};
+class TableDiskTiersTest : public DiskTiers {};
 HCTR_ON_EACH_DEVICE(TableDiskTiersTest);
 
 TEST_P(TableDiskTiersTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {

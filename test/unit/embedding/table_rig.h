@@ -78,8 +78,9 @@ class TableRig {
     prepare(bags, learning_rate);
     return compute(dy);
   }
-  /// The first half of a step: looks up and inserts keys.
-  void prepare(const Bags& bags, float learning_rate = 0.1f) {
+  /// The first half of a step: looks up and inserts keys. `accepted`: no other table or rank refuses the batch; the run
+  /// ends otherwise.
+  void prepare(const Bags& bags, float learning_rate = 0.1f, bool accepted = true) {
     const int i = static_cast<int>(prepared_++ % ring_);
     Slot& slot = *slots_[static_cast<size_t>(i)];
     upload(bags, slot);
@@ -102,6 +103,7 @@ class TableRig {
           ctx.stream(), record_ && !runtime.row_memory().has_disk(),
           [this, i, ctx, &slot]() mutable { table->prepare(ctx, i, slot.keys.tensor(), slot.offsets.tensor()); });
     slot.prepare->run();
+    if (!accepted) return;
     table->confirm_capacity(i);
     table->enforce_limit(i);
   }

@@ -25,9 +25,8 @@ struct ThreadAccess {
       if (meta.load(std::memory_order_acquire) == before) return {key, before};
     }
   }
-  static bool claim(IndexEntry& entry, uint64_t meta) {
-    uint64_t empty = 0;
-    return std::atomic_ref<uint64_t>(entry.meta).compare_exchange_strong(empty, meta);
+  static bool claim(IndexEntry& entry, uint64_t from, uint64_t meta) {
+    return std::atomic_ref<uint64_t>(entry.meta).compare_exchange_strong(from, meta);
   }
   static void store(IndexEntry& entry, int64_t key, uint64_t meta) {
     std::atomic_ref<int64_t>(entry.key).store(key, std::memory_order_release);
@@ -189,6 +188,61 @@ TEST(HashIndexProtocol, AFullTableTakesWhatFitsAndRefusesTheRest) {
   given.insert(rows[1].begin(), rows[1].end());
   EXPECT_EQ(given.size(), 65u) << "64 rows and none";
   EXPECT_EQ(*given.begin(), 0u);
+}
+
+/// A third of the keys goes. Then threads enter others, while some look for those that have stayed: each of these is
+/// found all the time, and at last each key has one entry.
+TEST(HashIndexProtocol, KeysTakeTheMarksOfOthersWhileLookupsRun) {
+  constexpr uint64_t kEntries = 1024, kFirst = 600, kAll = 780;
+  for (const Keys& kind : kKinds) {
+    if (kind.key(0) == kind.key(1)) continue;
+    std::vector<IndexEntry> table(kEntries);
+    const auto row_of = [](uint64_t n) { return static_cast<uint32_t>(n + 1); };
+    const auto goes = [](uint64_t n) { return n % 3 == 0; };
+    for (uint64_t n = 0; n < kFirst; ++n) {
+      const auto [key, slot] = identity_of(kind, n);
+      ops::enter<ThreadAccess>(table.data(), kEntries - 1, key, slot, row_of(n));
+    }
+    for (uint64_t n = 0; n < kFirst; n += 3) {
+      const auto [key, slot] = identity_of(kind, n);
+      EXPECT_TRUE(ops::leave_mark<ThreadAccess>(table.data(), kEntries - 1, key, slot));
+      EXPECT_FALSE(ops::leave_mark<ThreadAccess>(table.data(), kEntries - 1, key, slot)) << "it has gone";
+    }
+    const auto find = [&](uint64_t n) {
+      const auto [key, slot] = identity_of(kind, n);
+      return n % 2 == 0 ? ops::find_row<ThreadAccess, ops::kFewestBytes>(table.data(), kEntries - 1, kAll, key, slot)
+                        : ops::find_row<ThreadAccess, ops::kFewestWaits>(table.data(), kEntries - 1, kAll, key, slot);
+    };
+    for (uint64_t n = 0; n < kFirst; ++n) ASSERT_EQ(find(n), goes(n) ? 0 : row_of(n)) << kind.name << ", key " << n;
+    std::atomic<bool> over{false};
+    std::atomic<int> wrong{0}, taken{0};
+    std::thread reader([&] {
+      do
+        for (uint64_t n = 0; n < kAll; ++n) {
+          const uint32_t row = find(n);
+          wrong += n < kFirst && !goes(n) ? row != row_of(n) : row != 0 && row != row_of(n);
+        }
+      while (!over);
+    });
+    std::vector<std::thread> writers;
+    for (uint64_t w = 0; w < 3; ++w)
+      writers.emplace_back([&, w] {
+        for (uint64_t n = kFirst + w; n < kAll; n += 3) {
+          const auto [key, slot] = identity_of(kind, n);
+          taken += ops::enter_absent<ThreadAccess>(table.data(), kEntries - 1, key, slot, row_of(n));
+        }
+      });
+    for (std::thread& writer : writers) writer.join();
+    over = true;
+    reader.join();
+    EXPECT_EQ(wrong, 0) << kind.name;
+    EXPECT_GT(taken, 20) << kind.name;
+    for (uint64_t n = 0; n < kAll; ++n)
+      ASSERT_EQ(find(n), n < kFirst && goes(n) ? 0 : row_of(n)) << kind.name << ", key " << n;
+    const auto marks =
+        std::count_if(table.begin(), table.end(), [](const IndexEntry& e) { return e.meta == ops::kMark; });
+    EXPECT_EQ(marks, static_cast<int64_t>(kFirst / 3) - taken) << kind.name;
+  }
 }
 
 TEST(HashIndexProtocol, EveryPlaceIsVisitedOnce) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -44,8 +45,11 @@ class RecordRig {
     ops::gather_records(ctx_, parts_, reinterpret_cast<const int32_t*>(list.data()), static_cast<int64_t>(rows.size()));
     ctx_.stream().synchronize();
   }
-  void scatter(int64_t first, int64_t count) {
-    ops::scatter_records(ctx_, parts_, first, count);
+  void scatter(const std::vector<int32_t>& rows) {
+    const Buffer list(ctx_.device(), std::max<size_t>(1, rows.size() * sizeof(int32_t)));
+    copy_bytes(ctx_.stream(), list.data(), rows.data(), rows.size() * sizeof(int32_t));
+    ops::scatter_records(ctx_, parts_, reinterpret_cast<const int32_t*>(list.data()),
+                         static_cast<int64_t>(rows.size()));
     ctx_.stream().synchronize();
   }
   void reset_columns() {
@@ -68,13 +72,12 @@ class RecordRig {
                     expected.begin() + static_cast<int64_t>(i) * stride_ + offsets_[c]);
     EXPECT_TRUE(read(records_) == expected);
   }
-  /// Rows first to first + rows.size() - 1 are what rows[i] was before, all others as they were.
-  void expect_columns(const std::vector<int32_t>& rows, int64_t first) {
+  /// Rows to[i] are what rows[i] was before, all others as they were.
+  void expect_columns(const std::vector<int32_t>& rows, const std::vector<int32_t>& to) {
     for (size_t c = 0; c < widths_.size(); ++c) {
       std::vector<std::byte> expected = plain_[c];
       for (size_t i = 0; i < rows.size(); ++i)
-        std::copy_n(plain_[c].begin() + rows[i] * widths_[c], widths_[c],
-                    expected.begin() + (first + static_cast<int64_t>(i)) * widths_[c]);
+        std::copy_n(plain_[c].begin() + rows[i] * widths_[c], widths_[c], expected.begin() + to[i] * widths_[c]);
       EXPECT_TRUE(read(columns_[c]) == expected) << "rows of " << widths_[c] << " bytes";
     }
   }
@@ -100,11 +103,15 @@ TEST(RowRecordsTest, RecordsHaveTheRowsOfEveryArrayAndGiveThemBack) {
       for (int32_t& row : rows) row = static_cast<int32_t>(random() % (kRecordRows + 1));
       rig.gather(rows);
       rig.expect_records(rows);
-      rig.scatter(101, static_cast<int64_t>(rows.size()));
-      rig.expect_columns(rows, 101);
+      std::vector<int32_t> places(kRecordRows);
+      std::iota(places.begin(), places.end(), 1);
+      std::shuffle(places.begin(), places.end(), random);
+      places.resize(rows.size());
+      rig.scatter(places);
+      rig.expect_columns(rows, places);
       rig.reset_columns();
-      rig.scatter(7, 0);
-      rig.expect_columns({}, 7);
+      rig.scatter({});
+      rig.expect_columns({}, {});
     }
 }
 

@@ -80,7 +80,7 @@ void check_removal(Device device, int64_t rows, int64_t leaving, int64_t staying
   const OnDeviceArray of_batch(runtime, batch);
   const Buffer block(device, ops::removal_bytes(device, rows));
   const ops::RemovalMemory memory(block.data(), rows);
-  ops::keep_rows(ctx, of_batch.data(), static_cast<int64_t>(batch.size()), memory.fates);
+  ops::set_fates(ctx, of_batch.data(), static_cast<int64_t>(batch.size()), ops::Fate::stays, memory.fates);
   ops::lowest_rows_leave(ctx, {keys.data(), slots.data(), scores_.data(), highest_first}, 1, rows, leaving, memory);
   int64_t counted = 0;
   ops::count_fates(ctx, ops::Fate::leaves, rows, memory, counted);

@@ -1,0 +1,164 @@
+// Rows that leave for the disk, and the places that they leave: rows that come take them, so that no other row moves.
+//
+// A place is free from the moment its row has left. No step that is queued has it, since rows leave when all of these
+// are done; and no key leads to it, since the entry of its key has a mark.
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "device/copy.h"
+#include "embedding/row_store.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kShareThatLeaves = 16;  // a sixteenth of the rows in memory makes room at a time
+
+/// Rows with the lowest last step + steps * log2(1 + uses) leave: each doubling of its uses lets a row stay so many
+/// steps longer. These are the steps in which all of memory would be replaced: with fewer, rows of one use push
+/// frequent ones out; with more, what was frequent long ago stays for too long.
+uint32_t steps_per_doubling(const Turnover& turnover) { return static_cast<uint32_t>(std::min(turnover.steps(), 1e8)); }
+
+}  // namespace
+
+int64_t RowStore::rows_at_end(const Arrivals& coming) const {
+  const auto from_disk = static_cast<int64_t>(coming.from_disk.size()),
+             fresh = static_cast<int64_t>(coming.fresh.size());
+  if (!places_for_new_rows()) return std::max<int64_t>(0, from_disk - free_.count()) + fresh;
+  return std::max<int64_t>(0, from_disk + fresh - free_.count());
+}
+
+bool RowStore::index_has_room(int64_t keys) const {
+  // Each row that came since the marks were counted took a mark, or an empty entry while its place is still counted.
+  return keys <= keys_in(entry_count_) && keys + index_marks_ <= entry_count_ / 8 * 7;
+}
+
+void RowStore::for_listed(std::span<const int32_t> rows,
+                          const std::function<void(Context&, const int32_t*, int64_t)>& body) {
+  Context ctx(runtime_, runtime_.compute_stream());
+  if (!runtime_.device().is_cuda()) return body(ctx, rows.data(), static_cast<int64_t>(rows.size()));
+  const size_t most = staging_->bytes() / sizeof(int32_t);
+  auto* const numbers = reinterpret_cast<int32_t*>(staging_->data());
+  for (size_t first = 0; first < rows.size(); first += most) {
+    const std::span<const int32_t> some = rows.subspan(first, std::min(most, rows.size() - first));
+    copy_bytes(ctx.stream(), numbers, some.data(), some.size_bytes());
+    body(ctx, numbers, static_cast<int64_t>(some.size()));
+  }
+  ctx.stream().synchronize();
+}
+
+void RowStore::make_room(const Arrivals& coming, const BatchRows& batch) {
+  const auto rows = [&] { return int64_t{progress().rows}; };
+  const auto needed = static_cast<int64_t>(coming.from_disk.size() + coming.fresh.size());
+  if (const int64_t fitting = std::min(rows_in_budget(), most_rows()); fitting > capacity_)
+    grow(0, std::clamp(rows() + std::max(needed, capacity_ / 2), capacity_, fitting), capacity_,
+         [this](int64_t more) { grow_rows(more); });
+  const auto fits = [&] { return rows() + rows_at_end(coming) <= capacity_; };
+  if (fits()) return;
+  if (const int64_t missing = rows() - free_.count() + needed - capacity_; missing > 0) leave(missing, needed, batch);
+  if (!fits()) close_gaps(batch);  // new keys behind a gate get rows at the end alone
+}
+
+void RowStore::leave(int64_t least, int64_t needed, const BatchRows& batch) {
+  const ops::IndexState now = state();
+  const int64_t rows = now.rows, in_memory = rows - free_.count();
+  Context ctx(runtime_, runtime_.compute_stream());
+  const ops::RemovalMemory memory(left_, reinterpret_cast<uint32_t*>(staging_->data()));
+  int64_t staying = 0;
+  ops::set_fates(ctx, batch.rows, batch.count, ops::Fate::stays, left_);
+  ops::count_fates(ctx, ops::Fate::stays, rows, memory, staying);
+  staying += shared_rows();
+  HCTR_EXPECT(staying + needed <= capacity_, label_, ": a batch with ", staying + needed, " rows, capacity ",
+              capacity_);
+  // The queued steps are waited for each time, so many leave, though the steps behind hide only the writing of what
+  // fits in the blocks.
+  const int64_t leaving = std::min(std::max(least, capacity_ / kShareThatLeaves), in_memory - staying);
+  turnover_.add(now.batches, in_memory, leaving);
+  const ops::RowRanks ranks{.keys = index_.row_keys,
+                            .slots = index_.row_slots,
+                            .scores = access_stats_.last_seen,
+                            .uses = access_stats_.occurrences,
+                            .per_doubling = steps_per_doubling(turnover_)};
+  ops::lowest_rows_leave(ctx, ranks, index_.first_row, rows, leaving, memory);
+  ops::set_fates(ctx, batch.rows, batch.count, ops::Fate::open, left_);
+  const std::vector<int32_t> numbers = rows_that_leave(rows);
+  size_t left = 0;
+  try {
+    put_out(numbers, left);
+  } catch (const Error&) {  // all of them stay in memory
+    for_listed(numbers, [this](Context& own, const int32_t* some, int64_t count) {
+      ops::set_fates(own, some, count, ops::Fate::open, left_);
+    });
+    take_from_disk(std::span(numbers).first(left));
+    throw;
+  }
+  forget_rows(numbers);
+}
+
+std::vector<int32_t> RowStore::rows_that_leave(int64_t rows) {
+  std::vector<ops::Fate> fates(static_cast<size_t>(rows) + 1);
+  copy_bytes(runtime_.compute_stream(), fates.data(), left_, fates.size());
+  runtime_.compute_stream().synchronize();
+  std::vector<int32_t> numbers, leaving;
+  const void* at = fates.data();  // few of them leave
+  while ((at = std::memchr(at, static_cast<int>(ops::Fate::leaves),
+                           static_cast<size_t>(fates.data() + fates.size() - static_cast<const ops::Fate*>(at))))) {
+    numbers.push_back(static_cast<int32_t>(static_cast<const ops::Fate*>(at) - fates.data()));
+    at = static_cast<const ops::Fate*>(at) + 1;
+  }
+  const std::span<const int32_t> have_left = free_.rows();
+  std::set_difference(numbers.begin(), numbers.end(), have_left.begin(), have_left.end(), std::back_inserter(leaving));
+  return leaving;
+}
+
+void RowStore::take_from_disk(std::span<const int32_t> rows) {
+  std::vector<DiskRows::Row> twice(rows.size());
+  std::vector<std::byte> values;
+  for (const Column& column : columns_) {
+    if (!column.fixed()) continue;
+    const auto bytes = static_cast<size_t>(column.bytes_per_row);
+    values.resize(rows.size() * bytes);
+    copy_out(column, rows, values.data());
+    const StridedBytes to = disk_values(column, twice.data(), nullptr);
+    for (size_t i = 0; i < rows.size(); ++i) std::memcpy(to.first + i * to.stride, values.data() + i * bytes, bytes);
+  }
+  disk_->remove(twice);
+}
+
+void RowStore::forget_rows(std::span<const int32_t> rows) {
+  for_listed(rows, [this](Context& ctx, const int32_t* some, int64_t count) {
+    ops::index_remove(ctx, index_, some, count);
+    // Rows that are assigned later expect new memory. All numbers of rows are written when they get a key.
+    for (Column& column : columns_)
+      if (!column.numbers && !column.fixed())
+        ops::zero_rows(ctx, some, count, column.memory.data(), column.bytes_per_row);
+    if (marks_) ops::zero_rows(ctx, some, count, marks_->data(), 1);
+    ops::set_fates(ctx, some, count, ops::Fate::leaves, left_);
+  });
+  free_.add(rows);
+  index_marks_ = state().marks;
+}
+
+void RowStore::close_gaps(const BatchRows& batch) {
+  remove_rows(batch, [](Context&, const ops::RemovalMemory&, const ops::IndexState&) {});
+}
+
+void RowStore::drop_refused_rows() {
+  if (entered_.empty()) return;
+  std::sort(entered_.begin(), entered_.end());
+  forget_rows(std::exchange(entered_, {}));
+}
+
+int64_t RowStore::close_up() {
+  const ops::IndexState now = state();  // waits
+  drop_refused_rows();
+  if (!free_.empty())
+    remove_rows({}, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState&) {
+      // Those of a batch that was refused are not rows of finished steps.
+      const ops::RowRanks ranks{.keys = index_.row_keys, .slots = index_.row_slots};
+      ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows, int64_t{now.rows} - now.finished, memory);
+    });
+  return finished_rows();
+}
+
+}  // namespace hctr
