@@ -67,6 +67,11 @@ void ScratchFile::read_ahead(int64_t first, int64_t bytes) const noexcept {
   ::posix_fadvise(descriptor_, first, bytes, POSIX_FADV_WILLNEED);  // where it fails, read() waits, or fails too
 }
 
+void ScratchFile::cut(int64_t bytes) noexcept {
+  // Never longer by it: a hole in the file would look like room.
+  if (::lseek(descriptor_, 0, SEEK_END) > bytes && ::ftruncate(descriptor_, bytes) != 0) return;  // it stays as it is
+}
+
 int64_t ScratchFile::bytes_from_disk() noexcept {
   ::rusage of_thread{};
   return ::getrusage(RUSAGE_THREAD, &of_thread) == 0 ? of_thread.ru_inblock * kBytesOfBlock : 0;

@@ -25,6 +25,9 @@ class ScratchFile {
   /// Asks the system to have these bytes in its cache soon, for a read() that comes, and does not wait for them.
   void read_ahead(int64_t first, int64_t bytes) const noexcept;
 
+  /// Gives what lies behind so many bytes back to the disk, where the system does so.
+  void cut(int64_t bytes) noexcept;
+
   /// Bytes that the calling thread has had read from disks so far, in any file: by read(), where the cache of the
   /// system did not have them, and by read_ahead(). Always 0 where the system does not count them.
   static int64_t bytes_from_disk() noexcept;

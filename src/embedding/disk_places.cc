@@ -56,6 +56,18 @@ void DiskPlaces::take_any(int64_t count, std::vector<uint32_t>& to) {
   }
 }
 
+std::vector<uint32_t> DiskPlaces::take_before(int64_t end, int64_t count) {
+  std::vector<uint32_t> places;
+  for (uint32_t place = 0; place < end && static_cast<int64_t>(places.size()) < count; ++place) {
+    if (used_[place]) continue;
+    empty_.erase(place / segment_);
+    take(place);
+    places.push_back(place);
+  }
+  HCTR_EXPECT(static_cast<int64_t>(places.size()) == count, places.size(), " of ", count, " places before ", end);
+  return places;
+}
+
 void DiskPlaces::give_back(uint32_t place) {
   HCTR_EXPECT(place < used_.size() && used_[place], "place ", place, " of ", used_.size(), " is not taken");
   if (place < held_.size() && held_[place]) return given_back_.push_back(place);

@@ -25,6 +25,8 @@ class DiskPlaces {
   std::vector<uint32_t> take_in_order(int64_t count, int64_t more);
   /// Takes `count` free places, of which there are as many, wherever they are, and appends them to `to`.
   void take_any(int64_t count, std::vector<uint32_t>& to);
+  /// The same of free places before `end`, of which there are as many.
+  std::vector<uint32_t> take_before(int64_t end, int64_t count);
   void give_back(uint32_t place);
   /// Places that are taken now and given back later are not free before release().
   void hold() { held_ = used_; }

@@ -18,10 +18,8 @@ constexpr int kDiskThreads = 16;              // requests that a disk has at a t
 constexpr size_t kFirstEntries = 1024;        // a power of two
 constexpr size_t kMostRunBytes = 256 * 1024;  // in one request
 constexpr int64_t kSegmentBytes = 256 * 1024;
-constexpr int64_t kFreeShare = 2;            // of the file: with more than a half free, rows move together
-constexpr int64_t kRoomForOthers = 4;        // with less than a quarter of the budget left, free places come first
-constexpr int64_t kShareMovedTogether = 16;  // of the file becomes free at a time at least: the map is searched for it
-constexpr size_t kMovedBytes = size_t{16} << 20;  // at a time
+constexpr int64_t kFreeShare = 2;      // of the file: with more than a half free, rows move together
+constexpr int64_t kRoomForOthers = 4;  // with less than a quarter of the budget left, free places come first
 constexpr int64_t kChecksumsAtATime = 64;
 
 std::vector<uint32_t> by_place(std::span<const DiskRows::Row> rows) {
@@ -45,9 +43,13 @@ DiskRows::DiskRows(RowMemory& budget, std::string label, int64_t record_bytes)
       writes_(file_, record_bytes, kMostRunBytes),
       fetched_(record_bytes) {
   budget_.take_host(map_bytes());
+  budget_.join(this);
 }
 
 DiskRows::~DiskRows() {
+  budget_.leave(this);
+  budget_.promise_disk(-promised_disk_);
+  budget_.promise_host(-promised_host_);
   budget_.take_disk(-places_.total() * record_bytes_);
   budget_.take_host(-map_bytes() - snapshot_bytes_);
 }
@@ -60,11 +62,11 @@ int64_t DiskRows::map_growth(int64_t more_rows) const {
 
 void DiskRows::check_map(int64_t more_rows) const {
   const int64_t bytes = map_growth(more_rows);
-  if (bytes <= budget_.host_room() || !budget_.has_host()) return;
+  if (bytes <= host_room() || !budget_.has_host()) return;
   throw Error(Kind::device, cat(label_, ": the map of ", rows_ + more_rows, " rows on the disk needs ", bytes,
-                                " bytes more in memory, and ", budget_.host_room(), " of ", budget_.limits().host,
+                                " bytes more in memory, and ", host_room(), " of ", budget_.limits().host,
                                 " are left; ", budget_.limits().host_setting, " must be at least ",
-                                budget_.limits().host - budget_.host_room() + bytes, " bytes for each rank"));
+                                budget_.limits().host - host_room() + bytes, " bytes for each rank"));
 }
 
 size_t DiskRows::home(int64_t key, int32_t slot) const {
@@ -95,6 +97,7 @@ void DiskRows::grow() {
   std::vector<Row> old(entries_.size() * 2, Row{.place = kNoPlace});
   budget_.take_host(map_bytes());
   old.swap(entries_);
+  count_promises();
   for (const Row& row : old)
     if (row.place != kNoPlace) entries_[position(row.key, row.slot)] = row;
 }
@@ -148,14 +151,14 @@ void DiskRows::write(std::span<const Row> rows, const std::byte* records) {
 }
 
 std::vector<uint32_t> DiskRows::take_places(int64_t count, bool in_order) {
-  const int64_t before = places_.total(), room = budget_.disk_room() / record_bytes_;
+  const int64_t before = places_.total(), room = disk_room() / record_bytes_;
   HCTR_EXPECT(count < int64_t{kNoPlace} - before, label_, ": ", before, " places");
   std::vector<uint32_t> places = places_.take_in_order(count, in_order ? room : 0);
   const auto missing = [&] { return count - static_cast<int64_t>(places.size()); };
   places_.take_any(std::min(missing(), places_.free()), places);
   const std::vector<uint32_t> behind = places_.take_in_order(missing(), room - (places_.total() - before));
   places.insert(places.end(), behind.begin(), behind.end());
-  budget_.take_disk((places_.total() - before) * record_bytes_);
+  count_places(before);
   return places;
 }
 
@@ -165,79 +168,22 @@ void DiskRows::give_back(std::span<const uint32_t> places) {
 
 void DiskRows::undo(std::span<const uint32_t> places) {
   give_back(places);
-  budget_.take_disk(-places_.drop_end() * record_bytes_);
-}
-
-void DiskRows::read_segments(std::span<const Row> rows, std::byte* records) const {
-  const auto bytes = static_cast<size_t>(record_bytes_);
-  std::vector<size_t> begins;  // of the rows of a segment
-  for (size_t i = 0; i < rows.size(); ++i)
-    if (i == 0 || rows[i].place / places_.segment() != rows[i - 1].place / places_.segment()) begins.push_back(i);
-  begins.push_back(rows.size());
-  threads_.parallel_for(static_cast<int64_t>(begins.size()) - 1, 1, [&](int64_t s, int64_t) {
-    const size_t begin = begins[static_cast<size_t>(s)], end = begins[static_cast<size_t>(s) + 1];
-    const uint32_t first = rows[begin].place;
-    std::vector<std::byte> run((rows[end - 1].place - first + 1) * bytes);
-    file_.read(offset(first), run);
-    for (size_t i = begin; i < end; ++i)
-      std::memcpy(records + i * bytes, run.data() + (rows[i].place - first) * bytes, bytes);
-  });
-}
-
-void DiskRows::move_together(int64_t wanted) {
-  settle_all();
-  const auto room = [&] { return places_.in_order() + budget_.disk_room() / record_bytes_; };
-  if (room() < places_.segment()) return;  // no segment may become empty by that: the map is not searched in vain
-  const std::vector<uint32_t> segments = places_.emptiest(std::max(wanted, places_.total() / kShareMovedTogether));
-  std::vector<bool> moves(static_cast<size_t>(places_.total() / places_.segment()) + 1);
-  for (const uint32_t segment : segments) moves[segment] = true;
-  std::vector<Row> rows;
-  for (const Row& row : entries_)
-    if (row.place != kNoPlace && moves[row.place / places_.segment()]) rows.push_back(row);
-  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.place < b.place; });
-  const auto bytes = static_cast<size_t>(record_bytes_);
-  const size_t block = std::max<size_t>(1, kMovedBytes / bytes);
-  std::vector<std::byte> records;
-  for (size_t first = 0, count = 0; first < rows.size(); first += count) {
-    count = std::min({block, rows.size() - first, static_cast<size_t>(std::max<int64_t>(0, room()))});
-    if (count == 0) return;
-    const std::span<Row> some = std::span(rows).subspan(first, count);
-    const int64_t before = places_.total();
-    const std::vector<uint32_t> to =
-        places_.take_in_order(static_cast<int64_t>(some.size()), budget_.disk_room() / record_bytes_);
-    budget_.take_disk((places_.total() - before) * record_bytes_);
-    if (to.size() < some.size()) return undo(to);
-    records.resize(some.size() * bytes);
-    std::vector<uint32_t> from;
-    try {
-      read_segments(some, records.data());
-      for (size_t i = 0; i < some.size(); ++i) {
-        from.push_back(some[i].place);
-        some[i].place = to[i];
-      }
-      write(some, records.data());
-    } catch (const Error&) {  // they stay where they are: whoever needs them, or writes, gets the error
-      return undo(to);
-    }
-    const std::lock_guard lock(changes_);
-    for (const Row& row : some) entries_[position(row.key, row.slot)].place = row.place;
-    for (const uint32_t place : from) fetched_.drop(place);
-    give_back(from);
-    traffic_.rows_moved += static_cast<int64_t>(some.size());
-  }
+  const int64_t before = places_.total();
+  places_.drop_end();
+  count_places(before);
 }
 
 void DiskRows::prepare_to_add(std::span<Row> rows, const std::byte* records) {
   const auto count = static_cast<int64_t>(rows.size());
-  end_snapshot(!has_room(count));
-  const int64_t more = (count - std::min(count, places_.free())) * record_bytes_;
-  if (more > budget_.disk_room())
+  find_room(count);
+  const int64_t more = disk_growth(count);
+  if (more > disk_room())
     throw Error(
         Kind::io,
         cat(label_, ": ", rows_ + count, " rows need ", more, " bytes more in '", file_.folder().string(), "', and ",
-            budget_.disk_room(), " of ", budget_.limits().disk,
+            disk_room(), " of ", budget_.limits().disk,
             " are left; \"disk_limit\" of \"table_memory\", or what is free there at the start, must be at least ",
-            budget_.limits().disk - budget_.disk_room() + more, " bytes for each rank"));
+            budget_.limits().disk - disk_room() + more, " bytes for each rank"));
   check_map(count);
   const auto bytes = static_cast<size_t>(record_bytes_);
   threads_.parallel_for(count, kChecksumsAtATime, [&](int64_t begin, int64_t end) {
@@ -249,7 +195,7 @@ void DiskRows::prepare_to_add(std::span<Row> rows, const std::byte* records) {
 }
 
 bool DiskRows::adds_in_order() const {
-  return places_.free() <= places_.total() / kFreeShare && budget_.disk_room() > budget_.limits().disk / kRoomForOthers;
+  return places_.free() <= places_.total() / kFreeShare && disk_room() > budget_.limits().disk / kRoomForOthers;
 }
 
 void DiskRows::enter(std::span<const Row> rows) {

@@ -1,6 +1,7 @@
 // Rows of a table that no memory has room for, in a file of fixed-size records.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +28,7 @@ class SnapshotUse;
 /// A map in memory from keys to records of a scratch file: 43 to 86 bytes for each row. A record holds what is given to
 /// it, and nothing else: its checksum is in memory, so that a record that was torn, altered or left as it was before is
 /// found. For one thread, but for read_ahead().
-class DiskRows {
+class DiskRows : private RowDiskUser {
  public:
   struct Row {
     int64_t key = 0;
@@ -40,7 +41,7 @@ class DiskRows {
   static constexpr int64_t kMostBaseRows = (int64_t{1} << 30) - 1;
   /// `budget`: counts the bytes of the records; outlives this. `label`: of the table, in messages.
   DiskRows(RowMemory& budget, std::string label, int64_t record_bytes);
-  ~DiskRows();
+  ~DiskRows() override;
   DiskRows(const DiskRows&) = delete;
   DiskRows& operator=(const DiskRows&) = delete;
 
@@ -97,12 +98,13 @@ class DiskRows {
   void set_base(std::span<const Row> rows);
 
   /// All rows as they are now, which any thread can read while rows are added and removed here: their places are not
-  /// used again as long as it is there. Outlives this. add() waits for its end where budget or disk have no other room;
-  /// `never_waits`: the budget must have room for all rows that may leave meanwhile, and the map for growing. Null, and
-  /// `why_not` says why: that is not so, it would take more than `memory` of the host, or one is there.
+  /// used again as long as it is there. Outlives this. add() waits for its end where budget or disk have no other room,
+  /// and so does that of other tables of the budget; `never_waits`: the budget promises this table room for all rows
+  /// that may leave meanwhile, and for the map to grow. Null, and `why_not` says why: it has none, the snapshot would
+  /// take more than `memory` of the host, or one is there.
   std::shared_ptr<DiskSnapshot> snapshot(int64_t memory, bool never_waits, std::string& why_not);
-  /// Bytes in memory that it takes now, besides those of the map.
-  int64_t snapshot_bytes() const { return snapshot_bytes_; }
+  /// Bytes in memory that it takes now, besides those of the map, and those that the map is promised for it.
+  int64_t snapshot_bytes() const { return snapshot_bytes_ + promised_host_; }
 
   /// What has been moved since construction, and how long this thread has waited for it.
   struct Traffic {
@@ -138,11 +140,24 @@ class DiskRows {
     }
   }
   void grow();
-  /// The places that a snapshot has held are free from now on. Returns whether there was one that has ended; `wait`:
-  /// one that has not is waited for.
-  bool end_snapshot(bool wait);
+  bool end_snapshot(bool wait) override;
+  int64_t give_disk(int64_t bytes) override;
+  // Of the budget, with what it has promised to this table.
+  int64_t disk_room() const { return budget_.disk_room() + promised_disk_; }
+  int64_t host_room() const { return budget_.host_room() + promised_host_; }
+  /// Bytes that the file must become longer for so many rows more.
+  int64_t disk_growth(int64_t more_rows) const {
+    return (more_rows - std::min(more_rows, places_.free())) * record_bytes_;
+  }
   /// Whether so many rows more fit, in the budget.
   bool has_room(int64_t count) const;
+  /// Gets room for them, as far as there can be: of snapshots that have ended, then of free places of other tables;
+  /// last of snapshots that are waited for.
+  void find_room(int64_t count);
+  /// Tells the budget that the file had so many places before.
+  void count_places(int64_t before);
+  /// Tells it what this table is promised by now: what the snapshot may need beyond what it has.
+  void count_promises();
   /// Places for so many rows more, if the budget has them: in order, or wherever some are free.
   std::vector<uint32_t> take_places(int64_t count, bool in_order);
   void give_back(std::span<const uint32_t> places);
@@ -150,6 +165,9 @@ class DiskRows {
   void undo(std::span<const uint32_t> places);
   /// records[i] = that of rows[i], which ascend by place. What lies between rows of a segment is read along.
   void read_segments(std::span<const Row> rows, std::byte* records) const;
+  /// Moves rows, which ascend by place, to these places. `records`: scratch. Returns whether the disk did it; if not,
+  /// they are where they were, and whoever needs them, or writes, gets the error.
+  bool move_rows(std::span<Row> rows, const std::vector<uint32_t>& to, std::vector<std::byte>& records);
   /// Moves rows of segments of the file that are nearly empty together, so that `wanted` places in order are free. Does
   /// as much of it as there is room for.
   void move_together(int64_t wanted);
@@ -203,6 +221,9 @@ class DiskRows {
   int64_t rows_ = 0;
   std::shared_ptr<SnapshotUse> snapshot_;  // null: there is none
   int64_t snapshot_bytes_ = 0;
+  int64_t places_for_snapshot_ = 0;  // that the file may have while it is there, and entries that the map may have
+  size_t entries_for_snapshot_ = 0;
+  int64_t promised_disk_ = 0, promised_host_ = 0;  // of them, what this table has not taken
   mutable Traffic traffic_;
   mutable std::vector<bool> asked_;    // by place, behind changes_
   mutable FetchedRecords fetched_;     // behind changes_

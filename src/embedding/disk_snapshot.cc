@@ -113,8 +113,33 @@ std::vector<DiskRows::Row> DiskRows::sorted_rows() const {
 }
 
 bool DiskRows::has_room(int64_t count) const {
-  return (count - std::min(count, places_.free())) * record_bytes_ <= budget_.disk_room() &&
-         (map_growth(count) <= budget_.host_room() || !budget_.has_host());
+  return disk_growth(count) <= disk_room() && (map_growth(count) <= host_room() || !budget_.has_host());
+}
+
+void DiskRows::find_room(int64_t count) {
+  for (const bool wait : {false, true}) {
+    if (wait && has_room(count)) return;
+    end_snapshot(wait);
+    if (has_room(count)) return;
+    if (budget_.has_host() && map_growth(count) > host_room()) budget_.end_snapshots_on_host(this, wait);
+    if (has_room(count)) return;
+    budget_.end_snapshots_on_disk(this, wait);
+    if (const int64_t missing = disk_growth(count) - disk_room(); missing > 0) budget_.others_give_disk(this, missing);
+  }
+}
+
+void DiskRows::count_places(int64_t before) {
+  budget_.take_disk((places_.total() - before) * record_bytes_);
+  count_promises();
+}
+
+void DiskRows::count_promises() {
+  const int64_t disk = std::max<int64_t>(0, places_for_snapshot_ - places_.total()) * record_bytes_;
+  // A map that grows is there twice.
+  const int64_t host =
+      entries_.size() < entries_for_snapshot_ ? static_cast<int64_t>(entries_for_snapshot_ * sizeof(Row)) : 0;
+  budget_.promise_disk(disk - std::exchange(promised_disk_, disk));
+  budget_.promise_host(host - std::exchange(promised_host_, host));
 }
 
 std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_waits, std::string& why_not) {
@@ -128,16 +153,16 @@ std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_wait
   const int64_t bytes =
       rows_ * static_cast<int64_t>(sizeof(Row) + sizeof(uint32_t)) + (places_.total() + CHAR_BIT - 1) / CHAR_BIT;
   // Once all rows have left their places, no more are needed.
-  const int64_t more_on_disk = std::max<int64_t>(0, rows_ - places_.free()) * record_bytes_;
+  const int64_t more_on_disk = disk_growth(rows_);
   const int64_t map_growth = never_waits && 2 * map_bytes() <= memory ? 2 * map_bytes() : 0;
   if (snapshot_)
     why_not = cat(label_, ": the checkpoint before still reads them");
   else if (bytes + map_growth > memory)
     why_not = cat(label_, ": a copy of the map of ", rows_, " rows needs ", bytes + map_growth, " bytes, and ", memory,
                   " are left for it of ", budget_.limits().host_setting);
-  else if (never_waits && more_on_disk > budget_.disk_room())
+  else if (never_waits && more_on_disk > disk_room())
     why_not = cat(label_, ": rows that leave meanwhile may need ", more_on_disk, " bytes more in '",
-                  file_.folder().string(), "', and ", budget_.disk_room(), " of \"disk_limit\" are left");
+                  file_.folder().string(), "', and ", disk_room(), " of \"disk_limit\" are left");
   else
     why_not.clear();
   if (!why_not.empty()) return nullptr;
@@ -146,6 +171,11 @@ std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_wait
   snapshot_ = std::make_shared<SnapshotUse>();
   snapshot_bytes_ = bytes;
   budget_.take_host(bytes);
+  if (never_waits) {
+    places_for_snapshot_ = places_.total() + more_on_disk / record_bytes_;
+    entries_for_snapshot_ = map_growth > 0 ? 2 * entries_.size() : 0;
+    count_promises();
+  }
   return std::make_shared<DiskSnapshot>(std::move(rows), shared_file_, label_, record_bytes_, snapshot_);
 }
 
@@ -157,8 +187,12 @@ bool DiskRows::end_snapshot(bool wait) {
   }
   snapshot_.reset();
   budget_.take_host(-std::exchange(snapshot_bytes_, 0));
+  places_for_snapshot_ = 0;
+  entries_for_snapshot_ = 0;
   places_.release();
-  budget_.take_disk(-places_.drop_end() * record_bytes_);  // for other tables
+  const int64_t before = places_.total();
+  places_.drop_end();  // for other tables
+  count_places(before);
   return true;
 }
 

@@ -316,13 +316,21 @@ void RowStore::confirm_capacity() const {
 
 void RowStore::grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to) {
   if (std::max(needed, ample) <= have) return;
+  budget_.end_snapshots_on_host(nullptr, false);
   try {
-    grow_to(std::max(ample, needed));
+    return grow_to(std::max(ample, needed));
   } catch (const Error&) {
-    if (needed > have)
-      in_context([&] { return cat("reserving memory for more rows: ", label_, " has ", progress().rows); },
-                 [&] { grow_to(needed); });
+    if (needed <= have) return;
   }
+  in_context([&] { return cat("reserving memory for more rows: ", label_, " has ", progress().rows); },
+             [&] {
+               try {
+                 grow_to(needed);
+               } catch (const Error&) {
+                 if (!budget_.end_snapshots_on_host(nullptr, true)) throw;
+                 grow_to(needed);
+               }
+             });
 }
 
 ops::IndexState RowStore::state() {

@@ -63,6 +63,8 @@ void RowsForLater::read(int64_t first, int64_t count, std::span<std::byte* const
 
 std::shared_ptr<DiskSnapshot> RowStore::snapshot_for_later(const StateWriter& to) {
   if (!disk_ || !to.later() || disk_->rows() == 0) return nullptr;
+  budget_.end_snapshots_on_host(nullptr, false);
+  budget_.end_snapshots_on_disk(nullptr, false);
   const int64_t most = budget_.has_host() ? std::min(kept_for_map(), budget_.host_room()) : INT64_MAX;
   std::string why_not;
   // Other ranks wait for a step for --comm-timeout alone.
