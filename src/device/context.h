@@ -38,9 +38,9 @@ class Runtime {
   RowMemory& row_memory() { return row_memory_; }
   const RowMemory& row_memory() const { return row_memory_; }
   StreamRef compute_stream() const { return compute_; }  ///< forward, backward, update
-  /// Upload, lookup and sort of the next batch, concurrently with the compute stream.
+  /// Lookup and sort of the next batch, concurrently with the compute stream.
   StreamRef prepare_stream() const { return prepare_; }
-  /// Upload and exchange of the keys of the batch behind that, where ranks exchange keys ahead.
+  /// Upload of the batch behind that, and on several ranks the exchange of its keys.
   StreamRef key_stream() const { return keys_; }
   /// Exchanges between ranks, and on one rank sums and updates of tables, concurrently with the dense layers on the
   /// compute stream.

@@ -188,9 +188,10 @@ DiskRows::Fetched Model::disk_fetched() const {
   return all;
 }
 
-bool Model::exchanges_keys_ahead() const {
-  return comm_.size() > 1 && fixed_sizes() && std::all_of(tables_.begin(), tables_.end(), [](const auto& table) {
-           return table->exchanges_by_kernels() && !table->may_be_on_disk();
+bool Model::takes_keys_ahead() const {
+  const bool alone = comm_.size() == 1;
+  return fixed_sizes() && std::all_of(tables_.begin(), tables_.end(), [alone](const auto& table) {
+           return (alone || table->exchanges_by_kernels()) && !table->may_be_on_disk();
          });
 }
 

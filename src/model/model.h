@@ -72,14 +72,14 @@ class Model {
   /// Embedding::disk_fetched() of all embeddings.
   DiskRows::Fetched disk_fetched() const;
   // `recording`: of the program that calls, or null. What is exchanged between hosts stays outside of it.
-  /// Whether this model's ranks exchange keys in kernels of their own, and look_up() waits for no rank and no host.
-  bool exchanges_keys_ahead() const;
+  /// Whether exchange_keys() of a batch may run concurrently with look_up() of the one before: on one rank, and where
+  /// ranks exchange keys in kernels of their own, so that look_up() waits for no rank and no host.
+  bool takes_keys_ahead() const;
   /// Host, after reserve_rows(): whether it has changed the work of look_up() alone, so that recorded ones must be
   /// recorded again. Resets that.
   bool consume_look_up_flag();
   // Both may run concurrently with the previous step.
-  /// On several ranks: sends the keys of the batch in `buffer` to the owners of their rows. If exchanges_keys_ahead(),
-  /// it may run concurrently with look_up() of the batch before.
+  /// On several ranks: sends the keys of the batch in `buffer` to the owners of their rows.
   void exchange_keys(Context&, Recording*, int buffer, const BatchTensors&);
   /// After that: looks up, inserts and sorts the keys.
   void look_up(Context&, int buffer, const BatchTensors&);

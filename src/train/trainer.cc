@@ -62,7 +62,7 @@ BatchTensors Trainer::batch(int buffer) const { return batch_tensors(ring_, buff
 
 void Trainer::record(int buffer) {
   const BatchTensors tensors = batch(buffer);
-  const bool ahead = model_.exchanges_keys_ahead();
+  const bool ahead = model_.takes_keys_ahead();
   const StreamRef first = ahead ? runtime_.key_stream() : runtime_.prepare_stream();
   const auto exchange_keys = [this, buffer, tensors, first](Recording& recording) {
     Context ctx(runtime_, first, tensors.state);

@@ -40,9 +40,9 @@ struct ReadProgress {
   int key_bytes = 0;  ///< 0: none read
 };
 
-/// Runs steps. While batch k is computed, batch k+1 is uploaded, looked up and sorted on the prepare stream. Where
-/// ranks exchange keys ahead (Model::exchanges_keys_ahead), batch k+2 is uploaded at the same time, and its keys sent
-/// to the owners of their rows, on the key stream.
+/// Runs steps. While batch k is computed, batch k+1 is looked up and sorted on the prepare stream. At the same time batch
+/// k+2 is uploaded on the key stream, and its keys are sent to the owners of their rows; or without
+/// Model::takes_keys_ahead() both are done for batch k+1, on the prepare stream.
 class Trainer {
  public:
   /// `peers`: of the ranks of this process; null: this rank alone knows keys whose rows it owns.
