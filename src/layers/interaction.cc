@@ -51,10 +51,12 @@ class Interaction : public Layer {
   }
 
   void backward(Context& ctx, const LayerIo& io) const override {
-    ops::interaction_backward(ctx, io.in[0], io.in[1], io.d_out[0], io.d_in[0], io.d_in[1], io.overflow);
+    ops::interaction_backward(ctx, io.in[0], io.in[1], io.d_out[0], io.d_in[0], io.d_in[1], io.overflow,
+                              io.below.empty() ? std::nullopt : io.below[0]);
   }
 
   std::optional<size_t> searched_input() const override { return 1; }
+  bool finishes_layer_below(size_t input) const override { return input == 0; }
 };
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "device/context.h"
 #include "device/tensor.h"
 #include "layers/initializer.h"
+#include "ops/bias_gradient.h"
 #include "ops/fp8_scaling.h"
 #include "ops/logit_loss.h"
 #include "ops/loss_scale.h"
@@ -61,12 +62,8 @@ struct LayerSpec {
   std::vector<int64_t> first_columns{};
 };
 
-/// What finishes the backward pass of a layer that ends with ReLU and perhaps dropout, y = dropout(max(x W + b, 0)), in
-/// the layer that reads y: the arguments of ops::gradient_through_relu().
-struct ReluEnd {
-  float factor;
-  Tensor d_bias, scratch;
-};
+/// What finishes the backward pass of a layer that ends with ReLU in the layer that reads it.
+using ops::ReluEnd;
 
 /// What a loss runs before itself (LossLayer::runs_logit_layer()): the layer of its logits and, if there is one, the
 /// Add behind that.

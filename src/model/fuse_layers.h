@@ -21,7 +21,7 @@ namespace hctr {
 /// - A fully connected layer computes its products in FP8, where `products` says so (Layer::with_fp8_products): for
 ///   graphs of training.
 /// - A fully connected layer that alone reads one which ends with ReLU, behind a Concat or not, finishes that one's
-///   backward pass (Layer::finished_by_reader).
+///   backward pass (Layer::finished_by_reader). So does an Interaction for the layer of its dense vectors.
 /// - A loss runs the layer of its logits in training, and an Add between them (LossLayer::runs_logit_layer); both stay
 ///   in the graph. On a CPU nothing changes, on a GPU the order of sums.
 /// Layers that need no embedding run before all others, unless three or more gradients would be summed in another

@@ -5,6 +5,14 @@
 
 namespace hctr::ops {
 
+/// The end of a fully connected layer with ReLU, y = dropout(max(x W + bias, 0)), for an operator that reads y and
+/// writes the gradient of x W + bias instead of that of y, and its sums: the arguments of relu_bias_gradient().
+struct ReluEnd {
+  float factor;
+  Tensor d_bias;
+  Tensor scratch;  ///< gradient_through_relu_scratch()
+};
+
 /// Scratch memory of the operators below for this many columns.
 TensorSpec bias_gradient_scratch(int64_t columns);
 

@@ -6,6 +6,7 @@
 
 #include "base/platform.h"
 #include "device/profiler.h"
+#include "ops/bias_gradient_parts.h"
 #include "ops/small_product.h"
 
 namespace hctr::ops {
@@ -147,13 +148,17 @@ void cpu::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
 }
 
 void interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
-                          std::optional<Tensor> d_slots, OverflowSearch search) {
+                          std::optional<Tensor> d_slots, OverflowSearch search, std::optional<ReluEnd> below) {
   expect_vectors("interaction_backward", ctx, dense, slots, dy);
   if (d_dense) expect_shape("interaction_backward d_dense", *d_dense, dense.shape());
   if (d_slots) expect_shape("interaction_backward d_slots", *d_slots, slots.shape());
+  if (below) {
+    HCTR_EXPECT(d_dense, "interaction_backward through a ReLU without d_dense");
+    expect_bias_gradient("interaction_backward below", ctx, *d_dense, below->d_bias, below->scratch);
+  }
   if (!d_dense && !d_slots) return;
   count_flops(ctx, 2 * flops_of_pairs(dense, slots));
-  HCTR_ON_DEVICE(ctx, interaction_backward(ctx, dense, slots, dy, d_dense, d_slots, search));
+  HCTR_ON_DEVICE(ctx, interaction_backward(ctx, dense, slots, dy, d_dense, d_slots, search, below));
 }
 
 namespace {
@@ -213,13 +218,14 @@ void pairs_backward_by_sample(Context& ctx, const Tensor& dense, const Tensor& s
 }  // namespace
 
 void cpu::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
-                               std::optional<Tensor> d_slots, OverflowSearch search) {
+                               std::optional<Tensor> d_slots, OverflowSearch search, std::optional<ReluEnd> below) {
   dispatch_real(dense.dtype(), [&]<class T>() {
     if constexpr (std::is_same_v<T, double>)
       pairs_backward_reference<T>(ctx, dense, slots, dy, d_dense, d_slots);
     else
       pairs_backward_by_sample<T>(ctx, dense, slots, dy, d_dense, d_slots);
   });
+  if (below) ops::relu_bias_gradient(ctx, below->factor, dense, *d_dense, *d_dense, below->d_bias, below->scratch);
   if (d_slots) ops::find_overflow(ctx, *d_slots, search);
 }
 

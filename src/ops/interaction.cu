@@ -7,6 +7,7 @@
 #include "ops/element_loops.cuh"
 #include "ops/interaction.cuh"
 #include "ops/interaction_tensor_cores.cuh"
+#include "ops/part_totals.cuh"
 #include "ops/reduce.cuh"
 
 namespace hctr::ops {
@@ -196,8 +197,9 @@ bool packs(const Vectors<T>& x) {
   return cuda::takes_packs<V>(x.dense) && cuda::takes_packs<V>(x.slots) && (x.dim % V == 0 || x.count <= 2);
 }
 
-/// How tensor cores compute the interaction of these samples; none where they cannot: before compute capability 8.0, in
-/// f32 unless the Runtime allows TF32, for more vectors or longer ones than fit, or rows not at multiples of 16 bytes.
+/// How tensor cores compute the interaction of these samples, with a block's sums of a gradient or without; none where
+/// they cannot: before compute capability 8.0, in f32 unless the Runtime allows TF32, for more vectors or longer ones
+/// than fit, or rows not at multiples of 16 bytes.
 struct TensorCores {
   InteractionLayout layout;
   int tiles;
@@ -205,7 +207,7 @@ struct TensorCores {
 };
 template <class T>
 std::optional<TensorCores> tensor_cores_for(const Runtime& runtime, const Vectors<T>& x, View<const T, 2> y,
-                                            const VectorGradients<T>* dx) {
+                                            const VectorGradients<T>* dx, bool sums) {
   constexpr int kPerChunk = 16 / sizeof(T);
   constexpr size_t kMostWarps = 4, kBlockBytes = 100 * 1024;  // two blocks then share a multiprocessor
   if (sizeof(T) == 4 && !runtime.options().tf32) return std::nullopt;
@@ -215,14 +217,15 @@ std::optional<TensorCores> tensor_cores_for(const Runtime& runtime, const Vector
     return std::nullopt;
   if (dx && (!cuda::takes_packs<kPerChunk>(dx->dense) || !cuda::takes_packs<kPerChunk>(dx->slots))) return std::nullopt;
   if (hctr::cuda::compute_capability() < 80) return std::nullopt;
-  const auto layout = InteractionLayout::of<T>(x.dim, x.count, dx != nullptr);
+  const auto layout = InteractionLayout::of<T>(x.dim, x.count, dx != nullptr, sums);
   const size_t bytes = static_cast<size_t>(layout.total) * 16;
   if (bytes > hctr::cuda::most_shared_bytes()) return std::nullopt;
   const size_t warps = std::clamp<size_t>(kBlockBytes / bytes, 1, kMostWarps);
   const int64_t blocks = (y.size(0) + static_cast<int64_t>(warps) - 1) / static_cast<int64_t>(warps);
   return TensorCores{layout,
                      InteractionLayout::tiles(x.count),
-                     {std::min(blocks, hctr::cuda::blocks_of_device(32)), static_cast<int>(warps) * 32, bytes * warps}};
+                     {std::min(blocks, sums ? kMostRowParts : hctr::cuda::blocks_of_device(32)),
+                      static_cast<int>(warps) * 32, bytes * warps}};
 }
 
 /// body of the number of tiles, as a constant.
@@ -264,7 +267,7 @@ void cuda::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
   dispatch_float(dense.dtype(), [&]<class T>() {
     constexpr int V = 16 / sizeof(T);
     const Vectors<T> x = vectors_of<T>(dense, slots);
-    if (const auto plan = tensor_cores_for<T>(ctx.runtime(), x, y.view<const T, 2>(), nullptr))
+    if (const auto plan = tensor_cores_for<T>(ctx.runtime(), x, y.view<const T, 2>(), nullptr, false))
       return dispatch_tiles(plan->tiles, [&]<int kTiles>() {
         launch(ctx, "interaction", early(plan->grid), interaction_tensor_kernel<T, kTiles>, x, plan->layout,
                y.view<T, 2>());
@@ -281,17 +284,23 @@ void cuda::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
 }
 
 void cuda::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
-                                std::optional<Tensor> d_slots, OverflowSearch search) {
+                                std::optional<Tensor> d_slots, OverflowSearch search, std::optional<ReluEnd> below) {
   dispatch_float(dense.dtype(), [&]<class T>() {
     constexpr int V = 16 / sizeof(T);
     const Vectors<T> x = vectors_of<T>(dense, slots);
     const View<T, 2> none{nullptr, {0, 0}, 0};
     const VectorGradients<T> dx{d_dense ? d_dense->matrix<T>() : none, d_slots ? d_slots->matrix<T>() : none, x.dim};
-    if (const auto plan = tensor_cores_for<T>(ctx.runtime(), x, dy.view<const T, 2>(), &dx))
-      return dispatch_tiles(plan->tiles, [&]<int kTiles>() {
+    if (const auto plan = tensor_cores_for<T>(ctx.runtime(), x, dy.view<const T, 2>(), &dx, below.has_value())) {
+      const DenseRelu relu{below ? below->factor : 0, below ? below->scratch.data<float>() : nullptr};
+      dispatch_tiles(plan->tiles, [&]<int kTiles>() {
         launch(ctx, "interaction_backward", early(plan->grid), interaction_backward_tensor_kernel<T, kTiles>, x,
-               plan->layout, dy.view<const T, 2>(), dx, search);
+               plan->layout, dy.view<const T, 2>(), dx, relu, search);
       });
+      if (below)
+        dispatch_float(below->d_bias.dtype(),
+                       [&]<class Out>() { add_bias_parts<Out>(ctx, relu.sums, plan->grid.blocks, below->d_bias); });
+      return;
+    }
     const int64_t strips = (x.count + kStrip - 1) / kStrip;
     const size_t bytes = static_cast<size_t>(x.count * ((x.dim + 3) / 4 * 4 + strips * kStrip)) * sizeof(float);
     // A warp is enough for the strips of four vectors; small samples must not occupy whole blocks.
@@ -302,6 +311,7 @@ void cuda::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor
     else
       launch(ctx, "interaction_backward", grid_for(dense.dim(0) * x.count * x.dim),
              interaction_large_backward_kernel<T>, x, dy.view<const T, 2>(), dx);
+    if (below) ops::relu_bias_gradient(ctx, below->factor, dense, *d_dense, *d_dense, below->d_bias, below->scratch);
     if (d_slots) ops::find_overflow(ctx, *d_slots, search);
   });
 }

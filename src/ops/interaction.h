@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "device/op.h"
+#include "ops/bias_gradient.h"
 #include "ops/loss_scale.h"
 
 namespace hctr::ops {
@@ -15,7 +16,11 @@ namespace hctr::ops {
 HCTR_OP(void interaction(Context&, Tensor dense, Tensor slots, Tensor y))
 /// d v_i = sum over j != i of dy(pair i j) v_j, and for v_0 also the first columns of dy. Overwrites the gradients that
 /// are given. Searches d_slots for overflow, as find_overflow does, if it is given.
+/// `below`, only with d_dense: of the layer that wrote `dense`, which ends with ReLU. d_dense then gets the gradient of
+/// that layer's product and bias, and below->d_bias the sums of its columns: what relu_bias_gradient() makes of
+/// d_dense, but for the order of sums.
 HCTR_OP(void interaction_backward(Context&, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
-                                  std::optional<Tensor> d_slots, OverflowSearch search = {}))
+                                  std::optional<Tensor> d_slots, OverflowSearch search = {},
+                                  std::optional<ReluEnd> below = {}))
 
 }  // namespace hctr::ops

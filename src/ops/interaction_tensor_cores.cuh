@@ -9,6 +9,7 @@
 #include <nv/target>
 
 #include "base/half.h"
+#include "ops/bias_gradient_parts.h"
 #include "ops/interaction.cuh"
 #include "ops/loss_scale.h"
 
@@ -22,13 +23,14 @@ struct InteractionLayout {
   int pairs_stride;  ///< from row to row of S
   int pairs_begin;   ///< of S, after the vectors
   int dy_begin;      ///< of the row of dy, after S
+  int sums_begin;    ///< of the sums of the dense gradient, f32, after the row
   int total;         ///< of a warp
   uint32_t inverse;  ///< of `chunks`, as a fraction of 2^20, rounded up
 
   static constexpr int kMostTiles = 4, kMostChunks = 128;  // n * inverse >> 20 is n / chunks up to there
   static __host__ __device__ int tiles(int count) { return (count + 15) / 16; }
   template <class T>
-  static InteractionLayout of(int dim, int count, bool backward) {
+  static InteractionLayout of(int dim, int count, bool backward, bool sums) {
     constexpr int kPerChunk = 16 / sizeof(T);
     InteractionLayout layout{};
     layout.chunks = dim / kPerChunk;
@@ -40,7 +42,8 @@ struct InteractionLayout {
       layout.pairs_begin = side * layout.stride;
       layout.pairs_stride = side / kPerChunk + 1;
       layout.dy_begin = layout.pairs_begin + side * layout.pairs_stride;
-      layout.total = layout.dy_begin + row;
+      layout.sums_begin = layout.dy_begin + row;
+      layout.total = layout.sums_begin + (sums ? (dim + 3) / 4 : 0);
     } else {
       layout.total = count * layout.stride > row ? count * layout.stride : row;
     }
@@ -194,11 +197,36 @@ __device__ inline bool all_within(const uint4& chunk, float largest) {
   return within;
 }
 
+/// What a ReLU makes of the gradients of the dense vectors, which are what it put out.
+struct DenseRelu {
+  float factor;
+  float* sums;  ///< [blocks, dim]: of what a block stores; null: there is no ReLU
+};
+
+/// Adds the numbers of a chunk to as many f32.
+template <class T>
+__device__ inline void add_chunk(float* sums, const uint4& chunk) {
+  constexpr int kPerChunk = 16 / sizeof(T);
+  struct alignas(16) Numbers {
+    T v[kPerChunk];
+  };
+  const auto numbers = __builtin_bit_cast(Numbers, chunk);
+#pragma unroll
+  for (int i = 0; i < kPerChunk; i += 4) {
+    float4 sum = *reinterpret_cast<const float4*>(sums + i);
+    sum.x += static_cast<float>(numbers.v[i]);
+    sum.y += static_cast<float>(numbers.v[i + 1]);
+    sum.z += static_cast<float>(numbers.v[i + 2]);
+    sum.w += static_cast<float>(numbers.v[i + 3]);
+    *reinterpret_cast<float4*>(sums + i) = sum;
+  }
+}
+
 /// Shapes as in interaction_backward(); conditions as above, for dy and gradients too.
 template <class T, int kTiles>
 __global__ void __launch_bounds__(128)
     interaction_backward_tensor_kernel(Vectors<T> x, InteractionLayout layout, View<const T, 2> dy,
-                                       VectorGradients<T> dx, OverflowSearch search) {
+                                       VectorGradients<T> dx, DenseRelu relu, OverflowSearch search) {
   cuda::start_early();
   using namespace tensor_cores;
   constexpr int kPerChunk = 16 / sizeof(T);
@@ -217,6 +245,9 @@ __global__ void __launch_bounds__(128)
   constexpr bool kKeep = kTiles * kSteps <= 16;           // S stays in registers
   // Vectors past the end, and the diagonal of S, are zero and stay so.
   for (int n = lane; n < layout.dy_begin; n += 32) vectors[n] = {0, 0, 0, 0};
+  float* const sums = reinterpret_cast<float*>(vectors + layout.sums_begin);  // of this warp
+  if (relu.sums)
+    for (int k = lane; k < x.dim; k += 32) sums[k] = 0;
   bool all_fit = true;  // of the slots' gradients
   for (int64_t b = static_cast<int64_t>(blockIdx.x) * warps + warp; b < dy.size(0);
        b += static_cast<int64_t>(gridDim.x) * warps) {
@@ -286,8 +317,14 @@ __global__ void __launch_bounds__(128)
             struct alignas(2 * sizeof(T)) Two {
               T a, b;
             };
-            *reinterpret_cast<Two*>(x_numbers + row * x_stride + column) = {static_cast<T>(sum[i][h][e]),
-                                                                            static_cast<T>(sum[i][h][e + 1])};
+            Two* const at = reinterpret_cast<Two*>(x_numbers + row * x_stride + column);
+            Two d = {static_cast<T>(sum[i][h][e]), static_cast<T>(sum[i][h][e + 1])};
+            if (relu.sums && i == 0 && e == 0 && g == 0) {  // what the vector was is still here
+              const Two y = *at;
+              d.a = static_cast<T>(relu_gradient(relu.factor, static_cast<float>(y.a), static_cast<float>(d.a)));
+              d.b = static_cast<T>(relu_gradient(relu.factor, static_cast<float>(y.b), static_cast<float>(d.b)));
+            }
+            *at = d;
           }
       }
     }
@@ -301,6 +338,16 @@ __global__ void __launch_bounds__(128)
       const uint4 chunk = vectors[i * static_cast<uint32_t>(layout.stride) + k];
       *reinterpret_cast<uint4*>(to + n * kPerChunk) = chunk;
       if (search.found && i != 0) all_fit = all_fit && all_within<T>(chunk, search.largest);
+      if (relu.sums && i == 0) add_chunk<T>(sums + k * kPerChunk, chunk);
+    }
+  }
+  if (relu.sums) {
+    __syncthreads();
+    const float* of_warp = reinterpret_cast<const float*>(shared + layout.sums_begin);
+    for (int k = static_cast<int>(threadIdx.x); k < x.dim; k += static_cast<int>(blockDim.x)) {
+      float sum = 0;
+      for (int w = 0; w < warps; ++w) sum += of_warp[w * layout.total * 4 + k];
+      relu.sums[static_cast<int64_t>(blockIdx.x) * x.dim + k] = sum;
     }
   }
   if (!all_fit) *search.found = 1;  // all threads that write, write the same value

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -9,7 +10,9 @@
 #include "device/arena.h"
 #include "device/buffer.h"
 #include "device/copy.h"
+#include "ops/bias_gradient.h"
 #include "ops/fill.h"
+#include "ops/gradient_through_relu.h"
 #include "ops/rounding.h"
 #include "support/devices.h"
 #include "support/op_test.h"
@@ -124,6 +127,110 @@ TEST(InteractionOp, Tf32IsNearTheReference) {
     }
   }
 }
+
+std::vector<Input> behind_relu_inputs(int64_t samples, int64_t slots, int64_t dim) {
+  const int64_t m = slots + 1;
+  return {{"a", {samples, dim}}, {"e", {samples, slots, dim}}, {"dy", {samples, dim + m * (m - 1) / 2 + 1}}};
+}
+
+/// Overwrites d_bias, and in "d_a" what the ReLU in front of "a" makes of its gradient.
+void interaction_backward_through_relu(Rig& t, float factor, const Tensor& d_bias) {
+  const Tensor d_a = t.out("d_a", t["a"].shape()), d_e = t.out("d_e", t["e"].shape());
+  const Tensor sums = t.scratch("sums", ops::gradient_through_relu_scratch(d_a.spec()));
+  ops::interaction_backward(t.ctx, t["a"], t["e"], t["dy"], d_a, d_e, {}, ops::ReluEnd{factor, d_bias, sums});
+}
+
+OP_TEST(InteractionThroughRelu) {
+  row("dlrm", behind_relu_inputs(9, 26, 32));
+  row("odd sizes", behind_relu_inputs(5, 6, 11));
+  row("beyond shared memory", behind_relu_inputs(2, 300, 4));
+  row("three tiles", behind_relu_inputs(3, 40, 16));
+  rounding(Rounding::sum);
+  forward([](Rig& t) {
+    interaction_backward_through_relu(t, 2, t.scratch("d_bias", TensorSpec(t["a"].dtype(), {t["a"].dim(1)})));
+  });
+}
+
+/// In f32, where the sums are of what is compared.
+OP_TEST(InteractionThroughReluWithSums) {
+  row("dlrm", behind_relu_inputs(9, 26, 32));
+  row("odd sizes", behind_relu_inputs(70, 6, 11));
+  rounding(Rounding::sum);
+  f32_only();
+  forward([](Rig& t) { interaction_backward_through_relu(t, 0.5f, t.out("d_bias", {t["a"].dim(1)}, Type::wide)); });
+  expected([](const auto& t) {
+    const std::vector<double> a = t["a"], e = t["e"], dy = t["dy"];
+    const size_t samples = t.size("a", 0), dim = t.size("a", 1), slots = t.size("e", 1), width = t.size("dy", 1);
+    std::vector<double> d_a(a.size()), d_bias(dim);
+    for (size_t b = 0; b < samples; ++b)
+      for (size_t k = 0; k < dim; ++k) {
+        double d = dy[b * width + k];
+        for (size_t c = 0; c < slots; ++c) d += dy[b * width + dim + (c + 1) * c / 2] * e[(b * slots + c) * dim + k];
+        d_a[b * dim + k] = a[b * dim + k] > 0 ? 0.5 * d : 0;
+        d_bias[k] += d_a[b * dim + k];
+      }
+    t.expect("d_a", d_a);
+    t.expect("d_bias", d_bias);
+  });
+}
+
+class InteractionBehindRelu : public testing::TestWithParam<std::tuple<Device, bool, DType>> {};
+
+/// Bit for bit what the operators one after the other write, and its sums, the same ones every time.
+TEST_P(InteractionBehindRelu, WritesWhatTheOperatorsAloneDo) {
+  const auto [device, tf32, dtype] = GetParam();
+  if (tf32 && dtype != DType::f32) GTEST_SKIP() << "TF32 is about f32";
+  Runtime runtime(device, {.threads = 2, .seed = 7, .tf32 = tf32});
+  Context ctx(runtime, runtime.compute_stream());
+  for (const auto& [samples, slots, dim] :
+       {std::array<int64_t, 3>{1, 1, 8}, {37, 26, 128}, {2500, 26, 16}, {517, 40, 24}, {5000, 3, 64}, {3, 63, 32}}) {
+    const int64_t width = dim + slots * (slots + 1) / 2 + 1;
+    const TensorSpec of_dense(dtype, {samples, dim}), of_slots(dtype, {samples, slots, dim});
+    std::vector<Buffer> memory;
+    const auto make = [&](const TensorSpec& spec, uint64_t seed) {
+      memory.emplace_back(device, spec.bytes());
+      const Tensor t(memory.back().data(), spec, device);
+      dispatch_float(spec.dtype, [&]<class T>() {
+        std::vector<T> values(spec.bytes() / sizeof(T));
+        for (size_t i = 0; i < values.size(); ++i)
+          values[i] = T(static_cast<float>(mix64(seed * 1'000'000'007 + i) >> 40) / static_cast<float>(1 << 23) - 1);
+        copy_bytes(ctx.stream(), t.bytes(), values.data(), spec.bytes());
+        ctx.stream().synchronize();
+      });
+      return t;
+    };
+    const Tensor dense = make(of_dense, 1), all_slots = make(of_slots, 2),
+                 dy = make(TensorSpec(dtype, {samples, width}, (width + 7) / 8 * 8), 3);
+    const Tensor scratch = make(ops::gradient_through_relu_scratch(of_dense), 4);
+    std::vector<std::vector<float>> d_dense, d_slots, d_bias;
+    for (const int way : {0, 1, 1}) {
+      const Tensor d_a = make(of_dense, 5), d_e = make(of_slots, 6), sums = make(TensorSpec(DType::f32, {dim}), 7);
+      const ops::ReluEnd end{2, sums, scratch};
+      ops::interaction_backward(ctx, dense, all_slots, dy, d_a, d_e, {}, way == 1 ? std::optional(end) : std::nullopt);
+      if (way == 0) ops::relu_bias_gradient(ctx, 2, dense, d_a, d_a, sums, scratch);
+      dispatch_float(dtype, [&]<class T>() {
+        for (const auto& [t, to] : {std::pair(&d_a, &d_dense), {&d_e, &d_slots}}) {
+          const std::vector<T> values = to_host<T>(ctx.stream(), *t);
+          to->emplace_back(values.begin(), values.end());
+        }
+      });
+      d_bias.push_back(to_host<float>(ctx.stream(), sums));
+    }
+    const std::string row = cat(samples, " x ", slots, " x ", dim);
+    EXPECT_EQ(d_dense[0], d_dense[1]) << row;
+    EXPECT_EQ(d_slots[0], d_slots[1]) << row;
+    EXPECT_EQ(d_bias[1], d_bias[2]) << row;
+    for (size_t k = 0; k < d_bias[0].size(); ++k) {
+      double size = 1;
+      for (size_t i = k; i < d_dense[0].size(); i += d_bias[0].size()) size += std::abs(d_dense[0][i]);
+      EXPECT_NEAR(d_bias[0][k], d_bias[1][k], 1e-6 * size) << row << ", column " << k;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, InteractionBehindRelu,
+                         testing::Combine(testing::ValuesIn(devices()), testing::Bool(),
+                                          testing::Values(DType::f16, DType::bf16, DType::f32)));
 
 OP_TEST(InteractionWithOneGradient) {
   row("of the slots", {{"a", {4, 8}}, {"e", {4, 3, 8}}});
