@@ -95,6 +95,14 @@ class Context {
     context.last_launches_ = launches;
     return context;
   }
+  /// How many multiprocessors the kernels that can be held to some may take, because kernels of another stream run on
+  /// the others; 0: all. Results do not depend on it.
+  int multiprocessors() const { return multiprocessors_; }
+  Context with_multiprocessors(int multiprocessors) const {
+    Context context = *this;
+    context.multiprocessors_ = multiprocessors;
+    return context;
+  }
 
  private:
   Runtime* runtime_;
@@ -102,6 +110,7 @@ class Context {
   const StepState* state_;
   LaunchQueue* queue_ = nullptr;
   Lockstep* last_launches_ = nullptr;
+  int multiprocessors_ = 0;
 };
 
 }  // namespace hctr

@@ -185,6 +185,17 @@ void launch_lockstep(Context& ctx, const char* name, int64_t blocks, Arguments&&
                                                                   std::forward<Arguments>(arguments)...);
 }
 
+/// `blocks` of such a launch, or as many as can run at a time on the multiprocessors that the context is held to. For
+/// bodies that take any number of blocks.
+template <auto kBody, int kThreads, int kBlocks = 0>
+int64_t blocks_held(const Context& ctx, int64_t blocks) {
+  if (ctx.multiprocessors() == 0) return blocks;
+  int on_each = 0;
+  HCTR_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+      &on_each, LockstepLaunch<kBody, kThreads, kBlocks, 0>::kernel(), kThreads, 0));
+  return std::min(blocks, int64_t{ctx.multiprocessors()} * std::max(1, on_each));
+}
+
 template <auto kBody, class... Parameters>
 __global__ void single_kernel(Parameters... parameters) {
   start_early();

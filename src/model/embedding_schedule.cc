@@ -4,6 +4,7 @@
 
 #include "device/lockstep.h"
 #include "device/profiler.h"
+#include "ops/linear.h"
 
 namespace hctr {
 namespace {
@@ -39,6 +40,8 @@ class LocalSchedule : public EmbeddingSchedule {
         element_stream_(side_stream.device()),
         element_side_(element_stream_),
         looks_up_aside_(!tables.empty() && network.computes_before_embeddings()) {
+    if (looks_up_aside_ && tables.size() == 1 && network.has_relu_before_embeddings())
+      shares_ = ops::shares_beside_lookup(side_stream.device(), network.embedding_output(0).dtype());
     for (size_t e = 0; e < tables.size(); ++e) (is_by_element(e) ? by_element_ : by_four_).push_back(e);
     if (by_four_.empty()) by_four_.swap(by_element_);
   }
@@ -56,18 +59,25 @@ class LocalSchedule : public EmbeddingSchedule {
     for_some(ctx, part, together, body);
   }
 
-  void before_forward(Context& ctx, int, size_t node) override {
+  /// With shares, the lookup waits until the dense values are converted, as the first layer does. So that one, whose
+  /// kernel need not wait for a signal of another stream, is on its multiprocessors before the lookup spreads over the
+  /// others.
+  Context before_forward(Context& ctx, int buffer, size_t node) override {
+    if (shares_ && node == 0) side_stream_.after(ctx);
+    if (shares_ && node == 1)
+      look_up(side_stream_.context(ctx).with_multiprocessors(shares_->others), buffer, by_four_);
+    first_layers_ = first_layers_ ? network_.first_reads(node).empty() : node == 0;
     const std::vector<size_t>& needed = network_.first_reads(node);
     if (looks_up_aside_ && !needed.empty()) side_stream_.join(ctx);
     if (std::any_of(needed.begin(), needed.end(), [&](size_t e) { return is_apart(e); })) element_side_.join(ctx);
+    return shares_ && first_layers_ ? ctx.with_multiprocessors(shares_->products) : ctx;
   }
 
   void begin_forward(Context& ctx, int buffer, const std::function<void(Context&)>& also) override {
-    const auto body = [&](Context& own, size_t e) { tables_[e]->forward(own, buffer, network_.embedding_output(e)); };
-    if (!by_element_.empty()) for_some(element_side_.after(ctx), "forward", by_element_, body);
+    if (!by_element_.empty()) look_up(element_side_.after(ctx), buffer, by_element_);
     Context own = looks_up_aside_ ? side_stream_.after(ctx) : ctx;
     also(own);
-    for_some(own, "forward", by_four_, body);
+    if (!shares_) look_up(own, buffer, by_four_);
   }
 
   void after_backward(Context& ctx, int buffer, size_t node, const LossScaler* scaler) override {
@@ -106,6 +116,11 @@ class LocalSchedule : public EmbeddingSchedule {
   bool is_by_element(size_t e) const { return tables_[e]->spec().dim % 4 != 0; }
   bool is_apart(size_t e) const { return !by_element_.empty() && is_by_element(e); }
 
+  void look_up(Context ctx, int buffer, const std::vector<size_t>& some) {
+    for_some(ctx, "forward", some,
+             [&](Context& own, size_t e) { tables_[e]->forward(own, buffer, network_.embedding_output(e)); });
+  }
+
   void for_some(Context ctx, const char* part, const std::vector<size_t>& some,
                 const std::function<void(Context&, size_t e)>& body) {
     run_together(tables_, some, ctx, part, body);
@@ -117,6 +132,8 @@ class LocalSchedule : public EmbeddingSchedule {
   SideStream& side_stream_;
   Stream element_stream_;
   SideStream element_side_;
+  std::optional<ops::MultiprocessorShares> shares_;  // of the first layers, and of the lookup beside them
+  bool first_layers_ = false;                        // the last node that was queued is one of them
   bool looks_up_aside_;  // while layers run that need no vectors, as the first ones of DLRM for its dense values
   std::vector<size_t> by_four_,
       by_element_;  // by_element_: those on a stream of their own; none if there are no others
@@ -166,7 +183,7 @@ class DistributedSchedule : public EmbeddingSchedule {
     side_stream_.end_piece();
   }
 
-  void before_forward(Context& ctx, int buffer, size_t node) override {
+  Context before_forward(Context& ctx, int buffer, size_t node) override {
     for (const size_t e : network_.first_reads(node))
       if (!tables_[e]->has_replicated_rows())  // these are zeros, and few
         tables_[e]->fill_local_vectors(ctx, buffer, network_.embedding_output(e));
@@ -175,6 +192,7 @@ class DistributedSchedule : public EmbeddingSchedule {
       const ProfiledPart part(ctx, "forward", kTable, name(e));
       tables_[e]->forward(ctx, buffer, network_.embedding_output(e));
     }
+    return ctx;
   }
 
   void after_backward(Context& ctx, int buffer, size_t node, const LossScaler* scaler) override {

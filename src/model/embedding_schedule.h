@@ -25,9 +25,9 @@ class EmbeddingSchedule {
 
   /// Starts the lookups of the batch in `buffer`. `also`: queues work that must come before the loss, on any stream.
   virtual void begin_forward(Context& ctx, int buffer, const std::function<void(Context&)>& also) = 0;
-  /// Call before `node` is queued. The vectors that `node` is the first to read are complete for work queued from now
-  /// on.
-  virtual void before_forward(Context& ctx, int buffer, size_t node) = 0;
+  /// Call before `node` is queued, on the context that is returned. The vectors that `node` is the first to read are
+  /// complete for work queued from now on.
+  virtual Context before_forward(Context& ctx, int buffer, size_t node) = 0;
   /// Call once the gradients of the inputs of `node` are queued. The gradients of the embeddings that `node` is the
   /// first to read are then complete, and are sent to the owners of their rows. `scaler`: searches them for overflow;
   /// null: no search.
@@ -47,7 +47,9 @@ class EmbeddingSchedule {
   }
 };
 
-/// On one rank: lookups run on the compute stream, or on the side stream where layers come first that need no vectors;
+/// On one rank: lookups run on the compute stream, or on the side stream where layers come first that need no vectors
+/// (the lookup of a single table and these layers have shares of the multiprocessors, where products can be held to
+/// some);
 /// those of tables with other kernels on a stream of their own. What follows the gradients runs on the side stream,
 /// concurrently with the gradients and the update of dense weights. On a GPU the tables' kernels of one kind run as
 /// one. The arguments outlive the schedule.

@@ -247,7 +247,7 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
     write_lengths(ctx, batch, train_);
   }
   SideStream* const beside = comm_.size() == 1 && fixed_sizes() ? &beside_ : nullptr;
-  train_.forward(ctx, binding, [&](size_t node) { schedule_->before_forward(ctx, buffer, node); }, beside);
+  train_.forward(ctx, binding, [&](size_t node) { return schedule_->before_forward(ctx, buffer, node); }, beside);
   {
     const ProfiledPart part(ctx, "forward", kWeights, "penalty");
     add_penalties(ctx, train_);

@@ -137,7 +137,7 @@ void Network::backward_node(Context& ctx, const Binding& binding, size_t n) cons
              });
 }
 
-void Network::forward(Context& ctx, const Binding& binding, const std::function<void(size_t node)>& before,
+void Network::forward(Context& ctx, const Binding& binding, const std::function<Context(size_t node)>& before,
                       SideStream* beside) const {
   if (binding.dense) {
     const ProfiledPart part(ctx, "forward", "Cast", "dense", {});
@@ -145,7 +145,7 @@ void Network::forward(Context& ctx, const Binding& binding, const std::function<
   }
   std::set<size_t> joins;  // the nodes that read what the side stream writes
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-    if (before) before(n);
+    Context own = before ? before(n) : ctx;
     if (joins.contains(n)) beside->join(ctx);
     if (is_run_by_loss(n)) continue;
     if (const auto until = runs_beside_until(binding, n, beside)) {
@@ -153,7 +153,7 @@ void Network::forward(Context& ctx, const Binding& binding, const std::function<
       forward_node(side, binding, n);
       joins.insert(*until);
     } else {
-      forward_node(ctx, binding, n);
+      forward_node(own, binding, n);
     }
   }
   if (!total_) return;
@@ -269,10 +269,22 @@ void Network::backward_weights(Context& ctx, const Binding& binding, size_t n, d
              [&] { graph_.nodes[n].layer().backward_weights(ctx, binding.calls[n]); });
 }
 
-bool Network::computes_before_embeddings() const {
+size_t Network::first_reader() const {
   const auto first =
       std::find_if(first_reads_.begin(), first_reads_.end(), [](const auto& read) { return !read.empty(); });
-  const auto end = graph_.nodes.begin() + (first - first_reads_.begin());
+  return static_cast<size_t>(first - first_reads_.begin());
+}
+
+bool Network::has_relu_before_embeddings() const {
+  const size_t first = first_reader();
+  return std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& node) {
+    return std::any_of(node.finishes.begin(), node.finishes.end(),
+                       [&](const auto& below) { return below && *below < first; });
+  });
+}
+
+bool Network::computes_before_embeddings() const {
+  const auto end = graph_.nodes.begin() + static_cast<std::ptrdiff_t>(first_reader());
   return std::any_of(graph_.nodes.begin(), end, [](const Node& node) { return !node.spec.weights.empty(); }) &&
          std::none_of(graph_.nodes.begin(), end, [](const Node& node) { return node.is_loss(); });
 }

@@ -35,9 +35,9 @@ class Network {
   /// search.
   bool searches_overflow(size_t embedding) const { return searched_by_[embedding].has_value(); }
 
-  /// `before` is called for each node before its work is queued. `beside`: where layers may run that
-  /// Layer::runs_beside(); null: nowhere.
-  void forward(Context&, const Binding&, const std::function<void(size_t node)>& before = {},
+  /// `before` is called for each node before its work is queued, and returns the context for that. `beside`: where
+  /// layers may run that Layer::runs_beside(); null: nowhere.
+  void forward(Context&, const Binding&, const std::function<Context(size_t node)>& before = {},
                SideStream* beside = nullptr) const;
   /// Called during backward() for each node, in reverse order, once work of it is queued.
   struct BackwardCallbacks {
@@ -58,6 +58,8 @@ class Network {
   const std::vector<size_t>& first_reads(size_t node) const { return first_reads_[node]; }
   /// Whether a layer with weights is run in forward() before any that reads an embedding, and no loss is.
   bool computes_before_embeddings() const;
+  /// Whether one of these layers ends with ReLU, and its reader finishes its backward pass.
+  bool has_relu_before_embeddings() const;
   Tensor embedding_output(size_t embedding) const { return memory_.value(graph_.embeddings[embedding]); }
   std::optional<Tensor> embedding_lengths(size_t embedding) const {
     return graph_.lengths[embedding] ? std::optional(memory_.value(*graph_.lengths[embedding])) : std::nullopt;
@@ -78,6 +80,8 @@ class Network {
 
  private:
   class WeightGradients;
+  /// The first node that reads an embedding; the number of nodes if none does.
+  size_t first_reader() const;
   void backward_weights(Context&, const Binding&, size_t node, double bytes) const;
   void sum_gradients(Context&, TensorId) const;
   void forward_node(Context&, const Binding&, size_t node) const;

@@ -180,15 +180,21 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   if (thread == 0) wait_for_stores();
 }
 
-/// Cycles that a product takes with these tiles, by multiplications and by copies of operands from the cache; for the
-/// choice of tiles alone.
+/// Those that a product may take.
+inline int64_t multiprocessors_for(const Context& ctx) {
+  const int all = hctr::cuda::multiprocessors();
+  return ctx.multiprocessors() > 0 ? std::min(ctx.multiprocessors(), all) : all;
+}
+
+/// Cycles that a product takes on so many multiprocessors with these tiles, by multiplications and by copies of
+/// operands from the cache; for the choice of tiles alone.
 template <class Tiles>
-double product_cycles(const ProductShape& shape) {
+double product_cycles(const ProductShape& shape, int64_t processors) {
   constexpr double kMultiplications = sizeof(typename Tiles::T) == 2 ? 2048 : 1024, kCopied = 36, kBegin = 2500;
   const double per_step =
       std::max(double{Tiles::kM} * Tiles::kN * Tiles::kDepth / kMultiplications, Tiles::kStageBytes / kCopied);
   const int64_t tiles = int64_t{(shape.m + Tiles::kM - 1) / Tiles::kM} * ((shape.n + Tiles::kN - 1) / Tiles::kN);
-  const int64_t processors = hctr::cuda::multiprocessors(), rounds = (tiles + processors - 1) / processors;
+  const int64_t rounds = (tiles + processors - 1) / processors;
   const int64_t steps = (shape.k + Tiles::kDepth - 1) / Tiles::kDepth;
   return static_cast<double>(rounds * steps) * per_step + kBegin + Tiles::kM * Tiles::kN / 16.0;
 }
@@ -206,7 +212,7 @@ void start_fused_product(Context& ctx, const char* name, const Tensor& a, const 
       Tiles::kTransposedB ? tensor_map(b, Tiles::kColumns, 64) : tensor_map(b, Tiles::kDepth, Tiles::kN), to,
       Tiles::kLast > 0 ? tensor_map(result, std::max(1, Tiles::kLast), 64, hctr::cuda::Swizzle::none) : to};
   const int across = (shape.n + Tiles::kN - 1) / Tiles::kN, tiles = (shape.m + Tiles::kM - 1) / Tiles::kM * across;
-  const int64_t blocks = std::min<int64_t>(tiles, hctr::cuda::multiprocessors());
+  const int64_t blocks = std::min<int64_t>(tiles, multiprocessors_for(ctx));
   auto* const counter = reinterpret_cast<uint32_t*>(ctx.runtime().cuda_libraries()->tile_counter.data());
   const TileQueue queue{tiles, across, tiles > blocks ? counter : nullptr};
   hctr::cuda::launch(ctx, name, hctr::cuda::early({blocks, Tiles::kThreads, Tiles::kSharedBytes}),
@@ -224,7 +230,7 @@ void fused_product(Context& ctx, const char* name, const Tensor& a, const Tensor
   double least = 0;
   void (*best)(Context&, const char*, const Tensor&, const Tensor&, const Tensor&, const End&) = nullptr;
   const auto consider = [&]<class Tiles>(Tiles) {
-    const double cycles = product_cycles<Tiles>(shape);
+    const double cycles = product_cycles<Tiles>(shape, multiprocessors_for(ctx));
     if (!best || cycles < least) least = cycles, best = start_fused_product<Tiles, End>;
   };
   if constexpr (sizeof(T) == 2) {

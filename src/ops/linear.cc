@@ -56,6 +56,12 @@ void matmul_plus(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_
   HCTR_ON_DEVICE(ctx, matmul_plus(ctx, a, of_a, b, of_b, addend, c));
 }
 
+std::optional<MultiprocessorShares> shares_beside_lookup(Device device, DType dtype) {
+  if constexpr (kCudaBuild)
+    if (device.is_cuda()) return cuda::shares_beside_lookup(dtype);
+  return static_cast<void>(dtype), std::nullopt;
+}
+
 void add_product_stream(Context& ctx) { HCTR_ON_DEVICE(ctx, add_product_stream(ctx)); }
 
 void linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {

@@ -9,6 +9,8 @@
 #include "device/launch.cuh"
 #include "ops/add.h"
 #include "ops/blas_proposals.cuh"
+#include "ops/fused_product.h"
+#include "ops/linear_dropout.h"
 #include "ops/one_column.cuh"
 #include "ops/tf32_operands.cuh"
 #include "ops/tf32_split.h"
@@ -249,7 +251,15 @@ void cuda::add_product_stream(Context& ctx) {
   libraries.side_streams.insert(ctx.stream().handle);
 }
 
+std::optional<MultiprocessorShares> cuda::shares_beside_lookup(DType dtype) {
+  const int all = hctr::cuda::multiprocessors(), products = all / 4;
+  if (hctr::cuda::compute_capability() != 90 || size_of(dtype) != 2 || products == 0) return std::nullopt;
+  return MultiprocessorShares{products, all - products};
+}
+
 void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {
+  if (relu && ctx.multiprocessors() > 0 && size_of(y.dtype()) == 2 && hopper::takes_fused_product(ctx, {x, w}, y))
+    return hopper::linear_relu(ctx, x, w, bias, y);
   // With weights as they lie the library takes slower kernels in TF32.
   if (w.dim(1) > 1 && takes_transposed_weights(ctx, x.dim(0), w))
     return multiply(ctx, "linear", {x, transposed_weights(ctx, w), y, Transpose::no, Transpose::yes, bias, relu});

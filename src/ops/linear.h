@@ -1,6 +1,8 @@
 // Matrix products, and the fully connected layer.
 #pragma once
 
+#include <optional>
+
 #include "device/op.h"
 
 namespace hctr::ops {
@@ -19,8 +21,21 @@ HCTR_OP(void matmul(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b
 HCTR_OP(void matmul_plus(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor addend, Tensor c))
 
 /// y = x W + bias, or max(x W + bias, 0) with `relu`. Shapes: x [batch, in], w [in, out], bias [out], y [batch, out];
-/// any row strides of x, w, y. All of one dtype.
+/// any row strides of x, w, y. All of one dtype. A context that is held to some multiprocessors gets a kernel of ours
+/// on Hopper, with `relu` and in two-byte types: its sums have another order than the library's.
 HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu = false))
+
+/// How layers divide the multiprocessors of a GPU with a look-up of vectors, so that both run at the same time
+/// (Context::multiprocessors()).
+struct MultiprocessorShares {
+  int products, others;
+};
+/// None where no kernel of linear() with ReLU for this type of numbers can be held to its share: then either would wait
+/// for the other.
+std::optional<MultiprocessorShares> shares_beside_lookup(Device, DType);
+namespace cuda {
+std::optional<MultiprocessorShares> shares_beside_lookup(DType);
+}
 
 /// Lets matrix products run on the stream of the context too, beside those of the compute stream: call it before the
 /// first. All such streams of a Runtime share one workspace, so their products must not overlap with each other's.

@@ -14,6 +14,8 @@ HCTR_OP(void linear_relu_dropout(Context&, Tensor x, Tensor w, Tensor bias, floa
 namespace hopper {
 /// The same in one kernel, for tensors that takes_fused_product(). In f32 w is transposed, [out, in].
 void linear_relu_dropout(Context&, Tensor x, Tensor w, Tensor bias, float rate, uint64_t stream, Tensor y);
+/// Without dropout, in the two-byte types.
+void linear_relu(Context&, Tensor x, Tensor w, Tensor bias, Tensor y);
 }  // namespace hopper
 
 }  // namespace hctr::ops

@@ -1,5 +1,5 @@
-// A product with bias, ReLU and dropout for GPUs of compute capability 9.0. The random numbers are drawn beside the
-// product.
+// A product with bias, ReLU and perhaps dropout for GPUs of compute capability 9.0. The random numbers are drawn beside
+// the product.
 #include "ops/dropout_rule.h"
 #include "ops/fused_product.cuh"
 #include "ops/linear_dropout.h"
@@ -7,7 +7,33 @@
 namespace hctr::ops {
 namespace {
 
-/// max(p + bias, 0) for a product p, dropped or scaled.
+/// Those of a tile whose first column is this one, zeros behind the last; `left`: as many columns the result has from
+/// there on.
+template <class Tiles, class T>
+__device__ inline void prepare_biases(const T* bias, int left, int first_column, int t, float* biases) {
+  for (int c = t; c < Tiles::kN; c += hopper::kHelpers)
+    biases[c] = c < left ? static_cast<float>(bias[first_column + c]) : 0.0f;
+}
+
+/// max(p + bias, 0) for a product p.
+template <class T>
+struct BiasRelu {
+  static constexpr bool kBias = true, kSums = false;
+  const T* bias;
+
+  __device__ float finish(float product, float of_column, bool) const {
+    const float sum = product + of_column;
+    return sum < 0 ? 0.0f : sum;  // keeps NaN
+  }
+
+  template <class Tiles>
+  __device__ void prepare(const hopper::ProductShape& shape, int, int tile_n, int t, uint8_t*, float* biases) const {
+    const int first_column = tile_n * Tiles::kN;
+    prepare_biases<Tiles>(bias, shape.n - first_column, first_column, t, biases);
+  }
+};
+
+/// The same, dropped or scaled.
 template <class T>
 struct BiasReluDropout {
   static constexpr bool kBias = true, kSums = false;
@@ -24,8 +50,7 @@ struct BiasReluDropout {
   __device__ void prepare(const hopper::ProductShape& shape, int tile_m, int tile_n, int t, uint8_t* mask,
                           float* biases) const {
     const int first_column = tile_n * Tiles::kN;
-    for (int c = t; c < Tiles::kN; c += hopper::kHelpers)
-      biases[c] = first_column + c < shape.n ? static_cast<float>(bias[first_column + c]) : 0.0f;
+    prepare_biases<Tiles>(bias, shape.n - first_column, first_column, t, biases);
 
     // Four draws decide 32 columns. Tiles begin at multiples of 16.
     static_assert(Tiles::kN % 16 == 0);
@@ -74,6 +99,13 @@ void hopper::linear_relu_dropout(Context& ctx, Tensor x, Tensor w, Tensor bias, 
   dispatch_float(y.dtype(), [&]<class T>() {
     const BiasReluDropout<T> end{bias.data<const T>(), DropoutRule(rate, ctx.seed(), stream), ctx.state()};
     fused_product<T, sizeof(T) == 2>(ctx, "linear_relu_dropout", x, w, y, end);
+  });
+}
+
+void hopper::linear_relu(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) {
+  dispatch_float(y.dtype(), [&]<class T>() {
+    if constexpr (sizeof(T) == 2)
+      fused_product<T, true>(ctx, "linear_relu", x, w, y, BiasRelu<T>{bias.data<const T>()});
   });
 }
 

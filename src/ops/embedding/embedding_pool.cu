@@ -108,8 +108,11 @@ void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory tab
             ctx, "pool", hctr::cuda::grid_for(32 * batch.samples).blocks, batch, rows, table.as<const Stored>(),
             combiner, SmallDivisor(static_cast<int>(y.dim(2))), y.view<T, 3>());
     const int lanes = lanes_for(y.dim(2), Width);
-    hctr::cuda::launch_lockstep<pool_vectors<T, Stored, Width>, kPoolThreads, Pace<Stored>::kBlocks>(
-        ctx, "pool", hctr::cuda::grid_for(threads_for<Stored>(batch.vectors(), lanes)).blocks, batch, rows,
+    constexpr auto kBody = pool_vectors<T, Stored, Width>;
+    constexpr int kBlocks = Pace<Stored>::kBlocks;
+    const int64_t blocks = hctr::cuda::grid_for(threads_for<Stored>(batch.vectors(), lanes)).blocks;
+    hctr::cuda::launch_lockstep<kBody, kPoolThreads, kBlocks>(
+        ctx, "pool", hctr::cuda::blocks_held<kBody, kPoolThreads, kBlocks>(ctx, blocks), batch, rows,
         table.as<const Stored>(), combiner, y.view<T, 3>(), lanes);
   });
 }

@@ -44,7 +44,11 @@ std::vector<std::string> running_order(const std::string& layers) {
   return names;
 }
 
-bool computes_before_embeddings(const std::string& layers) {
+struct FirstLayersOf {
+  bool compute = false, have_relu = false;
+};
+
+FirstLayersOf first_layers(const std::string& layers) {
   Problems problems;
   const Config config = config_with(layers, problems);
   const Graph graph = fused_graph(config, problems);
@@ -52,8 +56,11 @@ bool computes_before_embeddings(const std::string& layers) {
   SelfComm comm;
   const Weights weights(config, graph, runtime);
   const LayerState state(config, graph, runtime);
-  return Network(graph, Phase::train, weights, state, runtime, comm).computes_before_embeddings();
+  const Network network(graph, Phase::train, weights, state, runtime, comm);
+  return {network.computes_before_embeddings(), network.has_relu_before_embeddings()};
 }
+
+bool computes_before_embeddings(const std::string& layers) { return first_layers(layers).compute; }
 
 const std::string kBottom =
     R"({"type": "InnerProduct", "bottom": "dense", "top": "bottom", "fc_param": {"num_output": 8}},
@@ -83,6 +90,17 @@ TEST(FirstLayers, StayWhereTheyAreWhenThreeGradientsWouldBeSummedInAnotherOrder)
       {"type": "Concat", "bottom": ["first", "second"], "top": "pairs"},)";
   EXPECT_EQ(running_order(kBottom + two),
             (std::vector<std::string>{"bottom_relu", "second", "first", "logit", "loss"}));
+}
+
+TEST(FirstLayers, ThatEndWithReLUAreFinishedByTheInteraction) {
+  const std::string interaction = R"({"type": "Interaction", "bottom": ["bottom_relu", "vectors"], "top": "pairs"},)";
+  EXPECT_TRUE(first_layers(kBottom + interaction).have_relu);
+  const FirstLayersOf others = first_layers(
+      R"({"type": "InnerProduct", "bottom": "dense", "top": "bottom", "fc_param": {"num_output": 8}},
+      {"type": "Tanh", "bottom": "bottom", "top": "bottom_relu"},)" +
+      interaction);
+  EXPECT_TRUE(others.compute);
+  EXPECT_FALSE(others.have_relu);
 }
 
 TEST(FirstLayers, ThatReadAnEmbeddingComputeNothingBefore) {

@@ -98,6 +98,39 @@ INSTANTIATE_TEST_SUITE_P(All, LargeLinearReluDropout,
                                                           LayerCase{"64 x 64", 500, 1000, 1024}),
                                           testing::Values(DType::f16, DType::bf16)));
 
+class HeldLinear : public testing::TestWithParam<std::tuple<Device, LayerCase, DType>> {};
+
+/// What a layer beside a look-up computes: the same on any number of multiprocessors, and nearly what the library does.
+TEST_P(HeldLinear, DoesNotDependOnTheNumberOfMultiprocessors) {
+  const auto [device, c, dtype] = GetParam();
+  Rig t({device, dtype, dtype, {{"rows of 16 bytes", 8}}, 1, layer_inputs(c.batch, c.in, c.out), {}});
+  const std::vector<std::string> names = {"one", "few", "share", "most", "all"};
+  for (size_t i = 0; i < names.size(); ++i) {
+    Context held = t.ctx.with_multiprocessors(std::array{1, 3, 33, 1000, 0}[i]);
+    ops::linear(held, t["x"], t["w"], t["bias"], t.out(names[i], {c.batch, c.out}), true);
+  }
+  EXPECT_EQ(t.fetch(), std::vector<std::string>());
+  const std::vector<double> one = t.values("one"), all = t.values("all");
+  for (const char* other : {"few", "share", "most"}) EXPECT_EQ(one, t.values(other)) << other;
+  // Sums of other orders, rounded to numbers that may be adjacent.
+  const double unit = dtype == DType::f32 ? 1e-5 : dtype == DType::bf16 ? std::exp2(-7) : std::exp2(-10);
+  size_t wrong = 0, positive = 0;
+  for (size_t i = 0; i < one.size(); ++i) {
+    wrong += !(std::abs(one[i] - all[i]) <= unit * (all[i] + 1e-2));
+    positive += one[i] > 0;
+  }
+  EXPECT_EQ(wrong, 0u);
+  EXPECT_GT(positive, one.size() / 5);
+  EXPECT_LT(positive, one.size());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, HeldLinear,
+    testing::Combine(testing::ValuesIn(devices()),
+                     testing::Values(LayerCase{"DLRM's first", 1000, 13, 512}, LayerCase{"its second", 600, 512, 256},
+                                     LayerCase{"its third", 2048, 256, 128}, LayerCase{"parts of tiles", 333, 70, 72}),
+                     testing::Values(DType::f16, DType::bf16, DType::f32)));
+
 /// TF32 keeps 10 bits behind the point, and the matrix instruction cuts the others off: operands are less by 2^-10 of
 /// their size at most.
 TEST(FusedProductsInTf32, AreNearTheReference) {
