@@ -1,5 +1,5 @@
 // Groups the keys of a batch by row: few keys in one block (small_group.cuh), more in tiles (tiled_group.cuh), many by
-// CUB's radix sort and selection.
+// CUB's radix sort. Runs of the sorted rows are listed in tiles too, of very many keys by CUB's selection.
 #include <thrust/iterator/counting_iterator.h>
 
 #include <algorithm>
@@ -91,6 +91,7 @@ using hctr::cuda::enqueue;
 using hctr::cuda::grid_for;
 using hctr::cuda::launch_lockstep;
 constexpr int kBagThreads = 256;
+constexpr int64_t kMostRunTiles = 2048;  // a block that lists runs reads how many there are in each tile
 
 namespace {
 
@@ -99,6 +100,12 @@ bool fits_one_block(int64_t capacity) {
 }
 
 int64_t tiles_of(int64_t capacity) { return (capacity + kSortTile - 1) / kSortTile; }
+
+void list_runs_in_tiles(Context& ctx, const RowGroups& groups, TileRuns* runs, int64_t keys) {
+  const int64_t tiles = tiles_of(keys);
+  launch_lockstep<count_tile_runs, kSortThreads>(ctx, "count_tile_runs", tiles, groups.rows, runs, keys);
+  launch_lockstep<list_tile_runs, kSortThreads>(ctx, "list_tile_runs", tiles, groups, runs, keys, tiles);
+}
 
 /// Scratch of the sort in tiles: the unsorted bags, rows and bags between two passes, the counts of digits, and runs.
 struct TiledScratch {
@@ -138,8 +145,7 @@ void group_in_tiles(Context& ctx, const KeyBatch& batch, const int32_t* rows, in
                                              pass * kSortDigitBits);
     from = {to.rows, to.bags};
   }
-  launch_lockstep<count_tile_runs, kSortThreads>(ctx, "count_tile_runs", tiles, groups.rows, scratch.runs, keys);
-  launch_lockstep<list_tile_runs, kSortThreads>(ctx, "list_tile_runs", tiles, groups, scratch.runs, keys, tiles);
+  list_runs_in_tiles(ctx, groups, scratch.runs, keys);
 }
 
 }  // namespace
@@ -164,13 +170,16 @@ void group_by_row(Context& ctx, KeyBatch batch, const int32_t* rows, int row_bit
   if (in_one_block)
     return launch_lockstep<group_small_batch, kGroupThreads, 1, sizeof(SmallGroupMemory)>(
         ctx, "group_small_batch", 1, rows, scratch.bags, groups, static_cast<int>(capacity));
+  const bool runs_in_tiles = tiles_of(capacity) <= kMostRunTiles;
   enqueue(ctx, "sort_by_row", [=](Context& now) {
     const cudaStream_t stream = hctr::cuda::stream_of(now.stream());
     size_t bytes = scratch.temporary_bytes;
     sort_by_row(scratch, bytes, rows, groups, capacity, row_bits, stream);
     bytes = scratch.temporary_bytes;
-    select_runs(scratch, bytes, groups, capacity, stream);
+    if (!runs_in_tiles) select_runs(scratch, bytes, groups, capacity, stream);
   });
+  // The unsorted bags have been read.
+  if (runs_in_tiles) return list_runs_in_tiles(ctx, groups, reinterpret_cast<TileRuns*>(scratch.bags), capacity);
   launch_lockstep<find_long_runs, kBagThreads>(ctx, "find_long_runs", grid_for(capacity, kBagThreads).blocks, groups,
                                                capacity);
   launch_lockstep<cut_long_runs, 128>(ctx, "cut_long_runs",
