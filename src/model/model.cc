@@ -241,7 +241,9 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
     const ProfiledPart part(ctx, "forward", kEmbedding, "lengths of bags");
     write_lengths(ctx, batch, train_);
   }
-  SideStream* const beside = comm_.size() == 1 && fixed_sizes() ? &beside_ : nullptr;
+  // Products without tensor cores fill the GPU longer than such layers take.
+  const bool tensor_cores = config_.solver.mixed_precision.activations != DType::f32 || runtime_.options().tf32;
+  SideStream* const beside = comm_.size() == 1 && fixed_sizes() && tensor_cores ? &beside_ : nullptr;
   train_.forward(ctx, binding, [&](size_t node) { return schedule_->before_forward(ctx, buffer, node); }, beside);
   {
     const ProfiledPart part(ctx, "forward", kWeights, "penalty");
