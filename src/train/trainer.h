@@ -40,8 +40,9 @@ struct ReadProgress {
   int key_bytes = 0;  ///< 0: none read
 };
 
-/// Runs steps. While batch k is computed, batch k+1 is looked up and sorted on the prepare stream. At the same time batch
-/// k+2 is uploaded on the upload stream; on several ranks and with rows on a disk, batch k+1 on the prepare stream.
+/// Runs steps. While batch k is computed, batch k+1 is looked up and sorted on the prepare stream. At the same time
+/// batch k+2 is uploaded on the upload stream; on several ranks and with rows on a disk, batch k+1 on the prepare
+/// stream.
 class Trainer {
  public:
   /// `peers`: of the ranks of this process; null: this rank alone knows keys whose rows it owns.
