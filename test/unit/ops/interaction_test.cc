@@ -188,8 +188,8 @@ TEST_P(InteractionBehindRelu, WritesWhatTheOperatorsAloneDo) {
     const TensorSpec of_dense(dtype, {samples, dim}), of_slots(dtype, {samples, slots, dim});
     std::vector<Buffer> memory;
     const auto make = [&](const TensorSpec& spec, uint64_t seed) {
-      memory.emplace_back(device, spec.bytes());
-      const Tensor t(memory.back().data(), spec, device);
+      memory.emplace_back(runtime.device(), spec.bytes());
+      const Tensor t(memory.back().data(), spec, runtime.device());
       dispatch_float(spec.dtype, [&]<class T>() {
         std::vector<T> values(spec.bytes() / sizeof(T));
         for (size_t i = 0; i < values.size(); ++i)
