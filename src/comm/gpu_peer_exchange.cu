@@ -18,6 +18,9 @@
 namespace hctr {
 namespace {
 
+using hctr::cuda::BlockRange;
+using hctr::cuda::launch_lockstep;
+
 constexpr int kMostRanks = 64;
 
 /// One in each rank's memory, written by its peers. Rounds only count up, and wrap after 2^32 steps.
@@ -47,9 +50,9 @@ __device__ bool wait_for(uint32_t& flag, uint32_t round, const volatile int32_t*
   return true;
 }
 
-// In each of these kernels thread r serves rank r.
+// In each of these kernels thread r serves rank r. Each is one block, or one for each exchange.
 
-__global__ void begin_write_kernel(const __grid_constant__ PeerSignals all, const volatile int32_t* aborted) {
+__device__ void begin_peer_write(BlockRange, const PeerSignals& all, const volatile int32_t* aborted) {
   Signals& mine = *all.of[all.rank];
   const uint32_t round = mine.rounds + 1;
   const int r = static_cast<int>(threadIdx.x);
@@ -58,20 +61,25 @@ __global__ void begin_write_kernel(const __grid_constant__ PeerSignals all, cons
   if (!wait_for(mine.free[r], round, aborted)) mine.aborted = 1;
 }
 
-__global__ void end_write_kernel(const __grid_constant__ PeerSignals all) {
+__device__ void end_peer_write(BlockRange, const PeerSignals& all) {
   const int r = static_cast<int>(threadIdx.x);
   if (r >= all.ranks || r == all.rank) return;
   __threadfence_system();
   signal(all.of[r]->arrived[all.rank], all.of[all.rank]->rounds + 1);
 }
 
-__global__ void wait_kernel(const __grid_constant__ PeerSignals all, const volatile int32_t* aborted) {
+__device__ void wait_for_peers(BlockRange, const PeerSignals& all, const volatile int32_t* aborted) {
   Signals& mine = *all.of[all.rank];
   const uint32_t round = mine.rounds + 1;
   const int r = static_cast<int>(threadIdx.x);
   if (r < all.ranks && r != all.rank) wait_for(mine.arrived[r], round, aborted);
   __syncthreads();
   if (r == 0) mine.rounds = round;
+}
+
+__device__ void end_peer_write_and_wait(BlockRange range, const PeerSignals& all, const volatile int32_t* aborted) {
+  end_peer_write(range, all);
+  wait_for_peers(range, all, aborted);
 }
 
 /// An address in an allocation that other processes can open, as handle and offset.
@@ -139,18 +147,19 @@ class GpuPeerExchange : public PeerExchange {
   bool direct() const override { return true; }
   const uint32_t* aborted() const override { return &reinterpret_cast<const Signals*>(signals_.data())->aborted; }
   void begin_write(Context& ctx) override {
-    hctr::cuda::launch(ctx, "begin_peer_write", kThreads, begin_write_kernel, peers_, host_aborted_);
+    launch_lockstep<begin_peer_write, kMostRanks>(ctx, "begin_peer_write", 1, peers_, host_aborted_);
   }
   void end_write(Context& ctx) override {
-    hctr::cuda::launch(ctx, "end_peer_write", kThreads, end_write_kernel, peers_);
+    launch_lockstep<end_peer_write, kMostRanks>(ctx, "end_peer_write", 1, peers_);
   }
   void wait(Context& ctx) override {
-    hctr::cuda::launch(ctx, "wait_for_peers", kThreads, wait_kernel, peers_, host_aborted_);
+    launch_lockstep<wait_for_peers, kMostRanks>(ctx, "wait_for_peers", 1, peers_, host_aborted_);
+  }
+  void end_write_and_wait(Context& ctx) override {
+    launch_lockstep<end_peer_write_and_wait, kMostRanks>(ctx, "end_peer_write_and_wait", 1, peers_, host_aborted_);
   }
 
  private:
-  static constexpr hctr::cuda::Grid kThreads{1, kMostRanks, 0};
-
   /// Maps the memory of every peer, and finds out whether that worked on every rank.
   void reach_all(Communicator& comm, const PeerExchangeSpec& spec) {
     PeerInfo mine;

@@ -20,7 +20,9 @@ struct PeerExchangeSpec {
 
 /// One per rank, created collectively (Communicator::make_peer_exchange). One round is: begin_write(), write the data
 /// for every rank to destination(rank), end_write(), wait(), read the receive buffer. Calls are collective, as those of
-/// the communicator. They may use different streams, but a call starts only when the previous one is complete.
+/// the communicator. They may use different streams, but a call starts only when the previous one is complete. If
+/// direct(), they only start kernels, by device/launch.cuh: one call for several exchanges starts one kernel in a
+/// Lockstep, where every rank makes the same calls with no other call that waits for ranks among them.
 class PeerExchange {
  public:
   virtual ~PeerExchange() = default;
@@ -39,6 +41,11 @@ class PeerExchange {
   virtual void end_write(Context&) = 0;
   /// Waits until the data of all ranks is in the receive buffer.
   virtual void wait(Context&) = 0;
+  /// Both in one.
+  virtual void end_write_and_wait(Context& ctx) {
+    end_write(ctx);
+    wait(ctx);
+  }
 };
 
 /// Works with any communicator: end_write() copies the send buffers by its all_to_all.

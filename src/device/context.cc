@@ -12,7 +12,7 @@ Runtime::Runtime(Device device, RuntimeOptions options)
       row_memory_(device, options_.row_memory),
       compute_(device),
       prepare_(device),
-      upload_(device),
+      keys_(device),
       exchange_(device) {
   expect_built(device);
   if constexpr (kCudaBuild)

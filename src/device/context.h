@@ -40,8 +40,8 @@ class Runtime {
   StreamRef compute_stream() const { return compute_; }  ///< forward, backward, update
   /// Lookup and sort of the next batch, concurrently with the compute stream.
   StreamRef prepare_stream() const { return prepare_; }
-  /// Upload of the batch behind that, on one rank.
-  StreamRef upload_stream() const { return upload_; }
+  /// Upload of the batch behind that, and on several ranks the exchange of its keys.
+  StreamRef key_stream() const { return keys_; }
   /// Exchanges between ranks, and on one rank sums and updates of tables, concurrently with the dense layers on the
   /// compute stream.
   StreamRef exchange_stream() const { return exchange_; }
@@ -60,7 +60,7 @@ class Runtime {
   RuntimeOptions options_;
   ThreadPool threads_;
   RowMemory row_memory_;
-  Stream compute_, prepare_, upload_, exchange_;
+  Stream compute_, prepare_, keys_, exchange_;
   Profiler* profiler_ = nullptr;
   std::unique_ptr<CudaLibraries, DestroyLibraries> libraries_;
 };

@@ -10,6 +10,7 @@
 #include <nv/target>
 #include <span>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "device/context.h"
@@ -135,9 +136,10 @@ __global__ void __launch_bounds__(kThreads, kBlocks) bounded_jobs_kernel(const _
 }
 
 template <class... Parameters>
-::cuda::std::tuple<Parameters...> job_of(void (*)(BlockRange, Parameters...));
+::cuda::std::tuple<std::remove_cvref_t<Parameters>...> job_of(void (*)(BlockRange, Parameters...));
 
-/// A launch of kBody, a device function whose first parameter is a BlockRange, that a Lockstep can merge with those of
+/// A launch of kBody, a device function whose first parameter is a BlockRange (it may take the others by reference),
+/// that a Lockstep can merge with those of
 /// other contexts. kThreads: threads per block. kBlocks: blocks per multiprocessor that registers must leave room for;
 /// 0: no requirement. kSharedBytes: dynamic shared memory of a block.
 template <auto kBody, int kThreads, int kBlocks, size_t kSharedBytes>

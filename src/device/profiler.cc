@@ -44,7 +44,7 @@ void Profiler::Parts::clear() {
 
 void Profiler::synchronize() const {
   for (const StreamRef stream :
-       {runtime_.upload_stream(), runtime_.prepare_stream(), runtime_.exchange_stream(), runtime_.compute_stream()})
+       {runtime_.key_stream(), runtime_.prepare_stream(), runtime_.exchange_stream(), runtime_.compute_stream()})
     stream.synchronize();
 }
 
@@ -219,7 +219,7 @@ void* Profiler::new_event(const StreamRef* stream, Parts& parts) {
 
 Span::On Profiler::place(const StreamRef& stream) const {
   if (!stream.device.is_cuda() || stream.handle == runtime_.compute_stream().handle) return Span::On::compute;
-  if (stream.handle == runtime_.prepare_stream().handle || stream.handle == runtime_.upload_stream().handle)
+  if (stream.handle == runtime_.prepare_stream().handle || stream.handle == runtime_.key_stream().handle)
     return Span::On::prepare;
   return stream.handle == runtime_.exchange_stream().handle ? Span::On::exchange : Span::On::other;
 }

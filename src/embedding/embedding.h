@@ -30,18 +30,23 @@ class Embedding {
   /// Whether reserve_rows() has changed the work of a step, so that recorded steps must be recorded again. Resets the
   /// flag.
   virtual bool consume_rerecord_flag() { return false; }
+  /// The same of prepare() alone, if exchanges_by_kernels(): ranks need not record it again together.
+  virtual bool consume_look_up_flag() { return false; }
   void confirm_capacity(int buffer) { table().confirm_capacity(buffer); }
   void enforce_limit(int buffer) { table().enforce_limit(buffer); }
   virtual void check_keys() { table().check_keys(); }
   /// Any thread, any time: has those rows that this rank owns and that are on a disk read ahead, for a batch that comes
   /// whose keys these are, of the samples of any rank, with their slots. Changes no number. Not collective.
   void look_ahead(std::span<const ops::RowOwner> keys);
-  // The keys of a batch to the owners of their rows. Between hosts the host waits for counts in the last two, so all
-  // three are outside of the recording, and a new piece begins then; each is called for all tables before the next one.
-  // `recording`: that of the program under way, or null.
+  // The keys of a batch to the owners of their rows, each called for all tables before the next one: ranks wait for
+  // each other in the first two. Between hosts the host waits for counts in the last two, so all three are outside of
+  // the recording, and a new piece begins then. `recording`: that of the program under way, or null.
   virtual void send_keys(Context&, Recording*, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) {}
   virtual void gather_keys(Context&, Recording*, int /*buffer*/) {}
   virtual void receive_keys(Context&, Recording*, int /*buffer*/) {}
+  /// Whether all calls of a step, from these on, only start kernels, by device/launch.cuh, where no row can be on a
+  /// disk. The same on every rank.
+  virtual bool exchanges_by_kernels() const { return false; }
   /// Before prepare(), on its stream: queues the search for keys that have no row in memory where some may be on a
   /// disk. Returns whether the stream must be waited for then; prepare() does not wait for it.
   virtual bool list_missing(Context&, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) { return false; }

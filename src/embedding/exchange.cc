@@ -9,23 +9,20 @@ namespace hctr {
 Exchange::Exchange(Runtime& runtime, Communicator& comm, const Placement& placement, const Shape& shape, int ring)
     : comm_(comm), shape_(shape), pieces_(placement.pieces), piece_dim_(shape.dim / placement.pieces) {
   place_columns(placement);
-  const ops::OwnerKeys& own = owners_[static_cast<size_t>(comm.rank())];
-  const int64_t own_words = ops::OwnerKeys::offset_words(owned(), shape.samples) + most_keys(own),
-                bags = static_cast<int64_t>(columns_.size()) * shape.samples;
+  const int64_t bags = static_cast<int64_t>(columns_.size()) * shape.samples;
   const auto words = [&](DType dtype, int64_t count) { return arena_.add(TensorSpec(dtype, {count})); };
   for (int s = 0; s < ring; ++s)
     batches_.push_back({words(DType::i32, owned() * owned_samples() + 1), words(DType::i64, owned_key_capacity()),
                         words(DType::i32, bags / 4 + 1)});
   const bool one_host = !comm.several_hosts();
   if (one_host) {
-    sent_ = words(DType::i64, words_);
-    received_ = words(DType::i64, comm.size() * own_words);
-    const size_t scratch = std::max(ops::key_split_scratch_bytes(runtime.device(), bags),
-                                    ops::key_split_scratch_bytes(runtime.device(), owned() * owned_samples()));
+    received_ = words(DType::i64, comm.size() * message_words(owners_[static_cast<size_t>(comm.rank())]));
+    const size_t scratch = ops::key_split_scratch_bytes(runtime.device(), bags, comm.size());
     scratch_ = words(DType::i32, static_cast<int64_t>(scratch / sizeof(int32_t)) + 1);
   }
   arena_.build(runtime.device());
   list_columns(runtime);
+  if (one_host) make_key_exchange(runtime);
   one_host ? make_exchanges(runtime) : make_unique_exchange(runtime, ring);
   list_addresses(runtime);
 }
@@ -152,6 +149,26 @@ void Exchange::make_unique_exchange(Runtime& runtime, int ring) {
 std::byte* Exchange::vectors_from(int owner) const {
   return of_samples_->data() +
          static_cast<size_t>(owners_[static_cast<size_t>(owner)].first * shape_.samples) * vector_bytes();
+}
+
+void Exchange::make_key_exchange(Runtime& runtime) {
+  const Tensor received = arena_.get(received_);
+  zero(runtime.compute_stream(), received);  // no keys, should the first round be aborted
+  runtime.compute_stream().synchronize();
+  const RankRanges of_ranks = RankRanges::equal(comm_.size(), received.elements() / comm_.size());
+  to_merge_ = comm_.make_peer_exchange({received, of_ranks});
+  if (!to_merge_) {
+    const TensorSpec all(DType::i64, {words_});
+    sent_keys_ = Buffer(runtime.device(), static_cast<size_t>(words_) * sizeof(int64_t));
+    RankRanges of_owners;
+    for (const ops::OwnerKeys& owner : owners_) of_owners.add(owner.begin, message_words(owner));
+    to_merge_ =
+        comm_.make_peer_exchange({received, of_ranks, Tensor(sent_keys_->data(), all, runtime.device()), of_owners});
+  }
+  std::vector<int64_t*> messages;
+  for (int r = 0; r < comm_.size(); ++r) messages.push_back(reinterpret_cast<int64_t*>(to_merge_->destination(r)));
+  key_split_.messages = lists_.put(runtime, messages);
+  key_split_.aborted = to_merge_->aborted();
 }
 
 void Exchange::make_exchanges(Runtime& runtime) {
@@ -296,25 +313,23 @@ void Exchange::send_keys(Context& ctx, Recording* recording, int buffer, Tensor 
     });
     return;
   }
-  std::byte* scratch = arena_.get(scratch_).bytes();
-  const Tensor sent = arena_.get(sent_), received = arena_.get(received_);
   ops::KeySplit split = key_split_;
   split.local_rows = local_rows;
-  ops::split_keys(ctx, at.mine, split, sent, present, scratch);
-  RankRanges to;
-  for (const ops::OwnerKeys& owner : owners_) to.add(owner.begin, owner.keys - owner.begin + most_keys(owner));
-  const int64_t own_words = received.elements() / comm_.size();
-  comm_.all_to_all(ctx, sent, to, received, RankRanges::equal(comm_.size(), own_words));
-  ops::merge_keys(ctx, {comm_.size(), owned(), shape_.samples, own_words}, received, owned_offsets(buffer),
-                  owned_keys(buffer), scratch);
+  to_merge_->begin_write(ctx);
+  ops::split_keys(ctx, at.mine, split, present, arena_.get(scratch_).bytes());
 }
 
 void Exchange::gather_keys(Context& ctx, Recording* recording, int buffer) {
-  if (unique_) outside(recording, ctx, [this, buffer](Context& own) { unique_->gather_keys(own, buffer); });
+  if (!unique_) return to_merge_->end_write_and_wait(ctx);
+  outside(recording, ctx, [this, buffer](Context& own) { unique_->gather_keys(own, buffer); });
 }
 
 void Exchange::receive_keys(Context& ctx, Recording* recording, int buffer) {
-  if (!unique_) return;
+  if (!unique_) {
+    const Tensor received = arena_.get(received_);
+    return ops::merge_keys(ctx, {comm_.size(), owned(), shape_.samples, received.elements() / comm_.size()}, received,
+                           owned_offsets(buffer), owned_keys(buffer));
+  }
   outside(recording, ctx, [this, buffer](Context& own) {
     unique_->receive_keys(own, buffer, owned_offsets(buffer), owned_keys(buffer));
   });

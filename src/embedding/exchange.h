@@ -2,7 +2,7 @@
 // owners. See docs/distributed.md.
 //
 //   this rank's samples                                       this rank's rows
-//   keys, offsets ── split_keys ── all-to-all ── merge_keys ──> keys, offsets of the samples of all ranks
+//   keys, offsets ── split_keys ── peer exchange ── merge_keys ──> keys, offsets of the samples of all ranks
 //   y  <── join_vectors, if needed ── peer exchange <── pool_shards ── their vectors
 //   dy ──> split_gradients ────────── peer exchange ───────────────> their gradients
 #pragma once
@@ -54,8 +54,8 @@ class Exchange {
   int64_t owned_samples() const { return shape_.samples * comm_.size(); }
   int64_t owned_key_capacity() const;
 
-  // Keys to the owners of their rows, between hosts in three calls (UniqueExchange), outside of the recording, if there
-  // is one, in which a new piece begins then; else in the first one.
+  // Keys to the owners of their rows, in three calls. Between hosts (UniqueExchange) they are outside of the recording,
+  // if there is one, in which a new piece begins then.
   /// Shapes: keys i64 [key_capacity], offsets i32 [slots * samples + 1].
   /// `local_rows` [key_capacity]: keys that have a row here (not 0) are not sent, but still count in the mean of a bag.
   void send_keys(Context&, Recording*, int buffer, Tensor keys, Tensor offsets, const int32_t* local_rows = nullptr);
@@ -64,6 +64,12 @@ class Exchange {
   /// The received keys of the samples of all ranks, [owned_key_capacity] and [owned_slots * owned_samples + 1].
   Tensor owned_keys(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].keys); }
   Tensor owned_offsets(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].offsets); }
+
+  /// Whether all calls only start kernels, by device/launch.cuh, as ranks write to each other's memory.
+  bool exchanges_by_kernels() const {
+    const auto direct = [](const auto& exchange) { return exchange && exchange->direct(); };
+    return direct(to_merge_) && direct(to_samples_) && (!shape_.gradients || direct(to_owners_));
+  }
 
   /// Whether all sizes are known before a batch is. Else only send_keys(), clear_unowned(), receive_vectors() and
   /// add_received_vectors() can be recorded.
@@ -106,6 +112,8 @@ class Exchange {
   void place_columns(const Placement&);
   bool one_key_each() const;
   bool may_be_written_by_owners() const;
+  int64_t message_words(const ops::OwnerKeys& owner) const { return owner.keys - owner.begin + most_keys(owner); }
+  void make_key_exchange(Runtime&);
   void make_exchanges(Runtime&);
   void list_columns(Runtime&);
   void list_addresses(Runtime&);
@@ -136,7 +144,7 @@ class Exchange {
 
   Arena arena_;
   std::vector<Batch> batches_;
-  size_t sent_ = 0, received_ = 0, scratch_ = 0;
+  size_t received_ = 0, scratch_ = 0;
   DeviceLists lists_;
   ops::KeySplit key_split_;
   ops::OutputColumns columns_of_slots_;
@@ -145,9 +153,11 @@ class Exchange {
   // if needed. One is the receive buffer and the other, on another rank, the send buffer if that rank cannot write
   // directly.
   std::optional<Buffer> of_samples_, of_owned_;
-  std::unique_ptr<PeerExchange> to_samples_, to_owners_;  // of vectors, and of gradients; null on several hosts
-  std::unique_ptr<UniqueExchange> unique_;                // on several hosts
-  bool straight_ = false;                                 // owners write to y
+  std::optional<Buffer> sent_keys_;  // if ranks cannot write to each other's memory
+  std::unique_ptr<PeerExchange> to_merge_, to_samples_,
+      to_owners_;                           // of keys, vectors and gradients; null on several hosts
+  std::unique_ptr<UniqueExchange> unique_;  // on several hosts
+  bool straight_ = false;                   // owners write to y
 };
 
 }  // namespace hctr

@@ -51,7 +51,9 @@ ShardedEmbedding::ShardedEmbedding(Runtime& runtime, Communicator& comm, Placeme
       spec_(spec),
       train_(runtime, comm, placement_, training(spec_, replicated, outputs, runtime.device()), ring_size),
       evaluation_(runtime, comm, placement_, evaluation(spec_, replicated, outputs, runtime.device()), 1),
-      table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_size) {}
+      table_(runtime, owned(spec_, placement_, train_, evaluation_), ring_size) {
+  if (replicated == ReplicatedPart::nothing && exchanges_by_kernels()) table_.sort_bits_in_use();
+}
 
 bool ShardedEmbedding::list_missing(Context& ctx, int buffer, Tensor, Tensor) {
   return table_.list_missing(ctx, buffer, train_.owned_keys(buffer), train_.owned_offsets(buffer));

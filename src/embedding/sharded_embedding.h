@@ -23,6 +23,8 @@ class ShardedEmbedding : public Embedding {
   void receive_keys(Context& ctx, Recording* recording, int buffer) override {
     train_.receive_keys(ctx, recording, buffer);
   }
+  bool exchanges_by_kernels() const override { return train_.exchanges_by_kernels(); }
+  bool consume_look_up_flag() override { return table_.consume_rerecord_flag(); }
   bool list_missing(Context&, int buffer, Tensor keys, Tensor offsets) override;
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets) override;
   void send_vectors(Context&, int buffer) override;

@@ -15,6 +15,22 @@ ops::OverflowSearch search(const LossScaler* scaler, DType exchange) {
   return scaler ? scaler->search(exchange) : ops::OverflowSearch{};
 }
 
+/// body(context, e) for these tables, whose kernels of one kind start as one on a GPU.
+void run_together(const Embeddings& tables, const std::vector<size_t>& some, Context ctx, const char* part,
+                  const std::function<void(Context&, size_t e)>& body) {
+  if (some.empty()) return;
+  Lockstep together(ctx);
+  std::optional<ProfiledPart> all;  // of tables whose kernels start together
+  if (together.collects()) all.emplace(ctx, part, kTable, "all tables");
+  for (const size_t e : some) {
+    Context own = together.next();
+    const auto one =
+        all ? std::nullopt : std::optional<ProfiledPart>(std::in_place, own, part, kTable, tables[e]->spec().name);
+    body(own, e);
+  }
+  together.run();
+}
+
 class LocalSchedule : public EmbeddingSchedule {
  public:
   LocalSchedule(const Embeddings& tables, const Network& network, SideStream& side_stream)
@@ -107,16 +123,7 @@ class LocalSchedule : public EmbeddingSchedule {
 
   void for_some(Context ctx, const char* part, const std::vector<size_t>& some,
                 const std::function<void(Context&, size_t e)>& body) {
-    if (some.empty()) return;
-    Lockstep tables(ctx);
-    std::optional<ProfiledPart> all;  // of tables whose kernels start together
-    if (tables.collects()) all.emplace(ctx, part, kTable, "all tables");
-    for (const size_t e : some) {
-      Context own = tables.next();
-      const auto one = all ? std::nullopt : std::optional<ProfiledPart>(std::in_place, own, part, kTable, name(e));
-      body(own, e);
-    }
-    tables.run();
+    run_together(tables_, some, ctx, part, body);
   }
 
   const std::string& name(size_t e) const { return tables_[e]->spec().name; }
@@ -140,7 +147,10 @@ class DistributedSchedule : public EmbeddingSchedule {
         network_(network),
         side_stream_(side_stream),
         gradients_(gradients),
-        gradients_complete_(runtime.device()) {
+        gradients_complete_(runtime.device()),
+        by_kernels_(std::all_of(tables.begin(), tables.end(),
+                                [](const auto& table) { return table->exchanges_by_kernels(); })) {
+    for (size_t e = 0; e < tables.size(); ++e) all_.push_back(e);
     for (size_t e = 0; e < tables.size(); ++e)
       for (auto* events : {&vectors_sent_, &gradient_complete_, &gradients_summed_}) {
         events->emplace_back(runtime.device());
@@ -155,6 +165,13 @@ class DistributedSchedule : public EmbeddingSchedule {
       const ProfiledPart profiled(ctx, part, kTable, name(e));
       body(ctx, e);
     }
+  }
+
+  /// Kernels of all tables that wait for other ranks come in one order on every rank: each table has the same calls.
+  void for_each_together(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) override {
+    const auto on_disk = [](const auto& table) { return table->may_be_on_disk(); };
+    if (!by_kernels_ || std::any_of(tables_.begin(), tables_.end(), on_disk)) return for_each(ctx, part, body);
+    run_together(tables_, all_, ctx, part, body);
   }
 
   void begin_forward(Context& ctx, int buffer, const std::function<void(Context&)>& also) override {
@@ -199,7 +216,7 @@ class DistributedSchedule : public EmbeddingSchedule {
 
   void receive_gradients(Context& ctx, int buffer) override {
     side_stream_.run(ctx, [this, buffer](Context& exchange) {
-      for_each(exchange, "sum of gradients", [&](Context& own, size_t e) {
+      for_each_together(exchange, "sum of gradients", [&](Context& own, size_t e) {
         tables_[e]->receive_gradients(own, buffer, network_.embedding_gradient(e));
       });
     });
@@ -207,7 +224,7 @@ class DistributedSchedule : public EmbeddingSchedule {
 
   void update(Context& ctx, int buffer, bool) override {
     side_stream_.run_after(ctx, gradients_complete_, [this, buffer](Context& exchange) {
-      for_each(exchange, "update", [&](Context& own, size_t e) {
+      for_each_together(exchange, "update", [&](Context& own, size_t e) {
         if (tables_[e]->has_replicated_rows()) gradients_summed_[e].make_wait(own.stream());
         tables_[e]->update(own, buffer, network_.embedding_gradient(e));
       });
@@ -216,9 +233,13 @@ class DistributedSchedule : public EmbeddingSchedule {
 
  private:
   void send_vectors(Context& exchange, int buffer) {
+    const auto send = [&](Context& own, size_t e) { tables_[e]->send_vectors(own, buffer); };
+    if (by_kernels_) run_together(tables_, all_, exchange, "send vectors", send);
     for (size_t e = 0; e < tables_.size(); ++e) {
-      const ProfiledPart part(exchange, "send vectors", kTable, name(e));
-      tables_[e]->send_vectors(exchange, buffer);
+      if (!by_kernels_) {
+        const ProfiledPart part(exchange, "send vectors", kTable, name(e));
+        send(exchange, e);
+      }
       if (!tables_[e]->has_replicated_rows()) vectors_sent_[e].record(exchange.stream());
     }
     for (size_t e = 0; e < tables_.size(); ++e) {  // last, since no other rank waits for it
@@ -238,6 +259,8 @@ class DistributedSchedule : public EmbeddingSchedule {
   std::vector<CrossingEvent> gradient_complete_;  // [table] of its vectors
   std::vector<CrossingEvent> gradients_summed_;   // [table] the all-reduce of its replicated rows
   CrossingEvent gradients_complete_;              // of everything, and it is known whether the step is skipped
+  bool by_kernels_;                               // Embedding::exchanges_by_kernels(), of all tables
+  std::vector<size_t> all_;                       // tables
 };
 
 }  // namespace

@@ -40,6 +40,11 @@ class EmbeddingSchedule {
 
   /// body(context, e) for every embedding e, as `part` of a profile. Outside of training steps, and on any stream.
   virtual void for_each(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) = 0;
+  /// The same for calls of a step or its preparation in which ranks wait for each other at most once: on a GPU the
+  /// tables' kernels of one kind run as one, on several ranks too where these exchange by kernels.
+  virtual void for_each_together(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) {
+    for_each(ctx, part, body);
+  }
 };
 
 /// On one rank: lookups run on the compute stream, or on the side stream where layers come first that need no vectors
@@ -50,7 +55,8 @@ class EmbeddingSchedule {
 /// one. The arguments outlive the schedule.
 std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings&, const Network&, SideStream&);
 
-/// On several ranks: exchanges run on the side stream, in one order on every rank. All-reduces of the gradients of
+/// On several ranks: exchanges run on the side stream, in one order on every rank. Where ranks write to each
+/// other's memory, the tables' kernels of one kind run as one. All-reduces of the gradients of
 /// replicated rows are ordered with those of dense weights. `outside`: whether the side stream stays outside of what is
 /// recorded. Its recording has two pieces then: one to the end of the backward pass, and what follows. The arguments
 /// outlive the schedule.

@@ -3,8 +3,18 @@
 #include <algorithm>
 
 #include "device/profiler.h"
+#include "ops/peer_sum.h"
 
 namespace hctr {
+namespace {
+
+/// With more ranks sums depend on their order, which is the communicator's.
+std::unique_ptr<PeerExchange> between_two(const Weights& weights, Communicator& comm) {
+  if (comm.size() != 2 || comm.several_hosts() || weights.gradient_ranges().empty()) return nullptr;
+  return comm.make_peer_exchange({weights.all_gradients(), RankRanges::equal(2, 0)});
+}
+
+}  // namespace
 
 std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<GradientRange>& ranges,
                                                        int64_t least_elements) {
@@ -25,10 +35,14 @@ std::vector<GradientExchange::Bucket> gradient_buckets(const std::vector<Gradien
   return buckets;
 }
 
-GradientExchange::GradientExchange(const Weights& weights, Runtime& runtime, Communicator& comm, int64_t bucket_bytes)
+GradientExchange::GradientExchange(const Weights& weights, Runtime& runtime, Communicator& comm,
+                                   std::optional<int64_t> bucket_bytes)
     : weights_(weights),
       comm_(comm),
-      buckets_(gradient_buckets(weights.gradient_ranges(), bucket_bytes / static_cast<int64_t>(sizeof(float)))),
+      peers_(between_two(weights, comm)),
+      buckets_(gradient_buckets(
+          weights.gradient_ranges(),
+          bucket_bytes.value_or(peers_ ? kPeerBucketBytes : kBucketBytes) / static_cast<int64_t>(sizeof(float)))),
       ready_(runtime.device()),
       summed_(runtime.device()) {
   if (runtime.device().is_cuda() && comm.size() > 1) side_stream_.emplace(runtime.device());
@@ -46,7 +60,14 @@ void GradientExchange::sum(Context& ctx, const Bucket& bucket) {
   Context own = side_context(ctx);
   {
     const ProfiledPart profiled(own, "all-reduce", "weights", "gradients");
-    comm_.all_reduce(own, part, Reduce::sum);
+    if (peers_) {
+      auto* const theirs = reinterpret_cast<float*>(peers_->destination(1 - comm_.rank())) + bucket.begin;
+      peers_->begin_write(own);  // from now on the other's gradients are there, and it may write sums
+      ops::sum_half(own, part, theirs, comm_.rank() == 1, peers_->aborted());
+      peers_->end_write_and_wait(own);
+    } else {
+      comm_.all_reduce(own, part, Reduce::sum);
+    }
   }
   summed(own);
 }

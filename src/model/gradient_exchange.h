@@ -1,10 +1,11 @@
 // All-reduces of dense gradients, and of those of replicated rows, that overlap with the backward pass.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/peer_exchange.h"
 #include "device/recording.h"
 #include "device/stream.h"
 #include "model/weights.h"
@@ -14,7 +15,9 @@ namespace hctr {
 /// The flat gradients are divided into buckets at borders of layers. Once the backward pass has run all layers of a
 /// bucket, its all-reduce starts on a side stream; each element is summed as in one call for all. Both streams use one
 /// communicator: all-reduces of the compute stream first wait for the buckets in progress (join), so no two calls of
-/// the communicator overlap. On the CPU an all-reduce is complete when the call returns.
+/// the communicator overlap. On the CPU an all-reduce is complete when the call returns. Two ranks that reach each
+/// other's memory add up one half of each bucket each, for both, in buckets that are smaller: these wait for nobody's
+/// blocks.
 class GradientExchange {
  public:
   /// Elements [begin, begin + count) of all gradients, complete once `node` and those after it have run backward.
@@ -22,10 +25,11 @@ class GradientExchange {
     int64_t begin, count;
     size_t node;
   };
-  static constexpr int64_t kBucketBytes = int64_t{4} << 20;
+  static constexpr int64_t kBucketBytes = int64_t{4} << 20, kPeerBucketBytes = int64_t{1} << 20;
 
-  /// A bucket is closed when it has `bucket_bytes`. The arguments outlive the object.
-  GradientExchange(const Weights&, Runtime&, Communicator&, int64_t bucket_bytes = kBucketBytes);
+  /// A bucket is closed when it has `bucket_bytes`; left out: kBucketBytes, or between two peers kPeerBucketBytes. The
+  /// arguments outlive the object.
+  GradientExchange(const Weights&, Runtime&, Communicator&, std::optional<int64_t> bucket_bytes = {});
 
   /// Signals that the gradients of this node, and of all after it in running order, are queued.
   void node_done(Context&, size_t node);
@@ -52,6 +56,7 @@ class GradientExchange {
 
   const Weights& weights_;
   Communicator& comm_;
+  std::unique_ptr<PeerExchange> peers_;  // of all gradients; null unless two ranks reach each other's memory
   std::vector<Bucket> buckets_;
   std::optional<Stream> side_stream_;  // none where all-reduces are synchronous
   Event ready_, summed_;

@@ -188,32 +188,38 @@ DiskRows::Fetched Model::disk_fetched() const {
   return all;
 }
 
-void Model::prepare(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
-  const auto send = [&](Context& own, size_t e) {
+bool Model::takes_keys_ahead() const {
+  const bool alone = comm_.size() == 1;
+  return fixed_sizes() && std::all_of(tables_.begin(), tables_.end(), [alone](const auto& table) {
+           return (alone || table->exchanges_by_kernels()) && !table->may_be_on_disk();
+         });
+}
+
+bool Model::consume_look_up_flag() {
+  bool any = false;
+  for (const auto& table : tables_) any = table->consume_look_up_flag() || any;
+  return any;
+}
+
+void Model::send_all_keys(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
+  schedule_->for_each_together(ctx, "send keys", [&](Context& own, size_t e) {
     const size_t input = train_graph_.embedding_inputs[e];
     tables_[e]->send_keys(own, recording, buffer, batch.keys[input], batch.offsets[input]);
-  };
-  // Where the host waits for keys it waits once for those of all tables, and not for look-ups too.
-  const bool between_hosts = !fixed_sizes();
-  const bool first = between_hosts || std::any_of(tables_.begin(), tables_.end(),
-                                                  [](const auto& table) { return table->may_be_on_disk(); });
-  if (between_hosts && config_.solver.steps_in_pieces) {
-    outside(recording, ctx, [this, buffer, batch](Context& own) {
-      schedule_->for_each(own, "send keys", [&](Context& each, size_t e) {
-        const size_t input = train_graph_.embedding_inputs[e];
-        tables_[e]->send_keys(each, nullptr, buffer, batch.keys[input], batch.offsets[input]);
-      });
-    });
-    if (recording) recording->cut();
-  } else if (first) {
-    schedule_->for_each(ctx, "send keys", send);
-  }
-  if (between_hosts && !config_.solver.steps_in_pieces) {
-    schedule_->for_each(ctx, "send keys",
-                        [&](Context& own, size_t e) { tables_[e]->gather_keys(own, recording, buffer); });
-    schedule_->for_each(ctx, "send keys",
-                        [&](Context& own, size_t e) { tables_[e]->receive_keys(own, recording, buffer); });
-  }
+  });
+  schedule_->for_each_together(ctx, "send keys",
+                               [&](Context& own, size_t e) { tables_[e]->gather_keys(own, recording, buffer); });
+  schedule_->for_each_together(ctx, "send keys",
+                               [&](Context& own, size_t e) { tables_[e]->receive_keys(own, recording, buffer); });
+}
+
+void Model::exchange_keys(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
+  if (comm_.size() == 1) return;
+  if (!config_.solver.steps_in_pieces) return send_all_keys(ctx, recording, buffer, batch);
+  outside(recording, ctx, [this, buffer, batch](Context& own) { send_all_keys(own, nullptr, buffer, batch); });
+  if (recording) recording->cut();
+}
+
+void Model::look_up(Context& ctx, int buffer, const BatchTensors& batch) {
   bool waits = false;
   for (size_t e = 0; e < tables_.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
@@ -223,8 +229,7 @@ void Model::prepare(Context& ctx, Recording* recording, int buffer, const BatchT
     const ProfiledPart part(runtime_, "wait", "missing keys");
     ctx.stream().synchronize();
   }
-  schedule_->for_each(ctx, "prepare", [&](Context& own, size_t e) {
-    if (!first) send(own, e);
+  schedule_->for_each_together(ctx, "prepare", [&](Context& own, size_t e) {
     const size_t input = train_graph_.embedding_inputs[e];
     tables_[e]->prepare(own, buffer, batch.keys[input], batch.offsets[input]);
   });

@@ -72,8 +72,21 @@ class Model {
   /// Embedding::disk_fetched() of all embeddings.
   DiskRows::Fetched disk_fetched() const;
   // `recording`: of the program that calls, or null. What is exchanged between hosts stays outside of it.
-  /// Looks up, inserts and sorts the keys of the batch in `buffer`. May run concurrently with the previous step.
-  void prepare(Context&, Recording*, int buffer, const BatchTensors&);
+  /// Whether exchange_keys() of a batch may run concurrently with look_up() of the one before: on one rank, and where
+  /// ranks exchange keys in kernels of their own, so that look_up() waits for no rank and no host.
+  bool takes_keys_ahead() const;
+  /// Host, after reserve_rows(): whether it has changed the work of look_up() alone, so that recorded ones must be
+  /// recorded again. Resets that.
+  bool consume_look_up_flag();
+  // Both may run concurrently with the previous step.
+  /// On several ranks: sends the keys of the batch in `buffer` to the owners of their rows.
+  void exchange_keys(Context&, Recording*, int buffer, const BatchTensors&);
+  /// After that: looks up, inserts and sorts the keys.
+  void look_up(Context&, int buffer, const BatchTensors&);
+  void prepare(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
+    exchange_keys(ctx, recording, buffer, batch);
+    look_up(ctx, buffer, batch);
+  }
   /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also sets batch.state: the
   /// loss scale, the count of updates, and whether the step is skipped.
   /// `loss_known`: called in a context whose work comes behind the loss and before every update; it may set
@@ -165,6 +178,7 @@ class Model {
   void load_state(const StateReader&);
 
  private:
+  void send_all_keys(Context&, Recording*, int buffer, const BatchTensors&);
   int key_bytes_of_files(int data_key_bytes) const;
   ModelManifest manifest(const std::string& prefix, int64_t iteration, const ModelOrigin&) const;
   /// Collective. On rank 0 "index_places" of all ranks, where the table has an index.

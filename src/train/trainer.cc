@@ -31,7 +31,6 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
       spoiled_flag_(runtime.device(), sizeof(int32_t)),
       sparse_inputs_(config.data.sparse.size()),
       records_(config.solver.cuda_graph && !runtime.options().sync_launches),
-      uploads_ahead_(comm.size() == 1 && disk_folders(runtime, model).empty()),
       feed_(std::move(feed)),
       progress_(from) {
   zero_bytes(runtime.compute_stream(), spoiled_flag_.data(), spoiled_flag_.bytes());
@@ -63,15 +62,20 @@ BatchTensors Trainer::batch(int buffer) const { return batch_tensors(ring_, buff
 
 void Trainer::record(int buffer) {
   const BatchTensors tensors = batch(buffer);
-  const auto unpack = [this, buffer, tensors](Recording&) {
-    Context ctx(runtime_, upload_stream(), tensors.state);
-    const ProfiledPart part(ctx, "unpack", "keys", "");
-    ring_.unpack(ctx, buffer);
+  const bool ahead = model_.takes_keys_ahead();
+  const StreamRef first = ahead ? runtime_.key_stream() : runtime_.prepare_stream();
+  const auto exchange_keys = [this, buffer, tensors, first](Recording& recording) {
+    Context ctx(runtime_, first, tensors.state);
+    {
+      const ProfiledPart part(ctx, "unpack", "keys", "");
+      ring_.unpack(ctx, buffer);
+    }
+    model_.exchange_keys(ctx, &recording, buffer, tensors);
   };
-  const auto prepare = [this, buffer, tensors, unpack](Recording& recording) {
-    if (!uploads_ahead_) unpack(recording);
+  const auto prepare = [this, buffer, tensors, ahead, exchange_keys](Recording& recording) {
+    if (!ahead) exchange_keys(recording);
     Context ctx(runtime_, runtime_.prepare_stream(), tensors.state);
-    model_.prepare(ctx, &recording, buffer, tensors);
+    model_.look_up(ctx, buffer, tensors);
   };
   const auto compute = [this, buffer, tensors, binding = model_.bind(Phase::train, tensors)](Recording& recording) {
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
@@ -84,9 +88,12 @@ void Trainer::record(int buffer) {
   };
   StepBuffer& at = buffers_[static_cast<size_t>(buffer)];
   const bool records_prepare = records_ && disk_folders(runtime_, model_).empty();
-  at.unpack.reset();
-  if (uploads_ahead_) at.unpack.emplace(upload_stream(), records_prepare, unpack);
-  at.prepare.emplace(runtime_.prepare_stream(), records_prepare, prepare);
+  at.keys.reset();
+  if (ahead) at.keys.emplace(first, records_prepare, exchange_keys);
+  at.make_prepare = [this, records_prepare, prepare] {
+    return Program(runtime_.prepare_stream(), records_prepare, prepare);
+  };
+  at.prepare.emplace(at.make_prepare());
   at.compute.reset();
   at.make_compute = [this, compute] { return Program(runtime_.compute_stream(), records_, compute); };
   // Recording runs `compute`, which reads what `prepare` has noted of the buffer: when it was recorded, or else in the
@@ -237,17 +244,19 @@ void Trainer::prepare(int buffer, int64_t step) {
     model_.reserve_rows(step);
   });
   if (model_.consume_rerecord_flag()) record_again();  // the recorded programs are out of date
-  of.prepared.make_wait(upload_stream());              // the previous batch of this buffer
-  of.computed.make_wait(upload_stream());
+  if (model_.consume_look_up_flag()) record_look_ups_again();
+  const StreamRef first = of.keys ? runtime_.key_stream() : runtime_.prepare_stream();
+  of.prepared.make_wait(first);  // the previous batch of this buffer
+  of.computed.make_wait(first);
   {
-    Context ctx(runtime_, upload_stream(), ring_.device_state(buffer));
+    Context ctx(runtime_, first, ring_.device_state(buffer));
     const ProfiledPart part(ctx, "upload", "batch", "", {.bytes = static_cast<double>(ring_.used_bytes(buffer))});
     ring_.upload(ctx.stream(), buffer);
   }
-  if (of.unpack) {
-    of.unpack->run(!unrecorded_);
-    of.uploaded.record(upload_stream());
-    of.uploaded.make_wait(runtime_.prepare_stream());
+  if (of.keys) {
+    of.keys->run(!unrecorded_);
+    of.exchanged.record(first);
+    of.exchanged.make_wait(runtime_.prepare_stream());
   }
   of.prepare->run(!unrecorded_);
   of.prepared.record(runtime_.prepare_stream());
@@ -256,6 +265,11 @@ void Trainer::prepare(int buffer, int64_t step) {
   unless_refused([&] { model_.confirm_capacity(buffer); });
   if (together) throw_on_all_ranks(comm_, refusal);
   model_.enforce_limit(buffer);
+}
+
+void Trainer::record_look_ups_again() {
+  runtime_.prepare_stream().synchronize();
+  for (StepBuffer& of : buffers_) of.prepare.emplace(of.make_prepare());
 }
 
 void Trainer::record_again() {

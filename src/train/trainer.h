@@ -40,9 +40,9 @@ struct ReadProgress {
   int key_bytes = 0;  ///< 0: none read
 };
 
-/// Runs steps. While batch k is computed, batch k+1 is looked up and sorted on the prepare stream. At the same time
-/// batch k+2 is uploaded on the upload stream; on several ranks and with rows on a disk, batch k+1 on the prepare
-/// stream.
+/// Runs steps. While batch k is computed, batch k+1 is looked up and sorted on the prepare stream. At the same time batch
+/// k+2 is uploaded on the key stream, and its keys are sent to the owners of their rows; or without
+/// Model::takes_keys_ahead() both are done for batch k+1, on the prepare stream.
 class Trainer {
  public:
   /// `peers`: of the ranks of this process; null: this rank alone knows keys whose rows it owns.
@@ -132,17 +132,17 @@ class Trainer {
 
  private:
   struct StepBuffer {
-    explicit StepBuffer(Device device) : uploaded(device), prepared(device), computed(device) {}
-    std::optional<Program> unpack, prepare, compute;  // unpack: if it is uploaded ahead. compute: if it can be recorded
-    std::function<Program()> make_compute;
-    Event uploaded, prepared, computed;  // uploaded: ahead, and unpacked
+    explicit StepBuffer(Device device) : exchanged(device), prepared(device), computed(device) {}
+    std::optional<Program> keys, prepare, compute;  // keys: if they are exchanged ahead. compute: if it can be recorded
+    std::function<Program()> make_prepare, make_compute;
+    Event exchanged, prepared, computed;  // exchanged: its keys, ahead
   };
   void record(int buffer);
+  void record_look_ups_again();
   void run(int buffer, int64_t step, double learning_rate, Replay);
   /// Reserves rows for the next step, then looks up and sorts its keys. When a table refuses the batch, all ranks throw
   /// before anything is computed.
   void prepare(int buffer, int64_t step);
-  StreamRef upload_stream() const { return uploads_ahead_ ? runtime_.upload_stream() : runtime_.prepare_stream(); }
   BatchTensors batch(int buffer) const;
   ReaderPosition next_pass() const;
   ops::LossRecord* record_of(int buffer) const { return reinterpret_cast<ops::LossRecord*>(losses_.data()) + buffer; }
@@ -167,7 +167,7 @@ class Trainer {
   Buffer loss_total_;          // LossRecord
   Buffer spoiled_flag_;        // StepState::spoiled
   size_t sparse_inputs_;
-  bool records_, uploads_ahead_, unrecorded_ = false;
+  bool records_, unrecorded_ = false;
   Profiler* part_times_ = nullptr;  // what is recorded has its events
   std::vector<StepBuffer> buffers_;
   std::shared_ptr<LookAhead> look_ahead_;  // null: no rows are on a disk. Shared with a reader that is left behind

@@ -4,36 +4,36 @@
 
 namespace hctr::ops {
 
-size_t key_split_scratch_bytes(Device device, int64_t bags) {
+size_t key_split_scratch_bytes(Device device, int64_t bags, int32_t ranks) {
   if (device.is_cuda()) {
-    if constexpr (kCudaBuild) return cuda::key_split_scratch_bytes(bags);
+    if constexpr (kCudaBuild) return cuda::key_split_scratch_bytes(bags, ranks);
   }
-  return cpu::key_split_scratch_bytes(bags);
+  return cpu::key_split_scratch_bytes(bags, ranks);
 }
 
-void split_keys(Context& ctx, KeyBatch batch, KeySplit split, Tensor messages, uint8_t* present, std::byte* scratch) {
-  expect_on("split_keys", ctx.device(), messages);
-  HCTR_EXPECT(messages.dtype() == DType::i64 && messages.dense(), "split_keys into ", name_of(messages.dtype()));
-  HCTR_ON_DEVICE(ctx, split_keys(ctx, batch, split, messages, present, scratch));
+void split_keys(Context& ctx, KeyBatch batch, KeySplit split, uint8_t* present, std::byte* scratch) {
+  HCTR_EXPECT(split.messages, "split_keys into no messages");
+  HCTR_ON_DEVICE(ctx, split_keys(ctx, batch, split, present, scratch));
 }
 
-void merge_keys(Context& ctx, MergeShape shape, Tensor messages, Tensor offsets, Tensor keys, std::byte* scratch) {
+void merge_keys(Context& ctx, MergeShape shape, Tensor messages, Tensor offsets, Tensor keys) {
   expect_shape("merge_keys messages", messages, {shape.ranks * shape.words});
   expect_shape("merge_keys offsets", offsets, {shape.columns * shape.ranks * shape.samples + 1});
-  HCTR_ON_DEVICE(ctx, merge_keys(ctx, shape, messages, offsets, keys, scratch));
+  HCTR_ON_DEVICE(ctx, merge_keys(ctx, shape, messages, offsets, keys));
 }
 
 namespace cpu {
 
-size_t key_split_scratch_bytes(int64_t) { return 0; }
+size_t key_split_scratch_bytes(int64_t, int32_t) { return 0; }
 
-void split_keys(Context& ctx, KeyBatch batch, KeySplit split, Tensor messages, uint8_t* present, std::byte*) {
-  int64_t* const words = messages.data<int64_t>();
+void split_keys(Context& ctx, KeyBatch batch, KeySplit split, uint8_t* present, std::byte*) {
+  if (split.aborted && *split.aborted != 0) return;
   ctx.threads().parallel_for(split.ranks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const OwnerKeys owner = split.owners[r];
-      auto* offset = reinterpret_cast<int32_t*>(words + owner.begin);
-      int64_t* const keys = words + owner.keys;
+      int64_t* const message = split.messages[r];
+      auto* offset = reinterpret_cast<int32_t*>(message);
+      int64_t* const keys = message + (owner.keys - owner.begin);
       int32_t at = 0;
       for (int32_t c = owner.first; c < owner.first + owner.count; ++c) {
         const OwnedColumn column = split.columns[c];
@@ -50,7 +50,7 @@ void split_keys(Context& ctx, KeyBatch batch, KeySplit split, Tensor messages, u
   });
 }
 
-void merge_keys(Context&, MergeShape shape, Tensor messages, Tensor offsets, Tensor keys, std::byte*) {
+void merge_keys(Context&, MergeShape shape, Tensor messages, Tensor offsets, Tensor keys) {
   auto* offset = offsets.data<int32_t>();
   auto* to = keys.data<int64_t>();
   int64_t* const begin = to;

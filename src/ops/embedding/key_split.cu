@@ -1,84 +1,134 @@
-// Lengths of bags, their prefix sum by CUB, then each key to its position: one thread for each bag.
+// Bags are split in tiles: one kernel counts the keys of each tile that are sent, the next one writes them behind those
+// of the tiles before. Merging needs no sum over bags: where the keys of a bag come to lie follows from offsets that
+// the messages hold. Launches of several tables start as one.
 #include "device/launch.cuh"
 #include "ops/embedding/key_split.h"
-#include "ops/embedding/prefix_sum.cuh"
+#include "ops/embedding/sort_digits.cuh"
 
 namespace hctr::ops {
 namespace {
 
+using hctr::cuda::BlockRange;
 using hctr::cuda::grid_for;
-using hctr::cuda::launch;
-using hctr::cuda::thread_count;
-using hctr::cuda::thread_index;
+using hctr::cuda::launch_lockstep;
 
-__global__ void split_lengths_kernel(KeyBatch batch, KeySplit split, int32_t* lengths, uint8_t* present) {
-  const auto samples = static_cast<uint32_t>(batch.samples);
-  const int64_t bags = split.count * batch.samples;
-  for (int64_t i = thread_index(); i <= bags; i += thread_count()) {
-    int32_t length = 0;
-    if (i < bags) {
-      const auto c = static_cast<uint32_t>(i) / samples, b = static_cast<uint32_t>(i) - c * samples;
-      const OwnedColumn column = split.columns[c];
-      const KeyRange range = batch.keys_of(column.column * batch.samples + b);
-      for (int32_t p = range.begin; p < range.end; ++p) length += split.sends(column, batch, p);
-      present[split.owners[column.owner].present(static_cast<int32_t>(c), b, samples)] = length > 0;
+constexpr int kSplitThreads = 256, kSplitEach = 8;
+constexpr int64_t kSplitTile = kSplitThreads * kSplitEach;  // bags of one message
+
+HCTR_HD int64_t split_tiles(int64_t bags) { return (bags + kSplitTile - 1) / kSplitTile; }
+/// No fewer than the tiles of all messages.
+int64_t most_split_tiles(int64_t bags, int32_t ranks) { return split_tiles(bags) + ranks; }
+
+/// The tile of a message that a block has.
+struct SplitTileOf {
+  int32_t rank = 0;    // the owner; that of no message past the last tile
+  int64_t before = 0;  // tiles of the messages before
+  int64_t tile = 0;    // of this message
+  OwnerKeys owner{};
+  int64_t bags = 0;  // of this message
+
+  __device__ SplitTileOf(const KeySplit& split, int64_t samples, int64_t block) {
+    for (; rank < split.ranks; ++rank) {
+      owner = split.owners[rank];
+      bags = owner.count * samples;
+      tile = block - before;
+      if (tile < split_tiles(bags)) return;
+      before += split_tiles(bags);
     }
-    lengths[i] = length;
   }
-}
+  /// The j-th bag of this thread, numbered in the message.
+  __device__ int64_t bag(int j) const { return tile * kSplitTile + j * kSplitThreads + threadIdx.x; }
+};
 
-__global__ void split_keys_kernel(KeyBatch batch, KeySplit split, const int32_t* sums, int64_t* words) {
-  const auto samples = static_cast<uint32_t>(batch.samples);
-  const int64_t bags = split.count * batch.samples;
-  for (int64_t i = thread_index(); i < bags; i += thread_count()) {
-    const auto c = static_cast<uint32_t>(i) / samples, b = static_cast<uint32_t>(i) - c * samples;
-    const OwnedColumn column = split.columns[c];
-    const OwnerKeys owner = split.owners[column.owner];
-    const int64_t first = owner.first * batch.samples;
-    int32_t at = sums[i] - sums[first];
-    auto* offsets = reinterpret_cast<int32_t*>(words + owner.begin);
-    offsets[i - first] = at;
-    if (i + 1 == first + owner.count * batch.samples) offsets[i + 1 - first] = sums[i + 1] - sums[first];
-    const KeyRange range = batch.keys_of(static_cast<int64_t>(column.column) * samples + b);
-    for (int32_t p = range.begin; p < range.end; ++p)
-      if (split.sends(column, batch, p)) words[owner.keys + at++] = batch.keys[p];
-  }
-}
+/// A bag of a message.
+struct SplitBag {
+  uint32_t column = 0, sample = 0;  // column: of all
+  OwnedColumn from{};
+  KeyRange range{};
+  uint32_t sent = 0;  // keys
 
-/// Where bag i of the merged batch comes from: its offsets in the message of its rank.
-struct Origin {
-  const int64_t* message;
-  const int32_t* offset;
-
-  __device__ Origin(const MergeShape& shape, const int64_t* messages, int64_t i) {
-    const auto samples = static_cast<uint32_t>(shape.samples), all = static_cast<uint32_t>(shape.ranks) * samples;
-    const uint32_t column = static_cast<uint32_t>(i) / all, sample = static_cast<uint32_t>(i) - column * all;
-    const uint32_t rank = sample / samples;
-    message = messages + rank * shape.words;
-    offset = reinterpret_cast<const int32_t*>(message) + column * shape.samples + (sample - rank * samples);
+  SplitBag() = default;
+  __device__ SplitBag(const KeyBatch& batch, const KeySplit& split, const OwnerKeys& owner, int64_t bag) {
+    const auto samples = static_cast<uint32_t>(batch.samples), of_owner = static_cast<uint32_t>(bag) / samples;
+    column = static_cast<uint32_t>(owner.first) + of_owner;
+    sample = static_cast<uint32_t>(bag) - of_owner * samples;
+    from = split.columns[column];
+    range = batch.keys_of(from.column * batch.samples + sample);
+    for (int32_t p = range.begin; p < range.end; ++p) sent += split.sends(from, batch, p) ? 1 : 0;
   }
 };
 
-__global__ void merge_lengths_kernel(MergeShape shape, const int64_t* messages, int32_t* lengths) {
-  const int64_t bags = shape.columns * shape.ranks * shape.samples;
-  for (int64_t i = thread_index(); i <= bags; i += thread_count()) {
-    int32_t length = 0;
-    if (i < bags) {
-      const Origin origin(shape, messages, i);
-      length = origin.offset[1] - origin.offset[0];
-    }
-    lengths[i] = length;
+/// tile_keys: [tiles of all messages] the keys that are sent.
+__device__ void count_split_keys(BlockRange range, KeyBatch batch, KeySplit split, int32_t* tile_keys) {
+  __shared__ uint32_t of_warp[kSplitThreads / 32];
+  const SplitTileOf at(split, batch.samples, range.block);
+  if (at.rank == split.ranks) return;
+  uint32_t count = 0;
+#pragma unroll
+  for (int j = 0; j < kSplitEach; ++j)
+    if (at.bag(j) < at.bags) count += SplitBag(batch, split, at.owner, at.bag(j)).sent;
+  const uint32_t all = sum_threads(of_warp, count).all;
+  if (threadIdx.x == 0) tile_keys[range.block] = static_cast<int32_t>(all);
+}
+
+__device__ void write_split_keys(BlockRange range, KeyBatch batch, KeySplit split, const int32_t* tile_keys,
+                                 uint8_t* present) {
+  __shared__ uint32_t of_warp[2][kSplitThreads / 32];
+  const SplitTileOf at(split, batch.samples, range.block);
+  if (at.rank == split.ranks || (split.aborted && *split.aborted != 0)) return;
+  uint32_t before = 0;
+  for (int64_t t = threadIdx.x; t < at.tile; t += kSplitThreads)
+    before += static_cast<uint32_t>(tile_keys[at.before + t]);
+  uint32_t next = sum_threads(of_warp[1], before).all;
+
+  int64_t* const message = split.messages[at.rank];
+  auto* const offsets = reinterpret_cast<int32_t*>(message);
+  int64_t* const keys = message + (at.owner.keys - at.owner.begin);
+  // A thread has every 256th bag, so that a warp writes adjacent words: they may go over a link.
+#pragma unroll
+  for (int j = 0; j < kSplitEach; ++j) {
+    const int64_t i = at.bag(j);
+    const bool here = i < at.bags;
+    const SplitBag bag = here ? SplitBag(batch, split, at.owner, i) : SplitBag{};
+    const BlockSums sums = sum_threads(of_warp[j % 2], bag.sent);
+    uint32_t to = next + sums.before;
+    next += sums.all;
+    if (!here) continue;
+    offsets[i] = static_cast<int32_t>(to);
+    if (i + 1 == at.bags) offsets[i + 1] = static_cast<int32_t>(to + bag.sent);
+    present[at.owner.present(static_cast<int32_t>(bag.column), bag.sample, batch.samples)] = bag.sent > 0;
+    for (int32_t p = bag.range.begin; p < bag.range.end; ++p)
+      if (split.sends(bag.from, batch, p)) keys[to++] = batch.keys[p];
   }
 }
 
-__global__ void merge_keys_kernel(MergeShape shape, const int64_t* messages, int64_t offset_words,
-                                  const int32_t* offsets, int64_t* keys) {
-  const int64_t bags = shape.columns * shape.ranks * shape.samples;
-  for (int64_t i = thread_index(); i < bags; i += thread_count()) {
-    const Origin origin(shape, messages, i);
-    const int64_t* from = origin.message + offset_words + origin.offset[0];
-    const int32_t begin = offsets[i], end = offsets[i + 1];
-    for (int32_t p = begin; p < end; ++p) keys[p] = from[p - begin];
+/// Bag (column, rank, sample) comes after the keys of that column and those before from lower ranks, after those of the
+/// columns before from higher ranks, and after those in front of it in the message of its own rank.
+__device__ void merge_messages(BlockRange range, MergeShape shape, const int64_t* messages, int32_t* offsets,
+                               int64_t* keys) {
+  const auto samples = static_cast<uint32_t>(shape.samples), all = static_cast<uint32_t>(shape.ranks) * samples;
+  const int64_t bags = shape.columns * all, offset_words = OwnerKeys::offset_words(shape.columns, shape.samples);
+  const auto offset_of = [&](int64_t rank, int64_t bag) -> const int32_t* {
+    return reinterpret_cast<const int32_t*>(messages + rank * shape.words) + bag;
+  };
+  for (int64_t i = range.thread_index(); i <= bags; i += range.thread_count()) {
+    int32_t begin = 0;
+    if (i == bags) {
+      for (int64_t r = 0; r < shape.ranks && bags > 0; ++r) begin += *offset_of(r, shape.columns * shape.samples);
+      offsets[i] = begin;
+      continue;
+    }
+    const uint32_t column = static_cast<uint32_t>(i) / all, of_column = static_cast<uint32_t>(i) - column * all;
+    const uint32_t rank = of_column / samples;
+    const int64_t first = column * shape.samples;  // the column's in each message
+    for (uint32_t r = 0; r < static_cast<uint32_t>(shape.ranks); ++r)
+      if (r != rank) begin += *offset_of(r, r < rank ? first + shape.samples : first);
+    const int32_t* const from = offset_of(rank, first + (of_column - rank * samples));
+    const int32_t there = from[0], length = from[1] - there;
+    const int64_t* const message_keys = messages + rank * shape.words + offset_words + there;
+    begin += there;
+    offsets[i] = begin;
+    for (int32_t k = 0; k < length; ++k) keys[begin + k] = message_keys[k];
   }
 }
 
@@ -86,25 +136,23 @@ __global__ void merge_keys_kernel(MergeShape shape, const int64_t* messages, int
 
 namespace cuda {
 
-size_t key_split_scratch_bytes(int64_t bags) { return padded_bytes(bags + 1) + prefix_sums_bytes(bags + 1); }
-
-void split_keys(Context& ctx, KeyBatch batch, KeySplit split, Tensor messages, uint8_t* present, std::byte* scratch) {
-  const int64_t bags = split.count * batch.samples;
-  auto* lengths = reinterpret_cast<int32_t*>(scratch);
-  int64_t* words = messages.data<int64_t>();
-  launch(ctx, "split_lengths", grid_for(bags + 1), split_lengths_kernel, batch, split, lengths, present);
-  prefix_sums(ctx, lengths, lengths, bags + 1, scratch + padded_bytes(bags + 1));
-  launch(ctx, "split_keys", grid_for(bags), split_keys_kernel, batch, split, lengths, words);
+size_t key_split_scratch_bytes(int64_t bags, int32_t ranks) {
+  return static_cast<size_t>(most_split_tiles(bags, ranks)) * sizeof(int32_t);
 }
 
-void merge_keys(Context& ctx, MergeShape shape, Tensor messages, Tensor offsets, Tensor keys, std::byte* scratch) {
+void split_keys(Context& ctx, KeyBatch batch, KeySplit split, uint8_t* present, std::byte* scratch) {
+  const int64_t tiles = most_split_tiles(split.count * batch.samples, split.ranks);
+  auto* const tile_keys = reinterpret_cast<int32_t*>(scratch);
+  launch_lockstep<count_split_keys, kSplitThreads>(ctx, "count_split_keys", tiles, batch, split, tile_keys);
+  launch_lockstep<write_split_keys, kSplitThreads>(ctx, "write_split_keys", tiles, batch, split, tile_keys, present);
+}
+
+void merge_keys(Context& ctx, MergeShape shape, Tensor messages, Tensor offsets, Tensor keys) {
+  constexpr int kThreads = 256;
   const int64_t bags = shape.columns * shape.ranks * shape.samples;
-  auto* sums = offsets.data<int32_t>();
-  const auto* from = messages.data<const int64_t>();
-  launch(ctx, "merge_lengths", grid_for(bags + 1), merge_lengths_kernel, shape, from, sums);
-  prefix_sums(ctx, sums, sums, bags + 1, scratch);
-  launch(ctx, "merge_keys", grid_for(bags), merge_keys_kernel, shape, from,
-         OwnerKeys::offset_words(shape.columns, shape.samples), sums, keys.data<int64_t>());
+  launch_lockstep<merge_messages, kThreads>(ctx, "merge_keys", grid_for(bags + 1, kThreads).blocks, shape,
+                                            messages.data<const int64_t>(), offsets.data<int32_t>(),
+                                            keys.data<int64_t>());
 }
 
 }  // namespace cuda

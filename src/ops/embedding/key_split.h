@@ -22,8 +22,8 @@ struct OwnedColumn {
   HCTR_HD bool owns(int64_t key) const { return spread_over == 1 || rank_of_key(key, spread_over) == owner; }
 };
 
-/// The message to one owner: its columns, [first, first + count) of all OwnedColumns, and its offset in the send
-/// buffer, in words of 64 bits. It holds i32 offsets [count * samples + 1] from `begin` on, and its keys from `keys`
+/// The message to one owner: its columns, [first, first + count) of all OwnedColumns, and its offset in a buffer of all
+/// messages, in words of 64 bits. It holds i32 offsets [count * samples + 1] from `begin` on, and its keys from `keys`
 /// on: those of bag (column, sample) from offsets[column * samples + sample] up to the next offset.
 struct OwnerKeys {
   int32_t first, count;
@@ -33,7 +33,7 @@ struct OwnerKeys {
   HCTR_HD int64_t present(int32_t c, int64_t b, int64_t samples) const {
     return first * samples + b * count + (c - first);
   }
-  static int64_t offset_words(int64_t columns, int64_t samples) { return (columns * samples + 2) / 2; }
+  HCTR_HD static int64_t offset_words(int64_t columns, int64_t samples) { return (columns * samples + 2) / 2; }
 };
 
 /// How batches are split, fixed when the step is planned. All on one device.
@@ -43,6 +43,8 @@ struct KeySplit {
   const OwnedColumn* columns = nullptr;  // by owner, then as in the batch
   const OwnerKeys* owners = nullptr;     // [ranks]
   const int32_t* local_rows = nullptr;   // [key_capacity] or null; a key with a row here (not 0) is not sent
+  int64_t* const* messages = nullptr;    // [ranks] where split_keys writes the message to each owner, on any device
+  const uint32_t* aborted = nullptr;     // nothing is written to messages once it is not 0; null: always
 
   /// Whether key p of the batch is sent to the owner of the column.
   HCTR_HD bool sends(const OwnedColumn& column, const KeyBatch& batch, int32_t p) const {
@@ -50,28 +52,28 @@ struct KeySplit {
   }
 };
 
-/// Bytes of scratch for so many bags in all messages together.
-size_t key_split_scratch_bytes(Device, int64_t bags);
+/// Bytes of scratch for so many bags in all messages together, to so many ranks.
+size_t key_split_scratch_bytes(Device, int64_t bags, int32_t ranks);
 namespace cpu {
-size_t key_split_scratch_bytes(int64_t bags);
+size_t key_split_scratch_bytes(int64_t bags, int32_t ranks);
 }
 namespace cuda {
-size_t key_split_scratch_bytes(int64_t bags);
+size_t key_split_scratch_bytes(int64_t bags, int32_t ranks);
 }
 
 /// Writes the messages to all owners; keys stay in the order of the batch. What follows the last key of a message is
-/// undefined. `present` [count * samples]: 1 if the bag of a message has keys, else 0, in the order in which vectors
-/// are received: message by message, and of each [samples, its columns]. Shapes: messages i64, flat; scratch
-/// key_split_scratch_bytes(count * samples).
-HCTR_OP(void split_keys(Context&, KeyBatch, KeySplit, Tensor messages, uint8_t* present, std::byte* scratch))
+/// not written. `present` [count * samples]: 1 if the bag of a message has keys, else 0, in the order in which vectors
+/// are received: message by message, and of each [samples, its columns]. Shapes: scratch
+/// key_split_scratch_bytes(count * samples, ranks).
+HCTR_OP(void split_keys(Context&, KeyBatch, KeySplit, uint8_t* present, std::byte* scratch))
 
 /// Merges the messages that one owner received, one from each of `ranks` ranks and of `words` words each, into one
 /// batch of ranks * samples samples: slot-major, and in a column the samples of rank 0, then those of rank 1, and so
 /// on. Shapes: messages i64 [ranks * words], offsets i32 [columns * ranks * samples + 1], keys i64 [at least the keys
-/// of all messages]; scratch key_split_scratch_bytes(columns * ranks * samples).
+/// of all messages].
 struct MergeShape {
   int64_t ranks, columns, samples, words;
 };
-HCTR_OP(void merge_keys(Context&, MergeShape, Tensor messages, Tensor offsets, Tensor keys, std::byte* scratch))
+HCTR_OP(void merge_keys(Context&, MergeShape, Tensor messages, Tensor offsets, Tensor keys))
 
 }  // namespace hctr::ops

@@ -1,4 +1,5 @@
-// What the sorts of row numbers share: digits of eight bits, counted by warps.
+// What the sorts of row numbers, and the splitting of keys, share: digits of eight bits, and sums over warps and
+// blocks.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,26 @@ __device__ inline uint32_t sum_to_lane(uint32_t x) {
     if (lane >= distance) x += other;
   }
   return x;
+}
+
+/// The sum of `x` over the threads of the block before this one, and over all.
+struct BlockSums {
+  uint32_t before, all;
+};
+/// Of a block of kWarps warps. Called by the whole block, which may use `of_warp` again after a barrier.
+template <int kWarps>
+__device__ inline BlockSums sum_threads(uint32_t (&of_warp)[kWarps], uint32_t x) {
+  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  const uint32_t to_lane = sum_to_lane(x);
+  if (lane == 31) of_warp[warp] = to_lane;
+  __syncthreads();
+  BlockSums sums{to_lane - x, 0};
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w) {
+    if (w < warp) sums.before += of_warp[w];
+    sums.all += of_warp[w];
+  }
+  return sums;
 }
 
 }  // namespace

@@ -39,25 +39,6 @@ struct ConstKeys {
   const int32_t* bags;
 };
 
-/// The sum of `x` over the threads of the block before this one, and over all. Called by the whole block, which may use
-/// `of_warp` again after a barrier.
-struct BlockSums {
-  uint32_t before, all;
-};
-__device__ inline BlockSums sum_threads(uint32_t* of_warp, uint32_t x) {
-  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-  const uint32_t to_lane = sum_to_lane(x);
-  if (lane == 31) of_warp[warp] = to_lane;
-  __syncthreads();
-  BlockSums sums{to_lane - x, 0};
-#pragma unroll
-  for (int w = 0; w < kSortWarps; ++w) {
-    if (w < warp) sums.before += of_warp[w];
-    sums.all += of_warp[w];
-  }
-  return sums;
-}
-
 /// Writes the gradient of each key, and 0 (never read) past the last key. A thread writes the keys of its
 /// bag; a warp writes those of long bags, one bag after the other.
 __device__ inline void write_bags(BlockRange range, const KeyBatch& batch, int32_t* bags) {

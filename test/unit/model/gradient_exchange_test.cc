@@ -51,14 +51,18 @@ const char* const kLayers = R"(
   {"type": "BinaryCrossEntropyLoss", "bottom": ["fc3", "label"], "top": "loss"})";
 
 TEST(GradientExchange, BucketsSumAsOneCallDoesAndNotBeforeTheirLayersAreDone) {
-  constexpr int kRanks = 3;
   const Config config = config_of(kLayers);
   Problems problems;
   const Graph graph = wire(config, 8, problems);
-  for (const int64_t bytes : {int64_t{1}, int64_t{1000}, GradientExchange::kBucketBytes}) {
-    SCOPED_TRACE(cat("buckets of ", bytes, " bytes"));
-    RankGroup group(kRanks, nullptr, std::chrono::seconds(60));
-    run_ranks(kRanks, [&](int rank) {
+  struct Row {
+    int ranks;
+    int64_t bytes;
+  };
+  for (const auto& [ranks, bytes] : {Row{3, 1}, Row{3, 1000}, Row{3, GradientExchange::kBucketBytes}, Row{2, 1},
+                                     Row{2, 1000}, Row{2, GradientExchange::kPeerBucketBytes}}) {
+    SCOPED_TRACE(cat("buckets of ", bytes, " bytes on ", ranks, " ranks"));
+    RankGroup group(ranks, nullptr, std::chrono::seconds(60));
+    run_ranks(ranks, [&, bytes = bytes, ranks = ranks](int rank) {
       Runtime runtime(kCpu, {.threads = 1, .seed = 5});
       Context ctx(runtime, runtime.compute_stream());
       const Weights weights(config, graph, runtime), whole(config, graph, runtime);
@@ -83,6 +87,7 @@ TEST(GradientExchange, BucketsSumAsOneCallDoesAndNotBeforeTheirLayersAreDone) {
                   << "node " << later << " is summed when node " << n << " is done";
       }
       exchange.join(ctx);
+      EXPECT_EQ(comm.summed.size(), ranks == 2 ? 0 : exchange.buckets().size()) << "two ranks write to each other";
       EXPECT_EQ(to_host<float>(ctx.stream(), weights.all_gradients()),
                 to_host<float>(ctx.stream(), whole.all_gradients()));
     });

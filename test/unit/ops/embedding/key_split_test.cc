@@ -113,18 +113,29 @@ class KeySplit : public testing::TestWithParam<Owners> {
           owners(device, words_of(split.owners)),
           first(device, split.first),
           present(device, split.columns.size() * kSplitSamples),
-          blocks(device, std::vector<int64_t>(static_cast<size_t>(split.words), -1)) {
+          blocks(device, std::vector<int64_t>(static_cast<size_t>(split.words), -1)),
+          messages(device, addresses(split)) {
       batch = {keys.data(), offsets.data(), kSplitSlots, kSplitSamples, static_cast<int64_t>(keys.count), kSplitSlots,
                {}};
       key_blocks = {kSplitRanks, static_cast<int32_t>(split.columns.size()),
                     reinterpret_cast<const ops::OwnedColumn*>(columns.data()),
                     reinterpret_cast<const ops::OwnerKeys*>(owners.data())};
+      key_blocks.messages = messages.data();
     }
     /// Writes blocks and present.
-    void split_keys(Context& ctx, const Split& split) const {
+    void split_keys(Context& ctx) const {
       const ValuesOnDevice<std::byte> scratch(ctx.device(), std::vector<std::byte>(1 << 16));
-      ops::split_keys(ctx, batch, key_blocks, blocks.tensor({split.words}), present.bytes(), scratch.data());
+      ASSERT_LE(scratch_bytes(ctx.device()), scratch.count);
+      ops::split_keys(ctx, batch, key_blocks, present.bytes(), scratch.data());
       ctx.stream().synchronize();
+    }
+    size_t scratch_bytes(Device device) const {
+      return ops::key_split_scratch_bytes(device, key_blocks.count * batch.samples, key_blocks.ranks);
+    }
+    std::vector<int64_t*> addresses(const Split& split) const {
+      std::vector<int64_t*> all;
+      for (const ops::OwnerKeys& owner : split.owners) all.push_back(blocks.data() + owner.begin);
+      return all;
     }
     static std::vector<int64_t> keys_of(const Bags& bags) {
       std::vector<int64_t> all;
@@ -168,6 +179,7 @@ class KeySplit : public testing::TestWithParam<Owners> {
       return made;
     }
     ValuesOnDevice<int64_t> blocks;
+    ValuesOnDevice<int64_t*> messages;
     ops::KeyBatch batch;
     ops::KeySplit key_blocks;
   };
@@ -178,15 +190,12 @@ TEST_P(KeySplit, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
   for (const Device device : devices()) {
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
     std::mt19937_64 random(3);
-    const ValuesOnDevice<std::byte> scratch(device, std::vector<std::byte>(1 << 16));
-    ASSERT_LE(ops::key_split_scratch_bytes(device, kSplitRanks * kSplitSlots * kSplitSamples), size_t{1} << 16);
     std::vector<Bags> bags;
     std::vector<std::vector<int64_t>> sent;
     for (int rank = 0; rank < kSplitRanks; ++rank) {
       bags.push_back(random_bags(random));
       const Sent one(device, split, bags.back());
-      ops::split_keys(ctx, one.batch, one.key_blocks, one.blocks.tensor({split.words}), one.present.bytes(),
-                      scratch.data());
+      one.split_keys(ctx);
       sent.push_back(one.blocks.host());
       const std::vector<uint8_t> present = one.present.host();
       for (size_t c = 0; c < split.columns.size(); ++c)
@@ -214,7 +223,7 @@ TEST_P(KeySplit, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
           device, std::vector<int32_t>(static_cast<size_t>(block.count * kSplitRanks * kSplitSamples + 1), -1));
       ops::merge_keys(ctx, {kSplitRanks, block.count, kSplitSamples, words}, blocks.tensor({kSplitRanks * words}),
                       offsets.tensor({block.count * kSplitRanks * kSplitSamples + 1}),
-                      keys.tensor({static_cast<int64_t>(keys.count)}), scratch.data());
+                      keys.tensor({static_cast<int64_t>(keys.count)}));
       std::vector<int64_t> expected_keys;
       std::vector<int32_t> expected_offsets = {0};
       for (int32_t c = block.first; c < block.first + block.count; ++c)
@@ -234,6 +243,22 @@ TEST_P(KeySplit, WhatAnOwnerMergesIsItsKeysOfAllSamplesInOrder) {
   }
 }
 
+TEST_P(KeySplit, NoMessageIsWrittenAfterAnAbort) {
+  const Split split(GetParam());
+  std::mt19937_64 random(9);
+  const Bags bags = random_bags(random);
+  for (const Device device : devices())
+    for (const uint32_t aborted : {0u, 1u}) {
+      Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+      Sent one(device, split, bags);
+      const ValuesOnDevice<uint32_t> state(device, std::vector<uint32_t>{aborted});
+      one.key_blocks.aborted = state.data();
+      one.split_keys(ctx);
+      const std::vector<int64_t> words = one.blocks.host();
+      EXPECT_EQ(std::count(words.begin(), words.end(), -1) == split.words, aborted != 0) << to_string(device);
+    }
+}
+
 TEST_P(KeySplit, PackedKeysMergeToTheSameBatchAndListItsVectors) {
   const Split split(GetParam());
   for (const Device device : devices()) {
@@ -251,8 +276,7 @@ TEST_P(KeySplit, PackedKeysMergeToTheSameBatchAndListItsVectors) {
     for (int rank = 0; rank < kSplitRanks; ++rank) {
       const Bags bags = random_bags(random);
       const Sent one(device, split, bags), other(device, split, bags);
-      ops::split_keys(ctx, one.batch, one.key_blocks, one.blocks.tensor({split.words}), one.present.bytes(),
-                      scratch.data());
+      one.split_keys(ctx);
       const ValuesOnDevice<int64_t> keys(device, std::vector<int64_t>(kMostKeys));
       const ValuesOnDevice<int32_t> of_bags(device, std::vector<int32_t>(kMostKeys)),
           counts(device, std::vector<int32_t>(2 * kSplitRanks)),
@@ -296,7 +320,7 @@ TEST_P(KeySplit, PackedKeysMergeToTheSameBatchAndListItsVectors) {
           vectors(device, std::vector<int32_t>(static_cast<size_t>(bags)));
       const auto all = static_cast<int64_t>(keys.count);
       ops::merge_keys(ctx, {kSplitRanks, block.count, kSplitSamples, words}, blocks.tensor({kSplitRanks * words}),
-                      offsets.tensor({bags + 1}), keys.tensor({all}), scratch.data());
+                      offsets.tensor({bags + 1}), keys.tensor({all}));
       ops::merge_packed_keys(ctx, {kSplitRanks, block.count, kSplitSamples, 0}, {received.data(), received_bags.data()},
                              begins.data(), block.first * kSplitSamples, merged_offsets.tensor({bags + 1}),
                              merged.tensor({all}), vectors.data(), scratch.data());
@@ -385,7 +409,7 @@ TEST_P(KeySplit, VectorsThatAnOwnerHasNoKeyOfAreNeitherReadNorWritten) {
   for (const Device device : devices()) {
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
     const Sent one(device, split, bags);
-    one.split_keys(ctx, split);
+    one.split_keys(ctx);
     const std::vector<uint8_t> present = one.present.host();
     std::vector<float> holes, filled;
     for (int64_t i = 0; i < vectors * kSplitDim; ++i) {
@@ -423,7 +447,7 @@ TEST_P(KeySplit, VectorsAreAddedToWhatIsThereWhereAnOwnerHasAKey) {
   for (const Device device : devices()) {
     Context ctx(runtime_of(device), runtime_of(device).compute_stream());
     const Sent one(device, split, bags);
-    one.split_keys(ctx, split);
+    one.split_keys(ctx);
     std::vector<float> values, before;
     for (int64_t i = 0; i < vectors * kSplitDim; ++i) values.push_back(static_cast<float>(1 + i % 31));
     for (int64_t i = 0; i < kSplitSamples * kSplitSlots * kSplitDim; ++i)

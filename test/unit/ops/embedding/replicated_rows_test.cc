@@ -314,10 +314,11 @@ TEST_P(ReplicatedRowsOp, KeysWithARowHereAreSentToNobody) {
   const Array<ops::OwnedColumn> columns(t.device, host_columns);
   const Array<ops::OwnerKeys> owners(t.device, std::vector<ops::OwnerKeys>{{0, kSlots, 0, words}});
   const Array<int64_t> blocks(t.device, words + kCapacity);
-  const Array<std::byte> scratch(t.device,
-                                 static_cast<int64_t>(ops::key_split_scratch_bytes(t.device, kSlots * kSamples)) + 1);
+  const Array<std::byte> scratch(
+      t.device, static_cast<int64_t>(ops::key_split_scratch_bytes(t.device, kSlots * kSamples, 1)) + 1);
   const Array<uint8_t> present(t.device, std::vector<uint8_t>(kSlots * kSamples, 9));
-  ops::split_keys(ctx, t.batch, {1, kSlots, columns.data(), owners.data(), t.rows.data()}, blocks.tensor(),
+  const Array<int64_t*> messages(t.device, std::vector<int64_t*>{blocks.data()});
+  ops::split_keys(ctx, t.batch, {1, kSlots, columns.data(), owners.data(), t.rows.data(), messages.data()},
                   present.data(), scratch.data());
   // Keys are their rows. Only key 0 has no row.
   const std::vector<int64_t> got = blocks.host();
