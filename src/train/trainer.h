@@ -40,8 +40,8 @@ struct ReadProgress {
   int key_bytes = 0;  ///< 0: none read
 };
 
-/// Runs steps. While batch k is computed, batch k+1 is looked up and sorted on the prepare stream. At the same time batch
-/// k+2 is uploaded on the key stream, and its keys are sent to the owners of their rows; or without
+/// Runs steps. While batch k is computed, batch k+1 is looked up and sorted on the prepare stream. At the same time
+/// batch k+2 is uploaded on the key stream, and its keys are sent to the owners of their rows; or without
 /// Model::takes_keys_ahead() both are done for batch k+1, on the prepare stream.
 class Trainer {
  public:

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 
 #include "base/error.h"
@@ -163,6 +164,43 @@ TEST(Bench, ComparesTrainingWithPyTorchsOnACpu) {
     for (const char* variant : {"eager+sparse", "eager+rows"})
       EXPECT_GT(row.find("pytorch")->find(variant)->number(), 0) << row.text();
   }
+}
+
+/// Two builds are measured in turn, and a model of a rerun that has another byte is named.
+TEST(Bench, ComparesTwoBuilds) {
+  const TemporaryFolder folder;
+  const std::string script = (source_dir() / "tools/bench/compare_builds.py").string();
+  const auto run = [&](const std::string& programs, std::vector<std::string> more) {
+    std::vector<std::string> words = {"python3", script,      programs, "--device",     "cpu", "--models",
+                                      "deepfm",  "--rows",    "20",     "--ranks",      "2",   "--batches",
+                                      "32",      "--samples", "2000",   "--times",      "10",  "--warm-up",
+                                      "1",       "--rounds",  "1",      "--precisions", "f32", "--equal-steps",
+                                      "3"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_program("/usr/bin/env", words, folder.path());
+  };
+  const std::string programs = bin_dir().string();
+  const Outcome done = run(programs, {"--before", programs, "--equal", "--json", "out.json"});
+  ASSERT_EQ(done.exit_code, 0) << done.out << done.err;
+  EXPECT_NE(done.out.find("| deepfm | f32 | 32 | "), std::string::npos) << done.out;
+  EXPECT_NE(done.out.find("deepfm, f32: models are equal"), std::string::npos) << done.out;
+  const Json row = Json::read_file(folder / "out.json").find("rows")->array()->at(0);
+  for (const char* build : {"before", "now"}) EXPECT_GT(row.find("ms")->find(build)->array()->at(0).number(), 0);
+
+  std::filesystem::create_directory(folder / "other");
+  for (const char* program : {"bench", "data_generator"})
+    std::filesystem::create_symlink(bin_dir() / program, folder / "other" / program);
+  write_file(folder / "other/huge_ctr",
+             cat("#!/bin/sh\n", (bin_dir() / "huge_ctr").string(), " \"$@\" || exit 1\n",
+                 "for word; do case $word in *rerun_run) printf x >>${word%_run}/", "_dense_3.model; esac; done\n"));
+  std::filesystem::permissions(folder / "other/huge_ctr", std::filesystem::perms::owner_all);
+  const Outcome other = run((folder / "other").string(), {"--equal"});
+  EXPECT_EQ(other.exit_code, 1) << other.err;
+  EXPECT_NE(other.out.find("deepfm, f32: differ: _dense_3.model (rerun)"), std::string::npos) << other.out;
+
+  const Outcome none = run((folder / "none").string(), {});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_NE(none.err.find("none/bench"), std::string::npos) << none.err;
 }
 
 /// The kernels that PyTorch's side has for its tables update them as its own optimizers do.
