@@ -1,88 +1,159 @@
-// Rows without a gradient, whose states move them nevertheless. Rows in f32 are taken as one array, in packs of four
-// elements whatever the length of a row, so that all accesses are whole and as many are under way as in a copy.
+// Rows without a gradient, whose states move them nevertheless. Rows in f32 are taken in tiles of adjacent rows, whose
+// elements are one array in packs of four, whatever the length of a row. A warp takes a tile, so that it reads the
+// marks of its rows once and clears them, and each array in few long pieces. Few warps with several loads each are
+// faster than many with one: the memory then serves fewer pieces at a time.
 #include "ops/embedding/embedding_update.cuh"
+#include "ops/small_divisor.h"
 
 namespace hctr::ops::cuda {
 namespace {
 
 constexpr int kSweepPack = 4;
+constexpr int kSweepBlocks = 2;  // on a multiprocessor
+constexpr int kSweepAtOnce = 4;  // packs of a thread whose loads are under way at the same time
+constexpr int kSweepTile = kSweepAtOnce * 32 * kSweepPack;  // elements of a tile, about: a warp loads it at once
+constexpr int64_t kWidestSwept = 8192;  // elements of a row: those of a tile are small numbers (SmallDivisor)
 
-/// Elements [begin, end) of all arrays; a pack lies in up to four rows.
-template <class Rule>
-__global__ void __launch_bounds__(kUpdateThreads)
-    sweep_elements_kernel(Optimizer optimizer, const StepState* state, const uint32_t* last_row, RowData data) {
-  if (state->skip) return;
-  const UpdateScalars scalars = block_scalars<Rule>(optimizer, state);
-  const int64_t begin = data.dim, end = (int64_t{*last_row} + 1) * data.dim;
-  bool finite = true;
-  for (int64_t at = begin / kSweepPack * kSweepPack + hctr::cuda::thread_index() * kSweepPack; at < end;
-       at += hctr::cuda::thread_count() * kSweepPack) {
-    bool mine[kSweepPack], any = false;
-    const bool inside = at >= begin && at + kSweepPack <= end;
-    int64_t row = at <= UINT32_MAX ? static_cast<uint32_t>(at) / static_cast<uint32_t>(data.dim) : at / data.dim;
-    int64_t next = (row + 1) * data.dim;
-    bool untouched = row > 0 && data.touched[row] == 0;
-#pragma unroll
-    for (int i = 0; i < kSweepPack; ++i) {
-      if (at + i == next && at + i < end) {
-        untouched = data.touched[++row] == 0;
-        next += data.dim;
-      }
-      mine[i] = untouched && at + i < end;
-      any = any || mine[i];
+/// Adjacent rows, a multiple of four, so that they begin and end with a pack. At most 32 words of marks.
+struct SweepTiling {
+  int rows;
+  int dim;
+  SmallDivisor by_dim;
+  explicit SweepTiling(int64_t dim_)
+      : rows(static_cast<int>(std::max<int64_t>(1, kSweepTile / dim_ / 4) * 4)),
+        dim(static_cast<int>(dim_)),
+        by_dim(static_cast<int>(dim_)) {}
+};
+
+/// The rows of a tile that have no gradient: bit r % 32 of the word of lane r / 32.
+struct RowBits {
+  uint32_t word;
+  /// By all lanes of a warp.
+  __device__ bool has(int row) const { return __shfl_sync(0xffffffffu, word, row / 32) >> (row % 32) & 1; }
+
+  /// Bit i: element at + i of the tile is of such a row. By all lanes of a warp.
+  __device__ uint32_t of_pack(int at, const SweepTiling& tiling) const {
+    const int row = tiling.by_dim.divide(at);
+    if (tiling.dim % kSweepPack == 0) return has(row) ? 15 : 0;
+    uint32_t bits = 0;
+    if (tiling.dim > kSweepPack) {  // two rows at most
+      const int left = (row + 1) * tiling.dim - at;
+      const uint32_t of_first = left < kSweepPack ? (1u << left) - 1 : 15;
+      const bool first = has(row), second = has(tiling.by_dim.divide(at + kSweepPack - 1));
+      return (first ? of_first : 0) | (second ? 15 & ~of_first : 0);
     }
-    if (!any) continue;
-    Fragment<kSweepPack> w = load_fragment<kSweepPack>(data.vectors.as<const float>() + at), s[kMostStates]{};
 #pragma unroll
-    for (int n = 0; n < Rule::kStates; ++n) s[n] = load_fragment<kSweepPack>(data.states[n].as<const float>() + at);
-#pragma unroll
-    for (int i = 0; i < kSweepPack; ++i) {
-      if (!mine[i]) continue;
-      float of_element[kMostStates];
-#pragma unroll
-      for (int n = 0; n < kMostStates; ++n) of_element[n] = s[n].v[i];
-      Rule::update(optimizer, scalars, 0.0f, w.v[i], of_element);
-      finite = finite && left_finite<Rule>(w.v[i], of_element);
-#pragma unroll
-      for (int n = 0; n < kMostStates; ++n) s[n].v[i] = of_element[n];
-    }
-    // Rows behind the last may be made at this moment, for the next batch.
-    const auto store = [&](const RowMemory& memory, const Fragment<kSweepPack>& part) {
-      if (inside) return store_fragment<kSweepPack>(memory.as<float>() + at, part);
-#pragma unroll
-      for (int i = 0; i < kSweepPack; ++i)
-        if (mine[i]) memory.as<float>()[at + i] = part.v[i];
-    };
-    store(data.vectors, w);
-#pragma unroll
-    for (int n = 0; n < Rule::kStates; ++n) store(data.states[n], s[n]);
+    for (int i = 0; i < kSweepPack; ++i) bits |= has(tiling.by_dim.divide(at + i)) ? 1u << i : 0;
+    return bits;
   }
-  report_spoiled(finite, state);
+};
+
+/// Which rows of a tile have no gradient, of those that it has: `rows` from `first` on. Clears the marks of the others.
+__device__ RowBits rows_to_sweep(uint8_t* touched, int64_t first, int rows) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  RowBits bits{0};
+  for (int begin = 0; begin < rows; begin += 32) {
+    const int row = begin + lane;
+    const bool there = row < rows && first + row > 0, has_gradient = there && touched[first + row] != 0;
+    const uint32_t word = __ballot_sync(0xffffffffu, there && !has_gradient);
+    if (lane == begin / 32) bits.word = word;
+    if (has_gradient) touched[first + row] = 0;
+  }
+  return bits;
 }
 
-/// After all rows have been swept. Rows are marked again by the next update.
-__global__ void clear_touched_kernel(const StepState* state, const uint32_t* last_row, uint8_t* touched) {
-  if (state->skip) return;
-  const int64_t last = *last_row;
-  for (int64_t first = hctr::cuda::thread_index() * 4; first <= last; first += hctr::cuda::thread_count() * 4) {
-    if (first > 0 && first + 3 <= last) {
-      *reinterpret_cast<uint32_t*>(touched + first) = 0;
-      continue;
-    }
-    for (int64_t row = first > 0 ? first : 1; row <= last && row < first + 4; ++row) touched[row] = 0;
+/// The numbers of a pack: of its vector, and of its states.
+template <class Rule>
+struct SweptPack {
+  Fragment<kSweepPack> of[1 + Rule::kStates];
+
+  __device__ void load(const RowData& data, int64_t at) {
+    of[0] = load_fragment<kSweepPack>(data.vectors.as<const float>() + at);
+#pragma unroll
+    for (int n = 0; n < Rule::kStates; ++n)
+      of[1 + n] = load_fragment<kSweepPack>(data.states[n].as<const float>() + at);
   }
+  /// Applies the rule to the elements in `bits`; whether it leaves them finite.
+  __device__ bool update(const Optimizer& optimizer, const UpdateScalars& scalars, uint32_t bits) {
+    bool finite = true;
+#pragma unroll
+    for (int i = 0; i < kSweepPack; ++i) {
+      float w = of[0].v[i], state[kMostStates]{};
+#pragma unroll
+      for (int n = 0; n < Rule::kStates; ++n) state[n] = of[1 + n].v[i];
+      Rule::update(optimizer, scalars, 0.0f, w, state);
+      if (!(bits >> i & 1)) continue;
+      finite = finite && left_finite<Rule>(w, state);
+      of[0].v[i] = w;
+#pragma unroll
+      for (int n = 0; n < Rule::kStates; ++n) of[1 + n].v[i] = state[n];
+    }
+    return finite;
+  }
+  /// Stores all elements if `whole`, else those in `bits`.
+  __device__ void store(const RowData& data, int64_t at, bool whole, uint32_t bits) const {
+    store(data.vectors.as<float>() + at, of[0], whole, bits);
+#pragma unroll
+    for (int n = 0; n < Rule::kStates; ++n) store(data.states[n].as<float>() + at, of[1 + n], whole, bits);
+  }
+
+ private:
+  __device__ static void store(float* to, const Fragment<kSweepPack>& part, bool whole, uint32_t bits) {
+    if (whole) return store_fragment<kSweepPack>(to, part);
+#pragma unroll
+    for (int i = 0; i < kSweepPack; ++i)
+      if (bits >> i & 1) to[i] = part.v[i];
+  }
+};
+
+template <class Rule>
+__global__ void __launch_bounds__(kUpdateThreads, kSweepBlocks)
+    sweep_tiles_kernel(Optimizer optimizer, const StepState* state, const uint32_t* last_row, RowData data,
+                       SweepTiling tiling) {
+  if (state->skip) return;
+  const UpdateScalars scalars = block_scalars<Rule>(optimizer, state);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t rows_of_table = int64_t{*last_row} + 1, warps = hctr::cuda::thread_count() / 32;
+  bool finite = true;
+  for (int64_t first_row = hctr::cuda::thread_index() / 32 * tiling.rows; first_row < rows_of_table;
+       first_row += warps * tiling.rows) {
+    const int rows = static_cast<int>(min(int64_t{tiling.rows}, rows_of_table - first_row));
+    const int elements = rows * tiling.dim;
+    const int64_t first = first_row * tiling.dim;
+    const RowBits without_gradient = rows_to_sweep(data.touched, first_row, rows);
+    for (int begin = 0; begin < elements; begin += kSweepAtOnce * 32 * kSweepPack) {
+      SweptPack<Rule> packs[kSweepAtOnce];
+      uint32_t bits[kSweepAtOnce];
+      const auto at_of = [&](int p) { return begin + (32 * p + lane) * kSweepPack; };
+#pragma unroll
+      for (int p = 0; p < kSweepAtOnce; ++p) packs[p].load(data, first + (at_of(p) < elements ? at_of(p) : 0));
+#pragma unroll
+      for (int p = 0; p < kSweepAtOnce; ++p) {
+        const bool there = at_of(p) < elements;
+        bits[p] = without_gradient.of_pack(there ? at_of(p) : 0, tiling);
+        if (!there) bits[p] = 0;
+      }
+#pragma unroll
+      for (int p = 0; p < kSweepAtOnce; ++p) {
+        if (bits[p] == 0) continue;
+        finite = packs[p].update(optimizer, scalars, bits[p]) && finite;
+        // The last pack may hold elements of rows behind the last, which may be made at this moment for the next batch.
+        packs[p].store(data, first + at_of(p), at_of(p) + kSweepPack <= elements, bits[p]);
+      }
+    }
+  }
+  report_spoiled(finite, state);
 }
 
 }  // namespace
 
 void sweep_rows(Context& ctx, const Optimizer& optimizer, const uint32_t* rows, RowData data) {
-  if (!data.all_f32() || data.state_dim != data.dim) return sweep_rounded_rows(ctx, optimizer, rows, data);
+  if (!data.all_f32() || data.state_dim != data.dim || data.dim > kWidestSwept)
+    return sweep_rounded_rows(ctx, optimizer, rows, data);
   dispatch_rule(optimizer.kind, [&]<class Rule>() {
-    launch(ctx, "sweep_rows", Grid{blocks_of_device(kBlocksEach), kUpdateThreads, 0}, sweep_elements_kernel<Rule>,
-           optimizer, ctx.state(), rows, data);
+    launch(ctx, "sweep_rows", Grid{blocks_of_device(kSweepBlocks), kUpdateThreads, 0}, sweep_tiles_kernel<Rule>,
+           optimizer, ctx.state(), rows, data, SweepTiling(data.dim));
   });
-  launch(ctx, "clear_touched", Grid{blocks_of_device(2), kUpdateThreads, 0}, clear_touched_kernel, ctx.state(), rows,
-         data.touched);
 }
 
 }  // namespace hctr::ops::cuda

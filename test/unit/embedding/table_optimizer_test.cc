@@ -49,6 +49,19 @@ TEST_P(TableOptimizer, EveryRuleUpdatesKeysThatAreNotPooled) {
   }
 }
 
+/// Tiles of a sweep are of rows of any width, several of them here; one width has no tiles.
+TEST_P(TableOptimizer, RowsWithoutGradientsMoveAtEveryWidth) {
+  for (const int64_t dim : {1, 2, 3, 4, 5, 7, 11, 16, 33, 130, 520, 8200}) {
+    SCOPED_TRACE(cat("dim ", dim));
+    const int64_t samples = dim < 4 ? 600 : dim < 1000 ? 64 : 4;
+    TableSpec spec = small_spec(dim, 2, samples, samples * 2 * 4);
+    spec.optimizer = {.kind = Rule::adam, .beta1 = 0.8f, .beta2 = 0.9f, .epsilon = 1e-3f};
+    spec.update = UpdateType::global;
+    compare_over_steps(GetParam(), spec, 4, dim < 4 ? 1700 : dim < 1000 ? 201 : 9, 4);
+    if (HasFatalFailure()) return;
+  }
+}
+
 TEST_P(TableOptimizer, RowWiseSumsAreRightAtEveryWidth) {
   for (const int64_t dim : {1, 3, 16, 33, 64, 128, 260, 2050}) {
     SCOPED_TRACE(cat("dim ", dim));
