@@ -245,6 +245,7 @@ int RowStore::row_bits() const {
 
 void RowStore::sort_bits_in_use() {
   sorts_bits_in_use_ = true;
+  if (on_disk_) return;  // memory grows when the work of the step is recorded already
   recorded_bits_ = row_bits();
 }
 

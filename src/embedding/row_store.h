@@ -129,8 +129,8 @@ class RowStore : private RowMemoryUser {
   /// The values of a column of rows on the disk, as they are stored: "vectors", "state0", "last_step", ....
   std::vector<std::byte> disk_rows(std::string_view column, std::span<const DiskRows::Row>) const;
   using DiskUse = hctr::DiskUse;
-  /// Notes the number of different rows of a training batch.
-  void count_batch_rows(Context&, const ops::GroupCounts*);
+  /// Notes the number of different rows of a training batch, behind its preparation.
+  void count_batch_rows(const ops::GroupCounts*);
   DiskUse disk_use() const;
 
   /// Assigns rows 1, 2, ... of an empty store to these keys in their order, with initial values. `slots` is empty if
@@ -176,7 +176,8 @@ class RowStore : private RowMemoryUser {
   /// Every row number is below 2^row_bits(): now and later, or after sort_bits_in_use() until consume_rerecord_flag()
   /// returns true.
   int row_bits() const;
-  /// From here on row_bits() follows the rows that have memory: a sort of few rows takes fewer passes. For stores whose
+  /// From here on row_bits() follows the rows that have memory, unless some may be on a disk: a sort of few rows takes
+  /// fewer passes. For stores whose
   /// owner asks consume_rerecord_flag() after each reserve_rows().
   void sort_bits_in_use();
   /// Whether row_bits() has changed since the last call.

@@ -177,10 +177,10 @@ void RowStore::look_ahead(std::span<const ops::RowOwner> keys) const {
   disk_->read_ahead(owners);
 }
 
-void RowStore::count_batch_rows(Context& ctx, const ops::GroupCounts* counts) {
+void RowStore::count_batch_rows(const ops::GroupCounts* counts) {
   if (!disk_ || disk_->traffic().rows_written == 0) return;
   if (!batch_counts_) batch_counts_.emplace(runtime_.device(), sizeof *counts);
-  copy_bytes(ctx.stream(), batch_counts_->data(), counts, sizeof *counts);
+  copy_bytes(runtime_.prepare_stream(), batch_counts_->data(), counts, sizeof *counts);
   counted_ = true;
   if (!runtime_.device().is_cuda()) add_batch_count();
 }

@@ -24,6 +24,7 @@ class ShardedEmbedding : public Embedding {
     train_.receive_keys(ctx, recording, buffer);
   }
   bool list_missing(Context&, int buffer, Tensor keys, Tensor offsets) override;
+  void bring_rows(Context&, int buffer, Tensor keys, Tensor offsets) override;
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets) override;
   void send_vectors(Context&, int buffer) override;
   void fill_local_vectors(Context& ctx, int buffer, Tensor y) override { train_.clear_unowned(ctx, buffer, y); }

@@ -37,7 +37,7 @@ void EmbeddingTable::reserve_memory() {
 }
 
 void EmbeddingTable::confirm_capacity(int buffer) const {
-  if (not_prepared_) throw *not_prepared_;
+  if (not_brought_) throw *not_brought_;
   if (admission_ && admission_->closed()) return;  // no key gets a row
   store_.confirm_capacity();
   if (!spec_.policy.evicts() || !store_.over_limit()) return;
@@ -58,6 +58,7 @@ void EmbeddingTable::enforce_limit(int buffer) {
   evict_or_refuse(buffer);
   const Batch& batch = prepared(buffer);
   store_.count_uses(batch.groups, batch.keys.key_capacity);
+  store_.count_batch_rows(batch.groups.counts);
 }
 
 void EmbeddingTable::evict_or_refuse(int buffer) {

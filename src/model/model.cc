@@ -195,8 +195,9 @@ void Model::prepare(Context& ctx, Recording* recording, int buffer, const BatchT
   };
   // Where the host waits for keys it waits once for those of all tables, and not for look-ups too.
   const bool between_hosts = !fixed_sizes();
-  const bool first = between_hosts || std::any_of(tables_.begin(), tables_.end(),
-                                                  [](const auto& table) { return table->may_be_on_disk(); });
+  const bool on_disk =
+      std::any_of(tables_.begin(), tables_.end(), [](const auto& table) { return table->may_be_on_disk(); });
+  const bool first = between_hosts || on_disk;
   if (between_hosts && config_.solver.steps_in_pieces) {
     outside(recording, ctx, [this, buffer, batch](Context& own) {
       schedule_->for_each(own, "send keys", [&](Context& each, size_t e) {
@@ -214,6 +215,18 @@ void Model::prepare(Context& ctx, Recording* recording, int buffer, const BatchT
     schedule_->for_each(ctx, "send keys",
                         [&](Context& own, size_t e) { tables_[e]->receive_keys(own, recording, buffer); });
   }
+  if (on_disk) {
+    outside(recording, ctx, [this, buffer, batch](Context& own) { bring_rows(own, buffer, batch); });
+    if (recording) recording->cut();
+  }
+  schedule_->for_each(ctx, "prepare", [&](Context& own, size_t e) {
+    if (!first) send(own, e);
+    const size_t input = train_graph_.embedding_inputs[e];
+    tables_[e]->prepare(own, buffer, batch.keys[input], batch.offsets[input]);
+  });
+}
+
+void Model::bring_rows(Context& ctx, int buffer, const BatchTensors& batch) {
   bool waits = false;
   for (size_t e = 0; e < tables_.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
@@ -223,11 +236,10 @@ void Model::prepare(Context& ctx, Recording* recording, int buffer, const BatchT
     const ProfiledPart part(runtime_, "wait", "missing keys");
     ctx.stream().synchronize();
   }
-  schedule_->for_each(ctx, "prepare", [&](Context& own, size_t e) {
-    if (!first) send(own, e);
+  for (size_t e = 0; e < tables_.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
-    tables_[e]->prepare(own, buffer, batch.keys[input], batch.offsets[input]);
-  });
+    tables_[e]->bring_rows(ctx, buffer, batch.keys[input], batch.offsets[input]);
+  }
 }
 
 void Model::train_step(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch,

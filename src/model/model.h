@@ -71,7 +71,8 @@ class Model {
   void look_ahead(size_t sparse_input, std::span<const ops::RowOwner> keys);
   /// Embedding::disk_fetched() of all embeddings.
   DiskRows::Fetched disk_fetched() const;
-  // `recording`: of the program that calls, or null. What is exchanged between hosts stays outside of it.
+  // `recording`: of the program that calls, or null. What is exchanged between hosts stays outside of it, and what the
+  // host does for rows on a disk.
   /// Looks up, inserts and sorts the keys of the batch in `buffer`. May run concurrently with the previous step.
   void prepare(Context&, Recording*, int buffer, const BatchTensors&);
   /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also sets batch.state: the
@@ -169,6 +170,8 @@ class Model {
   ModelManifest manifest(const std::string& prefix, int64_t iteration, const ModelOrigin&) const;
   /// Collective. On rank 0 "index_places" of all ranks, where the table has an index.
   void add_index_places(Embedding&, std::map<std::string, int64_t>& counts) const;
+  /// Brings the rows of the batch that are on a disk. The stream of the context is waited for.
+  void bring_rows(Context&, int buffer, const BatchTensors&);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   void add_penalties(Context&, const Network&) const;
   void add_penalty_gradients(Context&, size_t node) const;

@@ -83,15 +83,11 @@ void Trainer::record(int buffer) {
     });
   };
   StepBuffer& at = buffers_[static_cast<size_t>(buffer)];
-  const bool records_prepare = records_ && disk_folders(runtime_, model_).empty();
   at.unpack.reset();
-  if (uploads_ahead_) at.unpack.emplace(upload_stream(), records_prepare, unpack);
-  at.prepare.emplace(runtime_.prepare_stream(), records_prepare, prepare);
-  at.compute.reset();
-  at.make_compute = [this, compute] { return Program(runtime_.compute_stream(), records_, compute); };
-  // Recording runs `compute`, which reads what `prepare` has noted of the buffer: when it was recorded, or else in the
-  // first step of the buffer.
-  if (records_prepare || !records()) at.compute.emplace(at.make_compute());
+  if (uploads_ahead_) at.unpack.emplace(upload_stream(), records_, unpack);
+  at.prepare.emplace(runtime_.prepare_stream(), records_, prepare);
+  // Recording it reads what recording `prepare` has noted of the buffer.
+  at.compute.emplace(runtime_.compute_stream(), records_, compute);
 }
 
 Trainer::~Trainer() {
@@ -213,7 +209,6 @@ void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) 
   if (look_ahead_) look_ahead_->begin_step(state.first_sample, model_.disk_fetched());
   if (parts.prepare) prepare(buffer, step);
   if (!parts.compute) return;
-  if (!of.compute) of.compute.emplace(of.make_compute());
   of.prepared.make_wait(runtime_.compute_stream());
   of.compute->run(!unrecorded_);
   of.computed.record(runtime_.compute_stream());

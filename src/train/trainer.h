@@ -133,9 +133,8 @@ class Trainer {
  private:
   struct StepBuffer {
     explicit StepBuffer(Device device) : uploaded(device), prepared(device), computed(device) {}
-    std::optional<Program> unpack, prepare, compute;  // unpack: if it is uploaded ahead. compute: if it can be recorded
-    std::function<Program()> make_compute;
-    Event uploaded, prepared, computed;  // uploaded: ahead, and unpacked
+    std::optional<Program> unpack, prepare, compute;  // unpack: if it is uploaded ahead
+    Event uploaded, prepared, computed;               // uploaded: ahead, and unpacked
   };
   void record(int buffer);
   void run(int buffer, int64_t step, double learning_rate, Replay);
