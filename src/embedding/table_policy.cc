@@ -29,6 +29,7 @@ void EmbeddingTable::reserve_rows(int64_t step) {
   }
   if (admission_) admission_->reserve_rows(step);
   store_.reserve_rows();
+  store_.begin_step(static_cast<uint32_t>(step));
 }
 
 void EmbeddingTable::reserve_memory() {
@@ -57,8 +58,8 @@ void EmbeddingTable::enforce_limit(int buffer) {
   store_.keep_new_rows();
   evict_or_refuse(buffer);
   const Batch& batch = prepared(buffer);
-  store_.count_uses(batch.groups, batch.keys.key_capacity);
   store_.count_batch_rows(batch.groups.counts);
+  store_.count_uses(batch.groups, batch.keys.key_capacity);
 }
 
 void EmbeddingTable::evict_or_refuse(int buffer) {
