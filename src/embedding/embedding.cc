@@ -20,6 +20,9 @@ class WholeEmbedding : public Embedding {
   bool list_missing(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
     return table_.list_missing(ctx, buffer, keys, offsets);
   }
+  void bring_rows(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
+    table_.bring_rows(ctx, buffer, keys, offsets);
+  }
   void prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
     table_.prepare(ctx, buffer, keys, offsets);
   }

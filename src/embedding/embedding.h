@@ -48,9 +48,13 @@ class Embedding {
   /// disk. The same on every rank.
   virtual bool exchanges_by_kernels() const { return false; }
   /// Before prepare(), on its stream: queues the search for keys that have no row in memory where some may be on a
-  /// disk. Returns whether the stream must be waited for then; prepare() does not wait for it.
+  /// disk. Returns whether the stream must be waited for then; bring_rows() does not wait for it.
   virtual bool list_missing(Context&, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) { return false; }
-  /// After receive_keys() of the same batch: looks up, inserts and sorts the keys that this rank has received.
+  /// Before prepare(), on its stream: EmbeddingTable::bring_rows(). The host takes part in both: they are never
+  /// recorded.
+  virtual void bring_rows(Context&, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) {}
+  /// After receive_keys() and bring_rows() of the same batch: looks up, inserts and sorts the keys that this rank has
+  /// received.
   virtual void prepare(Context&, int buffer, Tensor keys, Tensor offsets) = 0;
   // The next two may run on a side stream; forward() must follow them. On one rank only forward() has work to do.
   /// Starts to send the vectors from the owners of the rows to the ranks of the samples. From now on other ranks may

@@ -24,6 +24,9 @@ class PartlyReplicated : public Embedding {
   bool list_missing(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
     return others_.list_missing(ctx, buffer, keys, offsets);
   }
+  void bring_rows(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
+    others_.bring_rows(ctx, buffer, keys, offsets);
+  }
   void prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets) override {
     others_.prepare(ctx, buffer, keys, offsets);
   }

@@ -19,6 +19,7 @@ struct DiskUse {
   int64_t into_places = 0;          ///< rows that took the place of one that had left, new ones too
   int64_t moved_up = 0;             ///< rows that moved in memory to close gaps, also where they left otherwise
   int64_t index_builds = 0;         ///< times that the index was built
+  int64_t waits_to_leave = 0;       ///< times that rows left once all queued steps were waited for
 };
 
 /// Rows of which some numbers lie in host memory, and the bytes of these numbers there.

@@ -210,6 +210,7 @@ void RowStore::add_shared_row(const TableSpec& spec) {
 void RowStore::set_steps_before(int64_t steps) {
   if (!access_stats_.steps_before) return;
   wait_for_all();
+  recent_steps_.clear();
   const auto modulo = static_cast<uint32_t>(steps);
   copy_bytes(runtime_.compute_stream(), steps_before_.data(), &modulo, sizeof modulo);
   runtime_.compute_stream().synchronize();
@@ -244,6 +245,7 @@ int RowStore::row_bits() const {
 }
 
 void RowStore::sort_bits_in_use() {
+  if (on_disk_) return;  // memory grows when the work of the step is recorded already
   sorts_bits_in_use_ = true;
   recorded_bits_ = row_bits();
 }
@@ -387,8 +389,10 @@ void RowStore::grow_index(int64_t keys) {
   build_index();
 }
 
-void RowStore::build_index() {
-  Context ctx(runtime_, runtime_.compute_stream());
+void RowStore::build_index() { build_index(runtime_.compute_stream()); }
+
+void RowStore::build_index(StreamRef stream) {
+  Context ctx(runtime_, stream);
   zero_bytes(ctx.stream(), entries_.data(), static_cast<size_t>(entry_count_) * sizeof(ops::IndexEntry));
   zero_bytes(ctx.stream(), state_.data() + offsetof(ops::IndexState, marks), sizeof(uint32_t));
   ops::index_rebuild(ctx, index_, reinterpret_cast<const uint8_t*>(left_));

@@ -71,6 +71,8 @@ class RowStore : private RowMemoryUser {
   /// Where rows are in host memory, they change places by how often they are used, every RowMemoryLimits::move_every
   /// calls: all batches prepared before must have had their update() queued, and queued work is waited for.
   void reserve_rows();
+  /// The batch of reserve_rows() is of this step, as access statistics count it.
+  void begin_step(uint32_t step);
   /// Does the part of it that needs memory: afterwards reserve_rows() needs none. Changes no row, and may be called any
   /// number of times. Returns the most rows that there can be after the next batch. Errors: Error(device).
   int64_t reserve_memory();
@@ -115,9 +117,10 @@ class RowStore : private RowMemoryUser {
   void keep_new_rows() { entered_.clear(); }
   /// Before a batch is looked up, and inserted where its new keys get rows: brings the rows of its keys from the disk,
   /// and has others leave if memory has no room for them. Every step before must be queued; they are waited for only
-  /// where a row leaves, or comes for an evaluation. The stream is waited for, so this cannot be recorded. `rows`:
-  /// [batch.size()] scratch. Errors: Error(device) naming the least budget when memory has not even room for the batch;
-  /// Error(io) when the disk is full, or a row there is not what was written.
+  /// where memory grows, rows come for an evaluation or leave after one, or no others than theirs could leave. The
+  /// stream, which has waited for the step that had the buffer of the batch before, is waited for, so this cannot be
+  /// recorded. `rows`: [batch.size()] scratch. Errors: Error(device) naming the least budget when memory has not even
+  /// room for the batch; Error(io) when the disk is full, or a row there is not what was written.
   void bring_rows(Context&, const ops::KeyBatch& batch, int32_t* rows, NewKeys);
   /// Does that part of it for which the stream is waited for, and does not wait: bring_rows(), for the same batch whose
   /// new keys get rows, does not wait then. So the host waits once for several tables. Returns whether it has queued
@@ -129,8 +132,8 @@ class RowStore : private RowMemoryUser {
   /// The values of a column of rows on the disk, as they are stored: "vectors", "state0", "last_step", ....
   std::vector<std::byte> disk_rows(std::string_view column, std::span<const DiskRows::Row>) const;
   using DiskUse = hctr::DiskUse;
-  /// Notes the number of different rows of a training batch.
-  void count_batch_rows(Context&, const ops::GroupCounts*);
+  /// Notes the number of different rows of a training batch, behind its preparation.
+  void count_batch_rows(const ops::GroupCounts*);
   DiskUse disk_use() const;
 
   /// Assigns rows 1, 2, ... of an empty store to these keys in their order, with initial values. `slots` is empty if
@@ -176,7 +179,8 @@ class RowStore : private RowMemoryUser {
   /// Every row number is below 2^row_bits(): now and later, or after sort_bits_in_use() until consume_rerecord_flag()
   /// returns true.
   int row_bits() const;
-  /// From here on row_bits() follows the rows that have memory: a sort of few rows takes fewer passes. For stores whose
+  /// From here on row_bits() follows the rows that have memory, unless some may be on a disk: a sort of few rows takes
+  /// fewer passes. For stores whose
   /// owner asks consume_rerecord_flag() after each reserve_rows().
   void sort_bits_in_use();
   /// Whether row_bits() has changed since the last call.
@@ -292,6 +296,7 @@ class RowStore : private RowMemoryUser {
   void grow_index(int64_t keys);
   /// Empties it, and inserts every row that has not left. Waits for it.
   void build_index();
+  void build_index(StreamRef);
   /// Whether the index has entries for rows up to this one, marks of keys that have gone counted.
   bool index_has_room(int64_t last_row) const;
   template <class T>
@@ -323,20 +328,24 @@ class RowStore : private RowMemoryUser {
   bool places_for_new_rows() const { return !policy_.guards_entry(); }
   /// Gets memory, or has rows leave for the disk, so that these fit. Rows of the batch stay.
   void make_room(const Arrivals&, const BatchRows& batch);
-  /// `least` rows or more leave; `needed` more are to fit. Waits for queued work.
-  void leave(int64_t least, int64_t needed, const BatchRows& batch);
+  /// Rows that do not leave: those of the batch alone, with nothing queued, or those of all batches that may be queued.
+  enum class Stay { of_batch, recent };
+  /// `least` rows or more leave; `needed` more are to fit. Waits for the prepare stream. False, and none leaves, if too
+  /// many stay.
+  bool leave(int64_t least, int64_t needed, const BatchRows& batch, Stay);
   /// Of rows 1 to `rows` those that have left according to left_, but not to free_. Ascending.
   std::vector<int32_t> rows_that_leave(int64_t rows);
   /// Removes rows from the disk that are in memory, too.
   void take_from_disk(std::span<const int32_t> rows);
-  /// Their keys go, and their places are free. Nothing is queued, so that nothing searches for keys meanwhile. The
+  /// Their keys go, and their places are free. Nothing that searches for keys is queued, and no step has the rows. The
   /// numbers ascend.
   void forget_rows(std::span<const int32_t> rows);
   /// Moves the last rows to free places.
   void close_gaps(const BatchRows& batch);
   void drop_refused_rows();
   /// Calls body(context, numbers on the device, how many) for pieces of a list, and waits for it.
-  void for_listed(std::span<const int32_t> rows, const std::function<void(Context&, const int32_t*, int64_t)>& body);
+  void for_listed(StreamRef, std::span<const int32_t> rows,
+                  const std::function<void(Context&, const int32_t*, int64_t)>& body);
   /// Whether keys of a batch may be on the disk, or more of them new than memory has room for.
   bool may_miss_rows(const ops::KeyBatch&, NewKeys) const;
   /// MissingKeys of the batch. Waits for the stream.
@@ -352,7 +361,7 @@ class RowStore : private RowMemoryUser {
   /// itself.
   void for_record_pieces(size_t rows, const RecordBlocks::Block&,
                          const std::function<void(size_t, size_t, const RecordBlocks::Block&)>& body);
-  /// The next block, which has these rows once the compute stream is done. Errors: of records that were not written.
+  /// The next block, which has these rows once the prepare stream is done. Errors: of records that were not written.
   RecordBlocks::Block start_records(std::span<const int32_t> rows);
   /// Has rows written to the disk. They stay in memory. `left`: how many are there, also where others have no room.
   void put_out(std::span<const int32_t> rows, size_t& left);
@@ -445,7 +454,9 @@ class RowStore : private RowMemoryUser {
   ops::Fate* left_ = nullptr;     // [rows] with a disk: Fate::leaves for those of free_
   std::vector<int32_t> entered_;  // free places that new rows took for the last batch, until keep_new_rows()
   int64_t index_marks_ = 0;       // at most so many entries of the index have marks
-  int64_t into_places_ = 0, moved_up_ = 0, index_builds_ = 0;  // see DiskUse
+  int64_t into_places_ = 0, moved_up_ = 0, index_builds_ = 0, waits_to_leave_ = 0;  // see DiskUse
+  std::vector<uint32_t> recent_steps_;                                              // of the batches that may be queued
+  bool lookups_queued_ = false;                                                     // of evaluations, perhaps
   MissingKeys missing_;
   std::optional<HostBuffer> batch_counts_;
   bool counted_ = false;                  // batch_counts_ holds a count

@@ -57,7 +57,8 @@ RowStore::DiskUse RowStore::disk_use() const {
           free_.count(),
           into_places_,
           moved_up_,
-          index_builds_};
+          index_builds_,
+          waits_to_leave_};
 }
 
 int64_t RowStore::rows_in_budget() const {
@@ -123,6 +124,7 @@ RowStore::Arrivals RowStore::find_arrivals(std::span<const ops::MissingKey> miss
 void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* rows, NewKeys new_keys) {
   if (!disk_) return;
   const bool adds = new_keys == NewKeys::get_rows;
+  if (!adds) lookups_queued_ = true;
   const bool listed = std::exchange(listed_, false) && adds;
   if (!listed && !may_miss_rows(batch, new_keys)) return;
   // The stream has prepared the batches before this one; their steps may still be computed.
@@ -137,17 +139,18 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
 
   const ProfiledPart part(runtime_, "wait", "disk");
   const uint32_t batches = batches_;  // this one is reserved and not closed, which waiting does not know
-  if (!adds || !fits) {
-    check_finished(state());
+  if (!runtime_.device().is_cuda()) check_finished(*index_.state);
+  // What evaluations look up is no step's.
+  if (!adds || (!fits && std::exchange(lookups_queued_, false))) check_finished(state());
+  if (!fits) {
     if (at_most > capacity_) {
       make_room(coming, {rows, batch.key_capacity});
       coming = find_arrivals(missing, new_keys);  // rows on the disk may have other places now
     }
     const int64_t keys = std::min(progress().rows + rows_at_end(coming), capacity_) + ring_keys();
     grow_index(keys);
-    if (!index_has_room(keys)) build_index();
-  } else if (!runtime_.device().is_cuda()) {
-    check_finished(*index_.state);
+    // Steps that are queued do not search it, and nothing else is.
+    if (!index_has_room(keys)) build_index(runtime_.prepare_stream());
   }
   if (adds) brought_ += static_cast<int64_t>(coming.from_disk.size());
   const auto in_blocks = [&](std::span<const DiskRows::Row> arrivals, From from, To to) {
@@ -177,10 +180,10 @@ void RowStore::look_ahead(std::span<const ops::RowOwner> keys) const {
   disk_->read_ahead(owners);
 }
 
-void RowStore::count_batch_rows(Context& ctx, const ops::GroupCounts* counts) {
+void RowStore::count_batch_rows(const ops::GroupCounts* counts) {
   if (!disk_ || disk_->traffic().rows_written == 0) return;
   if (!batch_counts_) batch_counts_.emplace(runtime_.device(), sizeof *counts);
-  copy_bytes(ctx.stream(), batch_counts_->data(), counts, sizeof *counts);
+  copy_bytes(runtime_.prepare_stream(), batch_counts_->data(), counts, sizeof *counts);
   counted_ = true;
   if (!runtime_.device().is_cuda()) add_batch_count();
 }

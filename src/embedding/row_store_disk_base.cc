@@ -22,7 +22,7 @@ void RowStore::keep_base(std::span<const int32_t> rows, std::span<DiskRows::Row>
   const int64_t first = rows.front(), count = rows.back() - first + 1;
   std::vector<int32_t> places(static_cast<size_t>(count));
   std::vector<uint8_t> marks(static_cast<size_t>(count));
-  const StreamRef stream = runtime_.compute_stream();
+  const StreamRef stream = runtime_.prepare_stream();
   copy_bytes(stream, places.data(), base_places_ + first, places.size() * sizeof(int32_t));
   copy_bytes(stream, marks.data(), marks_->data() + first, marks.size());
   stream.synchronize();

@@ -47,7 +47,7 @@ void RowStore::for_record_pieces(size_t rows, const RecordBlocks::Block& block,
 }
 
 RecordBlocks::Block RowStore::start_records(std::span<const int32_t> rows) {
-  Context ctx(runtime_, runtime_.compute_stream());
+  Context ctx(runtime_, runtime_.prepare_stream());
   const RecordBlocks::Block block = records_->next_leaving(capacity_);
   disk_->wait_written(block.records);
   std::copy(rows.begin(), rows.end(), block.numbers);
@@ -67,7 +67,7 @@ void RowStore::put_out(std::span<const int32_t> rows, size_t& left) {
   if (rows.empty()) return;
   RecordBlocks::Block next = start_records(rows_of(0));
   while (left < rows.size()) {
-    runtime_.compute_stream().synchronize();
+    runtime_.prepare_stream().synchronize();
     const RecordBlocks::Block block = next;
     const std::span<const int32_t> numbers = rows_of(left);
     const std::span<DiskRows::Row> leaving(block.entries, numbers.size());

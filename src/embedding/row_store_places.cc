@@ -1,10 +1,17 @@
 // Rows that leave for the disk, and the places that they leave: rows that come take them, so that no other row moves.
 //
-// A place is free from the moment its row has left. No step that is queued has it, since rows leave when all of these
-// are done; and no key leads to it, since the entry of its key has a mark.
+// A place is free from the moment its row has left. No step that is queued has it: rows of the steps that may be queued
+// stay, or all steps have been waited for. And no key leads to it, since the entry of its key has a mark.
+//
+// Rows leave on the prepare stream, beside the steps that are queued. The batch before the one that is prepared there
+// may be computed, and as many before it as there are buffers for. The rows of older ones have their last values, since
+// the stream has waited for the step that had the buffer before; the steps beside neither read nor write them, nor any
+// statistic or mark, which preparations write, nor the index.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "device/copy.h"
 #include "embedding/row_store.h"
@@ -33,9 +40,9 @@ bool RowStore::index_has_room(int64_t keys) const {
   return keys <= keys_in(entry_count_) && keys + index_marks_ <= entry_count_ / 8 * 7;
 }
 
-void RowStore::for_listed(std::span<const int32_t> rows,
+void RowStore::for_listed(StreamRef stream, std::span<const int32_t> rows,
                           const std::function<void(Context&, const int32_t*, int64_t)>& body) {
-  Context ctx(runtime_, runtime_.compute_stream());
+  Context ctx(runtime_, stream);
   if (!runtime_.device().is_cuda()) return body(ctx, rows.data(), static_cast<int64_t>(rows.size()));
   const size_t most = staging_->bytes() / sizeof(int32_t);
   auto* const numbers = reinterpret_cast<int32_t*>(staging_->data());
@@ -47,31 +54,54 @@ void RowStore::for_listed(std::span<const int32_t> rows,
   ctx.stream().synchronize();
 }
 
+void RowStore::begin_step(uint32_t step) {
+  recent_steps_.push_back(step);
+  if (recent_steps_.size() > static_cast<size_t>(batches_ahead_)) recent_steps_.erase(recent_steps_.begin());
+}
+
 void RowStore::make_room(const Arrivals& coming, const BatchRows& batch) {
   const auto rows = [&] { return int64_t{progress().rows}; };
   const auto needed = static_cast<int64_t>(coming.from_disk.size() + coming.fresh.size());
-  if (const int64_t fitting = std::min(rows_in_budget(), most_rows()); fitting > capacity_)
+  const int64_t fitting = std::min(rows_in_budget(), most_rows());
+  if (fitting > capacity_) {
+    check_finished(state());
     grow(0, std::clamp(rows() + std::max(needed, capacity_ / 2), capacity_, fitting), capacity_,
          [this](int64_t more) { grow_rows(more); });
+  }
   const auto fits = [&] { return rows() + rows_at_end(coming) <= capacity_; };
   if (fits()) return;
-  if (const int64_t missing = rows() - free_.count() + needed - capacity_; missing > 0) leave(missing, needed, batch);
+  const int64_t missing = rows() - free_.count() + needed - capacity_;
+  // Which rows leave depends on the batches alone, not on what is queued still.
+  if (missing > 0 && !leave(missing, needed, batch, Stay::recent)) {
+    check_finished(state());
+    ++waits_to_leave_;
+    leave(missing, needed, batch, Stay::of_batch);
+  }
   if (!fits()) close_gaps(batch);  // new keys behind a gate get rows at the end alone
 }
 
-void RowStore::leave(int64_t least, int64_t needed, const BatchRows& batch) {
-  const ops::IndexState now = state();
+bool RowStore::leave(int64_t least, int64_t needed, const BatchRows& batch, Stay stay) {
+  const Progress now = progress();
   const int64_t rows = now.rows, in_memory = rows - free_.count();
-  Context ctx(runtime_, runtime_.compute_stream());
+  Context ctx(runtime_, runtime_.prepare_stream());
   const ops::RemovalMemory memory(left_, reinterpret_cast<uint32_t*>(staging_->data()));
   int64_t staying = 0;
   ops::set_fates(ctx, batch.rows, batch.count, ops::Fate::stays, left_);
+  if (stay == Stay::recent && !recent_steps_.empty()) {
+    const uint32_t since = *std::min_element(recent_steps_.begin(), recent_steps_.end(),
+                                             [](uint32_t a, uint32_t b) { return !ops::not_before(a, b); });
+    ops::recent_rows_stay(ctx, access_stats_.last_seen, since, index_.first_row, rows, left_);
+  }
   ops::count_fates(ctx, ops::Fate::stays, rows, memory, staying);
   staying += shared_rows();
+  if (stay == Stay::recent && in_memory - staying < least) {
+    ops::open_fates(ctx, rows, left_);
+    return false;
+  }
   HCTR_EXPECT(staying + needed <= capacity_, label_, ": a batch with ", staying + needed, " rows, capacity ",
               capacity_);
-  // The queued steps are waited for each time, so many leave, though the steps behind hide only the writing of what
-  // fits in the blocks.
+  // The host waits for the choice each time, so many leave, though the steps behind hide only the writing of what fits
+  // in the blocks.
   const int64_t leaving = std::min(std::max(least, capacity_ / kShareThatLeaves), in_memory - staying);
   turnover_.add(now.batches, in_memory, leaving);
   const ops::RowRanks ranks{.keys = index_.row_keys,
@@ -80,25 +110,26 @@ void RowStore::leave(int64_t least, int64_t needed, const BatchRows& batch) {
                             .uses = access_stats_.occurrences,
                             .per_doubling = steps_per_doubling(turnover_)};
   ops::lowest_rows_leave(ctx, ranks, index_.first_row, rows, leaving, memory);
-  ops::set_fates(ctx, batch.rows, batch.count, ops::Fate::open, left_);
+  ops::open_fates(ctx, rows, left_);
   const std::vector<int32_t> numbers = rows_that_leave(rows);
   size_t left = 0;
   try {
     put_out(numbers, left);
   } catch (const Error&) {  // all of them stay in memory
-    for_listed(numbers, [this](Context& own, const int32_t* some, int64_t count) {
+    for_listed(ctx.stream(), numbers, [this](Context& own, const int32_t* some, int64_t count) {
       ops::set_fates(own, some, count, ops::Fate::open, left_);
     });
     take_from_disk(std::span(numbers).first(left));
     throw;
   }
   forget_rows(numbers);
+  return true;
 }
 
 std::vector<int32_t> RowStore::rows_that_leave(int64_t rows) {
   std::vector<ops::Fate> fates(static_cast<size_t>(rows) + 1);
-  copy_bytes(runtime_.compute_stream(), fates.data(), left_, fates.size());
-  runtime_.compute_stream().synchronize();
+  copy_bytes(runtime_.prepare_stream(), fates.data(), left_, fates.size());
+  runtime_.prepare_stream().synchronize();
   std::vector<int32_t> numbers, leaving;
   const void* at = fates.data();  // few of them leave
   while ((at = std::memchr(at, static_cast<int>(ops::Fate::leaves),
@@ -126,7 +157,8 @@ void RowStore::take_from_disk(std::span<const int32_t> rows) {
 }
 
 void RowStore::forget_rows(std::span<const int32_t> rows) {
-  for_listed(rows, [this](Context& ctx, const int32_t* some, int64_t count) {
+  const StreamRef stream = runtime_.prepare_stream();
+  for_listed(stream, rows, [this](Context& ctx, const int32_t* some, int64_t count) {
     ops::index_remove(ctx, index_, some, count);
     // Rows that are assigned later expect new memory. All numbers of rows are written when they get a key.
     for (Column& column : columns_)
@@ -136,10 +168,14 @@ void RowStore::forget_rows(std::span<const int32_t> rows) {
     ops::set_fates(ctx, some, count, ops::Fate::leaves, left_);
   });
   free_.add(rows);
-  index_marks_ = state().marks;
+  uint32_t marks = 0;
+  copy_bytes(stream, &marks, state_.data() + offsetof(ops::IndexState, marks), sizeof marks);
+  stream.synchronize();
+  index_marks_ = marks;
 }
 
 void RowStore::close_gaps(const BatchRows& batch) {
+  check_finished(state());
   remove_rows(batch, [](Context&, const ops::RemovalMemory&, const ops::IndexState&) {});
 }
 

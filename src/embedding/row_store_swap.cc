@@ -110,7 +110,7 @@ void RowStore::swap_by_use() {
                                  left_on_device = left.first(static_cast<size_t>(
                                      std::lower_bound(left.begin(), left.end(), first_on_host) - left.begin()));
   if (!left_on_device.empty())
-    for_listed(left_on_device, [this](Context& own, const int32_t* some, int64_t count) {
+    for_listed(ctx.stream(), left_on_device, [this](Context& own, const int32_t* some, int64_t count) {
       ops::mark_rows(own, some, count, uses_->rows.uses, 255);
     });
   ops::count_uses(ctx, uses, first_row, last_on_device, scratch, on_device);
@@ -130,7 +130,7 @@ void RowStore::swap_by_use() {
     uses_->moved += plan.count;
   }
   if (!left_on_device.empty())
-    for_listed(left_on_device, [this](Context& own, const int32_t* some, int64_t count) {
+    for_listed(ctx.stream(), left_on_device, [this](Context& own, const int32_t* some, int64_t count) {
       ops::zero_rows(own, some, count, uses_->rows.uses, 1);
     });
   if (++uses_->calls % kHalveAfter == 0) ops::halve_uses(ctx, rows, uses_->rows.uses);

@@ -59,6 +59,10 @@ bool ShardedEmbedding::list_missing(Context& ctx, int buffer, Tensor, Tensor) {
   return table_.list_missing(ctx, buffer, train_.owned_keys(buffer), train_.owned_offsets(buffer));
 }
 
+void ShardedEmbedding::bring_rows(Context& ctx, int buffer, Tensor, Tensor) {
+  table_.bring_rows(ctx, buffer, train_.owned_keys(buffer), train_.owned_offsets(buffer));
+}
+
 void ShardedEmbedding::prepare(Context& ctx, int buffer, Tensor, Tensor) {
   table_.prepare(ctx, buffer, train_.owned_keys(buffer), train_.owned_offsets(buffer), train_.key_gradients(buffer));
 }

@@ -26,6 +26,7 @@ class ShardedEmbedding : public Embedding {
   bool exchanges_by_kernels() const override { return train_.exchanges_by_kernels(); }
   bool consume_look_up_flag() override { return table_.consume_rerecord_flag(); }
   bool list_missing(Context&, int buffer, Tensor keys, Tensor offsets) override;
+  void bring_rows(Context&, int buffer, Tensor keys, Tensor offsets) override;
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets) override;
   void send_vectors(Context&, int buffer) override;
   void fill_local_vectors(Context& ctx, int buffer, Tensor y) override { train_.clear_unowned(ctx, buffer, y); }

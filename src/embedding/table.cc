@@ -110,6 +110,19 @@ bool EmbeddingTable::list_missing(Context& ctx, int buffer, Tensor keys, Tensor 
          store_.list_missing(ctx, key_batch(keys, offsets, spec_.samples, spec_.key_capacity), batch.rows);
 }
 
+void EmbeddingTable::bring_rows(Context& ctx, int buffer, Tensor keys, Tensor offsets) {
+  if (!may_be_on_disk()) return;
+  not_brought_.reset();
+  try {
+    store_.bring_rows(ctx, key_batch(keys, offsets, spec_.samples, spec_.key_capacity),
+                      batches_.at(static_cast<size_t>(buffer)).rows, RowStore::NewKeys::get_rows);
+  } catch (const Error& error) {
+    not_brought_ = error;
+    // The other ranks need this one in prepare(), where no key may get a row now.
+    zero_bytes(ctx.stream(), offsets.bytes(), static_cast<size_t>(offsets.elements()) * sizeof(int32_t));
+  }
+}
+
 void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients) {
   Batch& batch = batches_.at(static_cast<size_t>(buffer));
   batch.keys = key_batch(keys, offsets, spec_.samples, spec_.key_capacity);
@@ -120,18 +133,11 @@ void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
     batch.gradients.slots = batch.gradients.columns = 1;
     batch.gradients.samples = gradients.count;
   }
-  not_prepared_.reset();
   if (store_.direct()) {
     find_directly(ctx, batch.keys, false, batch.rows);
   } else if (spec_.fixed_keys) {
     ops::index_find(ctx, store_.index(), batch.keys, batch.rows);
   } else {
-    try {
-      store_.bring_rows(ctx, batch.keys, batch.rows, RowStore::NewKeys::get_rows);
-    } catch (const Error& error) {
-      not_prepared_ = error;
-      return;
-    }
     if (admission_)
       admission_->find_or_admit(ctx, store_.index(), batch.keys, batch.rows);
     else
@@ -139,7 +145,6 @@ void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
     ops::init_new_rows(ctx, store_.index(), store_.init(), store_.data());
   }
   ops::group_by_row(ctx, batch.keys, batch.rows, store_.row_bits(), batch.groups, scratch_);
-  store_.count_batch_rows(ctx, batch.groups.counts);
   if (store_.access_stats().any())
     ops::record_access(ctx, batch.groups, batch.keys.key_capacity, store_.access_stats());
   ops::index_close_batch(ctx, store_.index(), batch.rows_after, store_.host_word());

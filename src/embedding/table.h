@@ -51,14 +51,16 @@ struct KeyGradients {
 
 /// The training loop passes batches through a ring of buffers. For a step with its batch in buffer i:
 ///   reserve_rows(step)           on the host, before prepare(i) is queued
+///   bring_rows(i)               likewise, where rows may be on a disk, on the prepare stream
 ///   prepare(i)                  on the prepare stream, concurrently with the step of the previous batch
 ///   confirm_capacity(i)             on the host, before forward(i) is queued
 ///   enforce_limit(i)            likewise, once every table has confirmed
 ///   forward(i)                  on the compute stream, after prepare(i)
 ///   sum_long_runs(i)            on any stream, once the gradients are complete
 ///   update(i)                   on any stream, after that; then buffer i may be prepared again
-/// The calls on streams, and lookup, can be recorded into a Program once and run many times: they do not allocate or
-/// synchronize, and the table may grow between runs. On the CPU they do their work before they return.
+/// The calls on streams but bring_rows, and lookup without a disk, can be recorded into a Program once and run many
+/// times: they do not allocate or synchronize, and the table may grow between runs. On the CPU they do their work
+/// before they return.
 class EmbeddingTable {
  public:
   /// Errors: Error(device) when memory is short.
@@ -75,12 +77,13 @@ class EmbeddingTable {
   void sort_bits_in_use() { store_.sort_bits_in_use(); }
   bool consume_rerecord_flag() { return store_.consume_rerecord_flag(); }
   /// Checks that the prepared batch does not exceed row_limit, before its step changes anything. Waits for prepare()
-  /// only when the limit is near. Errors: Error(data); those of RowStore::bring_rows() in prepare(), which come here
+  /// only when the limit is near. Errors: Error(data); those of RowStore::bring_rows() in bring_rows(), which come here
   /// since ranks that exchange more in between would wait for one that has thrown.
   void confirm_capacity(int buffer) const;
   /// Evicts or refuses rows if the prepared batch exceeds the limit, and then waits for queued steps. All batches
   /// prepared earlier must have had their update() queued. Then counts the uses of the batch's rows, on the prepare
-  /// stream, if some rows are in host memory: not in prepare(), since a table comes to that while steps are recorded.
+  /// stream, if some rows are in host memory, and the rows, if some are on a disk: not in prepare(), since a table
+  /// comes to that while steps are recorded.
   void enforce_limit(int buffer);
 
   /// Throws if a batch so far, in training or evaluation, held a key outside the range of a table with direct keys.
@@ -95,6 +98,9 @@ class EmbeddingTable {
   DiskRows::Fetched disk_fetched() const { return may_be_on_disk() ? store_.disk()->fetched() : DiskRows::Fetched{}; }
   /// Host, on the stream of prepare() and before it, for the same batch: RowStore::list_missing().
   bool list_missing(Context&, int buffer, Tensor keys, Tensor offsets);
+  /// Host, then: RowStore::bring_rows(). Where that fails, the batch has no keys from then on, and confirm_capacity()
+  /// throws the error. Does nothing where no rows can be on a disk.
+  void bring_rows(Context&, int buffer, Tensor keys, Tensor offsets);
   /// Any thread, any time: keys that batches will have, with their slots. RowStore::look_ahead().
   void look_ahead(std::span<const ops::RowOwner> keys) const { store_.look_ahead(keys); }
 
@@ -222,7 +228,7 @@ class EmbeddingTable {
   bool stats_continued_ = false;  // steps_before_ is computed at the next step
   Arena arena_;
   std::vector<Batch> batches_;
-  std::optional<Error> not_prepared_, not_found_;  // of prepare() and find(), see confirm_capacity() and check_keys()
+  std::optional<Error> not_brought_, not_found_;  // of bring_rows() and find(), see confirm_capacity() and check_keys()
   float* piece_sums_ = nullptr;
   int32_t* eval_rows_ = nullptr;
   ops::OutputColumns columns_of_slots_;

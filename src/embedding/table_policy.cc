@@ -29,6 +29,7 @@ void EmbeddingTable::reserve_rows(int64_t step) {
   }
   if (admission_) admission_->reserve_rows(step);
   store_.reserve_rows();
+  store_.begin_step(static_cast<uint32_t>(step));
 }
 
 void EmbeddingTable::reserve_memory() {
@@ -37,7 +38,7 @@ void EmbeddingTable::reserve_memory() {
 }
 
 void EmbeddingTable::confirm_capacity(int buffer) const {
-  if (not_prepared_) throw *not_prepared_;
+  if (not_brought_) throw *not_brought_;
   if (admission_ && admission_->closed()) return;  // no key gets a row
   store_.confirm_capacity();
   if (!spec_.policy.evicts() || !store_.over_limit()) return;
@@ -57,6 +58,7 @@ void EmbeddingTable::enforce_limit(int buffer) {
   store_.keep_new_rows();
   evict_or_refuse(buffer);
   const Batch& batch = prepared(buffer);
+  store_.count_batch_rows(batch.groups.counts);
   store_.count_uses(batch.groups, batch.keys.key_capacity);
 }
 

@@ -54,7 +54,7 @@ class LocalSchedule : public EmbeddingSchedule {
         continue;
       }
       const ProfiledPart profiled(ctx, part, kTable, name(e));
-      body(ctx, e);  // the host reads what its kernels find, so they start at once
+      body(ctx, e);  // in evaluations the host reads what its kernels find, so they start at once
     }
     for_some(ctx, part, together, body);
   }

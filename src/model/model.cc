@@ -219,7 +219,18 @@ void Model::exchange_keys(Context& ctx, Recording* recording, int buffer, const 
   if (recording) recording->cut();
 }
 
-void Model::look_up(Context& ctx, int buffer, const BatchTensors& batch) {
+void Model::look_up(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
+  if (std::any_of(tables_.begin(), tables_.end(), [](const auto& table) { return table->may_be_on_disk(); })) {
+    outside(recording, ctx, [this, buffer, batch](Context& own) { bring_rows(own, buffer, batch); });
+    if (recording) recording->cut();
+  }
+  schedule_->for_each_together(ctx, "prepare", [&](Context& own, size_t e) {
+    const size_t input = train_graph_.embedding_inputs[e];
+    tables_[e]->prepare(own, buffer, batch.keys[input], batch.offsets[input]);
+  });
+}
+
+void Model::bring_rows(Context& ctx, int buffer, const BatchTensors& batch) {
   bool waits = false;
   for (size_t e = 0; e < tables_.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
@@ -229,10 +240,10 @@ void Model::look_up(Context& ctx, int buffer, const BatchTensors& batch) {
     const ProfiledPart part(runtime_, "wait", "missing keys");
     ctx.stream().synchronize();
   }
-  schedule_->for_each_together(ctx, "prepare", [&](Context& own, size_t e) {
+  for (size_t e = 0; e < tables_.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];
-    tables_[e]->prepare(own, buffer, batch.keys[input], batch.offsets[input]);
-  });
+    tables_[e]->bring_rows(ctx, buffer, batch.keys[input], batch.offsets[input]);
+  }
 }
 
 void Model::train_step(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch,

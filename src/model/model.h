@@ -71,7 +71,8 @@ class Model {
   void look_ahead(size_t sparse_input, std::span<const ops::RowOwner> keys);
   /// Embedding::disk_fetched() of all embeddings.
   DiskRows::Fetched disk_fetched() const;
-  // `recording`: of the program that calls, or null. What is exchanged between hosts stays outside of it.
+  // `recording`: of the program that calls, or null. What is exchanged between hosts stays outside of it, and what the
+  // host does for rows on a disk.
   /// Whether exchange_keys() of a batch may run concurrently with look_up() of the one before: on one rank, and where
   /// ranks exchange keys in kernels of their own, so that look_up() waits for no rank and no host.
   bool takes_keys_ahead() const;
@@ -82,10 +83,10 @@ class Model {
   /// On several ranks: sends the keys of the batch in `buffer` to the owners of their rows.
   void exchange_keys(Context&, Recording*, int buffer, const BatchTensors&);
   /// After that: looks up, inserts and sorts the keys.
-  void look_up(Context&, int buffer, const BatchTensors&);
+  void look_up(Context&, Recording*, int buffer, const BatchTensors&);
   void prepare(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
     exchange_keys(ctx, recording, buffer, batch);
-    look_up(ctx, buffer, batch);
+    look_up(ctx, recording, buffer, batch);
   }
   /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also sets batch.state: the
   /// loss scale, the count of updates, and whether the step is skipped.
@@ -183,6 +184,8 @@ class Model {
   ModelManifest manifest(const std::string& prefix, int64_t iteration, const ModelOrigin&) const;
   /// Collective. On rank 0 "index_places" of all ranks, where the table has an index.
   void add_index_places(Embedding&, std::map<std::string, int64_t>& counts) const;
+  /// Brings the rows of the batch that are on a disk. The stream of the context is waited for.
+  void bring_rows(Context&, int buffer, const BatchTensors&);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
   void add_penalties(Context&, const Network&) const;
   void add_penalty_gradients(Context&, size_t node) const;

@@ -8,7 +8,7 @@
 
 namespace hctr {
 
-/// The folders where their rows go. Where there are any, hosts look keys up too, which cannot be recorded.
+/// The folders where their rows go. Where there are any, hosts look keys up too, outside of what is recorded.
 inline std::set<std::string> disk_folders(Runtime& runtime, const Model& model) {
   std::set<std::string> folders;
   for (size_t e = 0; e < model.embeddings(); ++e) {

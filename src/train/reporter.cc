@@ -17,7 +17,8 @@ namespace {
 /// Whether a count of a table says where its rows are, and how they are used.
 bool of_memory(const std::string& count) {
   return count.find("_in_host_memory") != count.npos || count.ends_with("_gpu") || count == "reads" ||
-         count.find("disk") != count.npos || count == "rows_of_batches" || count == kIndexPlaces;
+         count.find("disk") != count.npos || count == "rows_of_batches" || count == "rows_read_ahead" ||
+         count == kIndexPlaces;
 }
 
 }  // namespace

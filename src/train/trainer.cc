@@ -75,7 +75,7 @@ void Trainer::record(int buffer) {
   const auto prepare = [this, buffer, tensors, ahead, exchange_keys](Recording& recording) {
     if (!ahead) exchange_keys(recording);
     Context ctx(runtime_, runtime_.prepare_stream(), tensors.state);
-    model_.look_up(ctx, buffer, tensors);
+    model_.look_up(ctx, &recording, buffer, tensors);
   };
   const auto compute = [this, buffer, tensors, binding = model_.bind(Phase::train, tensors)](Recording& recording) {
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
@@ -87,18 +87,12 @@ void Trainer::record(int buffer) {
     });
   };
   StepBuffer& at = buffers_[static_cast<size_t>(buffer)];
-  const bool records_prepare = records_ && disk_folders(runtime_, model_).empty();
   at.keys.reset();
-  if (ahead) at.keys.emplace(first, records_prepare, exchange_keys);
-  at.make_prepare = [this, records_prepare, prepare] {
-    return Program(runtime_.prepare_stream(), records_prepare, prepare);
-  };
+  if (ahead) at.keys.emplace(first, records_, exchange_keys);
+  at.make_prepare = [this, prepare] { return Program(runtime_.prepare_stream(), records_, prepare); };
   at.prepare.emplace(at.make_prepare());
-  at.compute.reset();
-  at.make_compute = [this, compute] { return Program(runtime_.compute_stream(), records_, compute); };
-  // Recording runs `compute`, which reads what `prepare` has noted of the buffer: when it was recorded, or else in the
-  // first step of the buffer.
-  if (records_prepare || !records()) at.compute.emplace(at.make_compute());
+  // Recording it reads what recording `prepare` has noted of the buffer.
+  at.compute.emplace(runtime_.compute_stream(), records_, compute);
 }
 
 Trainer::~Trainer() {
@@ -220,7 +214,6 @@ void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) 
   if (look_ahead_) look_ahead_->begin_step(state.first_sample, model_.disk_fetched());
   if (parts.prepare) prepare(buffer, step);
   if (!parts.compute) return;
-  if (!of.compute) of.compute.emplace(of.make_compute());
   of.prepared.make_wait(runtime_.compute_stream());
   of.compute->run(!unrecorded_);
   of.computed.record(runtime_.compute_stream());

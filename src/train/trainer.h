@@ -133,8 +133,8 @@ class Trainer {
  private:
   struct StepBuffer {
     explicit StepBuffer(Device device) : exchanged(device), prepared(device), computed(device) {}
-    std::optional<Program> keys, prepare, compute;  // keys: if they are exchanged ahead. compute: if it can be recorded
-    std::function<Program()> make_prepare, make_compute;
+    std::optional<Program> keys, prepare, compute;  // keys: if they are exchanged ahead
+    std::function<Program()> make_prepare;
     Event exchanged, prepared, computed;  // exchanged: its keys, ahead
   };
   void record(int buffer);

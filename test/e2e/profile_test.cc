@@ -60,6 +60,31 @@ TEST_F(Profile, HoldsEveryLayerAndNoMoreThanTheStep) {
   EXPECT_NE(done.err.find(*report.find("bottleneck")->string()), std::string::npos) << done.err;
 }
 
+/// Rows leave and come back between the parts of a step: the wait for them is a part of its own.
+TEST_F(Profile, OfRowsOnADiskHasTheWaitForThem) {
+  std::string config = with_change(small_config(), R"("update_type": "Global")", R"("update_type": "Local")");
+  config = with_change(config, R"("embedding_vec_size": 5)", R"("embedding_vec_size": 1024)");
+  config = with_change(config, R"("leading_dim": 15)", R"("leading_dim": 3072)");
+  config = with_change(config, R"("batchsize": 128)", R"("batchsize": 8)");
+  config = with_change(config, R"("max_iter": 60)", R"("max_iter": 200)");
+  config = with_change(config, R"("seed": 7)", R"("seed": 7, "table_memory": {"host": "4MB", "disk": "rows"})");
+  write_file(folder_ / "model.json", config);
+  const Outcome done = train("run", {"--profile"});
+  const Json report = profile("run");
+  const double step = report.find("step_ms")->number(), sum = report.find("parts_ms")->number();
+  EXPECT_NEAR(sum + report.find("idle_ms")->number(), step, 1e-9 * step);
+  double wait = 0, prepare = 0;
+  for (const Json& part : *report.find("parts")->array()) {
+    if (*part.find("part")->string() == "wait" && *part.find("type")->string() == "disk")
+      wait = part.find("ms")->number();
+    if (*part.find("part")->string() == "prepare") prepare += part.find("ms")->number();
+  }
+  EXPECT_GT(wait, 0) << done.err;
+  EXPECT_LT(wait, step);
+  EXPECT_GT(prepare, 0) << done.err;
+  EXPECT_EQ(done.err.find("Table '"), std::string::npos) << "figures of memory are in metrics.jsonl: " << done.err;
+}
+
 TEST_F(Profile, ChangesNoNumber) {
   train("plain", {});
   train("profiled", {"--profile"});

@@ -37,6 +37,11 @@ size_t removal_bytes(Device device, int64_t rows) {
 void set_fates(Context& ctx, const int32_t* rows, int64_t count, Fate fate, Fate* fates) {
   HCTR_ON_DEVICE(ctx, set_fates(ctx, rows, count, fate, fates));
 }
+void recent_rows_stay(Context& ctx, const uint32_t* last_seen, uint32_t since, int64_t first, int64_t last,
+                      Fate* fates) {
+  HCTR_ON_DEVICE(ctx, recent_rows_stay(ctx, last_seen, since, first, last, fates));
+}
+void open_fates(Context& ctx, int64_t rows, Fate* fates) { HCTR_ON_DEVICE(ctx, open_fates(ctx, rows, fates)); }
 void rows_below_leave(Context& ctx, const uint32_t* values, uint32_t bound, int64_t first, int64_t last, Fate* fates) {
   HCTR_ON_DEVICE(ctx, rows_below_leave(ctx, values, bound, first, last, fates));
 }
@@ -66,6 +71,15 @@ namespace cpu {
 void set_fates(Context&, const int32_t* rows, int64_t count, Fate fate, Fate* fates) {
   for (int64_t i = 0; i < count; ++i)
     if (rows[i] != 0) fates[rows[i]] = fate;
+}
+
+void recent_rows_stay(Context&, const uint32_t* last_seen, uint32_t since, int64_t first, int64_t last, Fate* fates) {
+  for (int64_t row = first; row <= last; ++row)
+    if (fates[row] == Fate::open && not_before(last_seen[row], since)) fates[row] = Fate::stays;
+}
+
+void open_fates(Context&, int64_t rows, Fate* fates) {
+  std::replace(fates + 1, fates + rows + 1, Fate::stays, Fate::open);
 }
 
 void rows_below_leave(Context&, const uint32_t* values, uint32_t bound, int64_t first, int64_t last, Fate* fates) {

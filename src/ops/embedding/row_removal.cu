@@ -43,6 +43,17 @@ __global__ void set_fates_kernel(const int32_t* rows, int64_t count, Fate fate, 
     if (rows[i] != 0) fates[rows[i]] = fate;
 }
 
+__global__ void recent_rows_stay_kernel(const uint32_t* last_seen, uint32_t since, int64_t first, int64_t last,
+                                        Fate* fates) {
+  for (int64_t row = first + hctr::cuda::thread_index(); row <= last; row += hctr::cuda::thread_count())
+    if (fates[row] == Fate::open && not_before(last_seen[row], since)) fates[row] = Fate::stays;
+}
+
+__global__ void open_fates_kernel(int64_t rows, Fate* fates) {
+  for (int64_t row = 1 + hctr::cuda::thread_index(); row <= rows; row += hctr::cuda::thread_count())
+    if (fates[row] == Fate::stays) fates[row] = Fate::open;
+}
+
 __global__ void rows_below_leave_kernel(const uint32_t* values, uint32_t bound, int64_t first, int64_t last,
                                         Fate* fates) {
   for (int64_t row = first + hctr::cuda::thread_index(); row <= last; row += hctr::cuda::thread_count())
@@ -149,6 +160,16 @@ size_t removal_temporary_bytes(int64_t rows) {
 
 void set_fates(Context& ctx, const int32_t* rows, int64_t count, Fate fate, Fate* fates) {
   launch(ctx, "set_fates", grid_for(count), set_fates_kernel, rows, count, fate, fates);
+}
+
+void recent_rows_stay(Context& ctx, const uint32_t* last_seen, uint32_t since, int64_t first, int64_t last,
+                      Fate* fates) {
+  launch(ctx, "recent_rows_stay", grid_for(std::max<int64_t>(last - first + 1, 0)), recent_rows_stay_kernel, last_seen,
+         since, first, last, fates);
+}
+
+void open_fates(Context& ctx, int64_t rows, Fate* fates) {
+  launch(ctx, "open_fates", grid_for(rows), open_fates_kernel, rows, fates);
 }
 
 void rows_below_leave(Context& ctx, const uint32_t* values, uint32_t bound, int64_t first, int64_t last, Fate* fates) {

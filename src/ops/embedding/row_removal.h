@@ -1,8 +1,8 @@
 // Removal of rows from a table, and compaction of the others, so that rows stay numbered 1, 2, ... without gaps.
 //
-// Only between steps, when nothing else uses the table. The host runs these one after the other and waits for their
-// counts; they are never part of a recorded step. The choice of rows depends on keys and access statistics, not on row
-// numbers, which differ between devices.
+// Only between steps, when nothing else uses the table; or beside steps that are queued, as long as their rows stay.
+// The host runs these one after the other and waits for their counts; they are never part of a recorded step. The
+// choice of rows depends on keys and access statistics, not on row numbers, which differ between devices.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,9 @@
 namespace hctr::ops {
 
 enum class Fate : uint8_t { open, stays, leaves };
+
+/// Whether a step is not before another, both modulo 2^32.
+HCTR_HD inline bool not_before(uint32_t step, uint32_t other) { return step - other < 1u << 31; }
 
 /// unit * log2(1 + count), along straight lines between powers of two: the same integer on every device.
 HCTR_HD inline uint64_t scaled_log2(uint32_t count, uint32_t unit) {
@@ -72,6 +75,12 @@ size_t removal_temporary_bytes(int64_t rows);
 
 /// Gives this fate to the rows listed in `rows`, except row 0.
 HCTR_OP(void set_fates(Context&, const int32_t* rows, int64_t count, Fate, Fate* fates))
+/// Those of rows first to last whose fate is open, and which were last seen in step `since` or later, stay. Steps count
+/// modulo 2^32.
+HCTR_OP(void recent_rows_stay(Context&, const uint32_t* last_seen, uint32_t since, int64_t first, int64_t last,
+                              Fate* fates))
+/// The fate of those of rows 1 to `rows` that stay is open again.
+HCTR_OP(void open_fates(Context&, int64_t rows, Fate* fates))
 /// Removes those of rows first to last whose value is below `bound`.
 HCTR_OP(void rows_below_leave(Context&, const uint32_t* values, uint32_t bound, int64_t first, int64_t last,
                               Fate* fates))

@@ -204,6 +204,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
     embedding->send_keys(ctx, nullptr, 0, keys.tensor(), offsets.tensor());
     embedding->gather_keys(ctx, nullptr, 0);
     embedding->receive_keys(ctx, nullptr, 0);
+    embedding->bring_rows(ctx, 0, keys.tensor(), offsets.tensor());
     embedding->prepare(ctx, 0, keys.tensor(), offsets.tensor());
     embedding->confirm_capacity(0);
     embedding->enforce_limit(0);

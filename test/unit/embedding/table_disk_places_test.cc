@@ -121,6 +121,65 @@ TEST_P(TableDiskPlacesTest, WhatWalksOverRowsKnowsFreePlaces) {
   for (const int64_t times : walks_over) EXPECT_GT(times, 2);
 }
 
+/// bring_rows() has memory grow behind what is asked in reserve_rows(): whether work must be recorded again.
+TEST_P(TableDiskPlacesTest, RecordedLookUpsStayRightWhenMemoryGrows) {
+  const TableSpec spec = this->spec();
+  TableRig rig(GetParam(), spec, 2, 2, true, DType::f32, roomy(spec));
+  rig.table->sort_bits_in_use();
+  const int64_t places = rig.table->index_places();
+  std::mt19937_64 random(6);
+  for (int t = 0; t < 40; ++t) {
+    const Bags bags = random_bags(spec, spec.samples, 3, kManyKeys, random);
+    rig.step(bags, random_floats(spec.samples * spec.columns() * spec.dim, random));
+    ASSERT_FALSE(rig.table->consume_rerecord_flag()) << "step " << t;
+  }
+  EXPECT_GT(rig.table->index_places(), places) << "memory for more rows";
+}
+
+/// Rows that leave are copied, and their places taken, while steps that are queued may still be computed: rows of these
+/// stay, though others have been used more often.
+TEST_P(TableDiskPlacesTest, RowsOfStepsThatMayBeQueuedDoNotLeave) {
+  constexpr int kRing = 3;
+  const TableSpec spec = this->spec();
+  TableRig plain(GetParam(), spec), split(GetParam(), spec, 2, kRing, true, DType::f32, roomy(spec));
+  std::mt19937_64 random(5);
+  const auto step = [&](const Bags& bags) {
+    const std::vector<float> dy = random_floats(spec.samples * spec.columns() * spec.dim, random);
+    EXPECT_EQ(split.step(bags, dy), plain.step(bags, dy));
+  };
+  int64_t next = 0;
+  const auto new_keys = [&] {
+    Bags bags = empty_bags(spec, spec.samples);
+    for (auto& slot : bags)
+      for (auto& bag : slot) bag = {next++};
+    return bags;
+  };
+  // Old rows have many uses, those of the last steps one.
+  std::vector<Bags> old;
+  for (int t = 0; t < 60 && split.table->disk_use().written == 0; ++t) {
+    old.push_back(new_keys());
+    for (int times = 0; times < 2; ++times) step(old.back());
+  }
+  ASSERT_GT(split.table->disk_use().written, 0);
+  int times_left = 0;
+  for (int t = 0; t < 200 && times_left < 3; ++t) {
+    std::vector<Bags> last;
+    for (int i = 0; i < kRing; ++i) {
+      const int64_t written = split.table->disk_use().written;
+      last.push_back(new_keys());
+      step(last.back());
+      if (split.table->disk_use().written == written || i + 1 < kRing) continue;
+      ++times_left;
+      const int64_t brought = split.table->disk_use().brought;
+      for (const Bags& bags : last) step(bags);
+      EXPECT_EQ(split.table->disk_use().brought, brought) << "a row of the last " << kRing << " steps had left";
+    }
+  }
+  EXPECT_EQ(times_left, 3);
+  EXPECT_EQ(split.table->disk_use().waits_to_leave, 0);
+  EXPECT_TRUE(split.bytes() == plain.bytes());
+}
+
 /// Another table, or another rank, has refused the batch: its new keys have had no step.
 TEST_P(TableDiskPlacesTest, NewRowsOfARefusedBatchGo) {
   const TableSpec spec = this->spec();

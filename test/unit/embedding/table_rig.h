@@ -99,9 +99,10 @@ class TableRig {
     table->reserve_rows(state.step);
     Context ctx(runtime, runtime.prepare_stream(), reinterpret_cast<const StepState*>(slot.state.data()));
     if (!slot.prepare)
-      slot.prepare = std::make_unique<Program>(
-          ctx.stream(), record_ && !runtime.row_memory().has_disk(),
-          [this, i, ctx, &slot]() mutable { table->prepare(ctx, i, slot.keys.tensor(), slot.offsets.tensor()); });
+      slot.prepare = std::make_unique<Program>(ctx.stream(), record_, [this, i, ctx, &slot]() mutable {
+        table->prepare(ctx, i, slot.keys.tensor(), slot.offsets.tensor());
+      });
+    table->bring_rows(ctx, i, slot.keys.tensor(), slot.offsets.tensor());
     slot.prepare->run();
     if (!accepted) return;
     table->confirm_capacity(i);

@@ -182,6 +182,26 @@ TEST(RowRemoval, RowsBelowABoundLeave) {
   }
 }
 
+TEST(RowRemoval, RowsOfRecentStepsStayUntilFatesAreOpenAgain) {
+  for (const Device device : devices()) {
+    Runtime& runtime = runtime_of(device);
+    Context ctx(runtime, runtime.compute_stream());
+    using enum ops::Fate;
+    const std::vector<ops::Fate> before = {open, open, leaves, open, open, stays, open, open};
+    const OnDeviceArray fates(runtime, before);
+    const OnDeviceArray seen(runtime, std::vector<uint32_t>{9, 9, 9, 7, 8, 3, 9, 9});
+    ops::recent_rows_stay(ctx, seen.data(), 8, 2, 6, fates.data());
+    EXPECT_EQ(fates.read(runtime), (std::vector<ops::Fate>{open, open, leaves, open, stays, stays, stays, open}));
+    ops::open_fates(ctx, 7, fates.data());
+    EXPECT_EQ(fates.read(runtime), (std::vector<ops::Fate>{open, open, leaves, open, open, open, open, open}));
+    // Steps count modulo 2^32.
+    const OnDeviceArray around(runtime, std::vector<uint32_t>{0, 0xfffffffeu, 0xffffffffu, 0, 1, 0x7fffffffu});
+    const OnDeviceArray all_open(runtime, std::vector<ops::Fate>(6, open));
+    ops::recent_rows_stay(ctx, around.data(), 0xffffffffu, 1, 5, all_open.data());
+    EXPECT_EQ(all_open.read(runtime), (std::vector<ops::Fate>{open, open, stays, stays, stays, open}));
+  }
+}
+
 TEST(RowRemoval, ScaledLog2IsExactAtPowersOfTwoAndNeverFalls) {
   for (const uint32_t unit : {0u, 1u, 7u, 1000u, 100'000'000u, 0xffffffffu}) {
     for (int power = 0; power <= 32; ++power) {
