@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/platform.h"
+#include "device/address_ranges.h"
 #include "device/copy.h"
 #include "device/cuda_runtime_calls.h"
 

@@ -1,16 +1,12 @@
 #include "device/cuda_runtime_calls.h"
 
-#include <cuda.h>
 #include <nvtx3/nvToolsExt.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <memory>
-#include <span>
-#include <vector>
 
 #include "device/cuda_check.cuh"
 #include "device/cuda_libraries.cuh"
@@ -32,13 +28,6 @@ namespace {
 
 /// Sets the current device of this thread. Every function that depends on the current device calls it first.
 void use(int index) { HCTR_CHECK(cudaSetDevice(index)); }
-
-CUmemAllocationProp pinned_on(int index) {
-  CUmemAllocationProp prop{};
-  prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  prop.location = {CU_MEM_LOCATION_TYPE_DEVICE, index};
-  return prop;
-}
 
 std::string location_of(const char* call, const char* file, int line) {
   const std::string path = file;
@@ -183,6 +172,22 @@ void* create_stream(int index) {
 void destroy_stream(void* stream) noexcept { cudaStreamDestroy(static_cast<cudaStream_t>(stream)); }
 void synchronize(StreamRef stream) { HCTR_CHECK(cudaStreamSynchronize(stream_of(stream))); }
 
+namespace {
+
+bool is_recorded(StreamRef stream) noexcept {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cudaStreamIsCapturing(stream_of(stream), &status);  // its error is that of the next call
+  return status != cudaStreamCaptureStatusNone;
+}
+
+/// In a stream that is recorded, the event is reached each time the graph runs.
+cudaError_t record_in_any(void* event, StreamRef stream) noexcept {
+  return cudaEventRecordWithFlags(static_cast<cudaEvent_t>(event), stream_of(stream),
+                                  is_recorded(stream) ? cudaEventRecordExternal : cudaEventRecordDefault);
+}
+
+}  // namespace
+
 void* create_event(int index) {
   use(index);
   cudaEvent_t event = nullptr;
@@ -195,13 +200,7 @@ void* create_timing_event(int index) {
   HCTR_CHECK(cudaEventCreate(&event));
   return event;
 }
-/// In a stream that is recorded, the event is reached each time the graph runs.
-void mark(void* timing_event, StreamRef stream) noexcept {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  cudaStreamIsCapturing(stream_of(stream), &status);
-  cudaEventRecordWithFlags(static_cast<cudaEvent_t>(timing_event), stream_of(stream),
-                           status == cudaStreamCaptureStatusActive ? cudaEventRecordExternal : cudaEventRecordDefault);
-}
+void mark(void* timing_event, StreamRef stream) noexcept { record_in_any(timing_event, stream); }
 void destroy_event(void* event) noexcept { cudaEventDestroy(static_cast<cudaEvent_t>(event)); }
 void record(void* event, StreamRef stream) {
   HCTR_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event), stream_of(stream)));
@@ -250,12 +249,6 @@ void* end_graph(StreamRef stream) {
   return executable;
 }
 
-bool is_recorded(StreamRef stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  HCTR_CHECK(cudaStreamIsCapturing(stream_of(stream), &status));
-  return status != cudaStreamCaptureStatusNone;
-}
-
 }  // namespace
 
 void* record_graph(StreamRef stream, const std::function<void()>& body) {
@@ -277,10 +270,7 @@ void* cut_graph(StreamRef stream) {
   begin_graph(stream);
   return graph;
 }
-void record_crossing(void* event, StreamRef stream) {
-  HCTR_CHECK(cudaEventRecordWithFlags(static_cast<cudaEvent_t>(event), stream_of(stream),
-                                      is_recorded(stream) ? cudaEventRecordExternal : cudaEventRecordDefault));
-}
+void record_crossing(void* event, StreamRef stream) { HCTR_CHECK(record_in_any(event, stream)); }
 void make_wait_crossing(void* event, StreamRef stream) {
   HCTR_CHECK(cudaStreamWaitEvent(stream_of(stream), static_cast<cudaEvent_t>(event),
                                  is_recorded(stream) ? cudaEventWaitExternal : cudaEventWaitDefault));
@@ -295,114 +285,6 @@ Runtime::CudaLibraries* create_libraries(int index) {
   return new Runtime::CudaLibraries(index);
 }
 void destroy_libraries(Runtime::CudaLibraries* libraries) noexcept { delete libraries; }
-
-size_t granularity(int index) {
-  const CUmemAllocationProp prop = pinned_on(index);
-  size_t bytes = 0;
-  static const auto get = driver<decltype(cuMemGetAllocationGranularity)>("cuMemGetAllocationGranularity");
-  HCTR_CHECK(get(&bytes, &prop, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
-  return bytes;
-}
-
-void* reserve(int index, size_t bytes) {
-  use(index);
-  CUdeviceptr address = 0;
-  static const auto call = driver<decltype(cuMemAddressReserve)>("cuMemAddressReserve");
-  HCTR_CHECK(call(&address, bytes, 0, 0, 0));
-  return reinterpret_cast<void*>(address);
-}
-
-void unreserve(void* address, size_t bytes) noexcept {
-  driver<decltype(cuMemAddressFree)>("cuMemAddressFree")(reinterpret_cast<CUdeviceptr>(address), bytes);
-}
-
-namespace {
-
-/// Maps physical memory to its addresses for these processors. Frees it if that fails.
-void map_for(void* at, size_t bytes, CUmemGenericAllocationHandle handle, std::span<const CUmemLocation> users) {
-  static const auto map = driver<decltype(cuMemMap)>("cuMemMap");
-  static const auto unmap_range = driver<decltype(cuMemUnmap)>("cuMemUnmap");
-  static const auto set_access = driver<decltype(cuMemSetAccess)>("cuMemSetAccess");
-  static const auto release = driver<decltype(cuMemRelease)>("cuMemRelease");
-  const auto address = reinterpret_cast<CUdeviceptr>(at);
-  const CUresult mapped = map(address, bytes, 0, handle, 0);
-  if (mapped != CUDA_SUCCESS) release(handle);
-  HCTR_CHECK(mapped);
-  std::vector<CUmemAccessDesc> access;
-  for (const CUmemLocation& user : users) {
-    CUmemAccessDesc one{};
-    one.location = user;
-    one.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    access.push_back(one);
-  }
-  const CUresult allowed = set_access(address, bytes, access.data(), access.size());
-  if (allowed != CUDA_SUCCESS) {
-    unmap_range(address, bytes);
-    release(handle);
-  }
-  HCTR_CHECK(allowed);
-}
-
-}  // namespace
-
-uint64_t map_zeroed(int index, void* at, size_t bytes) {
-  use(index);
-  static const auto create = driver<decltype(cuMemCreate)>("cuMemCreate");
-  const CUmemAllocationProp prop = pinned_on(index);
-  CUmemGenericAllocationHandle handle = 0;
-  const CUresult created = create(&handle, bytes, &prop, 0);
-  if (created == CUDA_ERROR_OUT_OF_MEMORY)
-    throw Error(Kind::device, cat("out of memory on GPU ", index, ": ", bytes, " more bytes requested, ",
-                                  free_memory(index), " free"));
-  HCTR_CHECK(created);
-  map_for(at, bytes, handle, {&prop.location, 1});
-  HCTR_CHECK(cudaMemset(at, 0, bytes));
-  HCTR_CHECK(cudaStreamSynchronize(nullptr));
-  return handle;
-}
-
-namespace {
-
-CUmemLocation host_near(int index) {
-  int node = 0;  // the memory nearest to the GPU
-  HCTR_CHECK(cudaDeviceGetAttribute(&node, cudaDevAttrHostNumaId, index));
-  return {CU_MEM_LOCATION_TYPE_HOST_NUMA, std::max(node, 0)};
-}
-
-}  // namespace
-
-uint64_t allocate_host_chunk(int index, size_t bytes) {
-  use(index);
-  static const auto create = driver<decltype(cuMemCreate)>("cuMemCreate");
-  CUmemAllocationProp prop = pinned_on(index);
-  prop.location = host_near(index);
-  CUmemGenericAllocationHandle handle = 0;
-  const CUresult created = create(&handle, bytes, &prop, 0);
-  if (created != CUDA_SUCCESS)
-    throw Error(Kind::device,
-                cat(bytes, " bytes of page-locked host memory for rows of GPU ", index, " were refused (driver error ",
-                    static_cast<int>(created), created == CUDA_ERROR_OUT_OF_MEMORY ? ", out of memory" : "",
-                    "); \"table_memory\": {\"host\": ...} sets a lower limit"));
-  return handle;
-}
-
-void map_host_chunk(int index, void* at, size_t bytes, uint64_t handle) {
-  use(index);
-  const CUmemLocation users[] = {pinned_on(index).location, host_near(index)};
-  map_for(at, bytes, handle, users);
-}
-
-uint64_t map_host_zeroed(int index, void* at, size_t bytes) {
-  const uint64_t handle = allocate_host_chunk(index, bytes);
-  map_host_chunk(index, at, bytes, handle);
-  std::memset(at, 0, bytes);  // the runtime does not set such memory
-  return handle;
-}
-
-void unmap(void* at, size_t bytes, uint64_t handle) noexcept {
-  driver<decltype(cuMemUnmap)>("cuMemUnmap")(reinterpret_cast<CUdeviceptr>(at), bytes);
-  driver<decltype(cuMemRelease)>("cuMemRelease")(handle);
-}
 
 }  // namespace cuda
 }  // namespace hctr

@@ -1,13 +1,10 @@
 #include "export/proto_message.h"
 
-#include <cstring>
+#include <bit>
+
+#include "base/proto_wire.h"
 
 namespace hctr {
-namespace {
-
-constexpr int kVarint = 0, kBytes = 2, kFixed32 = 5;  // wire types
-
-}  // namespace
 
 void ProtoMessage::put(std::string_view bytes) {
   if (!pieces_.back().array.empty()) pieces_.emplace_back();
@@ -17,35 +14,39 @@ void ProtoMessage::put(std::string_view bytes) {
 
 void ProtoMessage::varint(uint64_t value) {
   std::string bytes;
-  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
-  put(bytes + static_cast<char>(value));
+  append_varint(bytes, value);
+  put(bytes);
 }
 
-void ProtoMessage::head(int field, int wire_type) { varint(static_cast<uint64_t>(field << 3 | wire_type)); }
+void ProtoMessage::tag(int field, WireType type) {
+  std::string bytes;
+  append_tag(bytes, field, type);
+  put(bytes);
+}
 
 ProtoMessage& ProtoMessage::number(int field, int64_t value) {
-  head(field, kVarint);
+  tag(field, WireType::varint);
   varint(static_cast<uint64_t>(value));
   return *this;
 }
 
 ProtoMessage& ProtoMessage::real(int field, float value) {
-  head(field, kFixed32);
-  char bytes[sizeof value];
-  std::memcpy(bytes, &value, sizeof value);
-  put({bytes, sizeof bytes});
+  tag(field, WireType::fixed32);
+  std::string bytes;
+  append_fixed(bytes, std::bit_cast<uint32_t>(value), 4);
+  put(bytes);
   return *this;
 }
 
 ProtoMessage& ProtoMessage::text(int field, std::string_view value) {
-  head(field, kBytes);
+  tag(field, WireType::bytes);
   varint(value.size());
   put(value);
   return *this;
 }
 
 ProtoMessage& ProtoMessage::message(int field, ProtoMessage value) {
-  head(field, kBytes);
+  tag(field, WireType::bytes);
   varint(static_cast<uint64_t>(value.bytes_));
   for (Piece& piece : value.pieces_) {
     put(piece.head);
@@ -57,7 +58,7 @@ ProtoMessage& ProtoMessage::message(int field, ProtoMessage value) {
 }
 
 ProtoMessage& ProtoMessage::array(int field, StoredArray value) {
-  head(field, kBytes);
+  tag(field, WireType::bytes);
   varint(static_cast<uint64_t>(value.bytes()));
   bytes_ += value.bytes();
   pieces_.back().array.push_back(std::move(value));

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/proto_wire.h"
 #include "export/model_arrays.h"
 
 namespace hctr {
@@ -29,7 +30,7 @@ class ProtoMessage {
     std::vector<StoredArray> array = {};
   };
   void put(std::string_view bytes);
-  void head(int field, int wire_type);
+  void tag(int field, WireType);
   void varint(uint64_t value);
 
   std::vector<Piece> pieces_ = {Piece{}};

@@ -105,8 +105,7 @@ __global__ void __launch_bounds__(kFmThreads)
       }
       sum = lanes_sum(sum);
       squares = lanes_sum(squares);
-      // Without a fused multiply-add a single vector gives exactly 0.
-      if (valid && lane == 0) sums[sample * width + k] = k < dim ? __fsub_rn(__fmul_rn(sum, sum), squares) / 2 : sum;
+      if (valid && lane == 0) sums[sample * width + k] = k < dim ? sum_of_pairs(sum, squares) : sum;
     });
     __syncthreads();
     write_rows(y, begin, here, packs.y, [&](int sample, int column) {
@@ -262,11 +261,11 @@ void cuda::factorization_machine(Context& ctx, Tensor x, Tensor vectors, Tensor 
     const View<T, 2> to = y.view<T, 2>();
     if constexpr (sizeof(T) == 2)
       if (takes_words(shape) && is_words(x) && takes_packs<2>(others) && takes_packs<2>(to))
-        return launch(ctx, "factorization_machine", fm_words_grid(y.rows(), shape.of_slots() / 2 + 1),
+        return launch(ctx, "factorization_machine", fm_warps_grid<uint32_t>(y.rows(), shape.of_slots() / 2 + 1),
                       factorization_machine_words_kernel<T>, x.view<const T, 2>(), others, weights.view<const T, 2>(),
                       shape, to, second.view<T, 2>(), first.view<T, 2>());
     if (takes_lanes(shape) && x.dense())
-      return launch(ctx, "factorization_machine", fm_lanes_grid<T>(y.rows(), 0), factorization_machine_lanes_kernel<T>,
+      return launch(ctx, "factorization_machine", fm_warps_grid<T>(y.rows(), 0), factorization_machine_lanes_kernel<T>,
                     x.view<const T, 2>(), others, weights.view<const T, 2>(), shape, to, second.view<T, 2>(),
                     first.view<T, 2>());
     launch(ctx, "factorization_machine",
@@ -288,11 +287,12 @@ void cuda::factorization_machine_backward(Context& ctx, int64_t slots, int64_t d
     if constexpr (sizeof(T) == 2)
       if (takes_words(shape) && (!gradients.x || is_words(*gradients.x)) &&
           (!gradients.vectors || takes_packs<2>(to.vectors)) && takes_packs<2>(of_y) && takes_packs<2>(gradient))
-        return launch(ctx, "factorization_machine_backward", fm_words_grid(y.rows(), shape.of_slots() / 2 + 1),
+        return launch(ctx, "factorization_machine_backward",
+                      fm_warps_grid<uint32_t>(y.rows(), shape.of_slots() / 2 + 1),
                       factorization_machine_backward_words_kernel<T>, of_y, gradient, d_second.view<const T, 2>(),
                       d_first.view<const T, 2>(), shape, to);
     if (takes_lanes(shape) && (!gradients.x || gradients.x->dense()))
-      return launch(ctx, "factorization_machine_backward", fm_lanes_grid<T>(y.rows(), shape.of_slots()),
+      return launch(ctx, "factorization_machine_backward", fm_warps_grid<T>(y.rows(), shape.of_slots()),
                     factorization_machine_backward_lanes_kernel<T>, of_y, gradient, d_second.view<const T, 2>(),
                     d_first.view<const T, 2>(), shape, to);
     launch(ctx, "factorization_machine_backward", fm_grid<T>(y.rows(), 2 * staged_width<T>(shape.columns), dim),

@@ -4,48 +4,20 @@
 #pragma once
 
 #include "ops/factorization_machine_shape.cuh"
-#include "ops/reduce.cuh"
 
 namespace hctr::ops {
 namespace {
 
-constexpr int kFmLaneThreads = 256, kFmLaneWarps = kFmLaneThreads / 32;
 constexpr int kFmLoads = 8;          // elements that a lane loads together
 constexpr int kFmKeptElements = 14;  // elements of y and of its gradient that a lane keeps in registers
 
 bool takes_lanes(const FmShape& shape) { return shape.dim <= 32; }
 
-/// `shared`: elements of shared memory that each warp needs.
 template <class T>
-cuda::Grid fm_lanes_grid(int64_t samples, int shared) {
-  return {(samples + kFmLaneWarps - 1) / kFmLaneWarps, kFmLaneThreads,
-          kFmLaneWarps * static_cast<size_t>(shared) * sizeof(T)};
-}
-
-/// How a warp goes over y's row: lane l has the columns l, l + lanes, ..., which are the same element of vectors
-/// `at_once` apart.
-struct FmLanes {
-  int lane = static_cast<int>(threadIdx.x) % 32, dim, at_once, lanes;
-  __device__ explicit FmLanes(const FmShape& shape)
-      : dim(shape.dim), at_once(shape.by_dim.divide(32)), lanes(at_once * shape.dim) {}
-
-  __device__ bool works() const { return lane < lanes; }
-  /// Where the lane's first column is among a sample's slots, and how far the next one's is.
-  __device__ int first_element(const FmShape& shape) const { return lane + shape.by_dim.divide(lane); }
-  __device__ int step() const { return lanes + at_once; }
-  /// In lane l < dim: the sum over the lanes with the same element, in order.
-  __device__ float sum(float value) const {
-    float total = value;
-    for (int i = 1; i < at_once; ++i) total += __shfl_sync(0xffffffffu, value, lane + i * dim);
-    return total;
-  }
-};
-
-template <class T>
-__global__ void __launch_bounds__(kFmLaneThreads)
+__global__ void __launch_bounds__(kFmWarpThreads)
     factorization_machine_lanes_kernel(View<const T, 2> x, View<const T, 2> vectors, View<const T, 2> weights,
                                        FmShape shape, View<T, 2> y, View<T, 2> second, View<T, 2> first) {
-  const FmLanes warp(shape);
+  const FmWarp<1> warp(shape);
   const int slot_columns = shape.slots * shape.dim, first_element = warp.first_element(shape);
   const int64_t b = cuda::thread_index() / 32;
   if (b >= y.size(0)) return;
@@ -76,23 +48,16 @@ __global__ void __launch_bounds__(kFmLaneThreads)
     }
   }
   const float all = warp.sum(sum), all_squares = warp.sum(squares);
-  // Without a fused multiply-add a single vector gives exactly 0.
-  float pairs = warp.lane < warp.dim ? __fsub_rn(__fmul_rn(all, all), all_squares) / 2 : 0;
-  pairs = cuda::warp_sum(pairs);
-  weight = cuda::warp_sum(weight);
-  if (warp.lane == 0) {
-    second.row(b)[0] = static_cast<T>(pairs);
-    first.row(b)[0] = static_cast<T>(weight);
-  }
+  warp.write_sums(b, warp.lane < shape.dim ? sum_of_pairs(all, all_squares) : 0, weight, second, first);
 }
 
 /// A warp has the gradients of its sample's slots in shared memory, so that whole lines are written.
 template <class T>
-__global__ void __launch_bounds__(kFmLaneThreads, 4)
+__global__ void __launch_bounds__(kFmWarpThreads, 4)
     factorization_machine_backward_lanes_kernel(View<const T, 2> y, View<const T, 2> d_y, View<const T, 2> d_second,
                                                 View<const T, 2> d_first, FmShape shape, FmGradientViews<T> gradients) {
   extern __shared__ uint4 fm_gradients[];
-  const FmLanes warp(shape);
+  const FmWarp<1> warp(shape);
   const int slot_columns = shape.slots * shape.dim, columns = shape.columns, of_slots = shape.of_slots();
   const int first_element = warp.first_element(shape);
   T* const slots = reinterpret_cast<T*>(fm_gradients) + static_cast<int>(threadIdx.x) / 32 * of_slots;
@@ -116,7 +81,7 @@ __global__ void __launch_bounds__(kFmLaneThreads, 4)
 #pragma unroll
   for (const T& e : kept_y) sum += static_cast<float>(e);
   for (int column = behind; column < columns; column += warp.lanes) sum += static_cast<float>(of_y[column]);
-  sum = __shfl_sync(0xffffffffu, warp.sum(sum), warp.lane - shape.by_dim.divide(warp.lane) * warp.dim);
+  sum = warp.sum_for_all(sum, shape);
   T* const others = gradients.vectors.data ? gradients.vectors.row(b) : nullptr;
   const auto give = [&](int column, int at, T e, T d) {
     const T gradient = static_cast<T>(static_cast<float>(d) + of_pairs * (sum - static_cast<float>(e)));

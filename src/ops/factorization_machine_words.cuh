@@ -7,24 +7,16 @@
 
 #include "base/half.h"
 #include "ops/factorization_machine_shape.cuh"
-#include "ops/reduce.cuh"
 
 namespace hctr::ops {
 namespace {
 
-constexpr int kFmWordThreads = 256, kFmWarps = kFmWordThreads / 32;
 constexpr int kFmKept = 8;  // words of y and of its gradient that a lane keeps in registers
 
 bool takes_words(const FmShape& shape) { return shape.dim % 2 == 0 && shape.dim <= 32 && shape.slots % 2 == 0; }
 
 /// Whether every sample's slots begin at a word.
 bool is_words(const Tensor& x) { return x.dense() && reinterpret_cast<uintptr_t>(x.bytes()) % 4 == 0; }
-
-/// `shared`: words of shared memory that each warp needs.
-cuda::Grid fm_words_grid(int64_t samples, int shared) {
-  return {(samples + kFmWarps - 1) / kFmWarps, kFmWordThreads,
-          kFmWarps * static_cast<size_t>(shared) * sizeof(uint32_t)};
-}
 
 template <class T>
 __device__ float2 elements_of(uint32_t word) {
@@ -33,35 +25,14 @@ __device__ float2 elements_of(uint32_t word) {
   return {static_cast<float>(pack.at[0]), static_cast<float>(pack.at[1])};
 }
 
-/// How a warp goes over y's row: lane l has the words l, l + lanes, ..., which are the same two elements of vectors
-/// `at_once` apart.
-struct FmWarp {
-  int lane = static_cast<int>(threadIdx.x) % 32, half, at_once, lanes;
-  __device__ explicit FmWarp(const FmShape& shape)
-      : half(shape.dim / 2), at_once(shape.by_dim.divide(64)), lanes(at_once * half) {}
-
-  __device__ bool works() const { return lane < lanes; }
-  /// Where the elements of the lane's first word are among a sample's slots, and how far the next word's are.
-  __device__ int first_element(const FmShape& shape) const { return 2 * lane + shape.by_dim.divide(2 * lane); }
-  __device__ int step() const { return 2 * lanes + at_once; }
-  /// The lane's first word from number `least` on.
-  __device__ int first_from(int least) const { return lane + (least - lane + lanes - 1) / lanes * lanes; }
-  /// In lane l < half: the sum over the lanes with the same elements, in order.
-  __device__ float sum(float value) const {
-    float total = value;
-    for (int i = 1; i < at_once; ++i) total += __shfl_sync(0xffffffffu, value, lane + i * half);
-    return total;
-  }
-};
-
 template <class T>
-__global__ void __launch_bounds__(kFmWordThreads)
+__global__ void __launch_bounds__(kFmWarpThreads)
     factorization_machine_words_kernel(View<const T, 2> x, View<const T, 2> vectors, View<const T, 2> weights,
                                        FmShape shape, View<T, 2> y, View<T, 2> second, View<T, 2> first) {
   constexpr int kOthers = 4;  // words of other vectors that are loaded together with those of slots
   extern __shared__ uint32_t fm_words[];
-  const FmWarp warp(shape);
-  const int of_slots = shape.of_slots() / 2, slot_words = shape.slots * warp.half, words = shape.columns / 2;
+  const FmWarp<2> warp(shape);
+  const int of_slots = shape.of_slots() / 2, slot_words = shape.slots * warp.per_vector, words = shape.columns / 2;
   // The word behind the last one is read, but none of its elements is used.
   uint32_t* const slots = fm_words + static_cast<int>(threadIdx.x) / 32 * (of_slots + 1);
   const int64_t b = cuda::thread_index() / 32;
@@ -107,8 +78,7 @@ __global__ void __launch_bounds__(kFmWordThreads)
 #pragma unroll
   for (int i = 0; i < 2; ++i) {
     const float all = warp.sum(sum[i]), all_squares = warp.sum(squares[i]);
-    // Without a fused multiply-add a single vector gives exactly 0.
-    if (warp.lane < warp.half) pairs += __fsub_rn(__fmul_rn(all, all), all_squares) / 2;
+    if (warp.lane < warp.per_vector) pairs += sum_of_pairs(all, all_squares);
   }
   float weight = 0;
   const T* const elements = reinterpret_cast<const T*>(slots);
@@ -116,21 +86,16 @@ __global__ void __launch_bounds__(kFmWordThreads)
     weight += static_cast<float>(elements[j * shape.slot_width() + shape.dim]);
   weight += first_weight;
   for (int j = warp.lane + 32; j < weights.size(1); j += 32) weight += static_cast<float>(weights.row(b)[j]);
-  pairs = cuda::warp_sum(pairs);
-  weight = cuda::warp_sum(weight);
-  if (warp.lane == 0) {
-    second.row(b)[0] = static_cast<T>(pairs);
-    first.row(b)[0] = static_cast<T>(weight);
-  }
+  warp.write_sums(b, pairs, weight, second, first);
 }
 
 template <class T>
-__global__ void __launch_bounds__(kFmWordThreads, 4)
+__global__ void __launch_bounds__(kFmWarpThreads, 4)
     factorization_machine_backward_words_kernel(View<const T, 2> y, View<const T, 2> d_y, View<const T, 2> d_second,
                                                 View<const T, 2> d_first, FmShape shape, FmGradientViews<T> gradients) {
   extern __shared__ uint32_t fm_words[];
-  const FmWarp warp(shape);
-  const int of_slots = shape.of_slots() / 2, slot_words = shape.slots * warp.half, words = shape.columns / 2;
+  const FmWarp<2> warp(shape);
+  const int of_slots = shape.of_slots() / 2, slot_words = shape.slots * warp.per_vector, words = shape.columns / 2;
   uint32_t* const slots = fm_words + static_cast<int>(threadIdx.x) / 32 * (of_slots + 1);
   T* const elements = reinterpret_cast<T*>(slots);
   const int64_t b = cuda::thread_index() / 32;
@@ -158,9 +123,7 @@ __global__ void __launch_bounds__(kFmWordThreads, 4)
   for (const uint32_t word : y_words) add(word);
   for (int w = behind; w < words; w += warp.lanes) add(of_y[w]);
 #pragma unroll
-  for (float& of_column : sum)
-    of_column =
-        __shfl_sync(0xffffffffu, warp.sum(of_column), warp.lane - shape.by_dim.divide(2 * warp.lane) * warp.half);
+  for (float& of_column : sum) of_column = warp.sum_for_all(of_column, shape);
   auto* others = reinterpret_cast<uint32_t*>(gradients.vectors.data ? gradients.vectors.row(b) : nullptr);
   const auto give = [&](int w, int at, uint32_t of_word, uint32_t d_word) {
     const float2 e = elements_of<T>(of_word), d = elements_of<T>(d_word);

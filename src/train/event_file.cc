@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/proto_wire.h"
 #include "base/wall_time.h"
 
 namespace hctr {
@@ -24,21 +25,8 @@ constexpr std::array<uint32_t, 256> castagnoli_table() {
   return table;
 }
 
-void append_fixed(std::string& to, uint64_t value, int bytes) {
-  for (int b = 0; b < bytes; ++b) to.push_back(static_cast<char>(value >> (8 * b)));
-}
-
-void append_varint(std::string& to, uint64_t value) {
-  for (; value > 127; value >>= 7) to.push_back(static_cast<char>((value & 127) | 128));
-  to.push_back(static_cast<char>(value));
-}
-
-enum WireType { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
-void append_tag(std::string& to, int field, WireType type) {
-  append_varint(to, static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(type));
-}
 void append_bytes(std::string& to, int field, std::string_view value) {
-  append_tag(to, field, bytes);
+  append_tag(to, field, WireType::bytes);
   append_varint(to, value.size());
   to += value;
 }
@@ -46,9 +34,9 @@ void append_bytes(std::string& to, int field, std::string_view value) {
 /// Event { double wall_time = 1; int64 step = 2; ... }
 std::string begin_event(double unix_seconds, int64_t step) {
   std::string event;
-  append_tag(event, 1, fixed64);
+  append_tag(event, 1, WireType::fixed64);
   append_fixed(event, std::bit_cast<uint64_t>(unix_seconds), 8);
-  append_tag(event, 2, varint);
+  append_tag(event, 2, WireType::varint);
   append_varint(event, static_cast<uint64_t>(step));
   return event;
 }
@@ -57,10 +45,10 @@ uint32_t masked(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u
 
 }  // namespace
 
-uint32_t crc32c(std::string_view bytes_to_check) {
+uint32_t crc32c(std::string_view bytes) {
   static constexpr auto kTable = castagnoli_table();
   uint32_t crc = ~0u;
-  for (const char byte : bytes_to_check) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<uint8_t>(byte)) & 255];
+  for (const char byte : bytes) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<uint8_t>(byte)) & 255];
   return ~crc;
 }
 
@@ -101,7 +89,7 @@ EventFile::EventFile(const fs::path& folder, int64_t first_step, const Log& log)
   append(version);
   if (first_step <= 0) return;
   std::string start = begin_event(now, first_step), session;
-  append_tag(session, 1, varint);
+  append_tag(session, 1, WireType::varint);
   append_varint(session, 1);  // SessionLog { START }
   append_bytes(start, 7, session);
   append(start);
@@ -115,7 +103,7 @@ void EventFile::add(const Json& line, double unix_seconds) {
   for (const auto& [name, number] : scalars) {
     std::string value;  // Value { string tag = 1; float simple_value = 2; }
     append_bytes(value, 1, name);
-    append_tag(value, 2, fixed32);
+    append_tag(value, 2, WireType::fixed32);
     append_fixed(value, std::bit_cast<uint32_t>(static_cast<float>(number)), 4);
     append_bytes(summary, 1, value);
   }

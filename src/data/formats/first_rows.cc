@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/moments.h"
 #include "data/formats/format_table.h"
 
 namespace hctr {
@@ -64,21 +65,6 @@ DataSection without_slots(const DataSection& section) {
   own.statistics = neutral_statistics(section);
   return own;
 }
-
-/// Mean and variance of numbers that come one by one. B. P. Welford, "Note on a Method for Calculating Corrected Sums
-/// of Squares and Products", Technometrics 4 (1962).
-struct Moments {
-  int64_t count = 0;
-  double mean = 0, squares = 0;
-
-  void add(double x) {
-    ++count;
-    const double d = x - mean;
-    mean += d / static_cast<double>(count);
-    squares += d * (x - mean);
-  }
-  double deviation() const { return count == 0 ? 0 : std::sqrt(squares / static_cast<double>(count)); }
-};
 
 }  // namespace
 
@@ -141,8 +127,8 @@ std::vector<ColumnStatistics> learn_statistics(const DataSection& section, KeyWi
            rows < kFirstRows ? "." : cat(", the most that are looked at."));
   for (size_t c = 0; c < all.size(); ++c) {
     ColumnStatistics& one = all[c];
-    one.values = moments[c].count;
-    one.mean = moments[c].mean;
+    one.values = moments[c].count();
+    one.mean = moments[c].mean();
     if (const double deviation = moments[c].deviation(); deviation > 0) one.std = deviation;
     if (one.values == 0)
       log.warning("column '", one.column, "' is empty in the first ", rows, " rows: it is not standardised");

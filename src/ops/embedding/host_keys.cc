@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/embedding/host_keys_rules.h"
+#include "ops/embedding/host_list_rules.h"
 
 namespace hctr::ops {
 

@@ -4,7 +4,7 @@
 
 #include "device/launch.cuh"
 #include "ops/embedding/host_keys.h"
-#include "ops/embedding/host_keys_rules.h"
+#include "ops/embedding/host_list_rules.h"
 #include "ops/embedding/prefix_sum.cuh"
 
 namespace hctr::ops {

@@ -53,16 +53,6 @@ bool is_missing_mark(std::string_view text) {
   return std::find(std::begin(kMarks), std::end(kMarks), text) != std::end(kMarks);
 }
 
-void Moments::add(double x) {
-  const double n = ++count_, delta = x - mean_, step = delta / n, term = delta * step * (n - 1);
-  mean_ += step;
-  m3_ += term * step * (n - 2) - 3 * step * m2_;
-  m2_ += term;
-}
-
-double Moments::deviation() const { return count_ < 2 ? 0 : std::sqrt(m2_ / count_); }
-double Moments::skewness() const { return m2_ <= 0 ? 0 : std::sqrt(count_) * m3_ / std::pow(m2_, 1.5); }
-
 void ColumnFacts::add(std::string_view cell) {
   ++rows;
   const std::string_view text = without_blanks(cell);

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "base/moments.h"
 #include "prepare/inspect/distinct_count.h"
 
 namespace hctr {
@@ -18,18 +19,6 @@ std::string_view without_blanks(std::string_view text);
 
 /// Whether a text that is not empty says that a value is missing: "?", "NA", "null" and their kin.
 bool is_missing_mark(std::string_view text);
-
-/// Mean and moments of numbers as they come. P. Pébay, "Formulas for robust, one-pass parallel computation of
-/// covariances and arbitrary-order statistical moments", SAND2008-6212, 2008.
-class Moments {
- public:
-  void add(double x);
-  double deviation() const;  ///< 0 for fewer than two numbers
-  double skewness() const;   ///< 0 where all numbers are equal
-
- private:
-  double count_ = 0, mean_ = 0, m2_ = 0, m3_ = 0;
-};
 
 /// Characters that may separate the values of a list inside a cell, the likelier ones first.
 inline constexpr std::array<char, 8> kListSeparators = {'|', ';', ',', '/', '^', '~', '#', ' '};

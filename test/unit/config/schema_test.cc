@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/message_of.h"
+#include "support/problems_text.h"
 
 namespace hctr::test {
 
@@ -62,13 +63,7 @@ Schema<Thing> thing(std::string nested = "") {
 struct Parsed {
   Thing thing;
   Problems problems;
-  std::string text() const {
-    std::string out;
-    for (const auto& e : problems.errors()) out += "error " + e.pointer + ": " + e.message + "\n";
-    for (const auto& e : problems.warnings()) out += "warning " + e.pointer + ": " + e.message + "\n";
-    for (const auto& e : problems.notes()) out += "note " + e.pointer + ": " + e.message + "\n";
-    return out;
-  }
+  std::string text() const { return problems_text(problems); }
 };
 
 Parsed parse(const std::string& json, const Schema<Thing>& schema = thing(),

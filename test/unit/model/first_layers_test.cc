@@ -4,31 +4,13 @@
 #include "comm/self_comm.h"
 #include "model/fuse_layers.h"
 #include "model/network.h"
+#include "unit/model/small_model.h"
 
 namespace hctr::test {
 namespace {
 
-/// Of a model with dense values of 8 columns and vectors of two slots.
-Config config_with(const std::string& layers, Problems& problems) {
-  Config config = read_config(Json::parse(R"({
-    "solver": {"batchsize": 8, "max_iter": 1, "seed": 5},
-    "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0.001}},
-    "layers": [
-      {"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": 1},
-       "dense": {"top": "dense", "dense_dim": 8},
-       "sparse": [{"top": "keys", "slot_num": 2, "max_feature_num_per_sample": 2, "max_nnz": 1}]},
-      {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "vectors",
-       "sparse_embedding_hparam": {"max_vocabulary_size_per_gpu": 100, "embedding_vec_size": 8, "combiner": "sum"}},
-      )" + layers + R"(
-      {"type": "InnerProduct", "bottom": "pairs", "top": "logit", "fc_param": {"num_output": 1}},
-      {"type": "BinaryCrossEntropyLoss", "bottom": ["logit", "label"], "top": "loss"}]})",
-                                          "test.json"),
-                              problems);
-  problems.throw_if_any("test.json");
-  return config;
-}
-
-Graph fused_graph(const Config& config, Problems& problems) {
+Graph fused_graph(const Config& config) {
+  Problems problems;
   Graph graph = wire(config, 8, problems);
   problems.throw_if_any("test.json");
   fuse_layers(graph);
@@ -36,9 +18,8 @@ Graph fused_graph(const Config& config, Problems& problems) {
 }
 
 std::vector<std::string> running_order(const std::string& layers) {
-  Problems problems;
-  const Config config = config_with(layers, problems);
-  const Graph graph = fused_graph(config, problems);
+  const Config config = small_config({}, layers);
+  const Graph graph = fused_graph(config);
   std::vector<std::string> names;
   for (const Node& node : graph.nodes) names.push_back(graph.edges[node.out[0]].name);
   return names;
@@ -49,9 +30,8 @@ struct FirstLayersOf {
 };
 
 FirstLayersOf first_layers(const std::string& layers) {
-  Problems problems;
-  const Config config = config_with(layers, problems);
-  const Graph graph = fused_graph(config, problems);
+  const Config config = small_config({}, layers);
+  const Graph graph = fused_graph(config);
   Runtime runtime(Device{}, {.seed = 5});
   SelfComm comm;
   const Weights weights(config, graph, runtime);

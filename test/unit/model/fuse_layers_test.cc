@@ -106,15 +106,8 @@ StepResults one_step(const Config& config, const Graph& graph, Device device) {
   const Buffer memory(device, 8 * 4 * sizeof(float) + sizeof(StepState));
   const Tensor label(memory.data(), TensorSpec(DType::f32, {8, 1}), device);
   const Tensor dense(memory.data() + 8 * sizeof(float), TensorSpec(DType::f32, {8, 3}), device);
-  std::vector<float> labels, values;
-  for (int i = 0; i < 8; ++i) labels.push_back(static_cast<float>(i % 2));
-  for (int i = 0; i < 24; ++i) values.push_back(static_cast<float>((i * 7) % 11) / 4 - 1);
-  from_host(runtime.compute_stream(), label, labels);
-  from_host(runtime.compute_stream(), dense, values);
-  const StepState step{.step = 3, .valid_samples = 8, .global_samples = 8, .learning_rate = 1, .loss_scale = 1};
   auto* at = reinterpret_cast<StepState*>(memory.data() + 8 * 4 * sizeof(float));
-  copy_bytes(runtime.compute_stream(), at, &step, sizeof step);
-  runtime.compute_stream().synchronize();
+  write_batch_of_8(runtime.compute_stream(), label, dense, at);
   Context ctx(runtime, runtime.compute_stream(), at);
   const Network::Binding binding = network.bind(label, dense);
   network.forward(ctx, binding);
@@ -269,26 +262,36 @@ TEST(FusedLayers, LeaveAFactorizationMachineWhoseVectorsOthersRead) {
   }
 }
 
+struct StepTolerance {
+  double loss, gradients;  ///< relative to the loss, and to the largest gradient
+};
+
+/// Expects a step of the fused layers to be that of the layers alone. tolerance(device): a StepTolerance.
+template <class Tolerance>
+void expect_fused_step(const char* layers, const std::string& precision, const Tolerance& tolerance) {
+  const Config config = config_of(layers, 1, precision);
+  const Graph alone = wired_for_8(config);
+  Graph fused = alone;
+  fuse_layers(fused);
+  ASSERT_LT(fused.nodes.size(), alone.nodes.size());
+  for (const Device device : devices()) {
+    SCOPED_TRACE(cat(to_string(device), precision));
+    const StepResults expected = one_step(config, alone, device), found = one_step(config, fused, device);
+    const StepTolerance may_differ = tolerance(device);
+    EXPECT_NEAR(found.loss, expected.loss, may_differ.loss * std::abs(expected.loss));
+    ASSERT_EQ(found.gradients.size(), expected.gradients.size());
+    double size = 0;
+    for (const float g : expected.gradients) size = std::max(size, std::abs(static_cast<double>(g)));
+    EXPECT_GT(size, 0);
+    for (size_t i = 0; i < found.gradients.size(); ++i)
+      ASSERT_NEAR(found.gradients[i], expected.gradients[i], may_differ.gradients * size) << "element " << i;
+  }
+}
+
 /// Sums over columns are in another order, of bf16 and fp16 rounded at the end.
 void expect_close_step(const char* layers) {
-  for (const auto& [precision, tolerance] : {std::pair("", 1e-6), std::pair(R"(, "mixed_precision": "bf16")", 2e-2)}) {
-    const Config config = config_of(layers, 1, precision);
-    const Graph alone = wired_for_8(config);
-    Graph fused = alone;
-    fuse_layers(fused);
-    ASSERT_LT(fused.nodes.size(), alone.nodes.size());
-    for (const Device device : devices()) {
-      SCOPED_TRACE(cat(to_string(device), precision));
-      const StepResults expected = one_step(config, alone, device), found = one_step(config, fused, device);
-      EXPECT_NEAR(found.loss, expected.loss, tolerance * std::abs(expected.loss));
-      ASSERT_EQ(found.gradients.size(), expected.gradients.size());
-      double size = 0;
-      for (const float g : expected.gradients) size = std::max(size, std::abs(static_cast<double>(g)));
-      EXPECT_GT(size, 0);
-      for (size_t i = 0; i < found.gradients.size(); ++i)
-        ASSERT_NEAR(found.gradients[i], expected.gradients[i], tolerance * size) << "element " << i;
-    }
-  }
+  for (const auto& [precision, tolerance] : {std::pair("", 1e-6), std::pair(R"(, "mixed_precision": "bf16")", 2e-2)})
+    expect_fused_step(layers, precision, [both = tolerance](Device) { return StepTolerance{both, both}; });
 }
 
 TEST(FusedLayers, ComputeWithoutAConcatWhatTheyComputeWithOne) { expect_close_step(kConcats); }
@@ -297,24 +300,8 @@ TEST(FusedLayers, ComputeBelowAConcatWhatTheLayersAloneCompute) { expect_close_s
 
 /// CPU: bit by bit. CUDA: biases' gradients are summed in another order.
 void expect_same_step(const char* layers) {
-  for (const char* precision : {"", R"(, "mixed_precision": "bf16")", R"(, "mixed_precision": "fp16")"}) {
-    const Config config = config_of(layers, 1, precision);
-    const Graph alone = wired_for_8(config);
-    Graph fused = alone;
-    fuse_layers(fused);
-    ASSERT_LT(fused.nodes.size(), alone.nodes.size());
-    for (const Device device : devices()) {
-      SCOPED_TRACE(cat(to_string(device), precision));
-      const StepResults expected = one_step(config, alone, device), found = one_step(config, fused, device);
-      EXPECT_EQ(found.loss, expected.loss);
-      ASSERT_EQ(found.gradients.size(), expected.gradients.size());
-      double size = 0;
-      for (const float g : expected.gradients) size = std::max(size, std::abs(static_cast<double>(g)));
-      EXPECT_GT(size, 0);
-      for (size_t i = 0; i < found.gradients.size(); ++i)
-        ASSERT_NEAR(found.gradients[i], expected.gradients[i], device.is_cuda() ? 1e-6 * size : 0) << "element " << i;
-    }
-  }
+  for (const char* precision : {"", R"(, "mixed_precision": "bf16")", R"(, "mixed_precision": "fp16")"})
+    expect_fused_step(layers, precision, [](Device device) { return StepTolerance{0, device.is_cuda() ? 1e-6 : 0}; });
 }
 
 TEST(FusedLayers, ComputeWhatTheLayersAloneCompute) { expect_same_step(kFusable); }

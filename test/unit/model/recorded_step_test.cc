@@ -2,41 +2,26 @@
 #include <gtest/gtest.h>
 
 #include "comm/host_comm.h"
-#include "device/copy.h"
 #include "device/program.h"
-#include "model/model.h"
 #include "support/devices.h"
 #include "support/run_ranks.h"
+#include "unit/model/small_model.h"
 
 namespace hctr::test {
 namespace {
 
-constexpr int64_t kSamplesOfRank = 4, kSlotsOfStep = 2, kStepsRecorded = 5;  // of a rank
+constexpr int64_t kStepsRecorded = 5;
 constexpr int kRanks = 2;
+constexpr SmallOptions kOnTwoRanks{.batch = 4, .ranks = kRanks, .learning_rate = 0.5f};
 
 Config two_tables(const std::string& solver) {
-  Problems problems;
-  Config config = read_config(Json::parse(R"({
-    "solver": {"batchsize": 8, "max_iter": 1, "seed": 5, "gpu": [0, 1])" +
-                                              solver + R"(},
-    "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0.5}},
-    "layers": [
-      {"type": "Data", "source": "list.txt", "check": "None", "label": {"top": "label", "label_dim": 1},
-       "dense": {"top": "dense", "dense_dim": 8},
-       "sparse": [{"top": "keys", "slot_num": 2, "max_feature_num_per_sample": 2, "max_nnz": 1}]},
-      {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "vectors",
-       "sparse_embedding_hparam": {"max_vocabulary_size_per_gpu": 100, "embedding_vec_size": 8, "combiner": "sum"}},
+  return small_config(kOnTwoRanks, R"(
       {"type": "LocalizedSlotSparseEmbeddingHash", "bottom": "keys", "top": "others",
        "sparse_embedding_hparam": {"max_vocabulary_size_per_gpu": 100, "embedding_vec_size": 4, "combiner": "sum"}},
-      {"type": "Interaction", "bottom": ["dense", "vectors"], "top": "pairs"},
+      {"type": "Interaction", "bottom": ["dense", "vectors"], "top": "products"},
       {"type": "Reshape", "bottom": "others", "top": "flat", "leading_dim": 8},
-      {"type": "Concat", "bottom": ["pairs", "flat"], "top": "all"},
-      {"type": "InnerProduct", "bottom": "all", "top": "logit", "fc_param": {"num_output": 1}},
-      {"type": "BinaryCrossEntropyLoss", "bottom": ["logit", "label"], "top": "loss"}]})",
-                                          "test.json"),
-                              problems);
-  problems.throw_if_any("test.json");
-  return config;
+      {"type": "Concat", "bottom": ["products", "flat"], "top": "pairs"},)",
+                      solver);
 }
 
 /// Calls outside work when the piece ends, and counts the pieces that end.
@@ -93,47 +78,25 @@ TrainedModel train(const Config& config, bool hosts, Way way) {
   run_ranks(kRanks, [&](int rank) {
     Late late;
     LateComm comm(group, rank, hosts, late);
-    Runtime runtime(kCpu, {.threads = 1, .seed = 5});
-    Model model(config, runtime, comm, kSamplesOfRank, kSamplesOfRank, 1);
-    StepState state{.valid_samples = kSamplesOfRank,
-                    .global_samples = kRanks * kSamplesOfRank,
-                    .samples = kSamplesOfRank,
-                    .learning_rate = 0.5f,
-                    .loss_scale = 1};
-    std::vector<float> labels(kSamplesOfRank), dense(kSamplesOfRank * 8);
-    std::vector<int64_t> keys(kSamplesOfRank * kSlotsOfStep);
-    std::vector<int32_t> offsets(kSamplesOfRank * kSlotsOfStep + 1);
-    const auto tensor = [](auto& values, DType dtype, Shape shape) {
-      return Tensor(reinterpret_cast<std::byte*>(values.data()), TensorSpec(dtype, shape), kCpu);
-    };
-    const BatchTensors batch{&state,
-                             tensor(labels, DType::f32, {kSamplesOfRank, 1}),
-                             tensor(dense, DType::f32, {kSamplesOfRank, 8}),
-                             {tensor(keys, DType::i64, {kSamplesOfRank * kSlotsOfStep})},
-                             {tensor(offsets, DType::i32, {kSamplesOfRank * kSlotsOfStep + 1})}};
-    Context ctx(runtime, runtime.compute_stream(), &state);
-    const Network::Binding binding = model.bind(Phase::train, batch);
+    SmallModel small(kOnTwoRanks, config, kCpu, comm);
+    Model& model = small.model;
+    Context& ctx = small.ctx;
     TrainedModel mine;
-    const auto prepare = [&](Recording* recording) { model.prepare(ctx, recording, 0, batch); };
+    const auto prepare = [&](Recording* recording) { model.prepare(ctx, recording, 0, small.batch); };
     const auto step = [&](Recording* recording) {
-      model.train_step(ctx, recording, 0, batch, binding, [&](Context& known) {
+      model.train_step(ctx, recording, 0, small.batch, small.binding, [&](Context& known) {
         EXPECT_TRUE(way != Way::late || late.is_outside == (hosts || config.solver.steps_in_pieces));
         mine.losses.push_back(to_host<float>(known.stream(), model.loss(Phase::train))[0]);
       });
     };
     Program programs[] = {Program(ctx.stream(), true, [&](Recording& recording) { prepare(&recording); }),
                           Program(ctx.stream(), true, [&](Recording& recording) { step(&recording); })};
-    for (int64_t t = 0; t < kStepsRecorded; ++t, ++state.step, ++state.updates) {
-      for (int64_t i = 0; i < kSamplesOfRank; ++i) {
-        const int64_t sample = t * 8 + rank * kSamplesOfRank + i;
-        labels[static_cast<size_t>(i)] = static_cast<float>(sample % 3 == 0);
-        for (int64_t d = 0; d < 8; ++d)
-          dense[static_cast<size_t>(i * 8 + d)] = static_cast<float>((sample * 7 + d * 3) % 11) / 11;
-        for (int64_t s = 0; s < kSlotsOfStep; ++s) {
-          keys[static_cast<size_t>(s * kSamplesOfRank + i)] = 10 * s + (sample * sample) % 5;
-          offsets[static_cast<size_t>(s * kSamplesOfRank + i + 1)] = static_cast<int32_t>(s * kSamplesOfRank + i + 1);
-        }
-      }
+    for (int64_t t = 0; t < kStepsRecorded; ++t) {
+      const auto sample = [&](int64_t i) { return (t * kRanks + rank) * kOnTwoRanks.batch + i; };
+      small.set_batch(
+          t, [&](int64_t i) { return static_cast<float>(sample(i) % 3 == 0); },
+          [&](int64_t i, int64_t d) { return static_cast<float>((sample(i) * 7 + d * 3) % 11) / 11; },
+          [&](int64_t i, int64_t s) { return 10 * s + sample(i) * sample(i) % 5; });
       model.reserve_rows(t);
       if (way == Way::program) {
         programs[0].run();

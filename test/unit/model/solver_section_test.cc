@@ -3,21 +3,21 @@
 
 #include <gtest/gtest.h>
 
+#include "support/problems_text.h"
+
 namespace hctr::test {
 namespace {
 
 struct ReadSolver {
   SolverSection section;
-  std::string text;  ///< errors and notes, one a line
+  std::string text;  ///< problems_text() of it
 };
 
 ReadSolver read_solver(const std::string& fields) {
   Problems problems;
   ReadSolver r{solver_schema().parse(Json::parse("{\"batchsize\": 8" + fields + "}", "c.json"), "/solver", problems),
                ""};
-  for (const auto& e : problems.errors()) r.text += "error " + e.pointer + ": " + e.message + "\n";
-  for (const auto& e : problems.warnings()) r.text += "warning " + e.pointer + ": " + e.message + "\n";
-  for (const auto& e : problems.notes()) r.text += "note " + e.pointer + ": " + e.message + "\n";
+  r.text = problems_text(problems);
   return r;
 }
 

@@ -50,6 +50,18 @@ inline std::string wiring_errors(const std::string& layers, int label_dim = 1) {
   return text;
 }
 
+/// Writes a batch of such a config, and its state, to a device.
+inline void write_batch_of_8(StreamRef stream, Tensor label, Tensor dense, StepState* state) {
+  std::vector<float> labels, values;
+  for (int i = 0; i < 8; ++i) labels.push_back(static_cast<float>(i % 2));
+  for (int i = 0; i < 24; ++i) values.push_back(static_cast<float>((i * 7) % 11) / 4 - 1);
+  from_host(stream, label, labels);
+  from_host(stream, dense, values);
+  const StepState step{.step = 3, .valid_samples = 8, .global_samples = 8, .learning_rate = 1, .loss_scale = 1};
+  copy_bytes(stream, state, &step, sizeof step);
+  stream.synchronize();
+}
+
 class TinyModel {
  public:
   explicit TinyModel(Config config_, int label_dim = 1)

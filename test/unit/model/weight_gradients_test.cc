@@ -47,14 +47,7 @@ struct Trained {
     network.emplace(graph, Phase::train, *weights, *layer_state, runtime, comm);
     Context of_side(runtime, side_stream);
     ops::add_product_stream(of_side);
-    std::vector<float> labels, values;
-    for (int i = 0; i < 8; ++i) labels.push_back(static_cast<float>(i % 2));
-    for (int i = 0; i < 24; ++i) values.push_back(static_cast<float>((i * 7) % 11) / 4 - 1);
-    from_host(runtime.compute_stream(), label, labels);
-    from_host(runtime.compute_stream(), dense, values);
-    const StepState step{.step = 3, .valid_samples = 8, .global_samples = 8, .learning_rate = 1, .loss_scale = 1};
-    copy_bytes(runtime.compute_stream(), state(), &step, sizeof step);
-    runtime.compute_stream().synchronize();
+    write_batch_of_8(runtime.compute_stream(), label, dense, state());
   }
   StepState* state() { return reinterpret_cast<StepState*>(memory.data() + 8 * 4 * sizeof(float)); }
 

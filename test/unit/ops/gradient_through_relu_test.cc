@@ -8,6 +8,7 @@
 #include "ops/bias_gradient.h"
 #include "ops/linear.h"
 #include "support/devices.h"
+#include "support/near_values.h"
 #include "support/op_test.h"
 
 namespace hctr::test {
@@ -86,17 +87,8 @@ TEST_P(LargeGradientThroughRelu, IsWhatTheOperatorsAloneCompute) {
   ops::relu_bias_gradient(t.ctx, 2, t["y"], d2, d2, d_bias2, sums);
   EXPECT_EQ(t.fetch(), std::vector<std::string>());
   // Each element is rounded once here, twice there.
-  const double unit = dtype == DType::bf16 ? std::exp2(-7) : std::exp2(-10);
-  const auto close = [&](const char* a, const char* b, double scale) {
-    const std::vector<double> one = t.values(a), other = t.values(b);
-    size_t wrong = 0, first = 0;
-    for (size_t i = 0; i < one.size(); ++i)
-      if (!(std::abs(one[i] - other[i]) <= unit * (std::abs(other[i]) + scale)) && wrong++ == 0) first = i;
-    EXPECT_EQ(wrong, 0u) << a << ", first at " << first / static_cast<size_t>(c.in) << ", "
-                         << first % static_cast<size_t>(c.in) << ": " << one[first] << ", expected " << other[first];
-  };
-  close("d_z", "d2", 1e-2);
-  close("d_bias", "d_bias2", std::sqrt(static_cast<double>(c.batch * c.out)));
+  expect_near(t, "d_z", "d2", c.in);
+  expect_near(t, "d_bias", "d_bias2", c.in, std::sqrt(static_cast<double>(c.batch * c.out)));
 }
 
 // Which tiles a shape gets depends on the number of multiprocessors: these get the named ones where there are 132.

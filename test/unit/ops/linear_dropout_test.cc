@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -12,6 +13,7 @@
 #include "ops/gradient_through_relu.h"
 #include "ops/linear.h"
 #include "support/devices.h"
+#include "support/near_values.h"
 #include "support/op_test.h"
 
 namespace hctr::test {
@@ -74,17 +76,9 @@ TEST_P(LargeLinearReluDropout, IsWhatTheOperatorsAloneCompute) {
   ops::linear(t.ctx, t["x"], t["w"], t["bias"], other, true);
   ops::dropout(t.ctx, kLayerRate, kLayerStream, other, other);
   EXPECT_EQ(t.fetch(), std::vector<std::string>());
-  // Each element is rounded once here, twice there.
-  const double unit = dtype == DType::bf16 ? std::exp2(-7) : std::exp2(-10);
-  const std::vector<double> one = t.values("y"), two = t.values("other");
-  size_t wrong = 0, first = 0, dropped = 0;
-  for (size_t i = 0; i < one.size(); ++i) {
-    if (!(std::abs(one[i] - two[i]) <= unit * (std::abs(two[i]) + 1e-2)) && wrong++ == 0) first = i;
-    dropped += two[i] == 0;
-  }
-  EXPECT_EQ(wrong, 0u) << "first at " << first / static_cast<size_t>(c.out) << ", "
-                       << first % static_cast<size_t>(c.out) << ": " << one[first] << ", expected " << two[first];
-  EXPECT_GT(dropped, one.size() / 3);
+  expect_near(t, "y", "other", c.out);  // each element is rounded once here, twice there
+  const std::vector<double> other_values = t.values("other");
+  EXPECT_GT(std::count(other_values.begin(), other_values.end(), 0), std::ssize(other_values) / 3);
 }
 
 // Which tiles a shape gets depends on the number of multiprocessors: these get the named ones where there are 132.
@@ -110,18 +104,12 @@ TEST_P(HeldLinear, DoesNotDependOnTheNumberOfMultiprocessors) {
     ops::linear(held, t["x"], t["w"], t["bias"], t.out(names[i], {c.batch, c.out}), true);
   }
   EXPECT_EQ(t.fetch(), std::vector<std::string>());
-  const std::vector<double> one = t.values("one"), all = t.values("all");
+  const std::vector<double> one = t.values("one");
   for (const char* other : {"few", "share", "most"}) EXPECT_EQ(one, t.values(other)) << other;
-  // Sums of other orders, rounded to numbers that may be adjacent.
-  const double unit = dtype == DType::f32 ? 1e-5 : dtype == DType::bf16 ? std::exp2(-7) : std::exp2(-10);
-  size_t wrong = 0, positive = 0;
-  for (size_t i = 0; i < one.size(); ++i) {
-    wrong += !(std::abs(one[i] - all[i]) <= unit * (all[i] + 1e-2));
-    positive += one[i] > 0;
-  }
-  EXPECT_EQ(wrong, 0u);
-  EXPECT_GT(positive, one.size() / 5);
-  EXPECT_LT(positive, one.size());
+  expect_near(t, "one", "all", c.out);  // sums of other orders, rounded to numbers that may be adjacent
+  const auto positive = std::count_if(one.begin(), one.end(), [](double y) { return y > 0; });
+  EXPECT_GT(positive, std::ssize(one) / 5);
+  EXPECT_LT(positive, std::ssize(one));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "optim/catalog.h"
 #include "support/plain_optimizer.h"
+#include "support/problems_text.h"
 
 namespace hctr::test {
 namespace {
@@ -18,13 +19,7 @@ struct Read {
   OptimizerSection section;
   Problems problems;
 
-  std::string text() const {
-    std::string out;
-    for (const auto& e : problems.errors()) out += "error " + e.pointer + ": " + e.message + "\n";
-    for (const auto& e : problems.warnings()) out += "warning " + e.pointer + ": " + e.message + "\n";
-    for (const auto& e : problems.notes()) out += "note " + e.pointer + ": " + e.message + "\n";
-    return out;
-  }
+  std::string text() const { return problems_text(problems); }
 };
 
 Read read(const std::string& json) {

@@ -214,21 +214,5 @@ TEST(ColumnGuess, FractionsOfParquetAreNumbersAlone) {
   EXPECT_EQ(guess_column("user", facts).kind, GuessedKind::number) << "floats have no keys";
 }
 
-TEST(ColumnGuess, MomentsAreThoseOfTheFormulas) {
-  Moments moments;
-  std::vector<double> numbers;
-  for (int i = 0; i < 500; ++i) numbers.push_back(1e6 + std::exp(drawn(i, 100) / 20.0));
-  double mean = 0, m2 = 0, m3 = 0;
-  for (const double x : numbers) mean += x / static_cast<double>(numbers.size());
-  for (const double x : numbers) {
-    moments.add(x);
-    m2 += std::pow(x - mean, 2);
-    m3 += std::pow(x - mean, 3);
-  }
-  const auto n = static_cast<double>(numbers.size());
-  EXPECT_NEAR(moments.deviation(), std::sqrt(m2 / n), 1e-6);
-  EXPECT_NEAR(moments.skewness(), m3 / n / std::pow(m2 / n, 1.5), 1e-6);
-}
-
 }  // namespace
 }  // namespace hctr

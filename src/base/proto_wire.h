@@ -1,0 +1,25 @@
+// The wire format of Protocol Buffers, to be written: https://protobuf.dev/programming-guides/encoding.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace hctr {
+
+/// How the value of a field is written behind its tag.
+enum class WireType { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+
+/// The lowest `bytes` bytes of the value, the least first.
+inline void append_fixed(std::string& to, uint64_t value, int bytes) {
+  for (int b = 0; b < bytes; ++b) to += static_cast<char>(value >> (8 * b));
+}
+/// Seven bits a byte, the least first; all bytes but the last have the eighth bit.
+inline void append_varint(std::string& to, uint64_t value) {
+  for (; value > 127; value >>= 7) to += static_cast<char>((value & 127) | 128);
+  to += static_cast<char>(value);
+}
+inline void append_tag(std::string& to, int field, WireType type) {
+  append_varint(to, static_cast<uint64_t>(field) << 3 | static_cast<uint64_t>(type));
+}
+
+}  // namespace hctr

@@ -1,0 +1,99 @@
+// What each bag does in the functions of host_keys.h that join and list, for the loops of both devices.
+#pragma once
+
+#include "ops/embedding/host_keys_rules.h"
+
+namespace hctr::ops {
+
+/// The number of a bag's vector, or gradient, where there is one a bag.
+HCTR_HD inline int32_t number_of_bag(const HostMessages& all, const HostKeys& keys, int32_t column, int64_t bag) {
+  return keys.bag_numbers[bag] - keys.bag_numbers[column * all.bags];
+}
+
+/// Bag i of the batch of all ranks: its column of this owner, and its bag among messages.
+struct JoinedBag {
+  int64_t column, bag;
+
+  HCTR_HD JoinedBag(const HostMessages& all, const HostJoin& join, int64_t i) {
+    const int64_t of_column = join.ranks * join.samples;
+    column = i / of_column;
+    const int64_t sample = i - column * of_column, rank = sample / join.samples;
+    const RankInMessage at = join.of_rank[rank];
+    bag = (all.first[at.message] + column) * all.bags + at.index * join.samples + sample - rank * join.samples;
+  }
+};
+
+/// Keys of a bag of the batch of all ranks, how many keys its vectors have, and the first occurrence of each key.
+/// least(at, value): at = min(at, value), for all of one key.
+template <class Least>
+HCTR_HD void join_bag(const HostMessages& all, const HostKeys& read, const std::byte* words, const HostJoin& join,
+                      const int32_t* offsets, int64_t* keys, const OwnerLists& lists, int64_t i, const Least& least) {
+  const HostBag bag(all, read, JoinedBag(all, join, i).bag);
+  if (bag.begin == bag.end) return;
+  const HostColumnPlan& plan = read.columns[bag.column];
+  const auto* const sent = reinterpret_cast<const int64_t*>(words + plan.keys_at);
+  for (int32_t p = bag.begin, to = offsets[i]; p < bag.end; ++p, ++to) {
+    const int32_t place = read.places[p];
+    keys[to] = sent[place];
+    if (!plan.vector_a_key) continue;
+    lists.offsets[plan.first_vector + place] = 1;
+    least(lists.first[plan.first_vector + place], to);
+  }
+  if (all.column[bag.column].answered && !plan.vector_a_key)
+    lists.offsets[plan.first_vector + number_of_bag(all, read, bag.column, bag.at)] = bag.end - bag.begin;
+}
+
+/// The keys of the vectors of a bag and the gradients of its keys, once lists.offsets are known.
+HCTR_HD inline void list_joined_bag(const HostMessages& all, const HostKeys& read, const HostJoin& join,
+                                    const int32_t* offsets, const OwnerLists& lists, int64_t i) {
+  const JoinedBag joined(all, join, i);
+  const HostBag bag(all, read, joined.bag);
+  if (bag.begin == bag.end) return;
+  const HostColumnPlan& plan = read.columns[bag.column];
+  const bool answered = all.column[bag.column].answered;
+  const int32_t number = number_of_bag(all, read, bag.column, bag.at);
+  for (int32_t p = bag.begin, at = offsets[i]; p < bag.end; ++p, ++at) {
+    const int32_t of_message = plan.vector_a_key ? read.places[p] : number, vector = plan.first_vector + of_message;
+    const bool first = !plan.vector_a_key || lists.first[vector] == at;
+    if (answered && first) lists.keys[lists.offsets[vector] + (plan.vector_a_key ? 0 : p - bag.begin)] = at;
+    if (!lists.gradients) continue;
+    lists.gradients[at] = !answered              ? static_cast<int32_t>(bag.number * join.columns + joined.column)
+                          : !plan.gradient_a_key ? lists.received + plan.first_gradient + number
+                          : first                ? lists.received + plan.first_gradient + of_message
+                                                 : lists.zero;
+  }
+}
+
+/// Bag i of HostBags.
+struct ListedBag {
+  int32_t column;
+  int64_t sample, bag;  // rank of the host * samples + sample; among those of HostKeys
+
+  HCTR_HD ListedBag(const HostMessages& all, const HostBags& bags, int64_t i)
+      : column(bags.bags[i] % all.columns), sample(bags.bags[i] / all.columns), bag(column * all.bags + sample) {}
+};
+
+/// Writes the number of vectors of a bag to lists.offsets, its gradient, and its index at this owner.
+HCTR_HD inline void list_bag(const HostMessages& all, const HostKeys& keys, const HostBags& bags, const BagLists& lists,
+                             int64_t i) {
+  const ListedBag at(all, bags, i);
+  const bool answered = all.column[at.column].answered;
+  const HostColumnPlan& plan = keys.columns[at.column];
+  lists.offsets[i] = !answered ? 0 : plan.vector_a_key ? keys.offsets[at.bag + 1] - keys.offsets[at.bag] : 1;
+  lists.own[i] = answered ? 0 : static_cast<int32_t>(at.sample * bags.own_columns + at.column);
+  if (lists.gradients)
+    lists.gradients[i] = answered ? 1 + plan.first_gradient + number_of_bag(all, keys, at.column, at.bag) : 0;
+}
+
+/// The vectors of a bag, once lists.offsets are known.
+HCTR_HD inline void list_vectors(const HostMessages& all, const HostKeys& keys, const HostBags& bags,
+                                 const BagLists& lists, int64_t i) {
+  const ListedBag at(all, bags, i);
+  const HostColumnPlan& plan = keys.columns[at.column];
+  for (int32_t k = lists.offsets[i]; k < lists.offsets[i + 1]; ++k)
+    lists.vectors[k] = 1 + plan.first_vector +
+                       (plan.vector_a_key ? keys.places[keys.offsets[at.bag] + k - lists.offsets[i]]
+                                          : number_of_bag(all, keys, at.column, at.bag));
+}
+
+}  // namespace hctr::ops
