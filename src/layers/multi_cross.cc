@@ -111,7 +111,7 @@ class MultiCross : public Layer {
       else if (!gated)
         ops::cross_gate_backward(ctx, x, gates.d_y[l], d_product, d_bias, sums);
       if (low_rank()) ops::matmul(ctx, d_product, Transpose::no, weight(io.weights, l, 1), Transpose::yes, d_narrow);
-      gradients_of_matrices(ctx, io, l);
+      if (l > 0) gradients_of_matrices(ctx, io, l);
       const Tensor& d_of_y = low_rank() ? d_narrow : d_product;
       // From here on nobody reads y_l: its gradient takes its memory. That of t_0 holds the rest of the gradient of x.
       // The gate of the layer below is part of the product, unless the gradient of that gate's product would take the
@@ -125,6 +125,11 @@ class MultiCross : public Layer {
       else if (d_x)
         ops::matmul_plus(ctx, d_of_y, Transpose::no, weight(io.weights, l, 0), Transpose::yes, gates.t[0], *d_x);
     }
+  }
+
+  /// Those of the first layer's matrices: what waits for the gradient of x, as tables do, begins before.
+  void backward_weights(Context& ctx, const LayerIo& io) const override {
+    if (!vectors()) gradients_of_matrices(ctx, io, 0);
   }
 
  private:
