@@ -39,11 +39,11 @@ OP_TEST(CrossProduct) {
     ops::cross_product(t.ctx, t["a"], t["w"], t["bias"], t["x"], t["skip"], t.out("t", shape), t.out("y", shape));
   });
   expected([](const auto& t) {
-    const std::vector<double> a = t["a"], w = t["w"], x = t["x"];
+    const std::vector<double> a = t["a"], w = t["w"], bias = t["bias"], x = t["x"];
     std::vector<double> sums(x.size()), y = t["skip"];
     const size_t in = t.size("w", 0), n = t.size("w", 1);
     for (size_t i = 0; i < x.size(); ++i) {
-      sums[i] = t["bias"][i % n];
+      sums[i] = bias[i % n];
       for (size_t k = 0; k < in; ++k) sums[i] += a[i / n * in + k] * w[k * n + i % n];
       y[i] += x[i] * sums[i];
     }
@@ -87,6 +87,8 @@ void PrintTo(const GatedCase& c, std::ostream* out) { *out << c.name; }
 
 class LargeCrossProduct : public testing::TestWithParam<std::tuple<GatedCase, DType>> {
  protected:
+  static double unit() { return std::get<1>(GetParam()) == DType::bf16 ? std::exp2(-7) : std::exp2(-10); }
+
   /// Elements of two results that differ by more than the last digit of a rounded number, and where the first is.
   static std::string differences(const std::vector<double>& one, const std::vector<double>& other, double unit,
                                  double scale) {
@@ -101,9 +103,7 @@ class LargeCrossProduct : public testing::TestWithParam<std::tuple<GatedCase, DT
 /// rounded numbers may be adjacent; but the gate is the same, bit for bit, and a second run too.
 TEST_P(LargeCrossProduct, IsWhatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
-  const GatedCase c = std::get<0>(GetParam());
-  const DType dtype = std::get<1>(GetParam());
-  const double unit = dtype == DType::bf16 ? std::exp2(-7) : std::exp2(-10);
+  const auto [c, dtype] = GetParam();
   Rig t({kGpu, dtype, dtype, {{"rows of 16 bytes", 8}}, 1, gated_inputs(c.batch, c.in, c.n), {}});
   const Shape shape{c.batch, c.n};
   Context held = t.ctx.with_multiprocessors(c.multiprocessors);
@@ -114,7 +114,7 @@ TEST_P(LargeCrossProduct, IsWhatTheOperatorsAloneCompute) {
   ops::linear(t.ctx, t["a"], t["w"], t["bias"], sums);
   ops::cross_gate(t.ctx, t["x"], t.out("t", shape), t["skip"], t.out("gated", shape));
   EXPECT_EQ(t.fetch(), std::vector<std::string>());
-  EXPECT_EQ(differences(t.values("t"), t.values("plain t"), unit, 1e-2), "");
+  EXPECT_EQ(differences(t.values("t"), t.values("plain t"), unit(), 1e-2), "");
   EXPECT_EQ(t.values("y"), t.values("gated"));
   EXPECT_EQ(t.values("t"), t.values("t2"));
   EXPECT_EQ(t.values("y"), t.values("y2"));
@@ -122,9 +122,7 @@ TEST_P(LargeCrossProduct, IsWhatTheOperatorsAloneCompute) {
 
 TEST_P(LargeCrossProduct, HasTheGradientsThatTheOperatorsAloneCompute) {
   HCTR_SKIP_WITHOUT_GPU();
-  const GatedCase c = std::get<0>(GetParam());
-  const DType dtype = std::get<1>(GetParam());
-  const double unit = dtype == DType::bf16 ? std::exp2(-7) : std::exp2(-10);
+  const auto [c, dtype] = GetParam();
   Rig t({kGpu, dtype, dtype, {{"rows of 16 bytes", 8}}, 1, gated_gradients(c.batch, c.in, c.n), {}});
   const Shape shape{c.batch, c.n};
   const Tensor scratch = t.scratch("sums", ops::cross_product_scratch(c.batch, c.n));
@@ -136,7 +134,7 @@ TEST_P(LargeCrossProduct, HasTheGradientsThatTheOperatorsAloneCompute) {
   ops::cross_gate_backward(t.ctx, t["x"], t.out("d_y", shape), t.out("gated", shape),
                            t.out("sums of gated", {c.n}, Type::wide), scratch);
   EXPECT_EQ(t.fetch(), std::vector<std::string>());
-  EXPECT_EQ(differences(t.values("d_y"), t.values("plain d_y"), unit, 1e-2), "");
+  EXPECT_EQ(differences(t.values("d_y"), t.values("plain d_y"), unit(), 1e-2), "");
   EXPECT_EQ(t.values("d_t"), t.values("gated"));
   EXPECT_EQ(differences(t.values("d_bias"), t.values("sums of gated"), 1e-5, static_cast<double>(c.batch)), "");
   for (const char* name : {"d_y", "d_t", "d_bias"}) EXPECT_EQ(t.values(name), t.values(cat(name, "2"))) << name;

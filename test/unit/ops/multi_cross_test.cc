@@ -112,8 +112,7 @@ OP_TEST(CrossGate) {
   });
 }
 
-/// The sum over all layers takes the memory of the first t, as in the layer.
-void first_cross_gate_cases(auto& test, int layers) {
+void cross_gate_rows(auto& test, int layers) {
   const auto row = [&](const char* title, int64_t rows, int64_t columns) {
     std::vector<Input> inputs = {{"x", {rows, columns}}};
     for (int l = 0; l < layers; ++l) {
@@ -129,6 +128,11 @@ void first_cross_gate_cases(auto& test, int layers) {
   row("one element", 1, 1);
   row("no rows", 0, 5);
   test.rounding(Rounding::stages);
+}
+
+/// The sum over all layers takes the memory of the first t, as in the layer.
+void first_cross_gate_cases(auto& test, int layers) {
+  cross_gate_rows(test, layers);
   test.forward([=](Rig& t) {
     ops::CrossGates gates;
     for (int l = 0; l < layers; ++l) {
@@ -146,19 +150,7 @@ OP_TEST(FirstCrossGateOfManyLayers) { first_cross_gate_cases(*this, 12); }  // i
 
 /// The sum over all layers alone.
 void cross_gates_gradient_cases(auto& test, int layers) {
-  const auto row = [&](const char* title, int64_t rows, int64_t columns) {
-    std::vector<Input> inputs;
-    for (int l = 0; l < layers; ++l) {
-      inputs.push_back({cat("t", l), {rows, columns}});
-      inputs.push_back({cat("dy", l), {rows, columns}});
-    }
-    test.row(title, inputs);
-  };
-  row("typical", 19, 33);
-  row("packs", 70, 64);
-  row("one element", 1, 1);
-  row("no rows", 0, 5);
-  test.rounding(Rounding::stages);
+  cross_gate_rows(test, layers);
   test.forward([=](Rig& t) {
     ops::CrossGates gates;
     for (int l = 0; l < layers; ++l) {
@@ -169,8 +161,10 @@ void cross_gates_gradient_cases(auto& test, int layers) {
   });
   test.expected([=](const auto& t) {
     std::vector<double> d_x = t["dy0"];
-    for (size_t i = 0; i < d_x.size(); ++i)
-      for (int l = 0; l < layers; ++l) d_x[i] += t[cat("dy", l)][i] * t[cat("t", l)][i];
+    for (int l = 0; l < layers; ++l) {
+      const std::vector<double> d_y = t[cat("dy", l)], factor = t[cat("t", l)];
+      for (size_t i = 0; i < d_x.size(); ++i) d_x[i] += d_y[i] * factor[i];
+    }
     t.expect("d_x", d_x);
   });
 }
