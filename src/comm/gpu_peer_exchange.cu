@@ -20,6 +20,7 @@ namespace {
 
 using hctr::cuda::BlockRange;
 using hctr::cuda::launch_lockstep;
+using hctr::cuda::launch_lockstep_late;
 
 constexpr int kMostRanks = 64;
 
@@ -50,7 +51,9 @@ __device__ bool wait_for(uint32_t& flag, uint32_t round, const volatile int32_t*
   return true;
 }
 
-// In each of these kernels thread r serves rank r. Each is one block, or one for each exchange.
+// In each of these kernels thread r serves rank r. Each is one block, or one for each exchange. Those that say that
+// data has arrived start once the kernels that wrote it have ended: a kernel that is on its multiprocessor before knows
+// what those wrote to this GPU's memory, but nothing says that it also waits for what is under way to another's.
 
 __device__ void begin_peer_write(BlockRange, const PeerSignals& all, const volatile int32_t* aborted) {
   Signals& mine = *all.of[all.rank];
@@ -150,13 +153,13 @@ class GpuPeerExchange : public PeerExchange {
     launch_lockstep<begin_peer_write, kMostRanks>(ctx, "begin_peer_write", 1, peers_, host_aborted_);
   }
   void end_write(Context& ctx) override {
-    launch_lockstep<end_peer_write, kMostRanks>(ctx, "end_peer_write", 1, peers_);
+    launch_lockstep_late<end_peer_write, kMostRanks>(ctx, "end_peer_write", 1, peers_);
   }
   void wait(Context& ctx) override {
     launch_lockstep<wait_for_peers, kMostRanks>(ctx, "wait_for_peers", 1, peers_, host_aborted_);
   }
   void end_write_and_wait(Context& ctx) override {
-    launch_lockstep<end_peer_write_and_wait, kMostRanks>(ctx, "end_peer_write_and_wait", 1, peers_, host_aborted_);
+    launch_lockstep_late<end_peer_write_and_wait, kMostRanks>(ctx, "end_peer_write_and_wait", 1, peers_, host_aborted_);
   }
 
  private:

@@ -139,10 +139,10 @@ template <class... Parameters>
 ::cuda::std::tuple<std::remove_cvref_t<Parameters>...> job_of(void (*)(BlockRange, Parameters...));
 
 /// A launch of kBody, a device function whose first parameter is a BlockRange (it may take the others by reference),
-/// that a Lockstep can merge with those of
-/// other contexts. kThreads: threads per block. kBlocks: blocks per multiprocessor that registers must leave room for;
-/// 0: no requirement. kSharedBytes: dynamic shared memory of a block.
-template <auto kBody, int kThreads, int kBlocks, size_t kSharedBytes>
+/// that a Lockstep can merge with those of other contexts. kThreads: threads per block. kBlocks: blocks per
+/// multiprocessor that registers must leave room for; 0: no requirement. kSharedBytes: dynamic shared memory of a
+/// block. kEarly: Grid::early.
+template <auto kBody, int kThreads, int kBlocks, size_t kSharedBytes, bool kEarly = true>
 struct LockstepLaunch {
   using Job = decltype(job_of(kBody));
 
@@ -173,7 +173,7 @@ struct LockstepLaunch {
         std::memcpy(static_cast<void*>(&list.jobs[list.count]), one.arguments.data(), sizeof(Job));
         list.first_block[list.count + 1] = list.first_block[list.count] + static_cast<int32_t>(one.blocks);
       }
-      launch(ctx, launches[0]->name, {list.first_block[list.count], kThreads, kSharedBytes, true}, kernel(), list);
+      launch(ctx, launches[0]->name, {list.first_block[list.count], kThreads, kSharedBytes, kEarly}, kernel(), list);
       launches = launches.subspan(static_cast<size_t>(list.count));
     }
   }
@@ -183,6 +183,12 @@ template <auto kBody, int kThreads, int kBlocks = 0, size_t kSharedBytes = 0, cl
 void launch_lockstep(Context& ctx, const char* name, int64_t blocks, Arguments&&... arguments) {
   LockstepLaunch<kBody, kThreads, kBlocks, kSharedBytes>::enqueue(ctx, name, blocks,
                                                                   std::forward<Arguments>(arguments)...);
+}
+
+/// The same of a kernel that starts once the one in front of it has ended.
+template <auto kBody, int kThreads, class... Arguments>
+void launch_lockstep_late(Context& ctx, const char* name, int64_t blocks, Arguments&&... arguments) {
+  LockstepLaunch<kBody, kThreads, 0, 0, false>::enqueue(ctx, name, blocks, std::forward<Arguments>(arguments)...);
 }
 
 /// `blocks` of such a launch, or as many as can run at a time on the multiprocessors that the context is held to. For
