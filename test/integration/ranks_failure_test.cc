@@ -175,7 +175,7 @@ TEST_F(FailingRank, OfAnotherVersionIsNamed) {
 /// silent and than others wait in a step. Nobody is taken for lost, and all train to the end.
 class StuckDisk : public RanksTest {
  protected:
-  static constexpr int kSteps = 2000;
+  static constexpr int kSteps = 800;
   void expect_waited_for(const std::string& config, const std::string& files) {
     const std::string limit = std::to_string(kPeerTimeout);
     write_file(folder_ / "stuck.json", with_change(with_change(config, "\"gpu\": [0]", "\"gpu\": [[0], [0]]"),
