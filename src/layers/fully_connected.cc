@@ -191,12 +191,6 @@ ops::WeightGradientRun FullyConnected::weights_run(Context& ctx, const Io& io) c
   return run;
 }
 
-std::optional<std::vector<Tensor>> FullyConnected::shows_overflow(const Io& io) const {
-  if (fp8 || size_of(io.x.dtype()) != 2 || io.d_w[0].dtype() != DType::f32) return std::nullopt;
-  if (num_output == 1 && io.d_x) return std::vector(io.d_w, io.d_w + weights());  // done
-  return std::vector{io.x, own_gradient() ? *io.d_z : *io.d_y};
-}
-
 void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
   if (num_output == 1 && io.d_x) return;  // done
   const Tensor d_sums = own_gradient() ? *io.d_z : *io.d_y;

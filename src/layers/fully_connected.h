@@ -88,8 +88,6 @@ struct FullyConnected {
   /// Writes d_z and d_x, and those d_w that come with them in one pass.
   void backward(Context&, const Io&) const;
   ops::WeightGradientRun weights_run(Context&, const Io&) const;
-  /// Layer::shows_overflow(), for operands of two bytes and gradients in f32.
-  std::optional<std::vector<Tensor>> shows_overflow(const Io&) const;
   /// The other gradients of weights, after backward().
   void backward_weights(Context&, const Io&) const;
 

@@ -124,9 +124,6 @@ class Layer {
   virtual ops::WeightGradientRun weights_run(Context&, const LayerIo&) const {
     return ops::WeightGradientRun::in_order;
   }
-  /// Tensors that hold an infinity or a NaN after backward() exactly if a gradient of a weight will hold one after
-  /// backward_weights(): the operands of its products, whose sums do not overflow in f32. None: not known.
-  virtual std::optional<std::vector<Tensor>> shows_overflow(const LayerIo&) const { return std::nullopt; }
   /// Whether backward() writes all of d_weights, so that backward_weights() has nothing to do.
   virtual bool writes_weights_in_backward(const LayerIo&) const { return false; }
   /// Adds what forward() computes in evaluation to a graph of ONNX operators, for exports. Each output gets its name.

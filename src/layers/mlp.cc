@@ -133,10 +133,6 @@ class Stack : public Layer {
     return stages_[0].weights_run(ctx, stage_io(io)[0]);
   }
 
-  std::optional<std::vector<Tensor>> shows_overflow(const LayerIo& io) const override {
-    return stages_.size() == 1 ? stages_[0].shows_overflow(stage_io(io)[0]) : std::nullopt;
-  }
-
   bool writes_weights_in_backward(const LayerIo& io) const override {
     return stages_.size() == 1 && stages_[0].num_output == 1 && io.d_in[0];
   }

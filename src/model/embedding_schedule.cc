@@ -101,14 +101,12 @@ class LocalSchedule : public EmbeddingSchedule {
     for_some(element_side_.context(ctx), "sum of gradients", by_element_, body);
   }
 
-  void update(Context& ctx, int buffer, Decides decides) override {
+  void update(Context& ctx, int buffer, bool may_skip) override {
     const auto body = [&](Context& own, size_t e) { tables_[e]->update(own, buffer, network_.embedding_gradient(e)); };
-    Context side = decides == Decides::on_compute_stream ? side_stream_.after(ctx) : side_stream_.context(ctx);
-    if (decides == Decides::on_side_stream && !by_element_.empty()) element_side_.after(side);
+    Context side = may_skip ? side_stream_.after(ctx) : side_stream_.context(ctx);
     for_some(side, "update", by_four_, body);
     if (by_element_.empty()) return;
-    for_some(decides == Decides::on_compute_stream ? element_side_.after(ctx) : element_side_.context(ctx), "update",
-             by_element_, body);
+    for_some(may_skip ? element_side_.after(ctx) : element_side_.context(ctx), "update", by_element_, body);
     element_side_.join(side);
   }
 
@@ -224,7 +222,7 @@ class DistributedSchedule : public EmbeddingSchedule {
     });
   }
 
-  void update(Context& ctx, int buffer, Decides) override {
+  void update(Context& ctx, int buffer, bool) override {
     side_stream_.run_after(ctx, gradients_complete_, [this, buffer](Context& exchange) {
       for_each_together(exchange, "update", [&](Context& own, size_t e) {
         if (tables_[e]->has_replicated_rows()) gradients_summed_[e].make_wait(own.stream());

@@ -34,11 +34,9 @@ class EmbeddingSchedule {
   virtual void after_backward(Context& ctx, int buffer, size_t node, const LossScaler* scaler) = 0;
   /// Ends the exchange of gradients, and does what does not depend on whether the step is skipped.
   virtual void receive_gradients(Context& ctx, int buffer) = 0;
-  /// Where work is queued that decides whether the step is skipped.
-  enum class Decides { nowhere, on_compute_stream, on_side_stream };
-  /// Updates all tables, once that is decided. If it is nowhere, one rank's update waits for receive_gradients() alone.
-  /// Join the side stream after it.
-  virtual void update(Context& ctx, int buffer, Decides) = 0;
+  /// Updates all tables. `may_skip`: work queued on `ctx` decides whether the step is skipped, so the update waits for
+  /// it. Without it, one rank's update waits for receive_gradients() alone. Join the side stream after it.
+  virtual void update(Context& ctx, int buffer, bool may_skip) = 0;
 
   /// body(context, e) for every embedding e, as `part` of a profile. Outside of training steps, and on any stream.
   virtual void for_each(Context& ctx, const char* part, const std::function<void(Context&, size_t e)>& body) = 0;

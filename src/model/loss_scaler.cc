@@ -1,7 +1,6 @@
 #include "model/loss_scaler.h"
 
 #include "device/copy.h"
-#include "device/lockstep.h"
 #include "ops/rounding.h"
 
 namespace hctr {
@@ -30,16 +29,6 @@ void LossScaler::end(Context& ctx, const Tensor& gradients, Communicator& comm, 
                                              scale(), state);
   ops::find_overflow(ctx, gradients, search());
   comm.all_reduce(ctx, overflow_.get(0), Reduce::sum);
-  ops::end_scaled_step(ctx, rule_, overflow_.get(0), scale(), state);
-}
-
-void LossScaler::end_early(Context& ctx, const std::vector<Tensor>& shown_by, StepState* state) const {
-  Lockstep together(ctx);
-  for (const Tensor& one : shown_by) {
-    Context own = together.next();
-    ops::find_overflow(own, one, search());
-  }
-  together.run();
   ops::end_scaled_step(ctx, rule_, overflow_.get(0), scale(), state);
 }
 

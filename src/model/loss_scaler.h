@@ -22,8 +22,6 @@ class LossScaler {
   /// The search of all gradients of weights, then the end of the step. All ranks skip it if one of them has found an
   /// overflow.
   void end(Context&, const Tensor& gradients, Communicator&, StepState*) const;
-  /// The same on one rank, by tensors that show what gradients of weights will hold.
-  void end_early(Context&, const std::vector<Tensor>& shown_by, StepState*) const;
 
   /// The state, on the device.
   const ops::LossScale* state() const { return scale(); }

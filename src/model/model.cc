@@ -57,8 +57,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
       weights_side_(weights_stream_),
       beside_(beside_stream_),
       loss_complete_(runtime.device()),
-      loss_known_(runtime.device()),
-      decided_(runtime.device()) {
+      loss_known_(runtime.device()) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   bool exchanges_fp16 = false;
   struct Planned {
@@ -275,27 +274,34 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
     loss_known_.record(exchange.stream());
   });
 
-  bool decided = false;  // whether the step is skipped, and the tables' update is queued
-  train_.backward(
-      ctx, binding,
-      {.inputs = [&](size_t node) { schedule_->after_backward(ctx, buffer, node, scaler); },
-       .weights =
-           [&](size_t node) {
-             {
-               const ProfiledPart part(ctx, "weight gradients", kWeights, "penalty");
-               add_penalty_gradients(ctx, node);
-             }
-             gradients_.node_done(ctx, node);
-           },
-       .weights_reads = comm_.size() > 1 || has_penalty(),
-       .weights_side = &weights_side_,
-       .beside = beside,
-       .all_inputs =
-           [&](bool all_wait) { decided = all_wait && update_tables_early(ctx, buffer, batch.state, binding); }});
-  if (decided)
-    decided_.make_wait(ctx.stream());
-  else
-    update_tables(ctx, buffer, batch.state);
+  train_.backward(ctx, binding,
+                  {.inputs = [&](size_t node) { schedule_->after_backward(ctx, buffer, node, scaler); },
+                   .weights =
+                       [&](size_t node) {
+                         {
+                           const ProfiledPart part(ctx, "weight gradients", kWeights, "penalty");
+                           add_penalty_gradients(ctx, node);
+                         }
+                         gradients_.node_done(ctx, node);
+                       },
+                   .weights_reads = comm_.size() > 1 || has_penalty(),
+                   .weights_side = &weights_side_,
+                   .beside = beside});
+  if (scaler) {
+    gradients_.join(ctx);
+    side_stream_.join(ctx);  // waits for the overflow search of sent gradients, but not for received ones
+  }
+  schedule_->receive_gradients(ctx, buffer);
+
+  if (scaler) {
+    const ProfiledPart part(ctx, "overflow search", kWeights, "all weights");
+    scaler->end(ctx, weights_.all_gradients(), comm_, batch.state);
+  }
+  schedule_->update(ctx, buffer, scaler != nullptr);
+  if (!scaler) {
+    gradients_.join(ctx);  // only here: the all-reduce of the first layers' gradients runs while tables are updated
+    side_stream_.end_piece();
+  }
   loss_known_.make_wait(ctx.stream());
   fp8_scales_.finish(ctx, comm_);
   {
@@ -303,38 +309,6 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
     weights_.update(ctx);
   }
   side_stream_.join(ctx);
-}
-
-void Model::update_tables(Context& ctx, int buffer, StepState* state) {
-  using Decides = EmbeddingSchedule::Decides;
-  if (scaler_) {
-    gradients_.join(ctx);
-    side_stream_.join(ctx);  // waits for the overflow search of sent gradients, but not for received ones
-  }
-  schedule_->receive_gradients(ctx, buffer);
-  if (scaler_) {
-    const ProfiledPart part(ctx, "overflow search", kWeights, "all weights");
-    scaler_->end(ctx, weights_.all_gradients(), comm_, state);
-  }
-  schedule_->update(ctx, buffer, scaler_ ? Decides::on_compute_stream : Decides::nowhere);
-  if (scaler_) return;
-  gradients_.join(ctx);  // only here: the all-reduce of the first layers' gradients runs while tables are updated
-  side_stream_.end_piece();
-}
-
-bool Model::update_tables_early(Context& ctx, int buffer, StepState* state, const Network::Binding& binding) {
-  if (!scaler_ || comm_.size() > 1 || has_penalty()) return false;
-  const auto shown_by = train_.shows_overflow(binding);
-  if (!shown_by) return false;
-  schedule_->receive_gradients(ctx, buffer);
-  Context side = side_stream_.after(ctx);
-  {
-    const ProfiledPart part(side, "overflow search", kWeights, "all weights");
-    scaler_->end_early(side, *shown_by, state);
-  }
-  decided_.record(side.stream());
-  schedule_->update(ctx, buffer, EmbeddingSchedule::Decides::on_side_stream);
-  return true;
 }
 
 void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {

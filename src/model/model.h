@@ -187,11 +187,6 @@ class Model {
   /// Brings the rows of the batch that are on a disk. The stream of the context is waited for.
   void bring_rows(Context&, int buffer, const BatchTensors&);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
-  /// Decides whether the step is skipped, once the gradients of all weights are queued, and updates the tables.
-  void update_tables(Context&, int buffer, StepState*);
-  /// The same on the side stream, beside the gradients of weights, which are queued behind this. False, and nothing is
-  /// done, where they may overflow unseen, other ranks' too, or gradients cannot overflow.
-  bool update_tables_early(Context&, int buffer, StepState*, const Network::Binding&);
   void add_penalties(Context&, const Network&) const;
   void add_penalty_gradients(Context&, size_t node) const;
   bool has_penalty() const;
@@ -217,7 +212,6 @@ class Model {
   Stream weights_stream_, beside_stream_;
   SideStream weights_side_, beside_;          // gradients of weights; layers beside others
   CrossingEvent loss_complete_, loss_known_;  // of this rank; of all
-  Event decided_;                             // whether the step is skipped, by update_tables_early()
   Embeddings tables_;
   bool wide_keys_loaded_ = false;  // a loaded model has keys that 4 bytes do not hold
   int64_t updates_before_ = 0;     // of the run that loaded optimizer states came from

@@ -178,8 +178,6 @@ class Network::WeightGradients {
     const Layer& layer = network_.graph_.nodes[node].layer();
     const bool any = !io.d_weights.empty() && !layer.writes_weights_in_backward(io);
     const auto run = any ? layer.weights_run(ctx, io) : ops::WeightGradientRun::in_order;
-    all_wait_ = all_wait_ && (!any || network_.is_run_by_loss(node) ||
-                              (run == ops::WeightGradientRun::together && ctx.last_launches()));
     if (run == ops::WeightGradientRun::apart && queued_.weights_side && !queued_.weights_reads)
       apart_.push_back({node, queued_.weights_side->after(ctx)});
     else
@@ -210,7 +208,6 @@ class Network::WeightGradients {
   void finish(Context& ctx) {
     flush(ctx);
     flush_apart();
-    queued_.all_inputs(all_wait_);
     {
       const ProfiledPart part(caller_, "weight gradients", "weights", "products and sums of all layers",
                               {.bytes = bytes_at_the_end_});
@@ -236,7 +233,7 @@ class Network::WeightGradients {
   std::vector<Waiting> waiting_;
   std::vector<Apart> apart_;
   double bytes_at_the_end_ = 0;  // for a profile
-  bool joins_ = false, all_wait_ = true;
+  bool joins_ = false;
 };
 
 void Network::backward(Context& caller, const Binding& binding, const BackwardCallbacks& queued) const {
@@ -263,21 +260,6 @@ void Network::backward(Context& caller, const Binding& binding, const BackwardCa
     weights.add(ctx, n);
   }
   weights.finish(ctx);
-}
-
-std::optional<std::vector<Tensor>> Network::shows_overflow(const Binding& binding) const {
-  std::vector<Tensor> all;
-  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-    const LayerIo& io = binding.calls[n];
-    if (io.d_weights.empty()) continue;
-    const auto shown = is_run_by_loss(n) ? std::optional(io.d_weights) : graph_.nodes[n].layer().shows_overflow(io);
-    if (!shown) return std::nullopt;
-    for (const Tensor& one : *shown)
-      if (std::none_of(all.begin(), all.end(),
-                       [&](const Tensor& other) { return other.bytes() == one.bytes() && other.spec() == one.spec(); }))
-        all.push_back(one);
-  }
-  return all;
 }
 
 void Network::backward_weights(Context& ctx, const Binding& binding, size_t n, double bytes) const {

@@ -48,16 +48,10 @@ class Network {
     SideStream* weights_side = nullptr;  ///< where gradients of weights may be computed concurrently with those of
                                          ///< inputs (ops::WeightGradientRun::apart); null: nowhere
     SideStream* beside = nullptr;        ///< as in forward()
-    /// Once, when all gradients of inputs are queued. `all_wait`: those of all weights are in the launch at the end.
-    std::function<void(bool all_wait)> all_inputs = [](bool) {};
   };
   /// From the loss back to weights and embeddings. Needs Phase::train. A node whose gradients lie in the memory of the
   /// next node runs before the weight gradients of that node, so that gradients of embeddings can be sent early.
   void backward(Context&, const Binding&, const BackwardCallbacks&) const;
-
-  /// Layer::shows_overflow() of all layers with weights, each tensor once; those of a layer that a loss runs are the
-  /// gradients themselves. None: not known of all.
-  std::optional<std::vector<Tensor>> shows_overflow(const Binding&) const;
 
   /// The embeddings that this node is the first to read: needed by it in forward(), and with a complete gradient once
   /// backward() has run it.

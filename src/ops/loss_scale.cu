@@ -18,13 +18,12 @@ __global__ void end_kernel(LossScaleRule rule, const float* overflow, LossScale*
   rule.finish(*overflow > 0, *scale, *state);
 }
 
-/// Of every `stride`-th chunk of elements from `first` on.
+/// Of the elements of this thread.
 template <int V, class T>
-__device__ void search_overflow(const View<const T, 2>& g, const OverflowSearch& search, int64_t first,
-                                int64_t stride) {
+__device__ void search_overflow(const View<const T, 2>& g, const OverflowSearch& search) {
   const int64_t rows = g.size(0), columns = g.size(1), per_row = cuda::chunks_per_row(columns, V);
   bool all_fit = true;
-  for (int64_t i = first; i < rows * per_row; i += stride) {
+  for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
     const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     float values[V] = {};
     cuda::read<V>(g.row(s.row) + s.column, columns - s.column, values);
@@ -35,8 +34,8 @@ __device__ void search_overflow(const View<const T, 2>& g, const OverflowSearch&
 }
 
 template <int V, class T>
-__device__ void find_overflow_in(hctr::cuda::BlockRange range, View<const T, 2> g, OverflowSearch search) {
-  search_overflow<V>(g, search, range.thread_index(), range.thread_count());
+__global__ void find_overflow_kernel(View<const T, 2> g, OverflowSearch search) {
+  search_overflow<V>(g, search);
 }
 
 /// The last block to be done with the search ends the step.
@@ -44,7 +43,7 @@ template <int V, class T>
 __global__ void end_after_search_kernel(View<const T, 2> g, OverflowSearch search, LossScaleRule rule,
                                         int32_t* blocks_done, LossScale* scale, StepState* state) {
   cuda::start_early();
-  search_overflow<V>(g, search, cuda::thread_index(), cuda::thread_count());
+  search_overflow<V>(g, search);
   __threadfence();
   __syncthreads();
   if (threadIdx.x != 0 || atomicAdd(blocks_done, 1) != static_cast<int32_t>(gridDim.x) - 1) return;
@@ -60,18 +59,15 @@ void cuda::begin_scaled_step(Context& ctx, const LossScale* scale, StepState* st
 }
 
 void cuda::find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
-  constexpr int kThreads = 256;
   const Extent extent = extent_of({g});
   dispatch_float(g.dtype(), [&]<class T>() {
     constexpr int V = 16 / sizeof(T);
     const View<const T, 2> rows = rows_of<const T>(g, extent);
-    const auto blocks = [&](int pack) {
-      return grid_for(extent.rows * chunks_per_row(extent.columns, pack), kThreads).blocks;
-    };
     if (takes_packs<V>(rows))
-      hctr::cuda::launch_lockstep<find_overflow_in<V, T>, kThreads>(ctx, "find_overflow", blocks(V), rows, search);
+      launch(ctx, "find_overflow", grid_for(extent.rows * chunks_per_row(extent.columns, V)),
+             find_overflow_kernel<V, T>, rows, search);
     else
-      hctr::cuda::launch_lockstep<find_overflow_in<1, T>, kThreads>(ctx, "find_overflow", blocks(1), rows, search);
+      launch(ctx, "find_overflow", grid_for(extent.rows * extent.columns), find_overflow_kernel<1, T>, rows, search);
   });
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,9 +35,7 @@ struct LayerRun {
     DType rounded_to = DType::f32;
     RowLayout layout{"dense"};
     bool want_d_in = true;
-    /// Adds `delta` to an element of this input, of a weight (numbered after the inputs), or of the gradient of an
-    /// output (after the weights).
-    int perturbed = -1;
+    int perturbed = -1;  ///< adds `delta` to an element of this input, or of a weight (numbered after the inputs)
     size_t element = 0;
     double delta = 0;
   };
@@ -46,7 +43,6 @@ struct LayerRun {
 
   std::vector<std::vector<double>> in, weights, out, d_in, d_weights, d_out;
   std::vector<std::string> complaints;
-  std::optional<bool> shows_overflow{};  ///< whether what Layer::shows_overflow() names does; none: it names nothing
 };
 
 /// Checks gradients against central differences in f64, every device, dtype and memory layout against f64, that all
