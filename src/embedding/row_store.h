@@ -180,8 +180,7 @@ class RowStore : private RowMemoryUser {
   /// returns true.
   int row_bits() const;
   /// From here on row_bits() follows the rows that have memory, unless some may be on a disk: a sort of few rows takes
-  /// fewer passes. For stores whose
-  /// owner asks consume_rerecord_flag() after each reserve_rows().
+  /// fewer passes. For stores whose owner asks consume_rerecord_flag() after each reserve_rows().
   void sort_bits_in_use();
   /// Whether row_bits() has changed since the last call.
   bool consume_rerecord_flag();
