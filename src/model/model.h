@@ -84,6 +84,7 @@ class Model {
   void exchange_keys(Context&, Recording*, int buffer, const BatchTensors&);
   /// After that: looks up, inserts and sorts the keys.
   void look_up(Context&, Recording*, int buffer, const BatchTensors&);
+  /// One after the other.
   void prepare(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
     exchange_keys(ctx, recording, buffer, batch);
     look_up(ctx, recording, buffer, batch);
@@ -179,6 +180,7 @@ class Model {
   void load_state(const StateReader&);
 
  private:
+  /// The exchange of keys in its three calls, each for all tables before the next one.
   void send_all_keys(Context&, Recording*, int buffer, const BatchTensors&);
   int key_bytes_of_files(int data_key_bytes) const;
   ModelManifest manifest(const std::string& prefix, int64_t iteration, const ModelOrigin&) const;

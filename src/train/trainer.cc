@@ -31,6 +31,7 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
       spoiled_flag_(runtime.device(), sizeof(int32_t)),
       sparse_inputs_(config.data.sparse.size()),
       records_(config.solver.cuda_graph && !runtime.options().sync_launches),
+      keys_ahead_(model.takes_keys_ahead()),
       feed_(std::move(feed)),
       progress_(from) {
   zero_bytes(runtime.compute_stream(), spoiled_flag_.data(), spoiled_flag_.bytes());
@@ -60,23 +61,27 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
 
 BatchTensors Trainer::batch(int buffer) const { return batch_tensors(ring_, buffer, sparse_inputs_); }
 
-void Trainer::record(int buffer) {
+void Trainer::exchange_keys(int buffer, Recording& recording) {
   const BatchTensors tensors = batch(buffer);
-  const bool ahead = model_.takes_keys_ahead();
-  const StreamRef first = ahead ? runtime_.key_stream() : runtime_.prepare_stream();
-  const auto exchange_keys = [this, buffer, tensors, first](Recording& recording) {
-    Context ctx(runtime_, first, tensors.state);
-    {
-      const ProfiledPart part(ctx, "unpack", "keys", "");
-      ring_.unpack(ctx, buffer);
-    }
-    model_.exchange_keys(ctx, &recording, buffer, tensors);
-  };
-  const auto prepare = [this, buffer, tensors, ahead, exchange_keys](Recording& recording) {
-    if (!ahead) exchange_keys(recording);
+  Context ctx(runtime_, key_stream(), tensors.state);
+  {
+    const ProfiledPart part(ctx, "unpack", "keys", "");
+    ring_.unpack(ctx, buffer);
+  }
+  model_.exchange_keys(ctx, &recording, buffer, tensors);
+}
+
+Program Trainer::prepare_program(int buffer) {
+  return Program(runtime_.prepare_stream(), records_, [this, buffer](Recording& recording) {
+    if (!keys_ahead_) exchange_keys(buffer, recording);
+    const BatchTensors tensors = batch(buffer);
     Context ctx(runtime_, runtime_.prepare_stream(), tensors.state);
     model_.look_up(ctx, &recording, buffer, tensors);
-  };
+  });
+}
+
+void Trainer::record(int buffer) {
+  const BatchTensors tensors = batch(buffer);
   const auto compute = [this, buffer, tensors, binding = model_.bind(Phase::train, tensors)](Recording& recording) {
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
     model_.train_step(ctx, &recording, buffer, tensors, binding, [this, buffer, state = tensors.state](Context& known) {
@@ -87,10 +92,9 @@ void Trainer::record(int buffer) {
     });
   };
   StepBuffer& at = buffers_[static_cast<size_t>(buffer)];
-  at.keys.reset();
-  if (ahead) at.keys.emplace(first, records_, exchange_keys);
-  at.make_prepare = [this, prepare] { return Program(runtime_.prepare_stream(), records_, prepare); };
-  at.prepare.emplace(at.make_prepare());
+  if (keys_ahead_)
+    at.keys.emplace(key_stream(), records_, [this, buffer](Recording& recording) { exchange_keys(buffer, recording); });
+  at.prepare.emplace(prepare_program(buffer));
   // Recording it reads what recording `prepare` has noted of the buffer.
   at.compute.emplace(runtime_.compute_stream(), records_, compute);
 }
@@ -238,17 +242,16 @@ void Trainer::prepare(int buffer, int64_t step) {
   });
   if (model_.consume_rerecord_flag()) record_again();  // the recorded programs are out of date
   if (model_.consume_look_up_flag()) record_look_ups_again();
-  const StreamRef first = of.keys ? runtime_.key_stream() : runtime_.prepare_stream();
-  of.prepared.make_wait(first);  // the previous batch of this buffer
-  of.computed.make_wait(first);
+  of.prepared.make_wait(key_stream());  // the previous batch of this buffer
+  of.computed.make_wait(key_stream());
   {
-    Context ctx(runtime_, first, ring_.device_state(buffer));
+    Context ctx(runtime_, key_stream(), ring_.device_state(buffer));
     const ProfiledPart part(ctx, "upload", "batch", "", {.bytes = static_cast<double>(ring_.used_bytes(buffer))});
     ring_.upload(ctx.stream(), buffer);
   }
   if (of.keys) {
     of.keys->run(!unrecorded_);
-    of.exchanged.record(first);
+    of.exchanged.record(key_stream());
     of.exchanged.make_wait(runtime_.prepare_stream());
   }
   of.prepare->run(!unrecorded_);
@@ -262,7 +265,7 @@ void Trainer::prepare(int buffer, int64_t step) {
 
 void Trainer::record_look_ups_again() {
   runtime_.prepare_stream().synchronize();
-  for (StepBuffer& of : buffers_) of.prepare.emplace(of.make_prepare());
+  for (int s = 0; s < kBuffers; ++s) buffers_[static_cast<size_t>(s)].prepare.emplace(prepare_program(s));
 }
 
 void Trainer::record_again() {

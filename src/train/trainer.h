@@ -134,11 +134,15 @@ class Trainer {
   struct StepBuffer {
     explicit StepBuffer(Device device) : exchanged(device), prepared(device), computed(device) {}
     std::optional<Program> keys, prepare, compute;  // keys: if they are exchanged ahead
-    std::function<Program()> make_prepare;
-    Event exchanged, prepared, computed;  // exchanged: its keys, ahead
+    Event exchanged, prepared, computed;            // exchanged: its keys, ahead
   };
   void record(int buffer);
   void record_look_ups_again();
+  /// Widens the keys of the batch in a buffer and sends them to the owners of their rows, on key_stream().
+  void exchange_keys(int buffer, Recording&);
+  Program prepare_program(int buffer);
+  /// Where batches are uploaded, and their keys exchanged.
+  StreamRef key_stream() const { return keys_ahead_ ? runtime_.key_stream() : runtime_.prepare_stream(); }
   void run(int buffer, int64_t step, double learning_rate, Replay);
   /// Reserves rows for the next step, then looks up and sorts its keys. When a table refuses the batch, all ranks throw
   /// before anything is computed.
@@ -167,8 +171,8 @@ class Trainer {
   Buffer loss_total_;          // LossRecord
   Buffer spoiled_flag_;        // StepState::spoiled
   size_t sparse_inputs_;
-  bool records_, unrecorded_ = false;
-  Profiler* part_times_ = nullptr;  // what is recorded has its events
+  bool records_, keys_ahead_, unrecorded_ = false;  // keys_ahead_: Model::takes_keys_ahead()
+  Profiler* part_times_ = nullptr;                  // what is recorded has its events
   std::vector<StepBuffer> buffers_;
   std::shared_ptr<LookAhead> look_ahead_;  // null: no rows are on a disk. Shared with a reader that is left behind
   std::shared_ptr<FileFeed> feed_;         // null: the files of the set are known
