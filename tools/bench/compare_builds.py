@@ -19,11 +19,11 @@ import filecmp
 import json
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 
 import model_configs
+from compare_pytorch import run, shrink
 
 MODELS, PRECISIONS = ("wdl", "dcn", "deepfm", "dlrm"), ("half", "bf16", "tf32", "tf32x3", "f32")
 
@@ -61,22 +61,10 @@ def arguments():
     return given
 
 
-def run(command, folder):
-    """Its standard output. Ends this script with the command's words if it fails."""
-    done = subprocess.run([str(word) for word in command], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))} failed with code {done.returncode}:\n{done.stdout[-3000:]}")
-    return done.stdout
-
-
 def write_config(given, model, precision, folder, **solver):
     """The path of the config."""
     config = model_configs.step_model(model, precision)
-    if given.rows:
-        sections = [config["layers"][0]] + [layer["sparse_embedding_hparam"] for layer in model_configs.embeddings(config)]
-        for section in sections:
-            if "slot_size_array" in section:
-                section["slot_size_array"] = [min(given.rows, size) for size in section["slot_size_array"]]
+    shrink(config, given.rows)
     config["solver"].update(gpu=list(range(given.ranks)), eval_interval=0, **solver)
     config["layers"][0].pop("eval_source", None)
     path = folder / f"{model}_{precision}{'_equal' if solver else ''}.json"
