@@ -151,7 +151,8 @@ std::string TcpSocket::receive_text(size_t most, TcpClock::time_point end) const
 TcpSocket connect_to(const std::string& host, int port, const std::string& what, TcpClock::time_point end) {
   const TcpClock::time_point begin = TcpClock::now();
   const auto fail = [&](const std::string& why) {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(TcpClock::now() - begin).count();
+    // Rounded: `end` may have been set a moment before this began.
+    const auto seconds = std::chrono::round<std::chrono::seconds>(TcpClock::now() - begin).count();
     throw Error(Kind::comm, cat(host_name(), " cannot connect to ", what, " at ", host, ", port ", port, ": ", why,
                                 " (tried for ", seconds,
                                 " s). Has it been started, does the address belong to its host, and does a firewall "
