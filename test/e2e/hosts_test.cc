@@ -325,9 +325,9 @@ TEST_F(Hosts, SayFromWhereToWhereAFirewallStands) {
             std::string::npos)
       << outcomes[0].err;
   for (const size_t p : {2, 3})
-    EXPECT_TRUE(std::regex_search(
-        outcomes[p].err, std::regex("host1 cannot connect to process 0 at 10\\.9\\.8\\.1, port 29500: "
-                                    "Connection timed out \\(tried for [0-9]+ s\\)")))
+    EXPECT_TRUE(std::regex_search(outcomes[p].err,
+                                  std::regex("host1 cannot connect to process 0 at 10\\.9\\.8\\.1, port 29500: "
+                                             "Connection timed out \\(tried for [0-9]+ s\\)")))
         << outcomes[p].err;
 }
 
