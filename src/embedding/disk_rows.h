@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/prefetch.h"
 #include "base/scratch_file.h"
 #include "base/thread_pool.h"
 #include "device/row_memory.h"
@@ -58,7 +59,7 @@ class DiskRows : private RowDiskUser {
   const Row* find(int64_t key, int32_t slot) const;
   /// Fetches where the search for a row begins. The map is larger than caches: searches that come kAhead later wait
   /// less for memory.
-  void prefetch(int64_t key, int32_t slot) const { __builtin_prefetch(&entries_[home(key, slot)]); }
+  [[gnu::always_inline]] void prefetch(int64_t key, int32_t slot) const { hctr::prefetch(&entries_[home(key, slot)]); }
   static constexpr size_t kAhead = 16;
 
   /// Adds rows that are not there; their place and crc are set. They are written in one piece where the budget has room

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/prefetch.h"
 #include "base/random.h"
 
 namespace hctr {
@@ -24,7 +25,7 @@ void CodeCounts::add(uint64_t code, uint64_t times) {
 void CodeCounts::add(std::span<const uint64_t> codes) {
   constexpr size_t kAhead = 12;  // prefetch distance for a table that is not in the cache
   for (size_t i = 0; i < codes.size(); ++i) {
-    if (i + kAhead < codes.size()) __builtin_prefetch(&entries_[mix64(codes[i + kAhead]) & (entries_.size() - 1)], 1);
+    if (i + kAhead < codes.size()) prefetch(&entries_[mix64(codes[i + kAhead]) & (entries_.size() - 1)]);
     add(codes[i]);
   }
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/prefetch.h"
+
 namespace hctr::ops {
 
 namespace {
@@ -41,7 +43,6 @@ namespace {
 constexpr int64_t kPoolBlock = 64;     // elements summed on the stack
 constexpr int64_t kVectorsAhead = 48;  // prefetch distance in vectors
 constexpr int64_t kVectors = 1024;     // vectors per chunk of a thread
-constexpr size_t kLine = 64;           // bytes of a cache line
 
 /// y[i] = weight * the sum of element i of the rows of some keys, for i < n <= kPoolBlock.
 template <class T, class Stored>
@@ -87,11 +88,9 @@ void pool_part(const KeyBatch& batch, const int32_t* rows, const Stored* table, 
   const auto bytes = static_cast<size_t>(dim) * sizeof(Stored);
   int64_t b = first_sample, column = first_column;
   for (int64_t j = -kVectorsAhead; j < count; ++j) {
-    if (j + kVectorsAhead < count) {  // not in a function of its own: GCC leaves out calls whose only effect is this
+    if (j + kVectorsAhead < count) {
       const int32_t* next = of[j + kVectorsAhead].begin(rows);
-      for (int32_t k = 0; k < of[j + kVectorsAhead].size(); ++k)
-        for (size_t at = 0; at < bytes; at += kLine)
-          __builtin_prefetch(reinterpret_cast<const std::byte*>(table + next[k] * dim) + at);
+      for (int32_t k = 0; k < of[j + kVectorsAhead].size(); ++k) prefetch(table + next[k] * dim, bytes);
     }
     if (j < 0) continue;
     const float weight = batch.weight(combiner, column * batch.samples + b);

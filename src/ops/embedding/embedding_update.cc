@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/prefetch.h"
 #include "ops/embedding/row_rules.h"
 #include "ops/embedding/stored_rows.h"
 #include "ops/optimizer_loop.h"
@@ -58,9 +59,8 @@ struct BagGradients {
   void sum_up(int64_t begin, int64_t end, int64_t e, int64_t n, float* sum) const {
     std::fill(sum, sum + n, 0.0f);
     for (int64_t p = begin; p < end; ++p) {
-      if (p + kRunsAhead < batch.key_capacity)
-        __builtin_prefetch(vector(p + kRunsAhead) +
-                           e);  // runs are consecutive, so this also prefetches for the next run
+      // Runs are consecutive, so this also prefetches for the next run.
+      if (p + kRunsAhead < batch.key_capacity) prefetch(vector(p + kRunsAhead) + e, static_cast<size_t>(n) * sizeof(T));
       const float weight = batch.weight(combiner, bags[p]);
       const T* from = vector(p) + e;
       for (int64_t i = 0; i < n; ++i) sum[i] += weight * static_cast<float>(from[i]);
@@ -123,10 +123,11 @@ double square_sum(const float* g, int64_t n, const GradientScale& gradient_scale
 }
 
 /// Prefetches what an update of `row` reads. Rows are scattered in memory, so memory latency dominates.
-void fetch_ahead(const RowData& data, int64_t row) {
-  __builtin_prefetch(data.vectors.address(row * data.dim), 1);
+[[gnu::always_inline]] inline void prefetch_row(const RowData& data, int64_t row) {
+  prefetch(data.vectors.address(row * data.dim), static_cast<size_t>(data.dim) * size_of(data.vectors.dtype));
   for (const RowMemory& state : data.states)
-    if (state) __builtin_prefetch(state.address(row * data.state_dim), 1);
+    if (state)
+      prefetch(state.address(row * data.state_dim), static_cast<size_t>(data.state_dim) * size_of(state.dtype));
 }
 
 /// Sums the gradients of every row of the batch and applies the rule to each.
@@ -156,7 +157,7 @@ void update_by(Context& ctx, const Optimizer& optimizer, const KeyBatch& batch, 
   });
   ctx.threads().parallel_for(groups.counts->runs, 256, [&](int64_t begin, int64_t end) {
     for (int64_t run = begin; run < end; ++run) {
-      if (run + kRunsAhead < end) fetch_ahead(data, groups.rows[groups.run_begin[run + kRunsAhead]]);
+      if (run + kRunsAhead < end) prefetch_row(data, groups.rows[groups.run_begin[run + kRunsAhead]]);
       const int64_t first = groups.run_begin[run], last = groups.run_end(run, batch.key_capacity);
       if (last - first > kPiece) continue;
       const int64_t row = groups.rows[first];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/prefetch.h"
 #include "ops/embedding/direct_index.h"
 #include "ops/embedding/hash_index_protocol.h"
 
@@ -59,8 +60,7 @@ void find_range(const HashIndex& index, const int64_t* keys, int32_t slot, int64
   constexpr int64_t kAhead = 16;
   const uint64_t mask = index.state->mask;
   for (int64_t p = begin; p < end; ++p) {
-    if (p + kAhead < end)
-      __builtin_prefetch(&index.entries[ProbeOrder(HashIndex::hash(keys[p + kAhead], slot), mask).entry(0)]);
+    if (p + kAhead < end) prefetch(&index.entries[ProbeOrder(HashIndex::hash(keys[p + kAhead], slot), mask).entry(0)]);
     rows[p] = static_cast<int32_t>(find_row<PlainAccess, kFewestBytes>(index.entries, mask, last_row, keys[p], slot));
   }
 }
@@ -83,9 +83,9 @@ RowOwner owner_of(const HashIndex& index, int32_t row) {
 
 /// Fetches where the search for the key of a row begins.
 constexpr int64_t kRowsAhead = 16;
-void prefetch_entry(const HashIndex& index, int32_t row) {
+[[gnu::always_inline]] inline void prefetch_entry(const HashIndex& index, int32_t row) {
   const RowOwner owner = owner_of(index, row);
-  __builtin_prefetch(&index.entries[ProbeOrder(HashIndex::hash(owner.key, owner.slot), index.state->mask).entry(0)]);
+  prefetch(&index.entries[ProbeOrder(HashIndex::hash(owner.key, owner.slot), index.state->mask).entry(0)]);
 }
 
 }  // namespace
