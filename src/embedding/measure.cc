@@ -21,7 +21,7 @@ struct Sizes {
   int64_t small, large;  // elements to each rank
   int64_t rows;
 };
-constexpr Sizes kOnCpu{256, int64_t{1} << 18, int64_t{1} << 17}, kOnGpu{256, int64_t{1} << 25, int64_t{1} << 23};
+constexpr Sizes kOnCpu{256, int64_t{1} << 18, int64_t{1} << 15}, kOnGpu{256, int64_t{1} << 25, int64_t{1} << 23};
 constexpr int64_t kDim = 32;
 constexpr int kTurns = 3, kInARow = 16;
 
