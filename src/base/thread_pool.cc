@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <fstream>
@@ -12,14 +13,23 @@
 #include <thread>
 #include <vector>
 
+#include "base/yielding.h"
+
 namespace hctr {
+namespace {
+
+// A step is a few hundred loops, one soon after the other.
+constexpr std::chrono::microseconds kUntilAsleep(100);
+
+}  // namespace
 
 struct ThreadPool::State {
   std::mutex mutex;
   std::condition_variable start, done;
-  uint64_t generation = 0;  // counts loops; a worker runs each once
-  int busy = 0;             // workers still inside the current loop
-  bool stop = false;
+  // Written with the mutex locked.
+  std::atomic<uint64_t> generation = 0;  // counts loops; a worker runs each once
+  std::atomic<int> busy = 0;             // workers still inside the current loop
+  std::atomic<bool> stop = false;
 
   int64_t count = 0, grain = 1;
   const void* body = nullptr;
@@ -51,10 +61,12 @@ struct ThreadPool::State {
 
   void work() {
     uint64_t seen = 0;
+    const auto may_go_on = [&] { return stop || generation != seen; };
     for (;;) {
+      yield_until(kUntilAsleep, may_go_on);
       {
         std::unique_lock lock(mutex);
-        start.wait(lock, [&] { return stop || generation != seen; });
+        start.wait(lock, may_go_on);
         if (stop) return;
         seen = generation;
       }
@@ -98,8 +110,10 @@ void ThreadPool::run(int64_t count, int64_t grain, const void* body, Call call_b
   }
   s.start.notify_all();
   s.run_chunks();
+  const auto all_are_done = [&] { return s.busy == 0; };
+  yield_until(kUntilAsleep, all_are_done);
   std::unique_lock lock(s.mutex);
-  s.done.wait(lock, [&] { return s.busy == 0; });
+  s.done.wait(lock, all_are_done);
   if (s.error) std::rethrow_exception(s.error);
 }
 

@@ -5,10 +5,10 @@
 #include <chrono>
 #include <cstring>
 #include <set>
-#include <thread>
 
 #include "base/host_name.h"
 #include "base/stopped_time.h"
+#include "base/yielding.h"
 #include "comm/rank_list.h"
 
 namespace hctr {
@@ -97,8 +97,7 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
   const auto over = [&, meeting = meetings_.load()] { return meetings_ != meeting || failed_; };
   // Ranks usually meet within microseconds, which is less than a thread takes to fall asleep and wake.
   lock.unlock();
-  for (const auto end = BarrierClock::now() + kBarrierYielding; !over() && BarrierClock::now() < end;)
-    std::this_thread::yield();
+  yield_until(kBarrierYielding, over);
   lock.lock();
   BarrierClock::time_point end = BarrierClock::now() + limit_;
   StoppedTime stopped;

@@ -1,6 +1,8 @@
 #include "ops/product_parts.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "ops/blas.h"
 
@@ -31,13 +33,23 @@ ProductPart joined_product_tiles(int64_t rows, int64_t columns, int64_t depth, i
   if (std::min(least_rows, least_columns) < kUnit || least_rows * least_columns * depth < kLeastLargeProduct)
     return tile;
   const int64_t down = parts_of(rows, tile.rows), across = parts_of(columns, tile.columns);
-  const int64_t wanted = threads == 1 ? 1 : kPartsOfThread * threads;
-  int64_t high = down, wide = across;  // tiles of a part
-  while (parts_of(down, high) * parts_of(across, wide) < wanted && high * wide > 1) {
-    int64_t& cut = high > 1 ? high : wide;
-    cut = (cut + 1) / 2;
-  }
-  return {high * tile.rows, wide * tile.columns};
+  const int64_t wanted = std::min(down * across, threads == 1 ? 1 : kPartsOfThread * threads);
+  // Of the parts that are enough, those with which the busiest thread has the fewest tiles. Then those for which the
+  // library copies least: the rows of one operand once for each part across, the columns of the other for each down.
+  std::pair<int64_t, int64_t> least{std::numeric_limits<int64_t>::max(), 0};
+  ProductPart best = tile;
+  for (int64_t high = 1; high <= down; ++high)
+    for (int64_t wide = 1; wide <= across; ++wide) {
+      const int64_t parts_down = parts_of(down, high), parts_across = parts_of(across, wide);
+      if (parts_down * parts_across < wanted) break;
+      const std::pair cost{parts_of(parts_down * parts_across, threads) * high * wide,
+                           rows * parts_across + columns * parts_down};
+      if (cost < least) {
+        least = cost;
+        best = {high * tile.rows, wide * tile.columns};
+      }
+    }
+  return best;
 }
 
 }  // namespace hctr::ops
