@@ -43,6 +43,18 @@ TEST(ProductParts, ConsistOfWholeTilesEnoughForEveryThread) {
       }
 }
 
+/// A part of h x w copies (h + w) * depth elements, so that of parts of one size a square copies least. In the product
+/// of a high and narrow result the columns are copied for each part down, but there are few.
+TEST(ProductParts, AreOfTheShapeForWhichLeastIsCopied) {
+  for (const int64_t size : {1024, 2048, 4096}) {
+    const ProductPart of_square = ops::joined_product_tiles(size, size, 2048, 2);
+    EXPECT_EQ(of_square.rows, size / 2);
+    EXPECT_EQ(of_square.columns, size / 2);
+    EXPECT_EQ(ops::joined_product_tiles(8 * size, size, 2048, 2).columns, size);
+    EXPECT_EQ(ops::joined_product_tiles(size, 8 * size, 2048, 2).rows, size);
+  }
+}
+
 /// The library gives small products, and those with few columns, to other kernels.
 TEST(ProductParts, ProductsWithASmallTileStayInTiles) {
   for (const auto& [rows, columns, depth] : {std::array<int64_t, 3>{2048, 512, 13},
