@@ -36,12 +36,12 @@ std::unique_ptr<Communicator> Job::communicator(int rank, Device device) {
   if constexpr (kNcclBuild) {
     HostComm host(group_, rank);
     const std::string found = check_gpu_setup(host, device, log_);
-    return in_context(
-        [&] {
-          return found.empty() ? std::string("connecting the GPUs")
-                               : cat("connecting the GPUs; possible causes in the set-up:\n", found);
-        },
-        [&] { return make_nccl_comm(group_, rank, device); });
+    try {  // in_context() would need a lambda, which is compiled where there is no NCCL, too
+      return make_nccl_comm(group_, rank, device);
+    } catch (const Error& error) {
+      throw error.with_context(found.empty() ? "connecting the GPUs"
+                                             : cat("connecting the GPUs; possible causes in the set-up:\n", found));
+    }
   }
   throw Error(Kind::device,
               "several GPUs need NCCL, which this build does not contain (-DHCTR_NCCL=ON says why not); name one GPU "
