@@ -17,8 +17,9 @@
 #include "embedding/free_rows.h"
 #include "embedding/missing_keys.h"
 #include "embedding/record_blocks.h"
-#include "embedding/row_column.h"
+#include "embedding/row_arrays.h"
 #include "embedding/row_figures.h"
+#include "embedding/row_index.h"
 #include "embedding/rows_in_use.h"
 #include "embedding/table_spec.h"
 #include "embedding/turnover.h"
@@ -40,10 +41,12 @@ class RowStore : private RowMemoryUser {
   RowStore(const RowStore&) = delete;
   RowStore& operator=(const RowStore&) = delete;
 
-  const ops::HashIndex& index() const { return index_; }
+  const ops::HashIndex& index() const { return index_.view(); }
   /// The index of a table that has every row from the start; none if rows are added with their keys, or may be on a
   /// disk.
-  std::optional<ops::DirectIndex> direct() const { return keys_.empty() ? std::nullopt : std::optional(direct_); }
+  std::optional<ops::DirectIndex> direct() const {
+    return keys_.empty() ? std::nullopt : std::optional(arrays_.data().identity.direct);
+  }
   /// Where keys outside their ranges are reported, on the device and to the host.
   struct OutOfRangeReport {
     ops::OutOfRangeState* state;
@@ -55,14 +58,14 @@ class RowStore : private RowMemoryUser {
   }
   /// Errors: Error(data) when a batch so far held a key outside its range. Does not synchronize.
   void check_keys() const;
-  const ops::RowData& data() const { return data_; }
-  const ops::RowInit& init() const { return init_; }
-  const ops::AccessStats& access_stats() const { return access_stats_; }
+  const ops::RowData& data() const { return arrays_.data(); }
+  const ops::RowInit& init() const { return arrays_.init(); }
+  const ops::AccessStats& access_stats() const { return arrays_.access_stats(); }
   /// Sets the number of steps that access statistics counted before the first step of this run, modulo 2^32. Waits for
   /// queued work.
   void set_steps_before(int64_t steps);
   /// Where index_close_batch reports the number of rows to the host.
-  uint64_t* host_word() const { return reinterpret_cast<uint64_t*>(host_word_.data()); }
+  uint64_t* host_word() const { return index_.host_word(); }
 
   /// Reserves capacity for one more batch, which must then be closed with index_close_batch. Synchronizes only when the
   /// rows known to be free might not be enough. Errors: Error(data) beyond the row limit; Error(device) when memory is
@@ -80,16 +83,16 @@ class RowStore : private RowMemoryUser {
   /// Waits for it only near the limit. Errors: Error(data) beyond the limit, unless rows are removed for that.
   void confirm_capacity() const;
   /// After confirm_capacity(): whether the batch exceeds the limit, so that rows must be removed.
-  bool over_limit() const { return near_limit_ && in_all_tiers(progress()) > most_kept(); }
+  bool over_limit() const { return near_limit_ && in_all_tiers(index_.progress()) > most_kept(); }
   /// Errors: Error(data) when there are more rows than the limit allows, whatever the policy. Needs an idle device.
-  void check_limit() const { check_limit(progress()); }
+  void check_limit() const { check_limit(index_.progress()); }
   /// Waits for queued work and returns the rows of finished steps in memory.
   int64_t finished_rows();
   /// The same, and has the last of them move to the places that others have left for the disk: they have the numbers
   /// behind the shared row then. No batch may be prepared whose step is not queued.
   int64_t close_up();
   /// Keys that the index has places for, those in use included; 0 where keys are found without it.
-  int64_t index_places() const { return entry_count_; }
+  int64_t index_places() const { return index_.entries(); }
 
   /// The prepared batch for which rows are removed. Its row numbers are updated.
   struct BatchRows {
@@ -164,16 +167,16 @@ class RowStore : private RowMemoryUser {
   /// Takes the shared row alone.
   void load_shared_row(const StateReader&);
 
-  int64_t capacity() const { return capacity_; }
+  int64_t capacity() const { return arrays_.capacity(); }
   using HostRows = hctr::HostRows;
   /// Of finished steps. Waits for queued work.
   HostRows host_rows();
   hctr::DeviceBytes device_bytes() const;
   using DeviceBytes = hctr::DeviceBytes;
   /// With direct keys, where the rows with these numbers are: [rows + 1] on the device. Null: at their numbers.
-  const int32_t* places() const { return direct_.places; }
+  const int32_t* places() const { return arrays_.places(); }
   /// The reverse.
-  const int32_t* numbers() const { return direct_.numbers; }
+  const int32_t* numbers() const { return arrays_.numbers(); }
   /// Counts the uses of the rows of a batch, behind its preparation, if some rows are in host memory.
   void count_uses(const ops::RowGroups&, int64_t key_capacity);
   /// Every row number is below 2^row_bits(): now and later, or after sort_bits_in_use() until consume_rerecord_flag()
@@ -186,13 +189,8 @@ class RowStore : private RowMemoryUser {
   bool consume_rerecord_flag();
 
  private:
-  struct Progress {  // what the device last reported to the host
-    uint32_t batches, rows;
-  };
+  using Progress = RowIndex::Progress;
   using Column = RowColumn;
-  template <class T>
-  T* add_column(std::string name, std::string_view type, bool wanted, int64_t elements_per_row, bool numbers = false);
-  ops::RowMemory add_numbers(std::string name, DType, int64_t elements_per_row);
   /// The rows of a table without an index. Errors: Error(device) when memory for them is short.
   int64_t all_rows(const TableSpec&) const;
   /// Allocates all rows, with initial values.
@@ -208,18 +206,16 @@ class RowStore : private RowMemoryUser {
   void check_ranges(std::span<const ops::MissingKey> missing, NewKeys) const;
   [[noreturn]] void throw_out_of_range(bool evaluation, const std::string& what) const;
   void add_shared_row(const TableSpec&);
-  Progress progress() const;
-  Progress wait_for_all();
   void check_limit(const Progress&) const;
   /// Rows that may be assigned: with eviction, a batch is inserted before rows are removed for it. With a disk, those
   /// in memory.
-  int64_t most_rows() const { return row_limit_ > 0 && !on_disk_ ? row_capacity_limit_ : reserved_rows_; }
+  int64_t most_rows() const { return row_limit_ > 0 && !on_disk_ ? row_capacity_limit_ : arrays_.most_rows(); }
   /// Rows in memory and on the disk: what a limit counts.
   int64_t in_all_tiers(const Progress& now) const { return now.rows - free_.count() + rows_on_disk(); }
   int64_t rows_on_disk() const { return disk_ ? disk_->rows() : 0; }
   /// Rows that are kept, including the shared one.
   int64_t most_kept() const { return row_limit_ + shared_rows(); }
-  int64_t shared_rows() const { return index_.first_row - 1; }
+  int64_t shared_rows() const { return index_.shared_rows(); }
   bool rows_may_leave() const { return policy_.when_full != WhenFull::error; }
   using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
   /// Those that have left for the disk are among them already; they are not counted.
@@ -229,15 +225,11 @@ class RowStore : private RowMemoryUser {
   int64_t lowest_leave_disk(Context&, const ops::RowRanks&, int64_t rows, int64_t count, const ops::RemovalMemory&);
   /// In a store of candidates, selects those that were admitted for removal. Returns how many.
   int64_t admitted_leave(Context&, const ops::RemovalMemory&, const ops::IndexState&) const;
-  ops::IndexState state();
   /// The most keys of all batches that may be queued, and of one more.
   int64_t ring_keys() const { return (batches_ahead_ + 1) * batch_keys_; }
   /// Calls grow_to with `ample`, or with `needed` if memory is too short for that. Does nothing if `have` is enough.
   void grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to);
   void grow_rows(int64_t rows);
-  /// At most three quarters of the entries are used, so that searches stay short.
-  static constexpr int64_t keys_in(int64_t entries) { return entries / 4 * 3; }
-  static int64_t entries_for(int64_t keys);
   /// What a store takes besides the numbers of rows: keys, index, statistics, marks, what rows move with, and blocks on
   /// their way. On a CPU, where there is one memory, all of it is the host's.
   struct Besides {
@@ -253,12 +245,9 @@ class RowStore : private RowMemoryUser {
   int64_t whole_granules(int64_t bytes) const;
   /// Bytes that are left on the device for numbers, once it has this too. Below 0: so many are missing.
   int64_t room_for_numbers(const Besides&) const;
-  bool has_numbers_on_host() const;
   /// The most rows, of `rows`, whose numbers can be on the device beyond those that are.
   int64_t rows_on_device(int64_t rows, bool moving) const;
   int64_t rows_on_device(int64_t rows) const { return rows_on_device(rows, uses_.has_value()); }
-  /// The bytes of a column on the device where that many rows can be there: rows_on_device() counted whole granules.
-  static size_t device_part(const Column&, int64_t on_device);
   /// Makes room for what so many rows need on the device: their numbers, or others, move to the host. Errors:
   /// Error(device) naming the least.
   void make_device_room(int64_t rows, bool moving);
@@ -288,21 +277,7 @@ class RowStore : private RowMemoryUser {
   /// All columns, whole.
   void save_columns(StateWriter&, int64_t rows, std::span<const DiskRows::Row> on_disk,
                     const std::shared_ptr<DiskSnapshot>& snapshot);
-  /// The bytes from `first` on of a column in the order of row numbers, from row 1, whatever the places of rows.
-  void read_by_number(StreamRef, const Column&, int64_t first, std::span<std::byte> to);
   void load_column(const StateReader&, Column&, int64_t rows_in_array, int64_t rows);
-  /// Grows the index and reinserts every row.
-  void grow_index(int64_t keys);
-  /// Empties it, and inserts every row that has not left. Waits for it.
-  void build_index();
-  void build_index(StreamRef);
-  /// Whether the index has entries for rows up to this one, marks of keys that have gone counted.
-  bool index_has_room(int64_t last_row) const;
-  template <class T>
-  void set_in_state(size_t offset, T value);
-  /// Sets the state on the device, and tells the host the number of rows.
-  void set_rows(const ops::IndexState&);
-  void tell_host(const Progress&);
   void check_finished(const ops::IndexState&) const;
   void open_disk(const TableSpec&);
   size_t offset_in_record(const Column&) const;
@@ -342,9 +317,6 @@ class RowStore : private RowMemoryUser {
   /// Moves the last rows to free places.
   void close_gaps(const BatchRows& batch);
   void drop_refused_rows();
-  /// Calls body(context, numbers on the device, how many) for pieces of a list, and waits for it.
-  void for_listed(StreamRef, std::span<const int32_t> rows,
-                  const std::function<void(Context&, const int32_t*, int64_t)>& body);
   /// Whether keys of a batch may be on the disk, or more of them new than memory has room for.
   bool may_miss_rows(const ops::KeyBatch&, NewKeys) const;
   /// MissingKeys of the batch. Waits for the stream.
@@ -411,14 +383,11 @@ class RowStore : private RowMemoryUser {
   std::vector<int32_t> marked_rows(int64_t last, uint8_t bit);
   /// Clears the bit in the marks of all rows.
   void clear_marks(uint8_t bit);
-  /// Copies rows of a column to the host.
-  void copy_out(const Column&, std::span<const int32_t> rows, std::byte* to);
 
   Runtime& runtime_;
   std::shared_ptr<RowMemory> own_budget_;  // see TableSpec::memory
   RowMemory& budget_;
-  std::string label_;  // "table 'wide' on rank 0"
-  bool on_disk_;       // rows may be on a disk; decided once, since free memory changes
+  bool on_disk_;  // rows may be on a disk; decided once, since free memory changes
   bool several_ranks_;
   DirectKeys keys_;    // found by arithmetic; empty: by the index
   DirectKeys ranges_;  // of direct keys whose rows have an index, since memory has no room for all of them
@@ -433,43 +402,29 @@ class RowStore : private RowMemoryUser {
   int64_t row_capacity_limit_;  // with row_limit_: the most rows that exist at any moment
   RowPolicy policy_;
   std::string limit_setting_;
-  int64_t reserved_rows_;    // rows for which addresses are reserved
-  int64_t capacity_ = 0;     // rows with memory
-  int64_t entry_count_ = 0;  // entries of the index
-  uint32_t batches_ = 0;     // for which capacity was reserved
+  RowArrays arrays_;
+  RowIndex index_;
   bool sorts_bits_in_use_ = false;
-  int recorded_bits_ = 0;    // row_bits() that recorded work has
-  bool near_limit_ = false;  // the last of them may exceed the limit
-  std::vector<Column> columns_;
-  std::optional<ReservedBuffer> marks_;  // [rows] 1: a batch may have changed the row since the base
-  int32_t* base_places_ = nullptr;       // [rows] with marks and a disk: see set_base_places()
-  std::optional<Buffer> staging_;        // of rows that are copied to the host
+  int recorded_bits_ = 0;                // row_bits() that recorded work has
+  bool near_limit_ = false;              // the last of them may exceed the limit
   std::optional<BaseCheckpoint> base_;   // none: see forget_base()
   bool delta_known_ = false;             // marks tell what has changed since the last model
   std::optional<RecordBlocks> records_;  // before disk_, whose thread reads them
   std::unique_ptr<DiskRows> disk_;
   Turnover turnover_;             // of the rows in memory, by those that leave for the disk
   FreeRows free_;                 // places that these have left
-  ops::Fate* left_ = nullptr;     // [rows] with a disk: Fate::leaves for those of free_
   std::vector<int32_t> entered_;  // free places that new rows took for the last batch, until keep_new_rows()
-  int64_t index_marks_ = 0;       // at most so many entries of the index have marks
-  int64_t into_places_ = 0, moved_up_ = 0, index_builds_ = 0, waits_to_leave_ = 0;  // see DiskUse
-  std::vector<uint32_t> recent_steps_;                                              // of the batches that may be queued
-  bool lookups_queued_ = false;                                                     // of evaluations, perhaps
+  int64_t into_places_ = 0, moved_up_ = 0, waits_to_leave_ = 0;  // see DiskUse
+  std::vector<uint32_t> recent_steps_;                           // of the batches that may be queued
+  bool lookups_queued_ = false;                                  // of evaluations, perhaps
   MissingKeys missing_;
   std::optional<HostBuffer> batch_counts_;
   bool counted_ = false;                  // batch_counts_ holds a count
   bool listed_ = false;                   // missing_ has the keys of the batch that comes next
   int64_t batch_rows_ = 0, brought_ = 0;  // see DiskUse
   std::optional<RowsInUse> uses_;         // none: all rows fit, or they do not move
-  ReservedBuffer entries_;
-  Buffer state_, slot_bounds_, spans_, out_of_range_state_, steps_before_;
-  HostBuffer host_word_, out_of_range_keys_;
-  ops::DirectIndex direct_;
-  ops::HashIndex index_;
-  ops::RowData data_;
-  ops::RowInit init_;
-  ops::AccessStats access_stats_;
+  Buffer spans_, out_of_range_state_;
+  HostBuffer out_of_range_keys_;
 };
 
 }  // namespace hctr

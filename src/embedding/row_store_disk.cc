@@ -20,10 +20,10 @@ void RowStore::open_disk(const TableSpec& spec) {
         "its optimizer with \"update_type\": \"Global\" changes every row in every step, so no row can be on a "
         "disk: use \"Local\" or \"LazyGlobal\"");
   int64_t bytes = 0;
-  for (const Column& column : columns_)
+  for (const Column& column : arrays_.columns())
     if (column.in_record()) bytes += column.bytes_per_row;
   records_.emplace(runtime_.device(), bytes, least_rows_);
-  disk_ = std::make_unique<DiskRows>(budget_, label_, bytes);
+  disk_ = std::make_unique<DiskRows>(budget_, arrays_.label(), bytes);
 }
 
 RowStore::StridedBytes RowStore::disk_values(const Column& column, DiskRows::Row* rows, std::byte* records) const {
@@ -33,7 +33,7 @@ RowStore::StridedBytes RowStore::disk_values(const Column& column, DiskRows::Row
 
 size_t RowStore::offset_in_record(const Column& column) const {
   int64_t at = 0;
-  for (const Column& before : columns_) {
+  for (const Column& before : arrays_.columns()) {
     if (before.name == column.name) break;
     if (before.in_record()) at += before.bytes_per_row;
   }
@@ -57,27 +57,27 @@ RowStore::DiskUse RowStore::disk_use() const {
           free_.count(),
           into_places_,
           moved_up_,
-          index_builds_,
+          index_.builds(),
           waits_to_leave_};
 }
 
 int64_t RowStore::rows_in_budget() const {
   int64_t bytes = 0, slack = 0;
-  for (const Column& column : columns_) {
+  for (const Column& column : arrays_.columns()) {
     if (!column.numbers) continue;
     bytes += column.bytes_per_row;
     slack += 2 * static_cast<int64_t>(column.memory.granularity());
   }
-  const bool beyond_device = has_numbers_on_host();  // then the device gets no more of them
+  const bool beyond_device = arrays_.has_numbers_on_host();  // then the device gets no more of them
   const int64_t host = budget_.host_room() - slack - kept_for_map(), there = device_bytes().numbers;
   const auto fit = [&](int64_t rows) {
     const Besides besides = besides_numbers(rows, rows_move_);
     const int64_t device = std::min(room_for_numbers(besides), free_memory(runtime_.device())),
-                  on_host = (rows - capacity_) * bytes + besides.on_host - besides_.on_host;
+                  on_host = (rows - arrays_.capacity()) * bytes + besides.on_host - besides_.on_host;
     if (device < 0) return -device <= there && on_host - device <= host;  // rows make room for keys and index
     return on_host - (beyond_device ? 0 : device) <= host;
   };
-  int64_t fits = capacity_, beyond = std::max(capacity_, most_rows()) + 1;
+  int64_t fits = arrays_.capacity(), beyond = std::max(arrays_.capacity(), most_rows()) + 1;
   while (beyond - fits > 1) {  // by halves
     const int64_t middle = fits + (beyond - fits) / 2;
     (fit(middle) ? fits : beyond) = middle;
@@ -86,21 +86,21 @@ int64_t RowStore::rows_in_budget() const {
 }
 
 std::span<const ops::MissingKey> RowStore::missing_keys(Context& ctx, const ops::KeyBatch& batch, int32_t* rows) {
-  missing_.start(ctx, index_, batch, rows);
+  missing_.start(ctx, index_.view(), batch, rows);
   ctx.stream().synchronize();
-  return missing_.different(index_);
+  return missing_.different(index_.view());
 }
 
 bool RowStore::may_miss_rows(const ops::KeyBatch& batch, NewKeys new_keys) const {
   // Rows of batches whose preparation is queued are counted as if all their keys were new, and at the end.
-  const Progress now = progress();
-  const int64_t at_most = now.rows + int64_t{batches_ - now.batches} * batch_keys_ + batch.key_capacity;
-  return !ranges_.empty() || disk_->rows() > 0 || (new_keys == NewKeys::get_rows && at_most > capacity_);
+  const Progress now = index_.progress();
+  const int64_t at_most = now.rows + index_.queued(now) * batch_keys_ + batch.key_capacity;
+  return !ranges_.empty() || disk_->rows() > 0 || (new_keys == NewKeys::get_rows && at_most > arrays_.capacity());
 }
 
 bool RowStore::list_missing(Context& ctx, const ops::KeyBatch& batch, int32_t* rows) {
   listed_ = disk_ && may_miss_rows(batch, NewKeys::get_rows);
-  if (listed_) missing_.start(ctx, index_, batch, rows);
+  if (listed_) missing_.start(ctx, index_.view(), batch, rows);
   return listed_;
 }
 
@@ -109,10 +109,10 @@ RowStore::Arrivals RowStore::find_arrivals(std::span<const ops::MissingKey> miss
   for (size_t i = 0; i < missing.size(); ++i) {
     if (i + DiskRows::kAhead < missing.size()) {
       const ops::MissingKey& ahead = missing[i + DiskRows::kAhead];
-      disk_->prefetch(ahead.key, index_.identity_slot(ahead.slot));
+      disk_->prefetch(ahead.key, index_.view().identity_slot(ahead.slot));
     }
     const ops::MissingKey& key = missing[i];
-    const int32_t slot = index_.identity_slot(key.slot);
+    const int32_t slot = index_.view().identity_slot(key.slot);
     if (const DiskRows::Row* row = disk_->find(key.key, slot))
       coming.from_disk.push_back(*row);
     else if (new_keys == NewKeys::get_rows)
@@ -128,29 +128,31 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   const bool listed = std::exchange(listed_, false) && adds;
   if (!listed && !may_miss_rows(batch, new_keys)) return;
   // The stream has prepared the batches before this one; their steps may still be computed.
-  const std::span<const ops::MissingKey> missing = listed ? missing_.different(index_) : missing_keys(ctx, batch, rows);
+  const std::span<const ops::MissingKey> missing =
+      listed ? missing_.different(index_.view()) : missing_keys(ctx, batch, rows);
   add_batch_count();
   Arrivals coming = find_arrivals(missing, new_keys);
   if (!ranges_.empty() && coming.from_disk.size() < missing.size()) check_ranges(missing, new_keys);
-  const int64_t at_most = progress().rows + rows_at_end(coming);
-  const bool fits = at_most <= capacity_ && index_has_room(at_most);
+  const int64_t at_most = index_.progress().rows + rows_at_end(coming);
+  const bool fits = at_most <= arrays_.capacity() && index_.has_room(at_most);
   const bool into_places = !free_.empty() && !coming.fresh.empty() && places_for_new_rows();
   if (coming.from_disk.empty() && fits && !into_places) return;
 
   const ProfiledPart part(runtime_, "wait", "disk");
-  const uint32_t batches = batches_;  // this one is reserved and not closed, which waiting does not know
-  if (!runtime_.device().is_cuda()) check_finished(*index_.state);
+  const uint32_t batches =
+      index_.reserved_batches();  // this one is reserved and not closed, which waiting does not know
+  if (!runtime_.device().is_cuda()) check_finished(*index_.view().state);
   // What evaluations look up is no step's.
-  if (!adds || (!fits && std::exchange(lookups_queued_, false))) check_finished(state());
+  if (!adds || (!fits && std::exchange(lookups_queued_, false))) check_finished(index_.state());
   if (!fits) {
-    if (at_most > capacity_) {
+    if (at_most > arrays_.capacity()) {
       make_room(coming, {rows, batch.key_capacity});
       coming = find_arrivals(missing, new_keys);  // rows on the disk may have other places now
     }
-    const int64_t keys = std::min(progress().rows + rows_at_end(coming), capacity_) + ring_keys();
-    grow_index(keys);
+    const int64_t keys = std::min(index_.progress().rows + rows_at_end(coming), arrays_.capacity()) + ring_keys();
+    index_.grow(keys);
     // Steps that are queued do not search it, and nothing else is.
-    if (!index_has_room(keys)) build_index(runtime_.prepare_stream());
+    if (!index_.has_room(keys)) index_.build(runtime_.prepare_stream());
   }
   if (adds) brought_ += static_cast<int64_t>(coming.from_disk.size());
   const auto in_blocks = [&](std::span<const DiskRows::Row> arrivals, From from, To to) {
@@ -166,17 +168,18 @@ void RowStore::bring_rows(Context& ctx, const ops::KeyBatch& batch, int32_t* row
   in_blocks(from_disk.first(into), From::disk, To::places);
   in_blocks(from_disk.subspan(into), From::disk, To::end);
   if (places_for_new_rows()) in_blocks(fresh.first(that_have_places(coming.fresh)), From::new_keys, To::places);
-  batches_ = batches;  // index_insert gives the other new keys rows at the end
+  index_.set_reserved_batches(batches);  // index_insert gives the other new keys rows at the end
 }
 
 void RowStore::check_finished(const ops::IndexState& now) const {
-  HCTR_EXPECT(now.rows == now.finished, label_, ": a batch is looked up before the step of the one before is queued");
+  HCTR_EXPECT(now.rows == now.finished, arrays_.label(),
+              ": a batch is looked up before the step of the one before is queued");
 }
 
 void RowStore::look_ahead(std::span<const ops::RowOwner> keys) const {
   if (!disk_) return;
   std::vector<ops::RowOwner> owners(keys.begin(), keys.end());
-  for (ops::RowOwner& owner : owners) owner.slot = index_.identity_slot(owner.slot);
+  for (ops::RowOwner& owner : owners) owner.slot = index_.view().identity_slot(owner.slot);
   disk_->read_ahead(owners);
 }
 

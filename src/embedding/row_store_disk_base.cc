@@ -17,14 +17,14 @@ constexpr int64_t kTierBlockBytes = int64_t{4} << 20;
 }  // namespace
 
 void RowStore::keep_base(std::span<const int32_t> rows, std::span<DiskRows::Row> leaving) {
-  if (!base_places_ || rows.empty()) return;
+  if (!arrays_.base_places() || rows.empty()) return;
   // The numbers ascend, and a sixteenth of all rows leaves at a time: what lies between is read along.
   const int64_t first = rows.front(), count = rows.back() - first + 1;
   std::vector<int32_t> places(static_cast<size_t>(count));
   std::vector<uint8_t> marks(static_cast<size_t>(count));
   const StreamRef stream = runtime_.prepare_stream();
-  copy_bytes(stream, places.data(), base_places_ + first, places.size() * sizeof(int32_t));
-  copy_bytes(stream, marks.data(), marks_->data() + first, marks.size());
+  copy_bytes(stream, places.data(), arrays_.base_places() + first, places.size() * sizeof(int32_t));
+  copy_bytes(stream, marks.data(), arrays_.marks() + first, marks.size());
   stream.synchronize();
   for (size_t i = 0; i < rows.size(); ++i) {
     const auto at = static_cast<size_t>(rows[i] - first);
@@ -36,13 +36,13 @@ void RowStore::keep_base(std::span<const int32_t> rows, std::span<DiskRows::Row>
 void RowStore::set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, int64_t base_rows,
                                std::span<const int32_t> changed) {
   if (!changed.empty() && (changed.front() < 0 || changed.back() >= base_rows))
-    throw Error(Kind::data, cat(label_, ": rows ", changed.front(), " to ", changed.back(),
+    throw Error(Kind::data, cat(arrays_.label(), ": rows ", changed.front(), " to ", changed.back(),
                                 " of a checkpoint are to have changed since its base of ", base_rows, " rows"));
   const auto place_of = [&](int64_t number) { return number <= base_rows ? number : 0; };
   std::vector<int32_t> places(static_cast<size_t>(rows));
   for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int32_t>(place_of(static_cast<int64_t>(i) + 1));
   const StreamRef stream = runtime_.compute_stream();
-  copy_bytes(stream, base_places_ + 1, places.data(), places.size() * sizeof(int32_t));
+  copy_bytes(stream, arrays_.base_places() + 1, places.data(), places.size() * sizeof(int32_t));
   for (size_t i = 0; i < on_disk.size(); ++i)
     on_disk[i].base = static_cast<uint32_t>(place_of(rows + static_cast<int64_t>(i) + 1)) & DiskRows::kMostBaseRows;
   std::vector<uint8_t> marks(changed.empty() ? 0 : places.size());
@@ -52,7 +52,7 @@ void RowStore::set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, i
     else
       on_disk[static_cast<size_t>(row - rows)].marks = ops::kRowChanged;
   }
-  copy_bytes(stream, marks_->data() + 1, marks.data(), marks.size());
+  copy_bytes(stream, arrays_.marks() + 1, marks.data(), marks.size());
   stream.synchronize();
   disk_->set_base(on_disk);
 }
@@ -62,8 +62,8 @@ void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskR
   std::vector<int32_t> places(static_cast<size_t>(rows));
   std::vector<uint8_t> marks(places.size());
   const StreamRef stream = runtime_.compute_stream();
-  copy_bytes(stream, places.data(), base_places_ + 1, places.size() * sizeof(int32_t));
-  copy_bytes(stream, marks.data(), marks_->data() + 1, marks.size());
+  copy_bytes(stream, places.data(), arrays_.base_places() + 1, places.size() * sizeof(int32_t));
+  copy_bytes(stream, marks.data(), arrays_.marks() + 1, marks.size());
   stream.synchronize();
   const int64_t all = rows + static_cast<int64_t>(on_disk.size()), of_base = std::min(base_->rows, all);
   // Rows that the base has stay at their places; others fill the gaps that removed rows have left, then follow.
@@ -90,7 +90,7 @@ void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskR
     indices.push_back(static_cast<int32_t>(i));
     changed.push_back(row);
   }
-  HCTR_EXPECT(next == others.end(), label_, ": two rows have one place in a checkpoint");
+  HCTR_EXPECT(next == others.end(), arrays_.label(), ": two rows have one place in a checkpoint");
   std::vector<int64_t> added(order.begin() + of_base, order.end());
   order = {};
   if (!indices.empty()) to.list(kChangedBaseRows, indices);
@@ -100,7 +100,7 @@ void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskR
   const bool later = snapshot && fits_later(to, in_memory(changed) + in_memory(added),
                                             static_cast<int64_t>(changed.size() + added.size()));
   std::vector<LaterColumn> changed_later, added_later;
-  for (const Column& column : columns_) {
+  for (const Column& column : arrays_.columns()) {
     if (!column.saved) continue;
     StateWriter::Changes changes{.base_rows = of_base, .list = {}};
     if ((!column.fixed() || base_->keys_moved || fills_gaps) && !changed.empty()) {
@@ -153,7 +153,7 @@ void RowStore::copy_from_tiers(const Column& column, std::span<const int64_t> ro
   }
   const auto bytes = static_cast<size_t>(column.bytes_per_row);
   std::vector<std::byte> in_memory(numbers.size() * bytes), from_disk(entries.size() * bytes);
-  copy_out(column, numbers, in_memory.data());
+  arrays_.copy_out(column, numbers, in_memory.data());
   for (size_t first = 0; first < entries.size(); first += disk_block()) {
     const auto some = std::span(entries).subspan(first, std::min(disk_block(), entries.size() - first));
     read_disk_column(column, some, from_disk.data() + first * bytes);

@@ -75,11 +75,12 @@ std::shared_ptr<DiskSnapshot> RowStore::snapshot_for_later(const StateWriter& to
 
 bool RowStore::fits_later(const StateWriter& to, int64_t rows_in_memory, int64_t rows) const {
   int64_t bytes = rows * static_cast<int64_t>(sizeof(int64_t));
-  for (const Column& column : columns_)
+  for (const Column& column : arrays_.columns())
     if (column.saved) bytes += rows_in_memory * column.bytes_per_row;
   if (bytes > to.later()->memory) {
-    to.later()->refused = cat(label_, ": ", bytes, " bytes of rows in memory that lie between them do not fit the ",
-                              to.later()->memory, " bytes that are free for it");
+    to.later()->refused =
+        cat(arrays_.label(), ": ", bytes, " bytes of rows in memory that lie between them do not fit the ",
+            to.later()->memory, " bytes that are free for it");
     return false;
   }
   to.later()->memory -= bytes;
@@ -99,7 +100,7 @@ void RowStore::leave_for_later(const StateWriter& to, const std::shared_ptr<Disk
   for (const auto& [column, part] : columns) {
     const auto bytes = static_cast<size_t>(column->bytes_per_row);
     std::vector<std::byte> in_memory(numbers.size() * bytes);
-    copy_out(*column, numbers, in_memory.data());
+    arrays_.copy_out(*column, numbers, in_memory.data());
     const bool in_record = column->in_record();
     rows->needs_records = rows->needs_records || in_record;
     rows->columns.push_back(

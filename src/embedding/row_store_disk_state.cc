@@ -35,9 +35,9 @@ void RowStore::read_disk_column(const Column& column, std::span<const DiskRows::
 }
 
 std::vector<std::byte> RowStore::disk_rows(std::string_view name, std::span<const DiskRows::Row> rows) const {
-  const auto column =
-      std::find_if(columns_.begin(), columns_.end(), [&](const Column& each) { return each.name == name; });
-  HCTR_EXPECT(column != columns_.end(), label_, " has no '", name, "'");
+  const auto column = std::find_if(arrays_.columns().begin(), arrays_.columns().end(),
+                                   [&](const Column& each) { return each.name == name; });
+  HCTR_EXPECT(column != arrays_.columns().end(), arrays_.label(), " has no '", name, "'");
   std::vector<std::byte> values(rows.size() * static_cast<size_t>(column->bytes_per_row));
   read_disk_column(*column, rows, values.data());
   return values;
@@ -48,7 +48,7 @@ void RowStore::load_disk_rows(const StateReader& from, int64_t first, int64_t ro
   for (int64_t row = first; row <= rows; row += static_cast<int64_t>(disk_block())) {
     std::vector<DiskRows::Row> some(std::min(disk_block(), static_cast<size_t>(rows + 1 - row)));
     records.resize(some.size() * static_cast<size_t>(disk_->record_bytes()));
-    for (const Column& column : columns_) {
+    for (const Column& column : arrays_.columns()) {
       if (!column.saved) continue;
       const auto bytes = static_cast<size_t>(column.bytes_per_row);
       values.resize(some.size() * bytes);

@@ -35,45 +35,26 @@ int64_t RowStore::rows_at_end(const Arrivals& coming) const {
   return std::max<int64_t>(0, from_disk + fresh - free_.count());
 }
 
-bool RowStore::index_has_room(int64_t keys) const {
-  // Each row that came since the marks were counted took a mark, or an empty entry while its place is still counted.
-  return keys <= keys_in(entry_count_) && keys + index_marks_ <= entry_count_ / 8 * 7;
-}
-
-void RowStore::for_listed(StreamRef stream, std::span<const int32_t> rows,
-                          const std::function<void(Context&, const int32_t*, int64_t)>& body) {
-  Context ctx(runtime_, stream);
-  if (!runtime_.device().is_cuda()) return body(ctx, rows.data(), static_cast<int64_t>(rows.size()));
-  const size_t most = staging_->bytes() / sizeof(int32_t);
-  auto* const numbers = reinterpret_cast<int32_t*>(staging_->data());
-  for (size_t first = 0; first < rows.size(); first += most) {
-    const std::span<const int32_t> some = rows.subspan(first, std::min(most, rows.size() - first));
-    copy_bytes(ctx.stream(), numbers, some.data(), some.size_bytes());
-    body(ctx, numbers, static_cast<int64_t>(some.size()));
-  }
-  ctx.stream().synchronize();
-}
-
 void RowStore::begin_step(uint32_t step) {
   recent_steps_.push_back(step);
   if (recent_steps_.size() > static_cast<size_t>(batches_ahead_)) recent_steps_.erase(recent_steps_.begin());
 }
 
 void RowStore::make_room(const Arrivals& coming, const BatchRows& batch) {
-  const auto rows = [&] { return int64_t{progress().rows}; };
+  const auto rows = [&] { return int64_t{index_.progress().rows}; };
   const auto needed = static_cast<int64_t>(coming.from_disk.size() + coming.fresh.size());
   const int64_t fitting = std::min(rows_in_budget(), most_rows());
-  if (fitting > capacity_) {
-    check_finished(state());
-    grow(0, std::clamp(rows() + std::max(needed, capacity_ / 2), capacity_, fitting), capacity_,
-         [this](int64_t more) { grow_rows(more); });
+  if (fitting > arrays_.capacity()) {
+    check_finished(index_.state());
+    grow(0, std::clamp(rows() + std::max(needed, arrays_.capacity() / 2), arrays_.capacity(), fitting),
+         arrays_.capacity(), [this](int64_t more) { grow_rows(more); });
   }
-  const auto fits = [&] { return rows() + rows_at_end(coming) <= capacity_; };
+  const auto fits = [&] { return rows() + rows_at_end(coming) <= arrays_.capacity(); };
   if (fits()) return;
-  const int64_t missing = rows() - free_.count() + needed - capacity_;
+  const int64_t missing = rows() - free_.count() + needed - arrays_.capacity();
   // Which rows leave depends on the batches alone, not on what is queued still.
   if (missing > 0 && !leave(missing, needed, batch, Stay::recent)) {
-    check_finished(state());
+    check_finished(index_.state());
     ++waits_to_leave_;
     leave(missing, needed, batch, Stay::of_batch);
   }
@@ -81,43 +62,43 @@ void RowStore::make_room(const Arrivals& coming, const BatchRows& batch) {
 }
 
 bool RowStore::leave(int64_t least, int64_t needed, const BatchRows& batch, Stay stay) {
-  const Progress now = progress();
+  const Progress now = index_.progress();
   const int64_t rows = now.rows, in_memory = rows - free_.count();
   Context ctx(runtime_, runtime_.prepare_stream());
-  const ops::RemovalMemory memory(left_, reinterpret_cast<uint32_t*>(staging_->data()));
+  const ops::RemovalMemory memory(arrays_.left(), reinterpret_cast<uint32_t*>(arrays_.staging().data()));
   int64_t staying = 0;
-  ops::set_fates(ctx, batch.rows, batch.count, ops::Fate::stays, left_);
+  ops::set_fates(ctx, batch.rows, batch.count, ops::Fate::stays, arrays_.left());
   if (stay == Stay::recent && !recent_steps_.empty()) {
     const uint32_t since = *std::min_element(recent_steps_.begin(), recent_steps_.end(),
                                              [](uint32_t a, uint32_t b) { return !ops::not_before(a, b); });
-    ops::recent_rows_stay(ctx, access_stats_.last_seen, since, index_.first_row, rows, left_);
+    ops::recent_rows_stay(ctx, arrays_.access_stats().last_seen, since, index_.view().first_row, rows, arrays_.left());
   }
   ops::count_fates(ctx, ops::Fate::stays, rows, memory, staying);
   staying += shared_rows();
   if (stay == Stay::recent && in_memory - staying < least) {
-    ops::open_fates(ctx, rows, left_);
+    ops::open_fates(ctx, rows, arrays_.left());
     return false;
   }
-  HCTR_EXPECT(staying + needed <= capacity_, label_, ": a batch with ", staying + needed, " rows, capacity ",
-              capacity_);
+  HCTR_EXPECT(staying + needed <= arrays_.capacity(), arrays_.label(), ": a batch with ", staying + needed,
+              " rows, capacity ", arrays_.capacity());
   // The host waits for the choice each time, so many leave, though the steps behind hide only the writing of what fits
   // in the blocks.
-  const int64_t leaving = std::min(std::max(least, capacity_ / kShareThatLeaves), in_memory - staying);
+  const int64_t leaving = std::min(std::max(least, arrays_.capacity() / kShareThatLeaves), in_memory - staying);
   turnover_.add(now.batches, in_memory, leaving);
-  const ops::RowRanks ranks{.keys = index_.row_keys,
-                            .slots = index_.row_slots,
-                            .scores = access_stats_.last_seen,
-                            .uses = access_stats_.occurrences,
+  const ops::RowRanks ranks{.keys = arrays_.keys(),
+                            .slots = arrays_.slots(),
+                            .scores = arrays_.access_stats().last_seen,
+                            .uses = arrays_.access_stats().occurrences,
                             .per_doubling = steps_per_doubling(turnover_)};
-  ops::lowest_rows_leave(ctx, ranks, index_.first_row, rows, leaving, memory);
-  ops::open_fates(ctx, rows, left_);
+  ops::lowest_rows_leave(ctx, ranks, index_.view().first_row, rows, leaving, memory);
+  ops::open_fates(ctx, rows, arrays_.left());
   const std::vector<int32_t> numbers = rows_that_leave(rows);
   size_t left = 0;
   try {
     put_out(numbers, left);
   } catch (const Error&) {  // all of them stay in memory
-    for_listed(ctx.stream(), numbers, [this](Context& own, const int32_t* some, int64_t count) {
-      ops::set_fates(own, some, count, ops::Fate::open, left_);
+    arrays_.for_listed(ctx.stream(), numbers, [this](Context& own, const int32_t* some, int64_t count) {
+      ops::set_fates(own, some, count, ops::Fate::open, arrays_.left());
     });
     take_from_disk(std::span(numbers).first(left));
     throw;
@@ -128,7 +109,7 @@ bool RowStore::leave(int64_t least, int64_t needed, const BatchRows& batch, Stay
 
 std::vector<int32_t> RowStore::rows_that_leave(int64_t rows) {
   std::vector<ops::Fate> fates(static_cast<size_t>(rows) + 1);
-  copy_bytes(runtime_.prepare_stream(), fates.data(), left_, fates.size());
+  copy_bytes(runtime_.prepare_stream(), fates.data(), arrays_.left(), fates.size());
   runtime_.prepare_stream().synchronize();
   std::vector<int32_t> numbers, leaving;
   const void* at = fates.data();  // few of them leave
@@ -145,11 +126,11 @@ std::vector<int32_t> RowStore::rows_that_leave(int64_t rows) {
 void RowStore::take_from_disk(std::span<const int32_t> rows) {
   std::vector<DiskRows::Row> twice(rows.size());
   std::vector<std::byte> values;
-  for (const Column& column : columns_) {
+  for (const Column& column : arrays_.columns()) {
     if (!column.fixed()) continue;
     const auto bytes = static_cast<size_t>(column.bytes_per_row);
     values.resize(rows.size() * bytes);
-    copy_out(column, rows, values.data());
+    arrays_.copy_out(column, rows, values.data());
     const StridedBytes to = disk_values(column, twice.data(), nullptr);
     for (size_t i = 0; i < rows.size(); ++i) std::memcpy(to.first + i * to.stride, values.data() + i * bytes, bytes);
   }
@@ -158,24 +139,21 @@ void RowStore::take_from_disk(std::span<const int32_t> rows) {
 
 void RowStore::forget_rows(std::span<const int32_t> rows) {
   const StreamRef stream = runtime_.prepare_stream();
-  for_listed(stream, rows, [this](Context& ctx, const int32_t* some, int64_t count) {
-    ops::index_remove(ctx, index_, some, count);
+  arrays_.for_listed(stream, rows, [this](Context& ctx, const int32_t* some, int64_t count) {
+    ops::index_remove(ctx, index_.view(), some, count);
     // Rows that are assigned later expect new memory. All numbers of rows are written when they get a key.
-    for (Column& column : columns_)
+    for (Column& column : arrays_.columns())
       if (!column.numbers && !column.fixed())
         ops::zero_rows(ctx, some, count, column.memory.data(), column.bytes_per_row);
-    if (marks_) ops::zero_rows(ctx, some, count, marks_->data(), 1);
-    ops::set_fates(ctx, some, count, ops::Fate::leaves, left_);
+    if (arrays_.marks()) ops::zero_rows(ctx, some, count, arrays_.marks(), 1);
+    ops::set_fates(ctx, some, count, ops::Fate::leaves, arrays_.left());
   });
   free_.add(rows);
-  uint32_t marks = 0;
-  copy_bytes(stream, &marks, state_.data() + offsetof(ops::IndexState, marks), sizeof marks);
-  stream.synchronize();
-  index_marks_ = marks;
+  index_.read_marks(stream);
 }
 
 void RowStore::close_gaps(const BatchRows& batch) {
-  check_finished(state());
+  check_finished(index_.state());
   remove_rows(batch, [](Context&, const ops::RemovalMemory&, const ops::IndexState&) {});
 }
 
@@ -186,12 +164,12 @@ void RowStore::drop_refused_rows() {
 }
 
 int64_t RowStore::close_up() {
-  const ops::IndexState now = state();  // waits
+  const ops::IndexState now = index_.state();  // waits
   drop_refused_rows();
   if (!free_.empty())
     remove_rows({}, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState&) {
       // Those of a batch that was refused are not rows of finished steps.
-      const ops::RowRanks ranks{.keys = index_.row_keys, .slots = index_.row_slots};
+      const ops::RowRanks ranks{.keys = arrays_.keys(), .slots = arrays_.slots()};
       ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows, int64_t{now.rows} - now.finished, memory);
     });
   return finished_rows();

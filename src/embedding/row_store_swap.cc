@@ -19,14 +19,14 @@ constexpr int64_t kHalveAfter = 8;  // calls: rows that few batches use are told
 int64_t RowStore::bytes_of_uses(int64_t rows) const {
   const auto words = static_cast<int64_t>(sizeof(int32_t));
   return whole_granules(rows + 1) + (keys_.empty() ? 0 : whole_granules((rows + 1) * words) + (rows + 1) * words) +
-         static_cast<int64_t>(2 * sizeof(uint64_t)) + 2 * std::min(kMostSwaps, reserved_rows_) * words +
-         static_cast<int64_t>(ops::swap_scratch_bytes(runtime_.device(), reserved_rows_));
+         static_cast<int64_t>(2 * sizeof(uint64_t)) + 2 * std::min(kMostSwaps, arrays_.most_rows()) * words +
+         static_cast<int64_t>(ops::swap_scratch_bytes(runtime_.device(), arrays_.most_rows()));
 }
 
 void RowStore::allocate_uses(int64_t rows) {
   const Device device = runtime_.device();
   const auto column = [&](std::string name, int64_t bytes) {
-    Column made{.memory = ReservedBuffer(device, static_cast<size_t>((reserved_rows_ + 1) * bytes)),
+    Column made{.memory = ReservedBuffer(device, static_cast<size_t>((arrays_.most_rows() + 1) * bytes)),
                 .bytes_per_row = bytes,
                 .name = std::move(name),
                 .type = "",
@@ -37,10 +37,10 @@ void RowStore::allocate_uses(int64_t rows) {
     return made;
   };
   RowsInUse uses;
-  uses.most_swaps = std::min(kMostSwaps, reserved_rows_);
+  uses.most_swaps = std::min(kMostSwaps, arrays_.most_rows());
   uses.reads = Buffer(device, 2 * sizeof(uint64_t));
   uses.pairs = Buffer(device, static_cast<size_t>(2 * uses.most_swaps) * sizeof(int32_t));
-  uses.scratch = Buffer(device, ops::swap_scratch_bytes(device, reserved_rows_));
+  uses.scratch = Buffer(device, ops::swap_scratch_bytes(device, arrays_.most_rows()));
   std::vector<Column> added;
   added.push_back(column("uses", 1));
   uses.rows.uses = reinterpret_cast<uint8_t*>(added[0].memory.data());
@@ -52,7 +52,7 @@ void RowStore::allocate_uses(int64_t rows) {
   }
   // Only now: where memory was short, nothing has changed.
   uses_ = std::move(uses);
-  for (Column& each : added) columns_.push_back(std::move(each));
+  for (Column& each : added) arrays_.add(std::move(each));
   number_by_key();
 }
 
@@ -72,16 +72,17 @@ void RowStore::number_by_key() {
 }
 
 void RowStore::note_border() {
-  int64_t first_on_host = reserved_rows_ + 1;
-  for (const Column& column : columns_)
+  int64_t first_on_host = arrays_.most_rows() + 1;
+  for (const Column& column : arrays_.columns())
     if (column.numbers && column.memory.bytes() > column.memory.device_bytes())
       first_on_host =
           std::min(first_on_host, static_cast<int64_t>(column.memory.device_bytes()) / column.bytes_per_row);
   uses_->rows.first_on_host = std::max<int64_t>(1, first_on_host);  // there is no row 0
   if (!keys_.empty()) {
-    direct_.places = reinterpret_cast<const int32_t*>(uses_->places.data());
-    direct_.numbers = uses_->numbers;
-    data_.identity.direct = direct_;
+    ops::DirectIndex direct = arrays_.data().identity.direct;
+    direct.places = reinterpret_cast<const int32_t*>(uses_->places.data());
+    direct.numbers = uses_->numbers;
+    arrays_.set_direct(direct);
   }
 }
 
@@ -95,14 +96,14 @@ void RowStore::swap_by_use() {
   const int64_t every = budget_.limits().move_every;
   if (!counts_uses() || every == 0 || ++uses_->batches < every) return;
   uses_->batches = 0;
-  const ops::IndexState now = state();  // waits
+  const ops::IndexState now = index_.state();  // waits
   const int64_t rows = now.rows, first_on_host = uses_->rows.first_on_host;
   // A batch that waits for its step has the numbers of its rows already.
   if (rows < first_on_host || now.rows != now.finished) return;
   Context ctx(runtime_, runtime_.compute_stream());
   const uint8_t* const uses = uses_->rows.uses;
   std::byte* const scratch = uses_->scratch.data();
-  const int64_t first_row = index_.first_row, last_on_device = first_on_host - 1;
+  const int64_t first_row = index_.view().first_row, last_on_device = first_on_host - 1;
   ops::UseCounts on_device, on_host;
   // Places that rows have left have no uses. Here those of the device seem to have the most, so that none of them
   // changes places.
@@ -110,7 +111,7 @@ void RowStore::swap_by_use() {
                                  left_on_device = left.first(static_cast<size_t>(
                                      std::lower_bound(left.begin(), left.end(), first_on_host) - left.begin()));
   if (!left_on_device.empty())
-    for_listed(ctx.stream(), left_on_device, [this](Context& own, const int32_t* some, int64_t count) {
+    arrays_.for_listed(ctx.stream(), left_on_device, [this](Context& own, const int32_t* some, int64_t count) {
       ops::mark_rows(own, some, count, uses_->rows.uses, 255);
     });
   ops::count_uses(ctx, uses, first_row, last_on_device, scratch, on_device);
@@ -130,7 +131,7 @@ void RowStore::swap_by_use() {
     uses_->moved += plan.count;
   }
   if (!left_on_device.empty())
-    for_listed(ctx.stream(), left_on_device, [this](Context& own, const int32_t* some, int64_t count) {
+    arrays_.for_listed(ctx.stream(), left_on_device, [this](Context& own, const int32_t* some, int64_t count) {
       ops::zero_rows(own, some, count, uses_->rows.uses, 1);
     });
   if (++uses_->calls % kHalveAfter == 0) ops::halve_uses(ctx, rows, uses_->rows.uses);
@@ -138,24 +139,24 @@ void RowStore::swap_by_use() {
 }
 
 void RowStore::swap_rows(Context& ctx, const int32_t* one, const int32_t* other, int64_t count) {
-  for (const Column& column : columns_)
+  for (const Column& column : arrays_.columns())
     ops::swap_rows(ctx, one, other, count, column.memory.data(), column.bytes_per_row);
-  if (!keys_.empty() && marks_) ops::swap_rows(ctx, one, other, count, marks_->data(), 1);
+  if (!keys_.empty() && arrays_.marks()) ops::swap_rows(ctx, one, other, count, arrays_.marks(), 1);
   if (base_) base_->keys_moved = keys_.empty();
   for (const int32_t* rows : {one, other}) {
     if (!keys_.empty()) {
       ops::note_places(ctx, rows, count, uses_->numbers, reinterpret_cast<int32_t*>(uses_->places.data()));
       continue;
     }
-    ops::index_renumber(ctx, index_, rows, count);
-    if (marks_) ops::mark_rows(ctx, rows, count, reinterpret_cast<uint8_t*>(marks_->data()), ops::kRowChanged);
+    ops::index_renumber(ctx, index_.view(), rows, count);
+    if (arrays_.marks()) ops::mark_rows(ctx, rows, count, arrays_.marks(), ops::kRowChanged);
   }
 }
 
 RowStore::HostRows RowStore::host_rows() {
-  const int64_t rows = static_cast<int64_t>(state().finished) - shared_rows();
+  const int64_t rows = static_cast<int64_t>(index_.state().finished) - shared_rows();
   HostRows on_host;
-  for (const Column& column : columns_) {
+  for (const Column& column : arrays_.columns()) {
     const auto device = static_cast<int64_t>(column.memory.device_bytes());
     if (static_cast<int64_t>(column.bytes_to(rows)) <= device || column.memory.bytes() == column.memory.device_bytes())
       continue;
