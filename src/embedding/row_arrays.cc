@@ -122,6 +122,11 @@ void RowArrays::grow_numbers(int64_t rows, int64_t on_device) {
   }
 }
 
+void RowArrays::move_to_host(int64_t staying) {
+  for (RowColumn& column : columns_)
+    if (column.numbers) column.memory.move_to_host(runtime_.compute_stream(), column.granules_to(staying));
+}
+
 bool RowArrays::has_numbers_on_host() const {
   return std::any_of(columns_.begin(), columns_.end(), [](const RowColumn& column) {
     return column.numbers && column.memory.bytes() > column.memory.device_bytes();

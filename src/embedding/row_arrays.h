@@ -68,6 +68,8 @@ class RowArrays {
   void grow_besides_numbers(int64_t rows);
   void grow_numbers(int64_t rows, int64_t on_device);
   void set_capacity(int64_t rows) { capacity_ = rows; }
+  /// Moves the numbers of all rows behind these to the host. Waits for the compute stream; see ReservedBuffer.
+  void move_to_host(int64_t staying);
   bool has_numbers_on_host() const;
   /// Bytes of numbers on the device.
   int64_t number_bytes_on_device() const;

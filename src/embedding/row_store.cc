@@ -33,11 +33,6 @@ int64_t rows_to_reserve(Runtime& runtime, const TableSpec& spec, int64_t least, 
   return std::min({fitting, kMostRows, spec.row_limit > 0 ? most : kMostRows});
 }
 
-/// The rows that one lookup may need at a time; the shared row never leaves.
-int64_t rows_at_a_time(const TableSpec& spec, int64_t batch_keys) {
-  return std::max(batch_keys, spec.eval_key_capacity) + spec.policy.shares_row();
-}
-
 /// Whether memory has room for all rows of direct keys.
 bool all_rows_fit(Runtime& runtime, const TableSpec& spec) {
   const RowMemory& budget = budget_of(runtime, spec);
@@ -59,7 +54,8 @@ bool may_be_on_disk(Runtime& runtime, const TableSpec& spec) {
 }
 
 /// Of the list of keys that have no row in memory: in the worst case all of a batch.
-int64_t lookup_bytes(const TableSpec& spec, int64_t batch_keys) {
+int64_t lookup_bytes(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, bool on_disk) {
+  if (!on_disk || !runtime.device().is_cuda()) return 0;
   return (std::max(batch_keys, spec.eval_key_capacity) + 1) * static_cast<int64_t>(sizeof(ops::MissingKey));
 }
 
@@ -77,22 +73,24 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
       batches_ahead_(batches_ahead),
       rows_move_(spec.rows_move && !spec.fixed_keys && number_bytes_of_row(spec) > 0 &&
                  budget_.limits().move_every > 0 && (runtime.device().is_cuda() || budget_.limits().device != 0)),
-      one_memory_(!runtime.device().is_cuda() && budget_.limits().device == 0),
-      in_budget_(number_bytes_of_row(spec) > 0),
-      least_rows_(rows_at_a_time(spec, batch_keys)),
-      lookup_bytes_(on_disk_ && runtime.device().is_cuda() ? lookup_bytes(spec, batch_keys) : 0),
       row_limit_(spec.direct.empty() ? spec.row_limit : 0),
       row_capacity_limit_(row_capacity_limit(spec, batch_keys, on_disk_)),
       policy_(spec.policy),
       limit_setting_(spec.limit_setting),
       arrays_(runtime, budget_, spec, on_disk_,
               keys_.empty()
-                  ? rows_to_reserve(runtime, spec,
-                                    std::max((batches_ahead + 1) * batch_keys, rows_at_a_time(spec, batch_keys)),
+                  ? rows_to_reserve(runtime, spec, std::max((batches_ahead + 1) * batch_keys, rows_at_a_time(spec)),
                                     row_capacity_limit_)
                   : all_rows(spec)),
       index_(arrays_, keys_.empty() ? arrays_.most_rows() + ring_keys() : 0,
              policy_.removes_rows() || on_disk_ ? ops::removal_bytes(runtime.device(), arrays_.most_rows()) : 0),
+      account_(budget_, arrays_, index_,
+               {.counts = number_bytes_of_row(spec) > 0,
+                .direct = !keys_.empty(),
+                .removes_rows = policy_.removes_rows() || on_disk_,
+                .rows_move = rows_move_,
+                .spare_keys = ring_keys(),
+                .lookup_bytes = lookup_bytes(runtime, spec, batch_keys, on_disk_)}),
       spans_(runtime.device(), keys_.spans.size() * sizeof(ops::KeySpan)),
       out_of_range_state_(runtime.device(), keys_.empty() ? 0 : 2 * sizeof(ops::OutOfRangeState)),
       out_of_range_keys_(runtime.device(), 2 * sizeof(ops::OutOfRangeKey)) {
@@ -109,12 +107,12 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   int64_t too_many = rows + 1;  // a hint takes no memory of the host
   for (rows = std::min(rows, ring_keys()); too_many - rows > 1;) {
     const int64_t middle = rows + (too_many - rows) / 2;
-    (rows_on_device(middle) == middle ? rows : too_many) = middle;
+    (account_.rows_on_device(middle) == middle ? rows : too_many) = middle;
   }
   if (on_disk_) {
     open_disk(spec);
-    const int64_t least = std::min(rows_at_a_time(spec, batch_keys_), arrays_.most_rows());
-    rows = std::clamp(rows, least, std::max(least, rows_in_budget()));
+    const int64_t least = std::min(rows_at_a_time(spec), arrays_.most_rows());
+    rows = std::clamp(rows, least, std::max(least, account_.rows_in_budget(most_rows())));
   }
   grow_rows(rows);
   index_.grow(std::max(rows, ring_keys()));
@@ -123,10 +121,10 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   budget_.join(this);
 }
 
-RowStore::~RowStore() {
-  budget_.leave(this);
-  budget_.take_device(-besides_.on_device);
-  budget_.take_host(-besides_.on_host);
+RowStore::~RowStore() { budget_.leave(this); }
+
+int64_t RowStore::rows_at_a_time(const TableSpec& spec) const {
+  return std::max(batch_keys_, spec.eval_key_capacity) + spec.policy.shares_row();
 }
 
 void RowStore::add_shared_row(const TableSpec& spec) {

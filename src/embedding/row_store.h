@@ -17,6 +17,7 @@
 #include "embedding/free_rows.h"
 #include "embedding/missing_keys.h"
 #include "embedding/record_blocks.h"
+#include "embedding/row_account.h"
 #include "embedding/row_arrays.h"
 #include "embedding/row_figures.h"
 #include "embedding/row_index.h"
@@ -171,7 +172,7 @@ class RowStore : private RowMemoryUser {
   using HostRows = hctr::HostRows;
   /// Of finished steps. Waits for queued work.
   HostRows host_rows();
-  hctr::DeviceBytes device_bytes() const;
+  hctr::DeviceBytes device_bytes() const { return account_.device_bytes(); }
   using DeviceBytes = hctr::DeviceBytes;
   /// With direct keys, where the rows with these numbers are: [rows + 1] on the device. Null: at their numbers.
   const int32_t* places() const { return arrays_.places(); }
@@ -225,44 +226,21 @@ class RowStore : private RowMemoryUser {
   int64_t lowest_leave_disk(Context&, const ops::RowRanks&, int64_t rows, int64_t count, const ops::RemovalMemory&);
   /// In a store of candidates, selects those that were admitted for removal. Returns how many.
   int64_t admitted_leave(Context&, const ops::RemovalMemory&, const ops::IndexState&) const;
+  /// The rows that one lookup may need at a time; the shared row never leaves.
+  int64_t rows_at_a_time(const TableSpec&) const;
   /// The most keys of all batches that may be queued, and of one more.
   int64_t ring_keys() const { return (batches_ahead_ + 1) * batch_keys_; }
   /// Calls grow_to with `ample`, or with `needed` if memory is too short for that. Does nothing if `have` is enough.
   void grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to);
   void grow_rows(int64_t rows);
-  /// What a store takes besides the numbers of rows: keys, index, statistics, marks, what rows move with, and blocks on
-  /// their way. On a CPU, where there is one memory, all of it is the host's.
-  struct Besides {
-    int64_t on_device = 0, on_host = 0;
-  };
-  /// For so many rows; `moving`: some of them are in host memory, so that uses are counted.
-  Besides besides_numbers(int64_t rows, bool moving) const;
-  /// Notes them in the budget, for all rows that have memory.
-  void count_besides_numbers();
-  /// What belongs to it on the device and has memory by now.
-  int64_t besides_with_memory() const;
-  /// Bytes as the device has memory for them.
-  int64_t whole_granules(int64_t bytes) const;
-  /// Bytes that are left on the device for numbers, once it has this too. Below 0: so many are missing.
-  int64_t room_for_numbers(const Besides&) const;
-  /// The most rows, of `rows`, whose numbers can be on the device beyond those that are.
-  int64_t rows_on_device(int64_t rows, bool moving) const;
-  int64_t rows_on_device(int64_t rows) const { return rows_on_device(rows, uses_.has_value()); }
   /// Makes room for what so many rows need on the device: their numbers, or others, move to the host. Errors:
   /// Error(device) naming the least.
   void make_device_room(int64_t rows, bool moving);
-  /// Errors: Error(device) when the host may not hold the numbers of the rows beyond these, those that move there and
-  /// what else is there, naming the least.
-  void check_host_room(int64_t rows, int64_t on_device, const Besides&) const;
   int64_t move_to_host(int64_t bytes) override;
   int64_t most_to_host() const override;
-  /// Bytes that are kept for the map of rows on the disk: as much as it can need there, or a quarter of the budget.
-  int64_t kept_for_map() const;
-  int64_t most_map_bytes() const;
   bool counts_uses() const { return uses_ && uses_->rows.first_on_host > 0; }
   /// Memory for the uses of rows, and for what is needed to swap them.
   void allocate_uses(int64_t rows);
-  int64_t bytes_of_uses(int64_t rows) const;
   /// Puts the rows of direct keys where their numbers say.
   void number_by_key();
   /// Notes which rows are on the device, once some row has memory of the host.
@@ -289,8 +267,6 @@ class RowStore : private RowMemoryUser {
   StridedBytes disk_values(const Column&, DiskRows::Row* rows, std::byte* records) const;
   /// Rows that are moved at a time.
   size_t disk_block() const { return records_->rows(); }
-  /// Rows that there can be in memory, those that there are included.
-  int64_t rows_in_budget() const;
   /// What a batch needs that is not in memory.
   struct Arrivals {
     std::vector<DiskRows::Row> from_disk, fresh;  // fresh: new keys
@@ -393,17 +369,13 @@ class RowStore : private RowMemoryUser {
   DirectKeys ranges_;  // of direct keys whose rows have an index, since memory has no room for all of them
   int64_t batch_keys_, batches_ahead_;
   bool rows_move_;
-  bool one_memory_;       // of the device and its host: that of a CPU, unless "gpu" is stated
-  bool in_budget_;        // whether it counts there what it takes
-  int64_t least_rows_;    // that one lookup may need at a time
-  int64_t lookup_bytes_;  // of the keys that have no row in memory
-  Besides besides_;       // noted in the budget
   int64_t row_limit_;
   int64_t row_capacity_limit_;  // with row_limit_: the most rows that exist at any moment
   RowPolicy policy_;
   std::string limit_setting_;
   RowArrays arrays_;
   RowIndex index_;
+  RowAccount account_;
   bool sorts_bits_in_use_ = false;
   int recorded_bits_ = 0;                // row_bits() that recorded work has
   bool near_limit_ = false;              // the last of them may exceed the limit

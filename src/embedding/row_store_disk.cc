@@ -22,8 +22,9 @@ void RowStore::open_disk(const TableSpec& spec) {
   int64_t bytes = 0;
   for (const Column& column : arrays_.columns())
     if (column.in_record()) bytes += column.bytes_per_row;
-  records_.emplace(runtime_.device(), bytes, least_rows_);
+  records_.emplace(runtime_.device(), bytes, rows_at_a_time(spec));
   disk_ = std::make_unique<DiskRows>(budget_, arrays_.label(), bytes);
+  account_.set_disk(*disk_, *records_);
 }
 
 RowStore::StridedBytes RowStore::disk_values(const Column& column, DiskRows::Row* rows, std::byte* records) const {
@@ -59,30 +60,6 @@ RowStore::DiskUse RowStore::disk_use() const {
           moved_up_,
           index_.builds(),
           waits_to_leave_};
-}
-
-int64_t RowStore::rows_in_budget() const {
-  int64_t bytes = 0, slack = 0;
-  for (const Column& column : arrays_.columns()) {
-    if (!column.numbers) continue;
-    bytes += column.bytes_per_row;
-    slack += 2 * static_cast<int64_t>(column.memory.granularity());
-  }
-  const bool beyond_device = arrays_.has_numbers_on_host();  // then the device gets no more of them
-  const int64_t host = budget_.host_room() - slack - kept_for_map(), there = device_bytes().numbers;
-  const auto fit = [&](int64_t rows) {
-    const Besides besides = besides_numbers(rows, rows_move_);
-    const int64_t device = std::min(room_for_numbers(besides), free_memory(runtime_.device())),
-                  on_host = (rows - arrays_.capacity()) * bytes + besides.on_host - besides_.on_host;
-    if (device < 0) return -device <= there && on_host - device <= host;  // rows make room for keys and index
-    return on_host - (beyond_device ? 0 : device) <= host;
-  };
-  int64_t fits = arrays_.capacity(), beyond = std::max(arrays_.capacity(), most_rows()) + 1;
-  while (beyond - fits > 1) {  // by halves
-    const int64_t middle = fits + (beyond - fits) / 2;
-    (fit(middle) ? fits : beyond) = middle;
-  }
-  return fits;
 }
 
 std::span<const ops::MissingKey> RowStore::missing_keys(Context& ctx, const ops::KeyBatch& batch, int32_t* rows) {

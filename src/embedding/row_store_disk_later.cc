@@ -65,7 +65,7 @@ std::shared_ptr<DiskSnapshot> RowStore::snapshot_for_later(const StateWriter& to
   if (!disk_ || !to.later() || disk_->rows() == 0) return nullptr;
   budget_.end_snapshots_on_host(nullptr, false);
   budget_.end_snapshots_on_disk(nullptr, false);
-  const int64_t most = budget_.has_host() ? std::min(kept_for_map(), budget_.host_room()) : INT64_MAX;
+  const int64_t most = budget_.has_host() ? std::min(account_.kept_for_map(), budget_.host_room()) : INT64_MAX;
   std::string why_not;
   // Other ranks wait for a step for --comm-timeout alone.
   std::shared_ptr<DiskSnapshot> snapshot = disk_->snapshot(most, several_ranks_, why_not);

@@ -42,7 +42,7 @@ int64_t RowStore::reserve_memory() {
     const int64_t needed = std::min(now.rows + batch_keys_, row_limit_ > 0 ? row_capacity_limit_ : kMostRows);
     int64_t ample = std::min(std::max(now.rows + ring_keys(), half_more(arrays_.capacity())), most_rows());
     // Host memory is slow to get: rows that may never come take little of it.
-    if (ample > arrays_.capacity() && rows_on_device(ample) < ample)
+    if (ample > arrays_.capacity() && account_.rows_on_device(ample) < ample)
       ample = std::min(ample, std::max(now.rows + ring_keys(), arrays_.capacity() + arrays_.capacity() / 8));
     // Keys that get no row need entries too, until the limit is detected.
     if (!disk_ && now.rows + ring_keys() > arrays_.capacity())
@@ -84,19 +84,19 @@ void RowStore::grow_rows(int64_t rows) {
   if (rows > arrays_.most_rows())
     throw Error(Kind::device, cat(rows, " rows are needed and the memory of ", to_string(runtime_.device()), " holds ",
                                   arrays_.most_rows()));
-  const bool moves = rows_on_device(rows) < rows && rows_move_;
-  check_host_room(rows, rows_on_device(rows, moves), besides_numbers(rows, moves));
+  const bool moves = account_.rows_on_device(rows) < rows && rows_move_;
+  account_.check_host_room(rows, account_.rows_on_device(rows, moves), moves);
   make_device_room(rows, moves);
   arrays_.grow_besides_numbers(rows);
   if (policy_.removes_rows() || on_disk_)
     index_.reserve_scratch(ops::removal_bytes(runtime_.device(), rows));  // removal works in the memory of the index
   if (moves && !uses_) allocate_uses(rows);
-  const int64_t on_device = rows_on_device(rows);
+  const int64_t on_device = account_.rows_on_device(rows);
   arrays_.grow_numbers(rows, on_device);
   if (uses_ && !counts_uses() && on_device < rows) note_border();
   arrays_.set_capacity(rows);
   if (disk_) disk_->set_room_ahead(records_->most_ahead(rows));
-  count_besides_numbers();
+  account_.count();
   index_.set(&ops::IndexState::row_capacity, static_cast<uint32_t>(rows));
 }
 

@@ -43,7 +43,7 @@ void RowStore::begin_step(uint32_t step) {
 void RowStore::make_room(const Arrivals& coming, const BatchRows& batch) {
   const auto rows = [&] { return int64_t{index_.progress().rows}; };
   const auto needed = static_cast<int64_t>(coming.from_disk.size() + coming.fresh.size());
-  const int64_t fitting = std::min(rows_in_budget(), most_rows());
+  const int64_t fitting = std::min(account_.rows_in_budget(most_rows()), most_rows());
   if (fitting > arrays_.capacity()) {
     check_finished(index_.state());
     grow(0, std::clamp(rows() + std::max(needed, arrays_.capacity() / 2), arrays_.capacity(), fitting),

@@ -183,12 +183,14 @@ void RowStore::load_state(const StateReader& from) {
   if (of_direct_keys > 0 ? rows != of_direct_keys : rows > most)
     throw Error(Kind::data, cat(arrays_.label(), ": the checkpoint has ", rows, " rows, and this table has ",
                                 of_direct_keys > 0 ? of_direct_keys : most));
-  const int64_t in_memory = disk_ ? std::min(rows, std::max(arrays_.capacity(), rows_in_budget())) : rows;
+  const int64_t in_memory =
+      disk_ ? std::min(rows, std::max(arrays_.capacity(), account_.rows_in_budget(most_rows()))) : rows;
   if (disk_) close_up();
   ops::IndexState now = index_.state();  // waits
   if (!direct()) {
     if (!ranges_.empty()) {
       disk_ = std::make_unique<DiskRows>(budget_, arrays_.label(), disk_->record_bytes());
+      account_.set_disk(*disk_, *records_);
       disk_->set_room_ahead(records_->most_ahead(arrays_.capacity()));
     }
     HCTR_EXPECT(!ranges_.empty() || now.rows == shared_rows() || now.rows == rows, arrays_.label(), " has ", now.rows,

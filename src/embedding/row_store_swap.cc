@@ -9,19 +9,9 @@
 namespace hctr {
 namespace {
 
-// A swap reads and writes one row of the host. At 30 million a second of each, so many take 9 ms for each array of
-// rows: a few per cent of the 128 steps between two calls, while rows still find their places.
-constexpr int64_t kMostSwaps = int64_t{1} << 17;
 constexpr int64_t kHalveAfter = 8;  // calls: rows that few batches use are told apart by what many batches used
 
 }  // namespace
-
-int64_t RowStore::bytes_of_uses(int64_t rows) const {
-  const auto words = static_cast<int64_t>(sizeof(int32_t));
-  return whole_granules(rows + 1) + (keys_.empty() ? 0 : whole_granules((rows + 1) * words) + (rows + 1) * words) +
-         static_cast<int64_t>(2 * sizeof(uint64_t)) + 2 * std::min(kMostSwaps, arrays_.most_rows()) * words +
-         static_cast<int64_t>(ops::swap_scratch_bytes(runtime_.device(), arrays_.most_rows()));
-}
 
 void RowStore::allocate_uses(int64_t rows) {
   const Device device = runtime_.device();
@@ -37,7 +27,7 @@ void RowStore::allocate_uses(int64_t rows) {
     return made;
   };
   RowsInUse uses;
-  uses.most_swaps = std::min(kMostSwaps, arrays_.most_rows());
+  uses.most_swaps = most_swaps(arrays_.most_rows());
   uses.reads = Buffer(device, 2 * sizeof(uint64_t));
   uses.pairs = Buffer(device, static_cast<size_t>(2 * uses.most_swaps) * sizeof(int32_t));
   uses.scratch = Buffer(device, ops::swap_scratch_bytes(device, arrays_.most_rows()));
@@ -52,6 +42,7 @@ void RowStore::allocate_uses(int64_t rows) {
   }
   // Only now: where memory was short, nothing has changed.
   uses_ = std::move(uses);
+  account_.set_uses(uses_->bytes());
   for (Column& each : added) arrays_.add(std::move(each));
   number_by_key();
 }
