@@ -98,6 +98,10 @@ ops::RowMemory RowArrays::add_numbers(std::string name, DType dtype, int64_t ele
   return {add_column<float>(std::move(name), type, true, elements_per_row, &budget), dtype};
 }
 
+const RowColumn& RowArrays::first_saved() const {
+  return *std::find_if(columns_.begin(), columns_.end(), [](const RowColumn& column) { return column.saved; });
+}
+
 void RowArrays::set_steps_before(uint32_t steps) {
   copy_bytes(runtime_.compute_stream(), steps_before_.data(), &steps, sizeof steps);
   runtime_.compute_stream().synchronize();

@@ -36,6 +36,8 @@ class RowArrays {
 
   std::vector<RowColumn>& columns() { return columns_; }
   const std::vector<RowColumn>& columns() const { return columns_; }
+  /// The first of those that checkpoints have.
+  const RowColumn& first_saved() const;
   /// One more, which belongs to no checkpoint.
   void add(RowColumn column) { columns_.push_back(std::move(column)); }
 

@@ -91,6 +91,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
                 .rows_move = rows_move_,
                 .spare_keys = ring_keys(),
                 .lookup_bytes = lookup_bytes(runtime, spec, batch_keys, on_disk_)}),
+      changes_(arrays_),
       spans_(runtime.device(), keys_.spans.size() * sizeof(ops::KeySpan)),
       out_of_range_state_(runtime.device(), keys_.empty() ? 0 : 2 * sizeof(ops::OutOfRangeState)),
       out_of_range_keys_(runtime.device(), 2 * sizeof(ops::OutOfRangeKey)) {

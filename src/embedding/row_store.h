@@ -19,6 +19,7 @@
 #include "embedding/record_blocks.h"
 #include "embedding/row_account.h"
 #include "embedding/row_arrays.h"
+#include "embedding/row_changes.h"
 #include "embedding/row_figures.h"
 #include "embedding/row_index.h"
 #include "embedding/rows_in_use.h"
@@ -146,7 +147,7 @@ class RowStore : private RowMemoryUser {
 
   // For deltas of models, with nothing queued. A model is whole, or a delta.
   /// From here on changes count as changes since the last model.
-  void start_delta();
+  void start_delta() { changes_.start_delta(disk_.get()); }
   /// The rows that may have changed since the last model, ascending; nothing where that is not known: all may have.
   std::optional<std::vector<int32_t>> changed_since_model();
   /// Whether a row on the disk may have changed since the last model, where changed_since_model() knows.
@@ -157,10 +158,7 @@ class RowStore : private RowMemoryUser {
   /// since its base, or have other numbers than there, unless changes are not marked. A whole one is the next base.
   void save_state(StateWriter&);
   /// Rows have changed otherwise than by batches: until the next whole checkpoint, all are saved.
-  void forget_base() {
-    base_.reset();
-    delta_known_ = false;
-  }
+  void forget_base() { changes_.forget(); }
   /// Takes the rows of a store of the same spec, with their numbers, and the base of its increments. This one has no
   /// rows of its own yet, but for those that exist from the start. Errors: those of StateReader; Error(device) when
   /// memory is short.
@@ -333,32 +331,15 @@ class RowStore : private RowMemoryUser {
   void load_disk_rows(const StateReader&, int64_t first, int64_t rows);
   void save_changes(StateWriter&, int64_t rows);
 
-  // Where rows may be on a disk, they go by their places in the last whole checkpoint, not by their numbers.
-  /// Notes these places and marks of rows that leave.
-  void keep_base(std::span<const int32_t> rows, std::span<DiskRows::Row> leaving);
-  /// The rows in memory, and behind them those on the disk, are the last whole checkpoint; `changed`: those of its
-  /// first `base_rows`, counted from 0 and ascending, that differ there.
-  void set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, int64_t base_rows,
-                       std::span<const int32_t> changed);
   /// `snapshot`: null, or `on_disk` are its rows, which are then read later.
   void save_changes(StateWriter&, int64_t rows, std::span<const DiskRows::Row> on_disk,
                     const std::shared_ptr<DiskSnapshot>& snapshot);
   /// The bytes from `first` on of a column in this order: see copy_from_tiers().
   void read_tiers(const Column&, std::span<const int64_t> order, std::span<const DiskRows::Row> on_disk, int64_t first,
                   std::span<std::byte> to);
-  /// The array by which a checkpoint says what of it its base has.
-  const Column& first_saved() const;
   /// Copies values of rows that are in memory (their number), or on the disk (-1 - their index in `on_disk`).
   void copy_from_tiers(const Column&, std::span<const int64_t> rows, std::span<const DiskRows::Row> on_disk,
                        std::byte* to);
-  /// Once all rows are loaded: later increments leave to a whole checkpoint what this one leaves to it.
-  void continue_base(const StateReader&);
-  /// The rows of the base that are marked, ascending.
-  std::vector<int32_t> changed_rows();
-  /// Rows 1 to `last` whose marks have the bit, by the number of the row.
-  std::vector<int32_t> marked_rows(int64_t last, uint8_t bit);
-  /// Clears the bit in the marks of all rows.
-  void clear_marks(uint8_t bit);
 
   Runtime& runtime_;
   std::shared_ptr<RowMemory> own_budget_;  // see TableSpec::memory
@@ -376,11 +357,10 @@ class RowStore : private RowMemoryUser {
   RowArrays arrays_;
   RowIndex index_;
   RowAccount account_;
+  RowChanges changes_;
   bool sorts_bits_in_use_ = false;
   int recorded_bits_ = 0;                // row_bits() that recorded work has
   bool near_limit_ = false;              // the last of them may exceed the limit
-  std::optional<BaseCheckpoint> base_;   // none: see forget_base()
-  bool delta_known_ = false;             // marks tell what has changed since the last model
   std::optional<RecordBlocks> records_;  // before disk_, whose thread reads them
   std::unique_ptr<DiskRows> disk_;
   Turnover turnover_;             // of the rows in memory, by those that leave for the disk

@@ -11,51 +11,9 @@
 namespace hctr {
 namespace {
 
-constexpr const char* kChangedBaseRows = "changed_rows";
 constexpr int64_t kTierBlockBytes = int64_t{4} << 20;
 
 }  // namespace
-
-void RowStore::keep_base(std::span<const int32_t> rows, std::span<DiskRows::Row> leaving) {
-  if (!arrays_.base_places() || rows.empty()) return;
-  // The numbers ascend, and a sixteenth of all rows leaves at a time: what lies between is read along.
-  const int64_t first = rows.front(), count = rows.back() - first + 1;
-  std::vector<int32_t> places(static_cast<size_t>(count));
-  std::vector<uint8_t> marks(static_cast<size_t>(count));
-  const StreamRef stream = runtime_.prepare_stream();
-  copy_bytes(stream, places.data(), arrays_.base_places() + first, places.size() * sizeof(int32_t));
-  copy_bytes(stream, marks.data(), arrays_.marks() + first, marks.size());
-  stream.synchronize();
-  for (size_t i = 0; i < rows.size(); ++i) {
-    const auto at = static_cast<size_t>(rows[i] - first);
-    leaving[i].base = static_cast<uint32_t>(places[at]) & DiskRows::kMostBaseRows;
-    leaving[i].marks = uint32_t{marks[at]} & 3u;
-  }
-}
-
-void RowStore::set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, int64_t base_rows,
-                               std::span<const int32_t> changed) {
-  if (!changed.empty() && (changed.front() < 0 || changed.back() >= base_rows))
-    throw Error(Kind::data, cat(arrays_.label(), ": rows ", changed.front(), " to ", changed.back(),
-                                " of a checkpoint are to have changed since its base of ", base_rows, " rows"));
-  const auto place_of = [&](int64_t number) { return number <= base_rows ? number : 0; };
-  std::vector<int32_t> places(static_cast<size_t>(rows));
-  for (size_t i = 0; i < places.size(); ++i) places[i] = static_cast<int32_t>(place_of(static_cast<int64_t>(i) + 1));
-  const StreamRef stream = runtime_.compute_stream();
-  copy_bytes(stream, arrays_.base_places() + 1, places.data(), places.size() * sizeof(int32_t));
-  for (size_t i = 0; i < on_disk.size(); ++i)
-    on_disk[i].base = static_cast<uint32_t>(place_of(rows + static_cast<int64_t>(i) + 1)) & DiskRows::kMostBaseRows;
-  std::vector<uint8_t> marks(changed.empty() ? 0 : places.size());
-  for (const int32_t row : changed) {
-    if (row < rows)
-      marks[static_cast<size_t>(row)] = ops::kRowChanged;
-    else
-      on_disk[static_cast<size_t>(row - rows)].marks = ops::kRowChanged;
-  }
-  copy_bytes(stream, arrays_.marks() + 1, marks.data(), marks.size());
-  stream.synchronize();
-  disk_->set_base(on_disk);
-}
 
 void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskRows::Row> on_disk,
                             const std::shared_ptr<DiskSnapshot>& snapshot) {
@@ -65,7 +23,7 @@ void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskR
   copy_bytes(stream, places.data(), arrays_.base_places() + 1, places.size() * sizeof(int32_t));
   copy_bytes(stream, marks.data(), arrays_.marks() + 1, marks.size());
   stream.synchronize();
-  const int64_t all = rows + static_cast<int64_t>(on_disk.size()), of_base = std::min(base_->rows, all);
+  const int64_t all = rows + static_cast<int64_t>(on_disk.size()), of_base = std::min(changes_.base()->rows, all);
   // Rows that the base has stay at their places; others fill the gaps that removed rows have left, then follow.
   std::vector<int64_t> order(static_cast<size_t>(all)), others;
   std::vector<bool> has_changed(static_cast<size_t>(of_base));
@@ -93,7 +51,7 @@ void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskR
   HCTR_EXPECT(next == others.end(), arrays_.label(), ": two rows have one place in a checkpoint");
   std::vector<int64_t> added(order.begin() + of_base, order.end());
   order = {};
-  if (!indices.empty()) to.list(kChangedBaseRows, indices);
+  if (!indices.empty()) to.list(RowChanges::kList, indices);
   const auto in_memory = [](const std::vector<int64_t>& some) {
     return std::count_if(some.begin(), some.end(), [](int64_t row) { return row > 0; });
   };
@@ -103,8 +61,8 @@ void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskR
   for (const Column& column : arrays_.columns()) {
     if (!column.saved) continue;
     StateWriter::Changes changes{.base_rows = of_base, .list = {}};
-    if ((!column.fixed() || base_->keys_moved || fills_gaps) && !changed.empty()) {
-      changes.list = kChangedBaseRows;
+    if ((!column.fixed() || changes_.base()->keys_moved || fills_gaps) && !changed.empty()) {
+      changes.list = RowChanges::kList;
       changes.count = static_cast<int64_t>(changed.size());
       changes.copy = [&](int64_t first, int64_t count, std::byte* host) {
         copy_from_tiers(column, std::span(changed).subspan(static_cast<size_t>(first), static_cast<size_t>(count)),

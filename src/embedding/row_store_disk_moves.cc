@@ -76,7 +76,7 @@ void RowStore::put_out(std::span<const int32_t> rows, size_t& left) {
       if (!arrays_.slots()) row.slot = 0;
       row.base = row.marks = 0;
     }
-    keep_base(numbers, leaving);
+    changes_.keep(numbers, leaving);
     if (const size_t then = left + numbers.size(); then < rows.size()) next = start_records(rows_of(then));
     disk_->add_behind(leaving, block.records);
     left += numbers.size();

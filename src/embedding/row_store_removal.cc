@@ -138,18 +138,7 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
     column.memory.zero(ctx.stream(), column.bytes_to(moves.rows),
                        static_cast<size_t>((rows - moves.rows) * column.bytes_per_row));
   }
-  if (arrays_.marks()) {
-    ops::move_rows(ctx, moves, arrays_.marks(), 1);
-    zero_bytes(ctx.stream(), arrays_.marks() + moves.rows + 1, static_cast<size_t>(rows - moves.rows));
-    // Models go by key, and marks have gone with their rows. Checkpoints go by number, unless rows may be on a disk:
-    // the base has other rows there.
-    if (!arrays_.base_places())
-      ops::mark_rows(ctx, moves.to, moves.count, arrays_.marks(), ops::kChangedSinceCheckpoint);
-    if (base_ && !arrays_.base_places()) {
-      base_->rows = std::min(base_->rows, moves.rows);
-      base_->keys_moved = base_->keys_moved || moves.count > 0;
-    }
-  }
+  changes_.follow(ctx, moves, rows);
   ops::follow_moves(ctx, moves, memory.fates, batch.rows, batch.count, batch.instead, batch.replaced);
 
   const int64_t gone = rows - moves.rows - free_.count();

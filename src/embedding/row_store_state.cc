@@ -10,12 +10,6 @@
 #include "ops/embedding/row_swap.h"
 
 namespace hctr {
-namespace {
-
-constexpr const char* kChangedRows = "changed_rows";  // the indices of those in the arrays of an increment
-constexpr int64_t kMarks = int64_t{1} << 22;          // copied at a time
-
-}  // namespace
 
 void RowStore::save_state(StateWriter& to) {
   if (disk_) close_up();                       // arrays have row after row
@@ -29,16 +23,15 @@ void RowStore::save_state(StateWriter& to) {
   to.number("rows", now.rows + static_cast<int64_t>(on_disk.size()));
   to.number("first_row", index_.view().first_row);
   const StateWriter::Which& which = to.which();
-  if (which.base && base_ && *which.base == base_->iteration)
-    return arrays_.base_places() ? save_changes(to, now.rows, on_disk, snapshot) : save_changes(to, now.rows);
+  if (which.base && changes_.base() && *which.base == changes_.base()->iteration)
+    return changes_.go_by_place() ? save_changes(to, now.rows, on_disk, snapshot) : save_changes(to, now.rows);
   save_columns(to, now.rows, on_disk, snapshot);
   const int64_t rows = now.rows + static_cast<int64_t>(on_disk.size());
-  if (which.base || !arrays_.marks() || (arrays_.base_places() && rows > DiskRows::kMostBaseRows)) return;
-  base_ = {which.iteration, rows};
-  clear_marks(ops::kChangedSinceCheckpoint);
-  if (!arrays_.base_places() || !ranges_.empty()) return;  // rows of direct keys have one place in all checkpoints
+  if (which.base || !changes_.are_marked() || (changes_.go_by_place() && rows > DiskRows::kMostBaseRows)) return;
+  changes_.set_base({which.iteration, rows}, disk_.get());
+  if (!changes_.go_by_place() || !ranges_.empty()) return;  // rows of direct keys have one place in all checkpoints
   for (DiskRows::Row& row : on_disk) row.marks &= static_cast<uint32_t>(~ops::kChangedSinceCheckpoint);
-  set_base_places(now.rows, on_disk, rows, {});
+  changes_.set_base_places(now.rows, on_disk, {}, *disk_);
 }
 
 void RowStore::save_columns(StateWriter& to, int64_t rows, std::span<const DiskRows::Row> on_disk,
@@ -64,48 +57,21 @@ void RowStore::save_columns(StateWriter& to, int64_t rows, std::span<const DiskR
   leave_for_later(to, snapshot, std::move(order), left);
 }
 
-void RowStore::clear_marks(uint8_t bit) {
-  const StreamRef stream = runtime_.compute_stream();
-  const int64_t all = arrays_.capacity() + 1;
-  if (disk_) disk_->clear_marks(bit);
-  // Whoever else reads marks keeps them.
-  const bool others = bit == ops::kChangedSinceModel ? base_.has_value() : delta_known_;
-  if (!others) {
-    zero_bytes(stream, arrays_.marks(), static_cast<size_t>(all));
-    return stream.synchronize();
-  }
-  std::vector<uint8_t> marks;
-  for (int64_t first = 0; first < all; first += kMarks) {
-    marks.resize(static_cast<size_t>(std::min(kMarks, all - first)));
-    copy_bytes(stream, marks.data(), arrays_.marks() + first, marks.size());
-    stream.synchronize();
-    for (uint8_t& mark : marks) mark &= static_cast<uint8_t>(~bit);
-    copy_bytes(stream, arrays_.marks() + first, marks.data(), marks.size());
-    stream.synchronize();
-  }
-}
-
-void RowStore::start_delta() {
-  if (!arrays_.marks()) return;
-  clear_marks(ops::kChangedSinceModel);
-  delta_known_ = true;
-}
-
 std::optional<std::vector<int32_t>> RowStore::changed_since_model() {
-  if (!arrays_.marks() || !delta_known_) return std::nullopt;
-  return marked_rows(close_up() + shared_rows(), ops::kChangedSinceModel);
+  if (!changes_.known_since_model()) return std::nullopt;
+  return changes_.since_model(close_up() + shared_rows());
 }
 
 void RowStore::save_changes(StateWriter& to, int64_t rows) {
-  const std::vector<int32_t> changed = changed_rows();
+  const std::vector<int32_t> changed = changes_.since_base();
   std::vector<int32_t> indices = changed;  // arrays start with row 1
   for (int32_t& index : indices) --index;
-  if (!indices.empty()) to.list(kChangedRows, indices);
+  if (!indices.empty()) to.list(RowChanges::kList, indices);
   for (const Column& column : arrays_.columns()) {
     if (!column.saved) continue;
-    StateWriter::Changes changes{.base_rows = base_->rows, .list = {}};
-    if ((!column.fixed() || base_->keys_moved) && !changed.empty()) {
-      changes.list = kChangedRows;
+    StateWriter::Changes changes{.base_rows = changes_.base()->rows, .list = {}};
+    if ((!column.fixed() || changes_.base()->keys_moved) && !changed.empty()) {
+      changes.list = RowChanges::kList;
       changes.count = static_cast<int64_t>(changed.size());
       changes.copy = [&](int64_t first, int64_t count, std::byte* host) {
         arrays_.copy_out(column, std::span(changed).subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
@@ -114,31 +80,11 @@ void RowStore::save_changes(StateWriter& to, int64_t rows) {
     }
     to.changes(column.name, column.type, column.shape(rows), changes,
                [&](StreamRef stream, int64_t first, std::span<std::byte> piece) {
-                 column.memory.read(stream, static_cast<size_t>((base_->rows + 1) * column.bytes_per_row + first),
+                 column.memory.read(stream,
+                                    static_cast<size_t>((changes_.base()->rows + 1) * column.bytes_per_row + first),
                                     piece.data(), piece.size());
                });
   }
-}
-
-std::vector<int32_t> RowStore::changed_rows() { return marked_rows(base_->rows, ops::kChangedSinceCheckpoint); }
-
-std::vector<int32_t> RowStore::marked_rows(int64_t last, uint8_t bit) {
-  std::vector<int32_t> rows;
-  std::vector<uint8_t> marks;
-  for (int64_t first = 1; first <= last; first += kMarks) {
-    marks.resize(static_cast<size_t>(std::min(kMarks, last + 1 - first)));
-    copy_bytes(runtime_.compute_stream(), marks.data(), arrays_.marks() + first, marks.size());
-    runtime_.compute_stream().synchronize();
-    for (size_t i = 0; i < marks.size(); ++i)
-      if ((marks[i] & bit) != 0) rows.push_back(static_cast<int32_t>(first + static_cast<int64_t>(i)));
-  }
-  if (!numbers() || rows.empty()) return rows;
-  std::vector<int32_t> at_places(static_cast<size_t>(last) + 1);
-  copy_bytes(runtime_.compute_stream(), at_places.data(), numbers(), at_places.size() * sizeof(int32_t));
-  runtime_.compute_stream().synchronize();
-  for (int32_t& row : rows) row = at_places[static_cast<size_t>(row)];
-  std::sort(rows.begin(), rows.end());
-  return rows;
 }
 
 StateWriter::Copy RowStore::memory_of(const Column& column) {
@@ -174,7 +120,7 @@ void RowStore::load_column(const StateReader& from, Column& column, int64_t rows
 }
 
 void RowStore::load_state(const StateReader& from) {
-  forget_base();
+  changes_.forget();
   const int64_t rows = from.number("rows");
   const int64_t most = row_limit_ > 0 ? row_capacity_limit_
                        : disk_        ? kMostRows
@@ -213,45 +159,12 @@ void RowStore::load_state(const StateReader& from) {
   runtime_.compute_stream().synchronize();
   if (!direct()) index_.build();
   index_.set_state(now);
-  if (arrays_.marks()) continue_base(from);
-}
-
-const RowStore::Column& RowStore::first_saved() const {
-  return *std::find_if(arrays_.columns().begin(), arrays_.columns().end(),
-                       [](const Column& column) { return column.saved; });
-}
-
-void RowStore::continue_base(const StateReader& from) {
-  const auto base = from.base_of_next(from.at(first_saved().name));
-  if (!base || (arrays_.base_places() && base->rows > DiskRows::kMostBaseRows)) return;
-  std::vector<int32_t> changed;
-  if (from.has(kChangedRows)) from.list(kChangedRows, changed);
-  const StateArray& keys = from.at(first_saved().name);
-  base_ = {base->iteration, base->rows, keys.from_base && keys.from_base->count > 0 && first_saved().fixed()};
-  const StreamRef stream = runtime_.compute_stream();
-  zero_bytes(stream, arrays_.marks(), static_cast<size_t>(arrays_.capacity()) + 1);
-  if (arrays_.base_places()) {
-    std::vector<DiskRows::Row> on_disk = disk_->sorted_rows();
-    return set_base_places(static_cast<int64_t>(index_.state().rows), on_disk, base->rows, changed);
-  }
-  std::vector<uint8_t> marks;
-  for (size_t i = 0; i < changed.size();) {
-    const int64_t first = changed[i];  // the row of this index is the next one
-    if (first < 0 || first >= base->rows)
-      throw Error(Kind::data, cat(arrays_.label(), ": row ", first,
-                                  " of a checkpoint is to have changed since its base of ", base->rows, " rows"));
-    marks.assign(static_cast<size_t>(std::min(kMarks, base->rows - first)), 0);
-    for (; i < changed.size() && changed[i] >= first && changed[i] - first < static_cast<int64_t>(marks.size()); ++i)
-      marks[static_cast<size_t>(changed[i] - first)] = ops::kRowChanged;
-    copy_bytes(stream, arrays_.marks() + first + 1, marks.data(), marks.size());
-    stream.synchronize();
-  }
-  stream.synchronize();
+  changes_.load(from, in_memory, disk_.get());
 }
 
 void RowStore::load_shared_row(const StateReader& from) {
   HCTR_EXPECT(shared_rows() == 1, arrays_.label(), " has no shared row");
-  forget_base();
+  changes_.forget();
   index_.wait_for_all();
   for (Column& column : arrays_.columns()) {
     if (!column.saved) continue;

@@ -133,14 +133,14 @@ void RowStore::swap_rows(Context& ctx, const int32_t* one, const int32_t* other,
   for (const Column& column : arrays_.columns())
     ops::swap_rows(ctx, one, other, count, column.memory.data(), column.bytes_per_row);
   if (!keys_.empty() && arrays_.marks()) ops::swap_rows(ctx, one, other, count, arrays_.marks(), 1);
-  if (base_) base_->keys_moved = keys_.empty();
+  changes_.note_other_keys(!keys_.empty());
   for (const int32_t* rows : {one, other}) {
     if (!keys_.empty()) {
       ops::note_places(ctx, rows, count, uses_->numbers, reinterpret_cast<int32_t*>(uses_->places.data()));
       continue;
     }
     ops::index_renumber(ctx, index_.view(), rows, count);
-    if (arrays_.marks()) ops::mark_rows(ctx, rows, count, arrays_.marks(), ops::kRowChanged);
+    if (changes_.are_marked()) changes_.mark(ctx, rows, count, ops::kRowChanged);
   }
 }
 
