@@ -54,9 +54,9 @@ class RowChanges {
   void keep(std::span<const int32_t> rows, std::span<DiskRows::Row> leaving) const;
   /// Of `rows` rows some have been removed and others have moved.
   void follow(Context&, const ops::RowMoves&, int64_t rows);
-  /// Rows have changed places, and have other numbers now, unless they are found by arithmetic.
-  void note_other_keys(bool direct) {
-    if (base_) base_->keys_moved = !direct;
+  /// Rows have changed places, so that numbers belong to other keys now.
+  void note_other_keys() {
+    if (base_) base_->keys_moved = true;
   }
   /// Marks rows. Shapes: rows [count] on the device.
   void mark(Context&, const int32_t* rows, int64_t count, uint8_t bits) const;

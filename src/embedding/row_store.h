@@ -177,7 +177,9 @@ class RowStore : private RowMemoryUser {
   /// The reverse.
   const int32_t* numbers() const { return arrays_.numbers(); }
   /// Counts the uses of the rows of a batch, behind its preparation, if some rows are in host memory.
-  void count_uses(const ops::RowGroups&, int64_t key_capacity);
+  void count_uses(const ops::RowGroups& groups, int64_t key_capacity) {
+    if (uses_) uses_->count(groups, key_capacity);
+  }
   /// Every row number is below 2^row_bits(): now and later, or after sort_bits_in_use() until consume_rerecord_flag()
   /// returns true.
   int row_bits() const;
@@ -236,16 +238,8 @@ class RowStore : private RowMemoryUser {
   void make_device_room(int64_t rows, bool moving);
   int64_t move_to_host(int64_t bytes) override;
   int64_t most_to_host() const override;
-  bool counts_uses() const { return uses_ && uses_->rows.first_on_host > 0; }
-  /// Memory for the uses of rows, and for what is needed to swap them.
-  void allocate_uses(int64_t rows);
-  /// Puts the rows of direct keys where their numbers say.
-  void number_by_key();
-  /// Notes which rows are on the device, once some row has memory of the host.
-  void note_border();
-  void swap_by_use();
-  /// Swaps rows one[i] and other[i], and notes where they are.
-  void swap_rows(Context&, const int32_t* one, const int32_t* other, int64_t count);
+  /// From here on uses of rows are counted, once some have memory of the host. Errors: Error(device).
+  void start_uses(int64_t rows);
   /// Saves rows 1 to `rows` of a column, and behind them those on the disk; loads the first rows of an array.
   void save_column(StateWriter&, const Column&, int64_t rows, std::span<const DiskRows::Row> on_disk);
   /// Copies the bytes of rows in memory, in the order of row numbers, from row 1 on.

@@ -14,7 +14,7 @@ int64_t half_more(int64_t rows) { return rows + rows / 2; }
 }  // namespace
 
 void RowStore::reserve_rows() {
-  swap_by_use();
+  if (uses_) uses_->swap(budget_.limits().move_every, budget_.limits().swap_always, free_.rows());
   if (!keys_.empty()) {
     check_keys();
     index_.count_batch();
@@ -90,14 +90,19 @@ void RowStore::grow_rows(int64_t rows) {
   arrays_.grow_besides_numbers(rows);
   if (policy_.removes_rows() || on_disk_)
     index_.reserve_scratch(ops::removal_bytes(runtime_.device(), rows));  // removal works in the memory of the index
-  if (moves && !uses_) allocate_uses(rows);
+  if (moves && !uses_) start_uses(rows);
   const int64_t on_device = account_.rows_on_device(rows);
   arrays_.grow_numbers(rows, on_device);
-  if (uses_ && !counts_uses() && on_device < rows) note_border();
+  if (uses_ && !uses_->counts() && on_device < rows) uses_->note_border();
   arrays_.set_capacity(rows);
   if (disk_) disk_->set_room_ahead(records_->most_ahead(rows));
   account_.count();
   index_.set(&ops::IndexState::row_capacity, static_cast<uint32_t>(rows));
+}
+
+void RowStore::start_uses(int64_t rows) {
+  uses_.emplace(arrays_, index_, changes_, rows, !keys_.empty());
+  account_.set_uses(uses_->buffer_bytes());
 }
 
 }  // namespace hctr

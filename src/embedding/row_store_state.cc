@@ -149,7 +149,7 @@ void RowStore::load_state(const StateReader& from) {
         });
     now = index_.state();
   }
-  number_by_key();
+  if (uses_) uses_->number_by_key();
   if (!ranges_.empty()) set_owners(1, in_memory);
   for (Column& column : arrays_.columns())
     if (column.saved) load_column(from, column, rows, in_memory);
