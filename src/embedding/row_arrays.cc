@@ -98,6 +98,13 @@ ops::RowMemory RowArrays::add_numbers(std::string name, DType dtype, int64_t ele
   return {add_column<float>(std::move(name), type, true, elements_per_row, &budget), dtype};
 }
 
+const RowColumn& RowArrays::column(std::string_view name) const {
+  const auto column =
+      std::find_if(columns_.begin(), columns_.end(), [&](const RowColumn& each) { return each.name == name; });
+  HCTR_EXPECT(column != columns_.end(), label_, " has no '", name, "'");
+  return *column;
+}
+
 const RowColumn& RowArrays::first_saved() const {
   return *std::find_if(columns_.begin(), columns_.end(), [](const RowColumn& column) { return column.saved; });
 }

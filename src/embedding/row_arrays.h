@@ -36,6 +36,7 @@ class RowArrays {
 
   std::vector<RowColumn>& columns() { return columns_; }
   const std::vector<RowColumn>& columns() const { return columns_; }
+  const RowColumn& column(std::string_view name) const;
   /// The first of those that checkpoints have.
   const RowColumn& first_saved() const;
   /// One more, which belongs to no checkpoint.

@@ -59,6 +59,15 @@ int64_t lookup_bytes(Runtime& runtime, const TableSpec& spec, int64_t batch_keys
   return (std::max(batch_keys, spec.eval_key_capacity) + 1) * static_cast<int64_t>(sizeof(ops::MissingKey));
 }
 
+/// Errors: Error(config) where no row can be on a disk.
+void refuse_where_all_rows_change(const TableSpec& spec) {
+  if (!spec.changes_every_row()) return;
+  throw Error(Kind::config, cat("table '", spec.name,
+                                "': its optimizer with \"update_type\": \"Global\" changes every row in every step, so "
+                                "no row can be on a disk: use \"Local\" or \"LazyGlobal\"; or leave out \"disk\" of "
+                                "\"table_memory\""));
+}
+
 }  // namespace
 
 RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, int batches_ahead)
@@ -111,7 +120,14 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
     (account_.rows_on_device(middle) == middle ? rows : too_many) = middle;
   }
   if (on_disk_) {
-    open_disk(spec);
+    refuse_where_all_rows_change(spec);
+    tier_.emplace(budget_, arrays_, index_, changes_,
+                  RowDiskTier::Rules{.rows_at_a_time = rows_at_a_time(spec),
+                                     .batch_keys = batch_keys,
+                                     .batches_ahead = static_cast<size_t>(batches_ahead),
+                                     .all_exist = !ranges_.empty(),
+                                     .places_for_new = !policy_.guards_entry()});
+    account_.set_disk(tier_->disk(), tier_->records());
     const int64_t least = std::min(rows_at_a_time(spec), arrays_.most_rows());
     rows = std::clamp(rows, least, std::max(least, account_.rows_in_budget(most_rows())));
   }
@@ -146,7 +162,7 @@ void RowStore::add_shared_row(const TableSpec& spec) {
 void RowStore::set_steps_before(int64_t steps) {
   if (!arrays_.access_stats().steps_before) return;
   index_.wait_for_all();
-  recent_steps_.clear();
+  if (tier_) tier_->forget_steps();
   arrays_.set_steps_before(static_cast<uint32_t>(steps));
 }
 
@@ -171,8 +187,8 @@ bool RowStore::consume_rerecord_flag() {
 
 int64_t RowStore::finished_rows() {
   const ops::IndexState now = index_.state();
-  drop_refused_rows();
-  return static_cast<int64_t>(now.finished) - shared_rows() - free_.count();
+  if (tier_) tier_->drop_refused_rows();
+  return static_cast<int64_t>(now.finished) - shared_rows() - free_rows();
 }
 
 }  // namespace hctr

@@ -13,18 +13,14 @@
 #include "checkpoint/state_writer.h"
 #include "device/buffer.h"
 #include "device/context.h"
-#include "embedding/disk_rows.h"
-#include "embedding/free_rows.h"
-#include "embedding/missing_keys.h"
-#include "embedding/record_blocks.h"
 #include "embedding/row_account.h"
 #include "embedding/row_arrays.h"
 #include "embedding/row_changes.h"
+#include "embedding/row_disk_tier.h"
 #include "embedding/row_figures.h"
 #include "embedding/row_index.h"
 #include "embedding/rows_in_use.h"
 #include "embedding/table_spec.h"
-#include "embedding/turnover.h"
 #include "ops/embedding/access_stats.h"
 #include "ops/embedding/embedding_rows.h"
 #include "ops/embedding/hash_index.h"
@@ -116,10 +112,12 @@ class RowStore : private RowMemoryUser {
 
   /// Rows that no memory has room for, where the budget names a disk: they are not among the rows of this store until
   /// bring_rows() has brought them back. Null: there is no disk.
-  const DiskRows* disk() const { return disk_.get(); }
-  enum class NewKeys { get_rows, get_none };
+  const DiskRows* disk() const { return tier_ ? &tier_->disk() : nullptr; }
+  using NewKeys = hctr::NewKeys;
   /// The batch of bring_rows() has its step: its new rows stay. Without it they go when rows are asked for next.
-  void keep_new_rows() { entered_.clear(); }
+  void keep_new_rows() {
+    if (tier_) tier_->keep_new_rows();
+  }
   /// Before a batch is looked up, and inserted where its new keys get rows: brings the rows of its keys from the disk,
   /// and has others leave if memory has no room for them. Every step before must be queued; they are waited for only
   /// where memory grows, rows come for an evaluation or leave after one, or no others than theirs could leave. The
@@ -138,8 +136,10 @@ class RowStore : private RowMemoryUser {
   std::vector<std::byte> disk_rows(std::string_view column, std::span<const DiskRows::Row>) const;
   using DiskUse = hctr::DiskUse;
   /// Notes the number of different rows of a training batch, behind its preparation.
-  void count_batch_rows(const ops::GroupCounts*);
-  DiskUse disk_use() const;
+  void count_batch_rows(const ops::GroupCounts* counts) {
+    if (tier_) tier_->count_batch_rows(counts);
+  }
+  DiskUse disk_use() const { return tier_ ? tier_->use() : DiskUse{}; }
 
   /// Assigns rows 1, 2, ... of an empty store to these keys in their order, with initial values. `slots` is empty if
   /// rows belong to keys alone. Waits for queued work. Errors: Error(device) when memory is short.
@@ -147,7 +147,7 @@ class RowStore : private RowMemoryUser {
 
   // For deltas of models, with nothing queued. A model is whole, or a delta.
   /// From here on changes count as changes since the last model.
-  void start_delta() { changes_.start_delta(disk_.get()); }
+  void start_delta() { changes_.start_delta(own_disk()); }
   /// The rows that may have changed since the last model, ascending; nothing where that is not known: all may have.
   std::optional<std::vector<int32_t>> changed_since_model();
   /// Whether a row on the disk may have changed since the last model, where changed_since_model() knows.
@@ -212,8 +212,14 @@ class RowStore : private RowMemoryUser {
   /// in memory.
   int64_t most_rows() const { return row_limit_ > 0 && !on_disk_ ? row_capacity_limit_ : arrays_.most_rows(); }
   /// Rows in memory and on the disk: what a limit counts.
-  int64_t in_all_tiers(const Progress& now) const { return now.rows - free_.count() + rows_on_disk(); }
-  int64_t rows_on_disk() const { return disk_ ? disk_->rows() : 0; }
+  int64_t in_all_tiers(const Progress& now) const { return now.rows - free_rows() + rows_on_disk(); }
+  int64_t rows_on_disk() const { return tier_ ? tier_->disk().rows() : 0; }
+  DiskRows* own_disk() { return tier_ ? &tier_->disk() : nullptr; }
+  /// Places that rows have left for the disk, ascending, and how many.
+  std::span<const int32_t> free_places() const {
+    return tier_ ? tier_->free_places().rows() : std::span<const int32_t>();
+  }
+  int64_t free_rows() const { return static_cast<int64_t>(free_places().size()); }
   /// Rows that are kept, including the shared one.
   int64_t most_kept() const { return row_limit_ + shared_rows(); }
   int64_t shared_rows() const { return index_.shared_rows(); }
@@ -221,9 +227,6 @@ class RowStore : private RowMemoryUser {
   using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
   /// Those that have left for the disk are among them already; they are not counted.
   int64_t remove_rows(const BatchRows&, const Choose&);
-  /// Of the `count` rows that leave first, counting those on the disk too, has those on the disk leave, and returns the
-  /// number of the others. Rows in memory whose fate is open are counted.
-  int64_t lowest_leave_disk(Context&, const ops::RowRanks&, int64_t rows, int64_t count, const ops::RemovalMemory&);
   /// In a store of candidates, selects those that were admitted for removal. Returns how many.
   int64_t admitted_leave(Context&, const ops::RemovalMemory&, const ops::IndexState&) const;
   /// The rows that one lookup may need at a time; the shared row never leaves.
@@ -249,67 +252,10 @@ class RowStore : private RowMemoryUser {
                     const std::shared_ptr<DiskSnapshot>& snapshot);
   void load_column(const StateReader&, Column&, int64_t rows_in_array, int64_t rows);
   void check_finished(const ops::IndexState&) const;
-  void open_disk(const TableSpec&);
-  size_t offset_in_record(const Column&) const;
-  struct StridedBytes {
-    std::byte* first;
-    size_t stride;
-  };
-  /// The values of a column in these.
-  StridedBytes disk_values(const Column&, DiskRows::Row* rows, std::byte* records) const;
-  /// Rows that are moved at a time.
-  size_t disk_block() const { return records_->rows(); }
-  /// What a batch needs that is not in memory.
-  struct Arrivals {
-    std::vector<DiskRows::Row> from_disk, fresh;  // fresh: new keys
-  };
-  Arrivals find_arrivals(std::span<const ops::MissingKey>, NewKeys) const;
-  /// How many of them have no free place, and get numbers behind those of all rows.
-  int64_t rows_at_end(const Arrivals&) const;
-  /// Whether new keys take places, too: not where a gate decides later which of them get a row.
-  bool places_for_new_rows() const { return !policy_.guards_entry(); }
   /// Gets memory, or has rows leave for the disk, so that these fit. Rows of the batch stay.
-  void make_room(const Arrivals&, const BatchRows& batch);
-  /// Rows that do not leave: those of the batch alone, with nothing queued, or those of all batches that may be queued.
-  enum class Stay { of_batch, recent };
-  /// `least` rows or more leave; `needed` more are to fit. Waits for the prepare stream. False, and none leaves, if too
-  /// many stay.
-  bool leave(int64_t least, int64_t needed, const BatchRows& batch, Stay);
-  /// Of rows 1 to `rows` those that have left according to left_, but not to free_. Ascending.
-  std::vector<int32_t> rows_that_leave(int64_t rows);
-  /// Removes rows from the disk that are in memory, too.
-  void take_from_disk(std::span<const int32_t> rows);
-  /// Their keys go, and their places are free. Nothing that searches for keys is queued, and no step has the rows. The
-  /// numbers ascend.
-  void forget_rows(std::span<const int32_t> rows);
+  void make_room(const RowDiskTier::Arrivals&, const BatchRows& batch);
   /// Moves the last rows to free places.
   void close_gaps(const BatchRows& batch);
-  void drop_refused_rows();
-  /// Whether keys of a batch may be on the disk, or more of them new than memory has room for.
-  bool may_miss_rows(const ops::KeyBatch&, NewKeys) const;
-  /// MissingKeys of the batch. Waits for the stream.
-  std::span<const ops::MissingKey> missing_keys(Context&, const ops::KeyBatch&, int32_t* rows);
-  /// Adds what count_batch_rows() has noted, once its stream has been waited for.
-  void add_batch_count();
-  enum class From { disk, new_keys };
-  enum class To { places, end };
-  ops::RecordParts record_parts(const RecordBlocks::Block&, bool with_records) const;
-  /// The same of rows that come, with their places in the last whole checkpoint.
-  ops::RecordParts parts_that_come(const RecordBlocks::Block&, From) const;
-  /// Calls body(first, count, piece) for pieces of a block that memory of the device has room for; on the CPU for
-  /// itself.
-  void for_record_pieces(size_t rows, const RecordBlocks::Block&,
-                         const std::function<void(size_t, size_t, const RecordBlocks::Block&)>& body);
-  /// The next block, which has these rows once the prepare stream is done. Errors: of records that were not written.
-  RecordBlocks::Block start_records(std::span<const int32_t> rows);
-  /// Has rows written to the disk. They stay in memory. `left`: how many are there, also where others have no room.
-  void put_out(std::span<const int32_t> rows, size_t& left);
-  /// At most disk_block() rows come to memory, to free places or behind all others, on the stream of the context, which
-  /// is waited for.
-  void take_in(Context&, std::span<const DiskRows::Row>, From, To);
-  void read_disk_column(const Column&, std::span<const DiskRows::Row>, std::byte* to) const;
-  /// The bytes from `first` on of a column of these rows.
-  void save_disk_column(const Column&, std::span<const DiskRows::Row>, int64_t first, std::span<std::byte> to) const;
   /// Null where rows on the disk must be read now.
   std::shared_ptr<DiskSnapshot> snapshot_for_later(const StateWriter&);
   /// Whether so many rows, of which these are in memory, can be left for later in an order of their own.
@@ -321,10 +267,7 @@ class RowStore : private RowMemoryUser {
   /// Leaves these rows (see copy_from_tiers(); empty: all of the snapshot) of columns for later.
   void leave_for_later(const StateWriter&, const std::shared_ptr<DiskSnapshot>& snapshot, std::vector<int64_t> rows,
                        const std::vector<LaterColumn>&);
-  /// Takes rows first to `rows` of a checkpoint to the disk.
-  void load_disk_rows(const StateReader&, int64_t first, int64_t rows);
   void save_changes(StateWriter&, int64_t rows);
-
   /// `snapshot`: null, or `on_disk` are its rows, which are then read later.
   void save_changes(StateWriter&, int64_t rows, std::span<const DiskRows::Row> on_disk,
                     const std::shared_ptr<DiskSnapshot>& snapshot);
@@ -353,22 +296,10 @@ class RowStore : private RowMemoryUser {
   RowAccount account_;
   RowChanges changes_;
   bool sorts_bits_in_use_ = false;
-  int recorded_bits_ = 0;                // row_bits() that recorded work has
-  bool near_limit_ = false;              // the last of them may exceed the limit
-  std::optional<RecordBlocks> records_;  // before disk_, whose thread reads them
-  std::unique_ptr<DiskRows> disk_;
-  Turnover turnover_;             // of the rows in memory, by those that leave for the disk
-  FreeRows free_;                 // places that these have left
-  std::vector<int32_t> entered_;  // free places that new rows took for the last batch, until keep_new_rows()
-  int64_t into_places_ = 0, moved_up_ = 0, waits_to_leave_ = 0;  // see DiskUse
-  std::vector<uint32_t> recent_steps_;                           // of the batches that may be queued
-  bool lookups_queued_ = false;                                  // of evaluations, perhaps
-  MissingKeys missing_;
-  std::optional<HostBuffer> batch_counts_;
-  bool counted_ = false;                  // batch_counts_ holds a count
-  bool listed_ = false;                   // missing_ has the keys of the batch that comes next
-  int64_t batch_rows_ = 0, brought_ = 0;  // see DiskUse
-  std::optional<RowsInUse> uses_;         // none: all rows fit, or they do not move
+  int recorded_bits_ = 0;            // row_bits() that recorded work has
+  bool near_limit_ = false;          // the last batch that rows were reserved for may exceed the limit
+  std::optional<RowDiskTier> tier_;  // none: no rows on a disk
+  std::optional<RowsInUse> uses_;    // none: all rows fit, or they do not move
   Buffer spans_, out_of_range_state_;
   HostBuffer out_of_range_keys_;
 };

@@ -29,7 +29,7 @@ void RowStore::set_owners(int64_t first, int64_t count) {
 void RowStore::create_rows_in_tiers() {
   const int64_t rows = ranges_.rows(), in_memory = std::min(rows, arrays_.capacity());
   // Rows leave memory before others come back to it, so that all of them may be on the disk for a moment.
-  if (const int64_t bytes = rows * disk_->record_bytes(); bytes > budget_.disk_room())
+  if (const int64_t bytes = rows * tier_->disk().record_bytes(); bytes > budget_.disk_room())
     throw Error(Kind::io,
                 cat(arrays_.label(), ": the ", rows, " rows of \"slot_size_array\" take up to ", bytes, " bytes in '",
                     budget_.limits().disk_folder, "', and ", budget_.disk_room(), " of ", budget_.limits().disk,
@@ -46,14 +46,14 @@ void RowStore::create_rows_in_tiers() {
     ops::init_new_rows(ctx, index_.view(), arrays_.init(), arrays_.data());
     ctx.stream().synchronize();
   };
-  const auto block = std::min(static_cast<int64_t>(disk_block()), arrays_.capacity());
+  const auto block = std::min(static_cast<int64_t>(tier_->block_rows()), arrays_.capacity());
   std::vector<int32_t> numbers(static_cast<size_t>(block));
   std::iota(numbers.begin(), numbers.end(), 1);
   for (int64_t first = in_memory + 1; first <= rows; first += block) {
     const int64_t count = std::min(block, rows + 1 - first);
     make(first, count);
     size_t left = 0;
-    put_out(std::span(numbers).first(static_cast<size_t>(count)), left);
+    tier_->put_out(std::span(numbers).first(static_cast<size_t>(count)), left);
   }
   make(1, in_memory);
   now.ready = now.finished = now.rows;

@@ -112,9 +112,9 @@ void RowStore::copy_from_tiers(const Column& column, std::span<const int64_t> ro
   const auto bytes = static_cast<size_t>(column.bytes_per_row);
   std::vector<std::byte> in_memory(numbers.size() * bytes), from_disk(entries.size() * bytes);
   arrays_.copy_out(column, numbers, in_memory.data());
-  for (size_t first = 0; first < entries.size(); first += disk_block()) {
-    const auto some = std::span(entries).subspan(first, std::min(disk_block(), entries.size() - first));
-    read_disk_column(column, some, from_disk.data() + first * bytes);
+  for (size_t first = 0; first < entries.size(); first += tier_->block_rows()) {
+    const auto some = std::span(entries).subspan(first, std::min(tier_->block_rows(), entries.size() - first));
+    tier_->read(column, some, from_disk.data() + first * bytes);
   }
   const std::byte *memory = in_memory.data(), *disk = from_disk.data();
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -62,13 +62,13 @@ void RowsForLater::read(int64_t first, int64_t count, std::span<std::byte* const
 }  // namespace
 
 std::shared_ptr<DiskSnapshot> RowStore::snapshot_for_later(const StateWriter& to) {
-  if (!disk_ || !to.later() || disk_->rows() == 0) return nullptr;
+  if (!tier_ || !to.later() || rows_on_disk() == 0) return nullptr;
   budget_.end_snapshots_on_host(nullptr, false);
   budget_.end_snapshots_on_disk(nullptr, false);
   const int64_t most = budget_.has_host() ? std::min(account_.kept_for_map(), budget_.host_room()) : INT64_MAX;
   std::string why_not;
   // Other ranks wait for a step for --comm-timeout alone.
-  std::shared_ptr<DiskSnapshot> snapshot = disk_->snapshot(most, several_ranks_, why_not);
+  std::shared_ptr<DiskSnapshot> snapshot = tier_->disk().snapshot(most, several_ranks_, why_not);
   if (!snapshot) to.later()->refused = why_not;
   return snapshot;
 }
@@ -103,8 +103,8 @@ void RowStore::leave_for_later(const StateWriter& to, const std::shared_ptr<Disk
     arrays_.copy_out(*column, numbers, in_memory.data());
     const bool in_record = column->in_record();
     rows->needs_records = rows->needs_records || in_record;
-    rows->columns.push_back(
-        {bytes, in_record, in_record ? offset_in_record(*column) : *column->place_in_entry(), std::move(in_memory)});
+    rows->columns.push_back({bytes, in_record, in_record ? tier_->offset_in_record(*column) : *column->place_in_entry(),
+                             std::move(in_memory)});
     later.parts.push_back(part);
   }
   rows->order = std::move(order);

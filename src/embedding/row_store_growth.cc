@@ -14,7 +14,7 @@ int64_t half_more(int64_t rows) { return rows + rows / 2; }
 }  // namespace
 
 void RowStore::reserve_rows() {
-  if (uses_) uses_->swap(budget_.limits().move_every, budget_.limits().swap_always, free_.rows());
+  if (uses_) uses_->swap(budget_.limits().move_every, budget_.limits().swap_always, free_places());
   if (!keys_.empty()) {
     check_keys();
     index_.count_batch();
@@ -34,7 +34,7 @@ int64_t RowStore::reserve_memory() {
   int64_t at_most = in_all_tiers(now) + (queued + 1) * batch_keys_;
   if (rows_may_leave()) at_most = std::min(at_most, most_kept() + batch_keys_);  // after each batch's removal
   // With a disk, bring_rows() gets memory, or has rows leave.
-  const int64_t in_memory = disk_ ? std::min(now.rows + (queued + 1) * batch_keys_, arrays_.capacity()) : at_most;
+  const int64_t in_memory = tier_ ? std::min(now.rows + (queued + 1) * batch_keys_, arrays_.capacity()) : at_most;
   if (in_memory > arrays_.capacity() || !index_.has_room(in_memory)) {
     now = index_.wait_for_all();
     if (!rows_may_leave() && row_limit_ > 0 && in_all_tiers(now) > most_kept())
@@ -45,7 +45,7 @@ int64_t RowStore::reserve_memory() {
     if (ample > arrays_.capacity() && account_.rows_on_device(ample) < ample)
       ample = std::min(ample, std::max(now.rows + ring_keys(), arrays_.capacity() + arrays_.capacity() / 8));
     // Keys that get no row need entries too, until the limit is detected.
-    if (!disk_ && now.rows + ring_keys() > arrays_.capacity())
+    if (!tier_ && now.rows + ring_keys() > arrays_.capacity())
       grow(needed, ample, arrays_.capacity(), [this](int64_t rows) { grow_rows(rows); });
     grow(now.rows + batch_keys_, now.rows + ring_keys(), index_.most_keys(),
          [this](int64_t keys) { index_.grow(keys); });
@@ -95,7 +95,7 @@ void RowStore::grow_rows(int64_t rows) {
   arrays_.grow_numbers(rows, on_device);
   if (uses_ && !uses_->counts() && on_device < rows) uses_->note_border();
   arrays_.set_capacity(rows);
-  if (disk_) disk_->set_room_ahead(records_->most_ahead(rows));
+  if (tier_) tier_->set_capacity(rows);
   account_.count();
   index_.set(&ops::IndexState::row_capacity, static_cast<uint32_t>(rows));
 }

@@ -45,7 +45,7 @@ RowStore::HostRows RowStore::host_rows() {
     on_host.bytes += static_cast<int64_t>(column.bytes_to(rows)) - device;
     on_host.rows = std::max(on_host.rows, std::min(rows, rows - device / column.bytes_per_row + 1));
   }
-  const std::span<const int32_t> left = free_.rows();
+  const std::span<const int32_t> left = free_places();
   if (on_host.rows > 0) on_host.rows -= left.end() - std::upper_bound(left.begin(), left.end(), rows - on_host.rows);
   if (uses_) uses_->report(on_host);
   return on_host;

@@ -28,9 +28,9 @@ int64_t RowStore::evict(const BatchRows& batch) {
         int64_t staying = 0;
         ops::count_fates(ctx, ops::Fate::stays, now.rows, memory, staying);
         const int64_t left = std::max(RowPolicy::rows_left(row_limit_), staying), on_disk = rows_on_disk();
-        int64_t leaving = std::max<int64_t>(0, now.rows - free_.count() + on_disk - admitted - left);
+        int64_t leaving = std::max<int64_t>(0, now.rows - free_rows() + on_disk - admitted - left);
         if (on_disk > 0) {
-          const int64_t in_memory = lowest_leave_disk(ctx, ranks, now.rows, leaving, memory);
+          const int64_t in_memory = tier_->remove_lowest(ctx, ranks, now.rows, leaving, memory);
           from_disk = leaving - in_memory;
           leaving = in_memory;
         }
@@ -39,50 +39,11 @@ int64_t RowStore::evict(const BatchRows& batch) {
   return gone - admitted + from_disk;
 }
 
-int64_t RowStore::lowest_leave_disk(Context& ctx, const ops::RowRanks& ranks, int64_t rows, int64_t count,
-                                    const ops::RemovalMemory& memory) {
-  struct Ranked {
-    ops::RowRanks::Rank rank;
-    int64_t at;  // in `on_disk`; -1: in memory
-  };
-  const auto size = static_cast<size_t>(rows) + 1;
-  std::vector<ops::Fate> fates(size);
-  std::vector<int64_t> keys(size);
-  std::vector<int32_t> slots(ranks.slots ? size : 0);
-  std::vector<uint32_t> scores(size);
-  const StreamRef stream = ctx.stream();
-  copy_bytes(stream, fates.data(), memory.fates, size * sizeof(ops::Fate));
-  copy_bytes(stream, keys.data(), ranks.keys, size * sizeof(int64_t));
-  copy_bytes(stream, slots.data(), ranks.slots, slots.size() * sizeof(int32_t));
-  copy_bytes(stream, scores.data(), ranks.scores, size * sizeof(uint32_t));
-  stream.synchronize();
-  std::vector<Ranked> all;
-  const ops::RowRanks here{keys.data(), slots.empty() ? nullptr : slots.data(), scores.data()};
-  for (int64_t row = index_.view().first_row; row <= rows; ++row)
-    if (fates[static_cast<size_t>(row)] == ops::Fate::open) all.push_back({here.of(row), -1});
-  const std::vector<DiskRows::Row> on_disk = disk_->sorted_rows();
-  for (size_t i = 0; i < on_disk.size(); ++i) {
-    const DiskRows::Row& row = on_disk[i];
-    const uint32_t score = ranks.scores == arrays_.access_stats().last_seen ? row.last_seen : row.occurrences;
-    all.push_back({ops::RowRanks{&row.key, &row.slot, &score}.of(0), static_cast<int64_t>(i)});
-  }
-  HCTR_EXPECT(count <= static_cast<int64_t>(all.size()), arrays_.label(), ": ", count, " rows of ", all.size(),
-              " are to leave memory and disk");
-  std::nth_element(all.begin(), all.begin() + count, all.end(), [](const Ranked& a, const Ranked& b) {
-    return std::pair(a.rank.high, a.rank.low) < std::pair(b.rank.high, b.rank.low);
-  });
-  std::vector<DiskRows::Row> leaving;
-  for (const Ranked& each : std::span(all).first(static_cast<size_t>(count)))
-    if (each.at >= 0) leaving.push_back(on_disk[static_cast<size_t>(each.at)]);
-  disk_->remove(leaving);
-  return count - static_cast<int64_t>(leaving.size());
-}
-
 int64_t RowStore::refuse_newest(const BatchRows& batch) {
   return remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
     const ops::RowRanks ranks{arrays_.keys(), arrays_.slots(), nullptr, true};
     ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows,
-                           now.rows - free_.count() + rows_on_disk() - most_kept(), memory);
+                           now.rows - free_rows() + rows_on_disk() - most_kept(), memory);
   });
 }
 
@@ -93,7 +54,7 @@ int64_t RowStore::expire(int64_t step) {
     ops::rows_below_leave(ctx, arrays_.access_stats().last_seen, static_cast<uint32_t>(step), index_.view().first_row,
                           now.rows, memory.fates);
   });
-  return gone - admitted + (disk_ ? disk_->expire(static_cast<uint32_t>(step)) : 0);
+  return gone - admitted + (tier_ ? tier_->disk().expire(static_cast<uint32_t>(step)) : 0);
 }
 
 int64_t RowStore::admitted_leave(Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) const {
@@ -118,7 +79,7 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
               ": ", rows, " rows, capacity ", arrays_.capacity());
   // The index is rebuilt below, so its memory can serve as scratch.
   const ops::RemovalMemory memory(index_.scratch(), rows);
-  if (free_.empty())
+  if (free_rows() == 0)
     zero_bytes(ctx.stream(), memory.fates, static_cast<size_t>(rows) + 1);
   else
     copy_bytes(ctx.stream(), memory.fates, arrays_.left(), static_cast<size_t>(rows) + 1);
@@ -141,9 +102,8 @@ int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
   changes_.follow(ctx, moves, rows);
   ops::follow_moves(ctx, moves, memory.fates, batch.rows, batch.count, batch.instead, batch.replaced);
 
-  const int64_t gone = rows - moves.rows - free_.count();
-  moved_up_ += moves.count;
-  free_.clear();
+  const int64_t gone = rows - moves.rows - free_rows();
+  if (tier_) tier_->note_closed(moves.count);
   now.rows = now.ready = now.finished = static_cast<uint32_t>(moves.rows);
   index_.set_state(now);
   index_.build();

@@ -12,13 +12,13 @@
 namespace hctr {
 
 void RowStore::save_state(StateWriter& to) {
-  if (disk_) close_up();                       // arrays have row after row
+  if (tier_) close_up();                       // arrays have row after row
   const ops::IndexState now = index_.state();  // waits
   HCTR_EXPECT(now.rows == now.ready && now.rows <= now.row_capacity, arrays_.label(), ": ", now.rows,
               " rows, of which ", now.ready, " are ready");
   const std::shared_ptr<DiskSnapshot> snapshot = snapshot_for_later(to);
   std::vector<DiskRows::Row> read_now;
-  if (disk_ && !snapshot) read_now = disk_->sorted_rows();
+  if (tier_ && !snapshot) read_now = tier_->disk().sorted_rows();
   const std::span<DiskRows::Row> on_disk = snapshot ? snapshot->rows() : std::span(read_now);
   to.number("rows", now.rows + static_cast<int64_t>(on_disk.size()));
   to.number("first_row", index_.view().first_row);
@@ -28,10 +28,10 @@ void RowStore::save_state(StateWriter& to) {
   save_columns(to, now.rows, on_disk, snapshot);
   const int64_t rows = now.rows + static_cast<int64_t>(on_disk.size());
   if (which.base || !changes_.are_marked() || (changes_.go_by_place() && rows > DiskRows::kMostBaseRows)) return;
-  changes_.set_base({which.iteration, rows}, disk_.get());
+  changes_.set_base({which.iteration, rows}, own_disk());
   if (!changes_.go_by_place() || !ranges_.empty()) return;  // rows of direct keys have one place in all checkpoints
   for (DiskRows::Row& row : on_disk) row.marks &= static_cast<uint32_t>(~ops::kChangedSinceCheckpoint);
-  changes_.set_base_places(now.rows, on_disk, {}, *disk_);
+  changes_.set_base_places(now.rows, on_disk, {}, tier_->disk());
 }
 
 void RowStore::save_columns(StateWriter& to, int64_t rows, std::span<const DiskRows::Row> on_disk,
@@ -100,7 +100,7 @@ void RowStore::save_column(StateWriter& to, const Column& column, int64_t rows,
            [&, copy = memory_of(column)](StreamRef stream, int64_t first, std::span<std::byte> piece) {
              if (const int64_t end = first + static_cast<int64_t>(piece.size()); end > in_memory) {
                const int64_t from = std::max(first, in_memory);
-               save_disk_column(column, on_disk, from - in_memory, piece.subspan(static_cast<size_t>(from - first)));
+               tier_->read(column, on_disk, from - in_memory, piece.subspan(static_cast<size_t>(from - first)));
                piece = piece.first(static_cast<size_t>(from - first));
                if (piece.empty()) return;
              }
@@ -123,21 +123,20 @@ void RowStore::load_state(const StateReader& from) {
   changes_.forget();
   const int64_t rows = from.number("rows");
   const int64_t most = row_limit_ > 0 ? row_capacity_limit_
-                       : disk_        ? kMostRows
+                       : tier_        ? kMostRows
                                       : most_rows(),
                 of_direct_keys = direct() ? keys_.rows() : ranges_.rows();
   if (of_direct_keys > 0 ? rows != of_direct_keys : rows > most)
     throw Error(Kind::data, cat(arrays_.label(), ": the checkpoint has ", rows, " rows, and this table has ",
                                 of_direct_keys > 0 ? of_direct_keys : most));
   const int64_t in_memory =
-      disk_ ? std::min(rows, std::max(arrays_.capacity(), account_.rows_in_budget(most_rows()))) : rows;
-  if (disk_) close_up();
+      tier_ ? std::min(rows, std::max(arrays_.capacity(), account_.rows_in_budget(most_rows()))) : rows;
+  if (tier_) close_up();
   ops::IndexState now = index_.state();  // waits
   if (!direct()) {
     if (!ranges_.empty()) {
-      disk_ = std::make_unique<DiskRows>(budget_, arrays_.label(), disk_->record_bytes());
-      account_.set_disk(*disk_, *records_);
-      disk_->set_room_ahead(records_->most_ahead(arrays_.capacity()));
+      tier_->clear();
+      account_.set_disk(tier_->disk(), tier_->records());
     }
     HCTR_EXPECT(!ranges_.empty() || now.rows == shared_rows() || now.rows == rows, arrays_.label(), " has ", now.rows,
                 " rows before a checkpoint of ", rows, " is loaded");
@@ -153,13 +152,17 @@ void RowStore::load_state(const StateReader& from) {
   if (!ranges_.empty()) set_owners(1, in_memory);
   for (Column& column : arrays_.columns())
     if (column.saved) load_column(from, column, rows, in_memory);
-  if (in_memory < rows) load_disk_rows(from, in_memory + 1, rows);
+  if (in_memory < rows) {
+    std::function<ops::RowOwner(int64_t)> owner;
+    if (!ranges_.empty()) owner = [this](int64_t row) { return ranges_.index().owner(row); };
+    tier_->load(from, in_memory + 1, rows, owner);
+  }
   now.rows = now.ready = now.finished = static_cast<uint32_t>(in_memory);
   index_.put_state(now);
   runtime_.compute_stream().synchronize();
   if (!direct()) index_.build();
   index_.set_state(now);
-  changes_.load(from, in_memory, disk_.get());
+  changes_.load(from, in_memory, own_disk());
 }
 
 void RowStore::load_shared_row(const StateReader& from) {

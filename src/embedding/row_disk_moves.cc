@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "device/copy.h"
-#include "embedding/row_store.h"
+#include "embedding/row_disk_tier.h"
 
 namespace hctr {
 namespace {
@@ -17,17 +17,17 @@ void copy_piece(StreamRef stream, void* to, const void* from, size_t bytes) {
 
 }  // namespace
 
-ops::RecordParts RowStore::record_parts(const RecordBlocks::Block& block, bool with_records) const {
+ops::RecordParts RowDiskTier::record_parts(const RecordBlocks::Block& block, bool with_records) const {
   ops::RecordParts parts;
-  for (const Column& column : arrays_.columns()) {
+  for (const RowColumn& column : arrays_.columns()) {
     if (!column.goes_to_disk() || (column.in_record() && !with_records)) continue;
-    const StridedBytes at = disk_values(column, block.entries, block.records);
+    const StridedBytes at = values_of(column, block.entries, block.records);
     parts.add({column.memory.data(), at.first, column.bytes_per_row, static_cast<int64_t>(at.stride)});
   }
   return parts;
 }
 
-ops::RecordParts RowStore::parts_that_come(const RecordBlocks::Block& block, From from) const {
+ops::RecordParts RowDiskTier::parts_that_come(const RecordBlocks::Block& block, From from) const {
   ops::RecordParts parts = record_parts(block, from == From::disk);
   if (!arrays_.base_places()) return parts;
   auto* const entry = reinterpret_cast<std::byte*>(block.entries);
@@ -39,17 +39,17 @@ ops::RecordParts RowStore::parts_that_come(const RecordBlocks::Block& block, Fro
   return parts;
 }
 
-void RowStore::for_record_pieces(size_t rows, const RecordBlocks::Block& block,
-                                 const std::function<void(size_t, size_t, const RecordBlocks::Block&)>& body) {
+void RowDiskTier::for_record_pieces(size_t rows, const RecordBlocks::Block& block,
+                                    const std::function<void(size_t, size_t, const RecordBlocks::Block&)>& body) {
   if (!runtime_.device().is_cuda()) return body(0, rows, block);
-  const size_t most = records_->rows_in(arrays_.staging().size());
-  const RecordBlocks::Block piece = records_->in(arrays_.staging().data(), most);
+  const size_t most = records_.rows_in(arrays_.staging().size());
+  const RecordBlocks::Block piece = records_.in(arrays_.staging().data(), most);
   for (size_t first = 0; first < rows; first += most) body(first, std::min(most, rows - first), piece);
 }
 
-RecordBlocks::Block RowStore::start_records(std::span<const int32_t> rows) {
+RecordBlocks::Block RowDiskTier::start_records(std::span<const int32_t> rows) {
   Context ctx(runtime_, runtime_.prepare_stream());
-  const RecordBlocks::Block block = records_->next_leaving(arrays_.capacity());
+  const RecordBlocks::Block block = records_.next_leaving(arrays_.capacity());
   disk_->wait_written(block.records);
   std::copy(rows.begin(), rows.end(), block.numbers);
   const auto record_bytes = static_cast<size_t>(disk_->record_bytes());
@@ -62,8 +62,8 @@ RecordBlocks::Block RowStore::start_records(std::span<const int32_t> rows) {
   return block;
 }
 
-void RowStore::put_out(std::span<const int32_t> rows, size_t& left) {
-  const auto rows_of = [&](size_t first) { return rows.subspan(first, std::min(disk_block(), rows.size() - first)); };
+void RowDiskTier::put_out(std::span<const int32_t> rows, size_t& left) {
+  const auto rows_of = [&](size_t first) { return rows.subspan(first, std::min(block_rows(), rows.size() - first)); };
   left = 0;
   if (rows.empty()) return;
   RecordBlocks::Block next = start_records(rows_of(0));
@@ -83,8 +83,8 @@ void RowStore::put_out(std::span<const int32_t> rows, size_t& left) {
   }
 }
 
-void RowStore::take_in(Context& ctx, std::span<const DiskRows::Row> rows, From from, To to) {
-  const RecordBlocks::Block block = records_->coming();
+void RowDiskTier::take_in(Context& ctx, std::span<const DiskRows::Row> rows, From from, To to) {
+  const RecordBlocks::Block block = records_.coming();
   std::copy(rows.begin(), rows.end(), block.entries);
   if (from == From::disk) disk_->read(rows, block.records);
   if (arrays_.base_places())  // what arrays take from here
@@ -92,7 +92,7 @@ void RowStore::take_in(Context& ctx, std::span<const DiskRows::Row> rows, From f
       row.place = row.base;
       row.crc = row.marks;
     }
-  const Progress before = index_.progress();
+  const RowIndex::Progress before = index_.progress();
   if (to == To::places) {
     const std::span<const int32_t> places = free_.take(rows.size());
     std::copy(places.begin(), places.end(), block.numbers);

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "device/copy.h"
-#include "embedding/row_store.h"
+#include "embedding/row_disk_tier.h"
 
 namespace hctr {
 namespace {
@@ -28,53 +28,21 @@ uint32_t steps_per_doubling(const Turnover& turnover) { return static_cast<uint3
 
 }  // namespace
 
-int64_t RowStore::rows_at_end(const Arrivals& coming) const {
-  const auto from_disk = static_cast<int64_t>(coming.from_disk.size()),
-             fresh = static_cast<int64_t>(coming.fresh.size());
-  if (!places_for_new_rows()) return std::max<int64_t>(0, from_disk - free_.count()) + fresh;
-  return std::max<int64_t>(0, from_disk + fresh - free_.count());
-}
-
-void RowStore::begin_step(uint32_t step) {
-  recent_steps_.push_back(step);
-  if (recent_steps_.size() > static_cast<size_t>(batches_ahead_)) recent_steps_.erase(recent_steps_.begin());
-}
-
-void RowStore::make_room(const Arrivals& coming, const BatchRows& batch) {
-  const auto rows = [&] { return int64_t{index_.progress().rows}; };
-  const auto needed = static_cast<int64_t>(coming.from_disk.size() + coming.fresh.size());
-  const int64_t fitting = std::min(account_.rows_in_budget(most_rows()), most_rows());
-  if (fitting > arrays_.capacity()) {
-    check_finished(index_.state());
-    grow(0, std::clamp(rows() + std::max(needed, arrays_.capacity() / 2), arrays_.capacity(), fitting),
-         arrays_.capacity(), [this](int64_t more) { grow_rows(more); });
-  }
-  const auto fits = [&] { return rows() + rows_at_end(coming) <= arrays_.capacity(); };
-  if (fits()) return;
-  const int64_t missing = rows() - free_.count() + needed - arrays_.capacity();
-  // Which rows leave depends on the batches alone, not on what is queued still.
-  if (missing > 0 && !leave(missing, needed, batch, Stay::recent)) {
-    check_finished(index_.state());
-    ++waits_to_leave_;
-    leave(missing, needed, batch, Stay::of_batch);
-  }
-  if (!fits()) close_gaps(batch);  // new keys behind a gate get rows at the end alone
-}
-
-bool RowStore::leave(int64_t least, int64_t needed, const BatchRows& batch, Stay stay) {
-  const Progress now = index_.progress();
+bool RowDiskTier::leave(int64_t least, int64_t needed, const int32_t* of_batch, int64_t count, Stay stay) {
+  if (stay == Stay::of_batch) ++waits_to_leave_;
+  const RowIndex::Progress now = index_.progress();
   const int64_t rows = now.rows, in_memory = rows - free_.count();
   Context ctx(runtime_, runtime_.prepare_stream());
   const ops::RemovalMemory memory(arrays_.left(), reinterpret_cast<uint32_t*>(arrays_.staging().data()));
   int64_t staying = 0;
-  ops::set_fates(ctx, batch.rows, batch.count, ops::Fate::stays, arrays_.left());
+  ops::set_fates(ctx, of_batch, count, ops::Fate::stays, arrays_.left());
   if (stay == Stay::recent && !recent_steps_.empty()) {
     const uint32_t since = *std::min_element(recent_steps_.begin(), recent_steps_.end(),
                                              [](uint32_t a, uint32_t b) { return !ops::not_before(a, b); });
     ops::recent_rows_stay(ctx, arrays_.access_stats().last_seen, since, index_.view().first_row, rows, arrays_.left());
   }
   ops::count_fates(ctx, ops::Fate::stays, rows, memory, staying);
-  staying += shared_rows();
+  staying += index_.shared_rows();
   if (stay == Stay::recent && in_memory - staying < least) {
     ops::open_fates(ctx, rows, arrays_.left());
     return false;
@@ -97,8 +65,8 @@ bool RowStore::leave(int64_t least, int64_t needed, const BatchRows& batch, Stay
   try {
     put_out(numbers, left);
   } catch (const Error&) {  // all of them stay in memory
-    arrays_.for_listed(ctx.stream(), numbers, [this](Context& own, const int32_t* some, int64_t count) {
-      ops::set_fates(own, some, count, ops::Fate::open, arrays_.left());
+    arrays_.for_listed(ctx.stream(), numbers, [this](Context& own, const int32_t* some, int64_t several) {
+      ops::set_fates(own, some, several, ops::Fate::open, arrays_.left());
     });
     take_from_disk(std::span(numbers).first(left));
     throw;
@@ -107,7 +75,7 @@ bool RowStore::leave(int64_t least, int64_t needed, const BatchRows& batch, Stay
   return true;
 }
 
-std::vector<int32_t> RowStore::rows_that_leave(int64_t rows) {
+std::vector<int32_t> RowDiskTier::rows_that_leave(int64_t rows) const {
   std::vector<ops::Fate> fates(static_cast<size_t>(rows) + 1);
   copy_bytes(runtime_.prepare_stream(), fates.data(), arrays_.left(), fates.size());
   runtime_.prepare_stream().synchronize();
@@ -123,26 +91,26 @@ std::vector<int32_t> RowStore::rows_that_leave(int64_t rows) {
   return leaving;
 }
 
-void RowStore::take_from_disk(std::span<const int32_t> rows) {
+void RowDiskTier::take_from_disk(std::span<const int32_t> rows) {
   std::vector<DiskRows::Row> twice(rows.size());
   std::vector<std::byte> values;
-  for (const Column& column : arrays_.columns()) {
+  for (const RowColumn& column : arrays_.columns()) {
     if (!column.fixed()) continue;
     const auto bytes = static_cast<size_t>(column.bytes_per_row);
     values.resize(rows.size() * bytes);
     arrays_.copy_out(column, rows, values.data());
-    const StridedBytes to = disk_values(column, twice.data(), nullptr);
+    const StridedBytes to = values_of(column, twice.data(), nullptr);
     for (size_t i = 0; i < rows.size(); ++i) std::memcpy(to.first + i * to.stride, values.data() + i * bytes, bytes);
   }
   disk_->remove(twice);
 }
 
-void RowStore::forget_rows(std::span<const int32_t> rows) {
+void RowDiskTier::forget_rows(std::span<const int32_t> rows) {
   const StreamRef stream = runtime_.prepare_stream();
   arrays_.for_listed(stream, rows, [this](Context& ctx, const int32_t* some, int64_t count) {
     ops::index_remove(ctx, index_.view(), some, count);
     // Rows that are assigned later expect new memory. All numbers of rows are written when they get a key.
-    for (Column& column : arrays_.columns())
+    for (RowColumn& column : arrays_.columns())
       if (!column.numbers && !column.fixed())
         ops::zero_rows(ctx, some, count, column.memory.data(), column.bytes_per_row);
     if (arrays_.marks()) ops::zero_rows(ctx, some, count, arrays_.marks(), 1);
@@ -152,27 +120,49 @@ void RowStore::forget_rows(std::span<const int32_t> rows) {
   index_.read_marks(stream);
 }
 
-void RowStore::close_gaps(const BatchRows& batch) {
-  check_finished(index_.state());
-  remove_rows(batch, [](Context&, const ops::RemovalMemory&, const ops::IndexState&) {});
-}
-
-void RowStore::drop_refused_rows() {
+void RowDiskTier::drop_refused_rows() {
   if (entered_.empty()) return;
   std::sort(entered_.begin(), entered_.end());
   forget_rows(std::exchange(entered_, {}));
 }
 
-int64_t RowStore::close_up() {
-  const ops::IndexState now = index_.state();  // waits
-  drop_refused_rows();
-  if (!free_.empty())
-    remove_rows({}, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState&) {
-      // Those of a batch that was refused are not rows of finished steps.
-      const ops::RowRanks ranks{.keys = arrays_.keys(), .slots = arrays_.slots()};
-      ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows, int64_t{now.rows} - now.finished, memory);
-    });
-  return finished_rows();
+int64_t RowDiskTier::remove_lowest(Context& ctx, const ops::RowRanks& ranks, int64_t rows, int64_t count,
+                                   const ops::RemovalMemory& memory) {
+  struct Ranked {
+    ops::RowRanks::Rank rank;
+    int64_t at;  // in `on_disk`; -1: in memory
+  };
+  const auto size = static_cast<size_t>(rows) + 1;
+  std::vector<ops::Fate> fates(size);
+  std::vector<int64_t> keys(size);
+  std::vector<int32_t> slots(ranks.slots ? size : 0);
+  std::vector<uint32_t> scores(size);
+  const StreamRef stream = ctx.stream();
+  copy_bytes(stream, fates.data(), memory.fates, size * sizeof(ops::Fate));
+  copy_bytes(stream, keys.data(), ranks.keys, size * sizeof(int64_t));
+  copy_bytes(stream, slots.data(), ranks.slots, slots.size() * sizeof(int32_t));
+  copy_bytes(stream, scores.data(), ranks.scores, size * sizeof(uint32_t));
+  stream.synchronize();
+  std::vector<Ranked> all;
+  const ops::RowRanks here{keys.data(), slots.empty() ? nullptr : slots.data(), scores.data()};
+  for (int64_t row = index_.view().first_row; row <= rows; ++row)
+    if (fates[static_cast<size_t>(row)] == ops::Fate::open) all.push_back({here.of(row), -1});
+  const std::vector<DiskRows::Row> on_disk = disk_->sorted_rows();
+  for (size_t i = 0; i < on_disk.size(); ++i) {
+    const DiskRows::Row& row = on_disk[i];
+    const uint32_t score = ranks.scores == arrays_.access_stats().last_seen ? row.last_seen : row.occurrences;
+    all.push_back({ops::RowRanks{&row.key, &row.slot, &score}.of(0), static_cast<int64_t>(i)});
+  }
+  HCTR_EXPECT(count <= static_cast<int64_t>(all.size()), arrays_.label(), ": ", count, " rows of ", all.size(),
+              " are to leave memory and disk");
+  std::nth_element(all.begin(), all.begin() + count, all.end(), [](const Ranked& a, const Ranked& b) {
+    return std::pair(a.rank.high, a.rank.low) < std::pair(b.rank.high, b.rank.low);
+  });
+  std::vector<DiskRows::Row> leaving;
+  for (const Ranked& each : std::span(all).first(static_cast<size_t>(count)))
+    if (each.at >= 0) leaving.push_back(on_disk[static_cast<size_t>(each.at)]);
+  disk_->remove(leaving);
+  return count - static_cast<int64_t>(leaving.size());
 }
 
 }  // namespace hctr
