@@ -24,13 +24,16 @@
 #include "ops/embedding/access_stats.h"
 #include "ops/embedding/embedding_rows.h"
 #include "ops/embedding/hash_index.h"
-#include "ops/embedding/row_records.h"
 #include "ops/embedding/row_removal.h"
 
 namespace hctr {
 
 /// Rows 1 to capacity() can be assigned; row 0 is "no row". Address ranges for all memory of the device are reserved at
 /// construction, so that growing moves nothing and recorded work stays valid.
+///
+/// The store decides when rows get memory, leave and come, and what a limit does. Its parts do the rest: RowArrays have
+/// the rows, RowIndex finds and counts them, RowAccount computes what fits, RowChanges knows which have changed,
+/// RowDiskTier has those on a disk, RowsInUse swaps those in host memory, and RowSaver writes them to checkpoints.
 class RowStore : private RowMemoryUser {
  public:
   /// `batch_keys`: most keys of one batch; `batches_ahead`: batches that may be queued when reserve_rows() is called.
@@ -243,14 +246,6 @@ class RowStore : private RowMemoryUser {
   int64_t most_to_host() const override;
   /// From here on uses of rows are counted, once some have memory of the host. Errors: Error(device).
   void start_uses(int64_t rows);
-  /// Saves rows 1 to `rows` of a column, and behind them those on the disk; loads the first rows of an array.
-  void save_column(StateWriter&, const Column&, int64_t rows, std::span<const DiskRows::Row> on_disk);
-  /// Copies the bytes of rows in memory, in the order of row numbers, from row 1 on.
-  StateWriter::Copy memory_of(const Column&);
-  /// All columns, whole.
-  void save_columns(StateWriter&, int64_t rows, std::span<const DiskRows::Row> on_disk,
-                    const std::shared_ptr<DiskSnapshot>& snapshot);
-  void load_column(const StateReader&, Column&, int64_t rows_in_array, int64_t rows);
   void check_finished(const ops::IndexState&) const;
   /// Gets memory, or has rows leave for the disk, so that these fit. Rows of the batch stay.
   void make_room(const RowDiskTier::Arrivals&, const BatchRows& batch);
@@ -258,25 +253,6 @@ class RowStore : private RowMemoryUser {
   void close_gaps(const BatchRows& batch);
   /// Null where rows on the disk must be read now.
   std::shared_ptr<DiskSnapshot> snapshot_for_later(const StateWriter&);
-  /// Whether so many rows, of which these are in memory, can be left for later in an order of their own.
-  bool fits_later(const StateWriter&, int64_t rows_in_memory, int64_t rows) const;
-  struct LaterColumn {
-    const Column* column;
-    LaterRows::Part part;
-  };
-  /// Leaves these rows (see copy_from_tiers(); empty: all of the snapshot) of columns for later.
-  void leave_for_later(const StateWriter&, const std::shared_ptr<DiskSnapshot>& snapshot, std::vector<int64_t> rows,
-                       const std::vector<LaterColumn>&);
-  void save_changes(StateWriter&, int64_t rows);
-  /// `snapshot`: null, or `on_disk` are its rows, which are then read later.
-  void save_changes(StateWriter&, int64_t rows, std::span<const DiskRows::Row> on_disk,
-                    const std::shared_ptr<DiskSnapshot>& snapshot);
-  /// The bytes from `first` on of a column in this order: see copy_from_tiers().
-  void read_tiers(const Column&, std::span<const int64_t> order, std::span<const DiskRows::Row> on_disk, int64_t first,
-                  std::span<std::byte> to);
-  /// Copies values of rows that are in memory (their number), or on the disk (-1 - their index in `on_disk`).
-  void copy_from_tiers(const Column&, std::span<const int64_t> rows, std::span<const DiskRows::Row> on_disk,
-                       std::byte* to);
 
   Runtime& runtime_;
   std::shared_ptr<RowMemory> own_budget_;  // see TableSpec::memory

@@ -1,15 +1,28 @@
 // A row store in checkpoints.
 #include <algorithm>
-#include <atomic>
-#include <cstddef>
 
 #include "base/error.h"
 #include "device/copy.h"
 #include "embedding/disk_snapshot.h"
+#include "embedding/row_saver.h"
 #include "embedding/row_store.h"
-#include "ops/embedding/row_swap.h"
 
 namespace hctr {
+namespace {
+
+/// Takes the first rows of an array.
+void load_column(const StateReader& from, RowColumn& column, int64_t rows_in_array, int64_t rows) {
+  from.array(column.name, column.type, column.shape(rows_in_array),
+             [&](StreamRef stream, int64_t first, std::span<const std::byte> piece) {
+               const int64_t wanted = rows * column.bytes_per_row - first;
+               if (wanted <= 0) return;
+               piece = piece.first(std::min(piece.size(), static_cast<size_t>(wanted)));
+               column.memory.write(stream, static_cast<size_t>(column.bytes_per_row + first), piece.data(),
+                                   piece.size());
+             });
+}
+
+}  // namespace
 
 void RowStore::save_state(StateWriter& to) {
   if (tier_) close_up();                       // arrays have row after row
@@ -23,9 +36,9 @@ void RowStore::save_state(StateWriter& to) {
   to.number("rows", now.rows + static_cast<int64_t>(on_disk.size()));
   to.number("first_row", index_.view().first_row);
   const StateWriter::Which& which = to.which();
-  if (which.base && changes_.base() && *which.base == changes_.base()->iteration)
-    return changes_.go_by_place() ? save_changes(to, now.rows, on_disk, snapshot) : save_changes(to, now.rows);
-  save_columns(to, now.rows, on_disk, snapshot);
+  const RowSaver saver(to, arrays_, changes_, tier_ ? &*tier_ : nullptr, {now.rows, on_disk, snapshot});
+  if (which.base && changes_.base() && *which.base == changes_.base()->iteration) return saver.save_changes();
+  saver.save_all(order_of_direct_keys(now.rows, on_disk));
   const int64_t rows = now.rows + static_cast<int64_t>(on_disk.size());
   if (which.base || !changes_.are_marked() || (changes_.go_by_place() && rows > DiskRows::kMostBaseRows)) return;
   changes_.set_base({which.iteration, rows}, own_disk());
@@ -34,89 +47,21 @@ void RowStore::save_state(StateWriter& to) {
   changes_.set_base_places(now.rows, on_disk, {}, tier_->disk());
 }
 
-void RowStore::save_columns(StateWriter& to, int64_t rows, std::span<const DiskRows::Row> on_disk,
-                            const std::shared_ptr<DiskSnapshot>& snapshot) {
-  std::vector<int64_t> order = order_of_direct_keys(rows, on_disk);
-  const bool later = snapshot && (order.empty() || fits_later(to, rows, static_cast<int64_t>(order.size())));
-  std::vector<LaterColumn> left;
-  for (const Column& column : arrays_.columns()) {
-    if (!column.saved) continue;
-    const std::vector<int64_t> shape = column.shape(rows + static_cast<int64_t>(on_disk.size()));
-    const auto in_order = [&](StreamRef, int64_t first, std::span<std::byte> piece) {
-      read_tiers(column, order, on_disk, first, piece);
-    };
-    if (later)
-      left.push_back({&column, order.empty()
-                                   ? to.part_of_array(column.name, column.type, shape, memory_of(column), rows)
-                                   : to.part_of_array(column.name, column.type, shape, {}, 0)});
-    else if (ranges_.empty())
-      save_column(to, column, rows, on_disk);
-    else
-      to.array(column.name, column.type, shape, in_order);
-  }
-  leave_for_later(to, snapshot, std::move(order), left);
+std::shared_ptr<DiskSnapshot> RowStore::snapshot_for_later(const StateWriter& to) {
+  if (!tier_ || !to.later() || rows_on_disk() == 0) return nullptr;
+  budget_.end_snapshots_on_host(nullptr, false);
+  budget_.end_snapshots_on_disk(nullptr, false);
+  const int64_t most = budget_.has_host() ? std::min(account_.kept_for_map(), budget_.host_room()) : INT64_MAX;
+  std::string why_not;
+  // Other ranks wait for a step for --comm-timeout alone.
+  std::shared_ptr<DiskSnapshot> snapshot = tier_->disk().snapshot(most, several_ranks_, why_not);
+  if (!snapshot) to.later()->refused = why_not;
+  return snapshot;
 }
 
 std::optional<std::vector<int32_t>> RowStore::changed_since_model() {
   if (!changes_.known_since_model()) return std::nullopt;
   return changes_.since_model(close_up() + shared_rows());
-}
-
-void RowStore::save_changes(StateWriter& to, int64_t rows) {
-  const std::vector<int32_t> changed = changes_.since_base();
-  std::vector<int32_t> indices = changed;  // arrays start with row 1
-  for (int32_t& index : indices) --index;
-  if (!indices.empty()) to.list(RowChanges::kList, indices);
-  for (const Column& column : arrays_.columns()) {
-    if (!column.saved) continue;
-    StateWriter::Changes changes{.base_rows = changes_.base()->rows, .list = {}};
-    if ((!column.fixed() || changes_.base()->keys_moved) && !changed.empty()) {
-      changes.list = RowChanges::kList;
-      changes.count = static_cast<int64_t>(changed.size());
-      changes.copy = [&](int64_t first, int64_t count, std::byte* host) {
-        arrays_.copy_out(column, std::span(changed).subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
-                         host);
-      };
-    }
-    to.changes(column.name, column.type, column.shape(rows), changes,
-               [&](StreamRef stream, int64_t first, std::span<std::byte> piece) {
-                 column.memory.read(stream,
-                                    static_cast<size_t>((changes_.base()->rows + 1) * column.bytes_per_row + first),
-                                    piece.data(), piece.size());
-               });
-  }
-}
-
-StateWriter::Copy RowStore::memory_of(const Column& column) {
-  return [this, &column](StreamRef stream, int64_t first, std::span<std::byte> piece) {
-    arrays_.read(stream, column, first, piece);
-  };
-}
-
-void RowStore::save_column(StateWriter& to, const Column& column, int64_t rows,
-                           std::span<const DiskRows::Row> on_disk) {
-  const int64_t in_memory = rows * column.bytes_per_row;
-  to.array(column.name, column.type, column.shape(rows + static_cast<int64_t>(on_disk.size())),
-           [&, copy = memory_of(column)](StreamRef stream, int64_t first, std::span<std::byte> piece) {
-             if (const int64_t end = first + static_cast<int64_t>(piece.size()); end > in_memory) {
-               const int64_t from = std::max(first, in_memory);
-               tier_->read(column, on_disk, from - in_memory, piece.subspan(static_cast<size_t>(from - first)));
-               piece = piece.first(static_cast<size_t>(from - first));
-               if (piece.empty()) return;
-             }
-             copy(stream, first, piece);
-           });
-}
-
-void RowStore::load_column(const StateReader& from, Column& column, int64_t rows_in_array, int64_t rows) {
-  from.array(column.name, column.type, column.shape(rows_in_array),
-             [&](StreamRef stream, int64_t first, std::span<const std::byte> piece) {
-               const int64_t wanted = rows * column.bytes_per_row - first;
-               if (wanted <= 0) return;
-               piece = piece.first(std::min(piece.size(), static_cast<size_t>(wanted)));
-               column.memory.write(stream, static_cast<size_t>(column.bytes_per_row + first), piece.data(),
-                                   piece.size());
-             });
 }
 
 void RowStore::load_state(const StateReader& from) {

@@ -1,12 +1,9 @@
-// Rows that may be on a disk, in increments of checkpoints: which place a row has in the last whole one goes with it.
+// Rows that may be on a disk, in increments of checkpoints: rows go by their places in the last whole one.
 #include <algorithm>
 #include <cstring>
-#include <iterator>
-#include <numeric>
 
 #include "device/copy.h"
-#include "embedding/disk_snapshot.h"
-#include "embedding/row_store.h"
+#include "embedding/row_saver.h"
 
 namespace hctr {
 namespace {
@@ -15,15 +12,15 @@ constexpr int64_t kTierBlockBytes = int64_t{4} << 20;
 
 }  // namespace
 
-void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskRows::Row> on_disk,
-                            const std::shared_ptr<DiskSnapshot>& snapshot) {
-  std::vector<int32_t> places(static_cast<size_t>(rows));
+void RowSaver::save_changes_by_place() const {
+  const std::span<const DiskRows::Row> on_disk = rows_.on_disk;
+  std::vector<int32_t> places(static_cast<size_t>(rows_.in_memory));
   std::vector<uint8_t> marks(places.size());
-  const StreamRef stream = runtime_.compute_stream();
+  const StreamRef stream = arrays_.runtime().compute_stream();
   copy_bytes(stream, places.data(), arrays_.base_places() + 1, places.size() * sizeof(int32_t));
   copy_bytes(stream, marks.data(), arrays_.marks() + 1, marks.size());
   stream.synchronize();
-  const int64_t all = rows + static_cast<int64_t>(on_disk.size()), of_base = std::min(changes_.base()->rows, all);
+  const int64_t all = rows(), of_base = std::min(changes_.base()->rows, all);
   // Rows that the base has stay at their places; others fill the gaps that removed rows have left, then follow.
   std::vector<int64_t> order(static_cast<size_t>(all)), others;
   std::vector<bool> has_changed(static_cast<size_t>(of_base));
@@ -51,41 +48,38 @@ void RowStore::save_changes(StateWriter& to, int64_t rows, std::span<const DiskR
   HCTR_EXPECT(next == others.end(), arrays_.label(), ": two rows have one place in a checkpoint");
   std::vector<int64_t> added(order.begin() + of_base, order.end());
   order = {};
-  if (!indices.empty()) to.list(RowChanges::kList, indices);
+  if (!indices.empty()) to_.list(RowChanges::kList, indices);
   const auto in_memory = [](const std::vector<int64_t>& some) {
     return std::count_if(some.begin(), some.end(), [](int64_t row) { return row > 0; });
   };
-  const bool later = snapshot && fits_later(to, in_memory(changed) + in_memory(added),
-                                            static_cast<int64_t>(changed.size() + added.size()));
+  const bool later = rows_.snapshot && fits_later(in_memory(changed) + in_memory(added),
+                                                  static_cast<int64_t>(changed.size() + added.size()));
   std::vector<LaterColumn> changed_later, added_later;
-  for (const Column& column : arrays_.columns()) {
+  for (const RowColumn& column : arrays_.columns()) {
     if (!column.saved) continue;
     StateWriter::Changes changes{.base_rows = of_base, .list = {}};
     if ((!column.fixed() || changes_.base()->keys_moved || fills_gaps) && !changed.empty()) {
       changes.list = RowChanges::kList;
       changes.count = static_cast<int64_t>(changed.size());
       changes.copy = [&](int64_t first, int64_t count, std::byte* host) {
-        copy_from_tiers(column, std::span(changed).subspan(static_cast<size_t>(first), static_cast<size_t>(count)),
-                        on_disk, host);
+        copy(column, std::span(changed).subspan(static_cast<size_t>(first), static_cast<size_t>(count)), host);
       };
     }
     if (!later) {
-      to.changes(column.name, column.type, column.shape(all), changes,
-                 [&](StreamRef, int64_t first, std::span<std::byte> piece) {
-                   read_tiers(column, added, on_disk, first, piece);
-                 });
+      to_.changes(column.name, column.type, column.shape(all), changes,
+                  [&](StreamRef, int64_t first, std::span<std::byte> piece) { read(column, added, first, piece); });
       continue;
     }
-    const LaterRows::Part part = to.place_of_changes(column.name, column.type, column.shape(all), changes);
+    const LaterRows::Part part = to_.place_of_changes(column.name, column.type, column.shape(all), changes);
     if (changes.count > 0) changed_later.push_back({&column, part});
     added_later.push_back({&column, {part.offset + changes.count * part.row_bytes, part.row_bytes}});
   }
-  if (!changed.empty()) leave_for_later(to, snapshot, std::move(changed), changed_later);
-  if (!added.empty()) leave_for_later(to, snapshot, std::move(added), added_later);
+  if (!changed.empty()) leave_for_later(std::move(changed), changed_later);
+  if (!added.empty()) leave_for_later(std::move(added), added_later);
 }
 
-void RowStore::read_tiers(const Column& column, std::span<const int64_t> order, std::span<const DiskRows::Row> on_disk,
-                          int64_t first, std::span<std::byte> to) {
+void RowSaver::read(const RowColumn& column, std::span<const int64_t> order, int64_t first,
+                    std::span<std::byte> to) const {
   const int64_t bytes = column.bytes_per_row, block = std::max<int64_t>(1, kTierBlockBytes / bytes),
                 end = first + static_cast<int64_t>(to.size());
   std::vector<std::byte> values;
@@ -93,21 +87,19 @@ void RowStore::read_tiers(const Column& column, std::span<const int64_t> order, 
     const int64_t count = std::min(block, (end - 1) / bytes - row + 1), begins = row * bytes,
                   low = std::max(begins, first), high = std::min(begins + count * bytes, end);
     values.resize(static_cast<size_t>(count * bytes));
-    copy_from_tiers(column, order.subspan(static_cast<size_t>(row), static_cast<size_t>(count)), on_disk,
-                    values.data());
+    copy(column, order.subspan(static_cast<size_t>(row), static_cast<size_t>(count)), values.data());
     std::copy(values.begin() + (low - begins), values.begin() + (high - begins), to.begin() + (low - first));
   }
 }
 
-void RowStore::copy_from_tiers(const Column& column, std::span<const int64_t> rows,
-                               std::span<const DiskRows::Row> on_disk, std::byte* to) {
+void RowSaver::copy(const RowColumn& column, std::span<const int64_t> rows, std::byte* to) const {
   std::vector<int32_t> numbers;
   std::vector<DiskRows::Row> entries;
   for (const int64_t row : rows) {
     if (row > 0)
       numbers.push_back(static_cast<int32_t>(row));
     else
-      entries.push_back(on_disk[static_cast<size_t>(-1 - row)]);
+      entries.push_back(rows_.on_disk[static_cast<size_t>(-1 - row)]);
   }
   const auto bytes = static_cast<size_t>(column.bytes_per_row);
   std::vector<std::byte> in_memory(numbers.size() * bytes), from_disk(entries.size() * bytes);
