@@ -109,11 +109,11 @@ void RowDiskTier::forget_rows(std::span<const int32_t> rows) {
   const StreamRef stream = runtime_.prepare_stream();
   arrays_.for_listed(stream, rows, [this](Context& ctx, const int32_t* some, int64_t count) {
     ops::index_remove(ctx, index_.view(), some, count);
-    // Rows that are assigned later expect new memory. All numbers of rows are written when they get a key.
+    // Rows that are assigned later expect new memory. All numbers of rows are written when they get a key, and so are
+    // their marks: nothing reads those of a free place.
     for (RowColumn& column : arrays_.columns())
       if (!column.numbers && !column.fixed())
         ops::zero_rows(ctx, some, count, column.memory.data(), column.bytes_per_row);
-    if (arrays_.marks()) ops::zero_rows(ctx, some, count, arrays_.marks(), 1);
     ops::set_fates(ctx, some, count, ops::Fate::leaves, arrays_.left());
   });
   free_.add(rows);
