@@ -204,7 +204,7 @@ class RowStore : private RowMemoryUser {
   void create_rows_in_tiers();
   /// Rows 1 to `count` get the keys of the rows that are `first` and so on where all fit.
   void set_owners(int64_t first, int64_t count);
-  /// What create_rows_in_tiers() has made, in the order in which a table in memory has it: see copy_from_tiers().
+  /// What create_rows_in_tiers() has made, in the order in which a table in memory has it: see RowSaver.
   std::vector<int64_t> order_of_direct_keys(int64_t rows, std::span<const DiskRows::Row> on_disk);
   /// Errors: Error(data) for the first key that has no row.
   void check_ranges(std::span<const ops::MissingKey> missing, NewKeys) const;
