@@ -23,6 +23,11 @@ struct RowColumn {
   std::vector<int64_t> shape(int64_t rows) const { return {rows, elements_per_row}; }
   std::byte* row(int64_t number) const { return memory.data() + number * bytes_per_row; }
   size_t bytes_to(int64_t rows) const { return static_cast<size_t>((rows + 1) * bytes_per_row); }
+  /// The same in the pieces that a device has memory in; nothing for no rows.
+  size_t granules_to(int64_t rows) const {
+    const size_t granularity = memory.granularity();
+    return rows == 0 ? 0 : (bytes_to(rows) + granularity - 1) / granularity * granularity;
+  }
 
   /// Whether a row takes its value along to the disk. All else begins anew when it comes back.
   bool goes_to_disk() const { return saved || place_in_entry().has_value(); }

@@ -13,25 +13,27 @@
 #include "checkpoint/state_writer.h"
 #include "device/buffer.h"
 #include "device/context.h"
-#include "embedding/disk_rows.h"
-#include "embedding/free_rows.h"
-#include "embedding/missing_keys.h"
-#include "embedding/record_blocks.h"
-#include "embedding/row_column.h"
+#include "embedding/row_account.h"
+#include "embedding/row_arrays.h"
+#include "embedding/row_changes.h"
+#include "embedding/row_disk_tier.h"
 #include "embedding/row_figures.h"
+#include "embedding/row_index.h"
 #include "embedding/rows_in_use.h"
 #include "embedding/table_spec.h"
-#include "embedding/turnover.h"
 #include "ops/embedding/access_stats.h"
 #include "ops/embedding/embedding_rows.h"
 #include "ops/embedding/hash_index.h"
-#include "ops/embedding/row_records.h"
 #include "ops/embedding/row_removal.h"
 
 namespace hctr {
 
 /// Rows 1 to capacity() can be assigned; row 0 is "no row". Address ranges for all memory of the device are reserved at
 /// construction, so that growing moves nothing and recorded work stays valid.
+///
+/// The store decides when rows get memory, leave and come, and what a limit does. Its parts do the rest: RowArrays have
+/// the rows, RowIndex finds and counts them, RowAccount computes what fits, RowChanges knows which have changed,
+/// RowDiskTier has those on a disk, RowsInUse swaps those in host memory, and RowSaver writes them to checkpoints.
 class RowStore : private RowMemoryUser {
  public:
   /// `batch_keys`: most keys of one batch; `batches_ahead`: batches that may be queued when reserve_rows() is called.
@@ -40,10 +42,12 @@ class RowStore : private RowMemoryUser {
   RowStore(const RowStore&) = delete;
   RowStore& operator=(const RowStore&) = delete;
 
-  const ops::HashIndex& index() const { return index_; }
+  const ops::HashIndex& index() const { return index_.view(); }
   /// The index of a table that has every row from the start; none if rows are added with their keys, or may be on a
   /// disk.
-  std::optional<ops::DirectIndex> direct() const { return keys_.empty() ? std::nullopt : std::optional(direct_); }
+  std::optional<ops::DirectIndex> direct() const {
+    return keys_.empty() ? std::nullopt : std::optional(arrays_.data().identity.direct);
+  }
   /// Where keys outside their ranges are reported, on the device and to the host.
   struct OutOfRangeReport {
     ops::OutOfRangeState* state;
@@ -55,14 +59,14 @@ class RowStore : private RowMemoryUser {
   }
   /// Errors: Error(data) when a batch so far held a key outside its range. Does not synchronize.
   void check_keys() const;
-  const ops::RowData& data() const { return data_; }
-  const ops::RowInit& init() const { return init_; }
-  const ops::AccessStats& access_stats() const { return access_stats_; }
+  const ops::RowData& data() const { return arrays_.data(); }
+  const ops::RowInit& init() const { return arrays_.init(); }
+  const ops::AccessStats& access_stats() const { return arrays_.access_stats(); }
   /// Sets the number of steps that access statistics counted before the first step of this run, modulo 2^32. Waits for
   /// queued work.
   void set_steps_before(int64_t steps);
   /// Where index_close_batch reports the number of rows to the host.
-  uint64_t* host_word() const { return reinterpret_cast<uint64_t*>(host_word_.data()); }
+  uint64_t* host_word() const { return index_.host_word(); }
 
   /// Reserves capacity for one more batch, which must then be closed with index_close_batch. Synchronizes only when the
   /// rows known to be free might not be enough. Errors: Error(data) beyond the row limit; Error(device) when memory is
@@ -80,16 +84,16 @@ class RowStore : private RowMemoryUser {
   /// Waits for it only near the limit. Errors: Error(data) beyond the limit, unless rows are removed for that.
   void confirm_capacity() const;
   /// After confirm_capacity(): whether the batch exceeds the limit, so that rows must be removed.
-  bool over_limit() const { return near_limit_ && in_all_tiers(progress()) > most_kept(); }
+  bool over_limit() const { return near_limit_ && in_all_tiers(index_.progress()) > most_kept(); }
   /// Errors: Error(data) when there are more rows than the limit allows, whatever the policy. Needs an idle device.
-  void check_limit() const { check_limit(progress()); }
+  void check_limit() const { check_limit(index_.progress()); }
   /// Waits for queued work and returns the rows of finished steps in memory.
   int64_t finished_rows();
   /// The same, and has the last of them move to the places that others have left for the disk: they have the numbers
   /// behind the shared row then. No batch may be prepared whose step is not queued.
   int64_t close_up();
   /// Keys that the index has places for, those in use included; 0 where keys are found without it.
-  int64_t index_places() const { return entry_count_; }
+  int64_t index_places() const { return index_.entries(); }
 
   /// The prepared batch for which rows are removed. Its row numbers are updated.
   struct BatchRows {
@@ -111,10 +115,12 @@ class RowStore : private RowMemoryUser {
 
   /// Rows that no memory has room for, where the budget names a disk: they are not among the rows of this store until
   /// bring_rows() has brought them back. Null: there is no disk.
-  const DiskRows* disk() const { return disk_.get(); }
-  enum class NewKeys { get_rows, get_none };
+  const DiskRows* disk() const { return tier_ ? &tier_->disk() : nullptr; }
+  using NewKeys = hctr::NewKeys;
   /// The batch of bring_rows() has its step: its new rows stay. Without it they go when rows are asked for next.
-  void keep_new_rows() { entered_.clear(); }
+  void keep_new_rows() {
+    if (tier_) tier_->keep_new_rows();
+  }
   /// Before a batch is looked up, and inserted where its new keys get rows: brings the rows of its keys from the disk,
   /// and has others leave if memory has no room for them. Every step before must be queued; they are waited for only
   /// where memory grows, rows come for an evaluation or leave after one, or no others than theirs could leave. The
@@ -133,8 +139,10 @@ class RowStore : private RowMemoryUser {
   std::vector<std::byte> disk_rows(std::string_view column, std::span<const DiskRows::Row>) const;
   using DiskUse = hctr::DiskUse;
   /// Notes the number of different rows of a training batch, behind its preparation.
-  void count_batch_rows(const ops::GroupCounts*);
-  DiskUse disk_use() const;
+  void count_batch_rows(const ops::GroupCounts* counts) {
+    if (tier_) tier_->count_batch_rows(counts);
+  }
+  DiskUse disk_use() const { return tier_ ? tier_->use() : DiskUse{}; }
 
   /// Assigns rows 1, 2, ... of an empty store to these keys in their order, with initial values. `slots` is empty if
   /// rows belong to keys alone. Waits for queued work. Errors: Error(device) when memory is short.
@@ -142,7 +150,7 @@ class RowStore : private RowMemoryUser {
 
   // For deltas of models, with nothing queued. A model is whole, or a delta.
   /// From here on changes count as changes since the last model.
-  void start_delta();
+  void start_delta() { changes_.start_delta(own_disk()); }
   /// The rows that may have changed since the last model, ascending; nothing where that is not known: all may have.
   std::optional<std::vector<int32_t>> changed_since_model();
   /// Whether a row on the disk may have changed since the last model, where changed_since_model() knows.
@@ -153,10 +161,7 @@ class RowStore : private RowMemoryUser {
   /// since its base, or have other numbers than there, unless changes are not marked. A whole one is the next base.
   void save_state(StateWriter&);
   /// Rows have changed otherwise than by batches: until the next whole checkpoint, all are saved.
-  void forget_base() {
-    base_.reset();
-    delta_known_ = false;
-  }
+  void forget_base() { changes_.forget(); }
   /// Takes the rows of a store of the same spec, with their numbers, and the base of its increments. This one has no
   /// rows of its own yet, but for those that exist from the start. Errors: those of StateReader; Error(device) when
   /// memory is short.
@@ -164,18 +169,20 @@ class RowStore : private RowMemoryUser {
   /// Takes the shared row alone.
   void load_shared_row(const StateReader&);
 
-  int64_t capacity() const { return capacity_; }
+  int64_t capacity() const { return arrays_.capacity(); }
   using HostRows = hctr::HostRows;
   /// Of finished steps. Waits for queued work.
   HostRows host_rows();
-  hctr::DeviceBytes device_bytes() const;
+  hctr::DeviceBytes device_bytes() const { return account_.device_bytes(); }
   using DeviceBytes = hctr::DeviceBytes;
   /// With direct keys, where the rows with these numbers are: [rows + 1] on the device. Null: at their numbers.
-  const int32_t* places() const { return direct_.places; }
+  const int32_t* places() const { return arrays_.places(); }
   /// The reverse.
-  const int32_t* numbers() const { return direct_.numbers; }
+  const int32_t* numbers() const { return arrays_.numbers(); }
   /// Counts the uses of the rows of a batch, behind its preparation, if some rows are in host memory.
-  void count_uses(const ops::RowGroups&, int64_t key_capacity);
+  void count_uses(const ops::RowGroups& groups, int64_t key_capacity) {
+    if (uses_) uses_->count(groups, key_capacity);
+  }
   /// Every row number is below 2^row_bits(): now and later, or after sort_bits_in_use() until consume_rerecord_flag()
   /// returns true.
   int row_bits() const;
@@ -186,13 +193,8 @@ class RowStore : private RowMemoryUser {
   bool consume_rerecord_flag();
 
  private:
-  struct Progress {  // what the device last reported to the host
-    uint32_t batches, rows;
-  };
+  using Progress = RowIndex::Progress;
   using Column = RowColumn;
-  template <class T>
-  T* add_column(std::string name, std::string_view type, bool wanted, int64_t elements_per_row, bool numbers = false);
-  ops::RowMemory add_numbers(std::string name, DType, int64_t elements_per_row);
   /// The rows of a table without an index. Errors: Error(device) when memory for them is short.
   int64_t all_rows(const TableSpec&) const;
   /// Allocates all rows, with initial values.
@@ -202,274 +204,80 @@ class RowStore : private RowMemoryUser {
   void create_rows_in_tiers();
   /// Rows 1 to `count` get the keys of the rows that are `first` and so on where all fit.
   void set_owners(int64_t first, int64_t count);
-  /// What create_rows_in_tiers() has made, in the order in which a table in memory has it: see copy_from_tiers().
+  /// What create_rows_in_tiers() has made, in the order in which a table in memory has it: see RowSaver.
   std::vector<int64_t> order_of_direct_keys(int64_t rows, std::span<const DiskRows::Row> on_disk);
   /// Errors: Error(data) for the first key that has no row.
   void check_ranges(std::span<const ops::MissingKey> missing, NewKeys) const;
   [[noreturn]] void throw_out_of_range(bool evaluation, const std::string& what) const;
   void add_shared_row(const TableSpec&);
-  Progress progress() const;
-  Progress wait_for_all();
   void check_limit(const Progress&) const;
   /// Rows that may be assigned: with eviction, a batch is inserted before rows are removed for it. With a disk, those
   /// in memory.
-  int64_t most_rows() const { return row_limit_ > 0 && !on_disk_ ? row_capacity_limit_ : reserved_rows_; }
+  int64_t most_rows() const { return row_limit_ > 0 && !on_disk_ ? row_capacity_limit_ : arrays_.most_rows(); }
   /// Rows in memory and on the disk: what a limit counts.
-  int64_t in_all_tiers(const Progress& now) const { return now.rows - free_.count() + rows_on_disk(); }
-  int64_t rows_on_disk() const { return disk_ ? disk_->rows() : 0; }
+  int64_t in_all_tiers(const Progress& now) const { return now.rows - free_rows() + rows_on_disk(); }
+  int64_t rows_on_disk() const { return tier_ ? tier_->disk().rows() : 0; }
+  DiskRows* own_disk() { return tier_ ? &tier_->disk() : nullptr; }
+  /// Places that rows have left for the disk, ascending, and how many.
+  std::span<const int32_t> free_places() const {
+    return tier_ ? tier_->free_places().rows() : std::span<const int32_t>();
+  }
+  int64_t free_rows() const { return static_cast<int64_t>(free_places().size()); }
   /// Rows that are kept, including the shared one.
   int64_t most_kept() const { return row_limit_ + shared_rows(); }
-  int64_t shared_rows() const { return index_.first_row - 1; }
+  int64_t shared_rows() const { return index_.shared_rows(); }
   bool rows_may_leave() const { return policy_.when_full != WhenFull::error; }
   using Choose = std::function<void(Context&, const ops::RemovalMemory&, const ops::IndexState&)>;
   /// Those that have left for the disk are among them already; they are not counted.
   int64_t remove_rows(const BatchRows&, const Choose&);
-  /// Of the `count` rows that leave first, counting those on the disk too, has those on the disk leave, and returns the
-  /// number of the others. Rows in memory whose fate is open are counted.
-  int64_t lowest_leave_disk(Context&, const ops::RowRanks&, int64_t rows, int64_t count, const ops::RemovalMemory&);
   /// In a store of candidates, selects those that were admitted for removal. Returns how many.
   int64_t admitted_leave(Context&, const ops::RemovalMemory&, const ops::IndexState&) const;
-  ops::IndexState state();
+  /// The rows that one lookup may need at a time; the shared row never leaves.
+  int64_t rows_at_a_time(const TableSpec&) const;
   /// The most keys of all batches that may be queued, and of one more.
   int64_t ring_keys() const { return (batches_ahead_ + 1) * batch_keys_; }
   /// Calls grow_to with `ample`, or with `needed` if memory is too short for that. Does nothing if `have` is enough.
   void grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to);
   void grow_rows(int64_t rows);
-  /// At most three quarters of the entries are used, so that searches stay short.
-  static constexpr int64_t keys_in(int64_t entries) { return entries / 4 * 3; }
-  static int64_t entries_for(int64_t keys);
-  /// What a store takes besides the numbers of rows: keys, index, statistics, marks, what rows move with, and blocks on
-  /// their way. On a CPU, where there is one memory, all of it is the host's.
-  struct Besides {
-    int64_t on_device = 0, on_host = 0;
-  };
-  /// For so many rows; `moving`: some of them are in host memory, so that uses are counted.
-  Besides besides_numbers(int64_t rows, bool moving) const;
-  /// Notes them in the budget, for all rows that have memory.
-  void count_besides_numbers();
-  /// What belongs to it on the device and has memory by now.
-  int64_t besides_with_memory() const;
-  /// Bytes as the device has memory for them.
-  int64_t whole_granules(int64_t bytes) const;
-  /// Bytes that are left on the device for numbers, once it has this too. Below 0: so many are missing.
-  int64_t room_for_numbers(const Besides&) const;
-  bool has_numbers_on_host() const;
-  /// The most rows, of `rows`, whose numbers can be on the device beyond those that are.
-  int64_t rows_on_device(int64_t rows, bool moving) const;
-  int64_t rows_on_device(int64_t rows) const { return rows_on_device(rows, uses_.has_value()); }
-  /// The bytes of a column on the device where that many rows can be there: rows_on_device() counted whole granules.
-  static size_t device_part(const Column&, int64_t on_device);
   /// Makes room for what so many rows need on the device: their numbers, or others, move to the host. Errors:
   /// Error(device) naming the least.
   void make_device_room(int64_t rows, bool moving);
-  /// Errors: Error(device) when the host may not hold the numbers of the rows beyond these, those that move there and
-  /// what else is there, naming the least.
-  void check_host_room(int64_t rows, int64_t on_device, const Besides&) const;
   int64_t move_to_host(int64_t bytes) override;
   int64_t most_to_host() const override;
-  /// Bytes that are kept for the map of rows on the disk: as much as it can need there, or a quarter of the budget.
-  int64_t kept_for_map() const;
-  int64_t most_map_bytes() const;
-  bool counts_uses() const { return uses_ && uses_->rows.first_on_host > 0; }
-  /// Memory for the uses of rows, and for what is needed to swap them.
-  void allocate_uses(int64_t rows);
-  int64_t bytes_of_uses(int64_t rows) const;
-  /// Puts the rows of direct keys where their numbers say.
-  void number_by_key();
-  /// Notes which rows are on the device, once some row has memory of the host.
-  void note_border();
-  void swap_by_use();
-  /// Swaps rows one[i] and other[i], and notes where they are.
-  void swap_rows(Context&, const int32_t* one, const int32_t* other, int64_t count);
-  /// Saves rows 1 to `rows` of a column, and behind them those on the disk; loads the first rows of an array.
-  void save_column(StateWriter&, const Column&, int64_t rows, std::span<const DiskRows::Row> on_disk);
-  /// Copies the bytes of rows in memory, in the order of row numbers, from row 1 on.
-  StateWriter::Copy memory_of(const Column&);
-  /// All columns, whole.
-  void save_columns(StateWriter&, int64_t rows, std::span<const DiskRows::Row> on_disk,
-                    const std::shared_ptr<DiskSnapshot>& snapshot);
-  /// The bytes from `first` on of a column in the order of row numbers, from row 1, whatever the places of rows.
-  void read_by_number(StreamRef, const Column&, int64_t first, std::span<std::byte> to);
-  void load_column(const StateReader&, Column&, int64_t rows_in_array, int64_t rows);
-  /// Grows the index and reinserts every row.
-  void grow_index(int64_t keys);
-  /// Empties it, and inserts every row that has not left. Waits for it.
-  void build_index();
-  void build_index(StreamRef);
-  /// Whether the index has entries for rows up to this one, marks of keys that have gone counted.
-  bool index_has_room(int64_t last_row) const;
-  template <class T>
-  void set_in_state(size_t offset, T value);
-  /// Sets the state on the device, and tells the host the number of rows.
-  void set_rows(const ops::IndexState&);
-  void tell_host(const Progress&);
+  /// From here on uses of rows are counted, once some have memory of the host. Errors: Error(device).
+  void start_uses(int64_t rows);
   void check_finished(const ops::IndexState&) const;
-  void open_disk(const TableSpec&);
-  size_t offset_in_record(const Column&) const;
-  struct StridedBytes {
-    std::byte* first;
-    size_t stride;
-  };
-  /// The values of a column in these.
-  StridedBytes disk_values(const Column&, DiskRows::Row* rows, std::byte* records) const;
-  /// Rows that are moved at a time.
-  size_t disk_block() const { return records_->rows(); }
-  /// Rows that there can be in memory, those that there are included.
-  int64_t rows_in_budget() const;
-  /// What a batch needs that is not in memory.
-  struct Arrivals {
-    std::vector<DiskRows::Row> from_disk, fresh;  // fresh: new keys
-  };
-  Arrivals find_arrivals(std::span<const ops::MissingKey>, NewKeys) const;
-  /// How many of them have no free place, and get numbers behind those of all rows.
-  int64_t rows_at_end(const Arrivals&) const;
-  /// Whether new keys take places, too: not where a gate decides later which of them get a row.
-  bool places_for_new_rows() const { return !policy_.guards_entry(); }
   /// Gets memory, or has rows leave for the disk, so that these fit. Rows of the batch stay.
-  void make_room(const Arrivals&, const BatchRows& batch);
-  /// Rows that do not leave: those of the batch alone, with nothing queued, or those of all batches that may be queued.
-  enum class Stay { of_batch, recent };
-  /// `least` rows or more leave; `needed` more are to fit. Waits for the prepare stream. False, and none leaves, if too
-  /// many stay.
-  bool leave(int64_t least, int64_t needed, const BatchRows& batch, Stay);
-  /// Of rows 1 to `rows` those that have left according to left_, but not to free_. Ascending.
-  std::vector<int32_t> rows_that_leave(int64_t rows);
-  /// Removes rows from the disk that are in memory, too.
-  void take_from_disk(std::span<const int32_t> rows);
-  /// Their keys go, and their places are free. Nothing that searches for keys is queued, and no step has the rows. The
-  /// numbers ascend.
-  void forget_rows(std::span<const int32_t> rows);
+  void make_room(const RowDiskTier::Arrivals&, const BatchRows& batch);
   /// Moves the last rows to free places.
   void close_gaps(const BatchRows& batch);
-  void drop_refused_rows();
-  /// Calls body(context, numbers on the device, how many) for pieces of a list, and waits for it.
-  void for_listed(StreamRef, std::span<const int32_t> rows,
-                  const std::function<void(Context&, const int32_t*, int64_t)>& body);
-  /// Whether keys of a batch may be on the disk, or more of them new than memory has room for.
-  bool may_miss_rows(const ops::KeyBatch&, NewKeys) const;
-  /// MissingKeys of the batch. Waits for the stream.
-  std::span<const ops::MissingKey> missing_keys(Context&, const ops::KeyBatch&, int32_t* rows);
-  /// Adds what count_batch_rows() has noted, once its stream has been waited for.
-  void add_batch_count();
-  enum class From { disk, new_keys };
-  enum class To { places, end };
-  ops::RecordParts record_parts(const RecordBlocks::Block&, bool with_records) const;
-  /// The same of rows that come, with their places in the last whole checkpoint.
-  ops::RecordParts parts_that_come(const RecordBlocks::Block&, From) const;
-  /// Calls body(first, count, piece) for pieces of a block that memory of the device has room for; on the CPU for
-  /// itself.
-  void for_record_pieces(size_t rows, const RecordBlocks::Block&,
-                         const std::function<void(size_t, size_t, const RecordBlocks::Block&)>& body);
-  /// The next block, which has these rows once the prepare stream is done. Errors: of records that were not written.
-  RecordBlocks::Block start_records(std::span<const int32_t> rows);
-  /// Has rows written to the disk. They stay in memory. `left`: how many are there, also where others have no room.
-  void put_out(std::span<const int32_t> rows, size_t& left);
-  /// At most disk_block() rows come to memory, to free places or behind all others, on the stream of the context, which
-  /// is waited for.
-  void take_in(Context&, std::span<const DiskRows::Row>, From, To);
-  void read_disk_column(const Column&, std::span<const DiskRows::Row>, std::byte* to) const;
-  /// The bytes from `first` on of a column of these rows.
-  void save_disk_column(const Column&, std::span<const DiskRows::Row>, int64_t first, std::span<std::byte> to) const;
   /// Null where rows on the disk must be read now.
   std::shared_ptr<DiskSnapshot> snapshot_for_later(const StateWriter&);
-  /// Whether so many rows, of which these are in memory, can be left for later in an order of their own.
-  bool fits_later(const StateWriter&, int64_t rows_in_memory, int64_t rows) const;
-  struct LaterColumn {
-    const Column* column;
-    LaterRows::Part part;
-  };
-  /// Leaves these rows (see copy_from_tiers(); empty: all of the snapshot) of columns for later.
-  void leave_for_later(const StateWriter&, const std::shared_ptr<DiskSnapshot>& snapshot, std::vector<int64_t> rows,
-                       const std::vector<LaterColumn>&);
-  /// Takes rows first to `rows` of a checkpoint to the disk.
-  void load_disk_rows(const StateReader&, int64_t first, int64_t rows);
-  void save_changes(StateWriter&, int64_t rows);
-
-  // Where rows may be on a disk, they go by their places in the last whole checkpoint, not by their numbers.
-  /// Notes these places and marks of rows that leave.
-  void keep_base(std::span<const int32_t> rows, std::span<DiskRows::Row> leaving);
-  /// The rows in memory, and behind them those on the disk, are the last whole checkpoint; `changed`: those of its
-  /// first `base_rows`, counted from 0 and ascending, that differ there.
-  void set_base_places(int64_t rows, std::span<DiskRows::Row> on_disk, int64_t base_rows,
-                       std::span<const int32_t> changed);
-  /// `snapshot`: null, or `on_disk` are its rows, which are then read later.
-  void save_changes(StateWriter&, int64_t rows, std::span<const DiskRows::Row> on_disk,
-                    const std::shared_ptr<DiskSnapshot>& snapshot);
-  /// The bytes from `first` on of a column in this order: see copy_from_tiers().
-  void read_tiers(const Column&, std::span<const int64_t> order, std::span<const DiskRows::Row> on_disk, int64_t first,
-                  std::span<std::byte> to);
-  /// The array by which a checkpoint says what of it its base has.
-  const Column& first_saved() const;
-  /// Copies values of rows that are in memory (their number), or on the disk (-1 - their index in `on_disk`).
-  void copy_from_tiers(const Column&, std::span<const int64_t> rows, std::span<const DiskRows::Row> on_disk,
-                       std::byte* to);
-  /// Once all rows are loaded: later increments leave to a whole checkpoint what this one leaves to it.
-  void continue_base(const StateReader&);
-  /// The rows of the base that are marked, ascending.
-  std::vector<int32_t> changed_rows();
-  /// Rows 1 to `last` whose marks have the bit, by the number of the row.
-  std::vector<int32_t> marked_rows(int64_t last, uint8_t bit);
-  /// Clears the bit in the marks of all rows.
-  void clear_marks(uint8_t bit);
-  /// Copies rows of a column to the host.
-  void copy_out(const Column&, std::span<const int32_t> rows, std::byte* to);
 
   Runtime& runtime_;
   std::shared_ptr<RowMemory> own_budget_;  // see TableSpec::memory
   RowMemory& budget_;
-  std::string label_;  // "table 'wide' on rank 0"
-  bool on_disk_;       // rows may be on a disk; decided once, since free memory changes
+  bool on_disk_;  // rows may be on a disk; decided once, since free memory changes
   bool several_ranks_;
   DirectKeys keys_;    // found by arithmetic; empty: by the index
   DirectKeys ranges_;  // of direct keys whose rows have an index, since memory has no room for all of them
   int64_t batch_keys_, batches_ahead_;
   bool rows_move_;
-  bool one_memory_;       // of the device and its host: that of a CPU, unless "gpu" is stated
-  bool in_budget_;        // whether it counts there what it takes
-  int64_t least_rows_;    // that one lookup may need at a time
-  int64_t lookup_bytes_;  // of the keys that have no row in memory
-  Besides besides_;       // noted in the budget
   int64_t row_limit_;
   int64_t row_capacity_limit_;  // with row_limit_: the most rows that exist at any moment
   RowPolicy policy_;
   std::string limit_setting_;
-  int64_t reserved_rows_;    // rows for which addresses are reserved
-  int64_t capacity_ = 0;     // rows with memory
-  int64_t entry_count_ = 0;  // entries of the index
-  uint32_t batches_ = 0;     // for which capacity was reserved
+  RowArrays arrays_;
+  RowIndex index_;
+  RowAccount account_;
+  RowChanges changes_;
   bool sorts_bits_in_use_ = false;
-  int recorded_bits_ = 0;    // row_bits() that recorded work has
-  bool near_limit_ = false;  // the last of them may exceed the limit
-  std::vector<Column> columns_;
-  std::optional<ReservedBuffer> marks_;  // [rows] 1: a batch may have changed the row since the base
-  int32_t* base_places_ = nullptr;       // [rows] with marks and a disk: see set_base_places()
-  std::optional<Buffer> staging_;        // of rows that are copied to the host
-  std::optional<BaseCheckpoint> base_;   // none: see forget_base()
-  bool delta_known_ = false;             // marks tell what has changed since the last model
-  std::optional<RecordBlocks> records_;  // before disk_, whose thread reads them
-  std::unique_ptr<DiskRows> disk_;
-  Turnover turnover_;             // of the rows in memory, by those that leave for the disk
-  FreeRows free_;                 // places that these have left
-  ops::Fate* left_ = nullptr;     // [rows] with a disk: Fate::leaves for those of free_
-  std::vector<int32_t> entered_;  // free places that new rows took for the last batch, until keep_new_rows()
-  int64_t index_marks_ = 0;       // at most so many entries of the index have marks
-  int64_t into_places_ = 0, moved_up_ = 0, index_builds_ = 0, waits_to_leave_ = 0;  // see DiskUse
-  std::vector<uint32_t> recent_steps_;                                              // of the batches that may be queued
-  bool lookups_queued_ = false;                                                     // of evaluations, perhaps
-  MissingKeys missing_;
-  std::optional<HostBuffer> batch_counts_;
-  bool counted_ = false;                  // batch_counts_ holds a count
-  bool listed_ = false;                   // missing_ has the keys of the batch that comes next
-  int64_t batch_rows_ = 0, brought_ = 0;  // see DiskUse
-  std::optional<RowsInUse> uses_;         // none: all rows fit, or they do not move
-  ReservedBuffer entries_;
-  Buffer state_, slot_bounds_, spans_, out_of_range_state_, steps_before_;
-  HostBuffer host_word_, out_of_range_keys_;
-  ops::DirectIndex direct_;
-  ops::HashIndex index_;
-  ops::RowData data_;
-  ops::RowInit init_;
-  ops::AccessStats access_stats_;
+  int recorded_bits_ = 0;            // row_bits() that recorded work has
+  bool near_limit_ = false;          // the last batch that rows were reserved for may exceed the limit
+  std::optional<RowDiskTier> tier_;  // none: no rows on a disk
+  std::optional<RowsInUse> uses_;    // none: all rows fit, or they do not move
+  Buffer spans_, out_of_range_state_;
+  HostBuffer out_of_range_keys_;
 };
 
 }  // namespace hctr

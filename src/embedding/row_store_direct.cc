@@ -27,8 +27,8 @@ int64_t RowStore::all_rows(const TableSpec& spec) const {
     return rows;
   throw Error(
       Kind::device,
-      cat(label_, ": the ", rows, " rows of \"slot_size_array\" take ", bytes, " bytes (", gib(bytes), ") and ", free,
-          " (", gib(free), ") are free on ", to_string(runtime_.device()),
+      cat(RowArrays::label_of(spec), ": the ", rows, " rows of \"slot_size_array\" take ", bytes, " bytes (",
+          gib(bytes), ") and ", free, " (", gib(free), ") are free on ", to_string(runtime_.device()),
           two_memories                  ? cat(", ", budget_.host_room(), " (", gib(budget_.host_room()),
                                               ") of host memory may be used (", budget_.limits().host_setting, ")")
           : runtime_.device().is_cuda() ? std::string(" (\"table_memory\" may add memory of the host)")
@@ -43,13 +43,13 @@ int64_t RowStore::all_rows(const TableSpec& spec) const {
 void RowStore::allocate_all_rows() {
   const int64_t rows = keys_.rows();
   const StreamRef stream = runtime_.compute_stream();
-  direct_ = {reinterpret_cast<const ops::KeySpan*>(spans_.data()), static_cast<int64_t>(keys_.spans.size()),
-             keys_.by_slot};
   const ops::OutOfRangeState none[2] = {};
   copy_bytes(stream, spans_.data(), keys_.spans.data(), spans_.bytes());
   copy_bytes(stream, out_of_range_state_.data(), none, sizeof none);
-  data_.identity.direct = direct_;
-  in_context([&] { return cat("reserving memory for all ", rows, " rows of ", label_); }, [&] { grow_rows(rows); });
+  arrays_.set_direct(
+      {reinterpret_cast<const ops::KeySpan*>(spans_.data()), static_cast<int64_t>(keys_.spans.size()), keys_.by_slot});
+  in_context([&] { return cat("reserving memory for all ", rows, " rows of ", arrays_.label()); },
+             [&] { grow_rows(rows); });
   ops::IndexState state{.mask = 0,
                         .row_capacity = static_cast<uint32_t>(rows),
                         .rows = static_cast<uint32_t>(rows),
@@ -57,13 +57,11 @@ void RowStore::allocate_all_rows() {
                         .finished = 0,
                         .batches = 0,
                         .marks = 0};
-  copy_bytes(stream, state_.data(), &state, sizeof state);
+  index_.put_state(state);
   Context ctx(runtime_, stream);
-  ops::init_new_rows(ctx, index_, init_, data_);
+  ops::init_new_rows(ctx, index_.view(), arrays_.init(), arrays_.data());
   state.ready = state.finished = state.rows;
-  copy_bytes(stream, state_.data(), &state, sizeof state);
-  *host_word() = state.rows;
-  stream.synchronize();
+  index_.set_state(state);
 }
 
 void RowStore::check_keys() const {
@@ -76,7 +74,7 @@ void RowStore::check_keys() const {
 }
 
 void RowStore::throw_out_of_range(bool evaluation, const std::string& what) const {
-  throw Error(Kind::data, cat(label_, ": ", evaluation ? "evaluation" : "training", " data: ", what,
+  throw Error(Kind::data, cat(arrays_.label(), ": ", evaluation ? "evaluation" : "training", " data: ", what,
                               ". Keys are counted through all slots, those of a slot after those of the slots before "
                               "it. Correct the sizes, or have "
                               "rows found whatever their keys: \"index\": \"hash\""));

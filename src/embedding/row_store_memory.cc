@@ -1,155 +1,28 @@
-// How much memory a store takes for its rows, and how much the budgets of the device, its host and the disk let it
-// take.
+// Rows leave a device for its host, where the budget has no room for what else belongs there.
 #include <algorithm>
-#include <bit>
 
 #include "embedding/row_store.h"
 
 namespace hctr {
 
-int64_t RowStore::entries_for(int64_t keys) {
-  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(4, keys + (keys + 2) / 3))));
-}
-
-int64_t RowStore::whole_granules(int64_t bytes) const {
-  const auto granularity = static_cast<int64_t>(entries_.granularity());
-  return one_memory_ ? bytes : (bytes + granularity - 1) / granularity * granularity;  // a CPU takes pages in use
-}
-
-RowStore::Besides RowStore::besides_numbers(int64_t rows, bool moving) const {
-  if (!in_budget_) return {};
-  int64_t bytes = staging_ ? static_cast<int64_t>(staging_->bytes()) : 0;
-  for (const Column& column : columns_)
-    if (!column.numbers) bytes += whole_granules(static_cast<int64_t>(column.bytes_to(rows)));
-  if (marks_) bytes += whole_granules(rows + 1);
-  if (keys_.empty()) {
-    const auto removal =
-        static_cast<int64_t>(policy_.removes_rows() || on_disk_ ? ops::removal_bytes(runtime_.device(), rows) : 0);
-    bytes += whole_granules(
-        std::max(entries_for(rows + ring_keys()) * static_cast<int64_t>(sizeof(ops::IndexEntry)), removal));
-  }
-  if (uses_)
-    bytes += static_cast<int64_t>(uses_->reads.bytes() + uses_->pairs.bytes() + uses_->scratch.bytes() +
-                                  uses_->places.bytes());
-  else if (moving)
-    bytes += bytes_of_uses(rows);
-  int64_t on_host = lookup_bytes_;
-  if (disk_) on_host += records_->bytes(rows) + disk_->bytes_of_room_ahead(records_->most_ahead(rows));
-  return one_memory_ ? Besides{0, bytes + on_host} : Besides{bytes, on_host};
-}
-
-void RowStore::count_besides_numbers() {
-  const Besides now = besides_numbers(capacity_, false);
-  budget_.take_device(now.on_device - besides_.on_device);
-  budget_.take_host(now.on_host - besides_.on_host);
-  besides_ = now;
-}
-
-int64_t RowStore::besides_with_memory() const {
-  size_t bytes = entries_.bytes() + (staging_ ? staging_->bytes() : 0) + (marks_ ? marks_->bytes() : 0);
-  for (const Column& column : columns_)
-    if (!column.numbers) bytes += column.memory.bytes();
-  if (uses_) bytes += uses_->reads.bytes() + uses_->pairs.bytes() + uses_->scratch.bytes() + uses_->places.bytes();
-  return static_cast<int64_t>(bytes);
-}
-
-RowStore::DeviceBytes RowStore::device_bytes() const {
-  DeviceBytes bytes{.numbers = 0, .besides = besides_.on_device};
-  for (const Column& column : columns_)
-    if (column.numbers) bytes.numbers += static_cast<int64_t>(column.memory.device_bytes());
-  return bytes;
-}
-
-int64_t RowStore::most_map_bytes() const {
-  // While it grows, half of it is there twice.
-  return DiskRows::bytes_in_memory(std::min(kMostRows, budget_.limits().disk / disk_->record_bytes())) / 2 * 3;
-}
-
-int64_t RowStore::kept_for_map() const {
-  if (!disk_) return 0;
-  return std::max<int64_t>(
-      0, std::min(most_map_bytes(), budget_.limits().host / 4) - disk_->map_bytes() - disk_->snapshot_bytes());
-}
-
-size_t RowStore::device_part(const Column& column, int64_t on_device) {
-  const size_t granularity = column.memory.granularity();
-  return on_device == 0 ? 0 : (column.bytes_to(on_device) + granularity - 1) / granularity * granularity;
-}
-
-bool RowStore::has_numbers_on_host() const {
-  return std::any_of(columns_.begin(), columns_.end(), [](const Column& column) {
-    return column.numbers && column.memory.bytes() > column.memory.device_bytes();
-  });
-}
-
-int64_t RowStore::room_for_numbers(const Besides& besides) const {
-  // What is free tells of memory alone, a stated budget also of what is promised to the index.
-  const int64_t have = budget_.limits().device ? besides_.on_device : besides_with_memory();
-  return budget_.device_room() - std::max<int64_t>(0, besides.on_device - have);
-}
-
-int64_t RowStore::rows_on_device(int64_t rows, bool moving) const {
-  if (!budget_.has_host() && !one_memory_) return rows;
-  if (has_numbers_on_host()) return std::min(rows, capacity_);
-  const int64_t room = room_for_numbers(besides_numbers(rows, moving));
-  const auto bytes_more = [&](int64_t up_to) {
-    int64_t sum = 0;
-    for (const Column& column : columns_)
-      if (column.numbers)
-        sum += static_cast<int64_t>(device_part(column, up_to)) - static_cast<int64_t>(column.memory.device_bytes());
-    return sum;
-  };
-  int64_t fits = std::min(rows, capacity_), beyond = rows + 1;  // by halves
-  while (beyond - fits > 1) {
-    const int64_t middle = fits + (beyond - fits) / 2;
-    (bytes_more(middle) <= room ? fits : beyond) = middle;
-  }
-  return fits;
-}
-
-int64_t RowStore::most_to_host() const {
-  // Recorded steps find direct keys by arithmetic alone until some of their rows are on the host.
-  const bool starts_to_move = rows_move_ && !uses_;
-  if (!budget_.has_host() || one_memory_ || (starts_to_move && !keys_.empty())) return 0;
-  const int64_t most = std::min(device_bytes().numbers, budget_.host_room() - kept_for_map());
-  return std::max<int64_t>(0, most - (starts_to_move ? bytes_of_uses(capacity_) : 0));
-}
+int64_t RowStore::most_to_host() const { return account_.most_to_host(); }
 
 int64_t RowStore::move_to_host(int64_t wanted) {
-  if (most_to_host() == 0) return 0;
-  const bool starts_to_move = rows_move_ && !uses_;
-  const int64_t uses = starts_to_move ? bytes_of_uses(capacity_) : 0;
-  const auto moved = [&](int64_t staying) {
-    int64_t bytes = 0;
-    for (const Column& column : columns_)
-      if (column.numbers) bytes += static_cast<int64_t>(column.memory.bytes_to_host(device_part(column, staying)));
-    return bytes;
-  };
-  const int64_t room = budget_.host_room() - kept_for_map();
-  int64_t staying = 0, too_many = capacity_ + 1;  // by halves
-  if (moved(0) > wanted + uses)
-    while (too_many - staying > 1) {
-      const int64_t middle = staying + (too_many - staying) / 2;
-      (moved(middle) >= wanted + uses ? staying : too_many) = middle;
-    }
-  if (moved(staying) > room || moved(staying) <= uses) return 0;
-  const int64_t before = device_bytes().numbers;
-  for (Column& column : columns_)
-    if (column.numbers) column.memory.move_to_host(runtime_.compute_stream(), device_part(column, staying));
-  if (starts_to_move) allocate_uses(capacity_);
-  if (uses_) note_border();
-  count_besides_numbers();
-  return before - device_bytes().numbers - uses;
+  const auto staying = account_.rows_to_stay(wanted);
+  if (!staying) return 0;
+  const bool starts_to_move = account_.starts_to_move();
+  const int64_t uses = account_.bytes_to_start(arrays_.capacity()), before = arrays_.number_bytes_on_device();
+  arrays_.move_to_host(*staying);
+  if (starts_to_move) start_uses(arrays_.capacity());
+  if (uses_) uses_->note_border();
+  account_.count();
+  return before - arrays_.number_bytes_on_device() - uses;
 }
 
 void RowStore::make_device_room(int64_t rows, bool moving) {
-  int64_t numbers = 0;  // that have to be on the device
-  for (const Column& column : columns_)
-    if (column.numbers && !budget_.has_host() && !one_memory_)
-      numbers += static_cast<int64_t>(device_part(column, rows)) - static_cast<int64_t>(column.memory.device_bytes());
-  const auto missing = [&] { return numbers - room_for_numbers(besides_numbers(rows, moving)); };
+  const auto missing = [&] { return account_.missing_on_device(rows, moving); };
   // What is missing has the uses of this table already, and so has what moving its rows frees.
-  const auto counted = [&] { return moving && !uses_ ? bytes_of_uses(rows) : int64_t{0}; };
+  const auto counted = [&] { return moving ? account_.bytes_to_start(rows) : 0; };
   const auto most = [&] {
     const int64_t own = most_to_host();
     return (own > 0 ? own + counted() : 0) + budget_.others_most_to_host(this);
@@ -159,42 +32,23 @@ void RowStore::make_device_room(int64_t rows, bool moving) {
   if (enough && missing() > 0) move_to_host(missing() - counted());
   if (enough && missing() > 0) move_to_host(missing());  // the uses of more rows may take a piece more
   if (enough && missing() > 0) budget_.others_move_to_host(this, missing());
-  if (missing() <= 0) return;
-  const int64_t room = budget_.device_room(), movable = most();
-  std::string text =
-      cat(label_, ": ", rows, " rows need ", missing() + room, " bytes more on ", to_string(runtime_.device()),
-          budget_.has_host() ? " for their keys, index and statistics" : "", ", and ", room);
-  if (const auto& limit = budget_.limits().device)
-    text +=
-        cat(" of ", *limit, " are left", movable > 0 ? cat(" (", room + movable, " if rows leave for the host)") : "",
-            "; ", budget_.limits().device_setting, " must be at least ", *limit + missing() - movable, " bytes");
-  else
-    text += " are free there but for a reserve; more GPUs, or fewer rows, need less on each";
-  if (!budget_.has_disk()) text += "; or name a \"disk\" in \"table_memory\", and rows leave memory for it";
-  throw Error(Kind::device, text);
+  if (missing() > 0) account_.throw_missing_on_device(rows, missing(), most());
 }
 
-void RowStore::check_host_room(int64_t rows, int64_t on_device, const Besides& besides) const {
-  int64_t more = besides.on_host - besides_.on_host;
-  for (const Column& column : columns_) {
-    if (!column.numbers || on_device >= rows) continue;
-    const size_t border = std::max(column.memory.bytes(), device_part(column, on_device)),
-                 wanted = device_part(column, rows);
-    more += static_cast<int64_t>(wanted - std::min(wanted, border));
+RowStore::HostRows RowStore::host_rows() {
+  const int64_t rows = static_cast<int64_t>(index_.state().finished) - shared_rows();
+  HostRows on_host;
+  for (const Column& column : arrays_.columns()) {
+    const auto device = static_cast<int64_t>(column.memory.device_bytes());
+    if (static_cast<int64_t>(column.bytes_to(rows)) <= device || column.memory.bytes() == column.memory.device_bytes())
+      continue;
+    on_host.bytes += static_cast<int64_t>(column.bytes_to(rows)) - device;
+    on_host.rows = std::max(on_host.rows, std::min(rows, rows - device / column.bytes_per_row + 1));
   }
-  // What has to leave the device for keys and index goes there too.
-  if (budget_.has_host() && !one_memory_)
-    more += std::clamp<int64_t>(-room_for_numbers(besides), 0, device_bytes().numbers);
-  if (more == 0) return;
-  const int64_t kept = kept_for_map();
-  if (more + kept <= budget_.host_room()) return;
-  int64_t least = budget_.limits().host - budget_.host_room() + more;
-  if (disk_) least += std::min(most_map_bytes(), least / 3 + 1);  // a quarter of the sum
-  throw Error(Kind::device, cat(label_, ": ", rows, " rows need ", more, " bytes more in host memory, and ",
-                                budget_.host_room(), " of ", budget_.limits().host, " are left",
-                                kept > 0 ? cat(", ", kept, " of them for the map of rows on the disk") : std::string(),
-                                "; ", budget_.limits().host_setting, " must be at least ", least,
-                                " bytes for each rank", one_memory_ ? "" : ", or \"gpu\" larger"));
+  const std::span<const int32_t> left = free_places();
+  if (on_host.rows > 0) on_host.rows -= left.end() - std::upper_bound(left.begin(), left.end(), rows - on_host.rows);
+  if (uses_) uses_->report(on_host);
+  return on_host;
 }
 
 }  // namespace hctr

@@ -10,7 +10,7 @@ namespace hctr {
 
 void RowStore::check_limit(const Progress& now) const {
   if (row_limit_ == 0 || in_all_tiers(now) <= most_kept()) return;
-  throw Error(Kind::data, cat(label_, ": the data hold more keys than the ", row_limit_, " rows that \"",
+  throw Error(Kind::data, cat(arrays_.label(), ": the data hold more keys than the ", row_limit_, " rows that \"",
                               limit_setting_, "\" allows (", in_all_tiers(now) - shared_rows(),
                               " or more); raise it, let the table grow (without \"grow\": false and "
                               "\"when_full\"), or let rows leave for new keys (\"when_full\": \"evict_lru\")"));
@@ -20,69 +20,30 @@ int64_t RowStore::evict(const BatchRows& batch) {
   int64_t admitted = 0, from_disk = 0;
   const int64_t gone =
       remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
-        const uint32_t* scores =
-            policy_.when_full == WhenFull::evict_lru ? access_stats_.last_seen : access_stats_.occurrences;
-        const ops::RowRanks ranks{index_.row_keys, index_.row_slots, scores};
+        const uint32_t* scores = policy_.when_full == WhenFull::evict_lru ? arrays_.access_stats().last_seen
+                                                                          : arrays_.access_stats().occurrences;
+        const ops::RowRanks ranks{arrays_.keys(), arrays_.slots(), scores};
         ops::set_fates(ctx, batch.rows, batch.count, ops::Fate::stays, memory.fates);
         admitted = admitted_leave(ctx, memory, now);
         int64_t staying = 0;
         ops::count_fates(ctx, ops::Fate::stays, now.rows, memory, staying);
         const int64_t left = std::max(RowPolicy::rows_left(row_limit_), staying), on_disk = rows_on_disk();
-        int64_t leaving = std::max<int64_t>(0, now.rows - free_.count() + on_disk - admitted - left);
+        int64_t leaving = std::max<int64_t>(0, now.rows - free_rows() + on_disk - admitted - left);
         if (on_disk > 0) {
-          const int64_t in_memory = lowest_leave_disk(ctx, ranks, now.rows, leaving, memory);
+          const int64_t in_memory = tier_->remove_lowest(ctx, ranks, now.rows, leaving, memory);
           from_disk = leaving - in_memory;
           leaving = in_memory;
         }
-        ops::lowest_rows_leave(ctx, ranks, index_.first_row, now.rows, leaving, memory);
+        ops::lowest_rows_leave(ctx, ranks, index_.view().first_row, now.rows, leaving, memory);
       });
   return gone - admitted + from_disk;
 }
 
-int64_t RowStore::lowest_leave_disk(Context& ctx, const ops::RowRanks& ranks, int64_t rows, int64_t count,
-                                    const ops::RemovalMemory& memory) {
-  struct Ranked {
-    ops::RowRanks::Rank rank;
-    int64_t at;  // in `on_disk`; -1: in memory
-  };
-  const auto size = static_cast<size_t>(rows) + 1;
-  std::vector<ops::Fate> fates(size);
-  std::vector<int64_t> keys(size);
-  std::vector<int32_t> slots(ranks.slots ? size : 0);
-  std::vector<uint32_t> scores(size);
-  const StreamRef stream = ctx.stream();
-  copy_bytes(stream, fates.data(), memory.fates, size * sizeof(ops::Fate));
-  copy_bytes(stream, keys.data(), ranks.keys, size * sizeof(int64_t));
-  copy_bytes(stream, slots.data(), ranks.slots, slots.size() * sizeof(int32_t));
-  copy_bytes(stream, scores.data(), ranks.scores, size * sizeof(uint32_t));
-  stream.synchronize();
-  std::vector<Ranked> all;
-  const ops::RowRanks here{keys.data(), slots.empty() ? nullptr : slots.data(), scores.data()};
-  for (int64_t row = index_.first_row; row <= rows; ++row)
-    if (fates[static_cast<size_t>(row)] == ops::Fate::open) all.push_back({here.of(row), -1});
-  const std::vector<DiskRows::Row> on_disk = disk_->sorted_rows();
-  for (size_t i = 0; i < on_disk.size(); ++i) {
-    const DiskRows::Row& row = on_disk[i];
-    const uint32_t score = ranks.scores == access_stats_.last_seen ? row.last_seen : row.occurrences;
-    all.push_back({ops::RowRanks{&row.key, &row.slot, &score}.of(0), static_cast<int64_t>(i)});
-  }
-  HCTR_EXPECT(count <= static_cast<int64_t>(all.size()), label_, ": ", count, " rows of ", all.size(),
-              " are to leave memory and disk");
-  std::nth_element(all.begin(), all.begin() + count, all.end(), [](const Ranked& a, const Ranked& b) {
-    return std::pair(a.rank.high, a.rank.low) < std::pair(b.rank.high, b.rank.low);
-  });
-  std::vector<DiskRows::Row> leaving;
-  for (const Ranked& each : std::span(all).first(static_cast<size_t>(count)))
-    if (each.at >= 0) leaving.push_back(on_disk[static_cast<size_t>(each.at)]);
-  disk_->remove(leaving);
-  return count - static_cast<int64_t>(leaving.size());
-}
-
 int64_t RowStore::refuse_newest(const BatchRows& batch) {
   return remove_rows(batch, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
-    const ops::RowRanks ranks{index_.row_keys, index_.row_slots, nullptr, true};
+    const ops::RowRanks ranks{arrays_.keys(), arrays_.slots(), nullptr, true};
     ops::lowest_rows_leave(ctx, ranks, int64_t{now.finished} + 1, now.rows,
-                           now.rows - free_.count() + rows_on_disk() - most_kept(), memory);
+                           now.rows - free_rows() + rows_on_disk() - most_kept(), memory);
   });
 }
 
@@ -90,77 +51,62 @@ int64_t RowStore::expire(int64_t step) {
   int64_t admitted = 0;
   const int64_t gone = remove_rows({}, [&](Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) {
     admitted = admitted_leave(ctx, memory, now);
-    ops::rows_below_leave(ctx, access_stats_.last_seen, static_cast<uint32_t>(step), index_.first_row, now.rows,
-                          memory.fates);
+    ops::rows_below_leave(ctx, arrays_.access_stats().last_seen, static_cast<uint32_t>(step), index_.view().first_row,
+                          now.rows, memory.fates);
   });
-  return gone - admitted + (disk_ ? disk_->expire(static_cast<uint32_t>(step)) : 0);
+  return gone - admitted + (tier_ ? tier_->disk().expire(static_cast<uint32_t>(step)) : 0);
 }
 
 int64_t RowStore::admitted_leave(Context& ctx, const ops::RemovalMemory& memory, const ops::IndexState& now) const {
   int64_t count = 0;
   if (!policy_.of_candidates) return count;
-  ops::rows_below_leave(ctx, access_stats_.occurrences, 1, index_.first_row, now.rows, memory.fates);
+  ops::rows_below_leave(ctx, arrays_.access_stats().occurrences, 1, index_.view().first_row, now.rows, memory.fates);
   ops::count_fates(ctx, ops::Fate::leaves, now.rows, memory, count);
   return count;
 }
 
 int64_t RowStore::trim() {
-  const Progress now = progress();
-  if (now.rows + static_cast<int64_t>(batches_ - now.batches) * batch_keys_ <= row_limit_ ||
-      wait_for_all().rows <= row_limit_)
-    return 0;
+  const Progress now = index_.progress();
+  if (now.rows + index_.queued(now) * batch_keys_ <= row_limit_ || index_.wait_for_all().rows <= row_limit_) return 0;
   return evict({});
 }
 
 int64_t RowStore::remove_rows(const BatchRows& batch, const Choose& choose) {
-  ops::IndexState now = state();  // waits
+  ops::IndexState now = index_.state();  // waits
   const int64_t rows = now.rows;
   Context ctx(runtime_, runtime_.compute_stream());
-  HCTR_EXPECT(rows <= capacity_ && ops::removal_bytes(ctx.device(), rows) <= entries_.bytes(), label_, ": ", rows,
-              " rows, capacity ", capacity_);
+  HCTR_EXPECT(rows <= arrays_.capacity() && ops::removal_bytes(ctx.device(), rows) <= index_.bytes(), arrays_.label(),
+              ": ", rows, " rows, capacity ", arrays_.capacity());
   // The index is rebuilt below, so its memory can serve as scratch.
-  const ops::RemovalMemory memory(entries_.data(), rows);
-  if (free_.empty())
+  const ops::RemovalMemory memory(index_.scratch(), rows);
+  if (free_rows() == 0)
     zero_bytes(ctx.stream(), memory.fates, static_cast<size_t>(rows) + 1);
   else
-    copy_bytes(ctx.stream(), memory.fates, left_, static_cast<size_t>(rows) + 1);
+    copy_bytes(ctx.stream(), memory.fates, arrays_.left(), static_cast<size_t>(rows) + 1);
   try {
     choose(ctx, memory, now);
   } catch (const Error&) {  // the rows are as they were, and the index is to be too
-    build_index();
+    index_.build();
     throw;
   }
   ops::RowMoves moves;
   ops::plan_moves(ctx, rows, memory, moves);
-  for (Column& column : columns_) {
+  for (Column& column : arrays_.columns()) {
     ops::move_rows(ctx, moves, column.memory.data(), column.bytes_per_row);
     // Freed rows are zeroed, since rows that are assigned later expect new memory. With a disk, where rows come and go,
     // all numbers of rows are written when they get a key.
-    if (column.numbers && init_.all_states) continue;
+    if (column.numbers && arrays_.init().all_states) continue;
     column.memory.zero(ctx.stream(), column.bytes_to(moves.rows),
                        static_cast<size_t>((rows - moves.rows) * column.bytes_per_row));
   }
-  if (marks_) {
-    ops::move_rows(ctx, moves, marks_->data(), 1);
-    zero_bytes(ctx.stream(), marks_->data() + moves.rows + 1, static_cast<size_t>(rows - moves.rows));
-    // Models go by key, and marks have gone with their rows. Checkpoints go by number, unless rows may be on a disk:
-    // the base has other rows there.
-    if (!base_places_)
-      ops::mark_rows(ctx, moves.to, moves.count, reinterpret_cast<uint8_t*>(marks_->data()),
-                     ops::kChangedSinceCheckpoint);
-    if (base_ && !base_places_) {
-      base_->rows = std::min(base_->rows, moves.rows);
-      base_->keys_moved = base_->keys_moved || moves.count > 0;
-    }
-  }
+  changes_.follow(ctx, moves, rows);
   ops::follow_moves(ctx, moves, memory.fates, batch.rows, batch.count, batch.instead, batch.replaced);
 
-  const int64_t gone = rows - moves.rows - free_.count();
-  moved_up_ += moves.count;
-  free_.clear();
+  const int64_t gone = rows - moves.rows - free_rows();
+  if (tier_) tier_->note_closed(moves.count);
   now.rows = now.ready = now.finished = static_cast<uint32_t>(moves.rows);
-  set_rows(now);
-  build_index();
+  index_.set_state(now);
+  index_.build();
   return gone;
 }
 

@@ -1,206 +1,17 @@
 // A row store in checkpoints.
 #include <algorithm>
-#include <atomic>
-#include <cstddef>
 
 #include "base/error.h"
 #include "device/copy.h"
 #include "embedding/disk_snapshot.h"
+#include "embedding/row_saver.h"
 #include "embedding/row_store.h"
-#include "ops/embedding/row_swap.h"
 
 namespace hctr {
 namespace {
 
-constexpr const char* kChangedRows = "changed_rows";  // the indices of those in the arrays of an increment
-constexpr int64_t kMarks = int64_t{1} << 22;          // copied at a time
-
-}  // namespace
-
-void RowStore::save_state(StateWriter& to) {
-  if (disk_) close_up();                // arrays have row after row
-  const ops::IndexState now = state();  // waits
-  HCTR_EXPECT(now.rows == now.ready && now.rows <= now.row_capacity, label_, ": ", now.rows, " rows, of which ",
-              now.ready, " are ready");
-  const std::shared_ptr<DiskSnapshot> snapshot = snapshot_for_later(to);
-  std::vector<DiskRows::Row> read_now;
-  if (disk_ && !snapshot) read_now = disk_->sorted_rows();
-  const std::span<DiskRows::Row> on_disk = snapshot ? snapshot->rows() : std::span(read_now);
-  to.number("rows", now.rows + static_cast<int64_t>(on_disk.size()));
-  to.number("first_row", index_.first_row);
-  const StateWriter::Which& which = to.which();
-  if (which.base && base_ && *which.base == base_->iteration)
-    return base_places_ ? save_changes(to, now.rows, on_disk, snapshot) : save_changes(to, now.rows);
-  save_columns(to, now.rows, on_disk, snapshot);
-  const int64_t rows = now.rows + static_cast<int64_t>(on_disk.size());
-  if (which.base || !marks_ || (base_places_ && rows > DiskRows::kMostBaseRows)) return;
-  base_ = {which.iteration, rows};
-  clear_marks(ops::kChangedSinceCheckpoint);
-  if (!base_places_ || !ranges_.empty()) return;  // rows of direct keys have one place in all checkpoints
-  for (DiskRows::Row& row : on_disk) row.marks &= static_cast<uint32_t>(~ops::kChangedSinceCheckpoint);
-  set_base_places(now.rows, on_disk, rows, {});
-}
-
-void RowStore::save_columns(StateWriter& to, int64_t rows, std::span<const DiskRows::Row> on_disk,
-                            const std::shared_ptr<DiskSnapshot>& snapshot) {
-  std::vector<int64_t> order = order_of_direct_keys(rows, on_disk);
-  const bool later = snapshot && (order.empty() || fits_later(to, rows, static_cast<int64_t>(order.size())));
-  std::vector<LaterColumn> left;
-  for (const Column& column : columns_) {
-    if (!column.saved) continue;
-    const std::vector<int64_t> shape = column.shape(rows + static_cast<int64_t>(on_disk.size()));
-    const auto in_order = [&](StreamRef, int64_t first, std::span<std::byte> piece) {
-      read_tiers(column, order, on_disk, first, piece);
-    };
-    if (later)
-      left.push_back({&column, order.empty()
-                                   ? to.part_of_array(column.name, column.type, shape, memory_of(column), rows)
-                                   : to.part_of_array(column.name, column.type, shape, {}, 0)});
-    else if (ranges_.empty())
-      save_column(to, column, rows, on_disk);
-    else
-      to.array(column.name, column.type, shape, in_order);
-  }
-  leave_for_later(to, snapshot, std::move(order), left);
-}
-
-void RowStore::clear_marks(uint8_t bit) {
-  const StreamRef stream = runtime_.compute_stream();
-  const int64_t all = capacity_ + 1;
-  if (disk_) disk_->clear_marks(bit);
-  // Whoever else reads marks keeps them.
-  const bool others = bit == ops::kChangedSinceModel ? base_.has_value() : delta_known_;
-  if (!others) {
-    zero_bytes(stream, marks_->data(), static_cast<size_t>(all));
-    return stream.synchronize();
-  }
-  std::vector<uint8_t> marks;
-  for (int64_t first = 0; first < all; first += kMarks) {
-    marks.resize(static_cast<size_t>(std::min(kMarks, all - first)));
-    copy_bytes(stream, marks.data(), marks_->data() + first, marks.size());
-    stream.synchronize();
-    for (uint8_t& mark : marks) mark &= static_cast<uint8_t>(~bit);
-    copy_bytes(stream, marks_->data() + first, marks.data(), marks.size());
-    stream.synchronize();
-  }
-}
-
-void RowStore::start_delta() {
-  if (!marks_) return;
-  clear_marks(ops::kChangedSinceModel);
-  delta_known_ = true;
-}
-
-std::optional<std::vector<int32_t>> RowStore::changed_since_model() {
-  if (!marks_ || !delta_known_) return std::nullopt;
-  return marked_rows(close_up() + shared_rows(), ops::kChangedSinceModel);
-}
-
-void RowStore::save_changes(StateWriter& to, int64_t rows) {
-  const std::vector<int32_t> changed = changed_rows();
-  std::vector<int32_t> indices = changed;  // arrays start with row 1
-  for (int32_t& index : indices) --index;
-  if (!indices.empty()) to.list(kChangedRows, indices);
-  for (const Column& column : columns_) {
-    if (!column.saved) continue;
-    StateWriter::Changes changes{.base_rows = base_->rows, .list = {}};
-    if ((!column.fixed() || base_->keys_moved) && !changed.empty()) {
-      changes.list = kChangedRows;
-      changes.count = static_cast<int64_t>(changed.size());
-      changes.copy = [&](int64_t first, int64_t count, std::byte* host) {
-        copy_out(column, std::span(changed).subspan(static_cast<size_t>(first), static_cast<size_t>(count)), host);
-      };
-    }
-    to.changes(column.name, column.type, column.shape(rows), changes,
-               [&](StreamRef stream, int64_t first, std::span<std::byte> piece) {
-                 column.memory.read(stream, static_cast<size_t>((base_->rows + 1) * column.bytes_per_row + first),
-                                    piece.data(), piece.size());
-               });
-  }
-}
-
-std::vector<int32_t> RowStore::changed_rows() { return marked_rows(base_->rows, ops::kChangedSinceCheckpoint); }
-
-std::vector<int32_t> RowStore::marked_rows(int64_t last, uint8_t bit) {
-  std::vector<int32_t> rows;
-  std::vector<uint8_t> marks;
-  for (int64_t first = 1; first <= last; first += kMarks) {
-    marks.resize(static_cast<size_t>(std::min(kMarks, last + 1 - first)));
-    copy_bytes(runtime_.compute_stream(), marks.data(), marks_->data() + first, marks.size());
-    runtime_.compute_stream().synchronize();
-    for (size_t i = 0; i < marks.size(); ++i)
-      if ((marks[i] & bit) != 0) rows.push_back(static_cast<int32_t>(first + static_cast<int64_t>(i)));
-  }
-  if (!numbers() || rows.empty()) return rows;
-  std::vector<int32_t> at_places(static_cast<size_t>(last) + 1);
-  copy_bytes(runtime_.compute_stream(), at_places.data(), numbers(), at_places.size() * sizeof(int32_t));
-  runtime_.compute_stream().synchronize();
-  for (int32_t& row : rows) row = at_places[static_cast<size_t>(row)];
-  std::sort(rows.begin(), rows.end());
-  return rows;
-}
-
-void RowStore::copy_out(const Column& column, std::span<const int32_t> rows, std::byte* to) {
-  const StreamRef stream = runtime_.compute_stream();
-  Context ctx(runtime_, stream);
-  const auto bytes = static_cast<size_t>(column.bytes_per_row);
-  const size_t whole = staging_->bytes(), block = (whole - 16) / (bytes + sizeof(int32_t));
-  HCTR_EXPECT(block > 0, label_, ": rows of ", bytes, " bytes");
-  // The rows come first, aligned; behind them their numbers.
-  auto* numbers = reinterpret_cast<int32_t*>(staging_->data() + (block * bytes + 15) / 16 * 16);
-  for (size_t first = 0; first < rows.size(); first += block) {
-    const std::span<const int32_t> some = rows.subspan(first, std::min(block, rows.size() - first));
-    copy_bytes(stream, numbers, some.data(), some.size_bytes());
-    if (places()) ops::find_places(ctx, places(), static_cast<int64_t>(some.size()), numbers);
-    ops::copy_rows(ctx, numbers, static_cast<int64_t>(some.size()), column.memory.data(), column.bytes_per_row,
-                   staging_->data());
-    copy_bytes(stream, to + first * bytes, staging_->data(), some.size() * bytes);
-    stream.synchronize();
-  }
-}
-
-StateWriter::Copy RowStore::memory_of(const Column& column) {
-  return [this, &column](StreamRef stream, int64_t first, std::span<std::byte> piece) {
-    if (places()) return read_by_number(stream, column, first, piece);
-    column.memory.read(stream, static_cast<size_t>(column.bytes_per_row + first), piece.data(), piece.size());
-  };
-}
-
-void RowStore::save_column(StateWriter& to, const Column& column, int64_t rows,
-                           std::span<const DiskRows::Row> on_disk) {
-  const int64_t in_memory = rows * column.bytes_per_row;
-  to.array(column.name, column.type, column.shape(rows + static_cast<int64_t>(on_disk.size())),
-           [&, copy = memory_of(column)](StreamRef stream, int64_t first, std::span<std::byte> piece) {
-             if (const int64_t end = first + static_cast<int64_t>(piece.size()); end > in_memory) {
-               const int64_t from = std::max(first, in_memory);
-               save_disk_column(column, on_disk, from - in_memory, piece.subspan(static_cast<size_t>(from - first)));
-               piece = piece.first(static_cast<size_t>(from - first));
-               if (piece.empty()) return;
-             }
-             copy(stream, first, piece);
-           });
-}
-
-void RowStore::read_by_number(StreamRef stream, const Column& column, int64_t first, std::span<std::byte> to) {
-  constexpr int64_t kBlockBytes = int64_t{4} << 20;
-  const int64_t bytes = column.bytes_per_row, end = first + static_cast<int64_t>(to.size());
-  const int64_t first_row = 1 + first / bytes, rows = 1 + (end - 1) / bytes - first_row + 1;
-  const int64_t block = std::clamp<int64_t>(kBlockBytes / bytes, 1, rows);
-  const Buffer gathered(runtime_.device(), static_cast<size_t>(block * bytes));
-  std::vector<std::byte> on_host(gathered.bytes());
-  Context ctx(runtime_, stream);
-  for (int64_t row = first_row; row < first_row + rows; row += block) {
-    const int64_t count = std::min(block, first_row + rows - row);
-    ops::copy_rows(ctx, places() + row, count, column.memory.data(), bytes, gathered.data());
-    copy_bytes(stream, on_host.data(), gathered.data(), static_cast<size_t>(count * bytes));
-    stream.synchronize();
-    const int64_t begins = (row - 1) * bytes, from = std::max(begins, first),
-                  until = std::min(begins + count * bytes, end);
-    std::copy(on_host.begin() + (from - begins), on_host.begin() + (until - begins), to.begin() + (from - first));
-  }
-}
-
-void RowStore::load_column(const StateReader& from, Column& column, int64_t rows_in_array, int64_t rows) {
+/// Takes the first rows of an array.
+void load_column(const StateReader& from, RowColumn& column, int64_t rows_in_array, int64_t rows) {
   from.array(column.name, column.type, column.shape(rows_in_array),
              [&](StreamRef stream, int64_t first, std::span<const std::byte> piece) {
                const int64_t wanted = rows * column.bytes_per_row - first;
@@ -211,84 +22,99 @@ void RowStore::load_column(const StateReader& from, Column& column, int64_t rows
              });
 }
 
+}  // namespace
+
+void RowStore::save_state(StateWriter& to) {
+  if (tier_) close_up();                       // arrays have row after row
+  const ops::IndexState now = index_.state();  // waits
+  HCTR_EXPECT(now.rows == now.ready && now.rows <= now.row_capacity, arrays_.label(), ": ", now.rows,
+              " rows, of which ", now.ready, " are ready");
+  const std::shared_ptr<DiskSnapshot> snapshot = snapshot_for_later(to);
+  std::vector<DiskRows::Row> read_now;
+  if (tier_ && !snapshot) read_now = tier_->disk().sorted_rows();
+  const std::span<DiskRows::Row> on_disk = snapshot ? snapshot->rows() : std::span(read_now);
+  to.number("rows", now.rows + static_cast<int64_t>(on_disk.size()));
+  to.number("first_row", index_.view().first_row);
+  const StateWriter::Which& which = to.which();
+  const RowSaver saver(to, arrays_, changes_, tier_ ? &*tier_ : nullptr, {now.rows, on_disk, snapshot});
+  if (which.base && changes_.base() && *which.base == changes_.base()->iteration) return saver.save_changes();
+  saver.save_all(order_of_direct_keys(now.rows, on_disk));
+  const int64_t rows = now.rows + static_cast<int64_t>(on_disk.size());
+  if (which.base || !changes_.are_marked() || (changes_.go_by_place() && rows > DiskRows::kMostBaseRows)) return;
+  changes_.set_base({which.iteration, rows}, own_disk());
+  if (!changes_.go_by_place() || !ranges_.empty()) return;  // rows of direct keys have one place in all checkpoints
+  for (DiskRows::Row& row : on_disk) row.marks &= static_cast<uint32_t>(~ops::kChangedSinceCheckpoint);
+  changes_.set_base_places(now.rows, on_disk, {}, tier_->disk());
+}
+
+std::shared_ptr<DiskSnapshot> RowStore::snapshot_for_later(const StateWriter& to) {
+  if (!tier_ || !to.later() || rows_on_disk() == 0) return nullptr;
+  budget_.end_snapshots_on_host(nullptr, false);
+  budget_.end_snapshots_on_disk(nullptr, false);
+  const int64_t most = budget_.has_host() ? std::min(account_.kept_for_map(), budget_.host_room()) : INT64_MAX;
+  std::string why_not;
+  // Other ranks wait for a step for --comm-timeout alone.
+  std::shared_ptr<DiskSnapshot> snapshot = tier_->disk().snapshot(most, several_ranks_, why_not);
+  if (!snapshot) to.later()->refused = why_not;
+  return snapshot;
+}
+
+std::optional<std::vector<int32_t>> RowStore::changed_since_model() {
+  if (!changes_.known_since_model()) return std::nullopt;
+  return changes_.since_model(close_up() + shared_rows());
+}
+
 void RowStore::load_state(const StateReader& from) {
-  forget_base();
+  changes_.forget();
   const int64_t rows = from.number("rows");
   const int64_t most = row_limit_ > 0 ? row_capacity_limit_
-                       : disk_        ? kMostRows
+                       : tier_        ? kMostRows
                                       : most_rows(),
                 of_direct_keys = direct() ? keys_.rows() : ranges_.rows();
   if (of_direct_keys > 0 ? rows != of_direct_keys : rows > most)
-    throw Error(Kind::data, cat(label_, ": the checkpoint has ", rows, " rows, and this table has ",
+    throw Error(Kind::data, cat(arrays_.label(), ": the checkpoint has ", rows, " rows, and this table has ",
                                 of_direct_keys > 0 ? of_direct_keys : most));
-  const int64_t in_memory = disk_ ? std::min(rows, std::max(capacity_, rows_in_budget())) : rows;
-  if (disk_) close_up();
-  ops::IndexState now = state();  // waits
+  const int64_t in_memory =
+      tier_ ? std::min(rows, std::max(arrays_.capacity(), account_.rows_in_budget(most_rows()))) : rows;
+  if (tier_) close_up();
+  ops::IndexState now = index_.state();  // waits
   if (!direct()) {
     if (!ranges_.empty()) {
-      disk_ = std::make_unique<DiskRows>(budget_, label_, disk_->record_bytes());
-      disk_->set_room_ahead(records_->most_ahead(capacity_));
+      tier_->clear();
+      account_.set_disk(tier_->disk(), tier_->records());
     }
-    HCTR_EXPECT(!ranges_.empty() || now.rows == shared_rows() || now.rows == rows, label_, " has ", now.rows,
+    HCTR_EXPECT(!ranges_.empty() || now.rows == shared_rows() || now.rows == rows, arrays_.label(), " has ", now.rows,
                 " rows before a checkpoint of ", rows, " is loaded");
-    in_context([&] { return cat("reserving memory for the ", rows, " rows of ", label_, " in the checkpoint"); },
-               [&] {
-                 if (in_memory > capacity_) grow_rows(in_memory);
-                 grow_index(in_memory + ring_keys());
-               });
-    now = state();
+    in_context(
+        [&] { return cat("reserving memory for the ", rows, " rows of ", arrays_.label(), " in the checkpoint"); },
+        [&] {
+          if (in_memory > arrays_.capacity()) grow_rows(in_memory);
+          index_.grow(in_memory + ring_keys());
+        });
+    now = index_.state();
   }
-  number_by_key();
+  if (uses_) uses_->number_by_key();
   if (!ranges_.empty()) set_owners(1, in_memory);
-  for (Column& column : columns_)
+  for (Column& column : arrays_.columns())
     if (column.saved) load_column(from, column, rows, in_memory);
-  if (in_memory < rows) load_disk_rows(from, in_memory + 1, rows);
+  if (in_memory < rows) {
+    std::function<ops::RowOwner(int64_t)> owner;
+    if (!ranges_.empty()) owner = [this](int64_t row) { return ranges_.index().owner(row); };
+    tier_->load(from, in_memory + 1, rows, owner);
+  }
   now.rows = now.ready = now.finished = static_cast<uint32_t>(in_memory);
-  const StreamRef stream = runtime_.compute_stream();
-  copy_bytes(stream, state_.data(), &now, sizeof now);
-  stream.synchronize();
-  if (!direct()) build_index();
-  set_rows(now);
-  if (marks_) continue_base(from);
-}
-
-const RowStore::Column& RowStore::first_saved() const {
-  return *std::find_if(columns_.begin(), columns_.end(), [](const Column& column) { return column.saved; });
-}
-
-void RowStore::continue_base(const StateReader& from) {
-  const auto base = from.base_of_next(from.at(first_saved().name));
-  if (!base || (base_places_ && base->rows > DiskRows::kMostBaseRows)) return;
-  std::vector<int32_t> changed;
-  if (from.has(kChangedRows)) from.list(kChangedRows, changed);
-  const StateArray& keys = from.at(first_saved().name);
-  base_ = {base->iteration, base->rows, keys.from_base && keys.from_base->count > 0 && first_saved().fixed()};
-  const StreamRef stream = runtime_.compute_stream();
-  zero_bytes(stream, marks_->data(), static_cast<size_t>(capacity_) + 1);
-  if (base_places_) {
-    std::vector<DiskRows::Row> on_disk = disk_->sorted_rows();
-    return set_base_places(static_cast<int64_t>(state().rows), on_disk, base->rows, changed);
-  }
-  std::vector<uint8_t> marks;
-  for (size_t i = 0; i < changed.size();) {
-    const int64_t first = changed[i];  // the row of this index is the next one
-    if (first < 0 || first >= base->rows)
-      throw Error(Kind::data, cat(label_, ": row ", first, " of a checkpoint is to have changed since its base of ",
-                                  base->rows, " rows"));
-    marks.assign(static_cast<size_t>(std::min(kMarks, base->rows - first)), 0);
-    for (; i < changed.size() && changed[i] >= first && changed[i] - first < static_cast<int64_t>(marks.size()); ++i)
-      marks[static_cast<size_t>(changed[i] - first)] = ops::kRowChanged;
-    copy_bytes(stream, marks_->data() + first + 1, marks.data(), marks.size());
-    stream.synchronize();
-  }
-  stream.synchronize();
+  index_.put_state(now);
+  runtime_.compute_stream().synchronize();
+  if (!direct()) index_.build();
+  index_.set_state(now);
+  changes_.load(from, in_memory, own_disk());
 }
 
 void RowStore::load_shared_row(const StateReader& from) {
-  HCTR_EXPECT(shared_rows() == 1, label_, " has no shared row");
-  forget_base();
-  wait_for_all();
-  for (Column& column : columns_) {
+  HCTR_EXPECT(shared_rows() == 1, arrays_.label(), " has no shared row");
+  changes_.forget();
+  index_.wait_for_all();
+  for (Column& column : arrays_.columns()) {
     if (!column.saved) continue;
     std::vector<std::byte> row(static_cast<size_t>(column.bytes_per_row));
     from.read(from.at(column.name), 0, row);

@@ -6,8 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "embedding/disk_snapshot.h"
-#include "embedding/row_store.h"
+#include "embedding/row_saver.h"
 
 namespace hctr {
 namespace {
@@ -61,33 +60,22 @@ void RowsForLater::read(int64_t first, int64_t count, std::span<std::byte* const
 
 }  // namespace
 
-std::shared_ptr<DiskSnapshot> RowStore::snapshot_for_later(const StateWriter& to) {
-  if (!disk_ || !to.later() || disk_->rows() == 0) return nullptr;
-  budget_.end_snapshots_on_host(nullptr, false);
-  budget_.end_snapshots_on_disk(nullptr, false);
-  const int64_t most = budget_.has_host() ? std::min(kept_for_map(), budget_.host_room()) : INT64_MAX;
-  std::string why_not;
-  // Other ranks wait for a step for --comm-timeout alone.
-  std::shared_ptr<DiskSnapshot> snapshot = disk_->snapshot(most, several_ranks_, why_not);
-  if (!snapshot) to.later()->refused = why_not;
-  return snapshot;
-}
-
-bool RowStore::fits_later(const StateWriter& to, int64_t rows_in_memory, int64_t rows) const {
+bool RowSaver::fits_later(int64_t rows_in_memory, int64_t rows) const {
   int64_t bytes = rows * static_cast<int64_t>(sizeof(int64_t));
-  for (const Column& column : columns_)
+  for (const RowColumn& column : arrays_.columns())
     if (column.saved) bytes += rows_in_memory * column.bytes_per_row;
-  if (bytes > to.later()->memory) {
-    to.later()->refused = cat(label_, ": ", bytes, " bytes of rows in memory that lie between them do not fit the ",
-                              to.later()->memory, " bytes that are free for it");
+  if (bytes > to_.later()->memory) {
+    to_.later()->refused =
+        cat(arrays_.label(), ": ", bytes, " bytes of rows in memory that lie between them do not fit the ",
+            to_.later()->memory, " bytes that are free for it");
     return false;
   }
-  to.later()->memory -= bytes;
+  to_.later()->memory -= bytes;
   return true;
 }
 
-void RowStore::leave_for_later(const StateWriter& to, const std::shared_ptr<DiskSnapshot>& snapshot,
-                               std::vector<int64_t> order, const std::vector<LaterColumn>& columns) {
+void RowSaver::leave_for_later(std::vector<int64_t> order, const std::vector<LaterColumn>& columns) const {
+  const std::shared_ptr<DiskSnapshot>& snapshot = rows_.snapshot;
   if (columns.empty()) return;
   auto rows = std::make_shared<RowsForLater>();
   rows->snapshot = snapshot;
@@ -99,11 +87,11 @@ void RowStore::leave_for_later(const StateWriter& to, const std::shared_ptr<Disk
   for (const auto& [column, part] : columns) {
     const auto bytes = static_cast<size_t>(column->bytes_per_row);
     std::vector<std::byte> in_memory(numbers.size() * bytes);
-    copy_out(*column, numbers, in_memory.data());
+    arrays_.copy_out(*column, numbers, in_memory.data());
     const bool in_record = column->in_record();
     rows->needs_records = rows->needs_records || in_record;
-    rows->columns.push_back(
-        {bytes, in_record, in_record ? offset_in_record(*column) : *column->place_in_entry(), std::move(in_memory)});
+    rows->columns.push_back({bytes, in_record, in_record ? tier_->offset_in_record(*column) : *column->place_in_entry(),
+                             std::move(in_memory)});
     later.parts.push_back(part);
   }
   rows->order = std::move(order);
@@ -111,7 +99,7 @@ void RowStore::leave_for_later(const StateWriter& to, const std::shared_ptr<Disk
     rows->read(first, count, parts);
   };
   later.waited = [use = snapshot->use()] { return use->waited(); };
-  to.later()->rows.push_back(std::move(later));
+  to_.later()->rows.push_back(std::move(later));
 }
 
 }  // namespace hctr
