@@ -11,6 +11,7 @@ process, and not_run.txt. Exit code 1 if a test failed or did not run.
 """
 import argparse
 import concurrent.futures
+import os
 import pathlib
 import re
 import shlex
@@ -23,9 +24,14 @@ ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] ([^ ,]+)", re.MULTILINE)
 OF_A_TEST = r"^\[ RUN      \] {}\n(.*?)(?=^\[ +(?:OK|FAILED|SKIPPED) +\] {}|\Z)"
 
 
+# Variables that would choose other tests, or repeat them otherwise.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("GTEST_")}
+
+
 def tests_of(program, pattern):
     """Names of all tests that fit the filter."""
-    listed = subprocess.run([program, "--gtest_list_tests", f"--gtest_filter={pattern}"], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run([program, "--gtest_list_tests", f"--gtest_filter={pattern}"], capture_output=True, text=True, check=True,
+                            env=ENVIRONMENT).stdout
     names, suite = [], ""
     for line in listed.splitlines():
         word = line.split("#")[0].strip()
@@ -44,7 +50,8 @@ def run(given, number, names, end):
     if time.monotonic() < end:
         with open(log, "w") as out:
             try:
-                code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, timeout=end - time.monotonic(), check=False).returncode
+                code = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT, timeout=end - time.monotonic(), check=False,
+                                      env=ENVIRONMENT).returncode
             except subprocess.TimeoutExpired:
                 code = "stopped, the time was over"
     text = log.read_text(errors="replace") if log.exists() else ""

@@ -33,6 +33,13 @@
 #define HCTR_CLONES_FOR_WIDE_VECTORS
 #endif
 
+/// In a loop that waits for another thread: leaves the core's other hardware thread more of it.
+#if defined(__x86_64__)
+#define HCTR_PAUSE() __builtin_ia32_pause()
+#else
+#define HCTR_PAUSE() static_cast<void>(0)
+#endif
+
 namespace hctr {
 
 inline constexpr bool kCudaBuild = HCTR_WITH_CUDA;  // set by CMake on every target: 0 or 1

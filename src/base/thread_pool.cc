@@ -13,13 +13,13 @@
 #include <thread>
 #include <vector>
 
-#include "base/yielding.h"
+#include "base/short_waits.h"
 
 namespace hctr {
 namespace {
 
 // A step is a few hundred loops, one soon after the other.
-constexpr std::chrono::microseconds kUntilAsleep(100);
+constexpr std::chrono::microseconds kUntilAsleep(50);
 
 }  // namespace
 
@@ -63,7 +63,7 @@ struct ThreadPool::State {
     uint64_t seen = 0;
     const auto may_go_on = [&] { return stop || generation != seen; };
     for (;;) {
-      yield_until(kUntilAsleep, may_go_on);
+      spin_until(kUntilAsleep, may_go_on);
       {
         std::unique_lock lock(mutex);
         start.wait(lock, may_go_on);
@@ -111,7 +111,7 @@ void ThreadPool::run(int64_t count, int64_t grain, const void* body, Call call_b
   s.start.notify_all();
   s.run_chunks();
   const auto all_are_done = [&] { return s.busy == 0; };
-  yield_until(kUntilAsleep, all_are_done);
+  spin_until(kUntilAsleep, all_are_done);
   std::unique_lock lock(s.mutex);
   s.done.wait(lock, all_are_done);
   if (s.error) std::rethrow_exception(s.error);

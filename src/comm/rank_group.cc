@@ -7,16 +7,16 @@
 #include <set>
 
 #include "base/host_name.h"
+#include "base/short_waits.h"
 #include "base/stopped_time.h"
-#include "base/yielding.h"
 #include "comm/rank_list.h"
 
 namespace hctr {
 namespace {
 
 using BarrierClock = std::chrono::steady_clock;
-// On a busy machine one call takes longer than this, and the rank then sleeps.
 constexpr std::chrono::microseconds kBarrierYielding{20};
+constexpr uint64_t kMeetingsAsleep = 1000;  // on a busy machine, before a rank tries to yield again
 
 }  // namespace
 
@@ -94,10 +94,11 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
     change_.notify_all();
     return;
   }
-  const auto over = [&, meeting = meetings_.load()] { return meetings_ != meeting || failed_; };
+  const uint64_t meeting = meetings_;
+  const auto over = [&] { return meetings_ != meeting || failed_; };
   // Ranks usually meet within microseconds, which is less than a thread takes to fall asleep and wake.
   lock.unlock();
-  yield_until(kBarrierYielding, over);
+  if (meeting >= sleeping_until_ && !yield_until(kBarrierYielding, over)) sleeping_until_ = meeting + kMeetingsAsleep;
   lock.lock();
   BarrierClock::time_point end = BarrierClock::now() + limit_;
   StoppedTime stopped;

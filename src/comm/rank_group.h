@@ -52,6 +52,8 @@ class RankGroup {
   mutable std::mutex mutex_;
   std::condition_variable change_;
   std::atomic<uint64_t> meetings_ = 0;  // barriers that all have left or may leave
+  std::atomic<uint64_t> sleeping_until_ =
+      0;  // ranks that wait sleep at once until this meeting, since others want cores
   int arrived_ = 0;
   std::vector<char> here_;                  // at the current barrier, by local rank
   std::vector<const Transfer*> transfers_;  // by local rank
