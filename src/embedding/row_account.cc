@@ -114,6 +114,10 @@ int64_t RowAccount::rows_on_device(int64_t rows, bool moving) const {
   return most_that_fits(have, rows + 1, [&](int64_t up_to) { return more_numbers(up_to) <= room; });
 }
 
+int64_t RowAccount::most_on_device_alone(int64_t least, int64_t most) const {
+  return most_that_fits(least, most + 1, [&](int64_t rows) { return rows_on_device(rows) == rows; });
+}
+
 int64_t RowAccount::missing_on_device(int64_t rows, bool moving) const {
   const bool all_there = !budget_.has_host() && !one_memory_;
   return (all_there ? more_numbers(rows) : 0) - room_for_numbers(besides_numbers(rows, moving));

@@ -48,6 +48,8 @@ class RowAccount {
   /// The most rows, of `rows`, whose numbers can be on the device beyond those that are.
   int64_t rows_on_device(int64_t rows, bool moving) const;
   int64_t rows_on_device(int64_t rows) const { return rows_on_device(rows, uses_.has_value()); }
+  /// The most rows from `least` to `most` whose numbers are all on the device; `least` itself may not be.
+  int64_t most_on_device_alone(int64_t least, int64_t most) const;
   /// Bytes that the device lacks for what so many rows need there; 0 or less: none.
   int64_t missing_on_device(int64_t rows, bool moving) const;
   /// Throws the Error(device) that says so, and names the least budget, if rows can leave so many bytes for the host.

@@ -113,12 +113,9 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   // Of rows that do not all fit, a table takes memory for those that batches use: other tables have to begin, too.
   const int64_t hint = ranges_.empty() ? spec.row_hint : 0;
   const int64_t plenty = free_memory(runtime.device()) / 4 / bytes_of_row(spec);
-  int64_t rows = std::min(std::max(ring_keys(), std::min(hint, plenty)), most_rows());
-  int64_t too_many = rows + 1;  // a hint takes no memory of the host
-  for (rows = std::min(rows, ring_keys()); too_many - rows > 1;) {
-    const int64_t middle = rows + (too_many - rows) / 2;
-    (account_.rows_on_device(middle) == middle ? rows : too_many) = middle;
-  }
+  const int64_t wanted = std::min(std::max(ring_keys(), std::min(hint, plenty)), most_rows());
+  // A hint takes no memory of the host.
+  int64_t rows = account_.most_on_device_alone(std::min(wanted, ring_keys()), wanted);
   if (on_disk_) {
     refuse_where_all_rows_change(spec);
     tier_.emplace(budget_, arrays_, index_, changes_,

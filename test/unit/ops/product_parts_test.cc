@@ -43,8 +43,8 @@ TEST(ProductParts, ConsistOfWholeTilesEnoughForEveryThread) {
       }
 }
 
-/// A part of h x w copies (h + w) * depth elements, so that of parts of one size a square copies least. In the product
-/// of a high and narrow result the columns are copied for each part down, but there are few.
+/// The library copies (h + w) * depth elements for a part of h x w: of parts of one size a square copies least. A high
+/// and narrow result, or a low and wide one, is cut across its long side alone.
 TEST(ProductParts, AreOfTheShapeForWhichLeastIsCopied) {
   for (const int64_t size : {1024, 2048, 4096}) {
     const ProductPart of_square = ops::joined_product_tiles(size, size, 2048, 2);
