@@ -28,6 +28,7 @@ struct Fp8Plan {
 
 /// Used only by the thread of its rank.
 struct Runtime::CudaLibraries {
+  static constexpr int kMostPieces = 1024;  ///< of a product
   explicit CudaLibraries(int index);
   ~CudaLibraries();
   CudaLibraries(const CudaLibraries&) = delete;
@@ -40,6 +41,9 @@ struct Runtime::CudaLibraries {
   std::set<void*> side_streams;
   /// The next tile of the product of ours that runs on the compute stream (ops/fused_product.cuh); 0 between products.
   Buffer tile_counter;
+  /// Which parts of sums are there, of a product of ours on the compute stream, and of one on another; 0 between
+  /// products (ops/f32_product.cuh).
+  Buffer piece_flags;
   /// Other forms of the operands of the product that runs (ops/operand_memory.cuh). Recorded steps keep its address.
   std::optional<ReservedBuffer> operands;
   /// The products so far, by everything that their algorithm depends on: equal products always use the same algorithm.

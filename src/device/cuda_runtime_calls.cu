@@ -18,7 +18,8 @@ namespace hctr {
 
 Runtime::CudaLibraries::CudaLibraries(int index)
     : blas_workspace({DeviceKind::cuda, index}, size_t{32} << 20),
-      tile_counter({DeviceKind::cuda, index}, sizeof(uint32_t)) {
+      tile_counter({DeviceKind::cuda, index}, sizeof(uint32_t)),
+      piece_flags({DeviceKind::cuda, index}, 2 * kMostPieces * sizeof(uint32_t)) {
   HCTR_CHECK(cublasLtCreate(&blas));
 }
 Runtime::CudaLibraries::~CudaLibraries() { cublasLtDestroy(blas); }

@@ -9,6 +9,7 @@
 #include "device/launch.cuh"
 #include "ops/add.h"
 #include "ops/blas_proposals.cuh"
+#include "ops/f32_product.h"
 #include "ops/fused_product.h"
 #include "ops/linear_dropout.h"
 #include "ops/one_column.cuh"
@@ -238,6 +239,12 @@ void multiply(Context& ctx, const char* name, const Problem& asked) {
 }  // namespace
 
 void cuda::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
+  // Transposed weights are in memory of the compute stream.
+  const bool can_transpose = ctx.stream().handle == ctx.runtime().compute_stream().handle;
+  if ((of_b == Transpose::no || can_transpose) &&
+      hopper::takes_f32_product(ctx, of_a == Transpose::yes ? F32Use::weight_gradient : F32Use::plain, {a, b, c},
+                                c.dim(0), c.dim(1), a.dim(of_a == Transpose::yes ? 0 : 1)))
+    return hopper::f32_matmul(ctx, a, of_a, b, of_b, c);
   multiply(ctx, "matmul", {a, b, c, of_a, of_b, {}, false});
 }
 
@@ -260,6 +267,8 @@ std::optional<MultiprocessorShares> cuda::shares_beside_lookup(DType dtype) {
 void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {
   if (relu && ctx.multiprocessors() > 0 && size_of(y.dtype()) == 2 && hopper::takes_fused_product(ctx, {x, w}, y))
     return hopper::linear_relu(ctx, x, w, bias, y);
+  if (hopper::takes_f32_product(ctx, F32Use::plain, {x, w, y}, y.dim(0), y.dim(1), w.dim(0)))
+    return hopper::f32_linear(ctx, x, w, bias, relu, y);
   // With weights as they lie the library takes slower kernels in TF32.
   if (w.dim(1) > 1 && takes_transposed_weights(ctx, x.dim(0), w))
     return multiply(ctx, "linear", {x, transposed_weights(ctx, w), y, Transpose::no, Transpose::yes, bias, relu});

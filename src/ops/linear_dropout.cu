@@ -1,8 +1,9 @@
-// Chooses: one kernel on Hopper for types of two bytes and TF32, else the operators one after the other.
+// Chooses: one kernel on Hopper, else the operators one after the other.
 #include "ops/linear_dropout.h"
 
 #include "device/profiler.h"
 #include "ops/dropout.h"
+#include "ops/f32_product.h"
 #include "ops/fused_product.h"
 #include "ops/linear.h"
 #include "ops/transposed_weights.cuh"
@@ -20,6 +21,10 @@ void cuda::linear_relu_dropout(Context& ctx, Tensor x, Tensor w, Tensor bias, fl
                  : hopper::takes_fused_product(ctx, {x, w}, y)) {
     count_flops(ctx, 2.0 * static_cast<double>(x.elements()) * static_cast<double>(w.dim(1)));
     return hopper::linear_relu_dropout(ctx, x, transposed ? transposed_weights(ctx, w) : w, bias, rate, stream, y);
+  }
+  if (hopper::takes_f32_product(ctx, F32Use::ended, {x, w, y}, y.dim(0), y.dim(1), w.dim(0))) {
+    count_flops(ctx, 2.0 * static_cast<double>(x.elements()) * static_cast<double>(w.dim(1)));
+    return hopper::f32_linear_relu_dropout(ctx, x, w, bias, rate, stream, y);
   }
   ops::linear(ctx, x, w, bias, y, true);
   ops::dropout(ctx, rate, stream, y, y);

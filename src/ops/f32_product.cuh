@@ -1,0 +1,463 @@
+// A matrix product of f32 by multiply-adds, and what becomes of its result before it is stored, in one kernel for GPUs
+// of compute capability 9.0.
+//
+// A multiprocessor can start one multiply-add of a warp in each of its four parts in every cycle, and nothing else in
+// that cycle. So every other instruction costs, and so does a multiply-add that finds two of the numbers that it has to
+// read in the same of four banks of registers. Hence:
+//   - copies of operands to a ring in shared memory by the copy engine, which takes no instructions of other threads
+//   - 8 x 16 sums a thread: 24 numbers from shared memory, in six loads, for 128 multiply-adds
+//   - multiply-adds in an order in which each shares an operand with the one before, which is then not read again, and
+//     sums in other banks than the numbers of their columns (rotated())
+// Tiles are 128 x 128, 256 x 64 or 64 x 256, and a block has two groups of four warps. Each group multiplies half of
+// every step of k for the whole tile; then each finishes half of the rows.
+//
+// Work is divided evenly: blocks take whole tiles, and where tiles do not go round, parts of the sums of a tile. Such
+// sums are added in their order by the block that has the last part of k, so results depend on the shape and on the
+// number of multiprocessors alone.
+#pragma once
+
+#include <limits>
+
+#include "device/cuda_libraries.cuh"
+#include "device/cuda_runtime_calls.h"
+#include "device/launch.cuh"
+#include "device/tensor_map.cuh"
+#include "ops/f32_product.h"
+#include "ops/hopper.cuh"
+
+namespace hctr::ops::hopper {
+
+constexpr int kBoxRow = 128;  ///< bytes of a row of a box with k adjacent
+
+/// The sizes of a tile and of its parts. kTransposedA: a is given as [k, m], else as [m, k]. b is [k, n]. kWarpsM: of
+/// the four warps of a group, so many lie one above the other.
+template <bool kTransposedA_, int kWarpsM_>
+struct F32Tiling {
+  static constexpr bool kTransposedA = kTransposedA_;
+  static constexpr int kWarpsM = kWarpsM_, kWarpsN = 4 / kWarpsM, kWarpSide = 64;
+  static constexpr int kM = kWarpsM * kWarpSide, kN = kWarpsN * kWarpSide, kDepth = 32;
+  static constexpr int kGroups = 2, kWarps = 4 * kGroups, kThreads = 32 * kWarps, kGroupDepth = kDepth / kGroups;
+  static constexpr int kRows = 8, kColumns = 16;    ///< sums of a thread
+  static constexpr int kLanesM = 8, kLanesN = 4;    ///< of a warp
+  static constexpr int kOwnRows = kRows / kGroups;  ///< that a thread finishes
+  static constexpr int kBytesA = kM * kDepth * 4, kStageBytes = kBytesA + kN * kDepth * 4;
+  static constexpr int kExchangeBytes = kThreads * kOwnRows * kColumns * 4;
+  static constexpr int kColumnSums = kGroups * kWarpsM * kN;
+  static constexpr int kStages = kM == kN ? 4 : 3;
+  static constexpr size_t kSharedBytes = kStages * kStageBytes + kExchangeBytes + kColumnSums * 4 + 256 + 1024;
+  static_assert(kSharedBytes <= 227 * 1024 && kM * kN * 4 == kF32TileBytes);
+};
+
+/// Of a tile: sums over the steps [first, last).
+struct F32Piece {
+  int tile, first, last;
+};
+
+/// How the tiles of a product are divided. The first `rounds` tiles of every block are whole: block b has tiles b,
+/// b + blocks, ... The steps of all tiles from shared_tile on, `shared_steps`, are divided evenly.
+struct F32Division {
+  int across;  ///< tiles
+  int steps;   ///< of a tile
+  int rounds, shared_tile, shared_steps;
+
+  __host__ __device__ int first_of(int block, int blocks) const {
+    return static_cast<int>(int64_t{shared_steps} * block / blocks);
+  }
+};
+
+/// The pieces of a block. A piece that another block needs comes first, and one that needs those of blocks before this
+/// one comes last: so nobody waits for a block that may not have begun.
+struct F32Pieces {
+  int block, blocks, first, last, round;
+  bool part_first;
+
+  __device__ F32Pieces(const F32Division& d, int block_, int blocks_)
+      : block(block_),
+        blocks(blocks_),
+        first(d.first_of(block, blocks)),
+        last(d.first_of(block + 1, blocks)),
+        round(0) {
+    part_first = last > first && last % d.steps != 0;
+  }
+  __device__ bool next(const F32Division& d, F32Piece& piece) {
+    if (!part_first && round < d.rounds) {
+      piece = {block + blocks * round++, 0, d.steps};
+      return true;
+    }
+    if (last <= first) return false;
+    part_first = false;
+    const int tile = (last - 1) / d.steps, begin = tile * d.steps, from = max(first, begin);
+    piece = {d.shared_tile + tile, from - begin, last - begin};
+    last = from;
+    return true;
+  }
+};
+
+/// What is left to copy: the pieces after this one, and its steps. In shared memory, since warps take turns.
+struct F32Copies {
+  F32Pieces pieces;
+  int m, n, step, last;
+};
+
+/// Sums that blocks hand to others: [blocks] tiles, and for each whether it is there, 0 before and after a kernel.
+struct F32Exchange {
+  float* sums;
+  uint32_t* there;
+};
+
+struct F32Shape {
+  int m, n, k;
+};
+
+template <class End>
+struct F32Product {
+  CUtensorMap a, b;
+  F32Shape shape;
+  F32Division division;
+  View<float, 2> result;
+  F32Exchange exchange;
+  End end;
+};
+
+/// The rows and columns of the result that a thread finishes.
+template <class Tiles>
+struct F32Places {
+  int first_row, first_column;
+  /// Adjacent lanes have adjacent rows where k is adjacent, else each has four adjacent rows.
+  __device__ int row(int i) const { return first_row + (Tiles::kTransposedA ? i : Tiles::kLanesM * i); }
+  __device__ int column(int j) const { return first_column + j % 4 + j / 4 * 4 * Tiles::kLanesN; }
+};
+
+__device__ inline float4 load_four(uint32_t shared) {
+  float4 v;
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(shared));
+  return v;
+}
+
+/// Four adjacent sums in the order in which they are stored for others. They are stored at once, which needs registers
+/// of four adjacent banks; so none is in the bank of the number of its column.
+__device__ inline float4 rotated(const float* sums) { return make_float4(sums[3], sums[0], sums[1], sums[2]); }
+__device__ inline void add_rotated(float* sums, float4 others) {
+  sums[3] += others.x, sums[0] += others.y, sums[1] += others.z, sums[2] += others.w;
+}
+
+/// What the threads of a block share.
+template <class Tiles>
+struct F32Memory {
+  std::byte* ring;     ///< [kStages]: a, then b
+  float4* others;      ///< sums that the groups exchange
+  float* column_sums;  ///< [kGroups kWarpsM][kN]
+  uint64_t *full, *empty;
+  F32Copies* copies;
+  __device__ explicit F32Memory(std::byte* dynamic) {
+    const uint32_t misaligned = shared_address(dynamic) % 1024;
+    ring = dynamic + (misaligned ? 1024 - misaligned : 0);
+    others = reinterpret_cast<float4*>(ring + Tiles::kStages * Tiles::kStageBytes);
+    std::byte* at = reinterpret_cast<std::byte*>(others) + Tiles::kExchangeBytes;
+    column_sums = reinterpret_cast<float*>(at);
+    full = reinterpret_cast<uint64_t*>(column_sums + Tiles::kColumnSums);
+    empty = full + Tiles::kStages;
+    copies = reinterpret_cast<F32Copies*>(empty + Tiles::kStages);
+  }
+};
+
+/// By one thread: begins to copy the next step, if there is one, to this free stage.
+template <class Tiles, class End>
+__device__ inline void load_next_step(const F32Product<End>& p, const F32Memory<Tiles>& shared, int stage) {
+  F32Copies& c = *shared.copies;
+  if (c.step == c.last) {
+    F32Piece piece;
+    if (!c.pieces.next(p.division, piece)) return;
+    c.m = piece.tile / p.division.across * Tiles::kM, c.n = piece.tile % p.division.across * Tiles::kN;
+    c.step = piece.first, c.last = piece.last;
+  }
+  const int k = c.step++ * Tiles::kDepth;
+  std::byte* const to = shared.ring + stage * Tiles::kStageBytes;
+  arrive_and_expect(shared.full + stage, Tiles::kStageBytes);
+  if constexpr (Tiles::kTransposedA)
+    load_box(to, p.a, c.m, k, shared.full + stage);
+  else
+    load_box(to, p.a, k, c.m, shared.full + stage);
+  load_box(to + Tiles::kBytesA, p.b, c.n, k, shared.full + stage);
+}
+
+/// Adds the products of a group's half of a step. a and b: where this thread's first numbers are. Loops of four k: what
+/// a processor part runs again and again should fit into its cache of instructions, and where registers of a round are
+/// those of the next, the compiler finds ones in the right banks.
+template <class Tiles>
+__device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], uint32_t a, uint32_t b) {
+  constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kAtOnce = 4;
+  const auto load = [](float* to, uint32_t at) {
+    const float4 v = load_four(at);
+    to[0] = v.x, to[1] = v.y, to[2] = v.z, to[3] = v.w;
+  };
+  const auto load_b = [&](float(&of_b)[kColumns], int k) {
+#pragma unroll
+    for (int q = 0; q < kColumns / 4; ++q) load(of_b + 4 * q, b + 4 * (k * Tiles::kN + q * 4 * Tiles::kLanesN));
+  };
+  if constexpr (Tiles::kTransposedA) {
+    float of_a[2][kRows], of_b[2][kColumns];
+    const auto load_both = [&](int to, int k) {
+#pragma unroll
+      for (int q = 0; q < kRows / 4; ++q) load(of_a[to] + 4 * q, a + 4 * (k * Tiles::kM + q * 4 * Tiles::kLanesM));
+      load_b(of_b[to], k);
+    };
+    load_both(0, 0);
+#pragma unroll 1
+    for (int first = 0; first < Tiles::kGroupDepth; first += kAtOnce) {
+#pragma unroll
+      for (int k = 0; k < kAtOnce; ++k) {
+        load_both((k + 1) % 2, k + 1);  // the last is not used, but lies in shared memory
+#pragma unroll
+        for (int i = 0; i < kRows; ++i)
+#pragma unroll
+          for (int there = 0; there < kColumns; ++there) {
+            const int j = i % 2 ? kColumns - 1 - there : there;  // there and back
+            sums[i][j] = fmaf(of_a[k % 2][i], of_b[k % 2][j], sums[i][j]);
+          }
+      }
+      a += kAtOnce * 4 * Tiles::kM, b += kAtOnce * 4 * Tiles::kN;
+    }
+  } else {
+#pragma unroll 1
+    for (int first = 0; first < Tiles::kGroupDepth; first += kAtOnce) {
+      float of_a[2][4], of_b[4][kColumns];
+#pragma unroll
+      for (int l = 0; l < 4; ++l) load_b(of_b[l], l);
+      // Units of 16 bytes of a row are exchanged by the row's number, of which this thread's have the same last bits.
+      const uint32_t unit = a ^ static_cast<uint32_t>(4 * first);
+      const auto load_a = [&](int i) { load(of_a[i % 2], unit + i * Tiles::kLanesM * kBoxRow); };
+      load_a(0);
+#pragma unroll
+      for (int i = 0; i < kRows; ++i) {
+        if (i + 1 < kRows) load_a(i + 1);
+#pragma unroll
+        for (int l = 0; l < 4; ++l)
+#pragma unroll
+          for (int c = 0; c < kColumns; ++c) {
+            const int j = (c + l + 2) % kColumns;  // begins with a number in another bank than that of a
+            sums[i][j] = fmaf(of_a[i % 2][l], of_b[l][j], sums[i][j]);
+          }
+      }
+      b += kAtOnce * 4 * Tiles::kN;
+    }
+  }
+}
+
+/// Each thread of a pair, one of each group, gives the other the half of its sums that the other finishes.
+template <class Tiles>
+__device__ inline void exchange_halves(int group, const float (&sums)[Tiles::kRows][Tiles::kColumns], float4* others,
+                                       float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
+  const int thread = static_cast<int>(threadIdx.x);
+  float4 *const to = others + thread, *const from = others + (thread ^ (Tiles::kThreads / 2));
+  const auto exchange = [&]<int kOwn, int kGiven>() {
+#pragma unroll
+    for (int i = 0; i < Tiles::kOwnRows; ++i)
+#pragma unroll
+      for (int j = 0; j < Tiles::kColumns; j += 4)
+        to[(i * Tiles::kColumns + j) / 4 * Tiles::kThreads] = rotated(sums[kGiven + i] + j);
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < Tiles::kOwnRows; ++i)
+#pragma unroll
+      for (int j = 0; j < Tiles::kColumns; j += 4) {
+#pragma unroll
+        for (int c = 0; c < 4; ++c) own[i][j + c] = sums[kOwn + i][j + c];
+        add_rotated(own[i] + j, from[(i * Tiles::kColumns + j) / 4 * Tiles::kThreads]);
+      }
+  };
+  if (group == 0)
+    exchange.template operator()<0, Tiles::kOwnRows>();
+  else
+    exchange.template operator()<Tiles::kOwnRows, 0>();
+}
+
+/// Where this thread's sums of block `block` are.
+template <class Tiles>
+__device__ inline float4* sums_of_block(const F32Exchange& exchange, int block) {
+  return reinterpret_cast<float4*>(exchange.sums + int64_t{block} * (Tiles::kM * Tiles::kN)) + threadIdx.x;
+}
+
+template <class Tiles>
+__device__ inline void give_sums(const F32Exchange& exchange, const float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
+  const int block = static_cast<int>(blockIdx.x);
+  float4* const to = sums_of_block<Tiles>(exchange, block);
+#pragma unroll
+  for (int i = 0; i < Tiles::kOwnRows; ++i)
+#pragma unroll
+    for (int j = 0; j < Tiles::kColumns; j += 4)
+      to[(i * Tiles::kColumns + j) / 4 * Tiles::kThreads] = rotated(own[i] + j);
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) atomicExch(exchange.there + block, 1u);
+}
+
+/// Adds the sums of the blocks before this one, back to the one with the first step of the tile.
+template <class Tiles>
+__device__ inline void take_sums(const F32Exchange& exchange, const F32Division& division, int tile,
+                                 float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
+  const int first_step = (tile - division.shared_tile) * division.steps, blocks = static_cast<int>(gridDim.x);
+  int first = static_cast<int>(blockIdx.x) - 1;
+  while (division.first_of(first, blocks) > first_step) --first;
+  for (int block = first + static_cast<int>(threadIdx.x); block < static_cast<int>(blockIdx.x);
+       block += Tiles::kThreads) {
+    while (atomicAdd(exchange.there + block, 0u) == 0) {
+    }
+    atomicExch(exchange.there + block, 0u);
+    __threadfence();
+  }
+  __syncthreads();
+  for (int block = static_cast<int>(blockIdx.x) - 1; block >= first; --block) {
+    const float4* const from = sums_of_block<Tiles>(exchange, block);
+#pragma unroll
+    for (int i = 0; i < Tiles::kOwnRows; ++i)
+#pragma unroll
+      for (int j = 0; j < Tiles::kColumns; j += 4)
+        add_rotated(own[i] + j, __ldcg(from + (i * Tiles::kColumns + j) / 4 * Tiles::kThreads));
+  }
+}
+
+/// Stores what a thread finished, and the sums of the tile's columns if they are wanted.
+template <class Tiles, class End>
+__device__ inline void store_rows(const F32Product<End>& p, int tile, int warp_row, const F32Places<Tiles>& places,
+                                  const float (&own)[Tiles::kOwnRows][Tiles::kColumns], float* column_sums) {
+#pragma unroll
+  for (int i = 0; i < Tiles::kOwnRows; ++i) {
+    const int row = places.row(i);
+    if (row >= p.shape.m) continue;
+    float* const to = p.result.row(row);
+#pragma unroll
+    for (int j = 0; j < Tiles::kColumns; j += 4) {
+      const int column = places.column(j);
+      if (column + 4 <= p.shape.n)
+        *reinterpret_cast<float4*>(to + column) = make_float4(own[i][j], own[i][j + 1], own[i][j + 2], own[i][j + 3]);
+      else
+#pragma unroll
+        for (int c = 0; c < 3; ++c)
+          if (column + c < p.shape.n) to[column + c] = own[i][j + c];
+    }
+  }
+  if constexpr (End::kSums) {
+    const int thread = static_cast<int>(threadIdx.x), first_column = tile % p.division.across * Tiles::kN;
+    __syncthreads();  // the sums of the tile before are read
+#pragma unroll
+    for (int j = 0; j < Tiles::kColumns; ++j) {
+      float sum = (own[0][j] + own[1][j]) + (own[2][j] + own[3][j]);
+#pragma unroll
+      for (int lanes = 1; lanes <= 16; lanes *= 4) sum += __shfl_xor_sync(~0u, sum, lanes);
+      if ((thread & 21) == 0) column_sums[warp_row * Tiles::kN + places.column(j) - first_column] = sum;
+    }
+    __syncthreads();
+    if (const int column = first_column + thread; thread < Tiles::kN && column < p.shape.n) {
+      float sum = 0;
+#pragma unroll
+      for (int row = 0; row < Tiles::kColumnSums / Tiles::kN; ++row) sum += column_sums[row * Tiles::kN + thread];
+      p.end.sums[int64_t{tile / p.division.across} * p.shape.n + column] = sum;
+    }
+  }
+}
+
+template <class Tiles, class End>
+__global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const __grid_constant__ F32Product<End> p) {
+  extern __shared__ std::byte dynamic_of_f32_product[];
+  const F32Memory<Tiles> shared(dynamic_of_f32_product);
+  const int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
+  const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  hctr::cuda::start_early();
+  F32Pieces pieces(p.division, block, blocks);
+  if (thread == 0) {
+    for (int s = 0; s < Tiles::kStages; ++s)
+      init_barrier(shared.full + s, 1), init_barrier(shared.empty + s, Tiles::kWarps);
+    fence_barrier_init();
+    *shared.copies = {pieces, 0, 0, 0, 0};
+    for (int s = 0; s < Tiles::kStages; ++s) load_next_step(p, shared, s);
+  }
+  __syncthreads();
+
+  // Of each load of 16 bytes, lanes in pairs get the same numbers, in both operands: then it takes two cycles, not
+  // four.
+  const int lane_m = (lane & 1) | (lane >> 1 & 2) | (lane >> 2 & 4), lane_n = (lane >> 1 & 1) | (lane >> 2 & 2);
+  const int group = warp / 4, warp_m = warp % 4 / Tiles::kWarpsN;
+  const int first_m = warp_m * Tiles::kWarpSide, first_n = warp % Tiles::kWarpsN * Tiles::kWarpSide;
+  const int first_k = group * Tiles::kGroupDepth;
+  const uint32_t of_a = shared_address(shared.ring) +
+                        (Tiles::kTransposedA ? 4 * (first_k * Tiles::kM + first_m + 4 * lane_m)
+                                             : kBoxRow * (first_m + lane_m) + 16 * (lane_m ^ (first_k / 4)));
+  const uint32_t of_b = shared_address(shared.ring) + Tiles::kBytesA + 4 * (first_k * Tiles::kN + first_n + 4 * lane_n);
+  int count = 0;  // of steps
+  F32Piece piece;
+  while (pieces.next(p.division, piece)) {
+    float sums[Tiles::kRows][Tiles::kColumns] = {};
+    for (int step = piece.first; step < piece.last; ++step, ++count) {
+      const int stage = count % Tiles::kStages;
+      wait_for(shared.full + stage, count / Tiles::kStages % 2);
+      add_step<Tiles>(sums, of_a + stage * Tiles::kStageBytes, of_b + stage * Tiles::kStageBytes);
+      // Warps take turns to begin copies, so that no part of the multiprocessor has more to do than others. When all
+      // are through with the step before, so is the warp that had the turn then.
+      if (lane == 0 && count > 0 && count % Tiles::kWarps == warp) {
+        const int free = (count - 1) % Tiles::kStages;
+        wait_for(shared.empty + free, (count - 1) / Tiles::kStages % 2);
+        load_next_step(p, shared, free);
+      }
+      __syncwarp();
+      if (lane == 0) arrive(shared.empty + stage);
+    }
+
+    float own[Tiles::kOwnRows][Tiles::kColumns];
+    __syncthreads();  // the exchange of the piece before is over
+    exchange_halves<Tiles>(group, sums, shared.others, own);
+    if (piece.last < p.division.steps) {
+      give_sums<Tiles>(p.exchange, own);
+      continue;
+    }
+    if (piece.first > 0) take_sums<Tiles>(p.exchange, p.division, piece.tile, own);
+    const F32Places<Tiles> places{
+        piece.tile / p.division.across * Tiles::kM + first_m + 32 * group + (Tiles::kTransposedA ? 4 * lane_m : lane_m),
+        piece.tile % p.division.across * Tiles::kN + first_n + 4 * lane_n};
+    p.end.finish(p.shape, places, own);
+    store_rows(p, piece.tile, Tiles::kWarpsM * group + warp_m, places, own, shared.column_sums);
+  }
+}
+
+/// The memory of the context's stream for this.
+F32Exchange f32_exchange(Context&);
+
+/// result = end(op(a) b), with tiles of this kind. Shapes: a [m, k], or [k, m] if kTransposedA; b [k, n].
+template <class Tiles, class End>
+void start_f32_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
+                       const End& end) {
+  using hctr::cuda::tensor_map, hctr::cuda::Swizzle;
+  const F32Shape shape{static_cast<int>(result.dim(0)), static_cast<int>(result.dim(1)), static_cast<int>(b.dim(0))};
+  const CUtensorMap map_a = Tiles::kTransposedA ? tensor_map(a, Tiles::kM, Tiles::kDepth, Swizzle::none)
+                                                : tensor_map(a, Tiles::kDepth, Tiles::kM);
+  const int64_t across = (shape.n + Tiles::kN - 1) / Tiles::kN, tiles = (shape.m + Tiles::kM - 1) / Tiles::kM * across;
+  const int64_t steps = (shape.k + Tiles::kDepth - 1) / Tiles::kDepth;
+  const F32Divided divided = divide_f32_product(tiles, steps, hctr::cuda::multiprocessors());
+  const int64_t whole = int64_t{divided.rounds} * divided.blocks;
+  HCTR_EXPECT((tiles - whole) * steps <= std::numeric_limits<int32_t>::max() && tiles + whole < (int64_t{1} << 31),
+              name, " of too many tiles");
+  const F32Division division{static_cast<int>(across), static_cast<int>(steps), divided.rounds, static_cast<int>(whole),
+                             static_cast<int>((tiles - whole) * steps)};
+  const F32Product<End> product{map_a,
+                                tensor_map(b, Tiles::kN, Tiles::kDepth, Swizzle::none),
+                                shape,
+                                division,
+                                result.view<float, 2>(),
+                                f32_exchange(ctx),
+                                end};
+  hctr::cuda::launch(ctx, name, hctr::cuda::early({divided.blocks, Tiles::kThreads, Tiles::kSharedBytes}),
+                     f32_product_kernel<Tiles, End>, product);
+}
+
+/// The same with the tiles that suit the shape. Returns the rows of a tile.
+template <bool kTransposedA, class End>
+int64_t f32_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
+                    const End& end) {
+  using Square = F32Tiling<kTransposedA, 2>;
+  using Long = F32Tiling<kTransposedA, kTransposedA ? 1 : 4>;
+  const bool takes_long = takes_long_f32_tiles(kTransposedA, result.dim(0), result.dim(1));
+  (takes_long ? start_f32_product<Long, End> : start_f32_product<Square, End>)(ctx, name, a, b, result, end);
+  return takes_long ? Long::kM : Square::kM;
+}
+
+}  // namespace hctr::ops::hopper
