@@ -5,6 +5,7 @@
 #include "layers/onnx_graph.h"
 #include "ops/bias_gradient.h"
 #include "ops/cross_gate.h"
+#include "ops/cross_product.h"
 #include "ops/linear.h"
 
 namespace hctr {
@@ -47,7 +48,7 @@ class MultiCross : public Layer {
       const TensorSpec narrow = low_rank() ? TensorSpec(x.dtype, {batch, rank}) : none;
       for (size_t l = 0; l < layers_; ++l)  // as LayerScratch
         spec.scratch.insert(spec.scratch.end(),
-                            {l > 0 ? like_x : none, like_x, narrow, ops::bias_gradient_scratch(dim)});
+                            {l > 0 ? like_x : none, like_x, narrow, ops::cross_product_scratch(batch, dim)});
       spec.transient = {like_x, narrow};
     }
     return spec;
@@ -57,14 +58,11 @@ class MultiCross : public Layer {
     if (vectors()) return ops::multi_cross(ctx, io.in[0], vectors_of(io.weights), io.scratch[0], io.out[0]);
     for (size_t l = 0; l < layers_; ++l) {
       const Tensor y = input_of(io, l);
-      if (low_rank()) {
+      if (low_rank())
         ops::matmul(ctx, y, Transpose::no, weight(io.weights, l, 0), Transpose::no, of_layer(io, l, kNarrow));
-        ops::linear(ctx, of_layer(io, l, kNarrow), weight(io.weights, l, 1), bias(io.weights, l),
-                    of_layer(io, l, kProduct));
-      } else {
-        ops::linear(ctx, y, weight(io.weights, l, 0), bias(io.weights, l), of_layer(io, l, kProduct));
-      }
-      ops::cross_gate(ctx, io.in[0], of_layer(io, l, kProduct), y, l + 1 < layers_ ? input_of(io, l + 1) : io.out[0]);
+      ops::cross_product(ctx, low_rank() ? of_layer(io, l, kNarrow) : y, weight(io.weights, l, low_rank() ? 1 : 0),
+                         bias(io.weights, l), io.in[0], y, of_layer(io, l, kProduct),
+                         l + 1 < layers_ ? input_of(io, l + 1) : io.out[0]);
     }
   }
 
@@ -103,28 +101,46 @@ class MultiCross : public Layer {
       gates.t.push_back(of_layer(io, l, kProduct));
       gates.d_y.push_back(l + 1 < layers_ ? input_of(io, l + 1) : io.d_out[0]);
     }
+    bool gated = false;  // the product of the layer above has written d_product too
     for (size_t l = layers_; l-- > 0;) {
       const Tensor &y = input_of(io, l), &sums = of_layer(io, l, kBiasSums), &d_bias = bias(io.d_weights, l);
-      if (l == 0 && d_x)
+      if (gated && l == 0 && d_x)
+        ops::cross_gates_gradient(ctx, gates, gates.t[0]);
+      else if (l == 0 && d_x)
         ops::first_cross_gate_backward(ctx, x, gates, d_product, d_bias, sums, gates.t[0]);
-      else
+      else if (!gated)
         ops::cross_gate_backward(ctx, x, gates.d_y[l], d_product, d_bias, sums);
-      if (low_rank()) {
-        ops::matmul(ctx, of_layer(io, l, kNarrow), Transpose::yes, d_product, Transpose::no,
-                    weight(io.d_weights, l, 1));
-        ops::matmul(ctx, d_product, Transpose::no, weight(io.weights, l, 1), Transpose::yes, d_narrow);
-      }
+      if (low_rank()) ops::matmul(ctx, d_product, Transpose::no, weight(io.weights, l, 1), Transpose::yes, d_narrow);
+      if (l > 0) gradients_of_matrices(ctx, io, l);
       const Tensor& d_of_y = low_rank() ? d_narrow : d_product;
-      ops::matmul(ctx, y, Transpose::yes, d_of_y, Transpose::no, weight(io.d_weights, l, 0));
       // From here on nobody reads y_l: its gradient takes its memory. That of t_0 holds the rest of the gradient of x.
-      if (l > 0)
+      // The gate of the layer below is part of the product, unless the gradient of that gate's product would take the
+      // memory that this one reads.
+      gated = l > 0 && low_rank();
+      if (gated)
+        ops::cross_product_backward(ctx, d_of_y, weight(io.weights, l, 0), gates.d_y[l], x, y, d_product,
+                                    bias(io.d_weights, l - 1), of_layer(io, l - 1, kBiasSums));
+      else if (l > 0)
         ops::matmul_plus(ctx, d_of_y, Transpose::no, weight(io.weights, l, 0), Transpose::yes, gates.d_y[l], y);
       else if (d_x)
         ops::matmul_plus(ctx, d_of_y, Transpose::no, weight(io.weights, l, 0), Transpose::yes, gates.t[0], *d_x);
     }
   }
 
+  /// Those of the first layer's matrices: what waits for the gradient of x, as tables do, begins before.
+  void backward_weights(Context& ctx, const LayerIo& io) const override {
+    if (!vectors()) gradients_of_matrices(ctx, io, 0);
+  }
+
  private:
+  /// Those of layer l, whose transient memory holds the gradients of its products.
+  void gradients_of_matrices(Context& ctx, const LayerIo& io, size_t l) const {
+    const Tensor &y = input_of(io, l), &d_product = io.transient[0], &d_narrow = io.transient[1];
+    if (low_rank())
+      ops::matmul(ctx, of_layer(io, l, kNarrow), Transpose::yes, d_product, Transpose::no, weight(io.d_weights, l, 1));
+    ops::matmul(ctx, y, Transpose::yes, low_rank() ? d_narrow : d_product, Transpose::no, weight(io.d_weights, l, 0));
+  }
+
   /// Scratch of a layer in matrix form: its input y_l, which for the first is the layer's own, W y + b, U^T y, and what
   /// sums of the bias's gradient need. Transient memory holds the gradients of W y + b and of U^T y.
   enum LayerScratch : size_t { kInput, kProduct, kNarrow, kBiasSums, kOfLayer };

@@ -1,5 +1,7 @@
 #include "ops/cross_gate.h"
 
+#include <utility>
+
 #include "ops/bias_gradient_parts.h"
 #include "ops/element_loops.h"
 #include "ops/multi_cross.h"
@@ -12,6 +14,16 @@ namespace {
 template <class Body>
 void over(Context& ctx, const Tensor& like, const Body& body) {
   cpu::for_pieces(ctx, {like.rows(), like.row_elements()}, body);
+}
+
+void expect_gates(const char* what, const CrossGates& gates, std::vector<Tensor> all) {
+  HCTR_EXPECT(!gates.t.empty() && gates.t.size() == gates.d_y.size() && gates.t.size() <= kMostCrossLayers, what,
+              " of ", gates.t.size(), " layers with ", gates.d_y.size(), " gradients");
+  for (const auto* each : {&gates.t, &gates.d_y}) all.insert(all.end(), each->begin(), each->end());
+  for (const Tensor& each : all) {
+    expect_alike(what, {all[0], each});
+    expect_shape(what, each, all[0].shape());
+  }
 }
 
 }  // namespace
@@ -56,20 +68,23 @@ void first_cross_gate_backward(Context& ctx, Tensor x, CrossGates gates, Tensor 
                                Tensor d_x) {
   constexpr const char* kWhat = "first_cross_gate_backward";
   expect_bias_gradient(kWhat, ctx, d_t, d_bias, scratch);
-  HCTR_EXPECT(!gates.t.empty() && gates.t.size() == gates.d_y.size() && gates.t.size() <= kMostCrossLayers, kWhat,
-              " of ", gates.t.size(), " layers with ", gates.d_y.size(), " gradients");
-  std::vector<Tensor> all = {x, d_t, d_x};
-  for (const auto* each : {&gates.t, &gates.d_y}) all.insert(all.end(), each->begin(), each->end());
-  for (const Tensor& each : all) {
-    expect_alike(kWhat, {d_t, each});
-    expect_shape(kWhat, each, d_t.shape());
-  }
+  expect_gates(kWhat, gates, {x, d_t, d_x});
   HCTR_ON_DEVICE(ctx, first_cross_gate_backward(ctx, x, gates, d_t, d_bias, scratch, d_x));
 }
 
 void cpu::first_cross_gate_backward(Context& ctx, Tensor x, CrossGates gates, Tensor d_t, Tensor d_bias, Tensor scratch,
                                     Tensor d_x) {
   cpu::cross_gate_backward(ctx, x, gates.d_y[0], d_t, d_bias, scratch);
+  cpu::cross_gates_gradient(ctx, std::move(gates), d_x);
+}
+
+void cross_gates_gradient(Context& ctx, CrossGates gates, Tensor d_x) {
+  expect_on("cross_gates_gradient", ctx.device(), d_x);
+  expect_gates("cross_gates_gradient", gates, {d_x});
+  HCTR_ON_DEVICE(ctx, cross_gates_gradient(ctx, gates, d_x));
+}
+
+void cpu::cross_gates_gradient(Context& ctx, CrossGates gates, Tensor d_x) {
   dispatch_real(d_x.dtype(), [&]<class T>() {
     over(ctx, d_x, [&](int64_t row, int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {

@@ -1,5 +1,7 @@
 #include "ops/cross_gate.h"
 
+#include <utility>
+
 #include "ops/bias_gradient.cuh"
 #include "ops/element_loops.cuh"
 #include "ops/multi_cross.h"
@@ -41,8 +43,16 @@ struct FirstCrossRule : CrossRule {
 
   template <int V>
   __device__ void beside(int64_t row, int64_t column, int64_t left, const cuda::Pack<T, V>& d_first) const {
-    const cuda::Pack<T, V> t_first = cuda::load_some<V>(t[0] + row * t_stride[0] + column, left);
     float sum[V] = {};
+    add_all<V>(row, column, left, d_first, sum);
+    cuda::write<V>(d_x.row(row) + column, left, sum);
+  }
+
+  /// What all layers add to the gradient of elements of a row.
+  template <int V>
+  __device__ void add_all(int64_t row, int64_t column, int64_t left, const cuda::Pack<T, V>& d_first,
+                          float (&sum)[V]) const {
+    const cuda::Pack<T, V> t_first = cuda::load_some<V>(t[0] + row * t_stride[0] + column, left);
     for (int last = layers - 1; last > 0; last -= kAtOnce) {
       cuda::Pack<T, V> factor[kAtOnce], gradient[kAtOnce];
 #pragma unroll
@@ -64,9 +74,46 @@ struct FirstCrossRule : CrossRule {
       sum[v] += d * static_cast<float>(t_first.at[v]);
       sum[v] += d;
     }
-    cuda::write<V>(d_x.row(row) + column, left, sum);
   }
 };
+
+/// From the last row to the first, as the gates.
+template <int V, class T>
+__global__ void cross_gates_gradient_kernel(const __grid_constant__ FirstCrossRule<T> rule) {
+  const int64_t rows = rule.d_x.size(0), columns = rule.d_x.size(1), per_row = cuda::chunks_per_row(columns, V);
+  for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
+    const cuda::Chunk s = cuda::chunk_at(rows * per_row - 1 - i, rows, per_row, V);
+    const int64_t left = columns - s.column;
+    const T* const d_first = rule.d_y[0] + s.row * rule.d_y_stride[0] + s.column;
+    float sum[V] = {};
+    // A branch around each load would let one wait for the other.
+    if (left >= V)
+      rule.template add_all<V>(s.row, s.column, V, cuda::load_pack<V>(d_first), sum);
+    else
+      rule.template add_all<V>(s.row, s.column, left, cuda::load_part_of_pack<V>(d_first, left), sum);
+    cuda::write<V>(rule.d_x.row(s.row) + s.column, left, sum);
+  }
+}
+
+/// The rule, and whether all that it reads and writes takes packs of 16 bytes.
+template <class T>
+std::pair<FirstCrossRule<T>, bool> first_cross_rule(const CrossGates& gates, const Tensor& d_x) {
+  FirstCrossRule<T> rule{};
+  rule.d_x = d_x.view<T, 2>();
+  bool packs = cuda::takes_packs<16 / sizeof(T)>(rule.d_x);
+  const auto take = [&](const Tensor& tensor, const T*& data, int64_t& stride) {
+    const View<const T, 2> view = tensor.view<const T, 2>();
+    packs = packs && cuda::takes_packs<16 / sizeof(T)>(view);
+    data = view.data;
+    stride = view.row_stride;
+  };
+  for (; rule.layers < static_cast<int>(gates.t.size()); ++rule.layers) {
+    const auto l = static_cast<size_t>(rule.layers);
+    take(gates.t[l], rule.t[l], rule.t_stride[l]);
+    take(gates.d_y[l], rule.d_y[l], rule.d_y_stride[l]);
+  }
+  return {rule, packs};
+}
 
 cuda::Grid elements_of(const Tensor& t, int V) {
   return cuda::grid_for(t.rows() * cuda::chunks_per_row(t.row_elements(), V));
@@ -94,21 +141,17 @@ void cuda::cross_gate_backward(Context& ctx, Tensor x, Tensor d_y, Tensor d_t, T
 void cuda::first_cross_gate_backward(Context& ctx, Tensor x, CrossGates gates, Tensor d_t, Tensor d_bias,
                                      Tensor scratch, Tensor d_x) {
   dispatch_float(d_t.dtype(), [&]<class T>() {
-    FirstCrossRule<T> rule{};
-    rule.d_x = d_x.view<T, 2>();
-    bool packs = takes_packs<16 / sizeof(T)>(rule.d_x);
-    const auto take = [&](const Tensor& tensor, const T*& data, int64_t& stride) {
-      const View<const T, 2> view = tensor.view<const T, 2>();
-      packs = packs && takes_packs<16 / sizeof(T)>(view);
-      data = view.data;
-      stride = view.row_stride;
-    };
-    for (; rule.layers < static_cast<int>(gates.t.size()); ++rule.layers) {
-      const auto l = static_cast<size_t>(rule.layers);
-      take(gates.t[l], rule.t[l], rule.t_stride[l]);
-      take(gates.d_y[l], rule.d_y[l], rule.d_y_stride[l]);
-    }
+    const auto [rule, packs] = first_cross_rule<T>(gates, d_x);
     launch_bias_gradient<T>(ctx, "first_cross_gate_backward", rule, packs, x, gates.d_y[0], d_t, d_bias, scratch);
+  });
+}
+
+void cuda::cross_gates_gradient(Context& ctx, CrossGates gates, Tensor d_x) {
+  dispatch_float(d_x.dtype(), [&]<class T>() {
+    constexpr int V = 16 / sizeof(T);
+    const auto [rule, packs] = first_cross_rule<T>(gates, d_x);
+    launch(ctx, "cross_gates_gradient", elements_of(d_x, packs ? V : 1),
+           packs ? cross_gates_gradient_kernel<V, T> : cross_gates_gradient_kernel<1, T>, rule);
   });
 }
 

@@ -25,4 +25,7 @@ struct CrossGates {
 HCTR_OP(void first_cross_gate_backward(Context&, Tensor x, CrossGates gates, Tensor d_t, Tensor d_bias, Tensor scratch,
                                        Tensor d_x))
 
+/// What all layers add to the gradient of x alone: d_x as above.
+HCTR_OP(void cross_gates_gradient(Context&, CrossGates gates, Tensor d_x))
+
 }  // namespace hctr::ops

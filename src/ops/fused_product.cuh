@@ -23,9 +23,14 @@
 
 namespace hctr::ops::hopper {
 
+struct OperandMaps {
+  CUtensorMap a, b;
+};
+
 /// Maps of both operands and of the result; `last`: for the last box of a tile of the result, if that is narrower.
 struct ProductMaps {
-  CUtensorMap a, b, result, last;
+  OperandMaps operands;
+  CUtensorMap result, last;
 };
 
 /// The tiles of a product, all columns of some rows before the next rows. Blocks take them as they come, so that one
@@ -56,7 +61,7 @@ __device__ inline uint32_t parity_of(int turn) { return static_cast<uint32_t>(tu
 
 /// Copies the operands of one step.
 template <class Tiles>
-__device__ inline void load_step(const ProductMaps& maps, int m, int n, int k, std::byte* to, uint64_t* full) {
+__device__ inline void load_step(const OperandMaps& maps, int m, int n, int k, std::byte* to, uint64_t* full) {
   arrive_and_expect(full, Tiles::kStageBytes);
   load_box(to, maps.a, k, m, full);
   to += Tiles::kBytesA;
@@ -71,9 +76,9 @@ __device__ inline void load_step(const ProductMaps& maps, int m, int n, int k, s
 
 /// By one thread: takes tiles, tells the others, and copies operands. The others hear of a tile while the one before is
 /// multiplied, as soon as there is a mask free: when all have begun with that, the one before it is finished.
-template <class Tiles>
-__device__ inline void load_tiles(const ProductMaps& maps, const ProductShape& shape, const TileQueue& queue,
-                                  const TileMemory<Tiles>& shared) {
+template <class Tiles, class Memory>
+__device__ inline void load_tiles(const OperandMaps& maps, const ProductShape& shape, const TileQueue& queue,
+                                  const Memory& shared) {
   const auto tell = [&](int turn, int tile) {
     const int p = turn % 2;
     wait_for(shared.mask_used + p, parity_of(turn) ^ 1);
@@ -113,6 +118,23 @@ __device__ inline void multiply_step(float (&d)[Tiles::kN / 2], const std::byte*
   commit_products();
 }
 
+/// The product of a tile, of which each group has 64 rows. `at`: where the ring stands, for the next tile too.
+template <class Tiles, class Memory>
+__device__ __forceinline__ void multiply_tile(float (&d)[Tiles::kN / 2], const Memory& shared,
+                                              const ProductShape& shape, int group, int thread,
+                                              RingPosition<Tiles>& at) {
+  int before = -1;
+  for (int k = 0; k < shape.k; k += Tiles::kDepth, at.advance()) {
+    wait_for(shared.full + at.stage, at.parity);
+    multiply_step<Tiles>(d, shared.ring + at.stage * Tiles::kStageBytes, group, k == 0);
+    wait_for_products<1>();
+    if (before >= 0 && thread == 0) arrive(shared.empty + before);
+    before = at.stage;
+  }
+  wait_for_products<0>();
+  if (thread == 0) arrive(shared.empty + before);
+}
+
 template <class Tiles, class End>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     fused_product_kernel(const __grid_constant__ ProductMaps maps, ProductShape shape, TileQueue queue, End end) {
@@ -125,7 +147,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   if (threadIdx.x < 128) {
     if constexpr (Tiles::kGroups == 2) give_registers<120>();
     if (threadIdx.x == 0) {
-      load_tiles(maps, shape, queue, shared);
+      load_tiles<Tiles>(maps.operands, shape, queue, shared);
     } else if (threadIdx.x >= 32) {
       for (int turn = 0;; ++turn) {
         const int p = turn % 2;
@@ -151,19 +173,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     const int tile = shared.tile[p];
     if (tile < 0) break;
     float d[Tiles::kN / 2];
-    int before = -1;
-    for (int k = 0; k < shape.k; k += Tiles::kDepth, at.advance()) {
-      wait_for(shared.full + at.stage, at.parity);
-      multiply_step<Tiles>(d, shared.ring + at.stage * Tiles::kStageBytes, group, k == 0);
-      wait_for_products<1>();
-      if (before >= 0 && thread == 0) arrive(shared.empty + before);
-      before = at.stage;
-    }
-    wait_for_products<0>();
-    if (thread == 0) {
-      arrive(shared.empty + before);
-      wait_for_stores();  // of the tile before
-    }
+    multiply_tile<Tiles>(d, shared, shape, group, thread, at);
+    if (thread == 0) wait_for_stores();  // of the tile before
     wait_for(shared.mask_ready + p, parity_of(turn));
     synchronize_group(1 + group, 128);
     finish_products<Tiles>(end, shared.masks + p * Tiles::kMaskBytes, shared.biases + p * Tiles::kN, group, thread, d,
@@ -199,6 +210,27 @@ double product_cycles(const ProductShape& shape, int64_t processors) {
   return static_cast<double>(rounds * steps) * per_step + kBegin + Tiles::kM * Tiles::kN / 16.0;
 }
 
+template <class Tiles>
+OperandMaps operand_maps(const Tensor& a, const Tensor& b) {
+  using hctr::cuda::tensor_map;
+  return {tensor_map(a, Tiles::kDepth, Tiles::kM),
+          Tiles::kTransposedB ? tensor_map(b, Tiles::kColumns, 64) : tensor_map(b, Tiles::kDepth, Tiles::kN)};
+}
+
+/// The blocks of a product and the tiles that they share. Only one such product may run at a time.
+template <class Tiles>
+struct ProductBlocks {
+  int64_t blocks = 0;
+  TileQueue queue{};
+  ProductBlocks(Context& ctx, const ProductShape& shape) {
+    const int across = (shape.n + Tiles::kN - 1) / Tiles::kN, tiles = (shape.m + Tiles::kM - 1) / Tiles::kM * across;
+    blocks = std::min<int64_t>(tiles, multiprocessors_for(ctx));
+    auto* const counter = reinterpret_cast<uint32_t*>(ctx.runtime().cuda_libraries()->tile_counter.data());
+    queue = {tiles, across, tiles > blocks ? counter : nullptr};
+  }
+  hctr::cuda::Grid grid() const { return hctr::cuda::early({blocks, Tiles::kThreads, Tiles::kSharedBytes}); }
+};
+
 /// result = end(a b), or end(a b^T) unless kTransposedB: then b is [n, k]. With tiles of this kind.
 template <class Tiles, class End>
 void start_fused_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
@@ -208,15 +240,10 @@ void start_fused_product(Context& ctx, const char* name, const Tensor& a, const 
                            static_cast<int>(a.dim(1))};
   const CUtensorMap to = tensor_map(result, Tiles::kColumns, 64);
   const ProductMaps maps{
-      tensor_map(a, Tiles::kDepth, Tiles::kM),
-      Tiles::kTransposedB ? tensor_map(b, Tiles::kColumns, 64) : tensor_map(b, Tiles::kDepth, Tiles::kN), to,
+      operand_maps<Tiles>(a, b), to,
       Tiles::kLast > 0 ? tensor_map(result, std::max(1, Tiles::kLast), 64, hctr::cuda::Swizzle::none) : to};
-  const int across = (shape.n + Tiles::kN - 1) / Tiles::kN, tiles = (shape.m + Tiles::kM - 1) / Tiles::kM * across;
-  const int64_t blocks = std::min<int64_t>(tiles, multiprocessors_for(ctx));
-  auto* const counter = reinterpret_cast<uint32_t*>(ctx.runtime().cuda_libraries()->tile_counter.data());
-  const TileQueue queue{tiles, across, tiles > blocks ? counter : nullptr};
-  hctr::cuda::launch(ctx, name, hctr::cuda::early({blocks, Tiles::kThreads, Tiles::kSharedBytes}),
-                     fused_product_kernel<Tiles, End>, maps, shape, queue, end);
+  const ProductBlocks<Tiles> blocks(ctx, shape);
+  hctr::cuda::launch(ctx, name, blocks.grid(), fused_product_kernel<Tiles, End>, maps, shape, blocks.queue, end);
 }
 
 /// The same with the tiles that suit the shape. On the compute stream alone.

@@ -130,10 +130,13 @@ __device__ inline void take_registers() {
   HCTR_R32                                                                                                      \
   ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, " \
   "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define HCTR_R104                                                                                                    \
-  HCTR_R64                                                                                                           \
-  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, " \
-  "%86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103"
+#define HCTR_R96                                                                                                \
+  HCTR_R64                                                                                                      \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, " \
+  "%85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define HCTR_R104 \
+  HCTR_R96        \
+  ", %96, %97, %98, %99, %100, %101, %102, %103"
 #define HCTR_R128                                                                                                  \
   HCTR_R104                                                                                                        \
   ", %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, " \
@@ -168,12 +171,14 @@ __device__ inline void take_registers() {
 /// 4 j, 4 j + 1) and eight further (4 j + 2, 4 j + 3) the columns 8 j + 2 (l % 4) and the one behind.
 template <class T, int kN, bool kTransposedA = false, bool kTransposedB = kTransposedA>
 __device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int accumulate) {
-  static_assert(kN == 64 || kN == 128 || kN == 208 || kN == 256);
+  static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 208 || kN == 256);
   static_assert(sizeof(T) == 2 || !(kTransposedA || kTransposedB));
   if constexpr (kN == 64)
     HCTR_PRODUCT(64, HCTR_R32, 32, 33, 34, 35, 36, HCTR_D32(0));
   else if constexpr (kN == 128)
     HCTR_PRODUCT(128, HCTR_R64, 64, 65, 66, 67, 68, HCTR_D32(0), HCTR_D32(32));
+  else if constexpr (kN == 192)
+    HCTR_PRODUCT(192, HCTR_R96, 96, 97, 98, 99, 100, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64));
   else if constexpr (kN == 208)
     HCTR_PRODUCT(208, HCTR_R104, 104, 105, 106, 107, 108, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D8(96));
   else
@@ -185,6 +190,7 @@ __device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int 
 #undef HCTR_WGMMA
 #undef HCTR_R128
 #undef HCTR_R104
+#undef HCTR_R96
 #undef HCTR_R64
 #undef HCTR_R32
 #undef HCTR_D32

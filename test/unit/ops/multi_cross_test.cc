@@ -112,8 +112,7 @@ OP_TEST(CrossGate) {
   });
 }
 
-/// The sum over all layers takes the memory of the first t, as in the layer.
-void first_cross_gate_cases(auto& test, int layers) {
+void cross_gate_rows(auto& test, int layers) {
   const auto row = [&](const char* title, int64_t rows, int64_t columns) {
     std::vector<Input> inputs = {{"x", {rows, columns}}};
     for (int l = 0; l < layers; ++l) {
@@ -129,6 +128,11 @@ void first_cross_gate_cases(auto& test, int layers) {
   row("one element", 1, 1);
   row("no rows", 0, 5);
   test.rounding(Rounding::stages);
+}
+
+/// The sum over all layers takes the memory of the first t, as in the layer.
+void first_cross_gate_cases(auto& test, int layers) {
+  cross_gate_rows(test, layers);
   test.forward([=](Rig& t) {
     ops::CrossGates gates;
     for (int l = 0; l < layers; ++l) {
@@ -143,6 +147,30 @@ void first_cross_gate_cases(auto& test, int layers) {
 OP_TEST(FirstCrossGate) { first_cross_gate_cases(*this, 3); }
 OP_TEST(FirstCrossGateOfOneLayer) { first_cross_gate_cases(*this, 1); }
 OP_TEST(FirstCrossGateOfManyLayers) { first_cross_gate_cases(*this, 12); }  // in several rounds of loads
+
+/// The sum over all layers alone.
+void cross_gates_gradient_cases(auto& test, int layers) {
+  cross_gate_rows(test, layers);
+  test.forward([=](Rig& t) {
+    ops::CrossGates gates;
+    for (int l = 0; l < layers; ++l) {
+      gates.t.push_back(t[cat("t", l)]);
+      gates.d_y.push_back(t[cat("dy", l)]);
+    }
+    ops::cross_gates_gradient(t.ctx, gates, t.out("d_x", t["t0"].shape()));
+  });
+  test.expected([=](const auto& t) {
+    std::vector<double> d_x = t["dy0"];
+    for (int l = 0; l < layers; ++l) {
+      const std::vector<double> d_y = t[cat("dy", l)], factor = t[cat("t", l)];
+      for (size_t i = 0; i < d_x.size(); ++i) d_x[i] += d_y[i] * factor[i];
+    }
+    t.expect("d_x", d_x);
+  });
+}
+
+OP_TEST(CrossGatesGradient) { cross_gates_gradient_cases(*this, 3); }
+OP_TEST(CrossGatesGradientOfOneLayer) { cross_gates_gradient_cases(*this, 1); }
 
 OP_TEST(FirstCrossGateByHand) {
   row("typical", {{"x", {19, 33}}, {"t", {19, 33}}, {"u", {19, 33}}, {"dy", {19, 33}}, {"du", {19, 33}}});
