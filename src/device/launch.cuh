@@ -191,15 +191,15 @@ void launch_lockstep_late(Context& ctx, const char* name, int64_t blocks, Argume
   LockstepLaunch<kBody, kThreads, 0, 0, false>::enqueue(ctx, name, blocks, std::forward<Arguments>(arguments)...);
 }
 
-/// `blocks` of such a launch, or as many as can run at a time on the multiprocessors that the context is held to. For
-/// bodies that take any number of blocks.
-template <auto kBody, int kThreads, int kBlocks = 0>
-int64_t blocks_held(const Context& ctx, int64_t blocks) {
-  if (ctx.multiprocessors() == 0) return blocks;
-  int on_each = 0;
-  HCTR_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-      &on_each, LockstepLaunch<kBody, kThreads, kBlocks, 0>::kernel(), kThreads, 0));
-  return std::min(blocks, int64_t{ctx.multiprocessors()} * std::max(1, on_each));
+/// A launch of kBody on as many multiprocessors as the context is held to, with a block on each that leaves no room for
+/// another: the GPU spreads smaller blocks over all multiprocessors. For bodies that take any number of blocks.
+template <auto kBody, int kThreads, class... Arguments>
+void launch_held(Context& ctx, const char* name, Arguments&&... arguments) {
+  using Job = decltype(job_of(kBody));
+  JobList<Job> list;
+  list.jobs[0] = Job(std::forward<Arguments>(arguments)...);
+  list.first_block[++list.count] = ctx.multiprocessors();
+  launch(ctx, name, early({ctx.multiprocessors(), kThreads}), bounded_jobs_kernel<kBody, Job, kThreads, 1>, list);
 }
 
 template <auto kBody, class... Parameters>

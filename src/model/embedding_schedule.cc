@@ -33,15 +33,18 @@ void run_together(const Embeddings& tables, const std::vector<size_t>& some, Con
 
 class LocalSchedule : public EmbeddingSchedule {
  public:
-  LocalSchedule(const Embeddings& tables, const Network& network, SideStream& side_stream)
+  LocalSchedule(const Embeddings& tables, const Network& network, const Runtime& runtime, SideStream& side_stream)
       : tables_(tables),
         network_(network),
         side_stream_(side_stream),
         element_stream_(side_stream.device()),
         element_side_(element_stream_),
         looks_up_aside_(!tables.empty() && network.computes_before_embeddings()) {
-    if (looks_up_aside_ && tables.size() == 1 && network.has_relu_before_embeddings())
-      shares_ = ops::shares_beside_lookup(side_stream.device(), network.embedding_output(0).dtype());
+    if (looks_up_aside_ && tables.size() == 1 && network.has_relu_before_embeddings()) {
+      const Tensor vectors = network.embedding_output(0);
+      const bool tf32 = runtime.options().tf32 && !runtime.options().tf32x3;
+      shares_ = ops::shares_beside_lookup(side_stream.device(), vectors.dtype(), tf32, vectors.dim(0));
+    }
     for (size_t e = 0; e < tables.size(); ++e) (is_by_element(e) ? by_element_ : by_four_).push_back(e);
     if (by_four_.empty()) by_four_.swap(by_element_);
   }
@@ -59,13 +62,7 @@ class LocalSchedule : public EmbeddingSchedule {
     for_some(ctx, part, together, body);
   }
 
-  /// With shares, the lookup waits until the dense values are converted, as the first layer does. So that one, whose
-  /// kernel need not wait for a signal of another stream, is on its multiprocessors before the lookup spreads over the
-  /// others.
-  Context before_forward(Context& ctx, int buffer, size_t node) override {
-    if (shares_ && node == 0) side_stream_.after(ctx);
-    if (shares_ && node == 1)
-      look_up(side_stream_.context(ctx).with_multiprocessors(shares_->others), buffer, by_four_);
+  Context before_forward(Context& ctx, int, size_t node) override {
     first_layers_ = first_layers_ ? network_.first_reads(node).empty() : node == 0;
     const std::vector<size_t>& needed = network_.first_reads(node);
     if (looks_up_aside_ && !needed.empty()) side_stream_.join(ctx);
@@ -77,7 +74,7 @@ class LocalSchedule : public EmbeddingSchedule {
     if (!by_element_.empty()) look_up(element_side_.after(ctx), buffer, by_element_);
     Context own = looks_up_aside_ ? side_stream_.after(ctx) : ctx;
     also(own);
-    if (!shares_) look_up(own, buffer, by_four_);
+    look_up(shares_ ? own.with_multiprocessors(shares_->others) : own, buffer, by_four_);
   }
 
   void after_backward(Context& ctx, int buffer, size_t node, const LossScaler* scaler) override {
@@ -266,8 +263,8 @@ class DistributedSchedule : public EmbeddingSchedule {
 }  // namespace
 
 std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings& tables, const Network& network,
-                                                  SideStream& side_stream) {
-  return std::make_unique<LocalSchedule>(tables, network, side_stream);
+                                                  const Runtime& runtime, SideStream& side_stream) {
+  return std::make_unique<LocalSchedule>(tables, network, runtime, side_stream);
 }
 
 std::unique_ptr<EmbeddingSchedule> distributed_schedule(const Embeddings& tables, const Network& network,

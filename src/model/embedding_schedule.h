@@ -53,7 +53,7 @@ class EmbeddingSchedule {
 /// those of tables with other kernels on a stream of their own. What follows the gradients runs on the side stream,
 /// concurrently with the gradients and the update of dense weights. On a GPU the tables' kernels of one kind run as
 /// one. The arguments outlive the schedule.
-std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings&, const Network&, SideStream&);
+std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings&, const Network&, const Runtime&, SideStream&);
 
 /// On several ranks: exchanges run on the side stream, in one order on every rank. Where ranks write to each
 /// other's memory, the tables' kernels of one kind run as one. All-reduces of the gradients of

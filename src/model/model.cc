@@ -111,7 +111,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
   if (comm.size() == 1) {
     Context weights_side(runtime, weights_stream_);
     ops::add_product_stream(weights_side);
-    schedule_ = local_schedule(tables_, train_, side_stream_);
+    schedule_ = local_schedule(tables_, train_, runtime_, side_stream_);
   } else {
     schedule_ = distributed_schedule(tables_, train_, runtime, side_stream_, gradients_, !fixed_sizes());
   }

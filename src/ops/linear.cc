@@ -56,10 +56,11 @@ void matmul_plus(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_
   HCTR_ON_DEVICE(ctx, matmul_plus(ctx, a, of_a, b, of_b, addend, c));
 }
 
-std::optional<MultiprocessorShares> shares_beside_lookup(Device device, DType dtype) {
+std::optional<MultiprocessorShares> shares_beside_lookup(Device device, [[maybe_unused]] DType dtype,
+                                                         [[maybe_unused]] bool tf32, [[maybe_unused]] int64_t rows) {
   if constexpr (kCudaBuild)
-    if (device.is_cuda()) return cuda::shares_beside_lookup(dtype);
-  return static_cast<void>(dtype), std::nullopt;
+    if (device.is_cuda()) return cuda::shares_beside_lookup(dtype, tf32, rows);
+  return std::nullopt;
 }
 
 void add_product_stream(Context& ctx) { HCTR_ON_DEVICE(ctx, add_product_stream(ctx)); }

@@ -258,15 +258,20 @@ void cuda::add_product_stream(Context& ctx) {
   libraries.side_streams.insert(ctx.stream().handle);
 }
 
-std::optional<MultiprocessorShares> cuda::shares_beside_lookup(DType dtype) {
+std::optional<MultiprocessorShares> cuda::shares_beside_lookup(DType dtype, bool tf32, int64_t rows) {
   const int all = hctr::cuda::multiprocessors(), products = all / 4;
-  if (hctr::cuda::compute_capability() != 90 || size_of(dtype) != 2 || products == 0) return std::nullopt;
+  const bool held = size_of(dtype) == 2 || (tf32 && rows >= kLeastRowsOfTransposed);
+  if (hctr::cuda::compute_capability() != 90 || !held || products == 0) return std::nullopt;
   return MultiprocessorShares{products, all - products};
 }
 
 void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {
-  if (relu && ctx.multiprocessors() > 0 && size_of(y.dtype()) == 2 && hopper::takes_fused_product(ctx, {x, w}, y))
-    return hopper::linear_relu(ctx, x, w, bias, y);
+  if (relu && ctx.multiprocessors() > 0) {
+    if (size_of(y.dtype()) == 2 && hopper::takes_fused_product(ctx, {x, w}, y))
+      return hopper::linear_relu(ctx, x, w, bias, y);
+    if (y.dtype() == DType::f32 && x.dim(0) >= kLeastRowsOfTransposed && hopper::takes_fused_product(ctx, {x}, y))
+      return hopper::linear_relu(ctx, x, transposed_weights(ctx, w), bias, y);
+  }
   if (hopper::takes_f32_product(ctx, F32Use::plain, {x, w, y}, y.dim(0), y.dim(1), w.dim(0)))
     return hopper::f32_linear(ctx, x, w, bias, relu, y);
   // With weights as they lie the library takes slower kernels in TF32.

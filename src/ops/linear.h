@@ -22,7 +22,7 @@ HCTR_OP(void matmul_plus(Context&, Tensor a, Transpose of_a, Tensor b, Transpose
 
 /// y = x W + bias, or max(x W + bias, 0) with `relu`. Shapes: x [batch, in], w [in, out], bias [out], y [batch, out];
 /// any row strides of x, w, y. All of one dtype. A context that is held to some multiprocessors gets a kernel of ours
-/// on Hopper, with `relu` and in two-byte types: its sums have another order than the library's.
+/// on Hopper, with `relu` and in two-byte types or TF32: its sums have another order than the library's.
 HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu = false))
 
 /// How layers divide the multiprocessors of a GPU with a look-up of vectors, so that both run at the same time
@@ -30,11 +30,11 @@ HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y, bool re
 struct MultiprocessorShares {
   int products, others;
 };
-/// None where no kernel of linear() with ReLU for this type of numbers can be held to its share: then either would wait
-/// for the other.
-std::optional<MultiprocessorShares> shares_beside_lookup(Device, DType);
+/// None where no kernel of linear() with ReLU for this type of numbers and so many rows can be held to its share: then
+/// either would wait for the other. `tf32`: products of f32 are those of TF32.
+std::optional<MultiprocessorShares> shares_beside_lookup(Device, DType, bool tf32, int64_t rows);
 namespace cuda {
-std::optional<MultiprocessorShares> shares_beside_lookup(DType);
+std::optional<MultiprocessorShares> shares_beside_lookup(DType, bool tf32, int64_t rows);
 }
 
 /// Lets matrix products run on the stream of the context too, beside those of the compute stream: call it before the

@@ -9,15 +9,9 @@
 #include "ops/transposed_weights.cuh"
 
 namespace hctr::ops {
-namespace {
-
-constexpr int64_t kLeastRows = 1024;  ///< in TF32: with fewer, transposing the weights costs what dropout would
-
-}  // namespace
-
 void cuda::linear_relu_dropout(Context& ctx, Tensor x, Tensor w, Tensor bias, float rate, uint64_t stream, Tensor y) {
   const bool transposed = y.dtype() == DType::f32;
-  if (transposed ? x.dim(0) >= kLeastRows && hopper::takes_fused_product(ctx, {x}, y)
+  if (transposed ? x.dim(0) >= kLeastRowsOfTransposed && hopper::takes_fused_product(ctx, {x}, y)
                  : hopper::takes_fused_product(ctx, {x, w}, y)) {
     count_flops(ctx, 2.0 * static_cast<double>(x.elements()) * static_cast<double>(w.dim(1)));
     return hopper::linear_relu_dropout(ctx, x, transposed ? transposed_weights(ctx, w) : w, bias, rate, stream, y);

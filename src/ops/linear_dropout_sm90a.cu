@@ -104,8 +104,7 @@ void hopper::linear_relu_dropout(Context& ctx, Tensor x, Tensor w, Tensor bias, 
 
 void hopper::linear_relu(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y) {
   dispatch_float(y.dtype(), [&]<class T>() {
-    if constexpr (sizeof(T) == 2)
-      fused_product<T, true>(ctx, "linear_relu", x, w, y, BiasRelu<T>{bias.data<const T>()});
+    fused_product<T, sizeof(T) == 2>(ctx, "linear_relu", x, w, y, BiasRelu<T>{bias.data<const T>()});
   });
 }
 

@@ -10,6 +10,9 @@ namespace hctr::ops::cuda {
 /// f32 whose products are TF32, on the compute stream of a GPU of compute capability 9.0.
 bool takes_transposed_weights(Context&, int64_t rows, const Tensor& w);
 
+/// With fewer rows transposing takes as long as what one kernel for a product and its end gains.
+inline constexpr int64_t kLeastRowsOfTransposed = 1024;
+
 /// w^T [out, in], with zeros behind a row up to a multiple of 16 bytes, in operand_memory(). Shape: w [in, out]; f32.
 Tensor transposed_weights(Context&, const Tensor& w);
 

@@ -109,10 +109,12 @@ void cuda::pool(Context& ctx, KeyBatch batch, const int32_t* rows, RowMemory tab
             combiner, SmallDivisor(static_cast<int>(y.dim(2))), y.view<T, 3>());
     const int lanes = lanes_for(y.dim(2), Width);
     constexpr auto kBody = pool_vectors<T, Stored, Width>;
-    constexpr int kBlocks = Pace<Stored>::kBlocks;
-    const int64_t blocks = hctr::cuda::grid_for(threads_for<Stored>(batch.vectors(), lanes)).blocks;
-    hctr::cuda::launch_lockstep<kBody, kPoolThreads, kBlocks>(
-        ctx, "pool", hctr::cuda::blocks_held<kBody, kPoolThreads, kBlocks>(ctx, blocks), batch, rows,
+    if constexpr (Width >= 4)
+      if (ctx.multiprocessors() > 0)
+        return hctr::cuda::launch_held<kBody, Pace<Stored>::kHeldThreads>(
+            ctx, "pool", batch, rows, table.as<const Stored>(), combiner, y.view<T, 3>(), lanes);
+    hctr::cuda::launch_lockstep<kBody, kPoolThreads, Pace<Stored>::kBlocks>(
+        ctx, "pool", hctr::cuda::grid_for(threads_for<Stored>(batch.vectors(), lanes)).blocks, batch, rows,
         table.as<const Stored>(), combiner, y.view<T, 3>(), lanes);
   });
 }

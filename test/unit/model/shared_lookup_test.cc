@@ -11,7 +11,7 @@ namespace hctr::test {
 namespace {
 
 constexpr int64_t kDlrmSteps = 6;
-constexpr SmallOptions kSmallDlrm{.batch = 700, .dense = 13, .slots = 5, .dim = 32, .learning_rate = 0.1f};
+constexpr SmallOptions kSmallDlrm{.batch = 1100, .dense = 13, .slots = 5, .dim = 32, .learning_rate = 0.1f};
 
 /// The loss of each step.
 std::vector<float> losses_of(Device device, const std::string& solver, bool record) {
@@ -48,7 +48,8 @@ std::vector<float> losses_of(Device device, const std::string& solver, bool reco
 }
 
 TEST(SharedLookup, OfASmallDlrmComputesTheSameStepsRecordedOrNot) {
-  for (const char* solver : {"", R"(, "mixed_precision": "bf16")", R"(, "mixed_precision": 1024)"}) {
+  for (const char* solver :
+       {"", R"(, "mixed_precision": "bf16")", R"(, "mixed_precision": 1024)", R"(, "enable_tf32_compute": true)"}) {
     SCOPED_TRACE(solver);
     const std::vector<float> on_cpu = losses_of(kCpu, solver, false);
     EXPECT_LT(on_cpu.back(), on_cpu.front());

@@ -51,7 +51,7 @@ class SmallModel {
   /// `config` and `comm` outlive the model.
   SmallModel(const SmallOptions& o, const Config& config, Device device, Communicator& comm)
       : options(o),
-        runtime(device, {.threads = 2, .seed = 5}),
+        runtime(device, {.threads = 2, .seed = 5, .tf32 = config.solver.enable_tf32_compute}),
         model(config, runtime, comm, o.batch, o.batch, 1),
         batch{reinterpret_cast<StepState*>(tensor(DType::u32, {sizeof(StepState) / 4}).bytes()),
               tensor(DType::f32, {o.batch, 1}),

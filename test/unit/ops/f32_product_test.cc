@@ -26,7 +26,7 @@ struct F32Case {
 void PrintTo(const F32Case& c, std::ostream* out) { *out << c.name; }
 
 /// Kernels beside a look-up are for the same GPUs.
-bool has_hopper() { return ops::shares_beside_lookup(kGpu, DType::bf16).has_value(); }
+bool has_hopper() { return ops::shares_beside_lookup(kGpu, DType::bf16, false, 1).has_value(); }
 
 /// a of [m, k] or, transposed, [k, m]; b likewise.
 std::vector<Input> f32_inputs(const F32Case& c, Transpose of_a, Transpose of_b) {

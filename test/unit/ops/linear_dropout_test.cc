@@ -149,14 +149,17 @@ TEST(FusedProductsInTf32, AreNearTheReference) {
       ops::linear_relu_dropout(ctx, x, w, bias, kLayerRate, kLayerStream, y);
       const Tensor plain = make({batch, out}, 5);
       ops::linear(ctx, x, w, bias, plain, true);
+      const Tensor held = make({batch, out}, 10);
+      Context beside_lookup = ctx.with_multiprocessors(33);
+      ops::linear(beside_lookup, x, w, bias, held, true);
       const Tensor d_y = make({batch, out}, 6), d_x = make({batch, in}, 7), d_bias = make({in}, 8);
       const Tensor scratch = make(ops::gradient_through_relu_scratch(d_x.spec()).shape, 9);
       ops::gradient_through_relu(ctx, d_y, w, 2, x, d_x, d_bias, scratch);
-      for (const Tensor& t : {y, plain, d_x, d_bias})
+      for (const Tensor& t : {y, plain, held, d_x, d_bias})
         results[runtime == &gpu].push_back(to_host<float>(ctx.stream(), t));
     }
-    const std::array<double, 4> depth = {static_cast<double>(in), static_cast<double>(in), static_cast<double>(out),
-                                         static_cast<double>(out * batch)};
+    const std::array<double, 5> depth = {static_cast<double>(in), static_cast<double>(in), static_cast<double>(in),
+                                         static_cast<double>(out), static_cast<double>(out * batch)};
     for (size_t k = 0; k < results[0].size(); ++k) {
       double off = 0;
       for (size_t i = 0; i < results[0][k].size(); ++i)
