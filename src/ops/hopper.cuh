@@ -1,6 +1,7 @@
 // What only GPUs of compute capability 9.0 (Hopper) have: matrix instructions of a warp group, copies by the tensor
-// memory accelerator, barriers that count bytes. Sources that include this are compiled for sm_90a
-// alone (their names end in _sm90a.cu). NVIDIA, "PTX ISA", sections wgmma, cp.async.bulk.tensor and mbarrier.
+// memory accelerator, barriers that count bytes, clusters of blocks. Sources that include this are compiled for sm_90a
+// alone (their names end in _sm90a.cu). NVIDIA, "PTX ISA", sections wgmma, cp.async.bulk.tensor, mbarrier
+// and barrier.cluster.
 #pragma once
 
 #include <cuda.h>
@@ -50,6 +51,27 @@ __device__ inline void wait_for(uint64_t* barrier, uint32_t parity) {
 /// `threads` threads that name the same barrier, 1 to 15.
 __device__ inline void synchronize_group(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
+// ---- clusters of blocks
+
+/// All threads of the cluster that have not ended; whole warps. What they wrote to shared memory before is then known
+/// to all of them.
+__device__ inline void synchronize_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+/// What the shared memory of a block of the cluster has where this block has `at`.
+__device__ inline float4 read_of_block(const float4* at, int block) {
+  float4 values;
+  asm volatile(
+      "{\n.reg .b32 there;\n"
+      "mapa.shared::cluster.u32 there, %4, %5;\n"
+      "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n}\n"
+      : "=f"(values.x), "=f"(values.y), "=f"(values.z), "=f"(values.w)
+      : "r"(shared_address(at)), "r"(block)
+      : "memory");
+  return values;
 }
 
 // ---- copies of boxes of a matrix

@@ -12,6 +12,7 @@
 #include "ops/bias_gradient_parts.h"
 #include "ops/interaction.cuh"
 #include "ops/loss_scale.h"
+#include "ops/multiply_add.cuh"
 
 namespace hctr::ops {
 
@@ -84,30 +85,6 @@ __device__ inline void round_operands(uint32_t (&to)[4]) {
 #pragma unroll
     for (uint32_t& one : to)
       NV_IF_TARGET(NV_PROVIDES_SM_80, (asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(one) : "f"(__uint_as_float(one)));))
-  }
-}
-
-/// sum [16 x 8] += a [16 x K] b [K x 8], where a row of K numbers has 32 bytes.
-template <class T>
-__device__ inline void multiply_add(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  if constexpr (sizeof(T) == 4) {
-    NV_IF_TARGET(NV_PROVIDES_SM_80,
-                 (asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-                               "{%8,%9}, {%0,%1,%2,%3};"
-                               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));))
-  } else if constexpr (kDTypeOf<T> == DType::f16) {
-    NV_IF_TARGET(NV_PROVIDES_SM_80,
-                 (asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-                               "{%8,%9}, {%0,%1,%2,%3};"
-                               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));))
-  } else {
-    NV_IF_TARGET(NV_PROVIDES_SM_80,
-                 (asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-                               "{%8,%9}, {%0,%1,%2,%3};"
-                               : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));))
   }
 }
 

@@ -22,9 +22,11 @@ HCTR_OP(void choose_weight_gradient_run(Context&, Tensor x, Tensor d_y, Tensor d
 bool leaves_multiprocessors_idle(int64_t batch, int64_t in, int64_t out, int64_t multiprocessors);
 
 namespace hopper {
-/// Adds the product to the last launches of the context. For GPUs of compute capability 9.0, x and d_y that
-/// hctr::cuda::takes_tensor_map(), and d_w of f32.
+/// Adds the product to the last launches of the context. For GPUs of compute capability 9.0, x and d_y of two bytes
+/// that hctr::cuda::takes_tensor_map(), and d_w of f32.
 void add_weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w);
+/// The same for x and d_y of f32, of which the product takes the upper 19 bits (TF32).
+void add_weight_gradient_tf32(Context&, Tensor x, Tensor d_y, Tensor d_w);
 }  // namespace hopper
 
 }  // namespace hctr::ops

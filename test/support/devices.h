@@ -14,8 +14,9 @@ std::vector<Device> devices();
 /// The reason why there is no GPU to test on; empty if there is one.
 std::string why_no_gpu();
 
-/// The Runtime of a device. Its seed is 7; on the CPU it has this many threads.
-Runtime& runtime_of(Device, int threads = 4);
+/// The Runtime of a device. Its seed is 7; on the CPU it has this many threads; with `tf32`, RuntimeOptions::tf32 is
+/// set.
+Runtime& runtime_of(Device, int threads = 4, bool tf32 = false);
 
 inline constexpr Device kCpu{DeviceKind::cpu, 0};
 inline constexpr Device kGpu{DeviceKind::cuda, 0};

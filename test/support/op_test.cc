@@ -106,12 +106,17 @@ void OpTest::add_to_gtest(const char* name) {
           test_row(row, device, dtype);
         });
       }
+    if (also_in_tf32_)
+      add("cuda_tf32", [this, &row] {
+        HCTR_SKIP_WITHOUT_GPU();
+        test_row(row, kGpu, DType::f32, true);
+      });
   }
 }
 
 Rig OpTest::rig(const Row& row, Device device, DType dtype, DType rounded_to, std::vector<RowLayout> layouts,
-                int threads) const {
-  return Rig({device, dtype, rounded_to, std::move(layouts), threads, row.inputs, state_});
+                int threads, bool tf32) const {
+  return Rig({device, dtype, rounded_to, std::move(layouts), threads, row.inputs, state_, tf32});
 }
 
 void OpTest::run(Rig& rig) const {
@@ -119,19 +124,20 @@ void OpTest::run(Rig& rig) const {
   if (backward_) backward_(rig);
 }
 
-void OpTest::test_row(const Row& row, Device device, DType dtype) const {
-  Rig reference = rig(row, kCpu, reference_dtype(), dtype, {{"dense"}});
+void OpTest::test_row(const Row& row, Device device, DType dtype, bool tf32) const {
+  const DType values = tf32 ? DType::f16 : dtype;  // TF32 has as many bits, and a larger range
+  Rig reference = rig(row, kCpu, reference_dtype(), values, {{"dense"}});
   run(reference);
   reference.fetch();
   for (const std::vector<RowLayout>& layouts : layouts(dense_only_, row.large)) {
     SCOPED_TRACE("tensors " + layout_name(layouts));
-    Rig first = rig(row, device, dtype, dtype, layouts);
+    Rig first = rig(row, device, dtype, values, layouts, 4, tf32);
     run(first);
     for (const std::string& complaint : first.fetch()) ADD_FAILURE() << complaint;
     for (const std::string& name : first.written())
       compare_values(name, first.values(name), reference.values(name), tolerance(first.dtype_of(name), rounding_));
 
-    Rig second = rig(row, device, dtype, dtype, layouts, 1);
+    Rig second = rig(row, device, dtype, values, layouts, 1, tf32);
     if (device.is_cuda()) {
       run(second);  // creates its tensors and lets libraries choose algorithms: neither may happen while recording
       second.restore();

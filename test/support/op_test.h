@@ -54,6 +54,8 @@ class OpTest {
   void rounding(Rounding rounding) { rounding_ = rounding; }
   /// The operator accepts dense tensors only.
   void dense_only() { dense_only_ = true; }
+  /// Rows run with products in TF32 too (cuda_tf32), on f32 numbers that it has.
+  void also_in_tf32() { also_in_tf32_ = true; }
   /// The operator accepts f32 only.
   void f32_only() { f32_only_ = true; }
 
@@ -64,10 +66,11 @@ class OpTest {
     bool large;
   };
   void run(Rig&) const;
-  void test_row(const Row&, Device, DType) const;
+  void test_row(const Row&, Device, DType, bool tf32 = false) const;
   void test_by_hand(const Row&) const;
   void test_gradient(const Row&) const;
-  Rig rig(const Row&, Device, DType, DType rounded_to, std::vector<RowLayout>, int threads = 4) const;
+  Rig rig(const Row&, Device, DType, DType rounded_to, std::vector<RowLayout>, int threads = 4,
+          bool tf32 = false) const;
   DType reference_dtype() const { return f32_only_ ? DType::f32 : DType::f64; }
 
   std::vector<Row> rows_;
@@ -80,7 +83,7 @@ class OpTest {
                    .learning_rate = 0.01f,
                    .loss_scale = 1};
   Rounding rounding_ = Rounding::element;
-  bool dense_only_ = false, f32_only_ = false;
+  bool dense_only_ = false, f32_only_ = false, also_in_tf32_ = false;
 };
 
 /// Registers every OP_TEST with GoogleTest. Called once by main().

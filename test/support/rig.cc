@@ -7,7 +7,8 @@
 namespace hctr::test {
 
 Rig::Rig(Setup setup)
-    : ctx(runtime_of(setup.device, setup.threads), runtime_of(setup.device, setup.threads).compute_stream()),
+    : ctx(runtime_of(setup.device, setup.threads, setup.tf32),
+          runtime_of(setup.device, setup.threads, setup.tf32).compute_stream()),
       setup_(std::move(setup)),
       device_state_(setup_.device, sizeof(StepState)) {
   copy_bytes(ctx.stream(), device_state_.data(), &setup_.state, sizeof(StepState));

@@ -33,6 +33,7 @@ class Rig {
     int threads = 4;
     std::vector<Input> inputs;
     StepState state;
+    bool tf32 = false;  ///< RuntimeOptions::tf32
   };
   explicit Rig(Setup);
 

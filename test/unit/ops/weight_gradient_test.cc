@@ -18,9 +18,11 @@ std::vector<Input> weight_inputs(int64_t batch, int64_t in, int64_t out) {
 }
 
 /// As the last of a backward pass, so that a GPU computes it in the kernel that several share where it can. Shapes
-/// around its tiles of 128 x 64 and its steps of 64 samples.
+/// around its tiles of 128 x 64 and its steps of 64 samples; in TF32 tiles of 128 x 128, steps of 32 samples, and
+/// parts of 512, whose number is a power of two.
 OP_TEST(WeightGradient) {
   rounding(Rounding::sum);
+  also_in_tf32();
   row("one tile", weight_inputs(64, 128, 64));
   row("parts of tiles", weight_inputs(70, 136, 200));
   row("several steps and rounds of the ring", weight_inputs(600, 72, 72));
@@ -28,6 +30,10 @@ OP_TEST(WeightGradient) {
   row("single elements", weight_inputs(33, 21, 9));
   row("one sample", weight_inputs(1, 24, 16));
   row("one output", weight_inputs(50, 40, 1));
+  row("odd rows of the result", weight_inputs(70, 24, 9));
+  row("two parts", weight_inputs(544, 136, 132));
+  row("parts of parts", weight_inputs(1030, 40, 260));
+  row("four parts", weight_inputs(2048, 24, 16));
   forward([](Rig& t) {
     Lockstep last(t.ctx);
     Context ctx = t.ctx.with_last_launches(&last);
@@ -47,7 +53,8 @@ OP_TEST(WeightGradient) {
 
 class WeightGradientsTogether : public testing::TestWithParam<DType> {};
 
-/// More products than one launch takes, of which the last are of another batch, held against the library's.
+/// More products than one launch takes, of which the last are of another batch, held against the library's, and bit by
+/// bit against each in a launch of its own. f32 stands for TF32, with values that it has.
 TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
   HCTR_SKIP_WITHOUT_GPU();
   struct Size {
@@ -55,13 +62,15 @@ TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
   };
   std::vector<Size> sizes = {{512, 13, 512},   {512, 512, 256},   {512, 256, 128},
                              {512, 479, 1024}, {512, 1024, 1024}, {512, 1024, 512}};
-  for (int64_t i = 0; i < 9; ++i) sizes.push_back({2048 - i, 400 + i, 400 - 8 * i});
+  for (int64_t i = 0; i < 14; ++i) sizes.push_back({2048 - i, 400 + i, 400 - 8 * i});
   std::vector<Input> inputs;
   for (size_t i = 0; i < sizes.size(); ++i) {
     inputs.push_back({cat("x", i), {sizes[i].batch, sizes[i].in}});
     inputs.push_back({cat("d_y", i), {sizes[i].batch, sizes[i].out}});
   }
-  Rig t({kGpu, GetParam(), GetParam(), {{"rows of 16 bytes", 8}}, 1, inputs, {}});
+  const DType dtype = GetParam();
+  const bool tf32 = dtype == DType::f32;
+  Rig t({kGpu, dtype, tf32 ? DType::f16 : dtype, {{"rows of 16 bytes", 8}}, 1, inputs, {}, tf32});
   Lockstep last(t.ctx);
   Context ctx = t.ctx.with_last_launches(&last);
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -69,6 +78,10 @@ TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
     ops::matmul(t.ctx, x, ops::Transpose::yes, d_y, ops::Transpose::no,
                 t.out(cat("alone", i), {sizes[i].in, sizes[i].out}, Type::wide));
     ops::weight_gradient(ctx, x, d_y, t.out(cat("together", i), {sizes[i].in, sizes[i].out}, Type::wide));
+    Lockstep only(t.ctx);
+    Context own = t.ctx.with_last_launches(&only);
+    ops::weight_gradient(own, x, d_y, t.out(cat("in its own launch", i), {sizes[i].in, sizes[i].out}, Type::wide));
+    only.run();
   }
   last.run();
   EXPECT_EQ(t.fetch(), std::vector<std::string>());
@@ -81,9 +94,10 @@ TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
     EXPECT_EQ(wrong, 0u) << "product " << i << ", first at " << first / static_cast<size_t>(sizes[i].out) << ", "
                          << first % static_cast<size_t>(sizes[i].out) << ": " << one[first] << ", expected "
                          << other[first];
+    EXPECT_TRUE(t.bytes(cat("together", i)) == t.bytes(cat("in its own launch", i))) << "product " << i;
   }
 }
-INSTANTIATE_TEST_SUITE_P(All, WeightGradientsTogether, testing::Values(DType::f16, DType::bf16));
+INSTANTIATE_TEST_SUITE_P(All, WeightGradientsTogether, testing::Values(DType::f16, DType::bf16, DType::f32));
 
 TEST(WeightGradientRun, SmallBatchesAndFewTilesLeaveMultiprocessorsIdle) {
   EXPECT_TRUE(ops::leaves_multiprocessors_idle(512, 1024, 1024, 132));
@@ -91,6 +105,27 @@ TEST(WeightGradientRun, SmallBatchesAndFewTilesLeaveMultiprocessorsIdle) {
   EXPECT_FALSE(ops::leaves_multiprocessors_idle(2049, 13, 512, 132)) << "rows can be divided";
   EXPECT_FALSE(ops::leaves_multiprocessors_idle(512, 1024, 1024, 64)) << "64 tiles";
   EXPECT_FALSE(ops::leaves_multiprocessors_idle(512, 1024, 1, 132)) << "sums of columns";
+}
+
+TEST(WeightGradientRun, IsInTf32AsInTypesOfTwoBytes) {
+  HCTR_SKIP_WITHOUT_GPU();
+  using Run = ops::WeightGradientRun;
+  const auto run_of = [](Context& ctx, DType dtype) {
+    Rig t({kGpu, dtype, dtype, {{"rows of 16 bytes", 8}}, 1, weight_inputs(512, 64, 64), {}});
+    Lockstep last(ctx);
+    Context own = ctx.with_last_launches(&last);
+    Run run{};
+    ops::choose_weight_gradient_run(own, t["x"], t["d_y"], t.out("d_w", {64, 64}, Type::wide), run);
+    return run;
+  };
+  const auto run_with = [&](RuntimeOptions options, DType dtype) {
+    Runtime runtime(kGpu, options);
+    Context ctx(runtime, runtime.compute_stream());
+    return run_of(ctx, dtype);
+  };
+  EXPECT_EQ(run_with({.threads = 1, .tf32 = true}, DType::f32), run_with({.threads = 1}, DType::f16));
+  EXPECT_EQ(run_with({.threads = 1}, DType::f32), Run::apart);
+  EXPECT_EQ(run_with({.threads = 1, .tf32x3 = true}, DType::f32), Run::in_order);
 }
 
 TEST(WeightGradientRun, IsInOrderOnTheCpu) {

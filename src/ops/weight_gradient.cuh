@@ -1,0 +1,127 @@
+// What the kernels for the gradients of the weights of several layers have in common. For sources that are compiled for
+// sm_90a alone, as ops/hopper.cuh is.
+#pragma once
+
+#include <cstring>
+
+#include "device/launch.cuh"
+#include "device/tensor_map.cuh"
+#include "ops/hopper.cuh"
+
+namespace hctr::ops::hopper {
+
+/// One of the products x^T d_y.
+struct WeightProduct {
+  CUtensorMap x, d_y;  // boxes as WeightStages has them
+  float* d_w;
+  int64_t stride;
+  int32_t in, out, batch;
+};
+using WeightProducts = hctr::cuda::JobList<WeightProduct>;
+
+/// A ring in shared memory. A stage of it has kSamples samples of as many columns of x and d_y as a tile has rows and
+/// columns, in boxes of 128 bytes of columns: first those of x.
+template <int kElementBytes, int kBoxSamples, int kTileRows, int kTileColumns>
+struct WeightStages {
+  static constexpr int kSamples = kBoxSamples, kRows = kTileRows, kColumns = kTileColumns;
+  static constexpr int kBoxColumns = 128 / kElementBytes, kBoxBytes = kSamples * 128;
+  static constexpr int kBoxesOfX = kRows / kBoxColumns, kBoxes = kBoxesOfX + kColumns / kBoxColumns;
+  static constexpr int kStageBytes = kBoxes * kBoxBytes;
+  static constexpr int kStages = 96 * 1024 / kStageBytes;  // so that a multiprocessor takes two blocks
+  static constexpr size_t kSharedBytes = kStages * kStageBytes + 2 * kStages * sizeof(uint64_t) + 1024;
+
+  static WeightProduct product(const Tensor& x, const Tensor& d_y, const Tensor& d_w) {
+    return {hctr::cuda::tensor_map(x, kBoxColumns, kSamples),
+            hctr::cuda::tensor_map(d_y, kBoxColumns, kSamples),
+            d_w.data<float>(),
+            d_w.row_stride(),
+            static_cast<int32_t>(x.dim(1)),
+            static_cast<int32_t>(d_y.dim(1)),
+            static_cast<int32_t>(x.dim(0))};
+  }
+
+  /// Tiles of a product.
+  static __host__ __device__ int32_t across(const WeightProduct& product) {
+    return (product.out + kColumns - 1) / kColumns;
+  }
+  static int32_t tiles(const WeightProduct& product) { return (product.in + kRows - 1) / kRows * across(product); }
+};
+
+/// The tile of a block, and the steps of so many samples over which it sums.
+struct WeightTile {
+  const WeightProduct& product;
+  int row, column, first_step, steps;
+};
+
+/// Each tile has `parts` blocks one after the other, which share the steps.
+template <class Stages>
+__device__ inline WeightTile weight_tile(const WeightProducts& list, int parts = 1) {
+  int j = 0;
+  const auto block = static_cast<int32_t>(blockIdx.x);
+  while (j + 1 < list.count && block >= list.first_block[j + 1]) ++j;
+  const WeightProduct& product = list.jobs[j];
+  const int place = block - list.first_block[j], tile = place / parts, across = Stages::across(product);
+  const int steps = (product.batch + Stages::kSamples - 1) / Stages::kSamples, each = (steps + parts - 1) / parts;
+  const int first = min(place % parts * each, steps);
+  return {product, tile / across * Stages::kRows, tile % across * Stages::kColumns, first, min(each, steps - first)};
+}
+
+/// Where the stages of a block are, with the barriers of each: full once copied, empty once read.
+template <class Stages>
+struct WeightRing {
+  std::byte* boxes;
+  uint64_t *full, *empty;
+
+  __device__ explicit WeightRing(std::byte* dynamic_shared) {
+    const uint32_t misaligned = shared_address(dynamic_shared) % 1024;
+    boxes = dynamic_shared + (misaligned ? 1024 - misaligned : 0);
+    full = reinterpret_cast<uint64_t*>(boxes + Stages::kStages * Stages::kStageBytes);
+    empty = full + Stages::kStages;
+  }
+
+  /// By all threads of the block. `readers`: how many arrive once they have read a stage.
+  __device__ void init_barriers(uint32_t readers) const {
+    if (threadIdx.x == 0) {
+      for (int s = 0; s < Stages::kStages; ++s) {
+        init_barrier(full + s, 1);
+        init_barrier(empty + s, readers);
+      }
+      fence_barrier_init();
+    }
+    __syncthreads();
+  }
+
+  /// By one thread: copies both operands of a tile, step by step.
+  __device__ void load(const WeightTile& tile) const {
+    constexpr int kBox = Stages::kBoxColumns;
+    int stage = 0;
+    uint32_t parity = 0;
+    for (int step = 0; step < tile.steps; ++step) {
+      const int sample = (tile.first_step + step) * Stages::kSamples;
+      wait_for(empty + stage, parity ^ 1);
+      std::byte* at = boxes + stage * Stages::kStageBytes;
+      arrive_and_expect(full + stage, Stages::kStageBytes);
+      for (int i = 0; i < Stages::kBoxesOfX; ++i, at += Stages::kBoxBytes)
+        load_box(at, tile.product.x, tile.row + kBox * i, sample, full + stage);
+      for (int i = 0; i < Stages::kBoxes - Stages::kBoxesOfX; ++i, at += Stages::kBoxBytes)
+        load_box(at, tile.product.d_y, tile.column + kBox * i, sample, full + stage);
+      if (++stage == Stages::kStages) stage = 0, parity ^= 1;
+    }
+  }
+};
+
+inline WeightProduct weight_product(const LaunchQueue::Launch& launch) {
+  WeightProduct product;
+  std::memcpy(static_cast<void*>(&product), launch.arguments.data(), sizeof product);
+  return product;
+}
+
+/// Adds a product to the last launches of the context. `start` finds it by weight_product().
+inline void add_weight_product(Context& ctx, const WeightProduct& product, LaunchQueue::StartMerged start) {
+  LaunchQueue::Launch launch{.start_merged = start, .name = "weight_gradient"};
+  launch.arguments.resize(sizeof product);
+  std::memcpy(launch.arguments.data(), static_cast<const void*>(&product), sizeof product);
+  ctx.last_launches()->next().queue()->add(std::move(launch));
+}
+
+}  // namespace hctr::ops::hopper
