@@ -2,6 +2,8 @@
 // memory.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "disk_tiers.h"
 #include "saved_table.h"
 
@@ -126,15 +128,16 @@ TEST_P(TableDiskPlacesTest, TheIndexIsBuiltAgainBeforeMarksFillIt) {
   const TableSpec spec = this->spec();
   TableRig rig(GetParam(), spec, 2, 2, true, DType::f32, roomy(spec));
   std::mt19937_64 random(7);
-  int64_t next = 0;
+  int64_t next = 0, keys = 30000;
   const auto step = [&] {
     Bags bags = empty_bags(spec, spec.samples);
     for (auto& slot : bags)
-      for (auto& bag : slot) bag = {next, next + 1, next + 2}, next = (next + 3) % 30000;
+      for (auto& bag : slot) bag = {next, next + 1, next + 2}, next = (next + 3) % keys;
     rig.step(bags, random_floats(spec.samples * spec.columns() * spec.dim, random));
   };
   while (rig.table->disk_use().written == 0) step();
   const int64_t places = rig.table->index_places(), builds = rig.table->disk_use().index_builds;
+  keys = std::max(keys, 3 * places);  // fewer keys than entries find the marks that they left
   while (rig.table->disk_use().written < 6 * places) step();
   EXPECT_EQ(rig.table->index_places(), places);
   EXPECT_GT(rig.table->disk_use().index_builds, builds);
