@@ -1,11 +1,12 @@
-// Computed on tensor cores where they can (interaction_tensor_cores.cuh). Elsewhere, and in true f32, a sample's
-// vectors are loaded into shared memory once, as f32. Forward, a thread computes a tile of 4 x 4 dot products in
-// registers; backward, one column of 8 gradients. A warp processes a sample with few tiles, a block one with many.
-// Samples too large for shared memory are read from global memory.
+// Computed on tensor cores where they can (interaction_tensor_cores.cuh), in true f32 by warps for single samples
+// (interaction_multiply_add.cuh). Elsewhere a sample's vectors are loaded into shared memory once, as f32. Forward, a
+// thread computes a tile of 4 x 4 dot products in registers; backward, one column of 8 gradients. A warp processes a
+// sample with few tiles, a block one with many. Samples too large for shared memory are read from global memory.
 #include "ops/interaction.h"
 
 #include "ops/element_loops.cuh"
 #include "ops/interaction.cuh"
+#include "ops/interaction_multiply_add.cuh"
 #include "ops/interaction_tensor_cores.cuh"
 #include "ops/part_totals.cuh"
 #include "ops/reduce.cuh"
@@ -13,7 +14,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int kDotTile = 4, kStrip = 8;
+constexpr int kDotTile = kSideOfPairs, kStrip = 8;
 
 /// Copies the vectors of sample b to `to`, `stride` numbers apart, by `lanes` threads.
 template <int V, class T>
@@ -27,14 +28,6 @@ __device__ inline void load_vectors(const Vectors<T>& x, int64_t b, int lane, in
     for (int j = 0; j < V; ++j)
       if (k + j < x.dim) to[i * stride + k + j] = in[j];
   }
-}
-
-/// Tile number n of a triangle: tiles (i, j) with j <= i, row after row.
-__device__ inline void tile_at(int n, int& i, int& j) {
-  i = static_cast<int>((sqrtf(8.0f * static_cast<float>(n) + 1.0f) - 1.0f) / 2.0f);
-  while (i * (i + 1) / 2 > n) --i;
-  while ((i + 1) * (i + 2) / 2 <= n) ++i;
-  j = n - i * (i + 1) / 2;
 }
 
 /// One side of a tile is the vectors i, i + tiles, i + 2 tiles, ...: adjacent threads then read adjacent vectors, whose
@@ -80,15 +73,9 @@ __global__ void interaction_kernel(Vectors<T> x, int lanes, View<T, 2> y) {
 #pragma unroll
           for (int t = 0; t < kDotTile; ++t) dot[s][t] += a[s] * c[t];
       }
-#pragma unroll
-      for (int s = 0; s < kDotTile; ++s)
-#pragma unroll
-        for (int t = 0; t < kDotTile; ++t) {
-          const int one = i + s * side, other = j + t * side;
-          if (one >= x.count || other >= x.count || one == other) continue;
-          if (i == j && one < other) continue;  // a diagonal tile has every pair twice
-          out[x.dim + pairs_of(max(one, other)) + min(one, other)] = static_cast<T>(dot[s][t]);
-        }
+      for_pairs(i, j, side, x.count, [&](int one, int other, int s, int t) {
+        out[x.dim + pairs_of(one) + other] = static_cast<T>(dot[s][t]);
+      });
     }
   }
 }
@@ -228,6 +215,22 @@ std::optional<TensorCores> tensor_cores_for(const Runtime& runtime, const Vector
                       static_cast<int>(warps) * 32, bytes * warps}};
 }
 
+/// Whether warps compute these samples by multiply-adds, in f32.
+bool multiplies_by_warps(const Vectors<float>& x, View<const float, 2> y, const VectorGradients<float>* dx) {
+  if (x.count < 2 || x.count > kMostMultiplied || x.dim % 4 != 0 || x.dim > 4 * InteractionLayout::kMostChunks)
+    return false;
+  const bool packed = cuda::takes_packs<4>(x.dense) && cuda::takes_packs<4>(x.slots) && cuda::takes_packs<4>(y) &&
+                      (!dx || (cuda::takes_packs<4>(dx->dense) && cuda::takes_packs<4>(dx->slots)));
+  return packed && hctr::cuda::compute_capability() >= 80;
+}
+
+/// Blocks of two warps, a sample each.
+cuda::Grid grid_of_samples(int64_t samples, const InteractionLayout& layout) {
+  constexpr int kWarps = 2;
+  return cuda::early({std::min((samples + kWarps - 1) / kWarps, hctr::cuda::blocks_of_device(32)), 32 * kWarps,
+                      static_cast<size_t>(layout.total * kWarps) * sizeof(uint4)});
+}
+
 /// body of the number of tiles, as a constant.
 template <class Body>
 void dispatch_tiles(int tiles, const Body& body) {
@@ -241,6 +244,21 @@ void dispatch_tiles(int tiles, const Body& body) {
       return body.template operator()<3>();
     default:
       return body.template operator()<4>();
+  }
+}
+
+/// body of GradientLanes::rows, as a constant.
+template <class Body>
+void dispatch_rows(int rows, const Body& body) {
+  switch (rows) {
+    case 4:
+      return body.template operator()<4>();
+    case 8:
+      return body.template operator()<8>();
+    case 16:
+      return body.template operator()<16>();
+    default:
+      return body.template operator()<kMostMultiplied>();
   }
 }
 
@@ -261,6 +279,33 @@ std::optional<Groups> groups_for(int64_t rows, int64_t work, size_t bytes_per_sa
                  bytes_per_sample * static_cast<size_t>(samples)}};
 }
 
+/// Without tensor cores.
+template <class T>
+void start_backward(Context& ctx, const Vectors<T>& x, View<const T, 2> dy, const VectorGradients<T>& dx) {
+  using cuda::launch;
+  constexpr int V = 16 / sizeof(T);
+  const int64_t samples = dy.size(0);
+  if constexpr (std::is_same_v<T, float>)
+    if (multiplies_by_warps(x, dy, &dx)) {
+      const auto each = GradientLanes::of(x.dim, x.count);
+      const InteractionLayout layout = multiply_add_layout(x.dim, x.count, each);
+      return dispatch_rows(each.rows, [&]<int kRows>() {
+        launch(ctx, "interaction_backward", grid_of_samples(samples, layout),
+               interaction_backward_multiply_add_kernel<kRows>, x, layout, each.lanes, dy, dx);
+      });
+    }
+  const int64_t strips = (x.count + kStrip - 1) / kStrip;
+  const size_t bytes = static_cast<size_t>(x.count * ((x.dim + 3) / 4 * 4 + strips * kStrip)) * sizeof(float);
+  // A warp is enough for the strips of four vectors; small samples must not occupy whole blocks.
+  if (const auto groups = groups_for(samples, strips * x.dim / 16, bytes))
+    launch(ctx, "interaction_backward", groups->grid,
+           packs<V>(x) ? interaction_backward_kernel<V, T> : interaction_backward_kernel<1, T>, x, dy, groups->lanes,
+           dx);
+  else
+    launch(ctx, "interaction_backward", cuda::grid_for(samples * x.count * x.dim), interaction_large_backward_kernel<T>,
+           x, dy, dx);
+}
+
 }  // namespace
 
 void cuda::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
@@ -272,6 +317,12 @@ void cuda::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
         launch(ctx, "interaction", early(plan->grid), interaction_tensor_kernel<T, kTiles>, x, plan->layout,
                y.view<T, 2>());
       });
+    if constexpr (std::is_same_v<T, float>)
+      if (multiplies_by_warps(x, y.view<const T, 2>(), nullptr)) {
+        const auto layout = InteractionLayout::of<T>(x.dim, x.count, false, false);
+        return launch(ctx, "interaction", grid_of_samples(y.dim(0), layout), interaction_multiply_add_kernel, x, layout,
+                      y.view<T, 2>());
+      }
     const int64_t side = (x.count + kDotTile - 1) / kDotTile;
     const size_t bytes = static_cast<size_t>(x.count) * static_cast<size_t>(x.dim | 1) * sizeof(float);
     if (const auto groups = groups_for(dense.dim(0), side * (side + 1) / 2, bytes))
@@ -286,7 +337,6 @@ void cuda::interaction(Context& ctx, Tensor dense, Tensor slots, Tensor y) {
 void cuda::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
                                 std::optional<Tensor> d_slots, OverflowSearch search, std::optional<ReluEnd> below) {
   dispatch_float(dense.dtype(), [&]<class T>() {
-    constexpr int V = 16 / sizeof(T);
     const Vectors<T> x = vectors_of<T>(dense, slots);
     const View<T, 2> none{nullptr, {0, 0}, 0};
     const VectorGradients<T> dx{d_dense ? d_dense->matrix<T>() : none, d_slots ? d_slots->matrix<T>() : none, x.dim};
@@ -301,16 +351,7 @@ void cuda::interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor
                        [&]<class Out>() { add_bias_parts<Out>(ctx, relu.sums, plan->grid.blocks, below->d_bias); });
       return;
     }
-    const int64_t strips = (x.count + kStrip - 1) / kStrip;
-    const size_t bytes = static_cast<size_t>(x.count * ((x.dim + 3) / 4 * 4 + strips * kStrip)) * sizeof(float);
-    // A warp is enough for the strips of four vectors; small samples must not occupy whole blocks.
-    if (const auto groups = groups_for(dense.dim(0), strips * x.dim / 16, bytes))
-      launch(ctx, "interaction_backward", groups->grid,
-             packs<V>(x) ? interaction_backward_kernel<V, T> : interaction_backward_kernel<1, T>, x,
-             dy.view<const T, 2>(), groups->lanes, dx);
-    else
-      launch(ctx, "interaction_backward", grid_for(dense.dim(0) * x.count * x.dim),
-             interaction_large_backward_kernel<T>, x, dy.view<const T, 2>(), dx);
+    start_backward(ctx, x, dy.view<const T, 2>(), dx);
     if (below) ops::relu_bias_gradient(ctx, below->factor, dense, *d_dense, *d_dense, below->d_bias, below->scratch);
     if (d_slots) ops::find_overflow(ctx, *d_slots, search);
   });

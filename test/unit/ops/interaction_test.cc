@@ -26,6 +26,7 @@ OP_TEST(Interaction) {
   row("odd sizes", {{"a", {5, 11}}, {"e", {5, 6, 11}}});
   row("more than 31 slots", {{"a", {2, 5}}, {"e", {2, 70, 5}}});
   row("a block a sample", {{"a", {3, 12}}, {"e", {3, 45, 12}}});
+  row("28 vectors", {{"a", {5, 12}}, {"e", {5, 27, 12}}});
   row("beyond shared memory", {{"a", {2, 4}}, {"e", {2, 300, 4}}});
   row("long vectors beyond shared memory", {{"a", {2, 1100}}, {"e", {2, 60, 1100}}});
   row("a whole tile of vectors, one chunk", {{"a", {5, 8}}, {"e", {5, 15, 8}}});
