@@ -137,7 +137,7 @@ TEST_P(TableDiskPlacesTest, TheIndexIsBuiltAgainBeforeMarksFillIt) {
   };
   while (rig.table->disk_use().written == 0) step();
   const int64_t places = rig.table->index_places(), builds = rig.table->disk_use().index_builds;
-  keys = std::max(keys, 3 * places);  // fewer keys than entries find the marks that they left
+  keys = std::max(keys, 7 * places / 4);  // fewer keys than entries find the marks that they left
   while (rig.table->disk_use().written < 6 * places) step();
   EXPECT_EQ(rig.table->index_places(), places);
   EXPECT_GT(rig.table->disk_use().index_builds, builds);
