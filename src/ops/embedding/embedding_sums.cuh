@@ -1,5 +1,5 @@
 // Kernels that sum the gradients of the occurrences of each row: pieces of long runs by a group of lanes each, then the
-// pieces of a run by one block, in the order fixed by embedding_group.h. No atomics.
+// pieces of a run by such a group or one block, in the order fixed by embedding_group.h. No atomics.
 #pragma once
 
 #include <algorithm>
@@ -100,6 +100,23 @@ __device__ void sum_pieces(BlockRange range, BagGradients<Dy, Width> gradients, 
   }
 }
 
+/// The sum of elements e, ... of `count` vectors, at least one, in their order. Several are loaded concurrently.
+template <int Width>
+__device__ Fragment<Width> sum_vectors(const float* vectors, int count, int64_t dim, int64_t e) {
+  constexpr int kAtOnce = 6;
+  Fragment<Width> sum = load_fragment<Width>(vectors + e);
+  for (int from = 1; from < count; from += kAtOnce) {
+    Fragment<Width> part[kAtOnce];
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (from + k < count) part[k] = load_fragment<Width>(vectors + (from + k) * dim + e);
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (from + k < count) add(part[k], sum);
+  }
+  return sum;
+}
+
 /// Sums `count` vectors in place by the whole block: repeatedly reduces each group of kPiece vectors to one. The result
 /// is the first vector; it is visible to every thread.
 template <int Width>
@@ -114,13 +131,7 @@ __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lan
         const int64_t e = e0 + lane * Width;
         const bool mine = first < count && e < dim;
         Fragment<Width> sum{};
-        if (mine) sum = load_fragment<Width>(vectors + first * dim + e);
-#pragma unroll 4
-        for (int64_t from = first + 1; mine && from < last; ++from) {
-          const Fragment<Width> part = load_fragment<Width>(vectors + from * dim + e);
-#pragma unroll
-          for (int i = 0; i < Width; ++i) sum.v[i] += part.v[i];
-        }
+        if (mine) sum = sum_vectors<Width>(vectors + first * dim, static_cast<int>(last - first), dim, e);
         // Other threads may read vector `to` in this iteration, but not in later ones: to < first from there on.
         __syncthreads();
         if (mine) store_fragment<Width>(vectors + to * dim + e, sum);
@@ -130,12 +141,21 @@ __device__ void sum_in_place(float* vectors, int32_t count, int64_t dim, int lan
   }
 }
 
-/// One block per long run.
+/// Long runs of up to kPiece pieces by a group of lanes each, the others by a block each.
 template <int Width>
 __device__ void sum_runs(BlockRange range, RowGroups groups, float* piece_sums, int64_t dim, int lanes) {
-  for (int64_t i = range.block; i < groups.counts->long_runs; i += range.blocks) {
+  const Group group(range, lanes);
+  const int64_t runs = groups.counts->long_runs;
+  for (int64_t i = group.index; i < runs; i += group.count) {
     const LongRun run = groups.long_runs[i];
-    sum_in_place<Width>(piece_sums + run.first_piece * dim, run.pieces, dim, lanes);
+    if (run.pieces > kPiece) continue;
+    float* const vectors = piece_sums + run.first_piece * dim;
+    for (int64_t e = group.lane * Width; e < dim; e += lanes * Width)
+      store_fragment<Width>(vectors + e, sum_vectors<Width>(vectors, run.pieces, dim, e));
+  }
+  for (int64_t i = range.block; i < runs; i += range.blocks) {
+    const LongRun run = groups.long_runs[i];
+    if (run.pieces > kPiece) sum_in_place<Width>(piece_sums + run.first_piece * dim, run.pieces, dim, lanes);
   }
 }
 
