@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 
-ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] ([^ ,]+)", re.MULTILINE)
+ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?=,? |,?$)", re.MULTILINE)  # names may have commas
 # Between the line of a test's begin and that of its end, or the end of the output.
 OF_A_TEST = r"^\[ RUN      \] {}\n(.*?)(?=^\[ +(?:OK|FAILED|SKIPPED) +\] {}|\Z)"
 
