@@ -15,7 +15,8 @@ elif [ -n "$gpu" ]; then
   options=(-DCMAKE_CUDA_ARCHITECTURES=native -DCMAKE_CUDA_FLAGS=)
 else
   main=cuda
-  # Nothing here runs it: compiling for one architecture is enough, without optimizations of the assembler or names for a debugger.
+  # Nothing here runs it: compiling for one architecture is enough, without optimizations of the assembler or names for a
+  # debugger.
   options=(-DHCTR_ONLY_SM90=ON "-DCMAKE_CUDA_FLAGS=-Xptxas -O1" "-DCMAKE_CUDA_FLAGS_RELWITHDEBINFO=-O2 -DNDEBUG")
 fi
 

@@ -50,8 +50,8 @@ class EmbeddingSchedule {
 /// On one rank: lookups run on the compute stream, or on the side stream where layers come first that need no vectors
 /// (the lookup of a single table and these layers have shares of the multiprocessors, where products can be held to
 /// some); those of tables with other kernels on a stream of their own. What follows the gradients runs on the side
-/// stream, concurrently with the gradients and the update of dense weights. On a GPU the tables' kernels of one kind run
-/// as one. The arguments outlive the schedule.
+/// stream, concurrently with the gradients and the update of dense weights. On a GPU the tables' kernels of one kind
+/// run as one. The arguments outlive the schedule.
 std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings&, const Network&, const Runtime&, SideStream&);
 
 /// On several ranks: exchanges run on the side stream, in one order on every rank. Where ranks write to each

@@ -26,8 +26,7 @@ bool f32_product_gains(F32Use use, int64_t m, int64_t n, int64_t k, int64_t mult
       static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / static_cast<double>(multiprocessors);
   if (each < kLeastOfEach || std::min(m, n) < kLeastSide || k < kLeastDepth) return false;
   switch (use) {
-    case F32Use::layer_with_dropout:
-    case F32Use::gradient_through_relu:
+    case F32Use::ended:
       return true;
     case F32Use::weight_gradient:
       return m * n >= kLeastWeights;

@@ -10,10 +10,7 @@
 //     sums in other banks than the numbers of their columns (rotated())
 // Tiles are 128 x 128, 256 x 64 or 64 x 256, and a block has two groups of four warps. Each group multiplies half of
 // every step of k for the whole tile; then each finishes half of the rows.
-//
-// Work is divided evenly: blocks take whole tiles, and where tiles do not go round, parts of the sums of a tile. Such
-// sums are added in their order by the block that has the last part of k, so results depend on the shape and on the
-// number of multiprocessors alone.
+// Blocks have the same to do: ops/f32_pieces.cuh.
 #pragma once
 
 #include <limits>
@@ -22,6 +19,7 @@
 #include "device/cuda_runtime_calls.h"
 #include "device/launch.cuh"
 #include "device/tensor_map.cuh"
+#include "ops/f32_pieces.cuh"
 #include "ops/f32_product.h"
 #include "ops/hopper.cuh"
 
@@ -48,61 +46,10 @@ struct F32Tiling {
   static_assert(kSharedBytes <= 227 * 1024 && kM * kN * 4 == kF32TileBytes);
 };
 
-/// Of a tile: sums over the steps [first, last).
-struct F32Piece {
-  int tile, first, last;
-};
-
-/// How the tiles of a product are divided. The first `rounds` tiles of every block are whole: block b has tiles b,
-/// b + blocks, ... The steps of all tiles from shared_tile on, `shared_steps`, are divided evenly.
-struct F32Division {
-  int across;  ///< tiles
-  int steps;   ///< of a tile
-  int rounds, shared_tile, shared_steps;
-
-  __host__ __device__ int first_of(int block, int blocks) const {
-    return static_cast<int>(int64_t{shared_steps} * block / blocks);
-  }
-};
-
-/// The pieces of a block. A piece that another block needs comes first, and one that needs those of blocks before this
-/// one comes last: so nobody waits for a block that may not have begun.
-struct F32Pieces {
-  int block, blocks, first, last, round;
-  bool part_first;
-
-  __device__ F32Pieces(const F32Division& d, int block_, int blocks_)
-      : block(block_),
-        blocks(blocks_),
-        first(d.first_of(block, blocks)),
-        last(d.first_of(block + 1, blocks)),
-        round(0) {
-    part_first = last > first && last % d.steps != 0;
-  }
-  __device__ bool next(const F32Division& d, F32Piece& piece) {
-    if (!part_first && round < d.rounds) {
-      piece = {block + blocks * round++, 0, d.steps};
-      return true;
-    }
-    if (last <= first) return false;
-    part_first = false;
-    const int tile = (last - 1) / d.steps, begin = tile * d.steps, from = max(first, begin);
-    piece = {d.shared_tile + tile, from - begin, last - begin};
-    last = from;
-    return true;
-  }
-};
-
 /// What is left to copy: the pieces after this one, and its steps. In shared memory, since warps take turns.
 struct F32Copies {
   F32Pieces pieces;
   int m, n, step, last;
-};
-
-/// Sums that blocks hand to others: [blocks] tiles, and for each whether it is there, 0 before and after a kernel.
-struct F32Exchange {
-  float* sums;
-  uint32_t* there;
 };
 
 struct F32Shape {
@@ -132,13 +79,6 @@ __device__ inline float4 load_four(uint32_t shared) {
   float4 v;
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(v.x), "=f"(v.y), "=f"(v.z), "=f"(v.w) : "r"(shared));
   return v;
-}
-
-/// Four adjacent sums in the order in which they are stored for others. They are stored at once, which needs registers
-/// of four adjacent banks; so none is in the bank of the number of its column.
-__device__ inline float4 rotated(const float* sums) { return make_float4(sums[3], sums[0], sums[1], sums[2]); }
-__device__ inline void add_rotated(float* sums, float4 others) {
-  sums[3] += others.x, sums[0] += others.y, sums[1] += others.z, sums[2] += others.w;
 }
 
 /// What the threads of a block share.
@@ -270,51 +210,6 @@ __device__ inline void exchange_halves(int group, const float (&sums)[Tiles::kRo
     exchange.template operator()<0, Tiles::kOwnRows>();
   else
     exchange.template operator()<Tiles::kOwnRows, 0>();
-}
-
-/// Where this thread's sums of block `block` are.
-template <class Tiles>
-__device__ inline float4* sums_of_block(const F32Exchange& exchange, int block) {
-  return reinterpret_cast<float4*>(exchange.sums + int64_t{block} * (Tiles::kM * Tiles::kN)) + threadIdx.x;
-}
-
-template <class Tiles>
-__device__ inline void give_sums(const F32Exchange& exchange, const float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
-  const int block = static_cast<int>(blockIdx.x);
-  float4* const to = sums_of_block<Tiles>(exchange, block);
-#pragma unroll
-  for (int i = 0; i < Tiles::kOwnRows; ++i)
-#pragma unroll
-    for (int j = 0; j < Tiles::kColumns; j += 4)
-      to[(i * Tiles::kColumns + j) / 4 * Tiles::kThreads] = rotated(own[i] + j);
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) atomicExch(exchange.there + block, 1u);
-}
-
-/// Adds the sums of the blocks before this one, back to the one with the first step of the tile.
-template <class Tiles>
-__device__ inline void take_sums(const F32Exchange& exchange, const F32Division& division, int tile,
-                                 float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
-  const int first_step = (tile - division.shared_tile) * division.steps, blocks = static_cast<int>(gridDim.x);
-  int first = static_cast<int>(blockIdx.x) - 1;
-  while (division.first_of(first, blocks) > first_step) --first;
-  for (int block = first + static_cast<int>(threadIdx.x); block < static_cast<int>(blockIdx.x);
-       block += Tiles::kThreads) {
-    while (atomicAdd(exchange.there + block, 0u) == 0) {
-    }
-    atomicExch(exchange.there + block, 0u);
-    __threadfence();
-  }
-  __syncthreads();
-  for (int block = static_cast<int>(blockIdx.x) - 1; block >= first; --block) {
-    const float4* const from = sums_of_block<Tiles>(exchange, block);
-#pragma unroll
-    for (int i = 0; i < Tiles::kOwnRows; ++i)
-#pragma unroll
-      for (int j = 0; j < Tiles::kColumns; j += 4)
-        add_rotated(own[i] + j, __ldcg(from + (i * Tiles::kColumns + j) / 4 * Tiles::kThreads));
-  }
 }
 
 /// Stores what a thread finished, and the sums of the tile's columns if they are wanted.

@@ -16,9 +16,9 @@ struct F32Divided {
 /// For so many tiles, each of so many steps of the summed dimension.
 F32Divided divide_f32_product(int64_t tiles, int64_t steps, int64_t multiprocessors);
 
-/// What a product is for. The library adds biases and takes max(x, 0) as well, so that a `layer` may have both; it
-/// takes a pass over the result for dropout or the gradient of a ReLU.
-enum class F32Use { layer, layer_with_dropout, input_gradient, gradient_through_relu, weight_gradient };
+/// What a product is for. The library adds biases and takes max(x, 0) as well, so that those are `plain`. For what is
+/// `ended`, dropout or the gradient of a ReLU, it needs a pass over the result.
+enum class F32Use { plain, ended, weight_gradient };
 /// Whether a product [m, k] [k, n] is faster by ops/f32_product.cuh than by the library, by its size.
 bool f32_product_gains(F32Use, int64_t m, int64_t n, int64_t k, int64_t multiprocessors);
 

@@ -13,8 +13,8 @@ namespace hctr::ops {
 
 void cuda::gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z,
                                  Tensor d_bias, Tensor scratch) {
-  const bool of_f32 = hopper::takes_f32_product(ctx, F32Use::gradient_through_relu, {d_out, w, y, d_z}, d_z.dim(0),
-                                                d_z.dim(1), d_out.dim(1));
+  const bool of_f32 =
+      hopper::takes_f32_product(ctx, F32Use::ended, {d_out, w, y, d_z}, d_z.dim(0), d_z.dim(1), d_out.dim(1));
   if (of_f32 || hopper::takes_fused_product(ctx, {d_out, w, y}, d_z)) {
     count_flops(ctx, 2.0 * static_cast<double>(d_out.elements()) * static_cast<double>(w.dim(0)));
     float* sums = scratch.data<float>();

@@ -242,11 +242,8 @@ void cuda::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of
   // Transposed weights are in memory of the compute stream.
   const bool can_transpose = ctx.stream().handle == ctx.runtime().compute_stream().handle;
   if ((of_b == Transpose::no || can_transpose) &&
-      hopper::takes_f32_product(ctx,
-                                of_a == Transpose::yes   ? F32Use::weight_gradient
-                                : of_b == Transpose::yes ? F32Use::input_gradient
-                                                         : F32Use::layer,
-                                {a, b, c}, c.dim(0), c.dim(1), a.dim(of_a == Transpose::yes ? 0 : 1)))
+      hopper::takes_f32_product(ctx, of_a == Transpose::yes ? F32Use::weight_gradient : F32Use::plain, {a, b, c},
+                                c.dim(0), c.dim(1), a.dim(of_a == Transpose::yes ? 0 : 1)))
     return hopper::f32_matmul(ctx, a, of_a, b, of_b, c);
   multiply(ctx, "matmul", {a, b, c, of_a, of_b, {}, false});
 }
@@ -275,7 +272,7 @@ void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool 
     if (y.dtype() == DType::f32 && x.dim(0) >= kLeastRowsOfTransposed && hopper::takes_fused_product(ctx, {x}, y))
       return hopper::linear_relu(ctx, x, transposed_weights(ctx, w), bias, y);
   }
-  if (hopper::takes_f32_product(ctx, F32Use::layer, {x, w, y}, y.dim(0), y.dim(1), w.dim(0)))
+  if (hopper::takes_f32_product(ctx, F32Use::plain, {x, w, y}, y.dim(0), y.dim(1), w.dim(0)))
     return hopper::f32_linear(ctx, x, w, bias, relu, y);
   // With weights as they lie the library takes slower kernels in TF32.
   if (w.dim(1) > 1 && takes_transposed_weights(ctx, x.dim(0), w))

@@ -16,7 +16,7 @@ void cuda::linear_relu_dropout(Context& ctx, Tensor x, Tensor w, Tensor bias, fl
     count_flops(ctx, 2.0 * static_cast<double>(x.elements()) * static_cast<double>(w.dim(1)));
     return hopper::linear_relu_dropout(ctx, x, transposed ? transposed_weights(ctx, w) : w, bias, rate, stream, y);
   }
-  if (hopper::takes_f32_product(ctx, F32Use::layer_with_dropout, {x, w, y}, y.dim(0), y.dim(1), w.dim(0))) {
+  if (hopper::takes_f32_product(ctx, F32Use::ended, {x, w, y}, y.dim(0), y.dim(1), w.dim(0))) {
     count_flops(ctx, 2.0 * static_cast<double>(x.elements()) * static_cast<double>(w.dim(1)));
     return hopper::f32_linear_relu_dropout(ctx, x, w, bias, rate, stream, y);
   }

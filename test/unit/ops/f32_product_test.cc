@@ -159,12 +159,11 @@ INSTANTIATE_TEST_SUITE_P(All, F32ProductTest,
 TEST(F32ProductRule, TakesWhatHasEnoughWorkAndColumns) {
   using ops::F32Use;
   constexpr int64_t kProcessors = 132;
-  EXPECT_TRUE(ops::f32_product_gains(F32Use::layer, 2048, 1024, 1024, kProcessors));
-  EXPECT_FALSE(ops::f32_product_gains(F32Use::layer, 512, 1024, 1024, kProcessors)) << "little work";
-  EXPECT_FALSE(ops::f32_product_gains(F32Use::layer, 65536, 256, 512, kProcessors)) << "few columns";
-  EXPECT_TRUE(ops::f32_product_gains(F32Use::layer_with_dropout, 65536, 256, 512, kProcessors))
-      << "and passes that are saved";
-  EXPECT_FALSE(ops::f32_product_gains(F32Use::layer_with_dropout, 65536, 1, 1024, kProcessors)) << "one column";
+  EXPECT_TRUE(ops::f32_product_gains(F32Use::plain, 2048, 1024, 1024, kProcessors));
+  EXPECT_FALSE(ops::f32_product_gains(F32Use::plain, 512, 1024, 1024, kProcessors)) << "little work";
+  EXPECT_FALSE(ops::f32_product_gains(F32Use::plain, 65536, 256, 512, kProcessors)) << "few columns";
+  EXPECT_TRUE(ops::f32_product_gains(F32Use::ended, 65536, 256, 512, kProcessors)) << "and passes that are saved";
+  EXPECT_FALSE(ops::f32_product_gains(F32Use::ended, 65536, 1, 1024, kProcessors)) << "one column";
   EXPECT_TRUE(ops::f32_product_gains(F32Use::weight_gradient, 400, 400, 16384, kProcessors));
   EXPECT_FALSE(ops::f32_product_gains(F32Use::weight_gradient, 512, 256, 65536, kProcessors)) << "few tiles";
   EXPECT_FALSE(ops::f32_product_gains(F32Use::weight_gradient, 13, 512, 65536, kProcessors)) << "few rows";
