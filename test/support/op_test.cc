@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/platform.h"
 #include "device/program.h"
 #include "support/devices.h"
 
@@ -23,7 +24,7 @@ std::vector<Registered>& registered() {
   return tests;
 }
 
-/// The layouts of a row. In the last one dense and strided tensors alternate.
+/// The layouts of a row; fewer if it is large. In the last one dense and strided tensors alternate.
 std::vector<std::vector<RowLayout>> layouts(bool dense_only, bool large) {
   const RowLayout dense{"dense"}, odd{"dense at an odd address", 1, 0, 1}, padded{"padded", 16, 16, 0},
       ragged{"padded oddly", 1, 3, 1};
@@ -68,6 +69,13 @@ void add_test(const char* suite, std::string name, std::function<void()> body) {
   std::replace(name.begin(), name.end(), ' ', '_');
   ::testing::RegisterTest(suite, name.c_str(), nullptr, nullptr, __FILE__, __LINE__,
                           [body = std::move(body)]() -> ::testing::Test* { return new FunctionTest(body); });
+}
+
+/// Whether sanitizers make this row slow. Its size then tells them nothing that smaller rows do not.
+bool slow_to_sanitize(const std::vector<Input>& inputs) {
+  int64_t elements = 0;
+  for (const Input& input : inputs) elements += input.shape.elements();
+  return kSanitized && elements > 20'000;
 }
 
 bool large_rows_wanted() {
@@ -129,7 +137,7 @@ void OpTest::test_row(const Row& row, Device device, DType dtype, bool tf32) con
   Rig reference = rig(row, kCpu, reference_dtype(), values, {{"dense"}});
   run(reference);
   reference.fetch();
-  for (const std::vector<RowLayout>& layouts : layouts(dense_only_, row.large)) {
+  for (const std::vector<RowLayout>& layouts : layouts(dense_only_, row.large || slow_to_sanitize(row.inputs))) {
     SCOPED_TRACE("tensors " + layout_name(layouts));
     Rig first = rig(row, device, dtype, values, layouts, 4, tf32);
     run(first);
@@ -184,7 +192,7 @@ void OpTest::test_gradient(const Row& row) const {
   ASSERT_FALSE(whole.inputs_with_gradients().empty());
   for (const std::string& input : whole.inputs_with_gradients()) {
     const std::vector<double> gradient = whole.values("d_" + input);
-    constexpr size_t kMost = 24;  // elements tried, spread over the tensor
+    constexpr size_t kMost = kSanitized ? 4 : 24;  // elements tried, spread over the tensor
     constexpr double kDelta = 1e-5;
     for (size_t n = 0; n < std::min(kMost, gradient.size()); ++n) {
       const size_t i = gradient.size() <= kMost ? n : n * (gradient.size() - 1) / (kMost - 1);

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <thread>
 
+#include "base/platform.h"
 #include "disk_tiers.h"
 #include "plain_table.h"
 #include "saved_table.h"
@@ -60,6 +61,7 @@ TEST_F(TableDiskTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
                                 DiskRule::rmsprop, DiskRule::ftrl, DiskRule::adam, DiskRule::adamw}) {
       SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update)));
       if (update == UpdateType::lazy_global && rule != DiskRule::adam) continue;
+      if (kSanitized && rule != DiskRule::sgd && rule != DiskRule::adam) continue;  // the same code
       TableSpec spec = disk_spec();
       spec.optimizer.kind = rule;
       spec.update = update;
@@ -221,6 +223,7 @@ TEST_F(TableDiskTest, AdmissionExpiryAndCountsGiveTheSameBytes) {
 TEST_F(TableDiskTest, ALimitCountsRowsInBothAndTheSameRowsLeave) {
   for (const int which : {0, 1, 2, 3, 4, 5}) {
     for (const bool by_slot : {false, true}) {
+      if (kSanitized && by_slot == (which % 2 == 0)) continue;  // the same code
       SCOPED_TRACE(cat("policy ", which, by_slot ? ", by slot" : ""));
       TableSpec spec = disk_spec();
       spec.identity_by_slot = by_slot;
@@ -544,6 +547,7 @@ TEST_P(TableDiskTiersTest, EveryOptimizerAndUpdateTypeGivesTheSameBytes) {
                                 DiskRule::rmsprop, DiskRule::ftrl, DiskRule::adam, DiskRule::adamw}) {
       SCOPED_TRACE(cat("rule ", static_cast<int>(rule), ", update ", static_cast<int>(update)));
       if (update == UpdateType::lazy_global && rule != DiskRule::adam) continue;
+      if (kSanitized && rule != DiskRule::sgd && rule != DiskRule::adam) continue;  // the same code
       TableSpec spec = this->spec(rule);
       spec.update = update;
       TableRig plain(GetParam(), spec), split(GetParam(), spec, 2, 2, true, DType::f32, limits(spec));

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <thread>
 
+#include "base/platform.h"
 #include "data/raw/raw_set.h"
 #include "unit/data/raw_test_files.h"
 #include "unit/data/reader_rig.h"
@@ -106,7 +107,7 @@ void expect_same(const Read& read, const Read& expected, size_t from) {
 }
 
 TEST(ReaderOfRows, DeliversTheBatchesOfReadingByChunksAndEachResumesFromTheOthersPositions) {
-  for (uint64_t trial = 0; trial < 150 && !testing::Test::HasFailure(); ++trial) {
+  for (uint64_t trial = 0; trial < (kSanitized ? 40 : 150) && !testing::Test::HasFailure(); ++trial) {
     Draws draw(trial);
     const AnySet set(draw);
     const int ranks = static_cast<int>(draw(1, 4));
@@ -170,7 +171,7 @@ TEST(ReaderOfRows, TheFirstBadRecordIsNamedHoweverManyFollowAndWhoeverMeetsThem)
     const int64_t last = 20000 + begins;
     const std::string said = cat("data: '", file.path.string(), "': record ", last, " of ", last, ", at byte ",
                                  (last - 1) * 24, ": slot 1 has the key -3;");
-    for (int round = 0; round < 20; ++round) {
+    for (int round = 0; round < (kSanitized ? 5 : 20); ++round) {
       Rig rig(file.section, file.folder / "list",
               {.batch = 20000, .workers = 2 + round % 4 / 3, .repeat = round % 2 == 0}, 1 + round % 4);
       const auto seen = rig.next();

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/platform.h"
 #include "device/buffer.h"
 #include "device/copy.h"
 #include "support/devices.h"
@@ -152,6 +153,7 @@ TEST_P(EmbeddingGroup, IsAStableSortWithItsRuns) {
         Row{9000, 16384, 17, 5}, Row{16384, 16384, 31, 1}, Row{16385, 16385, 25, 2}, Row{20000, 33000, 5, 2},
         Row{50000, 60000, 30, 3}, Row{100000, 131072, 15, 4}, Row{131072, 131072, 22, 1}, Row{131073, 131073, 22, 1},
         Row{150000, 200000, 31, 3}, Row{420000, 851968, 24, 1}, Row{2000000, 2097153, 22, 1}}) {
+    if (kSanitized && row.keys > 200000) continue;  // the same code
     SCOPED_TRACE(cat(row.keys, " keys in ", row.capacity, ", rows of ", row.row_bits, " bits"));
     const auto rows = static_cast<int32_t>((int64_t{1} << row.row_bits) - 1);
     const KeysOfRows batch = keys_of_rows(row.keys, row.capacity, rows, row.most_each, 11);
