@@ -187,6 +187,7 @@ class Resuming : public Config {
     train_whole(config, variant.gpu, iterations[0]);
     if (testing::Test::HasFatalFailure()) return;
     for (const int iteration : iterations) {
+      if (kSanitized && iteration != iterations[0]) continue;  // the same code
       SCOPED_TRACE(cat("from iteration ", iteration));
       const Outcome done = resume(config, variant.gpu, iteration);
       ASSERT_EQ(done.exit_code, 0) << done.err;
@@ -251,6 +252,7 @@ class ResumeFromIncrement : public Resume {
         train_whole(config, variant.gpu, 5);
         if (HasFatalFailure()) return;
         for (const int iteration : {20, 25}) {
+          if (kSanitized && iteration == 25) continue;  // the same code
           const Outcome done = resume(config, variant.gpu, iteration);
           ASSERT_EQ(done.exit_code, 0) << done.err;
           expect_equal_files();
@@ -338,6 +340,7 @@ TEST_F(ResumeFromIncrement, IsFollowedByIncrements) {
       train_whole(config, variant.gpu, 5);
       if (HasFatalFailure()) return;
       for (const int iteration : {5, 15}) {
+        if (kSanitized && iteration == 5) continue;  // the same code
         SCOPED_TRACE(cat("from iteration ", iteration));
         fs::remove_all(folder_ / "next-ckpt");
         fs::create_directories(folder_ / "next-ckpt");
@@ -817,7 +820,8 @@ TEST_F(Resume, GivesTheSameModelOnSeveralRanks) {
 TEST_F(Resume, OnOtherRanksGivesTheSameModelWithinRounding) {
   for (const auto& [name, config] : {std::pair("hash", sgd(config_)), std::pair("direct", sgd(direct(config_))),
                                      std::pair("counted", sgd(deep(R"("min_count": 3)")(config_)))})
-    for (const char* from : {"[0, 1, 2, 3]", "[0]", "[0, 1, 2]"}) {
+    for (const std::string from : {"[0, 1, 2, 3]", "[0]", "[0, 1, 2]"}) {
+      if (kSanitized && from == "[0, 1, 2]") continue;  // the same code
       train_whole(config, from);
       if (testing::Test::HasFatalFailure()) return;
       const Result whole = result("whole");
@@ -879,6 +883,7 @@ TEST_F(ResumeEveryTable, FromIncrementsWithEveryPlacement) {
 TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
   for (const Rule& rule : kRules) {
     if (rule.name != "SGD" && rule.name != "Adam, lazy" && rule.name != "MomentumSGD") continue;
+    if (kSanitized && rule.name == "MomentumSGD") continue;  // the same code
     const std::string config = with_change(config_, kRules[0].section, rule.section);
     const auto placed = [&](int ranks) { return ranks == 1 ? config : planned(config, ranks); };
     const char* const gpus[] = {"[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"};
@@ -893,8 +898,8 @@ TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
         ASSERT_EQ(done.exit_code, 0) << done.err;
         Result part = result("part");
         part.losses.insert(part.losses.begin(), whole.losses.begin(), whole.losses.begin() + 9);
-        // On a GPU last bits differ, and one pair of scores that changes places moves an AUC by more than 1e-4.
-        expect_same(whole, part, 2e-5, 2e-5, device_ == "cuda" ? 5e-4 : 1e-4);
+        // Last bits differ, and one pair of scores that changes places moves an AUC by more than 1e-4.
+        expect_same(whole, part, 2e-5, 2e-5, 5e-4);
       }
     }
   }
