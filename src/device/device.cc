@@ -7,21 +7,11 @@
 #include "base/error.h"
 #include "base/free_memory.h"
 #include "base/platform.h"
+#include "base/processor.h"
 #include "base/thread_pool.h"
 #include "device/cuda_runtime_calls.h"
 
 namespace hctr {
-namespace {
-
-std::string processor_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name"))
-      if (const size_t colon = line.find(": "); colon != line.npos) return line.substr(colon + 2);
-  return "CPU";
-}
-
-}  // namespace
 
 std::string to_string(Device device) { return device.is_cuda() ? cat("cuda:", device.index) : "cpu"; }
 

@@ -4,12 +4,13 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <mutex>
-#include <string_view>
 
 #include "base/error.h"
+#include "base/processor.h"
 
 namespace hctr::ops {
 namespace {
@@ -17,7 +18,7 @@ namespace {
 struct Blas {
   decltype(&cblas_sgemm) sgemm;
   decltype(&cblas_dgemm) dgemm;
-  bool rounds_alike;
+  std::string_view kernels;  ///< of OpenBLAS, else empty
 };
 
 template <class Function>
@@ -29,22 +30,33 @@ Function blas_function(void* library, const char* name) {
   return reinterpret_cast<Function>(found);
 }
 
-/// Whether the library is OpenBLAS with kernels that give an element the same bits wherever it lies in a product: those
-/// of 512-bit vectors do. In those of 256-bit vectors the last bit depends on the place.
-bool rounds_alike(void* library) {
+/// What OpenBLAS calls the kernels that it has chosen. Empty for another library.
+std::string_view kernels_of(void* library) {
   using Name = char* (*)();
-  const auto core = reinterpret_cast<Name>(::dlsym(library, "openblas_get_corename"));
-  if (!core) return false;
-  const std::string_view name = core();
-  return name == "SkylakeX" || name == "Cooperlake";
+  const auto name = library ? reinterpret_cast<Name>(::dlsym(library, "openblas_get_corename")) : nullptr;
+  return name ? name() : "";
+}
+
+/// OpenBLAS chooses when it is loaded.
+void* library_with_good_kernels() {
+  constexpr const char* kChoice = "OPENBLAS_CORETYPE";
+  const auto load = [] { return ::dlopen(HCTR_BLAS_NAME, RTLD_NOW | RTLD_LOCAL); };
+  void* const library = load();
+  const std::string_view better = better_blas_kernels(kernels_of(library), processor_has);
+  if (better.empty() || std::getenv(kChoice)) return library;
+  ::dlclose(library);
+  ::setenv(kChoice, std::string(better).c_str(), 1);
+  void* const again = load();
+  ::unsetenv(kChoice);
+  return again;
 }
 
 const Blas& blas() {
   static const Blas functions = [] {
     ::setenv("OPENBLAS_NUM_THREADS", "1", 1);  // products are cut into tiles, one for each thread of ours
-    void* const library = ::dlopen(HCTR_BLAS_NAME, RTLD_NOW | RTLD_LOCAL);
+    void* const library = library_with_good_kernels();
     return Blas{blas_function<decltype(Blas::sgemm)>(library, "cblas_sgemm"),
-                blas_function<decltype(Blas::dgemm)>(library, "cblas_dgemm"), rounds_alike(library)};
+                blas_function<decltype(Blas::dgemm)>(library, "cblas_dgemm"), kernels_of(library)};
   }();
   return functions;
 }
@@ -93,7 +105,19 @@ void call_gemm(Gemm function, int64_t rows, int64_t columns, int64_t depth, Blas
 
 void load_blas() { blas(); }
 
-bool blas_rounds_alike() { return blas().rounds_alike; }
+std::string_view blas_kernels() { return blas().kernels; }
+
+std::string_view better_blas_kernels(std::string_view chosen, const std::function<bool(std::string_view)>& has) {
+  constexpr std::array kWide = {"Haswell", "Zen", "SkylakeX", "Cooperlake", "SapphireRapids"};
+  constexpr std::array kOf256 = {"avx2", "fma"};
+  constexpr std::array kOf512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"};
+  if (chosen.empty() || std::ranges::find(kWide, chosen) != kWide.end()) return "";
+  if (!std::ranges::all_of(kOf256, has)) return "";
+  return std::ranges::all_of(kOf512, has) ? "SkylakeX" : "Haswell";
+}
+
+// Kernels of 512-bit vectors do. In those of 256-bit vectors the last bit depends on the place.
+bool blas_rounds_alike() { return blas().kernels == "SkylakeX" || blas().kernels == "Cooperlake"; }
 
 void gemm(int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const float> a, BlasMatrix<const float> b,
           float beta, BlasMatrix<float> c) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <string_view>
 
 #include "ops/linear.h"
 
@@ -11,6 +13,12 @@ namespace hctr::ops {
 /// would start a thread for each core together with the program: nothing here uses them, and where the system refuses
 /// threads or memory it ends the process. Errors: Error(device) when the library cannot be loaded.
 void load_blas();
+
+/// What OpenBLAS calls the kernels that it computes with, such as "SkylakeX". Empty for another library.
+std::string_view blas_kernels();
+/// The kernels that it should have chosen, for a processor that has() these instructions; empty: those that it chose. A
+/// library that is older than the processor does not know it and takes kernels of 128-bit vectors, a third as fast.
+std::string_view better_blas_kernels(std::string_view chosen, const std::function<bool(std::string_view)>& has);
 
 /// Whether an element of a large product in f32 has the same bits in every part of the product that contains it, if
 /// parts begin at multiples of 16 rows and columns and have at least kLeastLargeProduct multiplications. Depends on the
