@@ -1,7 +1,7 @@
 #include "train/batch_ring.h"
 
 #include "device/copy.h"
-#include "ops/unpack_keys.h"
+#include "ops/unpack_batch.h"
 
 namespace hctr {
 
@@ -72,7 +72,7 @@ void BatchRing::unpack(Context& ctx, int buffer) const {
   std::vector<ops::UnpackedKeys> inputs;
   for (size_t t = 0; t < layout_.tables.size(); ++t)
     inputs.push_back({packed + t, keys(buffer, t), offsets(buffer, t)});
-  ops::unpack_keys(ctx, block, inputs, layout_.shape.samples);
+  ops::unpack_batch(ctx, block, inputs, std::nullopt, layout_.shape.samples);
 }
 
 }  // namespace hctr
