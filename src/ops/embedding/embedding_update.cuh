@@ -17,15 +17,19 @@
 namespace hctr::ops {
 namespace {
 
-/// Applies the rule to elements e, ... of a row, and reports those that it makes infinite or not a number.
-template <class Rule, int Width, class Rows, class Scalars>
+/// Applies the rule to elements e, ... of a row, and reports those that it makes infinite or not a number. gradient():
+/// those of g. kRowFirst: they are loaded after the row, so that both are under way together; this takes registers.
+template <class Rule, int Width, bool kRowFirst, class Rows, class Scalars, class Gradient>
 __device__ void apply(const StepState* step, const Optimizer& optimizer, const Scalars& scalars,
-                      const Fragment<Width>& g, const GradientScale& gradient_scale, const RowData& data,
+                      const Gradient& gradient, const GradientScale& gradient_scale, const RowData& data,
                       const Rows& rows, int64_t row, int64_t e) {
   const int64_t at = row * data.dim + e;
+  Fragment<Width> g{};
+  if constexpr (!kRowFirst) g = gradient();
   Fragment<Width> w = rows.template load<Width>(data.vectors, at), s[kMostStates]{};
 #pragma unroll
   for (int n = 0; n < Rule::kStates; ++n) s[n] = rows.template load<Width>(data.states[n], at);
+  if constexpr (kRowFirst) g = gradient();
   bool finite = true;
 #pragma unroll
   for (int i = 0; i < Width; ++i) {
@@ -73,7 +77,7 @@ __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& o
 }
 
 /// Updates a row by a group of lanes. gradient(e): elements e, ... of g.
-template <class Rule, class Rows, int Width, class Gradient>
+template <class Rule, class Rows, int Width, bool kRowFirst, class Gradient>
 __device__ __forceinline__ void update_row(const Group& group, const Optimizer& optimizer, const StepState* state,
                                            const UpdateScalars& of_step, const RowData& data, int64_t row,
                                            const Gradient& gradient) {
@@ -90,8 +94,9 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
   const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
   const Rows rows(data, row, state->updates);
   for (int64_t e = own; e < data.dim; e += group.lanes * Width)
-    apply<Rule, Width>(state, optimizer, scalars, kSquares && e == own ? first : gradient(e),
-                       optimizer.gradient_scale(of_step), data, rows, row, e);
+    apply<Rule, Width, kRowFirst>(
+        state, optimizer, scalars, [&] { return kSquares && e == own ? first : gradient(e); },
+        optimizer.gradient_scale(of_step), data, rows, row, e);
   if (data.touched && group.lane == 0) data.touched[row] = 1;
 }
 
@@ -107,8 +112,8 @@ __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const S
     const int32_t begin = groups.run_begin[run];
     const auto end = static_cast<int32_t>(groups.run_end(run, gradients.batch.key_capacity));
     if (end - begin > kPiece) continue;
-    update_row<Rule, Rows, Width>(group, optimizer, state, of_step, data, groups.rows[begin],
-                                  [&](int64_t e) { return gradients.sum_up(begin, end, e); });
+    update_row<Rule, Rows, Width, false>(group, optimizer, state, of_step, data, groups.rows[begin],
+                                         [&](int64_t e) { return gradients.sum_up(begin, end, e); });
   }
 }
 
@@ -122,18 +127,22 @@ __device__ void update_long_runs(BlockRange range, Optimizer optimizer, const St
   for (int64_t i = group.index; i < groups.counts->long_runs; i += group.count) {
     const LongRun run = groups.long_runs[i];
     const float* sum = piece_sums + run.first_piece * data.dim;
-    update_row<Rule, Rows, Width>(group, optimizer, state, of_step, data, groups.rows[groups.run_begin[run.run]],
-                                  [&](int64_t e) { return load_fragment<Width>(sum + e); });
+    update_row<Rule, Rows, Width, false>(group, optimizer, state, of_step, data, groups.rows[groups.run_begin[run.run]],
+                                         [&](int64_t e) { return load_fragment<Width>(sum + e); });
   }
 }
 
 /// Both in one launch, for few keys: long runs first. One loop, since two keep the parameters of both in registers,
 /// which some rules then spill.
+///
+/// Each group has a run or a few, and each run is a chain of waits for memory. So a rule that leaves the registers for
+/// it loads a row while its first gradients are under way.
 template <class Rule, class Rows, class Dy, int Width>
 __device__ void update_runs(BlockRange range, Optimizer optimizer, const StepState* state,
                             BagGradients<Dy, Width> gradients, RowGroups groups, const float* piece_sums, RowData data,
                             int lanes) {
   if (state->skip) return;
+  constexpr bool kRowFirst = Rule::kStates == 0 && Rule::kScalarsOf == ScalarsOf::step;
   const int32_t long_runs = groups.counts->long_runs, all = long_runs + groups.counts->runs;
   const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
   const Group group(range, lanes);
@@ -150,10 +159,16 @@ __device__ void update_runs(BlockRange range, Optimizer optimizer, const StepSta
     const int32_t begin = groups.run_begin[run];
     const auto end = static_cast<int32_t>(groups.run_end(run, gradients.batch.key_capacity));
     if (!sum && end - begin > kPiece) continue;
+    FewBags<> first;
+    if constexpr (kRowFirst) first = gradients.bags_from(begin, sum ? begin : end);
     const auto gradient = [&](int64_t e) {
-      return sum ? load_fragment<Width>(sum + e) : gradients.sum_up(begin, end, e);
+      if (sum) return load_fragment<Width>(sum + e);
+      if constexpr (kRowFirst)
+        return gradients.sum_up_after(first, begin, end, e);
+      else
+        return gradients.sum_up(begin, end, e);
     };
-    update_row<Rule, Rows, Width>(group, optimizer, state, of_step, data, groups.rows[begin], gradient);
+    update_row<Rule, Rows, Width, kRowFirst>(group, optimizer, state, of_step, data, groups.rows[begin], gradient);
   }
 }
 
@@ -173,7 +188,8 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
     }
     const Rows rows(data, row, state->updates);
     for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      apply<Rule, Width>(state, optimizer, scalars, Fragment<Width>{}, GradientScale{}, data, rows, row, e);
+      apply<Rule, Width, true>(
+          state, optimizer, scalars, [] { return Fragment<Width>{}; }, GradientScale{}, data, rows, row, e);
   }
 }
 
