@@ -20,8 +20,8 @@ else
   options=(-DHCTR_ONLY_SM90=ON "-DCMAKE_CUDA_FLAGS=-Xptxas -O1" "-DCMAKE_CUDA_FLAGS_RELWITHDEBINFO=-O2 -DNDEBUG")
 fi
 
-# Test programs run side by side, but where they would share a GPU. One more than there are cores: some wait.
-jobs=$(($(nproc) + 1))
+# Test programs run side by side, but where they would share a GPU.
+jobs=$(nproc)
 [ -z "$gpu" ] || jobs=1
 
 run() {  # run PRESET [cmake option...]

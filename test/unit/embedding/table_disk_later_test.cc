@@ -1,6 +1,7 @@
 // Checkpoints of tables with rows on a disk that are written while the table trains on.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -104,11 +105,15 @@ TEST_F(TableDiskLaterTest, AFullDiskIsWaitedForUntilTheyAreWritten) {
   TableSavedLater later(split, folder_.path(), 1, {});
   ASSERT_FALSE(later.later().rows.empty()) << later.later().refused;
   const auto waited = later.later().rows.at(0).waited;
+  std::atomic<int> steps = 0;
   std::thread thread([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    for (int seen = -1; seen != steps;) {  // until a step takes so long that it must be waiting
+      seen = steps;
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
     later.write();
   });
-  for (int t = 0; t < 12; ++t) step({&plain, &split}, 3000);
+  for (; steps < 12; ++steps) step({&plain, &split}, 3000);
   EXPECT_GT(waited(), 0.05) << split.table->disk_use().rows;
   thread.join();
   EXPECT_TRUE(split.bytes() == plain.bytes());
