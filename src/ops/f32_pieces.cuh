@@ -1,9 +1,13 @@
-// How blocks divide a product of ops/f32_product.cuh evenly: they take whole tiles, and where tiles do not go round,
-// parts of the sums of a tile. Such sums are added in their order by the block that has the last part of k, so results
-// depend on the shape and on the number of multiprocessors alone.
+// How blocks divide a product of ops/f32_product.cuh evenly, or several with as many steps of k: they take whole tiles,
+// and where tiles do not go round, parts of the sums of a tile. Such sums are added in their order by the block that
+// has the last part of k, so results depend on the shapes and on the number of multiprocessors alone.
 #pragma once
 
 #include <cstdint>
+#include <limits>
+
+#include "device/cuda_runtime_calls.h"
+#include "ops/f32_product.h"
 
 namespace hctr::ops::hopper {
 
@@ -12,15 +16,29 @@ struct F32Piece {
   int tile, first, last;
 };
 
-/// How the tiles of a product are divided. The first `rounds` tiles of every block are whole: block b has tiles b,
-/// b + blocks, ... The steps of all tiles from shared_tile on, `shared_steps`, are divided evenly.
+/// How the tiles are divided. The first `rounds` tiles of every block are whole: block b has tiles b, b + blocks, ...
+/// The steps of all tiles from shared_tile on, `shared_steps`, are divided evenly.
 struct F32Division {
-  int across;  ///< tiles
-  int steps;   ///< of a tile
+  int steps;  ///< of a tile
   int rounds, shared_tile, shared_steps;
 
   __host__ __device__ int first_of(int block, int blocks) const {
     return static_cast<int>(int64_t{shared_steps} * block / blocks);
+  }
+};
+
+/// How so many tiles, each of so many steps, are divided, and among how many blocks.
+struct F32Blocks {
+  int blocks;
+  F32Division division;
+  F32Blocks(const char* name, int64_t tiles, int64_t steps) {
+    const F32Divided divided = divide_f32_product(tiles, steps, hctr::cuda::multiprocessors());
+    const int64_t whole = int64_t{divided.rounds} * divided.blocks;
+    HCTR_EXPECT((tiles - whole) * steps <= std::numeric_limits<int32_t>::max() && tiles + whole < (int64_t{1} << 31),
+                name, " of too many tiles");
+    blocks = divided.blocks;
+    division = {static_cast<int>(steps), divided.rounds, static_cast<int>(whole),
+                static_cast<int>((tiles - whole) * steps)};
   }
 };
 

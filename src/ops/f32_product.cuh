@@ -11,9 +11,9 @@
 // Tiles are 128 x 128, 256 x 64 or 64 x 256, and a block has two groups of four warps. Each group multiplies half of
 // every step of k for the whole tile; then each finishes half of the rows.
 // Blocks have the same to do: ops/f32_pieces.cuh.
+// What a kernel computes, here a `Product`, says which part of which operands a tile needs, and stores the tile's sums.
+// It is one product, F32Product, or a list of them (weight_gradient_f32_sm90a.cu).
 #pragma once
-
-#include <limits>
 
 #include "device/cuda_libraries.cuh"
 #include "device/cuda_runtime_calls.h"
@@ -42,28 +42,27 @@ struct F32Tiling {
   static constexpr int kExchangeBytes = kThreads * kOwnRows * kColumns * 4;
   static constexpr int kColumnSums = kGroups * kWarpsM * kN;
   static constexpr int kStages = kM == kN ? 4 : 3;
-  static constexpr size_t kSharedBytes = kStages * kStageBytes + kExchangeBytes + kColumnSums * 4 + 256 + 1024;
+  static constexpr size_t kControlBytes = 256;  ///< barriers, and what is left to copy
+  static constexpr size_t kSharedBytes =
+      kStages * kStageBytes + kExchangeBytes + kColumnSums * 4 + kControlBytes + 1024;
   static_assert(kSharedBytes <= 227 * 1024 && kM * kN * 4 == kF32TileBytes);
 };
 
 /// What is left to copy: the pieces after this one, and its steps. In shared memory, since warps take turns.
+template <class Tile>
 struct F32Copies {
   F32Pieces pieces;
-  int m, n, step, last;
+  Tile tile;
+  int step, last;
 };
 
 struct F32Shape {
   int m, n, k;
 };
 
-template <class End>
-struct F32Product {
-  CUtensorMap a, b;
-  F32Shape shape;
-  F32Division division;
-  View<float, 2> result;
-  F32Exchange exchange;
-  End end;
+/// The first row and column of a tile.
+struct F32Tile {
+  int m, n;
 };
 
 /// The rows and columns of the result that a thread finishes.
@@ -82,13 +81,14 @@ __device__ inline float4 load_four(uint32_t shared) {
 }
 
 /// What the threads of a block share.
-template <class Tiles>
+template <class Tiles, class Tile>
 struct F32Memory {
   std::byte* ring;     ///< [kStages]: a, then b
   float4* others;      ///< sums that the groups exchange
   float* column_sums;  ///< [kGroups kWarpsM][kN]
   uint64_t *full, *empty;
-  F32Copies* copies;
+  F32Copies<Tile>* copies;
+  static_assert(2 * Tiles::kStages * sizeof(uint64_t) + sizeof *copies <= Tiles::kControlBytes);
   __device__ explicit F32Memory(std::byte* dynamic) {
     const uint32_t misaligned = shared_address(dynamic) % 1024;
     ring = dynamic + (misaligned ? 1024 - misaligned : 0);
@@ -97,28 +97,29 @@ struct F32Memory {
     column_sums = reinterpret_cast<float*>(at);
     full = reinterpret_cast<uint64_t*>(column_sums + Tiles::kColumnSums);
     empty = full + Tiles::kStages;
-    copies = reinterpret_cast<F32Copies*>(empty + Tiles::kStages);
+    copies = reinterpret_cast<F32Copies<Tile>*>(empty + Tiles::kStages);
   }
 };
 
 /// By one thread: begins to copy the next step, if there is one, to this free stage.
-template <class Tiles, class End>
-__device__ inline void load_next_step(const F32Product<End>& p, const F32Memory<Tiles>& shared, int stage) {
-  F32Copies& c = *shared.copies;
+template <class Tiles, class Product>
+__device__ inline void load_next_step(const Product& p, const F32Memory<Tiles, typename Product::Tile>& shared,
+                                      int stage) {
+  auto& c = *shared.copies;
   if (c.step == c.last) {
     F32Piece piece;
     if (!c.pieces.next(p.division, piece)) return;
-    c.m = piece.tile / p.division.across * Tiles::kM, c.n = piece.tile % p.division.across * Tiles::kN;
+    c.tile = p.template tile<Tiles>(piece.tile);
     c.step = piece.first, c.last = piece.last;
   }
   const int k = c.step++ * Tiles::kDepth;
   std::byte* const to = shared.ring + stage * Tiles::kStageBytes;
   arrive_and_expect(shared.full + stage, Tiles::kStageBytes);
   if constexpr (Tiles::kTransposedA)
-    load_box(to, p.a, c.m, k, shared.full + stage);
+    load_box(to, p.map_a(c.tile), c.tile.m, k, shared.full + stage);
   else
-    load_box(to, p.a, k, c.m, shared.full + stage);
-  load_box(to + Tiles::kBytesA, p.b, c.n, k, shared.full + stage);
+    load_box(to, p.map_a(c.tile), k, c.tile.m, shared.full + stage);
+  load_box(to + Tiles::kBytesA, p.map_b(c.tile), c.tile.n, k, shared.full + stage);
 }
 
 /// Adds the products of a group's half of a step. a and b: where this thread's first numbers are. Loops of four k: what
@@ -212,50 +213,82 @@ __device__ inline void exchange_halves(int group, const float (&sums)[Tiles::kRo
     exchange.template operator()<Tiles::kOwnRows, 0>();
 }
 
-/// Stores what a thread finished, and the sums of the tile's columns if they are wanted.
-template <class Tiles, class End>
-__device__ inline void store_rows(const F32Product<End>& p, int tile, int warp_row, const F32Places<Tiles>& places,
-                                  const float (&own)[Tiles::kOwnRows][Tiles::kColumns], float* column_sums) {
+/// Stores what a thread finished. kAligned: rows begin at multiples of 16 bytes.
+template <class Tiles, bool kAligned>
+__device__ inline void store_rows(const F32Shape& shape, const View<float, 2>& result, const F32Places<Tiles>& places,
+                                  const float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
 #pragma unroll
   for (int i = 0; i < Tiles::kOwnRows; ++i) {
     const int row = places.row(i);
-    if (row >= p.shape.m) continue;
-    float* const to = p.result.row(row);
+    if (row >= shape.m) continue;
+    float* const to = result.row(row);
 #pragma unroll
     for (int j = 0; j < Tiles::kColumns; j += 4) {
       const int column = places.column(j);
-      if (column + 4 <= p.shape.n)
+      if (kAligned && column + 4 <= shape.n)
         *reinterpret_cast<float4*>(to + column) = make_float4(own[i][j], own[i][j + 1], own[i][j + 2], own[i][j + 3]);
       else
 #pragma unroll
-        for (int c = 0; c < 3; ++c)
-          if (column + c < p.shape.n) to[column + c] = own[i][j + c];
-    }
-  }
-  if constexpr (End::kSums) {
-    const int thread = static_cast<int>(threadIdx.x), first_column = tile % p.division.across * Tiles::kN;
-    __syncthreads();  // the sums of the tile before are read
-#pragma unroll
-    for (int j = 0; j < Tiles::kColumns; ++j) {
-      float sum = (own[0][j] + own[1][j]) + (own[2][j] + own[3][j]);
-#pragma unroll
-      for (int lanes = 1; lanes <= 16; lanes *= 4) sum += __shfl_xor_sync(~0u, sum, lanes);
-      if ((thread & 21) == 0) column_sums[warp_row * Tiles::kN + places.column(j) - first_column] = sum;
-    }
-    __syncthreads();
-    if (const int column = first_column + thread; thread < Tiles::kN && column < p.shape.n) {
-      float sum = 0;
-#pragma unroll
-      for (int row = 0; row < Tiles::kColumnSums / Tiles::kN; ++row) sum += column_sums[row * Tiles::kN + thread];
-      p.end.sums[int64_t{tile / p.division.across} * p.shape.n + column] = sum;
+        for (int c = 0; c < (kAligned ? 3 : 4); ++c)
+          if (column + c < shape.n) to[column + c] = own[i][j + c];
     }
   }
 }
 
-template <class Tiles, class End>
-__global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const __grid_constant__ F32Product<End> p) {
+/// Stores the sums of the columns of a tile of F32Product.
+template <class Tiles, class Product>
+__device__ inline void store_column_sums(const Product& p, int tile, int warp_row, const F32Places<Tiles>& places,
+                                         const float (&own)[Tiles::kOwnRows][Tiles::kColumns], float* column_sums) {
+  const int thread = static_cast<int>(threadIdx.x), first_column = tile % p.across * Tiles::kN;
+  __syncthreads();  // the sums of the tile before are read
+#pragma unroll
+  for (int j = 0; j < Tiles::kColumns; ++j) {
+    float sum = (own[0][j] + own[1][j]) + (own[2][j] + own[3][j]);
+#pragma unroll
+    for (int lanes = 1; lanes <= 16; lanes *= 4) sum += __shfl_xor_sync(~0u, sum, lanes);
+    if ((thread & 21) == 0) column_sums[warp_row * Tiles::kN + places.column(j) - first_column] = sum;
+  }
+  __syncthreads();
+  if (const int column = first_column + thread; thread < Tiles::kN && column < p.shape.n) {
+    float sum = 0;
+#pragma unroll
+    for (int row = 0; row < Tiles::kColumnSums / Tiles::kN; ++row) sum += column_sums[row * Tiles::kN + thread];
+    p.end.sums[int64_t{tile / p.across} * p.shape.n + column] = sum;
+  }
+}
+
+/// One product, and what becomes of its result.
+template <class End>
+struct F32Product {
+  using Tile = F32Tile;
+  CUtensorMap a, b;
+  F32Shape shape;
+  int across;  ///< tiles
+  F32Division division;
+  View<float, 2> result;
+  F32Exchange exchange;
+  End end;
+
+  template <class Tiles>
+  __device__ Tile tile(int number) const {
+    return {number / across * Tiles::kM, number % across * Tiles::kN};
+  }
+  __device__ const CUtensorMap& map_a(const Tile&) const { return a; }
+  __device__ const CUtensorMap& map_b(const Tile&) const { return b; }
+
+  template <class Tiles>
+  __device__ void finish(int number, const Tile&, int warp_row, const F32Places<Tiles>& places,
+                         float (&own)[Tiles::kOwnRows][Tiles::kColumns], float* column_sums) const {
+    end.finish(shape, places, own);
+    store_rows<Tiles, true>(shape, result, places, own);
+    if constexpr (End::kSums) store_column_sums(*this, number, warp_row, places, own, column_sums);
+  }
+};
+
+template <class Tiles, class Product>
+__global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const __grid_constant__ Product p) {
   extern __shared__ std::byte dynamic_of_f32_product[];
-  const F32Memory<Tiles> shared(dynamic_of_f32_product);
+  const F32Memory<Tiles, typename Product::Tile> shared(dynamic_of_f32_product);
   const int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   hctr::cuda::start_early();
@@ -264,8 +297,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
     for (int s = 0; s < Tiles::kStages; ++s)
       init_barrier(shared.full + s, 1), init_barrier(shared.empty + s, Tiles::kWarps);
     fence_barrier_init();
-    *shared.copies = {pieces, 0, 0, 0, 0};
-    for (int s = 0; s < Tiles::kStages; ++s) load_next_step(p, shared, s);
+    *shared.copies = {pieces, {}, 0, 0};
+    for (int s = 0; s < Tiles::kStages; ++s) load_next_step<Tiles>(p, shared, s);
   }
   __syncthreads();
 
@@ -292,7 +325,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
       if (lane == 0 && count > 0 && count % Tiles::kWarps == warp) {
         const int free = (count - 1) % Tiles::kStages;
         wait_for(shared.empty + free, (count - 1) / Tiles::kStages % 2);
-        load_next_step(p, shared, free);
+        load_next_step<Tiles>(p, shared, free);
       }
       __syncwarp();
       if (lane == 0) arrive(shared.empty + stage);
@@ -306,11 +339,10 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
       continue;
     }
     if (piece.first > 0) take_sums<Tiles>(p.exchange, p.division, piece.tile, own);
-    const F32Places<Tiles> places{
-        piece.tile / p.division.across * Tiles::kM + first_m + 32 * group + (Tiles::kTransposedA ? 4 * lane_m : lane_m),
-        piece.tile % p.division.across * Tiles::kN + first_n + 4 * lane_n};
-    p.end.finish(p.shape, places, own);
-    store_rows(p, piece.tile, Tiles::kWarpsM * group + warp_m, places, own, shared.column_sums);
+    const auto tile = p.template tile<Tiles>(piece.tile);
+    const F32Places<Tiles> places{tile.m + first_m + 32 * group + (Tiles::kTransposedA ? 4 * lane_m : lane_m),
+                                  tile.n + first_n + 4 * lane_n};
+    p.template finish<Tiles>(piece.tile, tile, Tiles::kWarpsM * group + warp_m, places, own, shared.column_sums);
   }
 }
 
@@ -327,21 +359,17 @@ void start_f32_product(Context& ctx, const char* name, const Tensor& a, const Te
                                                 : tensor_map(a, Tiles::kDepth, Tiles::kM);
   const int64_t across = (shape.n + Tiles::kN - 1) / Tiles::kN, tiles = (shape.m + Tiles::kM - 1) / Tiles::kM * across;
   const int64_t steps = (shape.k + Tiles::kDepth - 1) / Tiles::kDepth;
-  const F32Divided divided = divide_f32_product(tiles, steps, hctr::cuda::multiprocessors());
-  const int64_t whole = int64_t{divided.rounds} * divided.blocks;
-  HCTR_EXPECT((tiles - whole) * steps <= std::numeric_limits<int32_t>::max() && tiles + whole < (int64_t{1} << 31),
-              name, " of too many tiles");
-  const F32Division division{static_cast<int>(across), static_cast<int>(steps), divided.rounds, static_cast<int>(whole),
-                             static_cast<int>((tiles - whole) * steps)};
+  const F32Blocks divided(name, tiles, steps);
   const F32Product<End> product{map_a,
                                 tensor_map(b, Tiles::kN, Tiles::kDepth, Swizzle::none),
                                 shape,
-                                division,
+                                static_cast<int>(across),
+                                divided.division,
                                 result.view<float, 2>(),
                                 f32_exchange(ctx),
                                 end};
   hctr::cuda::launch(ctx, name, hctr::cuda::early({divided.blocks, Tiles::kThreads, Tiles::kSharedBytes}),
-                     f32_product_kernel<Tiles, End>, product);
+                     f32_product_kernel<Tiles, F32Product<End>>, product);
 }
 
 /// The same with the tiles that suit the shape. Returns the rows of a tile.

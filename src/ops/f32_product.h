@@ -28,9 +28,12 @@ bool takes_long_f32_tiles(bool weight_gradient, int64_t m, int64_t n);
 
 namespace hopper {
 
-/// Whether ops/f32_product.cuh takes this product, and is faster than the library: f32 that is not computed as TF32, on
-/// a GPU of compute capability 9.0 and one of the streams that products run on; rows at multiples of 16 bytes; enough
-/// work. The same for equal shapes and contexts.
+/// Whether kernels of ops/f32_product.cuh run in this context: f32 is not computed as TF32, on a GPU of compute
+/// capability 9.0, all of it, and one of the streams that products run on.
+bool runs_f32_products(Context&);
+
+/// Whether ops/f32_product.cuh takes this product, and is faster than the library: f32 where runs_f32_products(); rows
+/// at multiples of 16 bytes; enough work. The same for equal shapes and contexts.
 bool takes_f32_product(Context&, F32Use, std::initializer_list<Tensor> tensors, int64_t m, int64_t n, int64_t k);
 
 /// c = op(a) op(b), for products that takes_f32_product(). b transposed is copied first, on the compute stream alone.

@@ -1,5 +1,7 @@
 #include "ops/weight_gradient.h"
 
+#include <map>
+
 #include "ops/checks.h"
 #include "ops/linear.h"
 
@@ -9,6 +11,18 @@ bool leaves_multiprocessors_idle(int64_t batch, int64_t in, int64_t out, int64_t
   constexpr int64_t kTile = 128, kMostRows = 2048, kLeastOutputs = 8;  // fewer outputs are sums of columns
   const int64_t tiles = ((in + kTile - 1) / kTile) * ((out + kTile - 1) / kTile);
   return batch <= kMostRows && out >= kLeastOutputs && tiles < multiprocessors;
+}
+
+std::vector<std::vector<size_t>> hopper::groups_of_equal(std::span<const int> numbers, size_t most) {
+  std::map<int, std::vector<size_t>> by_number;
+  for (size_t i = 0; i < numbers.size(); ++i) by_number[numbers[i]].push_back(i);
+  std::vector<std::vector<size_t>> groups;
+  for (const auto& [number, equal] : by_number)
+    for (size_t i = 0; i < equal.size(); ++i) {
+      if (i % most == 0) groups.emplace_back();
+      groups.back().push_back(equal[i]);
+    }
+  return groups;
 }
 
 void weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w) {

@@ -1,9 +1,10 @@
-// Small batches: on Hopper, in types of two bytes and TF32, one kernel for the products of all layers; else the
+// Small batches: on Hopper one kernel for the products of all layers; else, and for what that does not take, the
 // library's products on a stream of their own. Large batches: one product after the other.
 #include "ops/weight_gradient.h"
 
 #include "device/launch.cuh"
 #include "device/tensor_map.cuh"
+#include "ops/f32_product.h"
 #include "ops/linear.h"
 
 namespace hctr::ops {
@@ -15,8 +16,8 @@ void cuda::choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor
   const RuntimeOptions& options = ctx.runtime().options();
   const bool collects = ctx.last_launches() && ctx.last_launches()->collects();
   const bool tensor_cores = size_of(x.dtype()) == 2 || (options.tf32 && !options.tf32x3);
-  if (collects && hctr::cuda::compute_capability() == 90 && tensor_cores && d_w.dtype() == DType::f32 &&
-      takes_tensor_map(x) && takes_tensor_map(d_y))
+  if (collects && hctr::cuda::compute_capability() == 90 && d_w.dtype() == DType::f32 && takes_tensor_map(x) &&
+      takes_tensor_map(d_y) && (tensor_cores || hopper::runs_f32_products(ctx)))
     run = WeightGradientRun::together;
   else if (!options.tf32x3)  // its products share the memory of split operands
     run = WeightGradientRun::apart;
@@ -25,10 +26,10 @@ void cuda::choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor
 void cuda::weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w) {
   WeightGradientRun run{};
   cuda::choose_weight_gradient_run(ctx, x, d_y, d_w, run);
-  if (run == WeightGradientRun::together)
-    return size_of(x.dtype()) == 2 ? hopper::add_weight_gradient(ctx, x, d_y, d_w)
-                                   : hopper::add_weight_gradient_tf32(ctx, x, d_y, d_w);
-  ops::matmul(ctx, x, Transpose::yes, d_y, Transpose::no, d_w);
+  if (run != WeightGradientRun::together) return ops::matmul(ctx, x, Transpose::yes, d_y, Transpose::no, d_w);
+  if (size_of(x.dtype()) == 2) return hopper::add_weight_gradient(ctx, x, d_y, d_w);
+  if (ctx.runtime().options().tf32) return hopper::add_weight_gradient_tf32(ctx, x, d_y, d_w);
+  hopper::add_weight_gradient_f32(ctx, x, d_y, d_w);
 }
 
 }  // namespace hctr::ops

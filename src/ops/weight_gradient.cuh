@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstring>
+#include <span>
+#include <vector>
 
 #include "device/launch.cuh"
 #include "device/tensor_map.cuh"
 #include "ops/hopper.cuh"
+#include "ops/weight_gradient.h"
 
 namespace hctr::ops::hopper {
 
@@ -19,32 +22,49 @@ struct WeightProduct {
 };
 using WeightProducts = hctr::cuda::JobList<WeightProduct>;
 
+inline WeightProduct weight_product(const Tensor& x, const CUtensorMap& map_x, const Tensor& d_y,
+                                    const CUtensorMap& map_d_y, const Tensor& d_w) {
+  return {map_x,
+          map_d_y,
+          d_w.data<float>(),
+          d_w.row_stride(),
+          static_cast<int32_t>(x.dim(1)),
+          static_cast<int32_t>(d_y.dim(1)),
+          static_cast<int32_t>(x.dim(0))};
+}
+
+/// Tiles of the results.
+template <int kTileRows, int kTileColumns>
+struct WeightTiles {
+  static constexpr int kRows = kTileRows, kColumns = kTileColumns;
+  static __host__ __device__ int32_t across(const WeightProduct& product) {
+    return (product.out + kColumns - 1) / kColumns;
+  }
+  static int32_t tiles(const WeightProduct& product) { return (product.in + kRows - 1) / kRows * across(product); }
+};
+
+/// The product that a block works on.
+__device__ inline int product_of(const WeightProducts& list, int32_t block) {
+  int j = 0;
+  while (j + 1 < list.count && block >= list.first_block[j + 1]) ++j;
+  return j;
+}
+
 /// A ring in shared memory. A stage of it has kSamples samples of as many columns of x and d_y as a tile has rows and
 /// columns, in boxes of 128 bytes of columns: first those of x.
 template <int kElementBytes, int kBoxSamples, int kTileRows, int kTileColumns>
-struct WeightStages {
-  static constexpr int kSamples = kBoxSamples, kRows = kTileRows, kColumns = kTileColumns;
+struct WeightStages : WeightTiles<kTileRows, kTileColumns> {
+  static constexpr int kSamples = kBoxSamples;
   static constexpr int kBoxColumns = 128 / kElementBytes, kBoxBytes = kSamples * 128;
-  static constexpr int kBoxesOfX = kRows / kBoxColumns, kBoxes = kBoxesOfX + kColumns / kBoxColumns;
+  static constexpr int kBoxesOfX = kTileRows / kBoxColumns, kBoxes = kBoxesOfX + kTileColumns / kBoxColumns;
   static constexpr int kStageBytes = kBoxes * kBoxBytes;
   static constexpr int kStages = 96 * 1024 / kStageBytes;  // so that a multiprocessor takes two blocks
   static constexpr size_t kSharedBytes = kStages * kStageBytes + 2 * kStages * sizeof(uint64_t) + 1024;
 
   static WeightProduct product(const Tensor& x, const Tensor& d_y, const Tensor& d_w) {
-    return {hctr::cuda::tensor_map(x, kBoxColumns, kSamples),
-            hctr::cuda::tensor_map(d_y, kBoxColumns, kSamples),
-            d_w.data<float>(),
-            d_w.row_stride(),
-            static_cast<int32_t>(x.dim(1)),
-            static_cast<int32_t>(d_y.dim(1)),
-            static_cast<int32_t>(x.dim(0))};
+    return weight_product(x, hctr::cuda::tensor_map(x, kBoxColumns, kSamples), d_y,
+                          hctr::cuda::tensor_map(d_y, kBoxColumns, kSamples), d_w);
   }
-
-  /// Tiles of a product.
-  static __host__ __device__ int32_t across(const WeightProduct& product) {
-    return (product.out + kColumns - 1) / kColumns;
-  }
-  static int32_t tiles(const WeightProduct& product) { return (product.in + kRows - 1) / kRows * across(product); }
 };
 
 /// The tile of a block, and the steps of so many samples over which it sums.
@@ -56,9 +76,8 @@ struct WeightTile {
 /// Each tile has `parts` blocks one after the other, which share the steps.
 template <class Stages>
 __device__ inline WeightTile weight_tile(const WeightProducts& list, int parts = 1) {
-  int j = 0;
   const auto block = static_cast<int32_t>(blockIdx.x);
-  while (j + 1 < list.count && block >= list.first_block[j + 1]) ++j;
+  const int j = product_of(list, block);
   const WeightProduct& product = list.jobs[j];
   const int place = block - list.first_block[j], tile = place / parts, across = Stages::across(product);
   const int steps = (product.batch + Stages::kSamples - 1) / Stages::kSamples, each = (steps + parts - 1) / parts;
@@ -114,6 +133,31 @@ inline WeightProduct weight_product(const LaunchQueue::Launch& launch) {
   WeightProduct product;
   std::memcpy(static_cast<void*>(&product), launch.arguments.data(), sizeof product);
   return product;
+}
+
+/// Gives each product of a list a block for each of its tiles, or `parts` blocks.
+template <class Tiles>
+void set_first_blocks(WeightProducts& list, int parts = 1) {
+  for (int j = 0; j < list.count; ++j)
+    list.first_block[j + 1] = list.first_block[j] + Tiles::tiles(list.jobs[j]) * parts;
+}
+
+inline double flops_of(const WeightProducts& list) {
+  double flops = 0;
+  for (int j = 0; j < list.count; ++j) flops += 2.0 * list.jobs[j].batch * list.jobs[j].in * list.jobs[j].out;
+  return flops;
+}
+
+/// Starts groups_of_equal() products by `key`, an int, with `start` of a list.
+template <class Key, class Start>
+void start_equal_products(std::span<const LaunchQueue::Launch* const> launches, Key key, Start start) {
+  std::vector<int> keys;
+  for (const LaunchQueue::Launch* launch : launches) keys.push_back(key(weight_product(*launch)));
+  for (const std::vector<size_t>& group : groups_of_equal(keys, WeightProducts::kMost)) {
+    WeightProducts list;
+    for (const size_t i : group) list.jobs[list.count++] = weight_product(*launches[i]);
+    start(list);
+  }
 }
 
 /// Adds a product to the last launches of the context. `start` finds it by weight_product().

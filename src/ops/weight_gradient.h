@@ -1,6 +1,9 @@
 // The gradient of the weights of a fully connected layer: a product that nobody reads before the backward pass ends.
 #pragma once
 
+#include <span>
+#include <vector>
+
 #include "device/op.h"
 
 namespace hctr::ops {
@@ -27,6 +30,12 @@ namespace hopper {
 void add_weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w);
 /// The same for x and d_y of f32, of which the product takes the upper 19 bits (TF32).
 void add_weight_gradient_tf32(Context&, Tensor x, Tensor d_y, Tensor d_w);
+/// The same in plain f32, where runs_f32_products(). The order of a product's sums, and so its bits, depend on the
+/// other products of the launch too.
+void add_weight_gradient_f32(Context&, Tensor x, Tensor d_y, Tensor d_w);
+
+/// The indices of equal numbers in groups of at most `most`, in their order; those of smaller numbers first.
+std::vector<std::vector<size_t>> groups_of_equal(std::span<const int> numbers, size_t most);
 }  // namespace hopper
 
 }  // namespace hctr::ops

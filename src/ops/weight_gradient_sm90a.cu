@@ -88,13 +88,8 @@ __global__ void __launch_bounds__(kWeightThreads, 2)
 
 template <class T, int kN>
 void start_weight_products(Context& ctx, WeightProducts& list) {
-  double flops = 0;
-  for (int j = 0; j < list.count; ++j) {
-    const WeightProduct& product = list.jobs[j];
-    list.first_block[j + 1] = list.first_block[j] + Stages<kN>::tiles(product);
-    flops += 2.0 * product.batch * product.in * product.out;
-  }
-  count_flops(ctx, flops);
+  set_first_blocks<Stages<kN>>(list);
+  count_flops(ctx, flops_of(list));
   hctr::cuda::launch(ctx, "weight_gradient",
                      hctr::cuda::early({list.first_block[list.count], kWeightThreads, Stages<kN>::kSharedBytes}),
                      weight_gradient_kernel<T, kN>, list);

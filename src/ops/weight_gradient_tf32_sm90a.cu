@@ -197,34 +197,20 @@ int parts_of(const WeightProduct& product) {
 }
 
 void start_tf32_products(Context& ctx, WeightProducts& list, int parts) {
-  double flops = 0;
-  for (int j = 0; j < list.count; ++j) {
-    const WeightProduct& product = list.jobs[j];
-    list.first_block[j + 1] = list.first_block[j] + Stages::tiles(product) * parts;
-    flops += 2.0 * product.batch * product.in * product.out;
-  }
-  count_flops(ctx, flops);
+  set_first_blocks<Stages>(list, parts);
+  count_flops(ctx, flops_of(list));
   const hctr::cuda::Grid grid{.blocks = list.first_block[list.count],
                               .threads = kThreads,
                               .shared_bytes = Stages::kSharedBytes,
                               .early = true,
                               .cluster = parts};
   hctr::cuda::launch(ctx, "weight_gradient", grid, weight_gradient_tf32_kernel, list, parts);
-  list.count = 0;
 }
 
 /// Those with as many parts in one launch.
 void start_tf32_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
-  for (int parts = 1; parts <= kMostParts; parts *= 2) {
-    WeightProducts list;
-    for (const LaunchQueue::Launch* launch : launches) {
-      const WeightProduct product = weight_product(*launch);
-      if (parts_of(product) != parts) continue;
-      list.jobs[list.count++] = product;
-      if (list.count == WeightProducts::kMost) start_tf32_products(ctx, list, parts);
-    }
-    if (list.count > 0) start_tf32_products(ctx, list, parts);
-  }
+  start_equal_products(launches, parts_of,
+                       [&](WeightProducts& list) { start_tf32_products(ctx, list, parts_of(list.jobs[0])); });
 }
 
 }  // namespace

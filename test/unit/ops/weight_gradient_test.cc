@@ -18,8 +18,8 @@ std::vector<Input> weight_inputs(int64_t batch, int64_t in, int64_t out) {
 }
 
 /// As the last of a backward pass, so that a GPU computes it in the kernel that several share where it can. Shapes
-/// around its tiles of 128 x 64 and its steps of 64 samples; in TF32 tiles of 128 x 128, steps of 32 samples, and
-/// parts of 512, whose number is a power of two.
+/// around its tiles of 128 x 64 and its steps of 64 samples; in f32 and TF32 tiles of 128 x 128 and steps of 32
+/// samples, in TF32 parts of 512, whose number is a power of two, in f32 as many as give blocks four steps.
 OP_TEST(WeightGradient) {
   rounding(Rounding::sum);
   also_in_tf32();
@@ -51,53 +51,77 @@ OP_TEST(WeightGradient) {
   });
 }
 
-class WeightGradientsTogether : public testing::TestWithParam<DType> {};
+struct TogetherCase {
+  DType dtype;
+  bool tf32 = false;
+};
+void PrintTo(const TogetherCase& c, std::ostream* out) { *out << (c.tf32 ? "tf32" : name_of(c.dtype)); }
+class WeightGradientsTogether : public testing::TestWithParam<TogetherCase> {};
 
-/// More products than one launch takes, of which the last are of another batch, held against the library's, and bit by
-/// bit against each in a launch of its own. f32 stands for TF32, with values that it has.
+/// More products than one launch takes, of several batches, held against the library's, and bit by bit against the same
+/// again. On tensor cores also bit by bit against each in a launch of its own; in f32 that has sums in another order.
+/// In TF32 values are those that it has.
 TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
   HCTR_SKIP_WITHOUT_GPU();
   struct Size {
     int64_t batch, in, out;
   };
-  std::vector<Size> sizes = {{512, 13, 512},   {512, 512, 256},   {512, 256, 128},
-                             {512, 479, 1024}, {512, 1024, 1024}, {512, 1024, 512}};
+  std::vector<Size> sizes = {{512, 13, 512},    {512, 512, 256},  {512, 256, 128}, {512, 479, 1024},
+                             {512, 1024, 1024}, {512, 1024, 512}, {1, 200, 72},    {70, 136, 9}};
   for (int64_t i = 0; i < 14; ++i) sizes.push_back({2048 - i, 400 + i, 400 - 8 * i});
   std::vector<Input> inputs;
   for (size_t i = 0; i < sizes.size(); ++i) {
     inputs.push_back({cat("x", i), {sizes[i].batch, sizes[i].in}});
     inputs.push_back({cat("d_y", i), {sizes[i].batch, sizes[i].out}});
   }
-  const DType dtype = GetParam();
-  const bool tf32 = dtype == DType::f32;
+  const auto [dtype, tf32] = GetParam();
+  const bool tensor_cores = dtype != DType::f32 || tf32;
   Rig t({kGpu, dtype, tf32 ? DType::f16 : dtype, {{"rows of 16 bytes", 8}}, 1, inputs, {}, tf32});
-  Lockstep last(t.ctx);
-  Context ctx = t.ctx.with_last_launches(&last);
+  Lockstep last(t.ctx), again(t.ctx);
+  Context ctx = t.ctx.with_last_launches(&last), ctx_again = t.ctx.with_last_launches(&again);
   for (size_t i = 0; i < sizes.size(); ++i) {
     const Tensor x = t[cat("x", i)], d_y = t[cat("d_y", i)];
-    ops::matmul(t.ctx, x, ops::Transpose::yes, d_y, ops::Transpose::no,
-                t.out(cat("alone", i), {sizes[i].in, sizes[i].out}, Type::wide));
-    ops::weight_gradient(ctx, x, d_y, t.out(cat("together", i), {sizes[i].in, sizes[i].out}, Type::wide));
+    const auto out = [&](const char* name) { return t.out(cat(name, i), {sizes[i].in, sizes[i].out}, Type::wide); };
+    ops::matmul(t.ctx, x, ops::Transpose::yes, d_y, ops::Transpose::no, out("alone"));
+    ops::weight_gradient(ctx, x, d_y, out("together"));
+    ops::weight_gradient(ctx_again, x, d_y, out("together again"));
     Lockstep only(t.ctx);
     Context own = t.ctx.with_last_launches(&only);
-    ops::weight_gradient(own, x, d_y, t.out(cat("in its own launch", i), {sizes[i].in, sizes[i].out}, Type::wide));
+    ops::weight_gradient(own, x, d_y, out("in its own launch"));
     only.run();
   }
   last.run();
+  again.run();
   EXPECT_EQ(t.fetch(), std::vector<std::string>());
   for (size_t i = 0; i < sizes.size(); ++i) {
-    const std::vector<double> one = t.values(cat("together", i)), other = t.values(cat("alone", i));
-    const double most = 1e-5 * std::sqrt(static_cast<double>(sizes[i].batch)) + 1e-6;
-    size_t wrong = 0, first = 0;
-    for (size_t e = 0; e < one.size(); ++e)
-      if (!(std::abs(one[e] - other[e]) <= most) && wrong++ == 0) first = e;
-    EXPECT_EQ(wrong, 0u) << "product " << i << ", first at " << first / static_cast<size_t>(sizes[i].out) << ", "
-                         << first % static_cast<size_t>(sizes[i].out) << ": " << one[first] << ", expected "
-                         << other[first];
-    EXPECT_TRUE(t.bytes(cat("together", i)) == t.bytes(cat("in its own launch", i))) << "product " << i;
+    const std::vector<double> expected = t.values(cat("alone", i));
+    for (const char* name : {"together", "in its own launch"}) {
+      const std::vector<double> found = t.values(cat(name, i));
+      const double most = 1e-5 * std::sqrt(static_cast<double>(sizes[i].batch)) + 1e-6;
+      size_t wrong = 0, first = 0;
+      for (size_t e = 0; e < found.size(); ++e)
+        if (!(std::abs(found[e] - expected[e]) <= most) && wrong++ == 0) first = e;
+      EXPECT_EQ(wrong, 0u) << name << ", product " << i << ", first at " << first / static_cast<size_t>(sizes[i].out)
+                           << ", " << first % static_cast<size_t>(sizes[i].out) << ": " << found[first] << ", expected "
+                           << expected[first];
+    }
+    const auto together = t.bytes(cat("together", i));
+    EXPECT_TRUE(together == t.bytes(cat("together again", i))) << "product " << i;
+    if (tensor_cores) {
+      EXPECT_TRUE(together == t.bytes(cat("in its own launch", i))) << "product " << i;
+    }
   }
 }
-INSTANTIATE_TEST_SUITE_P(All, WeightGradientsTogether, testing::Values(DType::f16, DType::bf16, DType::f32));
+INSTANTIATE_TEST_SUITE_P(All, WeightGradientsTogether,
+                         testing::Values(TogetherCase{DType::f16}, TogetherCase{DType::bf16}, TogetherCase{DType::f32},
+                                         TogetherCase{DType::f32, true}));
+
+TEST(GroupsOfEqual, HaveTheirOrderAndNoMoreThanWereAllowed) {
+  using Groups = std::vector<std::vector<size_t>>;
+  EXPECT_EQ(ops::hopper::groups_of_equal({}, 2), Groups());
+  EXPECT_EQ(ops::hopper::groups_of_equal(std::vector{16, 1, 16, 16, 1, 16}, 3), (Groups{{1, 4}, {0, 2, 3}, {5}}));
+  EXPECT_EQ(ops::hopper::groups_of_equal(std::vector{4, 4}, 2), (Groups{{0, 1}}));
+}
 
 TEST(WeightGradientRun, SmallBatchesAndFewTilesLeaveMultiprocessorsIdle) {
   EXPECT_TRUE(ops::leaves_multiprocessors_idle(512, 1024, 1024, 132));
@@ -107,7 +131,7 @@ TEST(WeightGradientRun, SmallBatchesAndFewTilesLeaveMultiprocessorsIdle) {
   EXPECT_FALSE(ops::leaves_multiprocessors_idle(512, 1024, 1, 132)) << "sums of columns";
 }
 
-TEST(WeightGradientRun, IsInTf32AsInTypesOfTwoBytes) {
+TEST(WeightGradientRun, IsTheSameInAllTypesButForSplitOperands) {
   HCTR_SKIP_WITHOUT_GPU();
   using Run = ops::WeightGradientRun;
   const auto run_of = [](Context& ctx, DType dtype) {
@@ -124,7 +148,7 @@ TEST(WeightGradientRun, IsInTf32AsInTypesOfTwoBytes) {
     return run_of(ctx, dtype);
   };
   EXPECT_EQ(run_with({.threads = 1, .tf32 = true}, DType::f32), run_with({.threads = 1}, DType::f16));
-  EXPECT_EQ(run_with({.threads = 1}, DType::f32), Run::apart);
+  EXPECT_EQ(run_with({.threads = 1}, DType::f32), run_with({.threads = 1}, DType::f16));
   EXPECT_EQ(run_with({.threads = 1, .tf32x3 = true}, DType::f32), Run::in_order);
 }
 
