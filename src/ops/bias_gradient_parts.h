@@ -12,6 +12,10 @@ namespace hctr::ops {
 /// CUDA sums the rows in at most this many parts, then the sums of the parts in order.
 inline constexpr int64_t kMostRowParts = 512;
 
+/// The same where each block of a larger kernel sums a part: 6 blocks on each of the 132 multiprocessors of an H100.
+/// Not asked of the device, as sums must not depend on it.
+inline constexpr int64_t kMostBlockParts = 6 * 132;
+
 /// Throws Error(bug) unless these are gradients behind a bias and of it, and the scratch memory for their sums.
 inline void expect_bias_gradient(const char* what, Context& ctx, const Tensor& d_z, const Tensor& d_bias,
                                  const Tensor& scratch) {

@@ -9,7 +9,8 @@
 namespace hctr::ops {
 
 TensorSpec gradient_through_relu_scratch(const TensorSpec& d_z) {
-  return TensorSpec(DType::f32, {std::max((d_z.rows() + 63) / 64, kMostRowParts) * d_z.row_elements()});
+  const int64_t parts = std::max({(d_z.rows() + 63) / 64, kMostRowParts, kMostBlockParts});
+  return TensorSpec(DType::f32, {parts * d_z.row_elements()});
 }
 
 void gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z, Tensor d_bias,

@@ -6,7 +6,7 @@
 
 namespace hctr::ops {
 
-/// Scratch memory of gradient_through_relu() for this d_z.
+/// Scratch memory for this d_z of gradient_through_relu(), and of every operator that takes a ReluEnd.
 TensorSpec gradient_through_relu_scratch(const TensorSpec& d_z);
 
 /// d_z = y > 0 ? factor * d_out W^T : 0, and d_bias = the sums of the columns of d_z in a fixed order. These are the

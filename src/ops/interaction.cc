@@ -7,6 +7,7 @@
 #include "base/platform.h"
 #include "device/profiler.h"
 #include "ops/bias_gradient_parts.h"
+#include "ops/gradient_through_relu.h"
 #include "ops/small_product.h"
 
 namespace hctr::ops {
@@ -155,6 +156,8 @@ void interaction_backward(Context& ctx, Tensor dense, Tensor slots, Tensor dy, s
   if (below) {
     HCTR_EXPECT(d_dense, "interaction_backward through a ReLU without d_dense");
     expect_bias_gradient("interaction_backward below", ctx, *d_dense, below->d_bias, below->scratch);
+    HCTR_EXPECT(below->scratch.elements() >= gradient_through_relu_scratch(d_dense->spec()).shape.elements(),
+                "interaction_backward below with too little scratch memory");
   }
   if (!d_dense && !d_slots) return;
   count_flops(ctx, 2 * flops_of_pairs(dense, slots));

@@ -211,7 +211,7 @@ std::optional<TensorCores> tensor_cores_for(const Runtime& runtime, const Vector
   const int64_t blocks = (y.size(0) + static_cast<int64_t>(warps) - 1) / static_cast<int64_t>(warps);
   return TensorCores{layout,
                      InteractionLayout::tiles(x.count),
-                     {std::min(blocks, sums ? kMostRowParts : hctr::cuda::blocks_of_device(32)),
+                     {std::min(blocks, sums ? kMostBlockParts : hctr::cuda::blocks_of_device(32)),
                       static_cast<int>(warps) * 32, bytes * warps}};
 }
 

@@ -1,11 +1,12 @@
 // Interaction on tensor cores. A warp computes one sample: its vectors X [count, dim] are copied to shared memory once.
 // Forward computes the lower triangle of X X^T, backward S X, where S is the symmetric matrix of the gradients of the
-// pairs. Operands are f16, bf16, or f32 rounded to TF32; sums are f32.
+// pairs, which stays in registers. Operands are f16, bf16, or f32 rounded to TF32; sums are f32.
 #pragma once
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <algorithm>
 #include <nv/target>
 
 #include "base/half.h"
@@ -21,9 +22,9 @@ namespace hctr::ops {
 struct InteractionLayout {
   int chunks;        ///< of a vector
   int stride;        ///< from vector to vector
-  int pairs_stride;  ///< from row to row of S
-  int pairs_begin;   ///< of S, after the vectors
-  int dy_begin;      ///< of the row of dy, after S
+  int pairs_stride;  ///< from row to row of S, where that is kept
+  int pairs_begin;   ///< of S, after the vectors, where that is kept
+  int dy_begin;      ///< of the row of dy, after zeros on tensor cores
   int sums_begin;    ///< of the sums of the dense gradient, f32, after the row
   int total;         ///< of a warp
   uint32_t inverse;  ///< of `chunks`, as a fraction of 2^20, rounded up
@@ -39,10 +40,8 @@ struct InteractionLayout {
     layout.inverse = (1u << 20) / static_cast<uint32_t>(layout.chunks) + 1;
     const int row = (dim + count * (count - 1) / 2 + kPerChunk) / kPerChunk;
     if (backward) {
-      const int side = tiles(count) * 16;
-      layout.pairs_begin = side * layout.stride;
-      layout.pairs_stride = side / kPerChunk + 1;
-      layout.dy_begin = layout.pairs_begin + side * layout.pairs_stride;
+      // The zeros are a vector past the last one, and a row of S.
+      layout.dy_begin = count * layout.stride + std::max(layout.stride, tiles(count) * 16 / kPerChunk);
       layout.sums_begin = layout.dy_begin + row;
       layout.total = layout.sums_begin + (sums ? (dim + 3) / 4 : 0);
     } else {
@@ -85,6 +84,23 @@ __device__ inline void round_operands(uint32_t (&to)[4]) {
 #pragma unroll
     for (uint32_t& one : to)
       NV_IF_TARGET(NV_PROVIDES_SM_80, (asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(one) : "f"(__uint_as_float(one)));))
+  }
+}
+
+/// A lane's registers of operands, of the numbers at(row, column): those of a register are beside each other, the other
+/// registers 8 rows below, a chunk behind, and both.
+template <class T, class At>
+__device__ inline void gather_operands(uint32_t (&to)[4], int row, int column, const At& at) {
+  constexpr int kPerChunk = 16 / sizeof(T), kNumbers = 4 / sizeof(T);
+  struct alignas(4) Numbers {
+    T v[kNumbers];
+  };
+#pragma unroll
+  for (int e = 0; e < 4; ++e) {
+    Numbers numbers;
+#pragma unroll
+    for (int n = 0; n < kNumbers; ++n) numbers.v[n] = at(row + e % 2 * 8, column + e / 2 * kPerChunk + n);
+    to[e] = __builtin_bit_cast(uint32_t, numbers);
   }
 }
 
@@ -170,7 +186,7 @@ __device__ inline bool all_within(const uint4& chunk, float largest) {
   const auto numbers = __builtin_bit_cast(Numbers, chunk);
   bool within = true;
 #pragma unroll
-  for (const T& v : numbers.v) within = within && fabsf(static_cast<float>(v)) <= largest;  // false for NaN
+  for (const T& v : numbers.v) within &= fabsf(static_cast<float>(v)) <= largest;  // false for NaN
   return within;
 }
 
@@ -199,9 +215,18 @@ __device__ inline void add_chunk(float* sums, const uint4& chunk) {
   }
 }
 
+/// Of the backward pass, the blocks on a multiprocessor that registers must allow: as many as those of DLRM's vectors
+/// find shared memory for, or more where registers suffice. 0: no bound, as S takes many.
+template <class T>
+constexpr int backward_blocks(int tiles) {
+  if (tiles == 1) return 8;
+  if (tiles == 2) return sizeof(T) == 2 ? 6 : 5;
+  return 0;
+}
+
 /// Shapes as in interaction_backward(); conditions as above, for dy and gradients too.
 template <class T, int kTiles>
-__global__ void __launch_bounds__(128)
+__global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
     interaction_backward_tensor_kernel(Vectors<T> x, InteractionLayout layout, View<const T, 2> dy,
                                        VectorGradients<T> dx, DenseRelu relu, OverflowSearch search) {
   cuda::start_early();
@@ -209,19 +234,21 @@ __global__ void __launch_bounds__(128)
   constexpr int kPerChunk = 16 / sizeof(T);
   extern __shared__ __align__(16) uint4 shared[];
   const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32, g = lane / 4, t = lane % 4;
-  uint4* vectors = shared + warp * layout.total;
-  uint4* matrix = vectors + layout.pairs_begin;
-  uint4* d_row = vectors + layout.dy_begin;
-  T *x_numbers = reinterpret_cast<T*>(vectors), *s_numbers = reinterpret_cast<T*>(matrix);
-  const T* d_out = reinterpret_cast<const T*>(d_row);
-  const int x_stride = layout.stride * kPerChunk, s_stride = layout.pairs_stride * kPerChunk;
-  const int width = x.dim + x.count * (x.count - 1) / 2;  // of dy; the last column has no gradient
-  constexpr int kSteps = kTiles * 16 / (2 * kPerChunk);   // of the sum over vectors
-  constexpr int kColumnTiles = 2 * kPerChunk / 8;         // of 8 columns in two chunks
-  constexpr bool kKeep = kTiles * kSteps <= 16;           // S stays in registers
-  // Vectors past the end, and the diagonal of S, are zero and stay so.
-  for (int n = lane; n < layout.dy_begin; n += 32) vectors[n] = {0, 0, 0, 0};
+  // Remainders of what has no sign: the compiler then knows which of two indices of S is the larger one.
+  const int lane = static_cast<int>(threadIdx.x % 32), g = lane / 4, t = lane % 4;
+  uint4 *vectors = shared + warp * layout.total, *d_row = vectors + layout.dy_begin;
+  T *x_numbers = reinterpret_cast<T*>(vectors), *d_out = reinterpret_cast<T*>(d_row);
+  const int x_stride = layout.stride * kPerChunk;
+  const int width = static_cast<int>(dy.size(1)) - 1;    // the last column has no gradient
+  constexpr int kSteps = kTiles * 16 / (2 * kPerChunk);  // of the sum over vectors
+  constexpr int kColumnTiles = 2 * kPerChunk / 8;        // of 8 columns in two chunks
+  // Where their numbers begin. A vector past the end is one of zeros; S has zeros in its diagonal and past its end.
+  const int zeros = x.count * x_stride, pairs = layout.dy_begin * kPerChunk + x.dim;
+  for (int n = x.count * layout.stride + lane; n < layout.dy_begin; n += 32) vectors[n] = {0, 0, 0, 0};
+  const auto s_at = [&](int i, int j) {
+    const int high = max(i, j);
+    return x_numbers[i == j ? zeros : (high < x.count ? pairs + high * (high - 1) / 2 : zeros) + min(i, j)];
+  };
   float* const sums = reinterpret_cast<float*>(vectors + layout.sums_begin);  // of this warp
   if (relu.sums)
     for (int k = lane; k < x.dim; k += 32) sums[k] = 0;
@@ -230,57 +257,43 @@ __global__ void __launch_bounds__(128)
        b += static_cast<int64_t>(gridDim.x) * warps) {
     __syncwarp();
     load_sample(x, layout, b, lane, vectors);
-    for (int n = lane; n < width / kPerChunk; n += 32) copy_async(d_row + n, dy.row(b) + kPerChunk * n);
-    for (int n = width / kPerChunk * kPerChunk + lane; n < width; n += 32)
-      reinterpret_cast<T*>(d_row)[n] = dy.row(b)[n];
+    const int whole = (width + 1) / kPerChunk;  // chunks, the last column included
+    for (int n = lane; n < whole; n += 32) copy_async(d_row + n, dy.row(b) + kPerChunk * n);
+#pragma unroll 1
+    for (int n = whole * kPerChunk + lane; n < width; n += 32) d_out[n] = dy.row(b)[n];
     wait_for_copies();
     __syncwarp();
-    for (int i = 1; i < x.count; ++i)
-      for (int j = lane; j < i; j += 32) {
-        const T pair = d_out[x.dim + i * (i - 1) / 2 + j];
-        s_numbers[i * s_stride + j] = pair;
-        s_numbers[j * s_stride + i] = pair;
-      }
-    __syncwarp();
-    uint32_t kept[kKeep ? kSteps : 1][kTiles][4];
-    const auto load_s = [&](uint32_t(&a)[kTiles][4], int k) {
+    uint32_t s[kTiles][kSteps][4];  // S
 #pragma unroll
-      for (int i = 0; i < kTiles; ++i) {
-        load_matrices(a[i], matrix + (16 * i + lane % 16) * layout.pairs_stride + 2 * k + lane / 16);
-        round_operands<T>(a[i]);
-      }
-    };
-    if constexpr (kKeep) {
+    for (int i = 0; i < kTiles; ++i)
 #pragma unroll
-      for (int k = 0; k < kSteps; ++k) load_s(kept[k], k);
-    }
+      for (int k = 0; k < kSteps; ++k) {
+        gather_operands<T>(s[i][k], 16 * i + g, 2 * kPerChunk * k + kPerChunk / 4 * t, s_at);
+        round_operands<T>(s[i][k]);
+      }
     for (int c = 0; c < layout.chunks; c += 2) {  // two chunks of columns; the results replace their operands
       float sum[kTiles][kColumnTiles][4] = {};
 #pragma unroll
       for (int k = 0; k < kSteps; ++k) {
         uint32_t v[4];
         if constexpr (sizeof(T) == 2) {
-          load_matrices_transposed(v, vectors + (16 * k + lane % 16) * layout.stride + c + lane / 16);
+          load_matrices_transposed(v, vectors + min(16 * k + lane % 16, x.count) * layout.stride + c + lane / 16);
         } else {
-          const T* at = x_numbers + (8 * k + t) * x_stride + kPerChunk * c + g;
-          v[0] = __float_as_uint(static_cast<float>(at[0]));
-          v[1] = __float_as_uint(static_cast<float>(at[4 * x_stride]));
+          const T* at = x_numbers + kPerChunk * c + g;
+          v[0] = __float_as_uint(static_cast<float>(at[min(8 * k + t, x.count) * x_stride]));
+          v[1] = __float_as_uint(static_cast<float>(at[min(8 * k + t + 4, x.count) * x_stride]));
           v[2] = v[3] = 0;
           round_operands<T>(v);
         }
-        uint32_t fresh[kTiles][4];
-        if constexpr (!kKeep) load_s(fresh, k);
-        const auto& a = kKeep ? kept[kKeep ? k : 0] : fresh;
 #pragma unroll
         for (int i = 0; i < kTiles; ++i)
 #pragma unroll
-          for (int h = 0; h < kColumnTiles; ++h) multiply_add<T>(sum[i][h], a[i], v[2 * h], v[2 * h + 1]);
+          for (int h = 0; h < kColumnTiles; ++h) multiply_add<T>(sum[i][h], s[i][k], v[2 * h], v[2 * h + 1]);
       }
       __syncwarp();
 #pragma unroll
       for (int h = 0; h < kColumnTiles; ++h) {
-        const int column = kPerChunk * c + 8 * h + 2 * t;
-        if (column >= x.dim) continue;
+        const int column = kPerChunk * c + 8 * h + 2 * t;  // past the end: between the vectors
         if (g == 0) {
           sum[0][h][0] += static_cast<float>(d_out[column]);
           sum[0][h][1] += static_cast<float>(d_out[column + 1]);
@@ -290,7 +303,7 @@ __global__ void __launch_bounds__(128)
 #pragma unroll
           for (int e = 0; e < 4; e += 2) {
             const int row = 16 * i + g + e / 2 * 8;
-            if (row >= x.count) continue;
+            if (i == kTiles - 1 && row >= x.count) continue;
             struct alignas(2 * sizeof(T)) Two {
               T a, b;
             };
@@ -306,16 +319,20 @@ __global__ void __launch_bounds__(128)
       }
     }
     __syncwarp();
-    T* d_dense = dx.dense.data ? dx.dense.row(b) : nullptr;
-    T* d_slots = dx.slots.data ? dx.slots.row(b) - x.dim : nullptr;
-    for (uint32_t n = static_cast<uint32_t>(lane); n < static_cast<uint32_t>(x.count * layout.chunks); n += 32) {
-      const uint32_t i = n * layout.inverse >> 20, k = n - i * static_cast<uint32_t>(layout.chunks);
-      T* to = i == 0 ? d_dense : d_slots;
-      if (!to) continue;
-      const uint4 chunk = vectors[i * static_cast<uint32_t>(layout.stride) + k];
-      *reinterpret_cast<uint4*>(to + n * kPerChunk) = chunk;
-      if (search.found && i != 0) all_fit = all_fit && all_within<T>(chunk, search.largest);
-      if (relu.sums && i == 0) add_chunk<T>(sums + k * kPerChunk, chunk);
+    if (dx.dense.data)
+      for (int k = lane; k < layout.chunks; k += 32) {
+        const uint4 chunk = vectors[k];
+        reinterpret_cast<uint4*>(dx.dense.row(b))[k] = chunk;
+        if (relu.sums) add_chunk<T>(sums + k * kPerChunk, chunk);
+      }
+    if (!dx.slots.data) continue;
+    uint4* const d_slots = reinterpret_cast<uint4*>(dx.slots.row(b)) - layout.chunks;
+    const auto chunks = static_cast<uint32_t>(x.count * layout.chunks);
+    for (auto n = static_cast<uint32_t>(layout.chunks + lane); n < chunks; n += 32) {
+      const uint4 chunk =
+          vectors[n + (n * layout.inverse >> 20) * static_cast<uint32_t>(layout.stride - layout.chunks)];
+      d_slots[n] = chunk;
+      if (search.found) all_fit = all_within<T>(chunk, search.largest) && all_fit;
     }
   }
   if (relu.sums) {

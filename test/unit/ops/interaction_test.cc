@@ -84,6 +84,7 @@ TEST(InteractionOp, FindsAnOverflowInTheGradientsOfTheSlotsAlone) {
         EXPECT_FALSE(found(3, std::numeric_limits<float>::infinity())) << "of the dense vector: " << row;
         EXPECT_TRUE(found(dim, std::numeric_limits<float>::infinity())) << row;
         EXPECT_TRUE(found(width - 2, std::nanf(""))) << row;
+        EXPECT_FALSE(found(width - 1, std::nanf(""))) << "of the column that holds no pair: " << row;
         EXPECT_EQ(found(width - 2, 50000), dtype == DType::f16) << "twice that overflows f16 alone: " << row;
       }
 }
