@@ -1,5 +1,7 @@
 #include "data/batch_layout.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace hctr {
@@ -18,7 +20,8 @@ size_t offset_bytes(const BatchShape& shape, const BatchShape::Table& table) {
 
 }  // namespace
 
-BatchLayout::BatchLayout(const BatchShape& of) : shape(of) {
+BatchLayout::BatchLayout(const BatchShape& of, int64_t stride)
+    : shape(of), dense_stride(std::max(stride, of.dense_dim)) {
   const auto rows = static_cast<size_t>(shape.samples);
   state = add_part(bytes, sizeof(StepState));
   header = add_part(bytes, sizeof(int64_t) + shape.tables.size() * sizeof(PackedKeys));
@@ -34,6 +37,7 @@ BatchLayout::BatchLayout(const BatchShape& of) : shape(of) {
       if (of_buffer == &unpacked_bytes) tables.push_back(at);
     }
   }
+  if (pads_dense()) unpacked_dense = add_part(unpacked_bytes, rows * static_cast<size_t>(dense_stride) * sizeof(float));
 }
 
 BatchView::BatchView(const BatchLayout& of, std::byte* buffer)

@@ -41,8 +41,10 @@ struct BatchShape {
 /// device: per table t, slot-major,
 ///   offsets  i32 [slots * samples + 1]: bag (slot s, sample b) holds keys offsets[s * samples + b] up to the next
 ///   keys     i64 [key_capacity]: undefined past offsets.back()
+/// and dense values where they are uploaded, or there too with zeros behind each row, if rows are further apart.
 struct BatchLayout {
-  explicit BatchLayout(const BatchShape&);
+  /// `dense_stride`: from one row of dense values to the next as ops take them, dense_dim if that is more.
+  explicit BatchLayout(const BatchShape&, int64_t dense_stride = 0);
 
   struct Table {
     size_t offsets = 0, keys = 0;
@@ -52,6 +54,9 @@ struct BatchLayout {
   size_t bytes = 0;           ///< of a buffer whose tables take the most
   std::vector<Table> tables;  ///< places in the unpacked buffer
   size_t unpacked_bytes = 0;
+  int64_t dense_stride = 0;   ///< elements
+  size_t unpacked_dense = 0;  ///< place in the unpacked buffer, if pads_dense()
+  bool pads_dense() const { return dense_stride > shape.dense_dim; }
 };
 
 /// How a table is going to be packed.

@@ -23,6 +23,12 @@ bool made_by_layer(const Graph& graph, const Edge& edge) {
 
 }  // namespace
 
+BatchLayout batch_layout(const Config& config, int64_t samples, Device device) {
+  const BatchShape shape = batch_shape(config.data, samples);
+  if (!device.is_cuda() || !config.solver.enable_tf32_compute) return BatchLayout(shape);
+  return BatchLayout(shape, with_padded_rows(TensorSpec(DType::f32, {samples, shape.dense_dim})).row_stride);
+}
+
 MemoryPlan::MemoryPlan(const Graph& graph, Phase phase, Device device) : MemoryPlan(graph, phase) {
   arena_.build(device);
 }
@@ -40,6 +46,7 @@ MemoryPlan::MemoryPlan(const Graph& graph, Phase phase)
     if (node.spec.memory == LayerSpec::Memory::reshape_of_input &&
         graph.edges[node.in[0]].spec.rows() != graph.edges[node.out[0]].spec.rows())
       keep_dense_[node.in[0]] = keep_dense_[node.out[0]] = true;
+  if (dense_ && keep_dense_[*dense_]) dense_.reset();
   for (const size_t loss : graph.losses)
     for (const TensorId out : graph.nodes[loss].out)
       keep_dense_[out] = true;  // the host reads predictions in one piece

@@ -5,10 +5,16 @@
 #include <optional>
 #include <vector>
 
+#include "data/batch_layout.h"
 #include "device/arena.h"
 #include "model/graph.h"
 
 namespace hctr {
+
+/// The layout of batches of `samples` rows for a device. Where products on a GPU are TF32, rows of dense values lie as
+/// those of other tensors do. Products of fp32 gain little by that, and the library might choose other algorithms for
+/// them: there rows follow each other, as they are uploaded.
+BatchLayout batch_layout(const Config&, int64_t samples, Device);
 
 /// The memory of one phase of one graph on one device. Values and, for training, gradients.
 class MemoryPlan {
@@ -17,7 +23,8 @@ class MemoryPlan {
   /// The sizes alone: no memory is allocated, and only bytes() may be called.
   MemoryPlan(const Graph&, Phase);
 
-  /// Whether a tensor is part of the batch. Dense values are, unless activations have another dtype than f32.
+  /// Whether a tensor is part of the batch. Dense values are, unless activations have another dtype than f32, or a
+  /// Reshape needs them in one piece, which they may not be there.
   bool is_data(TensorId id) const { return id == label_ || id == dense_; }
   /// Where a layer writes its gradient for one of its inputs; none if it is not needed.
   std::optional<Tensor> contribution(size_t node, size_t input) const;

@@ -1,7 +1,7 @@
 #include "train/batch_ring.h"
 
 #include "device/copy.h"
-#include "ops/unpack_keys.h"
+#include "ops/unpack_batch.h"
 
 namespace hctr {
 
@@ -52,8 +52,10 @@ Tensor BatchRing::label(int buffer) const {
 
 std::optional<Tensor> BatchRing::dense(int buffer) const {
   if (layout_.shape.dense_dim == 0) return std::nullopt;
-  return tensor(device_block(buffer), layout_.dense,
-                TensorSpec(DType::f32, {layout_.shape.samples, layout_.shape.dense_dim}));
+  TensorSpec spec(DType::f32, {layout_.shape.samples, layout_.shape.dense_dim}, layout_.dense_stride);
+  spec.zero_columns = layout_.dense_stride - layout_.shape.dense_dim;
+  return layout_.pads_dense() ? tensor(unpacked_[static_cast<size_t>(buffer)].data(), layout_.unpacked_dense, spec)
+                              : tensor(device_block(buffer), layout_.dense, spec);
 }
 
 Tensor BatchRing::offsets(int buffer, size_t table) const {
@@ -68,11 +70,13 @@ Tensor BatchRing::keys(int buffer, size_t table) const {
 
 void BatchRing::unpack(Context& ctx, int buffer) const {
   std::byte* const block = device_block(buffer);
-  const PackedKeys* const packed = BatchView(layout_, block).packed;  // an address on the device
+  const BatchView view(layout_, block);  // addresses on the device
   std::vector<ops::UnpackedKeys> inputs;
   for (size_t t = 0; t < layout_.tables.size(); ++t)
-    inputs.push_back({packed + t, keys(buffer, t), offsets(buffer, t)});
-  ops::unpack_keys(ctx, block, inputs, layout_.shape.samples);
+    inputs.push_back({view.packed + t, keys(buffer, t), offsets(buffer, t)});
+  std::optional<ops::UnpackedRows> rows;
+  if (layout_.pads_dense()) rows = {view.dense, *dense(buffer)};
+  ops::unpack_batch(ctx, block, inputs, rows, layout_.shape.samples);
 }
 
 }  // namespace hctr

@@ -187,7 +187,9 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
   const int64_t weights = 4 * graph.parameters,
                 copies = config.solver.mixed_precision.mixed() ? 2 * graph.parameters : 0;
   const int64_t states = config.optimizer.rule(config.optimizer.hyper.learning_rate).states();
-  const BatchLayout layout(batch_shape(config.data, samples)), eval_layout(batch_shape(config.data, eval_samples));
+  constexpr Device kAnyGpu{DeviceKind::cuda, 0};
+  const BatchLayout layout = batch_layout(config, samples, kAnyGpu),
+                    eval_layout = batch_layout(config, eval_samples, kAnyGpu);
   const int64_t staging = static_cast<int64_t>(layout.bytes) * Trainer::kBuffers,
                 eval_staging = static_cast<int64_t>(eval_layout.bytes) * Scorer::kBuffers,
                 unpacked = static_cast<int64_t>(layout.unpacked_bytes) * Trainer::kBuffers +

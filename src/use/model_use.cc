@@ -25,7 +25,7 @@ void run_rank(const Config& config, const SavedModel& saved, Device device, int 
                            .sync_launches = sync_launches,
                            .row_memory = row_memory});
   const int64_t rows = (config.solver.eval_batch() + comm.size() - 1) / comm.size();
-  const BatchLayout layout(batch_shape(config.data, rows));
+  const BatchLayout layout = batch_layout(config, rows, device);
   // Nothing is trained: training batches of one row in a ring of one buffer.
   Model model(config, runtime, comm, 1, rows, 1);
   load_saved_model(saved, model, comm, runtime, log);

@@ -33,11 +33,11 @@ class TrainingStep : public ::testing::Test {
   }
 
   struct Run {
-    Run(const Config& of, Device device, const Log& log)
+    Run(const Config& of, Device device, const Log& log, int64_t dense_stride)
         : config(of),
           runtime(device, {.threads = 2, .seed = 7}),
-          layout(batch_shape(config.data, config.solver.batchsize)),
-          eval_layout(batch_shape(config.data, config.solver.eval_batch())),
+          layout(batch_shape(config.data, config.solver.batchsize), dense_stride),
+          eval_layout(batch_shape(config.data, config.solver.eval_batch()), dense_stride),
           model(config, runtime, comm, layout.shape.samples, eval_layout.shape.samples, Trainer::kBuffers),
           trainer(config, runtime, comm, model, layout, log),
           evaluator(config, runtime, comm, model, eval_layout, log) {}
@@ -60,9 +60,11 @@ class TrainingStep : public ::testing::Test {
     int64_t done = 0;
   };
 
-  std::unique_ptr<Run> run(const std::string& config, Device device) {
+  /// `dense_stride`: of BatchLayout.
+  std::unique_ptr<Run> run(const std::string& config, Device device, int64_t dense_stride = 0) {
     write_file(folder_ / "this.json", absolute(config));
-    return std::make_unique<Run>(load_config(folder_ / "this.json", false, log_.log()), device, log_.log());
+    return std::make_unique<Run>(load_config(folder_ / "this.json", false, log_.log()), device, log_.log(),
+                                 dense_stride);
   }
 
   TemporaryFolder folder_;
@@ -104,6 +106,29 @@ TEST_F(TrainingStep, QueuingStepsAheadGivesTheLossesOfWaitingForEach) {
     for (int64_t i = 0; i < 20; ++i) ASSERT_TRUE(ahead->trainer.step(i, 0.01));
     EXPECT_EQ(ahead->trainer.finish_and_read_loss(), expected) << to_string(device);
   }
+}
+
+/// With a layer that reads them in the batch, and a Reshape that needs them in one piece.
+TEST_F(TrainingStep, DenseValuesInPaddedRowsTrainTheSameModel) {
+  const std::string reshaped = with_change(
+      small_config(), R"({"name": "concat1", "type": "Concat", "bottom": ["deep", "dense"])",
+      R"({"name": "steps", "type": "Reshape", "bottom": "dense", "top": "steps", "leading_dim": 4, "time_step": 2},
+         {"name": "again", "type": "Reshape", "bottom": "steps", "top": "again", "leading_dim": 4},
+         {"name": "concat1", "type": "Concat", "bottom": ["deep", "again"])");
+  const std::string multiplied = with_change(
+      small_config(), R"({"name": "concat1", "type": "Concat", "bottom": ["deep", "dense"])",
+      R"({"name": "first", "type": "InnerProduct", "bottom": "dense", "top": "first", "fc_param": {"num_output": 8}},
+         {"name": "concat1", "type": "Concat", "bottom": ["deep", "first", "dense"])");
+  for (const Device device : devices())
+    for (const std::string& config : {reshaped, multiplied}) {
+      const auto plain = run(config, device), padded = run(config, device, 12);
+      const auto expected = plain->train(10), got = padded->train(10);
+      for (size_t i = 0; i < expected.size(); ++i)
+        EXPECT_NEAR(got[i] / expected[i], 1, 1e-4) << to_string(device) << ", step " << i;
+      EXPECT_NEAR(padded->evaluator.run(10)->metrics.at("AverageLoss"),
+                  plain->evaluator.run(10)->metrics.at("AverageLoss"), 1e-4)
+          << to_string(device);
+    }
 }
 
 TEST_F(TrainingStep, AnEvaluationBetweenStepsChangesNothing) {

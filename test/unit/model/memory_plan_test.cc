@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "support/devices.h"
 #include "tiny_model.h"
+#include "unit/model/small_model.h"
 
 namespace hctr::test {
 namespace {
@@ -33,6 +35,42 @@ TEST(MemoryPlan, InputsOfAnAddShareTheGradientOfItsOutput) {
   EXPECT_EQ(plan.gradient(edge_of(graph, "left")).bytes(), of_sum);
   EXPECT_NE(plan.gradient(edge_of(graph, "view")).bytes(), of_sum);
   EXPECT_NE(plan.value(edge_of(graph, "left")).bytes(), plan.value(edge_of(graph, "sum")).bytes());
+}
+
+/// A batch may hold dense values in padded rows: what reads them in rows of another length reads a copy.
+TEST(MemoryPlan, DenseValuesThatAReshapeTakesInOnePieceAreNotReadInTheBatch) {
+  const auto are_read_there = [](const std::string& steps) {
+    const Config config = config_of(R"(
+      {"type": "Reshape", "bottom": "dense", "top": "steps", "leading_dim": 3, "time_step": )" +
+                                    steps + R"(},
+      {"type": "Reshape", "bottom": "steps", "top": "again", "leading_dim": 3},
+      {"type": "Add", "bottom": ["again", "dense"], "top": "sum"},
+      {"type": "InnerProduct", "bottom": "sum", "top": "score", "fc_param": {"num_output": 1}},
+      {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})");
+    const Graph graph = wired_for_8(config);
+    return MemoryPlan(graph, Phase::train, {}).is_data(*graph.dense);
+  };
+  EXPECT_TRUE(are_read_there("1"));
+  EXPECT_FALSE(are_read_there("2"));
+}
+
+/// From one row of dense values to the next, as operators take them.
+TEST(BatchLayout, PadsRowsOfDenseValuesForProductsInTf32OnAGpu) {
+  const auto stride = [](int64_t dense, const std::string& solver, Device device) {
+    const Config config =
+        small_config({.dense = dense}, R"({"type": "Reshape", "bottom": "vectors", "top": "row", "leading_dim": 16},
+          {"type": "Concat", "bottom": ["row", "dense"], "top": "pairs"},)",
+                     solver);
+    return batch_layout(config, 8, device).dense_stride;
+  };
+  const std::string tf32 = R"(, "fp32_products": "tf32")", tf32x3 = R"(, "fp32_products": "tf32x3")";
+  EXPECT_EQ(stride(13, tf32, kGpu), 16);
+  EXPECT_EQ(stride(16, tf32, kGpu), 16);
+  EXPECT_EQ(stride(3, tf32, kGpu), 3) << "as rows of other tensors that are shorter than 16 bytes";
+  EXPECT_EQ(stride(13, tf32, kCpu), 13);
+  EXPECT_EQ(stride(13, tf32x3, kGpu), 13);
+  EXPECT_EQ(stride(13, "", kGpu), 13) << "the library may choose another algorithm for other rows";
+  EXPECT_EQ(stride(13, R"(, "mixed_precision": "bf16")", kGpu), 13) << "they are converted to rows of the plan's";
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
-#include "ops/unpack_keys.h"
+#include "ops/unpack_batch.h"
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "base/random.h"
@@ -22,7 +24,8 @@ struct PackedInput {
 };
 
 /// `many`: inputs, more than one kernel takes. Of them each third has one key a slot, and each second keys of 64 bits.
-void expect_unpacked(Device device, int many) {
+/// `width`: of rows of dense values, if that is not 0; `stride`: from one to the next where they go.
+void expect_unpacked(Device device, int many, int64_t width = 0, int64_t stride = 0) {
   std::vector<std::byte> batch(256);
   std::vector<PackedKeys> packed(static_cast<size_t>(many));
   std::vector<PackedInput> expected(static_cast<size_t>(many));
@@ -54,6 +57,11 @@ void expect_unpacked(Device device, int many) {
     const std::vector<uint32_t> narrow(to.keys.begin(), to.keys.end());
     packed[i].keys = wide ? append(to.keys.data(), to.keys.size() * 8) : append(narrow.data(), narrow.size() * 4);
   }
+  std::vector<float> dense, expected_rows;
+  for (int64_t i = 0; i < kSamples * width; ++i) dense.push_back(static_cast<float>(i + 1));
+  for (int64_t i = 0; i < kSamples * stride; ++i)
+    expected_rows.push_back(i % stride < width ? dense[static_cast<size_t>(i / stride * width + i % stride)] : 0);
+  const int64_t dense_at = append(dense.data(), dense.size() * sizeof(float));
   const int64_t header = append(packed.data(), packed.size() * sizeof(PackedKeys));
 
   Runtime& runtime = runtime_of(device);
@@ -70,7 +78,18 @@ void expect_unpacked(Device device, int many) {
   for (size_t i = 0; i < packed.size(); ++i)
     inputs.push_back({reinterpret_cast<const PackedKeys*>(on_device.data() + header) + i,
                       new_tensor(DType::i64, 2 * kSlots * kSamples), new_tensor(DType::i32, kSlots * kSamples + 1)});
-  ops::unpack_keys(ctx, on_device.data(), inputs, kSamples);
+  std::optional<ops::UnpackedRows> rows;
+  if (width > 0) {
+    const Tensor whole = new_tensor(DType::f32, kSamples * stride);
+    from_host(stream, whole, std::vector<float>(expected_rows.size(), NAN));
+    rows = {reinterpret_cast<const float*>(on_device.data() + dense_at),
+            Tensor(whole.bytes(), TensorSpec(DType::f32, {kSamples, width}, stride), device)};
+  }
+  ops::unpack_batch(ctx, on_device.data(), inputs, rows, kSamples);
+  if (rows) {
+    const Tensor whole(rows->rows.bytes(), TensorSpec(DType::f32, {kSamples * stride}), device);
+    EXPECT_EQ(to_host<float>(stream, whole), expected_rows);
+  }
   for (size_t i = 0; i < packed.size(); ++i) {
     std::vector<int64_t> keys = to_host<int64_t>(stream, inputs[i].keys);
     keys.resize(expected[i].keys.size());
@@ -79,12 +98,20 @@ void expect_unpacked(Device device, int many) {
   }
 }
 
-TEST(UnpackKeys, GivesTheKeysAndOffsetsThatWerePacked) {
+TEST(UnpackBatch, GivesTheKeysAndOffsetsThatWerePacked) {
   for (const Device device : devices()) expect_unpacked(device, 6);
 }
 
-TEST(UnpackKeys, TakesMoreInputsThanOneKernelDoes) {
+TEST(UnpackBatch, TakesMoreInputsThanOneKernelDoes) {
   for (const Device device : devices()) expect_unpacked(device, 70);
+}
+
+TEST(UnpackBatch, WritesZerosBehindRowsOfDenseValues) {
+  for (const Device device : devices()) {
+    expect_unpacked(device, 6, 13, 16);
+    expect_unpacked(device, 70, 5, 12);
+    expect_unpacked(device, 0, 401, 404);
+  }
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "ops/unpack_keys.h"
+#include "ops/unpack_batch.h"
 
 #include <algorithm>
 #include <cstring>
@@ -17,17 +17,25 @@ void widen(Context& ctx, const std::byte* from, int64_t count, int64_t* to) {
 
 }  // namespace
 
-void unpack_keys(Context& ctx, const std::byte* batch, std::span<const UnpackedKeys> inputs, int64_t samples) {
+void unpack_batch(Context& ctx, const std::byte* batch, std::span<const UnpackedKeys> inputs,
+                  const std::optional<UnpackedRows>& dense, int64_t samples) {
   for (const UnpackedKeys& input : inputs) {
-    expect_dense_tensor("unpack_keys keys", ctx.device(), input.keys, {input.keys.elements()}, DType::i64);
-    expect_dense_tensor("unpack_keys offsets", ctx.device(), input.offsets, {input.offsets.elements()}, DType::i32);
+    expect_dense_tensor("unpack_batch keys", ctx.device(), input.keys, {input.keys.elements()}, DType::i64);
+    expect_dense_tensor("unpack_batch offsets", ctx.device(), input.offsets, {input.offsets.elements()}, DType::i32);
     HCTR_EXPECT(samples > 0 && input.offsets.elements() % samples == 1 % samples,
-                "unpack_keys: ", input.offsets.elements(), " offsets for slots of ", samples, " samples");
+                "unpack_batch: ", input.offsets.elements(), " offsets for slots of ", samples, " samples");
   }
-  HCTR_ON_DEVICE(ctx, unpack_keys(ctx, batch, inputs, samples));
+  if (dense) {
+    const Tensor& rows = dense->rows;
+    expect_tensor("unpack_batch dense", ctx.device(), rows, {samples, rows.dim(1)}, DType::f32);
+    HCTR_EXPECT(rows.row_stride() % 4 == 0 && reinterpret_cast<uintptr_t>(rows.bytes()) % 16 == 0,
+                "unpack_batch: dense values in rows that do not lie at multiples of 16 bytes");
+  }
+  HCTR_ON_DEVICE(ctx, unpack_batch(ctx, batch, inputs, dense, samples));
 }
 
-void cpu::unpack_keys(Context& ctx, const std::byte* batch, std::span<const UnpackedKeys> inputs, int64_t samples) {
+void cpu::unpack_batch(Context& ctx, const std::byte* batch, std::span<const UnpackedKeys> inputs,
+                       const std::optional<UnpackedRows>& dense, int64_t samples) {
   for (const UnpackedKeys& input : inputs) {
     const PackedKeys& packed = *input.packed;
     HCTR_EXPECT(packed.count <= input.keys.elements(), packed.count, " keys in a tensor of ", input.keys.elements());
@@ -41,6 +49,12 @@ void cpu::unpack_keys(Context& ctx, const std::byte* batch, std::span<const Unpa
     else
       for (int64_t i = 0; i < input.offsets.elements(); ++i)
         offsets[i] = static_cast<int32_t>(packed.begin_of_ones(i / samples, i % samples));
+  }
+  if (!dense) return;
+  const auto rows = dense->rows.view<float, 2>();
+  for (int64_t b = 0; b < samples; ++b) {
+    float* const end = std::copy_n(dense->from + b * rows.size(1), rows.size(1), rows.row(b));
+    std::fill(end, rows.row(b) + rows.row_stride, 0.0f);
   }
 }
 
