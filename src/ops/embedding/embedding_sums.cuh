@@ -36,6 +36,14 @@ __device__ Fragment<Width> load_row_part(const AnyFloatView& dy, int64_t row, in
   return load_fragment<Width>(reinterpret_cast<const float*>(dy.bytes.data) + element);
 }
 
+constexpr int kGradientsAtOnce = 4;
+
+/// The bags of so many positions; 0 past the last position that was asked for.
+template <int kAtOnce = kGradientsAtOnce>
+struct FewBags {
+  uint32_t bag[kAtOnce];
+};
+
 /// The gradients of a batch, indexed by bag. Dy: a View or AnyFloatView.
 template <class Dy, int Width>
 struct BagGradients {
@@ -47,24 +55,47 @@ struct BagGradients {
   /// The weighted sum over positions [begin, end) of elements e, ..., in the order of positions. kAtOnce: gradients
   /// that are loaded concurrently. Each depends on a bag that must be loaded first, so few at a time would wait for
   /// memory twice each.
-  template <int kAtOnce = 4>
+  template <int kAtOnce = kGradientsAtOnce>
   __device__ Fragment<Width> sum_up(int32_t begin, int32_t end, int64_t e) const {
     Fragment<Width> sum{};
     int32_t p = begin;
-    for (; p + kAtOnce <= end; p += kAtOnce) add_some<kAtOnce, true>(p, end, e, sum);
-    if (p < end) add_some<kAtOnce, false>(p, end, e, sum);
+    for (; p + kAtOnce <= end; p += kAtOnce) add_some<kAtOnce, true>(p, end, e, bags_from<kAtOnce, true>(p, end), sum);
+    if (p < end) add_some<kAtOnce, false>(p, end, e, bags_from<kAtOnce>(p, end), sum);
     return sum;
   }
 
- private:
-  /// Adds the gradients of positions p to p + kAtOnce - 1; unless kAll, those before `end`.
-  template <int kAtOnce, bool kAll>
-  __device__ __forceinline__ void add_some(int32_t p, int32_t end, int64_t e, Fragment<Width>& sum) const {
-    const auto samples = static_cast<uint32_t>(batch.samples);
-    uint32_t bag[kAtOnce];
-    Fragment<Width> part[kAtOnce];
+  /// The same, where `now` are the bags at `begin`. The next ones are loaded while gradients are under way: one wait
+  /// less for each kAtOnce, for as many registers.
+  template <int kAtOnce = kGradientsAtOnce>
+  __device__ Fragment<Width> sum_up_after(FewBags<kAtOnce> now, int32_t begin, int32_t end, int64_t e) const {
+    Fragment<Width> sum{};
+    int32_t p = begin;
+    for (; p + kAtOnce <= end; p += kAtOnce) {
+      const FewBags<kAtOnce> next = bags_from<kAtOnce>(p + kAtOnce, end);
+      add_some<kAtOnce, true>(p, end, e, now, sum);
+      now = next;
+    }
+    if (p < end) add_some<kAtOnce, false>(p, end, e, now, sum);
+    return sum;
+  }
+
+  /// The bags of positions p to p + kAtOnce - 1; unless kAll, those before `end`.
+  template <int kAtOnce = kGradientsAtOnce, bool kAll = false>
+  __device__ __forceinline__ FewBags<kAtOnce> bags_from(int32_t p, int32_t end) const {
+    FewBags<kAtOnce> few;
 #pragma unroll
-    for (int k = 0; k < kAtOnce; ++k) bag[k] = kAll || p + k < end ? static_cast<uint32_t>(bags[p + k]) : 0;
+    for (int k = 0; k < kAtOnce; ++k) few.bag[k] = kAll || p + k < end ? static_cast<uint32_t>(bags[p + k]) : 0;
+    return few;
+  }
+
+ private:
+  /// Adds the gradients of positions p to p + kAtOnce - 1, of `few`; unless kAll, those before `end`.
+  template <int kAtOnce, bool kAll>
+  __device__ __forceinline__ void add_some(int32_t p, int32_t end, int64_t e, const FewBags<kAtOnce>& few,
+                                           Fragment<Width>& sum) const {
+    const auto& bag = few.bag;
+    const auto samples = static_cast<uint32_t>(batch.samples);
+    Fragment<Width> part[kAtOnce];
 #pragma unroll
     for (int k = 0; k < kAtOnce; ++k)
       if (kAll || p + k < end) {

@@ -17,15 +17,19 @@
 namespace hctr::ops {
 namespace {
 
-/// Applies the rule to elements e, ... of a row, and reports those that it makes infinite or not a number.
-template <class Rule, int Width, class Rows, class Scalars>
+/// Applies the rule to elements e, ... of a row, and reports those that it makes infinite or not a number. gradient():
+/// those of g. kRowFirst: they are loaded after the row, so that both are under way together; this takes registers.
+template <class Rule, int Width, bool kRowFirst, class Rows, class Scalars, class Gradient>
 __device__ void apply(const StepState* step, const Optimizer& optimizer, const Scalars& scalars,
-                      const Fragment<Width>& g, const GradientScale& gradient_scale, const RowData& data,
+                      const Gradient& gradient, const GradientScale& gradient_scale, const RowData& data,
                       const Rows& rows, int64_t row, int64_t e) {
   const int64_t at = row * data.dim + e;
+  Fragment<Width> g{};
+  if constexpr (!kRowFirst) g = gradient();
   Fragment<Width> w = rows.template load<Width>(data.vectors, at), s[kMostStates]{};
 #pragma unroll
   for (int n = 0; n < Rule::kStates; ++n) s[n] = rows.template load<Width>(data.states[n], at);
+  if constexpr (kRowFirst) g = gradient();
   bool finite = true;
 #pragma unroll
   for (int i = 0; i < Width; ++i) {
@@ -72,85 +76,100 @@ __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& o
   }
 }
 
-template <class Rule, class Rows, class Dy, int Width>
-__device__ __forceinline__ void apply_short_runs(BlockRange range, const Optimizer& optimizer, const StepState* state,
-                                                 const BagGradients<Dy, Width>& gradients, const RowGroups& groups,
-                                                 const RowData& data, int lanes) {
+/// Updates a row by a group of lanes. gradient(e): elements e, ... of g.
+template <class Rule, class Rows, int Width, bool kRowFirst, class Gradient>
+__device__ __forceinline__ void update_row(const Group& group, const Optimizer& optimizer, const StepState* state,
+                                           const UpdateScalars& of_step, const RowData& data, int64_t row,
+                                           const Gradient& gradient) {
   constexpr bool kSquares = Rule::kScalarsOf == ScalarsOf::mean_square;
-  const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
-  const Group group(range, lanes);
-  const int64_t runs = groups.counts->runs, own = group.lane * Width;
-  for (int64_t run = group.index; run < runs; run += group.count) {
-    const int32_t begin = groups.run_begin[run];
-    const auto end = static_cast<int32_t>(groups.run_end(run, gradients.batch.key_capacity));
-    if (end - begin > kPiece) continue;
-    const int64_t row = groups.rows[begin];
-    Fragment<Width> first{};  // for a rule that needs the sums twice: all elements of most rows
-    float squares = 0;
-    if constexpr (kSquares)
-      for (int64_t e = own; e < data.dim; e += lanes * Width) {
-        const Fragment<Width> g = gradients.sum_up(begin, end, e);
-        if (e == own) first = g;
-        squares += square_sum(g, optimizer.gradient_scale(of_step));
-      }
-    const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
-    const Rows rows(data, row, state->updates);
-    for (int64_t e = own; e < data.dim; e += lanes * Width)
-      apply<Rule, Width>(state, optimizer, scalars, kSquares && e == own ? first : gradients.sum_up(begin, end, e),
-                         optimizer.gradient_scale(of_step), data, rows, row, e);
-    if (data.touched && group.lane == 0) data.touched[row] = 1;
-  }
-}
-
-/// One group of lanes per long run, whose sum is already computed.
-template <class Rule, class Rows, int Width>
-__device__ __forceinline__ void apply_long_runs(BlockRange range, const Optimizer& optimizer, const StepState* state,
-                                                const RowGroups& groups, const float* piece_sums, const RowData& data,
-                                                int lanes) {
-  const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
-  const Group group(range, lanes);
-  for (int64_t i = group.index; i < groups.counts->long_runs; i += group.count) {
-    const LongRun run = groups.long_runs[i];
-    const int64_t row = groups.rows[groups.run_begin[run.run]];
-    const float* sum = piece_sums + run.first_piece * data.dim;
-    float squares = 0;
-    if constexpr (Rule::kScalarsOf == ScalarsOf::mean_square)
-      for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-        squares += square_sum(load_fragment<Width>(sum + e), optimizer.gradient_scale(of_step));
-    const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
-    const Rows rows(data, row, state->updates);
-    for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      apply<Rule, Width>(state, optimizer, scalars, load_fragment<Width>(sum + e), optimizer.gradient_scale(of_step),
-                         data, rows, row, e);
-    if (data.touched && group.lane == 0) data.touched[row] = 1;
-  }
+  const int64_t own = group.lane * Width;
+  Fragment<Width> first{};  // for a rule that needs g twice: all elements of most rows
+  float squares = 0;
+  if constexpr (kSquares)
+    for (int64_t e = own; e < data.dim; e += group.lanes * Width) {
+      const Fragment<Width> g = gradient(e);
+      if (e == own) first = g;
+      squares += square_sum(g, optimizer.gradient_scale(of_step));
+    }
+  const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
+  const Rows rows(data, row, state->updates);
+  for (int64_t e = own; e < data.dim; e += group.lanes * Width)
+    apply<Rule, Width, kRowFirst>(
+        state, optimizer, scalars, [&] { return kSquares && e == own ? first : gradient(e); },
+        optimizer.gradient_scale(of_step), data, rows, row, e);
+  if (data.touched && group.lane == 0) data.touched[row] = 1;
 }
 
 // Updates do nothing in a step that is skipped.
 template <class Rule, class Rows, class Dy, int Width>
 __device__ void update_short_runs(BlockRange range, Optimizer optimizer, const StepState* state,
                                   BagGradients<Dy, Width> gradients, RowGroups groups, RowData data, int lanes) {
-  if (!state->skip) apply_short_runs<Rule, Rows>(range, optimizer, state, gradients, groups, data, lanes);
+  if (state->skip) return;
+  const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
+  const Group group(range, lanes);
+  const int64_t runs = groups.counts->runs;
+  for (int64_t run = group.index; run < runs; run += group.count) {
+    const int32_t begin = groups.run_begin[run];
+    const auto end = static_cast<int32_t>(groups.run_end(run, gradients.batch.key_capacity));
+    if (end - begin > kPiece) continue;
+    update_row<Rule, Rows, Width, false>(group, optimizer, state, of_step, data, groups.rows[begin],
+                                         [&](int64_t e) { return gradients.sum_up(begin, end, e); });
+  }
 }
 
+/// One group of lanes per long run, whose sum is already computed.
 template <class Rule, class Rows, int Width>
 __device__ void update_long_runs(BlockRange range, Optimizer optimizer, const StepState* state, RowGroups groups,
                                  const float* piece_sums, RowData data, int lanes) {
-  if (!state->skip) apply_long_runs<Rule, Rows, Width>(range, optimizer, state, groups, piece_sums, data, lanes);
+  if (state->skip) return;
+  const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
+  const Group group(range, lanes);
+  for (int64_t i = group.index; i < groups.counts->long_runs; i += group.count) {
+    const LongRun run = groups.long_runs[i];
+    const float* sum = piece_sums + run.first_piece * data.dim;
+    update_row<Rule, Rows, Width, false>(group, optimizer, state, of_step, data, groups.rows[groups.run_begin[run.run]],
+                                         [&](int64_t e) { return load_fragment<Width>(sum + e); });
+  }
 }
 
-/// Both, long ones by the first `long_blocks` blocks. One launch less; but more registers, and so fewer threads, which
-/// large batches would miss.
+/// Both in one launch, for few keys: long runs first. One loop, since two keep the parameters of both in registers,
+/// which some rules then spill.
+///
+/// Each group has a run or a few, and each run is a chain of waits for memory. So a rule that leaves the registers for
+/// it loads a row while its first gradients are under way.
 template <class Rule, class Rows, class Dy, int Width>
-__device__ void update_runs(BlockRange range, int64_t long_blocks, Optimizer optimizer, const StepState* state,
+__device__ void update_runs(BlockRange range, Optimizer optimizer, const StepState* state,
                             BagGradients<Dy, Width> gradients, RowGroups groups, const float* piece_sums, RowData data,
                             int lanes) {
   if (state->skip) return;
-  if (range.block < long_blocks)
-    apply_long_runs<Rule, Rows, Width>({range.block, long_blocks}, optimizer, state, groups, piece_sums, data, lanes);
-  else
-    apply_short_runs<Rule, Rows>({range.block - long_blocks, range.blocks - long_blocks}, optimizer, state, gradients,
-                                 groups, data, lanes);
+  constexpr bool kRowFirst = Rule::kStates == 0 && Rule::kScalarsOf == ScalarsOf::step;
+  const int32_t long_runs = groups.counts->long_runs, all = long_runs + groups.counts->runs;
+  const UpdateScalars of_step = block_scalars<Rule>(optimizer, state);
+  const Group group(range, lanes);
+  // The group's index and the number of groups in 32 bits: group has them by division of 64, which takes registers.
+  const int each = kUpdateThreads / lanes, count = static_cast<int>(range.blocks) * each;
+  for (int i = static_cast<int>(range.block) * each + static_cast<int>(threadIdx.x) / lanes; i < all; i += count) {
+    int32_t run = i - long_runs;
+    const float* sum = nullptr;
+    if (run < 0) {
+      const LongRun of = groups.long_runs[i];
+      run = of.run;
+      sum = piece_sums + of.first_piece * data.dim;
+    }
+    const int32_t begin = groups.run_begin[run];
+    const auto end = static_cast<int32_t>(groups.run_end(run, gradients.batch.key_capacity));
+    if (!sum && end - begin > kPiece) continue;
+    FewBags<> first;
+    if constexpr (kRowFirst) first = gradients.bags_from(begin, sum ? begin : end);
+    const auto gradient = [&](int64_t e) {
+      if (sum) return load_fragment<Width>(sum + e);
+      if constexpr (kRowFirst)
+        return gradients.sum_up_after(first, begin, end, e);
+      else
+        return gradients.sum_up(begin, end, e);
+    };
+    update_row<Rule, Rows, Width, kRowFirst>(group, optimizer, state, of_step, data, groups.rows[begin], gradient);
+  }
 }
 
 template <class Rule, class Rows, int Width>
@@ -169,7 +188,8 @@ __global__ void sweep_rows_kernel(Optimizer optimizer, const StepState* state, c
     }
     const Rows rows(data, row, state->updates);
     for (int64_t e = group.lane * Width; e < data.dim; e += lanes * Width)
-      apply<Rule, Width>(state, optimizer, scalars, Fragment<Width>{}, GradientScale{}, data, rows, row, e);
+      apply<Rule, Width, true>(
+          state, optimizer, scalars, [] { return Fragment<Width>{}; }, GradientScale{}, data, rows, row, e);
   }
 }
 
@@ -223,6 +243,12 @@ constexpr int kRunBlocksEach = 4;  // for long runs, of which few are very long
 template <class Rule, int Width>
 constexpr int kBlocksThatFit = Rule::kScalarsOf == ScalarsOf::step && Width == 4 ? 4 : 0;
 
+/// The same of update_runs. Nothing spills with these numbers.
+template <class Rule, int Width>
+constexpr int kBlocksThatFitOfFew = Width == 4 || Rule::kScalarsOf == ScalarsOf::last_step ? 4
+                                    : Rule::kScalarsOf == ScalarsOf::mean_square           ? 3
+                                                                                           : 0;
+
 /// Blocks for short runs and for long ones.
 std::pair<int64_t, int64_t> update_blocks(int64_t key_capacity, int lanes) {
   return {grid_for(key_capacity * lanes, kUpdateThreads, blocks_of_device(kBlocksEach)).blocks,
@@ -240,9 +266,10 @@ void update_rows_of(Context& ctx, const Optimizer& optimizer, const KeyBatch& ba
           const auto [short_blocks, long_blocks] = update_blocks(batch.key_capacity, lanes);
           if constexpr (std::is_same_v<Rows, PlainRows>) {
             if (batch.key_capacity * lanes <= blocks_of_device(kBlocksOfFewRuns) * kUpdateThreads)
-              return launch_lockstep<update_runs<Rule, Rows, Dy, Width>, kUpdateThreads, kBlocksThatFit<Rule, Width>>(
-                  ctx, "update_rows", long_blocks + short_blocks, long_blocks, optimizer, ctx.state(), gradients,
-                  groups, piece_sums, data, lanes);
+              return launch_lockstep<update_runs<Rule, Rows, Dy, Width>, kUpdateThreads,
+                                     kBlocksThatFitOfFew<Rule, Width>>(ctx, "update_rows", long_blocks + short_blocks,
+                                                                       optimizer, ctx.state(), gradients, groups,
+                                                                       piece_sums, data, lanes);
             launch_lockstep<update_short_runs<Rule, Rows, Dy, Width>, kUpdateThreads, kBlocksThatFit<Rule, Width>>(
                 ctx, "update_short_runs", short_blocks, optimizer, ctx.state(), gradients, groups, data, lanes);
             launch_lockstep<update_long_runs<Rule, Rows, Width>, kUpdateThreads>(

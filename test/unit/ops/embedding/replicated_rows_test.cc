@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <map>
 #include <random>
 #include <tuple>
@@ -47,23 +48,29 @@ struct Array {
 constexpr int64_t kSlots = 3, kSamples = 40, kDim = 12, kRows = 30, kMostKeys = 4,
                   kCapacity = kSlots * kSamples * kMostKeys;
 
+struct BatchSizes {
+  int64_t samples = kSamples, rows = kRows, dim = kDim;
+  int64_t capacity() const { return kSlots * samples * kMostKeys; }
+};
+
 /// A batch whose keys are their rows. One row occurs more often than a piece is long, some rows never occur, and some
 /// keys have no row.
 struct TestBatch {
-  explicit TestBatch(Device on)
+  explicit TestBatch(Device on, BatchSizes of = {})
       : device(on),
+        sizes(of),
         keys(on, make_keys()),
         offsets(on, host_offsets),
         rows(on, host_rows),
-        sorted(on, kCapacity),
-        bags(on, kCapacity),
-        run_begin(on, kCapacity),
-        long_runs(on, 3 * ops::RowGroups::most_long_runs(kCapacity)),
-        pieces(on, 2 * ops::RowGroups::most_pieces(kCapacity)),
+        sorted(on, of.capacity()),
+        bags(on, of.capacity()),
+        run_begin(on, of.capacity()),
+        long_runs(on, 3 * ops::RowGroups::most_long_runs(of.capacity())),
+        pieces(on, 2 * ops::RowGroups::most_pieces(of.capacity())),
         counts(on, 3),
-        sums_of_pieces(on, ops::RowGroups::most_pieces(kCapacity) * kDim),
-        scratch(on, static_cast<int64_t>(ops::group_scratch_bytes(on, kCapacity))) {
-    batch = {keys.data(), offsets.data(), kSlots, kSamples, kCapacity, kSlots, {}};
+        sums_of_pieces(on, ops::RowGroups::most_pieces(of.capacity()) * of.dim),
+        scratch(on, static_cast<int64_t>(ops::group_scratch_bytes(on, of.capacity()))) {
+    batch = {keys.data(), offsets.data(), kSlots, sizes.samples, sizes.capacity(), kSlots, {}};
     groups = {sorted.data(),
               bags.data(),
               run_begin.data(),
@@ -71,18 +78,20 @@ struct TestBatch {
               reinterpret_cast<ops::Piece*>(pieces.data()),
               reinterpret_cast<ops::GroupCounts*>(counts.data())};
     Context ctx(runtime_of(on), runtime_of(on).compute_stream());
-    ops::group_by_row(ctx, batch, rows.data(), 6, groups, scratch.data());
+    const int row_bits = std::bit_width(static_cast<uint64_t>(sizes.rows)) + 1;
+    ops::group_by_row(ctx, batch, rows.data(), row_bits, groups, scratch.data());
   }
   std::vector<int64_t> make_keys() {
     std::mt19937_64 random(5);
     host_offsets = {0};
-    for (int64_t bag = 0; bag < kSlots * kSamples; ++bag) {
+    const auto most = static_cast<uint64_t>(sizes.rows - 4);
+    for (int64_t bag = 0; bag < kSlots * sizes.samples; ++bag) {
       for (auto n = random() % (kMostKeys + 1); n > 0; --n)
-        host_rows.push_back(random() % 3 == 0 ? 7 : static_cast<int32_t>(random() % (kRows - 4)));
+        host_rows.push_back(random() % 3 == 0 ? 7 : static_cast<int32_t>(random() % most));
       host_offsets.push_back(static_cast<int32_t>(host_rows.size()));
     }
     std::vector<int64_t> all(host_rows.begin(), host_rows.end());
-    all.resize(static_cast<size_t>(kCapacity));
+    all.resize(static_cast<size_t>(sizes.capacity()));
     host_rows.resize(all.size());
     return all;
   }
@@ -91,6 +100,7 @@ struct TestBatch {
   }
 
   Device device;
+  BatchSizes sizes;
   std::vector<int32_t> host_offsets, host_rows;
   Array<int64_t> keys;
   Array<int32_t> offsets, rows, sorted, bags, run_begin, long_runs, pieces, counts;
@@ -172,6 +182,41 @@ TEST_P(ReplicatedRowsOp, SumsByRowAreTheGradientsThatAnUpdateTakes) {
           ASSERT_EQ(got[at], t.has(row) && !skip ? taken[at] : before[at]) << "row " << row;
         }
     }
+}
+
+/// A warp takes a row of 128. In the first batch many groups of lanes of an update have two runs, of an occurrence or a
+/// few each; in the second, runs have up to 32 and more.
+TEST_P(ReplicatedRowsOp, DescentAddsTheSumsByRowToRowsOfAWarp) {
+  for (const BatchSizes sizes : {BatchSizes{5000, 30000, 128}, BatchSizes{1000, 200, 128}}) {
+    const TestBatch t(GetParam(), sizes);
+    const Array<StepState> state(t.device, std::vector<StepState>{{.learning_rate = -1, .loss_scale = 1}});
+    Context ctx(runtime_of(t.device), runtime_of(t.device).compute_stream(), state.data());
+    const int64_t count = (sizes.rows + 1) * sizes.dim;
+    const Shape shape = {sizes.samples, kSlots, sizes.dim};
+    const Array<float> dy(t.device, numbers(sizes.samples * kSlots * sizes.dim, 3)), start(t.device, numbers(count, 4));
+    const std::vector<float> before = start.host();
+    for (const auto& [dtype, combiner] : {std::pair(DType::f32, ops::Combiner::mean),
+                                          {DType::f16, ops::Combiner::sum},
+                                          {DType::bf16, ops::Combiner::sum}}) {
+      Arena arena;
+      arena.add(TensorSpec(dtype, shape));
+      arena.build(t.device);
+      const Tensor gradients = arena.get(0);
+      ops::copy(ctx, dy.tensor(shape), gradients);
+      const Array<float> sums(t.device, count), table(t.device, before);
+      ops::sum_long_runs(ctx, t.batch, t.groups, combiner, gradients, t.sums_of_pieces.data());
+      ops::sum_row_gradients(ctx, t.batch, t.groups, combiner, gradients, t.sums_of_pieces.data(),
+                             sums.tensor({sizes.rows + 1, sizes.dim}));
+      ops::RowData data;
+      data.dim = sizes.dim;
+      data.vectors = {table.data(), DType::f32};
+      ops::update_rows(ctx, {.kind = ops::Optimizer::Kind::sgd}, t.batch, t.groups, combiner, gradients,
+                       t.sums_of_pieces.data(), data);
+      const std::vector<float> g = sums.host(), got = table.host();
+      for (size_t at = 0; at < got.size(); ++at)
+        if (got[at] != before[at] + g[at]) FAIL() << "row " << at / static_cast<size_t>(sizes.dim);
+    }
+  }
 }
 
 /// Rows of a table in a storage type.
