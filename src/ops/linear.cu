@@ -3,6 +3,7 @@
 // and no copy. A bias along the columns of c is one along the rows of c^T, which the library adds in its epilogue.
 #include "ops/linear.h"
 
+#include <initializer_list>
 #include <optional>
 
 #include "device/cuda_libraries.cuh"
@@ -215,6 +216,15 @@ void multiply_split(Context& ctx, const Problem& p) {
   multiply_planned(ctx, {parts.first.big, parts.second.big, p.c, p.of_a, p.of_b, p.bias, p.relu, true, true});
 }
 
+/// Whether a product of a small batch should be a kernel of ours, which comes to multiprocessors before the one in
+/// front has ended (hctr::cuda::start_early()). The library's do not, and a few microseconds are all that such a
+/// product has.
+bool starts_early(Context& ctx, std::initializer_list<Tensor> operands, const Tensor& result) {
+  constexpr int64_t kMostRows = 2048, kLeastColumns = 64;
+  return size_of(result.dtype()) == 2 && result.dim(0) <= kMostRows && result.dim(1) >= kLeastColumns &&
+         hopper::takes_fused_product(ctx, operands, result);
+}
+
 void multiply(Context& ctx, const char* name, const Problem& asked) {
   Problem p = widened(asked);
   if (p.c.elements() == 0) return;
@@ -245,6 +255,8 @@ void cuda::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of
       hopper::takes_f32_product(ctx, of_a == Transpose::yes ? F32Use::weight_gradient : F32Use::plain, {a, b, c},
                                 c.dim(0), c.dim(1), a.dim(of_a == Transpose::yes ? 0 : 1)))
     return hopper::f32_matmul(ctx, a, of_a, b, of_b, c);
+  if (of_a == Transpose::no && of_b == Transpose::yes && c.dtype() == a.dtype() && starts_early(ctx, {a, b}, c))
+    return hopper::matmul_transposed(ctx, a, b, c);
   multiply(ctx, "matmul", {a, b, c, of_a, of_b, {}, false});
 }
 
@@ -266,6 +278,7 @@ std::optional<MultiprocessorShares> cuda::shares_beside_lookup(DType dtype, bool
 }
 
 void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {
+  if (relu && starts_early(ctx, {x, w}, y)) return hopper::linear_relu(ctx, x, w, bias, y);
   if (relu && ctx.multiprocessors() > 0) {
     if (size_of(y.dtype()) == 2 && hopper::takes_fused_product(ctx, {x, w}, y))
       return hopper::linear_relu(ctx, x, w, bias, y);

@@ -41,7 +41,9 @@ struct Tiling {
   static constexpr int kBarrierBytes = 256;
   // The address is rounded up to the 1,024 bytes of an atom of boxes.
   static constexpr int kOtherBytes = kGroups * kResultBytes + 2 * (kMaskBytes + kBiasBytes) + kBarrierBytes + 1024;
-  static constexpr int kStages = std::min(8, (kMostSharedBytes - kOtherBytes) / kStageBytes);
+  // Small tiles leave half of a multiprocessor, for blocks of the next product that come early.
+  static constexpr int kMostBytes = kGroups == 1 ? kMostSharedBytes / 2 - 1024 : kMostSharedBytes;
+  static constexpr int kStages = std::min(8, (kMostBytes - kOtherBytes) / kStageBytes);
   static constexpr size_t kSharedBytes = kStages * kStageBytes + kOtherBytes;
   static_assert(kStages >= 2 && kStageBytes % 1024 == 0 && (2 * kStages + 6) * 8 + 8 <= kBarrierBytes);
 };

@@ -1,0 +1,26 @@
+// A product and nothing else, for GPUs of compute capability 9.0.
+#include "ops/fused_product.cuh"
+#include "ops/fused_product.h"
+
+namespace hctr::ops {
+namespace {
+
+struct AsItIs {
+  static constexpr bool kBias = false, kSums = false;
+  __device__ float finish(float product, float, bool) const { return product; }
+  template <class Tiles>
+  __device__ void prepare(const hopper::ProductShape&, int, int, int, uint8_t*, float*) const {}
+};
+
+}  // namespace
+
+void hopper::matmul_transposed(Context& ctx, Tensor a, Tensor b, Tensor c) {
+  dispatch_float(c.dtype(), [&]<class T>() {
+    if constexpr (sizeof(T) == 2)
+      fused_product<T, false>(ctx, "matmul_transposed", a, b, c, AsItIs());
+    else
+      throw Error(Kind::bug, "matmul_transposed of f32");
+  });
+}
+
+}  // namespace hctr::ops
