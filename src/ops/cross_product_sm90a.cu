@@ -259,7 +259,7 @@ void start_gated_product(Context& ctx, const char* name, const Tensor& a, const 
   const auto map = [](const Tensor& t) { return tensor_map(t, Tiles::kColumns, 64); };
   const GatedMaps maps{operand_maps<Tiles>(a, b), {map(in[0]), map(in[1])}, {map(out[0]), map(out[1])}};
   const ProductBlocks<Tiles> blocks(ctx, shape);
-  hctr::cuda::launch(ctx, name, blocks.grid(), gated_product_kernel<Tiles, End>, maps, shape, blocks.queue, end);
+  hctr::cuda::launch(ctx, name, blocks.grid(), gated_product_kernel<Tiles, End>, maps, shape, blocks.queue(ctx), end);
 }
 
 }  // namespace

@@ -1,10 +1,11 @@
 // A matrix product, and what becomes of its result before it is stored, in one kernel for GPUs of compute capability
 // 9.0.
 //
-// A block takes tiles of 64 kGroups x kN one after the other. One warp copies boxes of both operands to a ring in
-// shared memory; kGroups groups of four warps multiply them, 64 rows each, finish their products, and hand them to the
-// copy engine, which stores them while the next tile is multiplied. Three warps more prepare meanwhile a bit for each
-// element of the tile, which says whether it becomes zero, and the biases of its columns.
+// A block takes tiles of 64 kGroups x kN one after the other, or one tile alone where there are not more than blocks.
+// One warp copies boxes of both operands to a ring in shared memory; kGroups groups of four warps multiply them, 64
+// rows each, finish their products, and hand them to the copy engine, which stores them while the next tile is
+// multiplied. Three warps more prepare meanwhile a bit for each element of the tile, which says whether it becomes
+// zero, and the biases of its columns.
 //
 // An End says what becomes of a product:
 //   kBias, kSums                          whether it has a bias, and whether columns of the result are summed
@@ -37,11 +38,10 @@ struct ProductMaps {
 /// which starts late, because another kernel holds its multiprocessor, leaves its own to others.
 struct TileQueue {
   int tiles, columns;  ///< all; and those across
-  uint32_t* next;      ///< 0 before and after the kernel; null: block i has tile i alone
+  uint32_t* next;      ///< 0 before and after the kernel
 
-  /// The tile for this block's turn, or -1. By one thread.
-  __device__ int take(int turn) const {
-    if (!next) return turn == 0 ? static_cast<int>(blockIdx.x) : -1;
+  /// The next tile, or -1. By one thread.
+  __device__ int take() const {
     // Each block takes one tile too many, and the last of all these sets the counter back.
     const uint32_t tile = atomicInc(next, static_cast<uint32_t>(tiles) + gridDim.x - 1);
     return tile < static_cast<uint32_t>(tiles) ? static_cast<int>(tile) : -1;
@@ -74,6 +74,17 @@ __device__ inline void load_step(const OperandMaps& maps, int m, int n, int k, s
   }
 }
 
+/// By one thread: copies the operands of all steps of the tile at (m, n). `loaded(step)`: after those of each.
+template <class Tiles, class Memory, class Loaded>
+__device__ inline void load_tile(const OperandMaps& maps, const ProductShape& shape, int m, int n, const Memory& shared,
+                                 RingPosition<Tiles>& at, Loaded loaded) {
+  for (int k = 0, step = 0; k < shape.k; k += Tiles::kDepth, ++step, at.advance()) {
+    wait_for(shared.empty + at.stage, at.parity ^ 1);
+    load_step<Tiles>(maps, m, n, k, shared.ring + at.stage * Tiles::kStageBytes, shared.full + at.stage);
+    loaded(step);
+  }
+}
+
 /// By one thread: takes tiles, tells the others, and copies operands. The others hear of a tile while the one before is
 /// multiplied, as soon as there is a mask free: when all have begun with that, the one before it is finished.
 template <class Tiles, class Memory>
@@ -86,17 +97,15 @@ __device__ inline void load_tiles(const OperandMaps& maps, const ProductShape& s
     arrive(shared.told + p);
   };
   RingPosition<Tiles> at;
-  int tile = queue.take(0);
+  int tile = queue.take();
   tell(0, tile);
   for (int turn = 0; tile >= 0; ++turn) {
     const int m = tile / queue.columns * Tiles::kM, n = tile % queue.columns * Tiles::kN;
-    tile = queue.take(turn + 1);  // on its way meanwhile
+    tile = queue.take();  // on its way meanwhile
     bool told = false;
-    for (int k = 0, step = 0; k < shape.k; k += Tiles::kDepth, ++step, at.advance()) {
-      wait_for(shared.empty + at.stage, at.parity ^ 1);
-      load_step<Tiles>(maps, m, n, k, shared.ring + at.stage * Tiles::kStageBytes, shared.full + at.stage);
+    load_tile<Tiles>(maps, shape, m, n, shared, at, [&](int step) {
       if (step == Tiles::kStages) tell(turn + 1, tile), told = true;
-    }
+    });
     if (!told) tell(turn + 1, tile);
   }
 }
@@ -133,6 +142,23 @@ __device__ __forceinline__ void multiply_tile(float (&d)[Tiles::kN / 2], const M
   }
   wait_for_products<0>();
   if (thread == 0) arrive(shared.empty + before);
+}
+
+/// Finishes a tile that a group has multiplied, and hands it to the copy engine. `mask`, `biases`: of the tile.
+template <class Tiles, class End, class Done>
+__device__ __forceinline__ void finish_tile(const ProductMaps& maps, const ProductShape& shape, const End& end,
+                                            int tile_m, int tile_n, int group, int thread,
+                                            const float (&d)[Tiles::kN / 2], const uint8_t* mask, const float* biases,
+                                            std::byte* result, Done finished) {
+  finish_products<Tiles>(end, mask, biases, group, thread, d, result);
+  finished();
+  fence_for_stores();
+  synchronize_group(1 + group, 128);
+  const int row = tile_m * Tiles::kM + 64 * group, column = tile_n * Tiles::kN;
+  if (thread == 0) store_result<Tiles>(maps.result, maps.last, row, column, result);
+  if constexpr (End::kSums)
+    if (row < shape.m)
+      sum_columns<Tiles>(result, thread, shape.n - column, end.sums + int64_t{row / 64} * shape.n + column);
 }
 
 template <class Tiles, class End>
@@ -177,17 +203,50 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
     if (thread == 0) wait_for_stores();  // of the tile before
     wait_for(shared.mask_ready + p, parity_of(turn));
     synchronize_group(1 + group, 128);
-    finish_products<Tiles>(end, shared.masks + p * Tiles::kMaskBytes, shared.biases + p * Tiles::kN, group, thread, d,
-                           result);
-    arrive(shared.mask_used + p);
-    fence_for_stores();
-    synchronize_group(1 + group, 128);
-    const int row = tile / queue.columns * Tiles::kM + 64 * group, column = tile % queue.columns * Tiles::kN;
-    if (thread == 0) store_result<Tiles>(maps.result, maps.last, row, column, result);
-    if constexpr (End::kSums)
-      if (row < shape.m)
-        sum_columns<Tiles>(result, thread, shape.n - column, end.sums + int64_t{row / 64} * shape.n + column);
+    finish_tile<Tiles>(maps, shape, end, tile / queue.columns, tile % queue.columns, group, thread, d,
+                       shared.masks + p * Tiles::kMaskBytes, shared.biases + p * Tiles::kN, result,
+                       [&] { arrive(shared.mask_used + p); });
   }
+  if (thread == 0) wait_for_stores();
+}
+
+/// Block i has tile i, of `columns` across: nobody tells anybody of tiles, which is a tenth of the time of a small
+/// product.
+template <class Tiles, class End>
+__global__ void __launch_bounds__(Tiles::kThreads, 1)
+    single_tile_kernel(const __grid_constant__ ProductMaps maps, ProductShape shape, int columns, End end) {
+  extern __shared__ std::byte dynamic_of_product[];
+  const TileMemory<Tiles> shared(dynamic_of_product);
+  if (threadIdx.x == 0) {
+    prefetch_map(maps.operands.a);
+    prefetch_map(maps.operands.b);
+    prefetch_map(maps.result);
+    shared.init_barriers();
+  }
+  __syncthreads();
+  hctr::cuda::start_early();
+
+  const int tile_m = static_cast<int>(blockIdx.x) / columns, tile_n = static_cast<int>(blockIdx.x) % columns;
+  RingPosition<Tiles> at;
+  if (threadIdx.x < 128) {
+    if constexpr (Tiles::kGroups == 2) give_registers<120>();
+    if (threadIdx.x == 0) {
+      load_tile<Tiles>(maps.operands, shape, tile_m * Tiles::kM, tile_n * Tiles::kN, shared, at, [](int) {});
+    } else if (threadIdx.x >= 32) {
+      end.template prepare<Tiles>(shape, tile_m, tile_n, static_cast<int>(threadIdx.x) - 32, shared.masks,
+                                  shared.biases);
+      arrive(shared.mask_ready);
+    }
+    return;
+  }
+
+  if constexpr (Tiles::kGroups == 2) take_registers<192>();
+  const int group = static_cast<int>(threadIdx.x) / 128 - 1, thread = static_cast<int>(threadIdx.x) % 128;
+  float d[Tiles::kN / 2];
+  multiply_tile<Tiles>(d, shared, shape, group, thread, at);
+  wait_for(shared.mask_ready, 0);
+  finish_tile<Tiles>(maps, shape, end, tile_m, tile_n, group, thread, d, shared.masks, shared.biases,
+                     shared.results + group * Tiles::kResultBytes, [] {});
   if (thread == 0) wait_for_stores();
 }
 
@@ -217,18 +276,23 @@ OperandMaps operand_maps(const Tensor& a, const Tensor& b) {
           Tiles::kTransposedB ? tensor_map(b, Tiles::kColumns, 64) : tensor_map(b, Tiles::kDepth, Tiles::kN)};
 }
 
-/// The blocks of a product and the tiles that they share. Only one such product may run at a time.
+/// The blocks of a product and its tiles.
 template <class Tiles>
 struct ProductBlocks {
-  int64_t blocks = 0;
-  TileQueue queue{};
-  ProductBlocks(Context& ctx, const ProductShape& shape) {
-    const int across = (shape.n + Tiles::kN - 1) / Tiles::kN, tiles = (shape.m + Tiles::kM - 1) / Tiles::kM * across;
-    blocks = std::min<int64_t>(tiles, multiprocessors_for(ctx));
-    auto* const counter = reinterpret_cast<uint32_t*>(ctx.runtime().cuda_libraries()->tile_counter.data());
-    queue = {tiles, across, tiles > blocks ? counter : nullptr};
+  int64_t blocks = 0, tiles = 0;
+  int across = 0;
+  ProductBlocks(Context& ctx, const ProductShape& shape)
+      : tiles(int64_t{(shape.m + Tiles::kM - 1) / Tiles::kM} * ((shape.n + Tiles::kN - 1) / Tiles::kN)),
+        across((shape.n + Tiles::kN - 1) / Tiles::kN) {
+    blocks = std::min(tiles, multiprocessors_for(ctx));
   }
   hctr::cuda::Grid grid() const { return hctr::cuda::early({blocks, Tiles::kThreads, Tiles::kSharedBytes}); }
+  bool one_each() const { return tiles == blocks; }
+  /// For tiles that blocks share. Only one such product may run at a time.
+  TileQueue queue(Context& ctx) const {
+    return {static_cast<int>(tiles), across,
+            reinterpret_cast<uint32_t*>(ctx.runtime().cuda_libraries()->tile_counter.data())};
+  }
 };
 
 /// result = end(a b), or end(a b^T) unless kTransposedB: then b is [n, k]. With tiles of this kind.
@@ -243,7 +307,10 @@ void start_fused_product(Context& ctx, const char* name, const Tensor& a, const 
       operand_maps<Tiles>(a, b), to,
       Tiles::kLast > 0 ? tensor_map(result, std::max(1, Tiles::kLast), 64, hctr::cuda::Swizzle::none) : to};
   const ProductBlocks<Tiles> blocks(ctx, shape);
-  hctr::cuda::launch(ctx, name, blocks.grid(), fused_product_kernel<Tiles, End>, maps, shape, blocks.queue, end);
+  if (blocks.one_each())
+    hctr::cuda::launch(ctx, name, blocks.grid(), single_tile_kernel<Tiles, End>, maps, shape, blocks.across, end);
+  else
+    hctr::cuda::launch(ctx, name, blocks.grid(), fused_product_kernel<Tiles, End>, maps, shape, blocks.queue(ctx), end);
 }
 
 /// The same with the tiles that suit the shape. On the compute stream alone.
