@@ -20,8 +20,8 @@ struct F32WeightProducts {
     int m, n, product;
   };
   WeightProducts list;
-  F32Division division;
-  F32Exchange exchange;
+  TileDivision division;
+  SumExchange exchange;
 
   template <class Tiles>
   __device__ Tile tile(int number) const {
@@ -57,8 +57,9 @@ void start_f32_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launc
   start_equal_products(launches, steps_of, [&](WeightProducts& list) {
     set_first_blocks<F32WeightTiles>(list);
     count_flops(ctx, flops_of(list));
-    const F32Blocks divided(kName, list.first_block[list.count], steps_of(list.jobs[0]));
-    const F32WeightProducts products{list, divided.division, f32_exchange(ctx)};
+    const int tiles = list.first_block[list.count], steps = steps_of(list.jobs[0]);
+    const TileBlocks divided(kName, tiles, steps, divide_f32_product(tiles, steps, hctr::cuda::multiprocessors()));
+    const F32WeightProducts products{list, divided.division, sum_exchange(ctx)};
     hctr::cuda::launch(ctx, kName,
                        hctr::cuda::early({divided.blocks, F32WeightTiling::kThreads, F32WeightTiling::kSharedBytes}),
                        f32_product_kernel<F32WeightTiling, F32WeightProducts>, products);
