@@ -76,6 +76,11 @@ __device__ inline float4 read_of_block(const float4* at, int block) {
 
 // ---- copies of boxes of a matrix
 
+/// Begins to fetch a map, a parameter of the kernel, which the first copy by it else waits for.
+__device__ inline void prefetch_map(const CUtensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
 /// Copies the box at (column, row) to shared memory.
 __device__ inline void load_box(void* to, const CUtensorMap& from, int column, int row, uint64_t* barrier) {
   asm volatile(
