@@ -42,7 +42,7 @@ struct Runtime::CudaLibraries {
   /// The next tile of the product of ours that runs on the compute stream (ops/fused_product.cuh); 0 between products.
   Buffer tile_counter;
   /// Which parts of sums are there, of a product of ours on the compute stream, and of one on another; 0 between
-  /// products (ops/f32_product.cuh).
+  /// products (ops/tile_division.cuh).
   Buffer piece_flags;
   /// Other forms of the operands of the product that runs (ops/operand_memory.cuh). Recorded steps keep its address.
   std::optional<ReservedBuffer> operands;

@@ -4,11 +4,9 @@
 
 namespace hctr::ops {
 
-F32Divided divide_f32_product(int64_t tiles, int64_t steps, int64_t multiprocessors) {
+DividedTiles divide_f32_product(int64_t tiles, int64_t steps, int64_t multiprocessors) {
   constexpr int64_t kLeastSteps = 4;  // of a block: fewer take less time than adding up their sums
-  const int64_t blocks = std::clamp<int64_t>(tiles * steps / kLeastSteps, 1, multiprocessors);
-  const int64_t rounds = tiles % blocks == 0 ? tiles / blocks : std::max<int64_t>(0, tiles / blocks - 1);
-  return {static_cast<int>(blocks), static_cast<int>(rounds)};
+  return divide_tiles(tiles, steps, kLeastSteps, multiprocessors);
 }
 
 bool takes_long_f32_tiles(bool weight_gradient, int64_t m, int64_t n) {

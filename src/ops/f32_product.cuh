@@ -10,18 +10,17 @@
 //     sums in other banks than the numbers of their columns (rotated())
 // Tiles are 128 x 128, 256 x 64 or 64 x 256, and a block has two groups of four warps. Each group multiplies half of
 // every step of k for the whole tile; then each finishes half of the rows.
-// Blocks have the same to do: ops/f32_pieces.cuh.
+// Blocks have the same to do: ops/tile_division.cuh.
 // What a kernel computes, here a `Product`, says which part of which operands a tile needs, and stores the tile's sums.
 // It is one product, F32Product, or a list of them (weight_gradient_f32_sm90a.cu).
 #pragma once
 
-#include "device/cuda_libraries.cuh"
 #include "device/cuda_runtime_calls.h"
 #include "device/launch.cuh"
 #include "device/tensor_map.cuh"
-#include "ops/f32_pieces.cuh"
 #include "ops/f32_product.h"
 #include "ops/hopper.cuh"
+#include "ops/tile_division.cuh"
 
 namespace hctr::ops::hopper {
 
@@ -45,13 +44,13 @@ struct F32Tiling {
   static constexpr size_t kControlBytes = 256;  ///< barriers, and what is left to copy
   static constexpr size_t kSharedBytes =
       kStages * kStageBytes + kExchangeBytes + kColumnSums * 4 + kControlBytes + 1024;
-  static_assert(kSharedBytes <= 227 * 1024 && kM * kN * 4 == kF32TileBytes);
+  static_assert(kSharedBytes <= 227 * 1024 && kM * kN * 4 == kTileBytes);
 };
 
 /// What is left to copy: the pieces after this one, and its steps. In shared memory, since warps take turns.
 template <class Tile>
 struct F32Copies {
-  F32Pieces pieces;
+  TilePieces pieces;
   Tile tile;
   int step, last;
 };
@@ -107,7 +106,7 @@ __device__ inline void load_next_step(const Product& p, const F32Memory<Tiles, t
                                       int stage) {
   auto& c = *shared.copies;
   if (c.step == c.last) {
-    F32Piece piece;
+    TilePiece piece;
     if (!c.pieces.next(p.division, piece)) return;
     c.tile = p.template tile<Tiles>(piece.tile);
     c.step = piece.first, c.last = piece.last;
@@ -185,6 +184,13 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
   }
 }
 
+/// Four adjacent sums in the order in which they are stored for others. They are stored at once, which needs registers
+/// of four adjacent banks; so none is in the bank of the number of its column.
+__device__ inline float4 rotated(const float* sums) { return make_float4(sums[3], sums[0], sums[1], sums[2]); }
+__device__ inline void add_rotated(float* sums, float4 others) {
+  sums[3] += others.x, sums[0] += others.y, sums[1] += others.z, sums[2] += others.w;
+}
+
 /// Each thread of a pair, one of each group, gives the other the half of its sums that the other finishes.
 template <class Tiles>
 __device__ inline void exchange_halves(int group, const float (&sums)[Tiles::kRows][Tiles::kColumns], float4* others,
@@ -211,6 +217,29 @@ __device__ inline void exchange_halves(int group, const float (&sums)[Tiles::kRo
     exchange.template operator()<0, Tiles::kOwnRows>();
   else
     exchange.template operator()<Tiles::kOwnRows, 0>();
+}
+
+/// All threads of a block hand over sums together.
+template <class Tiles>
+struct F32Team {
+  static constexpr int kTeams = 1, kThreads = Tiles::kThreads, kQuads = Tiles::kOwnRows * Tiles::kColumns / 4;
+  __device__ static int team() { return 0; }
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  __device__ static void synchronize() { __syncthreads(); }
+};
+template <class Tiles>
+__device__ inline void give_f32_sums(const SumExchange& exchange,
+                                     const float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
+  constexpr int kOfRow = Tiles::kColumns / 4;
+  give_sums<F32Team<Tiles>>(exchange, [&](int q) { return rotated(own[q / kOfRow] + q % kOfRow * 4); });
+}
+template <class Tiles>
+__device__ inline void take_f32_sums(const SumExchange& exchange, const TileDivision& division, int tile,
+                                     float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
+  constexpr int kOfRow = Tiles::kColumns / 4;
+  take_sums<F32Team<Tiles>>(exchange, division, tile, [&](int q, const float4& others) {
+    add_rotated(own[q / kOfRow] + q % kOfRow * 4, others);
+  });
 }
 
 /// Stores what a thread finished. kAligned: rows begin at multiples of 16 bytes.
@@ -264,9 +293,9 @@ struct F32Product {
   CUtensorMap a, b;
   F32Shape shape;
   int across;  ///< tiles
-  F32Division division;
+  TileDivision division;
   View<float, 2> result;
-  F32Exchange exchange;
+  SumExchange exchange;
   End end;
 
   template <class Tiles>
@@ -292,7 +321,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
   const int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
   hctr::cuda::start_early();
-  F32Pieces pieces(p.division, block, blocks);
+  TilePieces pieces(p.division, block, blocks);
   if (thread == 0) {
     for (int s = 0; s < Tiles::kStages; ++s)
       init_barrier(shared.full + s, 1), init_barrier(shared.empty + s, Tiles::kWarps);
@@ -313,7 +342,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
                                              : kBoxRow * (first_m + lane_m) + 16 * (lane_m ^ (first_k / 4)));
   const uint32_t of_b = shared_address(shared.ring) + Tiles::kBytesA + 4 * (first_k * Tiles::kN + first_n + 4 * lane_n);
   int count = 0;  // of steps
-  F32Piece piece;
+  TilePiece piece;
   while (pieces.next(p.division, piece)) {
     float sums[Tiles::kRows][Tiles::kColumns] = {};
     for (int step = piece.first; step < piece.last; ++step, ++count) {
@@ -335,19 +364,16 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
     __syncthreads();  // the exchange of the piece before is over
     exchange_halves<Tiles>(group, sums, shared.others, own);
     if (piece.last < p.division.steps) {
-      give_sums<Tiles>(p.exchange, own);
+      give_f32_sums<Tiles>(p.exchange, own);
       continue;
     }
-    if (piece.first > 0) take_sums<Tiles>(p.exchange, p.division, piece.tile, own);
+    if (piece.first > 0) take_f32_sums<Tiles>(p.exchange, p.division, piece.tile, own);
     const auto tile = p.template tile<Tiles>(piece.tile);
     const F32Places<Tiles> places{tile.m + first_m + 32 * group + (Tiles::kTransposedA ? 4 * lane_m : lane_m),
                                   tile.n + first_n + 4 * lane_n};
     p.template finish<Tiles>(piece.tile, tile, Tiles::kWarpsM * group + warp_m, places, own, shared.column_sums);
   }
 }
-
-/// The memory of the context's stream for this.
-F32Exchange f32_exchange(Context&);
 
 /// result = end(op(a) b), with tiles of this kind. Shapes: a [m, k], or [k, m] if kTransposedA; b [k, n].
 template <class Tiles, class End>
@@ -359,14 +385,14 @@ void start_f32_product(Context& ctx, const char* name, const Tensor& a, const Te
                                                 : tensor_map(a, Tiles::kDepth, Tiles::kM);
   const int64_t across = (shape.n + Tiles::kN - 1) / Tiles::kN, tiles = (shape.m + Tiles::kM - 1) / Tiles::kM * across;
   const int64_t steps = (shape.k + Tiles::kDepth - 1) / Tiles::kDepth;
-  const F32Blocks divided(name, tiles, steps);
+  const TileBlocks divided(name, tiles, steps, divide_f32_product(tiles, steps, hctr::cuda::multiprocessors()));
   const F32Product<End> product{map_a,
                                 tensor_map(b, Tiles::kN, Tiles::kDepth, Swizzle::none),
                                 shape,
                                 static_cast<int>(across),
                                 divided.division,
                                 result.view<float, 2>(),
-                                f32_exchange(ctx),
+                                sum_exchange(ctx),
                                 end};
   hctr::cuda::launch(ctx, name, hctr::cuda::early({divided.blocks, Tiles::kThreads, Tiles::kSharedBytes}),
                      f32_product_kernel<Tiles, F32Product<End>>, product);

@@ -5,16 +5,12 @@
 
 #include "device/op.h"
 #include "ops/linear.h"
+#include "ops/tile_division.h"
 
 namespace hctr::ops {
 
-/// How the tiles of a product are divided among `blocks` blocks: the first `rounds` of each are whole, what is left is
-/// divided evenly.
-struct F32Divided {
-  int blocks, rounds;
-};
-/// For so many tiles, each of so many steps of the summed dimension.
-F32Divided divide_f32_product(int64_t tiles, int64_t steps, int64_t multiprocessors);
+/// How the tiles of such a product are divided, each of so many steps of the summed dimension.
+DividedTiles divide_f32_product(int64_t tiles, int64_t steps, int64_t multiprocessors);
 
 /// What a product is for. The library adds biases and takes max(x, 0) as well, so that those are `plain`. For what is
 /// `ended`, dropout or the gradient of a ReLU, it needs a pass over the result.
@@ -44,7 +40,6 @@ void f32_linear_relu_dropout(Context&, Tensor x, Tensor w, Tensor bias, float ra
 /// d_z as gradient_through_relu(), and in `sums` those of its columns for so many rows each, 128 or more, as it
 /// returns.
 int64_t f32_gradient_through_relu(Context&, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z, float* sums);
-inline constexpr int64_t kF32TileBytes = 128 * 128 * 4;
 
 }  // namespace hopper
 }  // namespace hctr::ops

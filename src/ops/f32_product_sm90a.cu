@@ -109,14 +109,6 @@ struct F32ThroughRelu {
 
 }  // namespace
 
-hopper::F32Exchange hopper::f32_exchange(Context& ctx) {
-  auto& libraries = *ctx.runtime().cuda_libraries();
-  const bool aside = ctx.stream().handle != ctx.runtime().compute_stream().handle;
-  const Buffer& sums = aside ? *libraries.side_workspace : libraries.blas_workspace;
-  return {reinterpret_cast<float*>(sums.data()),
-          reinterpret_cast<uint32_t*>(libraries.piece_flags.data()) + (aside ? libraries.kMostPieces : 0)};
-}
-
 void hopper::f32_matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
   HCTR_EXPECT(of_b == Transpose::no || ctx.stream().handle == ctx.runtime().compute_stream().handle,
               "f32_matmul of transposed weights on another stream than the compute stream");

@@ -9,6 +9,7 @@
 #include "device/launch.cuh"
 #include "device/tensor_map.cuh"
 #include "ops/hopper.cuh"
+#include "ops/tile_division.cuh"
 #include "ops/weight_gradient.h"
 
 namespace hctr::ops::hopper {
@@ -33,6 +34,15 @@ inline WeightProduct weight_product(const Tensor& x, const CUtensorMap& map_x, c
           static_cast<int32_t>(x.dim(0))};
 }
 
+/// Several, with as many steps each, whose tiles blocks divide evenly. Numbers of tiles are those of blocks in the
+/// list.
+struct DividedWeightProducts {
+  WeightProducts list;
+  TileDivision division;
+  SumExchange exchange;
+};
+static_assert(sizeof(DividedWeightProducts) <= 4096);  // what every driver takes
+
 /// Tiles of the results.
 template <int kTileRows, int kTileColumns>
 struct WeightTiles {
@@ -51,39 +61,48 @@ __device__ inline int product_of(const WeightProducts& list, int32_t block) {
 }
 
 /// A ring in shared memory. A stage of it has kSamples samples of as many columns of x and d_y as a tile has rows and
-/// columns, in boxes of 128 bytes of columns: first those of x.
-template <int kElementBytes, int kBoxSamples, int kTileRows, int kTileColumns>
+/// columns, in boxes of 128 bytes of columns: first those of x. A multiprocessor takes kBlocks blocks.
+template <int kElementBytes, int kBoxSamples, int kTileRows, int kTileColumns, int kBlocks>
 struct WeightStages : WeightTiles<kTileRows, kTileColumns> {
   static constexpr int kSamples = kBoxSamples;
   static constexpr int kBoxColumns = 128 / kElementBytes, kBoxBytes = kSamples * 128;
   static constexpr int kBoxesOfX = kTileRows / kBoxColumns, kBoxes = kBoxesOfX + kTileColumns / kBoxColumns;
   static constexpr int kStageBytes = kBoxes * kBoxBytes;
-  static constexpr int kStages = 96 * 1024 / kStageBytes;  // so that a multiprocessor takes two blocks
+  static constexpr int kStages = 192 * 1024 / kBlocks / kStageBytes;
   static constexpr size_t kSharedBytes = kStages * kStageBytes + 2 * kStages * sizeof(uint64_t) + 1024;
 
+  static __host__ __device__ int steps(const WeightProduct& product) {
+    return (product.batch + kSamples - 1) / kSamples;
+  }
   static WeightProduct product(const Tensor& x, const Tensor& d_y, const Tensor& d_w) {
     return weight_product(x, hctr::cuda::tensor_map(x, kBoxColumns, kSamples), d_y,
                           hctr::cuda::tensor_map(d_y, kBoxColumns, kSamples), d_w);
   }
 };
 
-/// The tile of a block, and the steps of so many samples over which it sums.
+/// A tile, and the steps of so many samples over which a block sums.
 struct WeightTile {
   const WeightProduct& product;
   int row, column, first_step, steps;
 };
 
-/// Each tile has `parts` blocks one after the other, which share the steps.
-template <class Stages>
-__device__ inline WeightTile weight_tile(const WeightProducts& list, int parts = 1) {
-  const auto block = static_cast<int32_t>(blockIdx.x);
-  const int j = product_of(list, block);
-  const WeightProduct& product = list.jobs[j];
-  const int place = block - list.first_block[j], tile = place / parts, across = Stages::across(product);
-  const int steps = (product.batch + Stages::kSamples - 1) / Stages::kSamples, each = (steps + parts - 1) / parts;
-  const int first = min(place % parts * each, steps);
-  return {product, tile / across * Stages::kRows, tile % across * Stages::kColumns, first, min(each, steps - first)};
+/// The tile `place` of a product.
+template <class Tiles>
+__device__ inline WeightTile weight_tile(const WeightProduct& product, int place, int first_step, int steps) {
+  const int across = Tiles::across(product);
+  return {product, place / across * Tiles::kRows, place % across * Tiles::kColumns, first_step, steps};
 }
+
+/// A place in a ring, and the parity of its phase.
+struct RingPlace {
+  int stage = 0;
+  uint32_t parity = 0;
+
+  template <class Stages>
+  __device__ void next() {
+    if (++stage == Stages::kStages) stage = 0, parity ^= 1;
+  }
+};
 
 /// Where the stages of a block are, with the barriers of each: full once copied, empty once read.
 template <class Stages>
@@ -110,21 +129,20 @@ struct WeightRing {
     __syncthreads();
   }
 
-  /// By one thread: copies both operands of a tile, step by step.
-  __device__ void load(const WeightTile& tile) const {
+  /// By one thread: copies both operands of a tile, step by step, from this place on.
+  __device__ void load(const WeightTile& tile, RingPlace& place) const {
     constexpr int kBox = Stages::kBoxColumns;
-    int stage = 0;
-    uint32_t parity = 0;
     for (int step = 0; step < tile.steps; ++step) {
       const int sample = (tile.first_step + step) * Stages::kSamples;
-      wait_for(empty + stage, parity ^ 1);
-      std::byte* at = boxes + stage * Stages::kStageBytes;
-      arrive_and_expect(full + stage, Stages::kStageBytes);
+      wait_for(empty + place.stage, place.parity ^ 1);
+      std::byte* at = boxes + place.stage * Stages::kStageBytes;
+      uint64_t* const copied = full + place.stage;
+      arrive_and_expect(copied, Stages::kStageBytes);
       for (int i = 0; i < Stages::kBoxesOfX; ++i, at += Stages::kBoxBytes)
-        load_box(at, tile.product.x, tile.row + kBox * i, sample, full + stage);
+        load_box(at, tile.product.x, tile.row + kBox * i, sample, copied);
       for (int i = 0; i < Stages::kBoxes - Stages::kBoxesOfX; ++i, at += Stages::kBoxBytes)
-        load_box(at, tile.product.d_y, tile.column + kBox * i, sample, full + stage);
-      if (++stage == Stages::kStages) stage = 0, parity ^= 1;
+        load_box(at, tile.product.d_y, tile.column + kBox * i, sample, copied);
+      place.next<Stages>();
     }
   }
 };

@@ -14,14 +14,11 @@ using namespace hopper;
 using F32WeightTiling = F32Tiling<true, 2>;
 using F32WeightTiles = WeightTiles<F32WeightTiling::kM, F32WeightTiling::kN>;
 
-/// What such a kernel computes. Numbers of tiles are those of blocks in the list.
-struct F32WeightProducts {
+/// What such a kernel computes.
+struct F32WeightProducts : DividedWeightProducts {
   struct Tile {
     int m, n, product;
   };
-  WeightProducts list;
-  F32Division division;
-  F32Exchange exchange;
 
   template <class Tiles>
   __device__ Tile tile(int number) const {
@@ -44,7 +41,6 @@ struct F32WeightProducts {
       store_rows<Tiles, false>(shape, d_w, places, own);
   }
 };
-static_assert(sizeof(F32WeightProducts) <= 4096);  // what every driver takes
 
 int steps_of(const WeightProduct& product) {
   return (product.batch + F32WeightTiling::kDepth - 1) / F32WeightTiling::kDepth;
@@ -57,8 +53,9 @@ void start_f32_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launc
   start_equal_products(launches, steps_of, [&](WeightProducts& list) {
     set_first_blocks<F32WeightTiles>(list);
     count_flops(ctx, flops_of(list));
-    const F32Blocks divided(kName, list.first_block[list.count], steps_of(list.jobs[0]));
-    const F32WeightProducts products{list, divided.division, f32_exchange(ctx)};
+    const int tiles = list.first_block[list.count], steps = steps_of(list.jobs[0]);
+    const TileBlocks divided(kName, tiles, steps, divide_f32_product(tiles, steps, hctr::cuda::multiprocessors()));
+    const F32WeightProducts products{{list, divided.division, sum_exchange(ctx)}};
     hctr::cuda::launch(ctx, kName,
                        hctr::cuda::early({divided.blocks, F32WeightTiling::kThreads, F32WeightTiling::kSharedBytes}),
                        f32_product_kernel<F32WeightTiling, F32WeightProducts>, products);

@@ -31,7 +31,7 @@ constexpr int kQuads = 32;
 /// A tile has as many parts as leave each at most so many samples, but not more than this.
 constexpr int kMostSamples = 512, kMostParts = 8;
 
-using Stages = WeightStages<4, 32, 128, 128>;
+using Stages = WeightStages<4, 32, 128, 128, 2>;
 static_assert(kQuads * 32 * kMultipliers * sizeof(float4) <= Stages::kStages * Stages::kStageBytes);
 
 /// A lane's place in the instruction. It reads columns of the samples `four` and `four` + 4 of each eight.
@@ -154,6 +154,17 @@ __device__ inline void add_parts(const WeightTile& tile, int warp, const LanePla
   synchronize_cluster();  // others read this block's memory
 }
 
+/// Each tile has `parts` blocks one after the other, which share the steps.
+__device__ inline WeightTile tile_of_block(const WeightProducts& list, int parts) {
+  const auto block = static_cast<int32_t>(blockIdx.x);
+  const int j = product_of(list, block);
+  const WeightProduct& product = list.jobs[j];
+  const int place = block - list.first_block[j];
+  const int steps = Stages::steps(product), each = (steps + parts - 1) / parts;
+  const int first = min(place % parts * each, steps);
+  return weight_tile<Stages>(product, place / parts, first, min(each, steps - first));
+}
+
 __global__ void __launch_bounds__(kThreads, 2)
     weight_gradient_tf32_kernel(const __grid_constant__ WeightProducts list, int parts) {
   extern __shared__ std::byte dynamic_of_weights[];
@@ -161,11 +172,12 @@ __global__ void __launch_bounds__(kThreads, 2)
   ring.init_barriers(kMultipliers);
   hctr::cuda::start_early();
 
-  const WeightTile tile = weight_tile<Stages>(list, parts);
+  const WeightTile tile = tile_of_block(list, parts);
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   if (warp >= kMultipliers) {
     give_registers<40>();
-    if (warp == kMultipliers && lane == 0) ring.load(tile);
+    RingPlace place;
+    if (warp == kMultipliers && lane == 0) ring.load(tile, place);
     return;
   }
   take_registers<216>();
@@ -175,15 +187,14 @@ __global__ void __launch_bounds__(kThreads, 2)
   uint32_t d_y = boxes + (Stages::kBoxesOfX + warp % 2 * 2) * Stages::kBoxBytes + place.first_of_d_y();
   asm("" : "+r"(x), "+r"(d_y));  // else they are computed again in each step
   Sums sums = {};
-  int stage = 0;
-  uint32_t parity = 0;
+  RingPlace at;
 #pragma unroll 1
   for (int step = 0; step < tile.steps; ++step) {
-    wait_for(ring.full + stage, parity);
-    multiply_stage(x + stage * Stages::kStageBytes, d_y + stage * Stages::kStageBytes, sums);
+    wait_for(ring.full + at.stage, at.parity);
+    multiply_stage(x + at.stage * Stages::kStageBytes, d_y + at.stage * Stages::kStageBytes, sums);
     __syncwarp();
-    if (lane == 0) arrive(ring.empty + stage);
-    if (++stage == Stages::kStages) stage = 0, parity ^= 1;
+    if (lane == 0) arrive(ring.empty + at.stage);
+    at.next<Stages>();
   }
   if (parts > 1) return add_parts(tile, warp, place, parts, sums, ring.boxes);
 #pragma unroll

@@ -182,7 +182,7 @@ TEST(DivideF32Product, GivesEveryTileAndNoBlockTooLittle) {
   for (const int64_t multiprocessors : {1, 20, 132})
     for (const int64_t tiles : {1, 7, 131, 132, 133, 264, 1000})
       for (const int64_t steps : {1, 3, 32, 2048}) {
-        const ops::F32Divided d = ops::divide_f32_product(tiles, steps, multiprocessors);
+        const ops::DividedTiles d = ops::divide_f32_product(tiles, steps, multiprocessors);
         SCOPED_TRACE(
             cat(tiles, " tiles of ", steps, " steps on ", multiprocessors, ": ", d.blocks, " blocks, ", d.rounds));
         ASSERT_GE(d.blocks, 1);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "device/lockstep.h"
 #include "ops/linear.h"
@@ -18,8 +19,8 @@ std::vector<Input> weight_inputs(int64_t batch, int64_t in, int64_t out) {
 }
 
 /// As the last of a backward pass, so that a GPU computes it in the kernel that several share where it can. Shapes
-/// around its tiles of 128 x 64 and its steps of 64 samples; in f32 and TF32 tiles of 128 x 128 and steps of 32
-/// samples, in TF32 parts of 512, whose number is a power of two, in f32 as many as give blocks four steps.
+/// around its tiles of 128 x 128 and its steps of 64 samples, of which many are divided among blocks; in f32 and TF32
+/// steps of 32 samples, in TF32 parts of 512, whose number is a power of two, in f32 as many as give blocks four steps.
 OP_TEST(WeightGradient) {
   rounding(Rounding::sum);
   also_in_tf32();
@@ -34,6 +35,7 @@ OP_TEST(WeightGradient) {
   row("two parts", weight_inputs(544, 136, 132));
   row("parts of parts", weight_inputs(1030, 40, 260));
   row("four parts", weight_inputs(2048, 24, 16));
+  row("parts of several tiles", weight_inputs(1984, 300, 136));
   forward([](Rig& t) {
     Lockstep last(t.ctx);
     Context ctx = t.ctx.with_last_launches(&last);
@@ -59,8 +61,8 @@ void PrintTo(const TogetherCase& c, std::ostream* out) { *out << (c.tf32 ? "tf32
 class WeightGradientsTogether : public testing::TestWithParam<TogetherCase> {};
 
 /// More products than one launch takes, of several batches, held against the library's, and bit by bit against the same
-/// again. On tensor cores also bit by bit against each in a launch of its own; in f32 that has sums in another order.
-/// In TF32 values are those that it has.
+/// again. In TF32 also bit by bit against each in a launch of its own; else that has sums in another order. In TF32
+/// values are those that it has.
 TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
   HCTR_SKIP_WITHOUT_GPU();
   struct Size {
@@ -68,6 +70,7 @@ TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
   };
   std::vector<Size> sizes = {{512, 13, 512},    {512, 512, 256},  {512, 256, 128}, {512, 479, 1024},
                              {512, 1024, 1024}, {512, 1024, 512}, {1, 200, 72},    {70, 136, 9}};
+  for (size_t i = 0; i < 6; ++i) sizes.push_back({2048, sizes[i].in, sizes[i].out});  // tiles that do not go round
   for (int64_t i = 0; i < 14; ++i) sizes.push_back({2048 - i, 400 + i, 400 - 8 * i});
   std::vector<Input> inputs;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -75,7 +78,6 @@ TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
     inputs.push_back({cat("d_y", i), {sizes[i].batch, sizes[i].out}});
   }
   const auto [dtype, tf32] = GetParam();
-  const bool tensor_cores = dtype != DType::f32 || tf32;
   Rig t({kGpu, dtype, tf32 ? DType::f16 : dtype, {{"rows of 16 bytes", 8}}, 1, inputs, {}, tf32});
   Lockstep last(t.ctx), again(t.ctx);
   Context ctx = t.ctx.with_last_launches(&last), ctx_again = t.ctx.with_last_launches(&again);
@@ -107,7 +109,7 @@ TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
     }
     const auto together = t.bytes(cat("together", i));
     EXPECT_TRUE(together == t.bytes(cat("together again", i))) << "product " << i;
-    if (tensor_cores) {
+    if (tf32) {
       EXPECT_TRUE(together == t.bytes(cat("in its own launch", i))) << "product " << i;
     }
   }
@@ -121,6 +123,20 @@ TEST(GroupsOfEqual, HaveTheirOrderAndNoMoreThanWereAllowed) {
   EXPECT_EQ(ops::hopper::groups_of_equal({}, 2), Groups());
   EXPECT_EQ(ops::hopper::groups_of_equal(std::vector{16, 1, 16, 16, 1, 16}, 3), (Groups{{1, 4}, {0, 2, 3}, {5}}));
   EXPECT_EQ(ops::hopper::groups_of_equal(std::vector{4, 4}, 2), (Groups{{0, 1}}));
+}
+
+TEST(DivideWeightGradients, IsEvenUnlessWholeTilesTakeNoLonger) {
+  const auto divided = [](int64_t tiles, int64_t steps) {
+    const ops::DividedTiles d = ops::divide_weight_gradients(tiles, steps, 132);
+    return std::pair(d.blocks, d.rounds);
+  };
+  EXPECT_EQ(divided(150, 8), std::pair(132, 0));
+  EXPECT_EQ(divided(300, 8), std::pair(132, 1));
+  EXPECT_EQ(divided(120, 8), std::pair(120, 1)) << "whole";
+  EXPECT_EQ(divided(250, 8), std::pair(125, 2)) << "whole";
+  EXPECT_EQ(divided(120, 64), std::pair(132, 0)) << "many steps";
+  EXPECT_EQ(divided(4, 1), std::pair(4, 1)) << "one step";
+  EXPECT_EQ(divided(4, 32), std::pair(16, 0)) << "a block adds the sums of few others";
 }
 
 TEST(WeightGradientRun, SmallBatchesAndFewTilesLeaveMultiprocessorsIdle) {
