@@ -75,6 +75,8 @@ struct F32Exchange {
   float* sums;
   uint32_t* there;
 };
+/// The memory of the context's stream for this.
+F32Exchange f32_exchange(Context&);
 
 /// Four adjacent sums in the order in which they are stored for others. They are stored at once, which needs registers
 /// of four adjacent banks; so none is in the bank of the number of its column.

@@ -9,17 +9,20 @@
 
 namespace hctr::ops {
 
-bool hopper::runs_f32_products(Context& ctx) {
+bool hopper::has_memory_for_sums(Context& ctx, int64_t bytes) {
   Runtime& runtime = ctx.runtime();
-  if (ctx.multiprocessors() > 0 || runtime.options().tf32 || runtime.options().tf32x3 ||
-      hctr::cuda::compute_capability() != 90)
-    return false;
   auto& libraries = *runtime.cuda_libraries();
   if (ctx.stream().handle != runtime.compute_stream().handle && !libraries.side_streams.contains(ctx.stream().handle))
     return false;
   const int64_t multiprocessors = hctr::cuda::multiprocessors();
   return multiprocessors <= Runtime::CudaLibraries::kMostPieces &&
-         static_cast<size_t>(multiprocessors * kF32TileBytes) <= libraries.blas_workspace.bytes();
+         static_cast<size_t>(multiprocessors * bytes) <= libraries.blas_workspace.bytes();
+}
+
+bool hopper::runs_f32_products(Context& ctx) {
+  const RuntimeOptions& options = ctx.runtime().options();
+  return ctx.multiprocessors() == 0 && !options.tf32 && !options.tf32x3 && hctr::cuda::compute_capability() == 90 &&
+         has_memory_for_sums(ctx, kF32TileBytes);
 }
 
 bool hopper::takes_f32_product(Context& ctx, F32Use use, std::initializer_list<Tensor> tensors, int64_t m, int64_t n,

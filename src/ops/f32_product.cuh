@@ -346,9 +346,6 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
   }
 }
 
-/// The memory of the context's stream for this.
-F32Exchange f32_exchange(Context&);
-
 /// result = end(op(a) b), with tiles of this kind. Shapes: a [m, k], or [k, m] if kTransposedA; b [k, n].
 template <class Tiles, class End>
 void start_f32_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,

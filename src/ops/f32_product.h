@@ -28,6 +28,10 @@ bool takes_long_f32_tiles(bool weight_gradient, int64_t m, int64_t n);
 
 namespace hopper {
 
+/// Whether the context's stream, one of those that products run on, has memory in which each multiprocessor hands so
+/// many bytes of sums to another (ops/f32_pieces.cuh). On GPUs.
+bool has_memory_for_sums(Context&, int64_t bytes);
+
 /// Whether kernels of ops/f32_product.cuh run in this context: f32 is not computed as TF32, on a GPU of compute
 /// capability 9.0, all of it, and one of the streams that products run on.
 bool runs_f32_products(Context&);

@@ -97,7 +97,7 @@ __device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_grou
 /// Waits until the copy engine has read all that this thread has given it to store.
 __device__ inline void wait_for_stores() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
-/// Makes what this thread wrote to shared memory known to the copy engine.
+/// Makes what this thread wrote to shared memory known to the copy engine and to products.
 __device__ inline void fence_for_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // ---- matrices of 8 x 8 elements of two bytes
@@ -205,6 +205,18 @@ __device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int 
     HCTR_PRODUCT(208, HCTR_R104, 104, 105, 106, 107, 108, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D8(96));
   else
     HCTR_PRODUCT(256, HCTR_R128, 128, 129, 130, 131, 132, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D32(96));
+}
+
+/// d = a b, plus d with `accumulate`, for TF32 operands a [64, 8], which four warps have in registers, and b [8, 128],
+/// which has k adjacent (describe_matrix). With i = lane / 4 and j = lane % 4, lanes of warp w have of a the elements
+/// (16 w + i, j), (16 w + i + 8, j), (16 w + i, j + 4) and (16 w + i + 8, j + 4), and must keep them until the product
+/// is done. d: as above.
+__device__ inline void multiply_registers(float (&d)[64], const uint32_t (&a)[4], uint64_t b, int accumulate) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {" HCTR_R64 "}, {%64, %65, %66, %67}, %68, p, 1, 1;\n}\n"
+      : HCTR_D32(0), HCTR_D32(32)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
 }
 
 #undef HCTR_PRODUCT

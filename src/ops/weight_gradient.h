@@ -28,10 +28,13 @@ namespace hopper {
 /// Adds the product to the last launches of the context. For GPUs of compute capability 9.0, x and d_y of two bytes
 /// that hctr::cuda::takes_tensor_map(), and d_w of f32.
 void add_weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w);
-/// The same for x and d_y of f32, of which the product takes the upper 19 bits (TF32).
+/// The same for x and d_y of f32, of which the product takes the upper 19 bits (TF32), where
+/// runs_weight_gradients_tf32(). The order of a product's sums, and so its bits, depend on the other products of the
+/// launch too.
 void add_weight_gradient_tf32(Context&, Tensor x, Tensor d_y, Tensor d_w);
-/// The same in plain f32, where runs_f32_products(). The order of a product's sums, and so its bits, depend on the
-/// other products of the launch too.
+/// Whether the context's stream has memory for this. On GPUs.
+bool runs_weight_gradients_tf32(Context&);
+/// The same in plain f32, where runs_f32_products(). The order of sums depends on the other products too.
 void add_weight_gradient_f32(Context&, Tensor x, Tensor d_y, Tensor d_w);
 
 /// The indices of equal numbers in groups of at most `most`, in their order; those of smaller numbers first.

@@ -18,8 +18,8 @@ std::vector<Input> weight_inputs(int64_t batch, int64_t in, int64_t out) {
 }
 
 /// As the last of a backward pass, so that a GPU computes it in the kernel that several share where it can. Shapes
-/// around its tiles of 128 x 64 and its steps of 64 samples; in f32 and TF32 tiles of 128 x 128 and steps of 32
-/// samples, in TF32 parts of 512, whose number is a power of two, in f32 as many as give blocks four steps.
+/// around its tiles of 128 x 64 and its steps of 64 samples; in f32 tiles of 128 x 128, in TF32 of 256 x 128 or 128 x
+/// 256, and steps of 32 samples, of which blocks have at least four in f32, eight in TF32.
 OP_TEST(WeightGradient) {
   rounding(Rounding::sum);
   also_in_tf32();
@@ -34,6 +34,10 @@ OP_TEST(WeightGradient) {
   row("two parts", weight_inputs(544, 136, 132));
   row("parts of parts", weight_inputs(1030, 40, 260));
   row("four parts", weight_inputs(2048, 24, 16));
+  row("columns as rows of tiles", weight_inputs(300, 24, 300));
+  row("odd columns as rows of tiles", weight_inputs(70, 21, 305));
+  row("parts that are no whole tiles", weight_inputs(1100, 250, 136));
+  row("the same of columns as rows", weight_inputs(1100, 140, 300));
   forward([](Rig& t) {
     Lockstep last(t.ctx);
     Context ctx = t.ctx.with_last_launches(&last);
@@ -59,15 +63,15 @@ void PrintTo(const TogetherCase& c, std::ostream* out) { *out << (c.tf32 ? "tf32
 class WeightGradientsTogether : public testing::TestWithParam<TogetherCase> {};
 
 /// More products than one launch takes, of several batches, held against the library's, and bit by bit against the same
-/// again. On tensor cores also bit by bit against each in a launch of its own; in f32 that has sums in another order.
-/// In TF32 values are those that it has.
+/// again. In two bytes also bit by bit against each in a launch of its own; in f32 and TF32 that has sums in another
+/// order. In TF32 values are those that it has.
 TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
   HCTR_SKIP_WITHOUT_GPU();
   struct Size {
     int64_t batch, in, out;
   };
-  std::vector<Size> sizes = {{512, 13, 512},    {512, 512, 256},  {512, 256, 128}, {512, 479, 1024},
-                             {512, 1024, 1024}, {512, 1024, 512}, {1, 200, 72},    {70, 136, 9}};
+  std::vector<Size> sizes = {{512, 13, 512},   {512, 512, 256}, {512, 256, 128}, {512, 479, 1024}, {512, 1024, 1024},
+                             {512, 1024, 512}, {1, 200, 72},    {70, 136, 9},    {2048, 13, 512},  {2048, 479, 1024}};
   for (int64_t i = 0; i < 14; ++i) sizes.push_back({2048 - i, 400 + i, 400 - 8 * i});
   std::vector<Input> inputs;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -75,7 +79,6 @@ TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
     inputs.push_back({cat("d_y", i), {sizes[i].batch, sizes[i].out}});
   }
   const auto [dtype, tf32] = GetParam();
-  const bool tensor_cores = dtype != DType::f32 || tf32;
   Rig t({kGpu, dtype, tf32 ? DType::f16 : dtype, {{"rows of 16 bytes", 8}}, 1, inputs, {}, tf32});
   Lockstep last(t.ctx), again(t.ctx);
   Context ctx = t.ctx.with_last_launches(&last), ctx_again = t.ctx.with_last_launches(&again);
@@ -107,7 +110,7 @@ TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
     }
     const auto together = t.bytes(cat("together", i));
     EXPECT_TRUE(together == t.bytes(cat("together again", i))) << "product " << i;
-    if (tensor_cores) {
+    if (dtype != DType::f32) {
       EXPECT_TRUE(together == t.bytes(cat("in its own launch", i))) << "product " << i;
     }
   }
