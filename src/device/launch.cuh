@@ -25,7 +25,6 @@ struct Grid {
   int threads = 256;
   size_t shared_bytes = 0;
   bool early = false;  ///< the kernel begins with start_early()
-  int cluster = 1;     ///< so many blocks one after the other are a cluster, from compute capability 9.0 on
 };
 
 /// First in a kernel that is started with Grid::early: its blocks may be on multiprocessors before the kernel in front
@@ -78,24 +77,20 @@ void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters
               return cat("starting kernel ", name, " with ", grid.blocks, " blocks of ", grid.threads, " threads");
             },
             [&] {
-              cudaLaunchAttribute attributes[2] = {};
+              cudaLaunchAttribute attribute{};
               cudaLaunchConfig_t config{};
               config.gridDim = static_cast<unsigned>(grid.blocks);
               config.blockDim = static_cast<unsigned>(grid.threads);
               config.dynamicSmemBytes = grid.shared_bytes;
               config.stream = stream_of(now.stream());
-              config.attrs = attributes;
-              const auto add = [&](cudaLaunchAttributeID id) -> cudaLaunchAttributeValue& {
-                cudaLaunchAttribute& attribute = attributes[config.numAttrs++];
-                attribute.id = id;
-                return attribute.val;
-              };
+              config.attrs = &attribute;
               // Many blocks that wait would keep kernels of other streams from multiprocessors.
               const bool few = grid.blocks <= multiprocessors();
-              if (grid.early && few && can_start_early())
-                add(cudaLaunchAttributeProgrammaticStreamSerialization).programmaticStreamSerializationAllowed = 1;
-              if (grid.cluster > 1)
-                add(cudaLaunchAttributeClusterDimension).clusterDim = {static_cast<unsigned>(grid.cluster), 1, 1};
+              if (grid.early && few && can_start_early()) {
+                attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+                attribute.val.programmaticStreamSerializationAllowed = 1;
+                config.numAttrs = 1;
+              }
               std::apply([&](const Parameters&... value) { HCTR_CHECK(cudaLaunchKernelEx(&config, kernel, value...)); },
                          values);
               if (now.runtime().options().sync_launches) now.stream().synchronize();

@@ -1,7 +1,6 @@
 // What only GPUs of compute capability 9.0 (Hopper) have: matrix instructions of a warp group, copies by the tensor
-// memory accelerator, barriers that count bytes, clusters of blocks. Sources that include this are compiled for sm_90a
-// alone (their names end in _sm90a.cu). NVIDIA, "PTX ISA", sections wgmma, cp.async.bulk.tensor, mbarrier
-// and barrier.cluster.
+// memory accelerator, barriers that count bytes. Sources that include this are compiled for sm_90a alone (their names
+// end in _sm90a.cu). NVIDIA, "PTX ISA", sections wgmma, cp.async.bulk.tensor and mbarrier.
 #pragma once
 
 #include <cuda.h>
@@ -53,27 +52,6 @@ __device__ inline void synchronize_group(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-// ---- clusters of blocks
-
-/// All threads of the cluster that have not ended; whole warps. What they wrote to shared memory before is then known
-/// to all of them.
-__device__ inline void synchronize_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-
-/// What the shared memory of a block of the cluster has where this block has `at`.
-__device__ inline float4 read_of_block(const float4* at, int block) {
-  float4 values;
-  asm volatile(
-      "{\n.reg .b32 there;\n"
-      "mapa.shared::cluster.u32 there, %4, %5;\n"
-      "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n}\n"
-      : "=f"(values.x), "=f"(values.y), "=f"(values.z), "=f"(values.w)
-      : "r"(shared_address(at)), "r"(block)
-      : "memory");
-  return values;
-}
-
 // ---- copies of boxes of a matrix
 
 /// Brings a map to where the copy engine finds it at once.
@@ -102,7 +80,7 @@ __device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_grou
 /// Waits until the copy engine has read all that this thread has given it to store.
 __device__ inline void wait_for_stores() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
 
-/// Makes what this thread wrote to shared memory known to the copy engine.
+/// Makes what this thread wrote to shared memory known to the copy engine and to products.
 __device__ inline void fence_for_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // ---- matrices of 8 x 8 elements of two bytes
@@ -210,6 +188,18 @@ __device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int 
     HCTR_PRODUCT(208, HCTR_R104, 104, 105, 106, 107, 108, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D8(96));
   else
     HCTR_PRODUCT(256, HCTR_R128, 128, 129, 130, 131, 132, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D32(96));
+}
+
+/// d = a b, plus d with `accumulate`, for TF32 operands a [64, 8], which four warps have in registers, and b [8, 128],
+/// which has k adjacent (describe_matrix). With i = lane / 4 and j = lane % 4, lanes of warp w have of a the elements
+/// (16 w + i, j), (16 w + i + 8, j), (16 w + i, j + 4) and (16 w + i + 8, j + 4), and must keep them until the product
+/// is done. d: as above.
+__device__ inline void multiply_registers(float (&d)[64], const uint32_t (&a)[4], uint64_t b, int accumulate) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {" HCTR_R64 "}, {%64, %65, %66, %67}, %68, p, 1, 1;\n}\n"
+      : HCTR_D32(0), HCTR_D32(32)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
 }
 
 #undef HCTR_PRODUCT

@@ -5,14 +5,14 @@
 
 namespace hctr::ops {
 
-bool hopper::has_exchange_memory(Context& ctx) {
+bool hopper::has_exchange_memory(Context& ctx, int64_t tile_bytes) {
   Runtime& runtime = ctx.runtime();
   auto& libraries = *runtime.cuda_libraries();
   if (ctx.stream().handle != runtime.compute_stream().handle && !libraries.side_streams.contains(ctx.stream().handle))
     return false;
   const int64_t multiprocessors = hctr::cuda::multiprocessors();
   return kMostTeams * multiprocessors <= Runtime::CudaLibraries::kMostPieces &&
-         static_cast<size_t>(multiprocessors * kTileBytes) <= libraries.blas_workspace.bytes();
+         static_cast<size_t>(multiprocessors * tile_bytes) <= libraries.blas_workspace.bytes();
 }
 
 hopper::SumExchange hopper::sum_exchange(Context& ctx) {

@@ -88,7 +88,7 @@ SumExchange sum_exchange(Context&);
 template <class Team>
 __device__ inline float4* sums_of_block(const SumExchange& exchange, int block) {
   constexpr int kSums = Team::kThreads * Team::kQuads * 4;
-  static_assert(Team::kTeams <= kMostTeams && Team::kTeams * kSums * 4 == kTileBytes);
+  static_assert(Team::kTeams <= kMostTeams);
   return reinterpret_cast<float4*>(exchange.sums + int64_t{block * Team::kTeams + Team::team()} * kSums) +
          Team::thread();
 }

@@ -18,8 +18,9 @@ namespace hopper {
 inline constexpr int64_t kTileBytes = 128 * 128 * 4;  ///< of the sums of a tile
 inline constexpr int kMostTeams = 2;                  ///< that hand over parts of a tile's sums
 
-/// Whether the context's stream has memory for sums that blocks hand over: it is one of those that products run on.
-bool has_exchange_memory(Context&);
+/// Whether the context's stream has memory for sums that blocks hand over, one for each multiprocessor, each of so many
+/// bytes: it is one of those that products run on.
+bool has_exchange_memory(Context&, int64_t tile_bytes = kTileBytes);
 
 }  // namespace hopper
 }  // namespace hctr::ops

@@ -6,6 +6,7 @@
 #include "device/tensor_map.cuh"
 #include "ops/f32_product.h"
 #include "ops/linear.h"
+#include "ops/tile_division.h"
 
 namespace hctr::ops {
 
@@ -15,9 +16,12 @@ void cuda::choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor
   if (!leaves_multiprocessors_idle(x.dim(0), x.dim(1), d_y.dim(1), hctr::cuda::multiprocessors())) return;
   const RuntimeOptions& options = ctx.runtime().options();
   const bool collects = ctx.last_launches() && ctx.last_launches()->collects();
-  const bool tensor_cores = size_of(x.dtype()) == 2 || (options.tf32 && !options.tf32x3);
+  const auto has_memory = [&] {
+    if (size_of(x.dtype()) == 2) return hopper::has_exchange_memory(ctx);
+    return options.tf32 && !options.tf32x3 ? hopper::runs_weight_gradients_tf32(ctx) : hopper::runs_f32_products(ctx);
+  };
   if (collects && hctr::cuda::compute_capability() == 90 && d_w.dtype() == DType::f32 && takes_tensor_map(x) &&
-      takes_tensor_map(d_y) && (tensor_cores || hopper::runs_f32_products(ctx)))
+      takes_tensor_map(d_y) && has_memory())
     run = WeightGradientRun::together;
   else if (!options.tf32x3)  // its products share the memory of split operands
     run = WeightGradientRun::apart;

@@ -153,11 +153,10 @@ inline WeightProduct weight_product(const LaunchQueue::Launch& launch) {
   return product;
 }
 
-/// Gives each product of a list a block for each of its tiles, or `parts` blocks.
+/// Gives each product of a list a number for each of its tiles.
 template <class Tiles>
-void set_first_blocks(WeightProducts& list, int parts = 1) {
-  for (int j = 0; j < list.count; ++j)
-    list.first_block[j + 1] = list.first_block[j] + Tiles::tiles(list.jobs[j]) * parts;
+void set_first_blocks(WeightProducts& list) {
+  for (int j = 0; j < list.count; ++j) list.first_block[j + 1] = list.first_block[j] + Tiles::tiles(list.jobs[j]);
 }
 
 inline double flops_of(const WeightProducts& list) {

@@ -35,9 +35,11 @@ namespace hopper {
 void add_weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w);
 /// The same in plain f32, where runs_f32_products().
 void add_weight_gradient_f32(Context&, Tensor x, Tensor d_y, Tensor d_w);
-/// The same for x and d_y of f32, of which the product takes the upper 19 bits (TF32). A product's bits depend on its
-/// shape alone.
+/// The same for x and d_y of f32, of which the product takes the upper 19 bits (TF32), where
+/// runs_weight_gradients_tf32().
 void add_weight_gradient_tf32(Context&, Tensor x, Tensor d_y, Tensor d_w);
+/// Whether the context's stream has memory for this. On GPUs.
+bool runs_weight_gradients_tf32(Context&);
 
 /// The indices of equal numbers in groups of at most `most`, in their order; those of smaller numbers first.
 std::vector<std::vector<size_t>> groups_of_equal(std::span<const int> numbers, size_t most);

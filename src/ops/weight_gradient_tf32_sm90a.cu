@@ -1,22 +1,22 @@
 // The gradients of the weights of several layers in one kernel, in TF32, for GPUs of compute capability 9.0.
 //
-// A block computes a tile of 128 x 128 of one of the products x^T d_y, over at most 512 samples: the blocks of a tile,
-// at most eight, are a cluster and add up what they have in each other's shared memory, in the order of the samples.
-// How many they are depends on the batch alone, and so do the bits of a product.
+// Blocks, one a multiprocessor, divide the tiles of all products x^T d_y evenly (ops/tile_division.cuh). The matrix
+// instruction wants the samples, over which is summed, adjacent in shared memory, which they are in neither operand.
+// It also takes one of them from registers, in any order of samples that the other has too. In a block
+//   - one warp copies boxes of 32 samples of 32 columns of both operands to a ring in shared memory
+//   - four warps transpose those of the operand that tiles have fewer columns of, each box in its place
+//   - two groups of four warps multiply; each warp reads a box of the other operand into registers.
+// Shared memory, not the instruction, is what limits this: of 11 parts of the traffic each group's instructions read 2,
+// copies write 3, and reading the other operand and transposing take 2 each. Hence tiles of 256 x 128: with 128 x 128,
+// the second operand would be transposed twice as often.
 //
-// One warp copies boxes of 32 columns of 32 samples to a ring in shared memory; four warps multiply 64 x 64 each. The
-// matrix instruction of warp groups wants the samples, over which is summed, adjacent in shared memory, which they are
-// not here; that of a warp takes operands from registers. Of a sample a lane reads four adjacent columns: of x a pair
-// for each of two instructions, of d_y one for each of four. So rows and columns of a tile are in another order in the
-// instructions, such that lanes read different banks and store adjacent numbers (LanePlace).
-#include "ops/weight_gradient.cuh"
-
+// Each box of 32 columns is a warp's rows, or 32 columns of the instruction, in an order such that a thread has of the
+// result 4 x 4 adjacent numbers, and that reads and writes of 16 bytes use all banks.
 #include <algorithm>
-#include <bit>
 #include <span>
 
 #include "device/profiler.h"
-#include "ops/multiply_add.cuh"
+#include "ops/weight_gradient.cuh"
 #include "ops/weight_gradient.h"
 
 namespace hctr::ops {
@@ -24,210 +24,354 @@ namespace {
 
 using namespace hopper;
 
-/// Warps. As many others, of which one copies, leave them their registers.
-constexpr int kMultipliers = 4, kThreads = 2 * 32 * kMultipliers;
-/// A thread has so many times four adjacent numbers of a tile.
-constexpr int kQuads = 32;
-/// A tile has as many parts as leave each at most so many samples, but not more than this.
-constexpr int kMostSamples = 512, kMostParts = 8;
+/// The sizes of a tile and of the ring. The threads: groups that multiply, a group that transposes, and one of which a
+/// warp copies.
+struct Tf32Tiles {
+  static constexpr int kRows = 256, kColumns = 128, kSamples = 32;
+  static constexpr int kBoxColumns = 32, kBoxBytes = kSamples * 128;
+  static constexpr int kBoxesOfRows = kRows / kBoxColumns, kBoxes = kBoxesOfRows + kColumns / kBoxColumns;
+  static constexpr int kStages = 4, kStageBytes = kBoxes * kBoxBytes;
+  static constexpr int kWarps = kBoxesOfRows, kMultipliers = 32 * kWarps, kThreads = kMultipliers + 2 * 128;
+  static constexpr int kTransposers = kBoxes - kBoxesOfRows;  ///< warps
+  static constexpr size_t kSharedBytes = kStages * kStageBytes + 3 * kStages * sizeof(uint64_t) + 1024;
+  static constexpr int kSumBytes = kRows * kColumns * static_cast<int>(sizeof(float));
+  static_assert(kTransposers == 4 && kSharedBytes <= 227 * 1024);
 
-using Stages = WeightStages<4, 32, 128, 128, 2>;
-static_assert(kQuads * 32 * kMultipliers * sizeof(float4) <= Stages::kStages * Stages::kStageBytes);
-
-/// A lane's place in the instruction. It reads columns of the samples `four` and `four` + 4 of each eight.
-struct LanePlace {
-  int four, eight;
-
-  __device__ explicit LanePlace(int lane) : four(lane % 4), eight(lane / 4) {}
-
-  /// Of each 32 columns of x it reads in the first of two instructions the pair first_pair(), in the second the other
-  /// pair, of the four from here on. Likewise for the rows of the result that it has.
-  __device__ int four_of_x() const { return 4 * unit(eight); }
-  __device__ int first_pair() const { return eight / 2 % 2; }
-  /// Of each 32 columns of the result it has four from here on, and the four that are 16 behind them. Of these the
-  /// instructions q have the column q ^ `four`: of each 32 columns of d_y they read q ^ `eight` / 2 of the four from
-  /// 4 unit(`eight`) on.
-  __device__ int four_of_result() const { return 4 * unit(2 * four); }
-
-  /// What the first instructions read of the sample `four`: its place in a box, in bytes.
-  __device__ uint32_t first_of_x() const { return static_cast<uint32_t>(unit_in_box() + first_pair() * 8); }
-  __device__ uint32_t first_of_d_y() const { return static_cast<uint32_t>(unit_in_box() + eight / 2 * 4); }
-
- private:
-  /// What lanes read at once is in different banks: those of which `eight` / 2 differs read other columns of a unit or,
-  /// of x, other units; the others differ in the upper bit of their units, where no `four` has a bit.
-  static __device__ int unit(int eight) { return eight / 2 + eight % 2 * 4; }
-  __device__ int unit_in_box() const { return four * 128 + (unit(eight) ^ four) * 16; }
+  static __host__ __device__ int across(int columns) { return (columns + kColumns - 1) / kColumns; }
+  static __host__ __device__ int tiles(int rows, int columns) { return (rows + kRows - 1) / kRows * across(columns); }
+  /// Whether the rows of tiles are columns of the result: where that makes fewer tiles.
+  static __host__ __device__ bool transposes(const WeightProduct& product) {
+    return tiles(product.out, product.in) < tiles(product.in, product.out);
+  }
+  static int32_t tiles(const WeightProduct& product) {
+    return std::min(tiles(product.in, product.out), tiles(product.out, product.in));
+  }
 };
 
-/// Reads from shared memory what lies so many columns from the first, in the sample of the first or second half of
-/// eight, `bytes` behind. Boxes are at multiples of 1,024.
-template <class T>
-__device__ inline T read_place(uint32_t first, uint32_t columns, uint32_t half, uint32_t bytes) {
-  const uint32_t at = (first ^ (columns * 4 + half * 64)) + half * 4 * 128 + bytes;
-  return *static_cast<const T*>(__cvta_shared_to_generic(at));
+/// Where a tile is in its product. `rows` and `columns`: how many are left from its first on, also outside of the tile.
+struct Tf32Tile {
+  const WeightProduct& product;
+  bool transposed;
+  int row, column, rows, columns;
+
+  __device__ const CUtensorMap& map_of_rows() const { return transposed ? product.d_y : product.x; }
+  __device__ const CUtensorMap& map_of_columns() const { return transposed ? product.x : product.d_y; }
+};
+
+struct Tf32WeightProducts : DividedWeightProducts {
+  __device__ TilePieces pieces() const { return {division, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x)}; }
+  __device__ int steps_of_block() const {
+    const TilePieces all = pieces();
+    return division.rounds * division.steps + all.last - all.first;
+  }
+  __device__ Tf32Tile tile(int number) const {
+    const int j = product_of(list, number);
+    const WeightProduct& product = list.jobs[j];
+    const bool transposed = Tf32Tiles::transposes(product);
+    const int of_rows = transposed ? product.out : product.in, of_columns = transposed ? product.in : product.out;
+    const int place = number - list.first_block[j], across = Tf32Tiles::across(of_columns);
+    const int row = place / across * Tf32Tiles::kRows, column = place % across * Tf32Tiles::kColumns;
+    return {product, transposed, row, column, of_rows - row, of_columns - column};
+  }
+};
+
+/// The stages of a block: in each the boxes of the rows of a tile, then those of its columns. A stage is full once
+/// copied, turned once its columns are transposed, empty once read.
+struct Tf32Ring {
+  std::byte* boxes;
+  uint64_t *full, *turned, *empty;
+
+  __device__ explicit Tf32Ring(std::byte* dynamic_shared) {
+    const uint32_t misaligned = shared_address(dynamic_shared) % 1024;
+    boxes = dynamic_shared + (misaligned ? 1024 - misaligned : 0);
+    asm("" : "+l"(boxes));  // else it is computed again in each step
+    full = reinterpret_cast<uint64_t*>(boxes + Tf32Tiles::kStages * Tf32Tiles::kStageBytes);
+    turned = full + Tf32Tiles::kStages;
+    empty = turned + Tf32Tiles::kStages;
+  }
+  __device__ void init_barriers() const {
+    if (threadIdx.x == 0) {
+      for (int s = 0; s < Tf32Tiles::kStages; ++s) {
+        init_barrier(full + s, 1);
+        init_barrier(turned + s, Tf32Tiles::kTransposers);
+        init_barrier(empty + s, Tf32Tiles::kWarps);
+      }
+      fence_barrier_init();
+    }
+    __syncthreads();
+  }
+};
+
+/// A place in the ring, and the parity of the phase that its barriers are in.
+struct Tf32Stage {
+  int at = 0;
+  uint32_t parity = 0;
+  __device__ void next() {
+    if (++at == Tf32Tiles::kStages) at = 0, parity ^= 1;
+  }
+};
+
+__device__ inline uint4 read_unit(uint32_t shared) {
+  uint4 v;
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(shared)
+               : "memory");
+  return v;
+}
+__device__ inline void write_unit(uint32_t shared, uint32_t x, uint32_t y, uint32_t z, uint32_t w) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
-/// What a thread has of a tile, as the instruction has it: four times 16 rows, eight times 8 columns.
-using Sums = float[4][8][4];
-
-/// Adds the products of a stage to the 64 rows and 64 columns of a warp. x, d_y: what its first instructions read.
-__device__ inline void multiply_stage(uint32_t x, uint32_t d_y, Sums& sums) {
-#pragma unroll
-  for (uint32_t at = 0; at < Stages::kBoxBytes; at += 8 * 128) {
-    uint32_t a[4][4], b[8][2];
-#pragma unroll
-    for (uint32_t half = 0; half < 2; ++half) {
-#pragma unroll
-      for (uint32_t m = 0; m < 4; ++m) {
-        const auto pair = read_place<uint2>(x, m % 2 * 2, half, at + m / 2 * Stages::kBoxBytes);
-        a[m][2 * half] = pair.x, a[m][2 * half + 1] = pair.y;
-      }
-#pragma unroll
-      for (uint32_t n = 0; n < 8; ++n)
-        b[n][half] = read_place<uint32_t>(d_y, n % 4, half, at + n / 4 * Stages::kBoxBytes);
+/// By one thread: copies both operands of all pieces, step by step.
+__device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring) {
+  TilePieces pieces = p.pieces();
+  Tf32Stage stage;
+  TilePiece piece;
+  while (pieces.next(p.division, piece)) {
+    const Tf32Tile tile = p.tile(piece.tile);
+    const CUtensorMap &of_rows = tile.map_of_rows(), &of_columns = tile.map_of_columns();
+    for (int step = piece.first; step < piece.last; ++step, stage.next()) {
+      const int sample = step * Tf32Tiles::kSamples;
+      uint64_t* const full = ring.full + stage.at;
+      std::byte* to = ring.boxes + stage.at * Tf32Tiles::kStageBytes;
+      wait_for(ring.empty + stage.at, stage.parity ^ 1);
+      arrive_and_expect(full, Tf32Tiles::kStageBytes);
+#pragma unroll 1
+      for (int i = 0; i < Tf32Tiles::kBoxesOfRows; ++i, to += Tf32Tiles::kBoxBytes)
+        load_box(to, of_rows, tile.row + Tf32Tiles::kBoxColumns * i, sample, full);
+#pragma unroll 1
+      for (int i = 0; i < Tf32Tiles::kTransposers; ++i, to += Tf32Tiles::kBoxBytes)
+        load_box(to, of_columns, tile.column + Tf32Tiles::kBoxColumns * i, sample, full);
     }
-#pragma unroll
-    for (int m = 0; m < 4; ++m)
-#pragma unroll
-      for (int n = 0; n < 8; ++n) tensor_cores::multiply_add<float>(sums[m][n], a[m], b[n][0], b[n][1]);
   }
 }
 
-/// Those of a row, q of kQuads, in the order of the four instructions: of those of x it is the instruction q / 8 with
-/// its pair's row q / 4 % 2, of d_y it is the box q / 2 % 2 with the lower or upper half of its columns, q % 2.
-__device__ inline float4 quad_of(const Sums& sums, int q) {
-  const int m = q / 8, i = q / 4 % 2 * 2 + q % 2, n = q / 2 % 2 * 4;
-  return make_float4(sums[m][n][i], sums[m][n + 1][i], sums[m][n + 2][i], sums[m][n + 3][i]);
+/// A lane's places in a box that its warp transposes, in bytes from its begin. Units of 16 bytes are at their number
+/// exclusive-or that of their row, modulo 8, before and after. A lane transposes two blocks of four columns and four
+/// samples: the columns 4 (4 x + t) and on, and of eight samples in a row the even ones, or the odd ones behind them.
+/// These are the unit v of transposed rows, and v + 4. The columns 16 x + 4 t + 2 b + i become the rows
+/// 16 x + 8 b + 2 t + i. Of each eight lanes units are different in all reads and writes.
+struct TransposedPlace {
+  uint32_t read, write;
+
+  __device__ explicit TransposedPlace(uint32_t lane) {
+    const uint32_t t = lane % 4, x = lane / 4 % 2, v = lane / 8 ^ x;
+    read = v / 2 * 1024 + v % 2 * 128 + ((4 * x + t) ^ v % 2) * 16;
+    write = (16 * x + 2 * t) * 128 + (v ^ 2 * t) * 16;
+  }
+};
+
+/// By a warp: transposes a box of 32 columns in its place.
+__device__ inline void transpose_box(uint32_t box, const TransposedPlace& place) {
+  uint4 four[2][4];  // columns, of each sample
+  const uint32_t from = box + place.read, to = box + place.write;
+#pragma unroll
+  for (uint32_t block = 0; block < 2; ++block)
+#pragma unroll
+    for (uint32_t r = 0; r < 4; ++r) four[block][r] = read_unit((from ^ (2 * r * 16)) + block * 2048 + r * 256);
+  __syncwarp();
+#pragma unroll
+  for (uint32_t block = 0; block < 2; ++block) {
+    const uint4(&of)[4] = four[block];
+    const uint32_t even = to ^ (block * 64), odd = (even ^ 16) + 128;
+    write_unit(even, of[0].x, of[1].x, of[2].x, of[3].x);
+    write_unit(odd, of[0].y, of[1].y, of[2].y, of[3].y);
+    write_unit(even + 1024, of[0].z, of[1].z, of[2].z, of[3].z);
+    write_unit(odd + 1024, of[0].w, of[1].w, of[2].w, of[3].w);
+  }
 }
 
-/// The same in the order of columns.
-__device__ inline float4 in_order(const float4& quad, const LanePlace& lane) {
-  const bool one = lane.four & 1, two = lane.four & 2;
-  const float4 pairs = one ? make_float4(quad.y, quad.x, quad.w, quad.z) : quad;
-  return two ? make_float4(pairs.z, pairs.w, pairs.x, pairs.y) : pairs;
+/// By warp `warp` of those that transpose: in so many steps.
+__device__ inline void transpose_steps(int steps, const Tf32Ring& ring, int warp, int lane) {
+  const TransposedPlace place(static_cast<uint32_t>(lane));
+  const uint32_t boxes = shared_address(ring.boxes) + (Tf32Tiles::kBoxesOfRows + warp) * Tf32Tiles::kBoxBytes;
+  Tf32Stage stage;
+  for (; steps > 0; --steps, stage.next()) {
+    wait_for(ring.full + stage.at, stage.parity);
+    transpose_box(boxes + stage.at * Tf32Tiles::kStageBytes, place);
+    fence_for_stores();
+    __syncwarp();
+    if (lane == 0) arrive(ring.turned + stage.at);
+  }
 }
 
-__device__ inline void store_quad(const WeightTile& tile, int warp, const LanePlace& lane, int q, const float4& quad) {
-  const WeightProduct& product = tile.product;
-  const int pair = lane.first_pair() ^ q / 8 % 2;
-  const int row = tile.row + warp / 2 * 64 + q / 16 * 32 + lane.four_of_x() + pair * 2 + q / 4 % 2;
-  const int column = tile.column + warp % 2 * 64 + q / 2 % 2 * 32 + q % 2 * 16 + lane.four_of_result();
-  if (row >= product.in) return;
-  float* const to = product.d_w + row * product.stride + column;
-  const float4 four = in_order(quad, lane);
-  const bool aligned = product.stride % 4 == 0 && reinterpret_cast<uintptr_t>(product.d_w) % 16 == 0;
-  if (aligned && column + 3 < product.out) {
+/// What a thread that multiplies has of a tile: of the rows first_row() + r, 0 <= r < 4, in each q of eight times 16
+/// columns, the four from first_column(q) on.
+struct Tf32Sums {
+  static constexpr int kQuads = Tf32Tiles::kColumns / 16;
+  float d[2][64];  ///< of two instructions
+
+  static __device__ int first_row() { return static_cast<int>(threadIdx.x / 4 * 4); }
+  static __device__ int first_column(int q) { return 16 * q + static_cast<int>(threadIdx.x % 4 * 4); }
+  __device__ float& of(int r, int q, int c) { return d[r / 2][8 * q + c / 2 * 4 + r % 2 * 2 + c % 2]; }
+  __device__ void add(int r, int q, const float4& v) {
+    of(r, q, 0) += v.x, of(r, q, 1) += v.y, of(r, q, 2) += v.z, of(r, q, 3) += v.w;
+  }
+  __device__ float4 row(int r, int q) { return make_float4(of(r, q, 0), of(r, q, 1), of(r, q, 2), of(r, q, 3)); }
+  __device__ float4 column(int c, int q) { return make_float4(of(0, q, c), of(1, q, c), of(2, q, c), of(3, q, c)); }
+};
+
+/// The threads that multiply hand over parts of sums together.
+struct Tf32Team {
+  static constexpr int kTeams = 1, kThreads = Tf32Tiles::kMultipliers, kQuads = 4 * Tf32Sums::kQuads;
+  __device__ static int team() { return 0; }
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  __device__ static void synchronize() { synchronize_group(1, kThreads); }
+};
+
+/// Of eight samples what a thread has of two instructions: of the samples 2 j and 2 j + 1, j = lane % 4, four adjacent
+/// columns each, whose first two are rows of the first instruction. `first`: where those of the sample 2 j are.
+__device__ inline void read_rows(uint32_t first, uint32_t (&a)[2][4]) {
+  const uint4 even = read_unit(first), odd = read_unit((first ^ 16) + 128);
+  a[0][0] = even.x, a[0][1] = even.y, a[0][2] = odd.x, a[0][3] = odd.y;
+  a[1][0] = even.z, a[1][1] = even.w, a[1][2] = odd.z, a[1][3] = odd.w;
+}
+
+/// Sums up a piece. Rows of the next eight samples are read while the product of the ones before runs. `rows`: where
+/// the first of this thread are in the first stage.
+__device__ inline void multiply_piece(const TilePiece& piece, const Tf32Ring& ring, uint32_t rows, Tf32Stage& stage,
+                                      Tf32Sums& sums) {
+  const bool first_lane = threadIdx.x % 32 == 0;
+  uint64_t* before = nullptr;
+#pragma unroll 1
+  for (int step = piece.first; step < piece.last; ++step, stage.next()) {
+    const uint32_t at = rows + stage.at * Tf32Tiles::kStageBytes;
+    uint32_t a[2][2][4];
+    wait_for(ring.full + stage.at, stage.parity);
+    read_rows(at, a[0]);
+    uint64_t b = describe_matrix(ring.boxes + stage.at * Tf32Tiles::kStageBytes +
+                                 Tf32Tiles::kBoxesOfRows * Tf32Tiles::kBoxBytes);
+    wait_for(ring.turned + stage.at, stage.parity);
+#pragma unroll
+    for (int k = 0; k < Tf32Tiles::kSamples / 8; ++k) {
+      const int accumulate = step > piece.first || k > 0;
+      begin_products();
+      multiply_registers(sums.d[0], a[k % 2][0], b, accumulate);
+      multiply_registers(sums.d[1], a[k % 2][1], b, accumulate);
+      commit_products();
+      b += 8 * sizeof(float) >> 4;
+      wait_for_products<1>();
+      if (k == 0 && before && first_lane) arrive(before);
+      if (k + 1 < Tf32Tiles::kSamples / 8) read_rows(at + (k + 1) * 1024, a[(k + 1) % 2]);
+    }
+    before = ring.empty + stage.at;
+  }
+  wait_for_products<0>();
+  if (first_lane) arrive(before);
+}
+
+/// Stores four adjacent numbers of the result, as far as they are `left` in it.
+__device__ inline void store_four(float* to, const float4& four, int left, bool aligned) {
+  if (aligned && left >= 4) {
     *reinterpret_cast<float4*>(to) = four;
   } else {
-    if (column < product.out) to[0] = four.x;
-    if (column + 1 < product.out) to[1] = four.y;
-    if (column + 2 < product.out) to[2] = four.z;
-    if (column + 3 < product.out) to[3] = four.w;
+    if (left > 0) to[0] = four.x;
+    if (left > 1) to[1] = four.y;
+    if (left > 2) to[2] = four.z;
+    if (left > 3) to[3] = four.w;
   }
 }
 
-/// Each block of the cluster adds up and stores as many quads of every thread. `memory`: the ring, to which no copies
-/// are on their way.
-__device__ inline void add_parts(const WeightTile& tile, int warp, const LanePlace& place, int parts, const Sums& sums,
-                                 std::byte* memory) {
-  constexpr int kAll = 32 * kMultipliers;
-  float4* const own = reinterpret_cast<float4*>(memory) + threadIdx.x;
-  synchronize_group(1, kAll);  // all have read the last stage
+__device__ inline void store_tf32_sums(const Tf32Tile& tile, Tf32Sums& sums) {
+  const WeightProduct& product = tile.product;
+  const bool aligned = product.stride % 4 == 0 && reinterpret_cast<uintptr_t>(product.d_w) % 16 == 0;
+  const int first_row = Tf32Sums::first_row(), rows = tile.rows - first_row;
 #pragma unroll
-  for (int q = 0; q < kQuads; ++q) own[q * kAll] = quad_of(sums, q);
-  synchronize_cluster();
-  constexpr int kAtOnce = kQuads / kMostParts;
-  const int share = kQuads / parts, first = static_cast<int>(blockIdx.x) % parts * share;
-#pragma unroll 1
-  for (int q = first; q < first + share; q += kAtOnce) {
-    float4 totals[kAtOnce] = {};
-    for (int part = 0; part < parts; ++part)
+  for (int q = 0; q < Tf32Sums::kQuads; ++q) {
+    const int first_column = Tf32Sums::first_column(q), columns = tile.columns - first_column;
+    const int row = tile.row + first_row, column = tile.column + first_column;
+    if (tile.transposed) {
+      float* const to = product.d_w + column * product.stride + row;
 #pragma unroll
-      for (int i = 0; i < kAtOnce; ++i) {
-        const float4 one = read_of_block(own + (q + i) * kAll, part);
-        totals[i].x += one.x, totals[i].y += one.y, totals[i].z += one.z, totals[i].w += one.w;
-      }
+      for (int c = 0; c < 4; ++c)
+        if (c < columns) store_four(to + c * product.stride, sums.column(c, q), rows, aligned);
+    } else {
+      float* const to = product.d_w + row * product.stride + column;
 #pragma unroll
-    for (int i = 0; i < kAtOnce; ++i) store_quad(tile, warp, place, q + i, totals[i]);
+      for (int r = 0; r < 4; ++r)
+        if (r < rows) store_four(to + r * product.stride, sums.row(r, q), columns, aligned);
+    }
   }
-  synchronize_cluster();  // others read this block's memory
 }
 
-/// Each tile has `parts` blocks one after the other, which share the steps.
-__device__ inline WeightTile tile_of_block(const WeightProducts& list, int parts) {
-  const auto block = static_cast<int32_t>(blockIdx.x);
-  const int j = product_of(list, block);
-  const WeightProduct& product = list.jobs[j];
-  const int place = block - list.first_block[j];
-  const int steps = Stages::steps(product), each = (steps + parts - 1) / parts;
-  const int first = min(place % parts * each, steps);
-  return weight_tile<Stages>(product, place / parts, first, min(each, steps - first));
+/// By the threads that multiply: all pieces of the block.
+__device__ inline void multiply_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring) {
+  TilePieces pieces = p.pieces();
+  const uint32_t j = threadIdx.x % 4, eight = threadIdx.x / 4 % 8;
+  const uint32_t rows =
+      shared_address(ring.boxes) + threadIdx.x / 32 * Tf32Tiles::kBoxBytes + 2 * j * 128 + (eight ^ 2 * j) * 16;
+  Tf32Stage stage;
+  TilePiece piece;
+  while (pieces.next(p.division, piece)) {
+    Tf32Sums sums;
+    multiply_piece(piece, ring, rows, stage, sums);
+    if (piece.last < p.division.steps) {
+      give_sums<Tf32Team>(p.exchange, [&](int i) { return sums.row(i % 4, i / 4); });
+      continue;
+    }
+    if (piece.first > 0)
+      take_sums<Tf32Team>(p.exchange, p.division, piece.tile,
+                          [&](int i, const float4& others) { sums.add(i % 4, i / 4, others); });
+    store_tf32_sums(p.tile(piece.tile), sums);
+  }
 }
 
-__global__ void __launch_bounds__(kThreads, 2)
-    weight_gradient_tf32_kernel(const __grid_constant__ WeightProducts list, int parts) {
+__global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
+    weight_gradient_tf32_kernel(const __grid_constant__ Tf32WeightProducts p) {
   extern __shared__ std::byte dynamic_of_weights[];
-  const WeightRing<Stages> ring(dynamic_of_weights);
-  ring.init_barriers(kMultipliers);
+  const Tf32Ring ring(dynamic_of_weights);
+  ring.init_barriers();
   hctr::cuda::start_early();
 
-  const WeightTile tile = tile_of_block(list, parts);
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-  if (warp >= kMultipliers) {
+  constexpr int kFirstTransposer = Tf32Tiles::kWarps, kCopier = kFirstTransposer + Tf32Tiles::kTransposers;
+  if (warp >= kCopier) {
     give_registers<40>();
-    RingPlace place;
-    if (warp == kMultipliers && lane == 0) ring.load(tile, place);
-    return;
+    if (warp == kCopier && lane == 0) copy_pieces(p, ring);
+  } else if (warp >= kFirstTransposer) {
+    give_registers<72>();
+    transpose_steps(p.steps_of_block(), ring, warp - kFirstTransposer, lane);
+  } else {
+    take_registers<200>();
+    multiply_pieces(p, ring);
   }
-  take_registers<216>();
-  const LanePlace place(lane);
-  const uint32_t boxes = shared_address(ring.boxes);
-  uint32_t x = boxes + warp / 2 * 2 * Stages::kBoxBytes + place.first_of_x();
-  uint32_t d_y = boxes + (Stages::kBoxesOfX + warp % 2 * 2) * Stages::kBoxBytes + place.first_of_d_y();
-  asm("" : "+r"(x), "+r"(d_y));  // else they are computed again in each step
-  Sums sums = {};
-  RingPlace at;
-#pragma unroll 1
-  for (int step = 0; step < tile.steps; ++step) {
-    wait_for(ring.full + at.stage, at.parity);
-    multiply_stage(x + at.stage * Stages::kStageBytes, d_y + at.stage * Stages::kStageBytes, sums);
-    __syncwarp();
-    if (lane == 0) arrive(ring.empty + at.stage);
-    at.next<Stages>();
-  }
-  if (parts > 1) return add_parts(tile, warp, place, parts, sums, ring.boxes);
-#pragma unroll
-  for (int q = 0; q < kQuads; ++q) store_quad(tile, warp, place, q, quad_of(sums, q));
 }
 
-/// How many blocks share the samples of a tile: a divisor of kQuads.
-int parts_of(const WeightProduct& product) {
-  const auto parts = static_cast<unsigned>((product.batch + kMostSamples - 1) / kMostSamples);
-  return std::min(kMostParts, static_cast<int>(std::bit_ceil(parts)));
+int tf32_steps(const WeightProduct& product) { return (product.batch + Tf32Tiles::kSamples - 1) / Tf32Tiles::kSamples; }
+
+/// A block for each tile, as far as there are multiprocessors; more where each then has so many steps that adding up
+/// parts takes less time than it saves.
+DividedTiles divide_tf32_tiles(int tiles, int steps) {
+  constexpr int64_t kLeastSteps = 8;
+  const int64_t wanted = std::max<int64_t>(tiles, int64_t{tiles} * steps / kLeastSteps);
+  const auto blocks = static_cast<int>(std::min<int64_t>(hctr::cuda::multiprocessors(), wanted));
+  return {blocks, tiles % blocks == 0 ? tiles / blocks : std::max(0, tiles / blocks - 1)};
 }
 
-void start_tf32_products(Context& ctx, WeightProducts& list, int parts) {
-  set_first_blocks<Stages>(list, parts);
-  count_flops(ctx, flops_of(list));
-  const hctr::cuda::Grid grid{.blocks = list.first_block[list.count],
-                              .threads = kThreads,
-                              .shared_bytes = Stages::kSharedBytes,
-                              .early = true,
-                              .cluster = parts};
-  hctr::cuda::launch(ctx, "weight_gradient", grid, weight_gradient_tf32_kernel, list, parts);
-}
-
-/// Those with as many parts in one launch.
+/// Those with as many steps in one launch.
 void start_tf32_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
-  start_equal_products(launches, parts_of,
-                       [&](WeightProducts& list) { start_tf32_products(ctx, list, parts_of(list.jobs[0])); });
+  constexpr const char* kName = "weight_gradient";
+  HCTR_EXPECT(runs_weight_gradients_tf32(ctx), kName, " on a stream that has no memory for parts of sums");
+  start_equal_products(launches, tf32_steps, [&](WeightProducts& list) {
+    set_first_blocks<Tf32Tiles>(list);
+    count_flops(ctx, flops_of(list));
+    const int tiles = list.first_block[list.count], steps = tf32_steps(list.jobs[0]);
+    const TileBlocks divided(kName, tiles, steps, divide_tf32_tiles(tiles, steps));
+    hctr::cuda::launch(ctx, kName, hctr::cuda::early({divided.blocks, Tf32Tiles::kThreads, Tf32Tiles::kSharedBytes}),
+                       weight_gradient_tf32_kernel, Tf32WeightProducts{{list, divided.division, sum_exchange(ctx)}});
+  });
 }
 
 }  // namespace
 
+bool hopper::runs_weight_gradients_tf32(Context& ctx) { return has_exchange_memory(ctx, Tf32Tiles::kSumBytes); }
+
 void hopper::add_weight_gradient_tf32(Context& ctx, Tensor x, Tensor d_y, Tensor d_w) {
-  add_weight_product(ctx, Stages::product(x, d_y, d_w), start_tf32_weight_gradients);
+  using hctr::cuda::tensor_map;
+  const CUtensorMap map_x = tensor_map(x, Tf32Tiles::kBoxColumns, Tf32Tiles::kSamples);
+  const CUtensorMap map_d_y = tensor_map(d_y, Tf32Tiles::kBoxColumns, Tf32Tiles::kSamples);
+  add_weight_product(ctx, weight_product(x, map_x, d_y, map_d_y, d_w), start_tf32_weight_gradients);
 }
 
 }  // namespace hctr::ops
