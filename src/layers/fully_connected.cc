@@ -48,10 +48,12 @@ const Words<StageActivation>& EnumWords<StageActivation>::table() {
 
 void FullyConnected::add_weights(int64_t in, const std::string& suffix, std::vector<WeightSpec>& weights) const {
   const auto fan_in = static_cast<double>(in), fan_out = static_cast<double>(num_output);
-  weights.push_back({"weights" + suffix,
-                     {in, num_output},
-                     initial_values(weight_init == Initializer::by_default ? Initializer::xavier_norm : weight_init,
-                                    fan_in, fan_out)});
+  weights.push_back(
+      {"weights" + suffix,
+       {in, num_output},
+       initial_values(weight_init == Initializer::by_default ? Initializer::xavier_norm : weight_init, fan_in, fan_out),
+       true,
+       reads_transposed_weights()});
   if (!use_bias) return;
   const InitialValues bias = bias_init == Initializer::by_default
                                  ? InitialValues{InitialValues::Kind::normal, std::sqrt(1.0 / fan_out)}
@@ -107,7 +109,7 @@ void FullyConnected::multiply(Context& ctx, const Io& io, const Tensor& sums) co
                      ops::fp8_transposed(io.w[0], w, memory.transposed.bytes()),
                      use_bias ? std::optional(io.w[1]) : std::nullopt, relu_with_bias(), sums);
   } else if (use_bias) {
-    ops::linear(ctx, io.x, io.w[0], io.w[1], sums, relu_with_bias());
+    ops::linear(ctx, io.x, io.w[0], io.w[1], sums, relu_with_bias(), io.w_transposed);
   } else {
     ops::matmul(ctx, io.x, Transpose::no, io.w[0], Transpose::no, sums);
   }
@@ -145,7 +147,7 @@ void FullyConnected::backward_fp8(Context& ctx, const Io& io) const {
 void FullyConnected::forward(Context& ctx, const Io& io, Phase phase) const {
   const bool drops = dropout_rate > 0 && phase == Phase::train;
   if (drops && relu_with_bias() && !fp8)
-    return ops::linear_relu_dropout(ctx, io.x, io.w[0], io.w[1], dropout_rate, dropout_stream, io.y);
+    return ops::linear_relu_dropout(ctx, io.x, io.w[0], io.w[1], dropout_rate, dropout_stream, io.y, io.w_transposed);
   const Tensor sums = keeps_input_of_activation() ? *io.z : io.y;
   multiply(ctx, io, sums);
   if (activation != StageActivation::none && !relu_with_bias()) ops::activate(ctx, function_of(activation), sums, io.y);

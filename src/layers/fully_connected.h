@@ -44,6 +44,8 @@ struct FullyConnected {
     return activation != StageActivation::none && activation != StageActivation::relu;
   }
   bool relu_with_bias() const { return use_bias && activation == StageActivation::relu; }
+  /// Whether the product with W and what follows it are one operator, which is faster with transposed weights.
+  bool reads_transposed_weights() const { return relu_with_bias() && num_output > 1 && !fp8; }
 
   /// Adds y = f(x W + b) of evaluation, with the names of weights().
   void to_onnx(OnnxGraph&, const std::string& x, const std::string* weights, const std::string& y) const;
@@ -62,13 +64,14 @@ struct FullyConnected {
     const Tensor* w;          ///< weights()
     std::optional<Tensor> z;  ///< x W + b, when keeps_input_of_activation()
     Tensor y;
-    std::optional<Tensor> d_y;            ///< absent in forward()
-    std::optional<Tensor> d_z;            ///< shaped like y, unless own_gradient() is false: written by backward()
-    std::optional<Tensor> d_x;            ///< absent if the gradient is not needed
-    const Tensor* d_w = nullptr;          ///< gradients of weights()
-    std::optional<Tensor> scratch;        ///< if needs_scratch()
-    std::optional<ReluEnd> below;         ///< of the stage that wrote x, if that is finished by this one
-    std::optional<Fp8Memory> fp8_memory;  ///< if fp8, with fp8_scaling
+    std::optional<Tensor> w_transposed{};  ///< LayerIo::transposed of W
+    std::optional<Tensor> d_y;             ///< absent in forward()
+    std::optional<Tensor> d_z;             ///< shaped like y, unless own_gradient() is false: written by backward()
+    std::optional<Tensor> d_x;             ///< absent if the gradient is not needed
+    const Tensor* d_w = nullptr;           ///< gradients of weights()
+    std::optional<Tensor> scratch;         ///< if needs_scratch()
+    std::optional<ReluEnd> below;          ///< of the stage that wrote x, if that is finished by this one
+    std::optional<Fp8Memory> fp8_memory;   ///< if fp8, with fp8_scaling
     std::optional<ops::Fp8ProductScaling> fp8_scaling;
   };
   /// Whether the gradient of x W + b has memory of its own: else it lies in d_y.

@@ -32,7 +32,8 @@ struct WeightSpec {
   std::string name;
   Shape shape;
   InitialValues start;
-  bool penalised = true;  ///< whether a regularizer applies to it
+  bool penalised = true;    ///< whether a regularizer applies to it
+  bool transposed = false;  ///< whether forward() reads LayerIo::transposed of it
 };
 
 /// State of a layer that is not a weight, such as running statistics. f32; written in training, read in evaluation.
@@ -75,6 +76,8 @@ struct LogitIo {
 /// The tensors of one call. Aliasing: all distinct, unless the memory plan followed the hint.
 struct LayerIo {
   std::vector<Tensor> in, out, weights, state, scratch, transient;
+  /// The copy of each weight that ops::transpose_weights() writes, where there is one; empty: of none.
+  std::vector<std::optional<Tensor>> transposed{};
   std::vector<ops::Fp8ProductScaling> fp8{};  ///< LayerSpec::fp8_products
   std::vector<std::optional<Tensor>> d_in;    ///< absent where the gradient is not needed, as for data
   std::vector<Tensor> d_out, d_weights;       ///< a loss has no d_out

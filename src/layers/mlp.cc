@@ -198,6 +198,7 @@ class Stack : public Layer {
       const FullyConnected& stage = stages_[i];
       const bool first = i == 0, last = i + 1 == stages_.size(), train = !io.d_out.empty();
       FullyConnected::Io own{.x = first ? io.in[0] : all[i - 1].y, .w = w, .z = {}, .y = io.out[0]};
+      if (!io.transposed.empty()) own.w_transposed = io.transposed[static_cast<size_t>(w - io.weights.data())];
       if (stage.keeps_input_of_activation()) own.z = *scratch++;
       if (stage.own_gradient()) own.d_z = *scratch++;
       if (!last) own.y = *scratch++;

@@ -79,6 +79,7 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::O
     io.transient = memory_.transient(n);
     if (scales) io.fp8 = scales->of_node(n);
     io.weights = weights_.of_node(n);
+    io.transposed = weights_.transposed_of_node(n);
     io.state = state_.of_node(n);
     if (phase_ == Phase::train) {
       for (size_t i = 0; i < node.in.size(); ++i) io.d_in.push_back(memory_.contribution(n, i));

@@ -17,6 +17,7 @@
 #include "ops/copy.h"
 #include "ops/fill.h"
 #include "ops/penalty.h"
+#include "ops/transposed_weights.h"
 #include "optim/catalog.h"
 
 namespace hctr {
@@ -75,6 +76,8 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime)
         items_.push_back({entry.tops[0] + "/" + weight.name, n, values_.add(spec), gradients_.add(spec),
                           weight.penalised, read_as != DType::f32, contains(config.solver.frozen, entry.tops[0])});
         if (read_as != DType::f32) copy_type_ = read_as;
+        if (weight.transposed && read_as == DType::f32 && ops::gains_by_transposed_weights(runtime))
+          items_.back().transposed = transposed_.add(ops::transposed_weights_spec(spec));
         specs.push_back(&weight);
       }
     }
@@ -86,6 +89,7 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime)
     copies_.add_alike(values_, *copy_type_);
     copies_.build(runtime.device());
   }
+  transposed_.build(runtime.device());
   gradients_.build(runtime.device());
   for (int s = 0; s < optimizer_.states(); ++s) {
     Arena& state = states_.emplace_back();
@@ -118,6 +122,14 @@ std::vector<Tensor> Weights::of_node(size_t node) const {
   std::vector<Tensor> tensors;
   for (const Item& item : items_)
     if (item.node == node) tensors.push_back((item.copied ? copies_ : values_).get(item.value));
+  return tensors;
+}
+
+std::vector<std::optional<Tensor>> Weights::transposed_of_node(size_t node) const {
+  std::vector<std::optional<Tensor>> tensors;
+  for (const Item& item : items_)
+    if (item.node == node)
+      tensors.push_back(item.transposed ? std::optional(transposed_.get(*item.transposed)) : std::nullopt);
   return tensors;
 }
 
@@ -178,17 +190,26 @@ void Weights::update(Context& ctx) const {
     ops::update_dense(ctx, optimizer_, part(gradients_.flat()), part(values_.flat()), states,
                       copy_type_ ? std::optional(part(copies_.flat(*copy_type_))) : std::nullopt);
   }
+  transpose(ctx);
 }
 
 Work Weights::work_of_update() const {
-  // Reads gradients, reads and writes weights and states, writes copies.
-  size_t bytes = gradients_.bytes() + 2 * values_.bytes() + copies_.bytes();
+  // Reads gradients, reads and writes weights and states, writes copies, for some of which it reads weights again.
+  size_t bytes = gradients_.bytes() + 2 * values_.bytes() + copies_.bytes() + 2 * transposed_.bytes();
   for (const Arena& state : states_) bytes += 2 * state.bytes();
   return {.bytes = static_cast<double>(bytes)};
 }
 
 void Weights::refresh_copies(Context& ctx) const {
   if (copy_type_) ops::copy(ctx, values_.flat(), copies_.flat(*copy_type_));
+  transpose(ctx);
+}
+
+void Weights::transpose(Context& ctx) const {
+  std::vector<ops::TransposedWeights> all;
+  for (const Item& item : items_)
+    if (item.transposed) all.push_back({values_.get(item.value), transposed_.get(*item.transposed)});
+  ops::transpose_weights(ctx, all);
 }
 
 std::vector<NamedTensor> Weights::values() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,8 @@ class Weights {
 
   /// The tensors that the layer reads: the weights, or their copies in the dtype of its outputs.
   std::vector<Tensor> of_node(size_t node) const;
+  /// Of each weight of the node the transposed copy that LayerIo::transposed gets.
+  std::vector<std::optional<Tensor>> transposed_of_node(size_t node) const;
   std::vector<Tensor> gradients_of_node(size_t node) const;
 
   /// All weights, f32, in the order of the dense model file.
@@ -44,7 +47,7 @@ class Weights {
   /// global batch. Each of `ranks` adds an equal fraction of the penalty.
   void add_penalty(Context&, const LossLayer::Regularizer&, int64_t samples, int ranks, Tensor total) const;
   void add_penalty_gradients(Context&, size_t node, const LossLayer::Regularizer&, int64_t samples, int ranks) const;
-  /// Clips the gradients where the config says so, then updates.
+  /// Clips the gradients where the config says so, then updates weights and their copies.
   void update(Context&) const;
   Work work_of_update() const;
   /// All gradients, one flat f32 tensor.
@@ -77,10 +80,13 @@ class Weights {
     size_t node;
     size_t value, gradient;  // tickets
     bool penalised;
-    bool copied;  // the layer reads the copy
-    bool frozen;  // not updated
+    bool copied;                         // the layer reads the copy
+    bool frozen;                         // not updated
+    std::optional<size_t> transposed{};  // ticket of the transposed copy
   };
+  /// Makes all copies anew.
   void refresh_copies(Context&) const;
+  void transpose(Context&) const;
   void clip_gradients(Context&) const;
   /// Compares names and shapes with the description of a dense model file, if there is one. Errors: Error(data).
   void expect_layout(const std::filesystem::path&) const;
@@ -90,7 +96,7 @@ class Weights {
   void set_value(const Item&, const std::filesystem::path&, const std::string& bytes, size_t at, Context&) const;
   std::vector<Item> items_;                           // in file order
   std::vector<std::pair<int64_t, int64_t>> trained_;  // ranges of elements that are updated
-  Arena values_, gradients_, copies_, scratch_;
+  Arena values_, gradients_, copies_, transposed_, scratch_;
   std::optional<DType> copy_type_;  // of copies_; none when every layer reads the weights themselves
   size_t penalty_scratch_, squares_;
   double most_norm_;  // of all gradients that are trained; 0: any

@@ -12,6 +12,7 @@
 #include "ops/element_loops.h"
 #include "ops/fill.h"
 #include "ops/product_parts.h"
+#include "ops/transposed_weights.h"
 
 namespace hctr::ops {
 namespace {
@@ -65,14 +66,15 @@ std::optional<MultiprocessorShares> shares_beside_lookup(Device device, [[maybe_
 
 void add_product_stream(Context& ctx) { HCTR_ON_DEVICE(ctx, add_product_stream(ctx)); }
 
-void linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {
+void linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu, std::optional<Tensor> transposed) {
   check_product(ctx, "linear", x, Transpose::no, w, Transpose::no, y);
   HCTR_EXPECT(w.dim(0) > 0, "linear without inputs");
   expect_shape("linear bias", bias, {w.dim(1)});
   expect_alike("linear", {x, bias, y});
   HCTR_EXPECT(bias.dense(), "linear with strided bias");
+  if (transposed) expect_transposed_weights("linear", w, *transposed);
   count_flops(ctx, flops_of(x, y, Transpose::no));
-  HCTR_ON_DEVICE(ctx, linear(ctx, x, w, bias, y, relu));
+  HCTR_ON_DEVICE(ctx, linear(ctx, x, w, bias, y, relu, transposed));
 }
 
 namespace {
@@ -199,7 +201,7 @@ void cpu::matmul_plus(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpos
 
 void cpu::add_product_stream(Context&) {}
 
-void cpu::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {
+void cpu::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu, std::optional<Tensor>) {
   multiply(ctx, x, Transpose::no, w, Transpose::no, &bias, relu, y);
 }
 

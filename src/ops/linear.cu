@@ -3,7 +3,6 @@
 // and no copy. A bias along the columns of c is one along the rows of c^T, which the library adds in its epilogue.
 #include "ops/linear.h"
 
-#include <initializer_list>
 #include <optional>
 
 #include "device/cuda_libraries.cuh"
@@ -216,13 +215,21 @@ void multiply_split(Context& ctx, const Problem& p) {
   multiply_planned(ctx, {parts.first.big, parts.second.big, p.c, p.of_a, p.of_b, p.bias, p.relu, true, true});
 }
 
-/// Whether a product of a small batch should be a kernel of ours, which comes to multiprocessors before the one in
+/// Whether a product is so small that it should be a kernel of ours, which comes to multiprocessors before the one in
 /// front has ended (hctr::cuda::start_early()). The library's do not, and a few microseconds are all that such a
 /// product has.
-bool starts_early(Context& ctx, std::initializer_list<Tensor> operands, const Tensor& result) {
+bool gains_by_early_start(const Tensor& result) {
   constexpr int64_t kMostRows = 2048, kLeastColumns = 64;
-  return size_of(result.dtype()) == 2 && result.dim(0) <= kMostRows && result.dim(1) >= kLeastColumns &&
-         hopper::takes_fused_product(ctx, operands, result);
+  return result.dim(0) <= kMostRows && result.dim(1) >= kLeastColumns;
+}
+
+/// Whether linear() with ReLU is hopper::linear_relu(), in f32 with weights that are transposed.
+bool takes_linear_relu(Context& ctx, const Tensor& x, const Tensor& w, const std::optional<Tensor>& transposed,
+                       const Tensor& y) {
+  const bool held = ctx.multiprocessors() > 0, gains = held || gains_by_early_start(y);
+  if (size_of(y.dtype()) == 2) return gains && hopper::takes_fused_product(ctx, {x, w}, y);
+  const bool worth_transposing = held && x.dim(0) >= cuda::kLeastRowsOfTransposed;
+  return (transposed ? gains : worth_transposing) && hopper::takes_fused_product(ctx, {x}, y);
 }
 
 void multiply(Context& ctx, const char* name, const Problem& asked) {
@@ -255,7 +262,8 @@ void cuda::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of
       hopper::takes_f32_product(ctx, of_a == Transpose::yes ? F32Use::weight_gradient : F32Use::plain, {a, b, c},
                                 c.dim(0), c.dim(1), a.dim(of_a == Transpose::yes ? 0 : 1)))
     return hopper::f32_matmul(ctx, a, of_a, b, of_b, c);
-  if (of_a == Transpose::no && of_b == Transpose::yes && c.dtype() == a.dtype() && starts_early(ctx, {a, b}, c))
+  if (of_a == Transpose::no && of_b == Transpose::yes && c.dtype() == a.dtype() && size_of(c.dtype()) == 2 &&
+      gains_by_early_start(c) && hopper::takes_fused_product(ctx, {a, b}, c))
     return hopper::matmul_transposed(ctx, a, b, c);
   multiply(ctx, "matmul", {a, b, c, of_a, of_b, {}, false});
 }
@@ -277,19 +285,16 @@ std::optional<MultiprocessorShares> cuda::shares_beside_lookup(DType dtype, bool
   return MultiprocessorShares{products, all - products};
 }
 
-void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu) {
-  if (relu && starts_early(ctx, {x, w}, y)) return hopper::linear_relu(ctx, x, w, bias, y);
-  if (relu && ctx.multiprocessors() > 0) {
-    if (size_of(y.dtype()) == 2 && hopper::takes_fused_product(ctx, {x, w}, y))
-      return hopper::linear_relu(ctx, x, w, bias, y);
-    if (y.dtype() == DType::f32 && x.dim(0) >= kLeastRowsOfTransposed && hopper::takes_fused_product(ctx, {x}, y))
-      return hopper::linear_relu(ctx, x, transposed_weights(ctx, w), bias, y);
-  }
+void cuda::linear(Context& ctx, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu,
+                  std::optional<Tensor> transposed) {
+  const auto transpose = [&] { return transposed ? *transposed : transposed_weights(ctx, w); };
+  if (relu && takes_linear_relu(ctx, x, w, transposed, y))
+    return hopper::linear_relu(ctx, x, y.dtype() == DType::f32 ? transpose() : w, bias, y);
   if (hopper::takes_f32_product(ctx, F32Use::plain, {x, w, y}, y.dim(0), y.dim(1), w.dim(0)))
     return hopper::f32_linear(ctx, x, w, bias, relu, y);
   // With weights as they lie the library takes slower kernels in TF32.
-  if (w.dim(1) > 1 && takes_transposed_weights(ctx, x.dim(0), w))
-    return multiply(ctx, "linear", {x, transposed_weights(ctx, w), y, Transpose::no, Transpose::yes, bias, relu});
+  if (w.dim(1) > 1 && (transposed || takes_transposed_weights(ctx, x.dim(0), w)))
+    return multiply(ctx, "linear", {x, transpose(), y, Transpose::no, Transpose::yes, bias, relu});
   multiply(ctx, "linear", {x, w, y, Transpose::no, Transpose::no, bias, relu});
 }
 

@@ -21,9 +21,11 @@ HCTR_OP(void matmul(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b
 HCTR_OP(void matmul_plus(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor addend, Tensor c))
 
 /// y = x W + bias, or max(x W + bias, 0) with `relu`. Shapes: x [batch, in], w [in, out], bias [out], y [batch, out];
-/// any row strides of x, w, y. All of one dtype. A context that is held to some multiprocessors gets a kernel of ours
-/// on Hopper, with `relu` and in two-byte types or TF32: its sums have another order than the library's.
-HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu = false))
+/// any row strides of x, w, y. All of one dtype. `transposed`: a copy of w in f32, if the caller keeps one
+/// (ops/transposed_weights.h). With `relu`, and in two-byte types or TF32, small batches on Hopper and contexts that
+/// are held to some multiprocessors get a kernel of ours: its sums have another order than the library's.
+HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu = false,
+                    std::optional<Tensor> transposed = {}))
 
 /// How layers divide the multiprocessors of a GPU with a look-up of vectors, so that both run at the same time
 /// (Context::multiprocessors()).

@@ -1,53 +1,95 @@
 #include "ops/transposed_weights.cuh"
 
-#include "device/cuda_runtime_calls.h"
-#include "device/launch.cuh"
+#include <span>
+
+#include "ops/element_loops.cuh"
 #include "ops/operand_memory.cuh"
 
-namespace hctr::ops::cuda {
+namespace hctr::ops {
 namespace {
 
-constexpr int kTile = 32, kTileRows = 8;  // a block transposes 32 x 32 elements, its threads four each
+// A block transposes 64 x 64 elements; a thread reads and writes four adjacent ones at a time.
+constexpr int kSide = 64, kTransposeThreads = 256, kAdjacent = 4;
+constexpr int kThreadsOfRow = kSide / kAdjacent, kRowsAtATime = kTransposeThreads / kThreadsOfRow;
+constexpr int kRowsOfThread = kSide / kRowsAtATime;
 
-/// `stride`: of w^T, whose columns from `in` on become zero.
-__global__ void __launch_bounds__(kTile* kTileRows)
-    transpose_weights_kernel(View<const float, 2> w, int64_t stride, int across, float* to) {
-  __shared__ float tile[kTile][kTile + 1];
-  hctr::cuda::start_early();
-  const int lane = static_cast<int>(threadIdx.x) % kTile, warp = static_cast<int>(threadIdx.x) / kTile;
-  const int64_t first_in = static_cast<int64_t>(blockIdx.x) / across * kTile,
-                first_out = static_cast<int64_t>(blockIdx.x) % across * kTile;
+/// `stride`: of w^T, whose columns behind the inputs become zero.
+__device__ void transpose_tile(hctr::cuda::BlockRange tile, const View<const float, 2>& w, bool packs, int64_t stride,
+                               float* to) {
+  using Four = cuda::Pack<float, kAdjacent>;
+  __shared__ float shared[kSide][kSide + 1];
+  const int64_t across = (w.size(1) + kSide - 1) / kSide;
+  const int64_t first_in = tile.block / across * kSide, first_out = tile.block % across * kSide;
+  const int row = static_cast<int>(threadIdx.x) / kThreadsOfRow,
+            column = static_cast<int>(threadIdx.x) % kThreadsOfRow * kAdjacent;
+
+  Four elements[kRowsOfThread];
+  const int64_t left = w.size(1) - first_out - column;
 #pragma unroll
-  for (int i = 0; i < kTile; i += kTileRows) {
-    const int64_t in = first_in + warp + i, out = first_out + lane;
-    tile[warp + i][lane] = in < w.size(0) && out < w.size(1) ? w.row(in)[out] : 0.0f;
+  for (int i = 0; i < kRowsOfThread; ++i) {
+    const int64_t in = first_in + row + i * kRowsAtATime;
+    const float* const from = w.row(in) + first_out + column;
+    if (packs && left >= kAdjacent && in < w.size(0))
+      elements[i] = cuda::load_pack<kAdjacent>(from);
+    else
+      elements[i] = cuda::load_part_of_pack<kAdjacent>(from, in < w.size(0) ? left : 0);
   }
+#pragma unroll
+  for (int i = 0; i < kRowsOfThread; ++i)
+#pragma unroll
+    for (int v = 0; v < kAdjacent; ++v) shared[row + i * kRowsAtATime][column + v] = elements[i].at[v];
   __syncthreads();
 #pragma unroll
-  for (int i = 0; i < kTile; i += kTileRows) {
-    const int64_t out = first_out + warp + i, in = first_in + lane;
-    if (out < w.size(1) && in < stride) to[out * stride + in] = tile[lane][warp + i];
+  for (int i = 0; i < kRowsOfThread; ++i) {
+    const int of_tile = row + i * kRowsAtATime;
+    const int64_t out = first_out + of_tile, in = first_in + column;
+    if (out >= w.size(1) || in >= stride) continue;
+    Four four;
+#pragma unroll
+    for (int v = 0; v < kAdjacent; ++v) four.at[v] = shared[column + v][of_tile];
+    *reinterpret_cast<Four*>(to + out * stride + in) = four;
+  }
+}
+
+void start_transposing(Context& ctx, std::span<const TransposedWeights> all) {
+  using Job = decltype(hctr::cuda::job_of(transpose_tile));
+  using Jobs = hctr::cuda::JobList<Job>;
+  while (!all.empty()) {
+    Jobs jobs;
+    for (; jobs.count < Jobs::kMost && jobs.count < static_cast<int>(all.size()); ++jobs.count) {
+      const auto& [w, copy] = all[static_cast<size_t>(jobs.count)];
+      const auto from = w.view<const float, 2>();
+      const int64_t stride = copy.row_stride();
+      const int64_t tiles = (stride + kSide - 1) / kSide * ((w.dim(1) + kSide - 1) / kSide);
+      jobs.jobs[jobs.count] = Job(from, cuda::takes_packs<kAdjacent>(from), stride, copy.data<float>());
+      jobs.first_block[jobs.count + 1] = jobs.first_block[jobs.count] + static_cast<int32_t>(tiles);
+    }
+    hctr::cuda::launch(ctx, "transpose_weights", hctr::cuda::early({jobs.first_block[jobs.count], kTransposeThreads}),
+                       hctr::cuda::jobs_kernel<transpose_tile, Job>, jobs);
+    all = all.subspan(static_cast<size_t>(jobs.count));
   }
 }
 
 }  // namespace
 
-bool takes_transposed_weights(Context& ctx, int64_t rows, const Tensor& w) {
+bool cuda::gains_by_transposed_weights(const Runtime& runtime) {
+  return runtime.options().tf32 && !runtime.options().tf32x3 && hctr::cuda::compute_capability() == 90;
+}
+
+void cuda::transpose_weights(Context& ctx, const std::vector<TransposedWeights>& all) { start_transposing(ctx, all); }
+
+bool cuda::takes_transposed_weights(Context& ctx, int64_t rows, const Tensor& w) {
   const Runtime& runtime = ctx.runtime();
-  return w.dtype() == DType::f32 && runtime.options().tf32 && !runtime.options().tf32x3 &&
-         hctr::cuda::compute_capability() == 90 && ctx.stream().handle == runtime.compute_stream().handle &&
-         rows >= 16 * std::max(w.dim(0), w.dim(1));
+  return w.dtype() == DType::f32 && gains_by_transposed_weights(runtime) &&
+         ctx.stream().handle == runtime.compute_stream().handle && rows >= 16 * std::max(w.dim(0), w.dim(1));
 }
 
-Tensor transposed_weights(Context& ctx, const Tensor& w) {
-  const int64_t in = w.dim(0), out = w.dim(1), stride = (in + 3) / 4 * 4;
-  float* const to = operand_memory(ctx.runtime(), out * stride);
-  const int64_t across = (out + kTile - 1) / kTile, down = (stride + kTile - 1) / kTile;
-  launch(ctx, "transpose_weights", hctr::cuda::early({across * down, kTile * kTileRows}), transpose_weights_kernel,
-         w.view<const float, 2>(), stride, static_cast<int>(across), to);
-  TensorSpec spec(DType::f32, {out, in}, stride);
-  spec.zero_columns = stride - in;
-  return Tensor(to, spec, w.device());
+Tensor cuda::transposed_weights(Context& ctx, const Tensor& w) {
+  const TensorSpec spec = transposed_weights_spec(w.spec());
+  const TransposedWeights one{w,
+                              Tensor(operand_memory(ctx.runtime(), spec.shape[0] * spec.row_stride), spec, w.device())};
+  start_transposing(ctx, {&one, 1});
+  return one.copy;
 }
 
-}  // namespace hctr::ops::cuda
+}  // namespace hctr::ops

@@ -1,8 +1,9 @@
-// Weights with their inputs adjacent, as Hopper's matrix instruction takes f32.
+// Transposed weights of callers that keep no copy of them.
 #pragma once
 
 #include "device/context.h"
 #include "device/tensor.h"
+#include "ops/transposed_weights.h"
 
 namespace hctr::ops::cuda {
 
@@ -13,7 +14,7 @@ bool takes_transposed_weights(Context&, int64_t rows, const Tensor& w);
 /// With fewer rows transposing takes as long as what one kernel for a product and its end gains.
 inline constexpr int64_t kLeastRowsOfTransposed = 1024;
 
-/// w^T [out, in], with zeros behind a row up to a multiple of 16 bytes, in operand_memory(). Shape: w [in, out]; f32.
+/// w^T of transposed_weights_spec(), in operand_memory(). Shape: w [in, out]; f32.
 Tensor transposed_weights(Context&, const Tensor& w);
 
 }  // namespace hctr::ops::cuda

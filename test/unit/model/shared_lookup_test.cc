@@ -4,6 +4,7 @@
 
 #include "comm/self_comm.h"
 #include "device/program.h"
+#include "ops/transposed_weights.h"
 #include "support/devices.h"
 #include "unit/model/small_model.h"
 
@@ -12,6 +13,25 @@ namespace {
 
 constexpr int64_t kDlrmSteps = 6;
 constexpr SmallOptions kSmallDlrm{.batch = 1100, .dense = 13, .slots = 5, .dim = 32, .learning_rate = 0.1f};
+
+/// Transposed copies of weights are what they are copies of; returns how many there are.
+int64_t expect_copies_of_weights(const SmallModel& small, const char* when) {
+  int64_t copies = 0;
+  for (const LayerIo& io : small.binding.calls)
+    for (size_t i = 0; i < io.transposed.size(); ++i) {
+      if (!io.transposed[i]) continue;
+      ++copies;
+      const StreamRef stream = small.runtime.compute_stream();
+      const std::vector<float> w = to_host<float>(stream, io.weights[i]),
+                               copy = to_host<float>(stream, *io.transposed[i]);
+      const auto in = static_cast<size_t>(io.weights[i].dim(0)), out = static_cast<size_t>(io.weights[i].dim(1));
+      for (size_t k = 0; k < w.size(); ++k) {
+        EXPECT_EQ(copy[k % out * in + k / out], w[k]) << when << ", element " << k;
+        if (copy[k % out * in + k / out] != w[k]) return copies;
+      }
+    }
+  return copies;
+}
 
 /// The loss of each step.
 std::vector<float> losses_of(Device device, const std::string& solver, bool record) {
@@ -27,6 +47,8 @@ std::vector<float> losses_of(Device device, const std::string& solver, bool reco
   const auto train = [&](Recording* recording) {
     small.model.train_step(small.ctx, recording, 0, small.batch, small.binding);
   };
+  const bool copies = ops::gains_by_transposed_weights(small.runtime);
+  EXPECT_EQ(expect_copies_of_weights(small, "before the first step"), copies ? 2 : 0);
   std::vector<float> losses;
   std::optional<Program> program;
   for (int64_t t = 0; t < kDlrmSteps; ++t) {
@@ -44,6 +66,7 @@ std::vector<float> losses_of(Device device, const std::string& solver, bool reco
       train(nullptr);
     losses.push_back(small.loss());
   }
+  expect_copies_of_weights(small, "after the last step");
   return losses;
 }
 

@@ -12,6 +12,7 @@
 #include "ops/dropout.h"
 #include "ops/gradient_through_relu.h"
 #include "ops/linear.h"
+#include "ops/transposed_weights.h"
 #include "support/devices.h"
 #include "support/near_values.h"
 #include "support/op_test.h"
@@ -127,8 +128,13 @@ TEST(FusedProductsInTf32, AreNearTheReference) {
   const StepState state{.step = 3, .samples = 0};
   Buffer on_gpu(kGpu, sizeof state);
   copy_bytes(gpu.compute_stream(), on_gpu.data(), &state, sizeof state);
-  for (const auto& [batch, in, out] :
-       {std::array<int64_t, 3>{17000, 136, 40}, {9000, 400, 400}, {2048, 250, 264}, {1030, 64, 72}, {300, 36, 1000}}) {
+  for (const auto& [batch, in, out] : {std::array<int64_t, 3>{17000, 136, 40},
+                                       {9000, 400, 400},
+                                       {2048, 250, 264},
+                                       {1030, 64, 72},
+                                       {300, 36, 1000},
+                                       {512, 479, 1024},
+                                       {70, 13, 512}}) {
     std::vector<std::vector<float>> results[2];
     for (Runtime* runtime : {&cpu, &gpu}) {
       Context ctx(*runtime, runtime->compute_stream(),
@@ -152,20 +158,27 @@ TEST(FusedProductsInTf32, AreNearTheReference) {
       const Tensor held = make({batch, out}, 10);
       Context beside_lookup = ctx.with_multiprocessors(33);
       ops::linear(beside_lookup, x, w, bias, held, true);
+      const TensorSpec transposed = ops::transposed_weights_spec(w.spec());
+      memory.emplace_back(runtime->device(), transposed.bytes());
+      const Tensor copy(memory.back().data(), transposed, runtime->device());
+      ops::transpose_weights(ctx, {{w, copy}});
+      const Tensor of_copy = make({batch, out}, 11), dropped_of_copy = make({batch, out}, 12);
+      ops::linear(ctx, x, w, bias, of_copy, true, copy);
+      ops::linear_relu_dropout(ctx, x, w, bias, kLayerRate, kLayerStream, dropped_of_copy, copy);
       const Tensor d_y = make({batch, out}, 6), d_x = make({batch, in}, 7), d_bias = make({in}, 8);
       const Tensor scratch = make(ops::gradient_through_relu_scratch(d_x.spec()).shape, 9);
       ops::gradient_through_relu(ctx, d_y, w, 2, x, d_x, d_bias, scratch);
-      for (const Tensor& t : {y, plain, held, d_x, d_bias})
+      for (const Tensor& t : {y, plain, held, of_copy, dropped_of_copy, d_x, d_bias})
         results[runtime == &gpu].push_back(to_host<float>(ctx.stream(), t));
     }
-    const std::array<double, 5> depth = {static_cast<double>(in), static_cast<double>(in), static_cast<double>(in),
-                                         static_cast<double>(out), static_cast<double>(out * batch)};
-    for (size_t k = 0; k < results[0].size(); ++k) {
+    const auto k = static_cast<double>(in);
+    const std::array<double, 7> depth = {k, k, k, k, k, static_cast<double>(out), static_cast<double>(out * batch)};
+    for (size_t r = 0; r < results[0].size(); ++r) {
       double off = 0;
-      for (size_t i = 0; i < results[0][k].size(); ++i)
-        off = std::max(off, static_cast<double>(std::abs(results[0][k][i] - results[1][k][i])));
-      EXPECT_LT(off, 2 * 2 * std::exp2(-10) * 4 * std::sqrt(depth[k])) << batch << " " << in << " " << out << ", " << k;
-      EXPECT_GT(off, 0) << "f32 throughout? " << batch << " " << in << " " << out << ", " << k;
+      for (size_t i = 0; i < results[0][r].size(); ++i)
+        off = std::max(off, static_cast<double>(std::abs(results[0][r][i] - results[1][r][i])));
+      EXPECT_LT(off, 2 * 2 * std::exp2(-10) * 4 * std::sqrt(depth[r])) << batch << " " << in << " " << out << ", " << r;
+      EXPECT_GT(off, 0) << "f32 throughout? " << batch << " " << in << " " << out << ", " << r;
     }
   }
 }
