@@ -8,12 +8,15 @@
 
 namespace hctr::ops {
 
+inline constexpr int64_t kMostLogitLossParts = 512;
+
 /// CUDA sums the rows in this many parts, a block each: few rows each where that gives a block to every multiprocessor,
-/// no more parts than their totals are worth.
+/// no more parts than their totals are worth, and up to 2,048 rows no more than can start early on an H100.
 inline int64_t logit_loss_parts(int64_t rows) {
-  constexpr int64_t kFewest = 128, kMost = 512, kRows = 8, kFewestRows = 4;
+  constexpr int64_t kFewest = 128, kRows = 16, kFewestRows = 4;
   const auto parts_of = [&](int64_t each) { return (rows + each - 1) / each; };
-  return std::clamp<int64_t>(std::max(parts_of(kRows), std::min(parts_of(kFewestRows), kFewest)), 1, kMost);
+  return std::clamp<int64_t>(std::max(parts_of(kRows), std::min(parts_of(kFewestRows), kFewest)), 1,
+                             kMostLogitLossParts);
 }
 
 /// The logits: of the sum, or of the layer alone.

@@ -142,6 +142,8 @@ OP_TEST(LogitLoss) {
 OP_TEST(LogitLossOfOneInput) {
   row("typical", logit_inputs(67, 45, 0));
   row("a warp for a row", logit_inputs(512, 256, 0));
+  row("a warp for a few rows", logit_inputs(2048, 256, 0));
+  row("blocks without rows", logit_inputs(1030, 128, 0));
   row("half a block for a row", logit_inputs(530, 1024, 0));
   row("wider than a block", logit_inputs(35, 8192, 0));
   logit_loss_case(*this, false, true);
@@ -199,8 +201,15 @@ TEST(LogitLossOp, IsItsOperatorsOneByOne) {
   for (const Device device : devices())
     for (const auto& [dtype, tolerance] :
          {std::pair(DType::f32, 1e-5), std::pair(DType::f16, 5e-3), std::pair(DType::bf16, 4e-2)})
-      for (const LogitSizes& sizes :
-           {LogitSizes{70, 48, 64}, {512, 1024, 8}, {2100, 256, 0}, {33, 432, 2056}, {300, 400, 0}, {4, 8, 0}}) {
+      for (const LogitSizes& sizes : {LogitSizes{70, 48, 64},
+                                      {512, 1024, 8},
+                                      {512, 256, 0},
+                                      {2100, 256, 0},
+                                      {1030, 250, 24},
+                                      {6000, 100, 0},
+                                      {33, 432, 2056},
+                                      {300, 400, 0},
+                                      {4, 8, 0}}) {
         SCOPED_TRACE(cat(to_string(device), " ", name_of(dtype), " ", sizes.batch));
         const Rig t = ran_both_ways(device, dtype, sizes);
         for (const char* name :
