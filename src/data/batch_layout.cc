@@ -20,8 +20,8 @@ size_t offset_bytes(const BatchShape& shape, const BatchShape::Table& table) {
 
 }  // namespace
 
-BatchLayout::BatchLayout(const BatchShape& of, int64_t stride)
-    : shape(of), dense_stride(std::max(stride, of.dense_dim)) {
+BatchLayout::BatchLayout(const BatchShape& of, int64_t stride, DType dtype)
+    : shape(of), dense_stride(std::max(stride, of.dense_dim)), dense_dtype(dtype) {
   const auto rows = static_cast<size_t>(shape.samples);
   state = add_part(bytes, sizeof(StepState));
   header = add_part(bytes, sizeof(int64_t) + shape.tables.size() * sizeof(PackedKeys));
@@ -37,7 +37,8 @@ BatchLayout::BatchLayout(const BatchShape& of, int64_t stride)
       if (of_buffer == &unpacked_bytes) tables.push_back(at);
     }
   }
-  if (pads_dense()) unpacked_dense = add_part(unpacked_bytes, rows * static_cast<size_t>(dense_stride) * sizeof(float));
+  if (unpacks_dense())
+    unpacked_dense = add_part(unpacked_bytes, rows * static_cast<size_t>(dense_stride) * size_of(dense_dtype));
 }
 
 BatchView::BatchView(const BatchLayout& of, std::byte* buffer)

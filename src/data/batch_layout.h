@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/packed_keys.h"
 #include "base/step_state.h"
 
@@ -41,10 +42,12 @@ struct BatchShape {
 /// device: per table t, slot-major,
 ///   offsets  i32 [slots * samples + 1]: bag (slot s, sample b) holds keys offsets[s * samples + b] up to the next
 ///   keys     i64 [key_capacity]: undefined past offsets.back()
-/// and dense values where they are uploaded, or there too with zeros behind each row, if rows are further apart.
+/// and dense values where they are uploaded, or there too with zeros behind each row, if rows are further apart or of
+/// another dtype.
 struct BatchLayout {
   /// `dense_stride`: from one row of dense values to the next as ops take them, dense_dim if that is more.
-  explicit BatchLayout(const BatchShape&, int64_t dense_stride = 0);
+  /// `dense_dtype`: f32 f16 bf16, as ops take them.
+  explicit BatchLayout(const BatchShape&, int64_t dense_stride = 0, DType dense_dtype = DType::f32);
 
   struct Table {
     size_t offsets = 0, keys = 0;
@@ -54,9 +57,10 @@ struct BatchLayout {
   size_t bytes = 0;           ///< of a buffer whose tables take the most
   std::vector<Table> tables;  ///< places in the unpacked buffer
   size_t unpacked_bytes = 0;
-  int64_t dense_stride = 0;   ///< elements
-  size_t unpacked_dense = 0;  ///< place in the unpacked buffer, if pads_dense()
-  bool pads_dense() const { return dense_stride > shape.dense_dim; }
+  int64_t dense_stride = 0;  ///< elements
+  DType dense_dtype = DType::f32;
+  size_t unpacked_dense = 0;  ///< place in the unpacked buffer, if unpacks_dense()
+  bool unpacks_dense() const { return dense_stride > shape.dense_dim || dense_dtype != DType::f32; }
 };
 
 /// How a table is going to be packed.

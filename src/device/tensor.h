@@ -6,9 +6,9 @@
 #include <initializer_list>
 #include <string>
 
+#include "base/dtype.h"
 #include "base/error.h"
 #include "device/device.h"
-#include "device/dtype.h"
 
 namespace hctr {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "device/dtype.h"
+#include "base/dtype.h"
 #include "device/row_memory.h"
 #include "embedding/direct_keys.h"
 #include "embedding/replication.h"

@@ -25,8 +25,19 @@ bool made_by_layer(const Graph& graph, const Edge& edge) {
 
 BatchLayout batch_layout(const Config& config, int64_t samples, Device device) {
   const BatchShape shape = batch_shape(config.data, samples);
-  if (!device.is_cuda() || !config.solver.enable_tf32_compute) return BatchLayout(shape);
-  return BatchLayout(shape, with_padded_rows(TensorSpec(DType::f32, {samples, shape.dense_dim})).row_stride);
+  const DType dtype = config.solver.mixed_precision.activations;
+  if (!device.is_cuda() || (dtype == DType::f32 && !config.solver.enable_tf32_compute)) return BatchLayout(shape);
+  const int64_t stride = with_padded_rows(TensorSpec(dtype, {samples, shape.dense_dim})).row_stride;
+  if (stride * static_cast<int64_t>(size_of(dtype)) % 16 != 0) return BatchLayout(shape);  // rows shorter than that
+  return BatchLayout(shape, stride, dtype);
+}
+
+bool MemoryPlan::takes_as_data(const Graph& graph, const Tensor& dense) const {
+  if (is_data(*graph.dense)) return true;
+  const Edge& edge = graph.edges[*graph.dense];
+  return dense.dtype() == edge.spec.dtype && std::ranges::all_of(edge.readers, [&](size_t reader) {
+           return graph.nodes[reader].spec.memory == LayerSpec::Memory::own;  // reads it anywhere
+         });
 }
 
 MemoryPlan::MemoryPlan(const Graph& graph, Phase phase, Device device) : MemoryPlan(graph, phase) {

@@ -11,9 +11,9 @@
 
 namespace hctr {
 
-/// The layout of batches of `samples` rows for a device. Where products on a GPU are TF32, rows of dense values lie as
-/// those of other tensors do. Products of fp32 gain little by that, and the library might choose other algorithms for
-/// them: there rows follow each other, as they are uploaded.
+/// The layout of batches of `samples` rows for a device. On a GPU dense values have the dtype of activations, and rows
+/// of them lie as those of other tensors do where products are of two bytes or TF32. Products of fp32 gain little by
+/// that, and the library might choose other algorithms for them: there rows follow each other, as they are uploaded.
 BatchLayout batch_layout(const Config&, int64_t samples, Device);
 
 /// The memory of one phase of one graph on one device. Values and, for training, gradients.
@@ -26,6 +26,8 @@ class MemoryPlan {
   /// Whether a tensor is part of the batch. Dense values are, unless activations have another dtype than f32, or a
   /// Reshape needs them in one piece, which they may not be there.
   bool is_data(TensorId id) const { return id == label_ || id == dense_; }
+  /// Whether layers may read these dense values where they are, instead of copying them to the memory of the plan.
+  bool takes_as_data(const Graph&, const Tensor& dense) const;
   /// Where a layer writes its gradient for one of its inputs; none if it is not needed.
   std::optional<Tensor> contribution(size_t node, size_t input) const;
   /// Value and gradient of a tensor. Errors: Error(bug) for the value of data, which is part of the batch.

@@ -67,13 +67,16 @@ Network::Network(const Graph& graph, Phase phase, const Weights& weights, const 
 Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search,
                                const Fp8Scales* scales) const {
   Binding binding;
-  const bool converts = graph_.dense && !memory_.is_data(*graph_.dense);
-  if (converts) binding.dense = dense;
+  const bool copies_dense = graph_.dense && !memory_.takes_as_data(graph_, *dense);
+  if (copies_dense) binding.dense = dense;
+  const auto input = [&](TensorId in) {
+    if (in == graph_.label) return label;
+    return graph_.dense == in && !copies_dense ? *dense : memory_.value(in);
+  };
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     const Node& node = graph_.nodes[n];
     LayerIo io;
-    for (const TensorId in : node.in)
-      io.in.push_back(!memory_.is_data(in) ? memory_.value(in) : in == graph_.label ? label : *dense);
+    for (const TensorId in : node.in) io.in.push_back(input(in));
     for (const TensorId out : node.out) io.out.push_back(memory_.value(out));
     for (size_t s = 0; s < node.spec.scratch.size(); ++s) io.scratch.push_back(memory_.scratch(n, s));
     io.transient = memory_.transient(n);

@@ -25,7 +25,7 @@ class Network {
   /// The calls of all layers for a batch that lies at these addresses. Several bindings share activations.
   struct Binding {
     std::vector<LayerIo> calls;   // one per node
-    std::optional<Tensor> dense;  // to be converted to the type of activations; none where they have one type
+    std::optional<Tensor> dense;  // to be copied to memory of the plan; none where layers read them where they are
   };
   /// `search`: for overflow, by the layers that search the gradient of an embedding themselves.
   /// `scales`: of the layers with products in FP8; null if the graph has none.

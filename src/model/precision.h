@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "base/dtype.h"
 #include "config/values.h"
-#include "device/dtype.h"
 
 namespace hctr {
 

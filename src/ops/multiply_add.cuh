@@ -5,8 +5,8 @@
 
 #include <nv/target>
 
+#include "base/dtype.h"
 #include "base/half.h"
-#include "device/dtype.h"
 
 namespace hctr::ops::tensor_cores {
 

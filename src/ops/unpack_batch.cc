@@ -27,8 +27,9 @@ void unpack_batch(Context& ctx, const std::byte* batch, std::span<const Unpacked
   }
   if (dense) {
     const Tensor& rows = dense->rows;
-    expect_tensor("unpack_batch dense", ctx.device(), rows, {samples, rows.dim(1)}, DType::f32);
-    HCTR_EXPECT(rows.row_stride() % 4 == 0 && reinterpret_cast<uintptr_t>(rows.bytes()) % 16 == 0,
+    expect_tensor("unpack_batch dense", ctx.device(), rows, {samples, rows.dim(1)}, rows.dtype());
+    const int64_t unit = 16 / static_cast<int64_t>(size_of(rows.dtype()));
+    HCTR_EXPECT(rows.row_stride() % unit == 0 && reinterpret_cast<uintptr_t>(rows.bytes()) % 16 == 0,
                 "unpack_batch: dense values in rows that do not lie at multiples of 16 bytes");
   }
   HCTR_ON_DEVICE(ctx, unpack_batch(ctx, batch, inputs, dense, samples));
@@ -51,11 +52,14 @@ void cpu::unpack_batch(Context& ctx, const std::byte* batch, std::span<const Unp
         offsets[i] = static_cast<int32_t>(packed.begin_of_ones(i / samples, i % samples));
   }
   if (!dense) return;
-  const auto rows = dense->rows.view<float, 2>();
-  for (int64_t b = 0; b < samples; ++b) {
-    float* const end = std::copy_n(dense->from + b * rows.size(1), rows.size(1), rows.row(b));
-    std::fill(end, rows.row(b) + rows.row_stride, 0.0f);
-  }
+  dispatch_float(dense->rows.dtype(), [&]<class T>() {
+    const auto rows = dense->rows.view<T, 2>();
+    for (int64_t b = 0; b < samples; ++b) {
+      const float* const from = dense->from + b * rows.size(1);
+      T* const end = std::transform(from, from + rows.size(1), rows.row(b), [](float x) { return static_cast<T>(x); });
+      std::fill(end, rows.row(b) + rows.row_stride, T{});
+    }
+  });
 }
 
 }  // namespace hctr::ops

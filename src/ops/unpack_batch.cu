@@ -22,7 +22,7 @@ struct UnpackInputs {
 struct PaddedRows {
   const float* from;
   int64_t width;
-  View<float4, 2> to;  // no rows: nothing to copy
+  View<uint4, 2> to;  // 16 bytes each; no rows: nothing to copy
 };
 
 __device__ void widen(const uint32_t* from, int32_t count, int64_t* to, int64_t thread, int64_t threads) {
@@ -36,21 +36,26 @@ __device__ void widen(const uint32_t* from, int32_t count, int64_t* to, int64_t 
   if (thread < count % 4) to[4 * fours + thread] = from[4 * fours + thread];
 }
 
+template <class T>
 __device__ void pad_rows(const PaddedRows& rows, int64_t thread, int64_t threads) {
+  constexpr uint32_t kEach = 16 / sizeof(T);
   const auto per_row = static_cast<uint32_t>(rows.to.size(1));  // a batch has fewer than 2^32 times 16 bytes
   for (int64_t i = thread; i < rows.to.size(0) * per_row; i += threads) {
-    const auto pack = static_cast<uint32_t>(i), row = pack / per_row, first = (pack - row * per_row) * 4;
+    const auto pack = static_cast<uint32_t>(i), row = pack / per_row, first = (pack - row * per_row) * kEach;
     const float* const from = rows.from + row * rows.width;
-    const auto value = [&](uint32_t column) { return column < rows.width ? from[column] : 0.0f; };
-    rows.to.row(row)[first / 4] = make_float4(value(first), value(first + 1), value(first + 2), value(first + 3));
+    alignas(16) T values[kEach];
+#pragma unroll
+    for (uint32_t e = 0; e < kEach; ++e) values[e] = static_cast<T>(first + e < rows.width ? from[first + e] : 0.0f);
+    rows.to.row(row)[first / kEach] = *reinterpret_cast<const uint4*>(values);
   }
 }
 
+template <class T>
 __global__ void unpack_batch_kernel(UnpackInputs inputs, PaddedRows rows, const std::byte* batch, int32_t samples) {
   const int jobs = inputs.count + (rows.to.size(0) > 0), job = static_cast<int>(blockIdx.x) % jobs;
   const int64_t thread = int64_t{blockIdx.x / jobs} * kUnpackThreads + threadIdx.x,
                 threads = int64_t{gridDim.x / jobs} * kUnpackThreads;
-  if (job == inputs.count) return pad_rows(rows, thread, threads);
+  if (job == inputs.count) return pad_rows<T>(rows, thread, threads);
   const UnpackInput& input = inputs.input[job];
   const PackedKeys packed = *input.packed;
   if (packed.key_bytes == 4) {
@@ -76,8 +81,8 @@ void cuda::unpack_batch(Context& ctx, const std::byte* batch, std::span<const Un
                         const std::optional<UnpackedRows>& dense, int64_t samples) {
   PaddedRows rows{};
   if (dense) {
-    const int64_t packs = dense->rows.row_stride() / 4;
-    rows = {dense->from, dense->rows.dim(1), {reinterpret_cast<float4*>(dense->rows.bytes()), {samples, packs}, packs}};
+    const int64_t packs = dense->rows.row_stride() * static_cast<int64_t>(size_of(dense->rows.dtype())) / 16;
+    rows = {dense->from, dense->rows.dim(1), {reinterpret_cast<uint4*>(dense->rows.bytes()), {samples, packs}, packs}};
   }
   size_t first = 0;
   do {  // the rows with the first inputs, of which there may be none
@@ -91,8 +96,10 @@ void cuda::unpack_batch(Context& ctx, const std::byte* batch, std::span<const Un
     const int jobs = some.count + (rows.to.size(0) > 0);
     if (jobs == 0) return;
     const Grid each = grid_for(most, kUnpackThreads, std::max<int64_t>(1, hctr::cuda::blocks_of_device(8) / jobs));
-    launch(ctx, "unpack_batch", Grid{each.blocks * jobs, kUnpackThreads}, unpack_batch_kernel, some, rows, batch,
-           static_cast<int32_t>(samples));
+    dispatch_float(dense ? dense->rows.dtype() : DType::f32, [&]<class T>() {
+      launch(ctx, "unpack_batch", Grid{each.blocks * jobs, kUnpackThreads}, unpack_batch_kernel<T>, some, rows, batch,
+             static_cast<int32_t>(samples));
+    });
     rows = {};
     first += kMostInputs;
   } while (first < inputs.size());

@@ -52,10 +52,10 @@ Tensor BatchRing::label(int buffer) const {
 
 std::optional<Tensor> BatchRing::dense(int buffer) const {
   if (layout_.shape.dense_dim == 0) return std::nullopt;
-  TensorSpec spec(DType::f32, {layout_.shape.samples, layout_.shape.dense_dim}, layout_.dense_stride);
+  TensorSpec spec(layout_.dense_dtype, {layout_.shape.samples, layout_.shape.dense_dim}, layout_.dense_stride);
   spec.zero_columns = layout_.dense_stride - layout_.shape.dense_dim;
-  return layout_.pads_dense() ? tensor(unpacked_[static_cast<size_t>(buffer)].data(), layout_.unpacked_dense, spec)
-                              : tensor(device_block(buffer), layout_.dense, spec);
+  return layout_.unpacks_dense() ? tensor(unpacked_[static_cast<size_t>(buffer)].data(), layout_.unpacked_dense, spec)
+                                 : tensor(device_block(buffer), layout_.dense, spec);
 }
 
 Tensor BatchRing::offsets(int buffer, size_t table) const {
@@ -75,7 +75,7 @@ void BatchRing::unpack(Context& ctx, int buffer) const {
   for (size_t t = 0; t < layout_.tables.size(); ++t)
     inputs.push_back({view.packed + t, keys(buffer, t), offsets(buffer, t)});
   std::optional<ops::UnpackedRows> rows;
-  if (layout_.pads_dense()) rows = {view.dense, *dense(buffer)};
+  if (layout_.unpacks_dense()) rows = {view.dense, *dense(buffer)};
   ops::unpack_batch(ctx, block, inputs, rows, layout_.shape.samples);
 }
 

@@ -1,8 +1,8 @@
 // What this machine reaches at most, measured: the rates that the parts of a step are held against.
 #pragma once
 
+#include "base/dtype.h"
 #include "device/context.h"
-#include "device/dtype.h"
 
 namespace hctr {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "device/dtype.h"
+#include "base/dtype.h"
 #include "train/ceilings.h"
 
 namespace hctr {

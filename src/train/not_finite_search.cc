@@ -4,9 +4,9 @@
 #include <cmath>
 #include <vector>
 
+#include "base/dtype.h"
 #include "base/error.h"
 #include "device/copy.h"
-#include "device/dtype.h"
 
 namespace hctr {
 namespace {

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/dtype.h"
 #include "base/platform.h"
-#include "device/dtype.h"
 
 namespace hctr::ops {
 

@@ -1,7 +1,7 @@
 // An array with an element vector per row, in one of the types a table may be stored in.
 #pragma once
 
-#include "device/dtype.h"
+#include "base/dtype.h"
 #include "ops/embedding/direct_index.h"
 
 namespace hctr::ops {

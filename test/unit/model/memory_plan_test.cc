@@ -55,7 +55,7 @@ TEST(MemoryPlan, DenseValuesThatAReshapeTakesInOnePieceAreNotReadInTheBatch) {
 }
 
 /// From one row of dense values to the next, as operators take them.
-TEST(BatchLayout, PadsRowsOfDenseValuesForProductsInTf32OnAGpu) {
+TEST(BatchLayout, PadsRowsOfDenseValuesForTensorCoresOfAGpu) {
   const auto stride = [](int64_t dense, const std::string& solver, Device device) {
     const Config config =
         small_config({.dense = dense}, R"({"type": "Reshape", "bottom": "vectors", "top": "row", "leading_dim": 16},
@@ -70,7 +70,10 @@ TEST(BatchLayout, PadsRowsOfDenseValuesForProductsInTf32OnAGpu) {
   EXPECT_EQ(stride(13, tf32, kCpu), 13);
   EXPECT_EQ(stride(13, tf32x3, kGpu), 13);
   EXPECT_EQ(stride(13, "", kGpu), 13) << "the library may choose another algorithm for other rows";
-  EXPECT_EQ(stride(13, R"(, "mixed_precision": "bf16")", kGpu), 13) << "they are converted to rows of the plan's";
+  EXPECT_EQ(stride(13, R"(, "mixed_precision": "bf16")", kGpu), 16);
+  EXPECT_EQ(stride(17, R"(, "mixed_precision": "bf16")", kGpu), 24);
+  EXPECT_EQ(stride(7, R"(, "mixed_precision": "bf16")", kGpu), 7) << "rows of less than 16 bytes";
+  EXPECT_EQ(stride(13, R"(, "mixed_precision": "bf16")", kCpu), 13);
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ struct PackedInput {
 };
 
 /// `many`: inputs, more than one kernel takes. Of them each third has one key a slot, and each second keys of 64 bits.
-/// `width`: of rows of dense values, if that is not 0; `stride`: from one to the next where they go.
-void expect_unpacked(Device device, int many, int64_t width = 0, int64_t stride = 0) {
+/// `width`: of rows of dense values, if that is not 0; `stride`: from one to the next where they go; `dtype`: there.
+void expect_unpacked(Device device, int many, int64_t width = 0, int64_t stride = 0, DType dtype = DType::f32) {
   std::vector<std::byte> batch(256);
   std::vector<PackedKeys> packed(static_cast<size_t>(many));
   std::vector<PackedInput> expected(static_cast<size_t>(many));
@@ -58,7 +58,7 @@ void expect_unpacked(Device device, int many, int64_t width = 0, int64_t stride 
     packed[i].keys = wide ? append(to.keys.data(), to.keys.size() * 8) : append(narrow.data(), narrow.size() * 4);
   }
   std::vector<float> dense, expected_rows;
-  for (int64_t i = 0; i < kSamples * width; ++i) dense.push_back(static_cast<float>(i + 1));
+  for (int64_t i = 0; i < kSamples * width; ++i) dense.push_back(static_cast<float>(i % 200 + 1));  // in 8 bits
   for (int64_t i = 0; i < kSamples * stride; ++i)
     expected_rows.push_back(i % stride < width ? dense[static_cast<size_t>(i / stride * width + i % stride)] : 0);
   const int64_t dense_at = append(dense.data(), dense.size() * sizeof(float));
@@ -80,14 +80,14 @@ void expect_unpacked(Device device, int many, int64_t width = 0, int64_t stride 
                       new_tensor(DType::i64, 2 * kSlots * kSamples), new_tensor(DType::i32, kSlots * kSamples + 1)});
   std::optional<ops::UnpackedRows> rows;
   if (width > 0) {
-    const Tensor whole = new_tensor(DType::f32, kSamples * stride);
+    const Tensor whole = new_tensor(dtype, kSamples * stride);
     from_host(stream, whole, std::vector<float>(expected_rows.size(), NAN));
     rows = {reinterpret_cast<const float*>(on_device.data() + dense_at),
-            Tensor(whole.bytes(), TensorSpec(DType::f32, {kSamples, width}, stride), device)};
+            Tensor(whole.bytes(), TensorSpec(dtype, {kSamples, width}, stride), device)};
   }
   ops::unpack_batch(ctx, on_device.data(), inputs, rows, kSamples);
   if (rows) {
-    const Tensor whole(rows->rows.bytes(), TensorSpec(DType::f32, {kSamples * stride}), device);
+    const Tensor whole(rows->rows.bytes(), TensorSpec(dtype, {kSamples * stride}), device);
     EXPECT_EQ(to_host<float>(stream, whole), expected_rows);
   }
   for (size_t i = 0; i < packed.size(); ++i) {
@@ -112,6 +112,14 @@ TEST(UnpackBatch, WritesZerosBehindRowsOfDenseValues) {
     expect_unpacked(device, 70, 5, 12);
     expect_unpacked(device, 0, 401, 404);
   }
+}
+
+TEST(UnpackBatch, RoundsDenseValuesToTwoBytes) {
+  for (const Device device : devices())
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      expect_unpacked(device, 6, 13, 16, dtype);
+      expect_unpacked(device, 70, 5, 8, dtype);
+    }
 }
 
 }  // namespace

@@ -16,9 +16,9 @@ namespace {
 
 constexpr int64_t kRows = 70, kDenseDim = 13;
 
-BatchLayout layout_of(int64_t dense_stride) {
+BatchLayout layout_of(int64_t dense_stride, DType dtype = DType::f32) {
   return BatchLayout({.samples = kRows, .label_dim = 1, .dense_dim = kDenseDim, .tables = {{2, 2 * kRows}}},
-                     dense_stride);
+                     dense_stride, dtype);
 }
 
 std::vector<float> write_dense(const BatchRing& ring, int buffer) {
@@ -48,6 +48,22 @@ TEST(BatchRing, GivesDenseValuesInRowsOfTheStrideOfItsLayout) {
         EXPECT_EQ(to_host<float>(ctx.stream(), Tensor(dense.data<float>() + kDenseDim, behind, device)),
                   std::vector<float>(static_cast<size_t>(kRows * (stride - kDenseDim)), 0.0f));
       }
+    }
+}
+
+/// Integers up to 99 are the same in each.
+TEST(BatchRing, GivesDenseValuesInTheDtypeOfItsLayout) {
+  for (const Device device : devices())
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      Runtime& runtime = runtime_of(device);
+      Context ctx(runtime, runtime.compute_stream());
+      const BatchRing ring(layout_of(16, dtype), 1, device);
+      const std::vector<float> expected = write_dense(ring, 0);
+      ring.upload(ctx.stream(), 0);
+      ring.unpack(ctx, 0);
+      const Tensor dense = *ring.dense(0);
+      EXPECT_EQ(dense.dtype(), dtype);
+      EXPECT_EQ(to_host<float>(ctx.stream(), dense), expected) << to_string(device);
     }
 }
 
