@@ -222,8 +222,7 @@ __device__ inline void exchange_halves(int group, const float (&sums)[Tiles::kRo
 /// All threads of a block hand over sums together.
 template <class Tiles>
 struct F32Team {
-  static constexpr int kTeams = 1, kThreads = Tiles::kThreads, kQuads = Tiles::kOwnRows * Tiles::kColumns / 4;
-  __device__ static int team() { return 0; }
+  static constexpr int kThreads = Tiles::kThreads, kQuads = Tiles::kOwnRows * Tiles::kColumns / 4;
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   __device__ static void synchronize() { __syncthreads(); }
 };

@@ -307,10 +307,11 @@ void start_fused_product(Context& ctx, const char* name, const Tensor& a, const 
       operand_maps<Tiles>(a, b), to,
       Tiles::kLast > 0 ? tensor_map(result, std::max(1, Tiles::kLast), 64, hctr::cuda::Swizzle::none) : to};
   const ProductBlocks<Tiles> blocks(ctx, shape);
-  if (blocks.one_each())
-    hctr::cuda::launch(ctx, name, blocks.grid(), single_tile_kernel<Tiles, End>, maps, shape, blocks.across, end);
-  else
-    hctr::cuda::launch(ctx, name, blocks.grid(), fused_product_kernel<Tiles, End>, maps, shape, blocks.queue(ctx), end);
+  if constexpr (Tiles::kN <= 128)  // wider ones are for large products
+    if (blocks.one_each())
+      return hctr::cuda::launch(ctx, name, blocks.grid(), single_tile_kernel<Tiles, End>, maps, shape, blocks.across,
+                                end);
+  hctr::cuda::launch(ctx, name, blocks.grid(), fused_product_kernel<Tiles, End>, maps, shape, blocks.queue(ctx), end);
 }
 
 /// The same with the tiles that suit the shape. On the compute stream alone.

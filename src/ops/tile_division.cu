@@ -11,7 +11,7 @@ bool hopper::has_exchange_memory(Context& ctx, int64_t tile_bytes) {
   if (ctx.stream().handle != runtime.compute_stream().handle && !libraries.side_streams.contains(ctx.stream().handle))
     return false;
   const int64_t multiprocessors = hctr::cuda::multiprocessors();
-  return kMostTeams * multiprocessors <= Runtime::CudaLibraries::kMostPieces &&
+  return multiprocessors <= Runtime::CudaLibraries::kMostPieces &&
          static_cast<size_t>(multiprocessors * tile_bytes) <= libraries.blas_workspace.bytes();
 }
 

@@ -71,11 +71,10 @@ struct TilePieces {
 
 // ---- parts of sums that blocks hand to others
 //
-// A `Team` are threads of a block that have the same part of every tile and hand it over together: kThreads of them,
-// each of which has kQuads times four sums. A block has kTeams. team() and thread() say which this is, and
-// synchronize() waits for all threads of the team.
+// A `Team` are the threads of a block that have sums: kThreads of them, each of which has kQuads times four. thread()
+// says which this is, and synchronize() waits for all of them.
 
-/// [blocks] tiles, and for each team of each block whether its sums are there, 0 before and after a kernel.
+/// [blocks] tiles, and for each whether it is there, 0 before and after a kernel.
 struct SumExchange {
   float* sums;
   uint32_t* there;
@@ -88,15 +87,8 @@ SumExchange sum_exchange(Context&);
 template <class Team>
 __device__ inline float4* sums_of_block(const SumExchange& exchange, int block) {
   constexpr int kSums = Team::kThreads * Team::kQuads * 4;
-  static_assert(Team::kTeams <= kMostTeams);
-  return reinterpret_cast<float4*>(exchange.sums + int64_t{block * Team::kTeams + Team::team()} * kSums) +
-         Team::thread();
+  return reinterpret_cast<float4*>(exchange.sums + int64_t{block} * kSums) + Team::thread();
 }
-template <class Team>
-__device__ inline uint32_t* flag_of_block(const SumExchange& exchange, int block) {
-  return exchange.there + block * Team::kTeams + Team::team();
-}
-
 /// quad(q): this thread's sums q of kQuads, a float4.
 template <class Team, class Quad>
 __device__ inline void give_sums(const SumExchange& exchange, const Quad& quad) {
@@ -106,7 +98,7 @@ __device__ inline void give_sums(const SumExchange& exchange, const Quad& quad) 
   for (int q = 0; q < Team::kQuads; ++q) to[q * Team::kThreads] = quad(q);
   __threadfence();
   Team::synchronize();
-  if (Team::thread() == 0) atomicExch(flag_of_block<Team>(exchange, block), 1u);
+  if (Team::thread() == 0) atomicExch(exchange.there + block, 1u);
 }
 
 /// Calls add(q, what another block gave as quad(q)) for the blocks before this one, back to the one with the first step
@@ -117,7 +109,7 @@ __device__ inline void take_sums(const SumExchange& exchange, const TileDivision
   int first = static_cast<int>(blockIdx.x) - 1;
   while (division.first_of(first, blocks) > first_step) --first;
   for (int block = first + Team::thread(); block < static_cast<int>(blockIdx.x); block += Team::kThreads) {
-    uint32_t* const there = flag_of_block<Team>(exchange, block);
+    uint32_t* const there = exchange.there + block;
     while (atomicAdd(there, 0u) == 0) {
     }
     atomicExch(there, 0u);

@@ -16,7 +16,6 @@ DividedTiles divide_tiles(int64_t tiles, int64_t steps, int64_t least_steps, int
 namespace hopper {
 
 inline constexpr int64_t kTileBytes = 128 * 128 * 4;  ///< of the sums of a tile
-inline constexpr int kMostTeams = 2;                  ///< that hand over parts of a tile's sums
 
 /// Whether the context's stream has memory for sums that blocks hand over, one for each multiprocessor, each of so many
 /// bytes: it is one of those that products run on.

@@ -1,7 +1,5 @@
 #include "ops/weight_gradient.h"
 
-#include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "ops/checks.h"
@@ -13,18 +11,6 @@ bool leaves_multiprocessors_idle(int64_t batch, int64_t in, int64_t out, int64_t
   constexpr int64_t kTile = 128, kMostRows = 2048, kLeastOutputs = 8;  // fewer outputs are sums of columns
   const int64_t tiles = ((in + kTile - 1) / kTile) * ((out + kTile - 1) / kTile);
   return batch <= kMostRows && out >= kLeastOutputs && tiles < multiprocessors;
-}
-
-DividedTiles divide_weight_gradients(int64_t tiles, int64_t steps, int64_t multiprocessors) {
-  // To store the sums of a part of a tile for another block takes as long as one step, to add them as long as two.
-  constexpr int64_t kGive = 1, kTake = 2;
-  const int64_t rounds = std::max<int64_t>(1, (tiles + multiprocessors - 1) / multiprocessors);
-  const bool whole_is_fast = (rounds * steps - kGive - kTake) * multiprocessors <= tiles * steps;
-  if (tiles % rounds == 0 && whole_is_fast) return {static_cast<int>(tiles / rounds), static_cast<int>(rounds)};
-  // One block adds the parts of a tile one after the other. n parts take steps / n + kTake (n - 1), least where each
-  // has so many steps:
-  const auto least = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(kTake * steps))));
-  return divide_tiles(tiles, steps, least, multiprocessors);
 }
 
 std::vector<std::vector<size_t>> hopper::groups_of_equal(std::span<const int> numbers, size_t most) {

@@ -61,14 +61,14 @@ __device__ inline int product_of(const WeightProducts& list, int32_t block) {
 }
 
 /// A ring in shared memory. A stage of it has kSamples samples of as many columns of x and d_y as a tile has rows and
-/// columns, in boxes of 128 bytes of columns: first those of x. A multiprocessor takes kBlocks blocks.
-template <int kElementBytes, int kBoxSamples, int kTileRows, int kTileColumns, int kBlocks>
+/// columns, in boxes of 128 bytes of columns: first those of x.
+template <int kElementBytes, int kBoxSamples, int kTileRows, int kTileColumns>
 struct WeightStages : WeightTiles<kTileRows, kTileColumns> {
   static constexpr int kSamples = kBoxSamples;
   static constexpr int kBoxColumns = 128 / kElementBytes, kBoxBytes = kSamples * 128;
   static constexpr int kBoxesOfX = kTileRows / kBoxColumns, kBoxes = kBoxesOfX + kTileColumns / kBoxColumns;
   static constexpr int kStageBytes = kBoxes * kBoxBytes;
-  static constexpr int kStages = 192 * 1024 / kBlocks / kStageBytes;
+  static constexpr int kStages = 192 * 1024 / kStageBytes;
   static constexpr size_t kSharedBytes = kStages * kStageBytes + 2 * kStages * sizeof(uint64_t) + 1024;
 
   static __host__ __device__ int steps(const WeightProduct& product) {
@@ -80,17 +80,17 @@ struct WeightStages : WeightTiles<kTileRows, kTileColumns> {
   }
 };
 
-/// A tile, and the steps of so many samples over which a block sums.
+/// A tile, and the steps of so many samples over which it sums.
 struct WeightTile {
   const WeightProduct& product;
-  int row, column, first_step, steps;
+  int row, column, steps;
 };
 
 /// The tile `place` of a product.
-template <class Tiles>
-__device__ inline WeightTile weight_tile(const WeightProduct& product, int place, int first_step, int steps) {
-  const int across = Tiles::across(product);
-  return {product, place / across * Tiles::kRows, place % across * Tiles::kColumns, first_step, steps};
+template <class Stages>
+__device__ inline WeightTile weight_tile(const WeightProduct& product, int place) {
+  const int across = Stages::across(product);
+  return {product, place / across * Stages::kRows, place % across * Stages::kColumns, Stages::steps(product)};
 }
 
 /// A place in a ring, and the parity of its phase.
@@ -133,7 +133,7 @@ struct WeightRing {
   __device__ void load(const WeightTile& tile, RingPlace& place) const {
     constexpr int kBox = Stages::kBoxColumns;
     for (int step = 0; step < tile.steps; ++step) {
-      const int sample = (tile.first_step + step) * Stages::kSamples;
+      const int sample = step * Stages::kSamples;
       wait_for(empty + place.stage, place.parity ^ 1);
       std::byte* at = boxes + place.stage * Stages::kStageBytes;
       uint64_t* const copied = full + place.stage;

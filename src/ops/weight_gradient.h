@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "device/op.h"
-#include "ops/tile_division.h"
 
 namespace hctr::ops {
 
@@ -25,18 +24,15 @@ HCTR_OP(void choose_weight_gradient_run(Context&, Tensor x, Tensor d_y, Tensor d
 /// there are, and it has too few rows to be divided there. Then it should run with others.
 bool leaves_multiprocessors_idle(int64_t batch, int64_t in, int64_t out, int64_t multiprocessors);
 
-/// How the tiles of gradients of weights are divided where tensor cores compute them, each of so many steps of samples.
-DividedTiles divide_weight_gradients(int64_t tiles, int64_t steps, int64_t multiprocessors);
-
 namespace hopper {
 /// Adds the product to the last launches of the context. For GPUs of compute capability 9.0, x and d_y of two bytes
-/// that hctr::cuda::takes_tensor_map(), and d_w of f32. The order of a product's sums, and so its bits, depend on the
-/// other products of the launch too. Launches that are started on a stream that has_exchange_memory().
+/// that hctr::cuda::takes_tensor_map(), and d_w of f32. A product's bits depend on its shape alone.
 void add_weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w);
-/// The same in plain f32, where runs_f32_products().
+/// The same in plain f32, where runs_f32_products(). The order of a product's sums, and so its bits, depend on the
+/// other products of the launch too.
 void add_weight_gradient_f32(Context&, Tensor x, Tensor d_y, Tensor d_w);
 /// The same for x and d_y of f32, of which the product takes the upper 19 bits (TF32), where
-/// runs_weight_gradients_tf32().
+/// runs_weight_gradients_tf32(). Its bits depend on the others too.
 void add_weight_gradient_tf32(Context&, Tensor x, Tensor d_y, Tensor d_w);
 /// Whether the context's stream has memory for this. On GPUs.
 bool runs_weight_gradients_tf32(Context&);

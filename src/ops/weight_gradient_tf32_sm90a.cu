@@ -214,8 +214,7 @@ struct Tf32Sums {
 
 /// The threads that multiply hand over parts of sums together.
 struct Tf32Team {
-  static constexpr int kTeams = 1, kThreads = Tf32Tiles::kMultipliers, kQuads = 4 * Tf32Sums::kQuads;
-  __device__ static int team() { return 0; }
+  static constexpr int kThreads = Tf32Tiles::kMultipliers, kQuads = 4 * Tf32Sums::kQuads;
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   __device__ static void synchronize() { synchronize_group(1, kThreads); }
 };

@@ -71,9 +71,9 @@ void expect_unpacked(Device device, int many, int64_t width = 0, int64_t stride 
   copy_bytes(stream, on_device.data(), batch.data(), batch.size());
   std::vector<Buffer> memory;
   std::vector<ops::UnpackedKeys> inputs;
-  const auto new_tensor = [&](DType dtype, int64_t count) {
-    memory.emplace_back(device, static_cast<size_t>(count) * size_of(dtype));
-    return Tensor(memory.back().data(), TensorSpec(dtype, {count}), device);
+  const auto new_tensor = [&](DType type, int64_t count) {
+    memory.emplace_back(device, static_cast<size_t>(count) * size_of(type));
+    return Tensor(memory.back().data(), TensorSpec(type, {count}), device);
   };
   for (size_t i = 0; i < packed.size(); ++i)
     inputs.push_back({reinterpret_cast<const PackedKeys*>(on_device.data() + header) + i,
@@ -81,14 +81,18 @@ void expect_unpacked(Device device, int many, int64_t width = 0, int64_t stride 
   std::optional<ops::UnpackedRows> rows;
   if (width > 0) {
     const Tensor whole = new_tensor(dtype, kSamples * stride);
-    from_host(stream, whole, std::vector<float>(expected_rows.size(), NAN));
+    dispatch_float(
+        dtype, [&]<class T>() { from_host(stream, whole, std::vector<T>(expected_rows.size(), static_cast<T>(NAN))); });
     rows = {reinterpret_cast<const float*>(on_device.data() + dense_at),
             Tensor(whole.bytes(), TensorSpec(dtype, {kSamples, width}, stride), device)};
   }
   ops::unpack_batch(ctx, on_device.data(), inputs, rows, kSamples);
   if (rows) {
     const Tensor whole(rows->rows.bytes(), TensorSpec(dtype, {kSamples * stride}), device);
-    EXPECT_EQ(to_host<float>(stream, whole), expected_rows);
+    dispatch_float(dtype, [&]<class T>() {
+      const std::vector<T> found = to_host<T>(stream, whole);
+      EXPECT_EQ(std::vector<float>(found.begin(), found.end()), expected_rows);
+    });
   }
   for (size_t i = 0; i < packed.size(); ++i) {
     std::vector<int64_t> keys = to_host<int64_t>(stream, inputs[i].keys);
