@@ -99,7 +99,6 @@ __global__ void __launch_bounds__(kWeightThreads, 1)
     prefetch_map(product.d_y);
   }
   ring.init_barriers(kWeightGroups);
-  hctr::cuda::start_early();
 
   RingPlace place;
   const int tiles = list.first_block[list.count];
@@ -126,8 +125,8 @@ void start_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launch* c
     count_flops(ctx, flops_of(list));
     const int64_t tiles = list.first_block[list.count], processors = hctr::cuda::multiprocessors();
     const int64_t rounds = (tiles + processors - 1) / processors;
-    hctr::cuda::Grid grid =
-        hctr::cuda::early({(tiles + rounds - 1) / rounds, kWeightThreads, TwoByteStages::kSharedBytes});
+    // Not early: blocks that wait would keep tables from their multiprocessors.
+    const hctr::cuda::Grid grid{(tiles + rounds - 1) / rounds, kWeightThreads, TwoByteStages::kSharedBytes};
     hctr::cuda::launch(ctx, "weight_gradient", grid, weight_gradient_kernel<T>, list);
   }
 }
