@@ -48,15 +48,6 @@ struct TileQueue {
   }
 };
 
-template <class Tiles>
-struct RingPosition {
-  int stage = 0;
-  uint32_t parity = 0;
-  __device__ void advance() {
-    if (++stage == Tiles::kStages) stage = 0, parity ^= 1;
-  }
-};
-
 __device__ inline uint32_t parity_of(int turn) { return static_cast<uint32_t>(turn / 2 % 2); }
 
 /// Copies the operands of one step.

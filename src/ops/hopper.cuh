@@ -47,6 +47,16 @@ __device__ inline void wait_for(uint64_t* barrier, uint32_t parity) {
       : "memory");
 }
 
+/// A place in a ring of Ring::kStages stages, and the parity of the phase that its barriers are in.
+template <class Ring>
+struct RingPosition {
+  int stage = 0;
+  uint32_t parity = 0;
+  __device__ void advance() {
+    if (++stage == Ring::kStages) stage = 0, parity ^= 1;
+  }
+};
+
 /// `threads` threads that name the same barrier, 1 to 15.
 __device__ inline void synchronize_group(int barrier, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");

@@ -16,7 +16,7 @@ namespace hctr::ops::hopper {
 
 /// One of the products x^T d_y.
 struct WeightProduct {
-  CUtensorMap x, d_y;  // boxes as WeightStages has them
+  CUtensorMap x, d_y;
   float* d_w;
   int64_t stride;
   int32_t in, out, batch;
@@ -59,93 +59,6 @@ __device__ inline int product_of(const WeightProducts& list, int32_t block) {
   while (j + 1 < list.count && block >= list.first_block[j + 1]) ++j;
   return j;
 }
-
-/// A ring in shared memory. A stage of it has kSamples samples of as many columns of x and d_y as a tile has rows and
-/// columns, in boxes of 128 bytes of columns: first those of x.
-template <int kElementBytes, int kBoxSamples, int kTileRows, int kTileColumns>
-struct WeightStages : WeightTiles<kTileRows, kTileColumns> {
-  static constexpr int kSamples = kBoxSamples;
-  static constexpr int kBoxColumns = 128 / kElementBytes, kBoxBytes = kSamples * 128;
-  static constexpr int kBoxesOfX = kTileRows / kBoxColumns, kBoxes = kBoxesOfX + kTileColumns / kBoxColumns;
-  static constexpr int kStageBytes = kBoxes * kBoxBytes;
-  static constexpr int kStages = 192 * 1024 / kStageBytes;
-  static constexpr size_t kSharedBytes = kStages * kStageBytes + 2 * kStages * sizeof(uint64_t) + 1024;
-
-  static __host__ __device__ int steps(const WeightProduct& product) {
-    return (product.batch + kSamples - 1) / kSamples;
-  }
-  static WeightProduct product(const Tensor& x, const Tensor& d_y, const Tensor& d_w) {
-    return weight_product(x, hctr::cuda::tensor_map(x, kBoxColumns, kSamples), d_y,
-                          hctr::cuda::tensor_map(d_y, kBoxColumns, kSamples), d_w);
-  }
-};
-
-/// A tile, and the steps of so many samples over which it sums.
-struct WeightTile {
-  const WeightProduct& product;
-  int row, column, steps;
-};
-
-/// The tile `place` of a product.
-template <class Stages>
-__device__ inline WeightTile weight_tile(const WeightProduct& product, int place) {
-  const int across = Stages::across(product);
-  return {product, place / across * Stages::kRows, place % across * Stages::kColumns, Stages::steps(product)};
-}
-
-/// A place in a ring, and the parity of its phase.
-struct RingPlace {
-  int stage = 0;
-  uint32_t parity = 0;
-
-  template <class Stages>
-  __device__ void next() {
-    if (++stage == Stages::kStages) stage = 0, parity ^= 1;
-  }
-};
-
-/// Where the stages of a block are, with the barriers of each: full once copied, empty once read.
-template <class Stages>
-struct WeightRing {
-  std::byte* boxes;
-  uint64_t *full, *empty;
-
-  __device__ explicit WeightRing(std::byte* dynamic_shared) {
-    const uint32_t misaligned = shared_address(dynamic_shared) % 1024;
-    boxes = dynamic_shared + (misaligned ? 1024 - misaligned : 0);
-    full = reinterpret_cast<uint64_t*>(boxes + Stages::kStages * Stages::kStageBytes);
-    empty = full + Stages::kStages;
-  }
-
-  /// By all threads of the block. `readers`: how many arrive once they have read a stage.
-  __device__ void init_barriers(uint32_t readers) const {
-    if (threadIdx.x == 0) {
-      for (int s = 0; s < Stages::kStages; ++s) {
-        init_barrier(full + s, 1);
-        init_barrier(empty + s, readers);
-      }
-      fence_barrier_init();
-    }
-    __syncthreads();
-  }
-
-  /// By one thread: copies both operands of a tile, step by step, from this place on.
-  __device__ void load(const WeightTile& tile, RingPlace& place) const {
-    constexpr int kBox = Stages::kBoxColumns;
-    for (int step = 0; step < tile.steps; ++step) {
-      const int sample = step * Stages::kSamples;
-      wait_for(empty + place.stage, place.parity ^ 1);
-      std::byte* at = boxes + place.stage * Stages::kStageBytes;
-      uint64_t* const copied = full + place.stage;
-      arrive_and_expect(copied, Stages::kStageBytes);
-      for (int i = 0; i < Stages::kBoxesOfX; ++i, at += Stages::kBoxBytes)
-        load_box(at, tile.product.x, tile.row + kBox * i, sample, copied);
-      for (int i = 0; i < Stages::kBoxes - Stages::kBoxesOfX; ++i, at += Stages::kBoxBytes)
-        load_box(at, tile.product.d_y, tile.column + kBox * i, sample, copied);
-      place.next<Stages>();
-    }
-  }
-};
 
 inline WeightProduct weight_product(const LaunchQueue::Launch& launch) {
   WeightProduct product;

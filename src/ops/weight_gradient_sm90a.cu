@@ -23,31 +23,88 @@ using namespace hopper;
 constexpr int kWeightGroups = 2, kWeightThreads = 128 * kWeightGroups + 32;
 constexpr int kWeightColumns = 128, kWeightSums = kWeightColumns / 2;  // of a tile; of a thread
 
-using TwoByteStages = WeightStages<2, 64, 64 * kWeightGroups, kWeightColumns>;
+/// Tiles, and the ring of a block. A stage of it has boxes of kSamples samples of kBoxColumns columns: first those of
+/// x, as many as the tile has rows, then those of d_y.
+struct TwoByteTiles : WeightTiles<64 * kWeightGroups, kWeightColumns> {
+  static constexpr int kSamples = 64, kBoxColumns = 64, kBoxBytes = kSamples * 128;
+  static constexpr int kBoxesOfX = kRows / kBoxColumns, kBoxes = kBoxesOfX + kColumns / kBoxColumns;
+  static constexpr int kStageBytes = kBoxes * kBoxBytes, kStages = 192 * 1024 / kStageBytes;
+  static constexpr size_t kSharedBytes = kStages * kStageBytes + 2 * kStages * sizeof(uint64_t) + 1024;
+};
+
+/// A tile, and the steps of kSamples samples over which it sums.
+struct WeightTile {
+  const WeightProduct& product;
+  int row, column, steps;
+};
 
 /// The group of four warps that this thread belongs to, and its place there. A group has 64 rows of every tile.
 __device__ inline int group() { return static_cast<int>(threadIdx.x) / 128; }
 __device__ inline int thread_of_group() { return static_cast<int>(threadIdx.x) % 128; }
 
 __device__ inline WeightTile tile_of(const WeightProducts& list, int number) {
-  const int j = product_of(list, number);
-  return weight_tile<TwoByteStages>(list.jobs[j], number - list.first_block[j]);
+  const int j = product_of(list, number), place = number - list.first_block[j];
+  const WeightProduct& product = list.jobs[j];
+  const int across = TwoByteTiles::across(product);
+  return {product, place / across * TwoByteTiles::kRows, place % across * TwoByteTiles::kColumns,
+          (product.batch + TwoByteTiles::kSamples - 1) / TwoByteTiles::kSamples};
 }
+
+/// Where the stages of a block are, with the barriers of each: full once copied, empty once both groups have read it.
+struct TwoByteRing {
+  std::byte* boxes;
+  uint64_t *full, *empty;
+
+  __device__ explicit TwoByteRing(std::byte* dynamic_shared) {
+    const uint32_t misaligned = shared_address(dynamic_shared) % 1024;
+    boxes = dynamic_shared + (misaligned ? 1024 - misaligned : 0);
+    full = reinterpret_cast<uint64_t*>(boxes + TwoByteTiles::kStages * TwoByteTiles::kStageBytes);
+    empty = full + TwoByteTiles::kStages;
+  }
+
+  /// By all threads of the block.
+  __device__ void init_barriers() const {
+    if (threadIdx.x == 0) {
+      for (int s = 0; s < TwoByteTiles::kStages; ++s) {
+        init_barrier(full + s, 1);
+        init_barrier(empty + s, kWeightGroups);
+      }
+      fence_barrier_init();
+    }
+    __syncthreads();
+  }
+
+  /// By one thread: copies both operands of a tile, step by step, from this place on.
+  __device__ void load(const WeightTile& tile, RingPosition<TwoByteTiles>& place) const {
+    constexpr int kBox = TwoByteTiles::kBoxColumns;
+    for (int step = 0; step < tile.steps; ++step, place.advance()) {
+      const int sample = step * TwoByteTiles::kSamples;
+      wait_for(empty + place.stage, place.parity ^ 1);
+      std::byte* at = boxes + place.stage * TwoByteTiles::kStageBytes;
+      uint64_t* const copied = full + place.stage;
+      arrive_and_expect(copied, TwoByteTiles::kStageBytes);
+      for (int i = 0; i < TwoByteTiles::kBoxesOfX; ++i, at += TwoByteTiles::kBoxBytes)
+        load_box(at, tile.product.x, tile.row + kBox * i, sample, copied);
+      for (int i = 0; i < TwoByteTiles::kBoxes - TwoByteTiles::kBoxesOfX; ++i, at += TwoByteTiles::kBoxBytes)
+        load_box(at, tile.product.d_y, tile.column + kBox * i, sample, copied);
+    }
+  }
+};
 
 /// By a group: the product of a tile.
 template <class T>
-__device__ inline void multiply_weight_tile(int steps, const WeightRing<TwoByteStages>& ring, RingPlace& place,
+__device__ inline void multiply_weight_tile(int steps, const TwoByteRing& ring, RingPosition<TwoByteTiles>& place,
                                             float (&d)[kWeightSums]) {
-  constexpr int kBoxBytes = TwoByteStages::kBoxBytes;
+  constexpr int kBoxBytes = TwoByteTiles::kBoxBytes;
   int before = -1;
   for (int step = 0; step < steps; ++step) {
     wait_for(ring.full + place.stage, place.parity);
-    const std::byte* at = ring.boxes + place.stage * TwoByteStages::kStageBytes;
+    const std::byte* at = ring.boxes + place.stage * TwoByteTiles::kStageBytes;
     uint64_t first = describe_transposed(at + group() * kBoxBytes, kBoxBytes);
     uint64_t second = describe_transposed(at + kWeightGroups * kBoxBytes, kBoxBytes);
     begin_products();
 #pragma unroll
-    for (int k = 0; k < TwoByteStages::kSamples / 16; ++k) {
+    for (int k = 0; k < TwoByteTiles::kSamples / 16; ++k) {
       multiply<T, kWeightColumns, true>(d, first, second, step > 0 || k > 0);
       first += 16 * 128 >> 4;  // 16 samples
       second += 16 * 128 >> 4;
@@ -56,7 +113,7 @@ __device__ inline void multiply_weight_tile(int steps, const WeightRing<TwoByteS
     wait_for_products<1>();
     if (before >= 0 && thread_of_group() == 0) arrive(ring.empty + before);
     before = place.stage;
-    place.next<TwoByteStages>();
+    place.advance();
   }
   wait_for_products<0>();
   if (thread_of_group() == 0) arrive(ring.empty + before);
@@ -90,7 +147,7 @@ template <class T>
 __global__ void __launch_bounds__(kWeightThreads, 1)
     weight_gradient_kernel(const __grid_constant__ WeightProducts list) {
   extern __shared__ std::byte dynamic_of_weights[];
-  const WeightRing<TwoByteStages> ring(dynamic_of_weights);
+  const TwoByteRing ring(dynamic_of_weights);
   const int own = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
   const bool copies = threadIdx.x == 128 * kWeightGroups;
   if (copies) {
@@ -98,9 +155,9 @@ __global__ void __launch_bounds__(kWeightThreads, 1)
     prefetch_map(product.x);
     prefetch_map(product.d_y);
   }
-  ring.init_barriers(kWeightGroups);
+  ring.init_barriers();
 
-  RingPlace place;
+  RingPosition<TwoByteTiles> place;
   const int tiles = list.first_block[list.count];
   if (copies) {
     for (int tile = own; tile < tiles; tile += blocks) ring.load(tile_of(list, tile), place);
@@ -121,12 +178,12 @@ void start_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launch* c
     for (; list.count < WeightProducts::kMost && list.count < static_cast<int>(launches.size()); ++list.count)
       list.jobs[list.count] = weight_product(*launches[static_cast<size_t>(list.count)]);
     launches = launches.subspan(static_cast<size_t>(list.count));
-    set_first_blocks<TwoByteStages>(list);
+    set_first_blocks<TwoByteTiles>(list);
     count_flops(ctx, flops_of(list));
     const int64_t tiles = list.first_block[list.count], processors = hctr::cuda::multiprocessors();
     const int64_t rounds = (tiles + processors - 1) / processors;
     // Not early: blocks that wait would keep tables from their multiprocessors.
-    const hctr::cuda::Grid grid{(tiles + rounds - 1) / rounds, kWeightThreads, TwoByteStages::kSharedBytes};
+    const hctr::cuda::Grid grid{(tiles + rounds - 1) / rounds, kWeightThreads, TwoByteTiles::kSharedBytes};
     hctr::cuda::launch(ctx, "weight_gradient", grid, weight_gradient_kernel<T>, list);
   }
 }
@@ -134,7 +191,10 @@ void start_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launch* c
 }  // namespace
 
 void hopper::add_weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w) {
-  add_weight_product(ctx, TwoByteStages::product(x, d_y, d_w),
+  using hctr::cuda::tensor_map;
+  const CUtensorMap map_x = tensor_map(x, TwoByteTiles::kBoxColumns, TwoByteTiles::kSamples);
+  const CUtensorMap map_d_y = tensor_map(d_y, TwoByteTiles::kBoxColumns, TwoByteTiles::kSamples);
+  add_weight_product(ctx, weight_product(x, map_x, d_y, map_d_y, d_w),
                      x.dtype() == DType::bf16 ? start_weight_gradients<BFloat16> : start_weight_gradients<Half>);
 }
 

@@ -102,15 +102,6 @@ struct Tf32Ring {
   }
 };
 
-/// A place in the ring, and the parity of the phase that its barriers are in.
-struct Tf32Stage {
-  int at = 0;
-  uint32_t parity = 0;
-  __device__ void next() {
-    if (++at == Tf32Tiles::kStages) at = 0, parity ^= 1;
-  }
-};
-
 __device__ inline uint4 read_unit(uint32_t shared) {
   uint4 v;
   asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
@@ -126,16 +117,16 @@ __device__ inline void write_unit(uint32_t shared, uint32_t x, uint32_t y, uint3
 /// By one thread: copies both operands of all pieces, step by step.
 __device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring) {
   TilePieces pieces = p.pieces();
-  Tf32Stage stage;
+  RingPosition<Tf32Tiles> stage;
   TilePiece piece;
   while (pieces.next(p.division, piece)) {
     const Tf32Tile tile = p.tile(piece.tile);
     const CUtensorMap &of_rows = tile.map_of_rows(), &of_columns = tile.map_of_columns();
-    for (int step = piece.first; step < piece.last; ++step, stage.next()) {
+    for (int step = piece.first; step < piece.last; ++step, stage.advance()) {
       const int sample = step * Tf32Tiles::kSamples;
-      uint64_t* const full = ring.full + stage.at;
-      std::byte* to = ring.boxes + stage.at * Tf32Tiles::kStageBytes;
-      wait_for(ring.empty + stage.at, stage.parity ^ 1);
+      uint64_t* const full = ring.full + stage.stage;
+      std::byte* to = ring.boxes + stage.stage * Tf32Tiles::kStageBytes;
+      wait_for(ring.empty + stage.stage, stage.parity ^ 1);
       arrive_and_expect(full, Tf32Tiles::kStageBytes);
 #pragma unroll 1
       for (int i = 0; i < Tf32Tiles::kBoxesOfRows; ++i, to += Tf32Tiles::kBoxBytes)
@@ -186,13 +177,13 @@ __device__ inline void transpose_box(uint32_t box, const TransposedPlace& place)
 __device__ inline void transpose_steps(int steps, const Tf32Ring& ring, int warp, int lane) {
   const TransposedPlace place(static_cast<uint32_t>(lane));
   const uint32_t boxes = shared_address(ring.boxes) + (Tf32Tiles::kBoxesOfRows + warp) * Tf32Tiles::kBoxBytes;
-  Tf32Stage stage;
-  for (; steps > 0; --steps, stage.next()) {
-    wait_for(ring.full + stage.at, stage.parity);
-    transpose_box(boxes + stage.at * Tf32Tiles::kStageBytes, place);
+  RingPosition<Tf32Tiles> stage;
+  for (; steps > 0; --steps, stage.advance()) {
+    wait_for(ring.full + stage.stage, stage.parity);
+    transpose_box(boxes + stage.stage * Tf32Tiles::kStageBytes, place);
     fence_for_stores();
     __syncwarp();
-    if (lane == 0) arrive(ring.turned + stage.at);
+    if (lane == 0) arrive(ring.turned + stage.stage);
   }
 }
 
@@ -229,19 +220,19 @@ __device__ inline void read_rows(uint32_t first, uint32_t (&a)[2][4]) {
 
 /// Sums up a piece. Rows of the next eight samples are read while the product of the ones before runs. `rows`: where
 /// the first of this thread are in the first stage.
-__device__ inline void multiply_piece(const TilePiece& piece, const Tf32Ring& ring, uint32_t rows, Tf32Stage& stage,
-                                      Tf32Sums& sums) {
+__device__ inline void multiply_piece(const TilePiece& piece, const Tf32Ring& ring, uint32_t rows,
+                                      RingPosition<Tf32Tiles>& stage, Tf32Sums& sums) {
   const bool first_lane = threadIdx.x % 32 == 0;
   uint64_t* before = nullptr;
 #pragma unroll 1
-  for (int step = piece.first; step < piece.last; ++step, stage.next()) {
-    const uint32_t at = rows + stage.at * Tf32Tiles::kStageBytes;
+  for (int step = piece.first; step < piece.last; ++step, stage.advance()) {
+    const uint32_t at = rows + stage.stage * Tf32Tiles::kStageBytes;
     uint32_t a[2][2][4];
-    wait_for(ring.full + stage.at, stage.parity);
+    wait_for(ring.full + stage.stage, stage.parity);
     read_rows(at, a[0]);
-    uint64_t b = describe_matrix(ring.boxes + stage.at * Tf32Tiles::kStageBytes +
+    uint64_t b = describe_matrix(ring.boxes + stage.stage * Tf32Tiles::kStageBytes +
                                  Tf32Tiles::kBoxesOfRows * Tf32Tiles::kBoxBytes);
-    wait_for(ring.turned + stage.at, stage.parity);
+    wait_for(ring.turned + stage.stage, stage.parity);
 #pragma unroll
     for (int k = 0; k < Tf32Tiles::kSamples / 8; ++k) {
       const int accumulate = step > piece.first || k > 0;
@@ -254,7 +245,7 @@ __device__ inline void multiply_piece(const TilePiece& piece, const Tf32Ring& ri
       if (k == 0 && before && first_lane) arrive(before);
       if (k + 1 < Tf32Tiles::kSamples / 8) read_rows(at + (k + 1) * 1024, a[(k + 1) % 2]);
     }
-    before = ring.empty + stage.at;
+    before = ring.empty + stage.stage;
   }
   wait_for_products<0>();
   if (first_lane) arrive(before);
@@ -300,7 +291,7 @@ __device__ inline void multiply_pieces(const Tf32WeightProducts& p, const Tf32Ri
   const uint32_t j = threadIdx.x % 4, eight = threadIdx.x / 4 % 8;
   const uint32_t rows =
       shared_address(ring.boxes) + threadIdx.x / 32 * Tf32Tiles::kBoxBytes + 2 * j * 128 + (eight ^ 2 * j) * 16;
-  Tf32Stage stage;
+  RingPosition<Tf32Tiles> stage;
   TilePiece piece;
   while (pieces.next(p.division, piece)) {
     Tf32Sums sums;

@@ -31,8 +31,8 @@ class BatchRing {
   void upload(StreamRef, int buffer) const;
   /// Copies the StepState alone.
   void upload_state(StreamRef, int buffer) const;
-  /// Writes keys() and offsets() of the batch in the device copy of a buffer, and dense() if the layout unpacks it, on the
-  /// context's stream.
+  /// Writes keys() and offsets() of the batch in the device copy of a buffer, and dense() if the layout unpacks it, on
+  /// the context's stream.
   void unpack(Context&, int buffer) const;
   /// The device copy of a buffer; on the CPU the memory that the reader fills.
   std::byte* device_block(int buffer) const;

@@ -10,6 +10,7 @@
 #include "model/fuse_layers.h"
 #include "model/memory_plan.h"
 #include "ops/embedding/embedding_group.h"
+#include "ops/transposed_weights.h"
 #include "optim/catalog.h"
 #include "train/placement_plan.h"
 #include "train/scorer.h"
@@ -24,12 +25,27 @@ constexpr int64_t kLibraries = int64_t{600} << 20;
 constexpr int64_t kSortBytes = 16;                 // scratch of a key in group_by_row on a GPU
 constexpr int64_t kChunkBytes = int64_t{1} << 20;  // of a file, about; parsed it takes as much again
 
-int64_t activations(const Config& config, Phase phase, int64_t samples) {
+Graph graph_of(const Config& config, Phase phase, int64_t samples) {
   Problems problems;
   Graph graph = wire(config, samples, problems);
   problems.throw_if_any("the config");
   fuse_layers(graph, phase == Phase::train ? config.solver.mixed_precision : Precision{});
-  return static_cast<int64_t>(MemoryPlan(graph, phase).bytes());
+  return graph;
+}
+
+int64_t activations(const Config& config, Phase phase, int64_t samples) {
+  return static_cast<int64_t>(MemoryPlan(graph_of(config, phase, samples), phase).bytes());
+}
+
+/// Of copies of dense weights: in the dtype of activations, or in TF32 transposed.
+int64_t bytes_of_copies(const Config& config, const Graph& graph) {
+  if (config.solver.mixed_precision.mixed()) return 2 * graph.parameters;
+  if (!config.solver.enable_tf32_compute) return 0;
+  size_t bytes = 0;
+  for (const Node& node : graph.nodes)
+    for (const WeightSpec& weight : node.spec.weights)
+      if (weight.transposed) bytes += ops::transposed_weights_spec(TensorSpec(DType::f32, weight.shape)).bytes();
+  return static_cast<int64_t>(bytes);
 }
 
 std::vector<Placement> placements_of(const Config& config, int64_t ranks) {
@@ -181,11 +197,8 @@ MemoryBill::Rows& MemoryBill::Rows::operator+=(const Rows& other) {
 MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<std::vector<int64_t>>& distinct) {
   const int64_t samples = (config.solver.batchsize + ranks - 1) / ranks,
                 eval_samples = (config.solver.eval_batch() + ranks - 1) / ranks;
-  Problems problems;
-  const Graph graph = wire(config, samples, problems);
-  problems.throw_if_any("the config");
-  const int64_t weights = 4 * graph.parameters,
-                copies = config.solver.mixed_precision.mixed() ? 2 * graph.parameters : 0;
+  const Graph graph = graph_of(config, Phase::train, samples);
+  const int64_t weights = 4 * graph.parameters, copies = bytes_of_copies(config, graph);
   const int64_t states = config.optimizer.rule(config.optimizer.hyper.learning_rate).states();
   constexpr Device kAnyGpu{DeviceKind::cuda, 0};
   const BatchLayout layout = batch_layout(config, samples, kAnyGpu),

@@ -131,6 +131,15 @@ TEST(MemoryBill, ActivationsAreThoseOfTheModelAndWeightsNearly) {
   EXPECT_EQ(part_of(bill.gpus[0], "optimizer states of weights"), 0);  // SGD
 }
 
+TEST(MemoryBill, CountsCopiesOfWeights) {
+  const auto bytes = [](const char* solver) {
+    return part_of(memory_bill(config_of(kDense, 1, solver), 1, {}).gpus[0], "dense weights");
+  };
+  EXPECT_EQ(bytes(R"(, "mixed_precision": "bf16")"), 6 * 124);
+  EXPECT_EQ(bytes(R"(, "fp32_products": "tf32")"), 4 * 124 + 24 * 4 * 4)
+      << "24 rows of 3 and a zero, of the layer that has a ReLU";
+}
+
 TEST(MemoryBill, RowsAreThoseOfTheSlotsOrTheStatedOnesOrCounted) {
   const int64_t numbers = 3 * 16 * 4, index = 24;  // the vector and two states of Adam
   const Config sized = with_table(R"(, "slot_size_array": [1000, 3000], "index": "direct")");
