@@ -10,14 +10,21 @@ Context Lockstep::next() {
 }
 
 void Lockstep::run() {
-  const auto shorter = [](const LaunchQueue& a, const LaunchQueue& b) {
-    return a.launches_.size() < b.launches_.size();
+  run(true);
+  queues_.clear();
+  late_.clear();
+}
+
+void Lockstep::run(bool late) {
+  const auto startable = [late](const LaunchQueue& queue) {
+    return queue.launches_.empty() || (!late && queue.launches_.front().late) ? size_t{0} : queue.launches_.size();
   };
+  const auto shorter = [&](const LaunchQueue& a, const LaunchQueue& b) { return startable(a) < startable(b); };
   for (;;) {
     // The longest queue goes first. So queues that differ at their beginning and have equal ends are merged there
     // again.
     const auto longest = std::max_element(queues_.begin(), queues_.end(), shorter);
-    if (longest == queues_.end() || longest->launches_.empty()) break;
+    if (longest == queues_.end() || startable(*longest) == 0) break;
     const LaunchQueue::Launch& head = longest->launches_.front();
     if (!head.start_merged) {
       head.start_single(ctx_);
@@ -35,7 +42,6 @@ void Lockstep::run() {
     for (LaunchQueue& queue : queues_)
       if (can_merge(queue)) queue.launches_.pop_front();
   }
-  queues_.clear();
 }
 
 }  // namespace hctr

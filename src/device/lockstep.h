@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "device/context.h"
+#include "device/tensor.h"
 
 namespace hctr {
 
@@ -22,6 +23,7 @@ class LaunchQueue {
     StartMerged start_merged = nullptr;          ///< set for others; launches with the same function are merged
     const char* name = "";
     int64_t blocks = 0;
+    bool late = false;                 ///< left by Lockstep::run_first()
     std::vector<std::byte> arguments;  ///< read by start_merged
   };
 
@@ -38,18 +40,33 @@ class LaunchQueue {
 /// run() does nothing.
 class Lockstep {
  public:
+  /// What a late launch computes: finite numbers, if all operands are finite and of f16. `unsearched`: the operands of
+  /// which nobody else finds out whether they are.
+  struct LateResult {
+    Tensor result;
+    DType operands;
+    std::vector<Tensor> unsearched;
+  };
+
   explicit Lockstep(const Context& ctx) : Lockstep(ctx, ctx.device().is_cuda()) {}
   Lockstep(const Context& ctx, bool collect) : ctx_(ctx), collect_(collect) {}
   /// The context for one more thing. Valid as long as this object.
   Context next();
   void run();
+  /// Starts all launches but the late ones.
+  void run_first() { run(false); }
+  void add(LateResult result) { late_.push_back(std::move(result)); }
+  /// Of all late launches, until run().
+  std::span<const LateResult> late() const { return late_; }
   /// Whether launches wait for run().
   bool collects() const { return collect_; }
 
  private:
+  void run(bool late);
   Context ctx_;
   bool collect_;
   std::deque<LaunchQueue> queues_;
+  std::vector<LateResult> late_;
 };
 
 }  // namespace hctr

@@ -181,7 +181,7 @@ void FullyConnected::backward(Context& ctx, const Io& io) const {
                                 use_bias && !relu_with_bias() ? std::optional(io.d_w[1]) : std::nullopt, *io.scratch);
   else if (io.below)
     ops::gradient_through_relu(ctx, d_sums, io.w[0], io.below->factor, io.x, *io.d_x, io.below->d_bias,
-                               io.below->scratch);
+                               io.below->scratch, searches_x(ctx, io) ? io.operands : ops::OverflowSearch{});
   else
     ops::matmul(ctx, d_sums, Transpose::no, io.w[0], Transpose::yes, *io.d_x);
 }
@@ -193,6 +193,10 @@ ops::WeightGradientRun FullyConnected::weights_run(Context& ctx, const Io& io) c
   return run;
 }
 
+bool FullyConnected::searches_x(Context& ctx, const Io& io) const {
+  return io.operands.found && io.d_x && io.below && weights_run(ctx, io) == ops::WeightGradientRun::together;
+}
+
 void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
   if (num_output == 1 && io.d_x) return;  // done
   const Tensor d_sums = own_gradient() ? *io.d_z : *io.d_y;
@@ -200,7 +204,8 @@ void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
     return ops::fp8_product(ctx, ops::fp8_transposed(io.x, io.fp8_scaling->x, io.fp8_memory->x_transposed.bytes()),
                             ops::fp8_transposed(d_sums, io.fp8_scaling->d_y, io.fp8_memory->transposed.bytes()),
                             std::nullopt, false, io.d_w[0]);
-  ops::weight_gradient(ctx, io.x, d_sums, io.d_w[0]);
+  // The bias's gradient, which is searched, is the sum of the columns of d_sums.
+  ops::weight_gradient(ctx, io.x, d_sums, io.d_w[0], {.x = searches_x(ctx, io), .d_y = use_bias});
   if (use_bias && !relu_with_bias()) ops::bias_gradient(ctx, d_sums, io.d_w[1], *io.scratch);
 }
 

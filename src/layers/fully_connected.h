@@ -71,6 +71,7 @@ struct FullyConnected {
     const Tensor* d_w = nullptr;           ///< gradients of weights()
     std::optional<Tensor> scratch;         ///< if needs_scratch()
     std::optional<ReluEnd> below;          ///< of the stage that wrote x, if that is finished by this one
+    ops::OverflowSearch operands{};        ///< LayerIo::operands
     std::optional<Fp8Memory> fp8_memory;   ///< if fp8, with fp8_scaling
     std::optional<ops::Fp8ProductScaling> fp8_scaling;
   };
@@ -95,6 +96,8 @@ struct FullyConnected {
   void backward_weights(Context&, const Io&) const;
 
  private:
+  /// Whether backward() searches x for overflow, as it reads it, for a product that comes later.
+  bool searches_x(Context&, const Io&) const;
   /// x W, plus the bias if there is one, and the positive part of it if relu_with_bias().
   void multiply(Context&, const Io&, const Tensor& sums) const;
   /// backward() in FP8.

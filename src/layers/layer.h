@@ -84,6 +84,8 @@ struct LayerIo {
   /// Of the layer that wrote each input, if this one finishes it (finished_by_reader()); empty: it finishes none.
   std::vector<std::optional<ReluEnd>> below{};
   ops::OverflowSearch overflow{};  ///< for the gradient of Layer::searched_input()
+  /// For operands of products that wait in Context::last_launches(), where backward() reads them anyhow.
+  ops::OverflowSearch operands{};
   std::optional<LogitIo> logit{};  ///< of a loss, in training
   /// Replaces a tensor by its sum over all ranks, for statistics of the whole batch. On one rank a no-op.
   std::function<void(Context&, const Tensor&)> sum_over_ranks = [](Context&, const Tensor&) {};

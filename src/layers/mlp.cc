@@ -213,6 +213,7 @@ class Stack : public Layer {
         scratch += 2;
         own.fp8_scaling = *fp8++;
       }
+      own.operands = io.operands;
       if (train && first && !io.below.empty()) own.below = io.below[0];
       if (train && !first && stages_[i - 1].finished_by_reader) own.below = stages_[i - 1].end(all[i - 1]);
       w += stage.weights();

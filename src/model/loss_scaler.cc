@@ -23,11 +23,11 @@ ops::OverflowSearch LossScaler::search(DType exchange) const {
   return {exchange == DType::f16 ? ops::kLargest<Half> : ops::kLargest<float>, overflow_.get(0).data<float>()};
 }
 
-void LossScaler::end(Context& ctx, const Tensor& gradients, Communicator& comm, StepState* state) const {
+void LossScaler::end(Context& ctx, const std::vector<Tensor>& gradients, Communicator& comm, StepState* state) const {
   if (comm.size() == 1)
     return ops::end_scaled_step_after_search(ctx, gradients, search(), rule_, overflow_.get(0), overflow_.get(1),
                                              scale(), state);
-  ops::find_overflow(ctx, gradients, search());
+  for (const Tensor& some : gradients) ops::find_overflow(ctx, some, search());
   comm.all_reduce(ctx, overflow_.get(0), Reduce::sum);
   ops::end_scaled_step(ctx, rule_, overflow_.get(0), scale(), state);
 }

@@ -1,6 +1,8 @@
 // Loss scaling: the scale, the search of all gradients for overflow, and the decision to skip a step.
 #pragma once
 
+#include <vector>
+
 #include "checkpoint/state_reader.h"
 #include "checkpoint/state_writer.h"
 #include "comm/communicator.h"
@@ -19,9 +21,9 @@ class LossScaler {
   void begin(Context&, StepState*) const;
   /// The search of a gradient that is exchanged in this dtype.
   ops::OverflowSearch search(DType exchange = DType::f32) const;
-  /// The search of all gradients of weights, then the end of the step. All ranks skip it if one of them has found an
-  /// overflow.
-  void end(Context&, const Tensor& gradients, Communicator&, StepState*) const;
+  /// The search of all these tensors, the gradients of weights or what they are computed from, then the end of the
+  /// step. All ranks skip it if one of them has found an overflow.
+  void end(Context&, const std::vector<Tensor>& gradients, Communicator&, StepState*) const;
 
   /// The state, on the device.
   const ops::LossScale* state() const { return scale(); }

@@ -57,7 +57,8 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
       weights_side_(weights_stream_),
       beside_(beside_stream_),
       loss_complete_(runtime.device()),
-      loss_known_(runtime.device()) {
+      loss_known_(runtime.device()),
+      skip_known_(runtime.device()) {
   const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
   bool exchanges_fp16 = false;
   struct Planned {
@@ -107,6 +108,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
   if (fixed_sizes()) {
     loss_complete_.stay_inside();
     loss_known_.stay_inside();
+    skip_known_.stay_inside();
   }
   if (comm.size() == 1) {
     Context weights_side(runtime, weights_stream_);
@@ -216,6 +218,23 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
     loss_known_.record(exchange.stream());
   });
 
+  // On one GPU products of f16 for gradients of weights come last: what they compute is finite if their operands are,
+  // so whether the step is skipped is known before, and tables are updated beside them.
+  bool known_early = false;
+  const auto end_early = [&](std::span<const Lockstep::LateResult> late) {
+    schedule_->receive_gradients(ctx, buffer);
+    Context side = side_stream_.after(ctx);
+    {
+      const ProfiledPart part(side, "overflow search", kWeights, "all weights");
+      scaler->end(side, searched_instead_of(late), comm_, batch.state);
+    }
+    skip_known_.record(side.stream());
+    schedule_->update(side, buffer, true);
+    known_early = true;
+  };
+  using BeforeLate = decltype(Network::BackwardCallbacks::before_late);
+  const bool early = scaler && comm_.size() == 1 && fixed_sizes();
+
   train_.backward(ctx, binding,
                   {.inputs = [&](size_t node) { schedule_->after_backward(ctx, buffer, node, scaler); },
                    .weights =
@@ -228,22 +247,12 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
                        },
                    .weights_reads = comm_.size() > 1 || has_penalty(),
                    .weights_side = &weights_side_,
-                   .beside = beside});
-  if (scaler) {
-    gradients_.join(ctx);
-    side_stream_.join(ctx);  // waits for the overflow search of sent gradients, but not for received ones
-  }
-  schedule_->receive_gradients(ctx, buffer);
-
-  if (scaler) {
-    const ProfiledPart part(ctx, "overflow search", kWeights, "all weights");
-    scaler->end(ctx, weights_.all_gradients(), comm_, batch.state);
-  }
-  schedule_->update(ctx, buffer, scaler != nullptr);
-  if (!scaler) {
-    gradients_.join(ctx);  // only here: the all-reduce of the first layers' gradients runs while tables are updated
-    side_stream_.end_piece();
-  }
+                   .beside = beside,
+                   .before_late = early ? end_early : BeforeLate()});
+  if (known_early)
+    skip_known_.make_wait(ctx.stream());
+  else
+    update_tables(ctx, buffer, batch.state);
   loss_known_.make_wait(ctx.stream());
   fp8_scales_.finish(ctx, comm_);
   {
@@ -251,6 +260,34 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
     weights_.update(ctx);
   }
   side_stream_.join(ctx);
+}
+
+/// All gradients are queued.
+void Model::update_tables(Context& ctx, int buffer, StepState* state) {
+  if (!scaler_) {
+    schedule_->receive_gradients(ctx, buffer);
+    schedule_->update(ctx, buffer, false);
+    gradients_.join(ctx);  // only here: the all-reduce of the first layers' gradients runs while tables are updated
+    return side_stream_.end_piece();
+  }
+  gradients_.join(ctx);
+  side_stream_.join(ctx);  // waits for the overflow search of sent gradients, but not for received ones
+  schedule_->receive_gradients(ctx, buffer);
+  {
+    const ProfiledPart part(ctx, "overflow search", kWeights, "all weights");
+    scaler_->end(ctx, {weights_.all_gradients()}, comm_, state);
+  }
+  schedule_->update(ctx, buffer, true);
+}
+
+/// All gradients are queued but these.
+std::vector<Tensor> Model::searched_instead_of(std::span<const Lockstep::LateResult> late) const {
+  std::vector<Tensor> results;
+  for (const Lockstep::LateResult& one : late) results.push_back(one.result);
+  std::vector<Tensor> searched = weights_.gradients_without(results);
+  for (const Lockstep::LateResult& one : late)
+    searched.insert(searched.end(), one.unsearched.begin(), one.unsearched.end());
+  return searched;
 }
 
 void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {

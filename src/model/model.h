@@ -189,6 +189,8 @@ class Model {
   /// Brings the rows of the batch that are on a disk. The stream of the context is waited for.
   void bring_rows(Context&, int buffer, const BatchTensors&);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
+  void update_tables(Context&, int buffer, StepState*);
+  std::vector<Tensor> searched_instead_of(std::span<const Lockstep::LateResult>) const;
   void add_penalties(Context&, const Network&) const;
   void add_penalty_gradients(Context&, size_t node) const;
   bool has_penalty() const;
@@ -214,6 +216,7 @@ class Model {
   Stream weights_stream_, beside_stream_;
   SideStream weights_side_, beside_;          // gradients of weights; layers beside others
   CrossingEvent loss_complete_, loss_known_;  // of this rank; of all
+  CrossingEvent skip_known_;                  // whether the step is skipped
   Embeddings tables_;
   bool wide_keys_loaded_ = false;  // a loaded model has keys that 4 bytes do not hold
   int64_t updates_before_ = 0;     // of the run that loaded optimizer states came from

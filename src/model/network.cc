@@ -100,6 +100,7 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::O
     };
     binding.calls.push_back(std::move(io));
   }
+  for (LayerIo& io : binding.calls) io.operands = search;
   for (const auto& node : searched_by_)
     if (node) binding.calls[*node].overflow = search;
   return binding;
@@ -213,7 +214,14 @@ class Network::WeightGradients {
     flush(ctx);
     flush_apart();
     {
-      const ProfiledPart part(caller_, "weight gradients", "weights", "products and sums of all layers",
+      const ProfiledPart part(caller_, "weight gradients", "weights", "sums of all layers", {});
+      last_.run_first();
+    }
+    const auto is_f16 = [](const Lockstep::LateResult& late) { return late.operands == DType::f16; };
+    const auto late = last_.late();
+    if (queued_.before_late && !late.empty() && !joins_ && std::ranges::all_of(late, is_f16)) queued_.before_late(late);
+    {
+      const ProfiledPart part(caller_, "weight gradients", "weights", "products of all layers",
                               {.bytes = bytes_at_the_end_});
       last_.run();
     }

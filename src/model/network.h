@@ -4,8 +4,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "device/lockstep.h"
 #include "model/fp8_scales.h"
 #include "model/gradient_exchange.h"
 #include "model/graph.h"
@@ -27,7 +29,8 @@ class Network {
     std::vector<LayerIo> calls;   // one per node
     std::optional<Tensor> dense;  // to be copied to memory of the plan; none where layers read them where they are
   };
-  /// `search`: for overflow, by the layers that search the gradient of an embedding themselves.
+  /// `search`: for overflow, by the layers that search the gradient of an embedding or operands of late products
+  /// themselves.
   /// `scales`: of the layers with products in FP8; null if the graph has none.
   Binding bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search = {},
                const Fp8Scales* scales = nullptr) const;
@@ -48,6 +51,9 @@ class Network {
     SideStream* weights_side = nullptr;  ///< where gradients of weights may be computed concurrently with those of
                                          ///< inputs (ops::WeightGradientRun::apart); null: nowhere
     SideStream* beside = nullptr;        ///< as in forward()
+    /// Called when all gradients are queued but these, which are finite if their operands are. Not called where that is
+    /// not known of some.
+    std::function<void(std::span<const Lockstep::LateResult>)> before_late{};
   };
   /// From the loss back to weights and embeddings. Needs Phase::train. A node whose gradients lie in the memory of the
   /// next node runs before the weight gradients of that node, so that gradients of embeddings can be sent early.

@@ -171,6 +171,23 @@ std::vector<GradientRange> Weights::gradient_ranges() const {
   return ranges;
 }
 
+std::vector<Tensor> Weights::gradients_without(std::span<const Tensor> some) const {
+  const Tensor all = gradients_.flat();
+  std::vector<Tensor> parts;
+  int64_t begin = 0;
+  const auto add_up_to = [&](int64_t end) {
+    if (end > begin) parts.push_back(part_of(all, begin, end));
+  };
+  for (const GradientRange& range : gradient_ranges()) {
+    const float* const first = all.data<float>() + range.begin;
+    if (std::ranges::none_of(some, [&](const Tensor& one) { return one.data<float>() == first; })) continue;
+    add_up_to(range.begin);
+    begin = range.end;
+  }
+  add_up_to(all.elements());
+  return parts;
+}
+
 void Weights::clip_gradients(Context& ctx) const {
   if (most_norm_ == 0) return;
   const Tensor all = gradients_.flat(), squares = scratch_.get(squares_);

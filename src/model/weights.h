@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +53,8 @@ class Weights {
   Work work_of_update() const;
   /// All gradients, one flat f32 tensor.
   Tensor all_gradients() const { return gradients_.flat(); }
+  /// The parts of it without these gradients of single weights.
+  std::vector<Tensor> gradients_without(std::span<const Tensor>) const;
   /// The range of each weight in all_gradients(), padding included, in order.
   std::vector<GradientRange> gradient_ranges() const;
 

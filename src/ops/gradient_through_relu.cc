@@ -14,7 +14,7 @@ TensorSpec gradient_through_relu_scratch(const TensorSpec& d_z) {
 }
 
 void gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z, Tensor d_bias,
-                           Tensor scratch) {
+                           Tensor scratch, OverflowSearch search) {
   expect_on("gradient_through_relu", ctx.device(), d_z);
   expect_shape("gradient_through_relu d_z", d_z, {d_out.dim(0), w.dim(0)});
   expect_shape("gradient_through_relu y", y, d_z.shape());
@@ -23,11 +23,12 @@ void gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float factor, T
   expect_alike("gradient_through_relu", {d_out, w, y, d_z});
   HCTR_EXPECT(scratch.elements() >= gradient_through_relu_scratch(d_z.spec()).shape.elements(),
               "gradient_through_relu with too little scratch memory");
-  HCTR_ON_DEVICE(ctx, gradient_through_relu(ctx, d_out, w, factor, y, d_z, d_bias, scratch));
+  HCTR_ON_DEVICE(ctx, gradient_through_relu(ctx, d_out, w, factor, y, d_z, d_bias, scratch, search));
 }
 
 void cpu::gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z, Tensor d_bias,
-                                Tensor scratch) {
+                                Tensor scratch, OverflowSearch search) {
+  if (search.found) cpu::find_overflow(ctx, y, search);
   ops::matmul(ctx, d_out, Transpose::no, w, Transpose::yes, d_z);
   ops::relu_bias_gradient(ctx, factor, y, d_z, d_z, d_bias, scratch);
 }

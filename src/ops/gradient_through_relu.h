@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/op.h"
+#include "ops/loss_scale.h"
 
 namespace hctr::ops {
 
@@ -14,13 +15,17 @@ TensorSpec gradient_through_relu_scratch(const TensorSpec& d_z);
 /// gradient d_out. `factor` is dropout_scale(), or 1: see relu_bias_gradient().
 /// Shapes: d_out [batch, out], w [in, out], y and d_z [batch, in], d_bias [in]; any row strides. Dtypes: f32 f16 bf16,
 /// all alike, d_bias also f32. On Hopper d_z is rounded once in the two-byte types, elsewhere the product too.
+/// Searches y for overflow, as find_overflow() does, if search.found is set.
 HCTR_OP(void gradient_through_relu(Context&, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z, Tensor d_bias,
-                                   Tensor scratch))
+                                   Tensor scratch, OverflowSearch search = {}))
 
 namespace hopper {
 /// d_z in one kernel, and in `sums` those of its columns for 64 rows each, [ceil(batch / 64), in]. For tensors that
-/// takes_fused_product(), y too.
-void gradient_through_relu(Context&, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z, float* sums);
+/// takes_fused_product(), y too. With `search.found` only where searches_beside_product().
+void gradient_through_relu(Context&, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z, float* sums,
+                           OverflowSearch search);
+/// Whether the kernel searches such a y: of f16, in which overflow is what is not finite, and nothing behind its rows.
+bool searches_beside_product(const Tensor& y);
 }  // namespace hopper
 
 }  // namespace hctr::ops

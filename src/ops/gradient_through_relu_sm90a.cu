@@ -20,6 +20,12 @@ __device__ uint32_t positive(const uint4& eight) {
   return bits;
 }
 
+/// Whether one of eight adjacent numbers of f16 is an infinity or NaN: an exponent of ones carries into the sign.
+__device__ inline bool any_not_finite(const uint4& eight) {
+  const auto carries = [](uint32_t two) { return (two & 0x7c007c00) + 0x04000400; };
+  return ((carries(eight.x) | carries(eight.y) | carries(eight.z) | carries(eight.w)) & 0x80008000) != 0;
+}
+
 /// d_z = y > 0 ? factor p : 0 for a product p. `sums`: of the columns of d_z, for 64 rows each.
 template <class T>
 struct ThroughRelu {
@@ -27,6 +33,7 @@ struct ThroughRelu {
   View<const T, 2> y;
   float factor;
   float* sums;
+  float* found;  ///< 1 if y is not finite somewhere, of f16; null: nobody asks
 
   __device__ float finish(float product, float, bool keep) const { return keep ? factor * product : 0.0f; }
 
@@ -49,6 +56,13 @@ struct ThroughRelu {
           read[i][part] = *reinterpret_cast<const uint4*>(
               row + min(tile_n * Tiles::kN + chunk % kPerRow * 8 + part * kV, last_column));
       }
+      if constexpr (std::is_same_v<T, Half>)
+        if (found) {
+          bool any = false;
+#pragma unroll
+          for (int i = 0; i < kAtOnce; ++i) any |= any_not_finite(read[i][0]);
+          if (any) *found = 1;
+        }
 #pragma unroll
       for (int i = 0; i < kAtOnce; ++i)
         if (const int chunk = begin + i * hopper::kHelpers; chunk < kChunks)
@@ -73,10 +87,12 @@ struct ThroughRelu {
 
 }  // namespace
 
+bool hopper::searches_beside_product(const Tensor& y) { return y.dtype() == DType::f16 && y.dim(1) % 8 == 0; }
+
 void hopper::gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z,
-                                   float* sums) {
+                                   float* sums, OverflowSearch search) {
   dispatch_float(d_z.dtype(), [&]<class T>() {
-    const ThroughRelu<T> end{y.view<const T, 2>(), factor, sums};
+    const ThroughRelu<T> end{y.view<const T, 2>(), factor, sums, search.found};
     fused_product<T, false>(ctx, "gradient_through_relu", d_out, w, d_z, end);
   });
 }

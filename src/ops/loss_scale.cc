@@ -26,14 +26,15 @@ void end_scaled_step(Context& ctx, LossScaleRule rule, Tensor overflow, LossScal
   HCTR_ON_DEVICE(ctx, end_scaled_step(ctx, rule, overflow, scale, state));
 }
 
-void end_scaled_step_after_search(Context& ctx, Tensor g, OverflowSearch search, LossScaleRule rule, Tensor overflow,
-                                  Tensor blocks_done, LossScale* scale, StepState* state) {
-  expect_on("end_scaled_step_after_search g", ctx.device(), g);
+void end_scaled_step_after_search(Context& ctx, const std::vector<Tensor>& all, OverflowSearch search,
+                                  LossScaleRule rule, Tensor overflow, Tensor blocks_done, LossScale* scale,
+                                  StepState* state) {
+  for (const Tensor& g : all) expect_on("end_scaled_step_after_search", ctx.device(), g);
   expect_shape("end_scaled_step_after_search overflow", overflow, {1});
   expect_tensor("end_scaled_step_after_search blocks_done", ctx.device(), blocks_done, {1}, DType::i32);
   HCTR_EXPECT(search.found == overflow.data<float>(), "end_scaled_step_after_search of another step's search");
   HCTR_EXPECT(state && state == ctx.state(), "end_scaled_step_after_search with the state of another step");
-  HCTR_ON_DEVICE(ctx, end_scaled_step_after_search(ctx, g, search, rule, overflow, blocks_done, scale, state));
+  HCTR_ON_DEVICE(ctx, end_scaled_step_after_search(ctx, all, search, rule, overflow, blocks_done, scale, state));
 }
 
 void cpu::begin_scaled_step(Context&, const LossScale* scale, StepState* state, Tensor overflow) {
@@ -58,9 +59,10 @@ void cpu::find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
   if (found) *search.found = 1;
 }
 
-void cpu::end_scaled_step_after_search(Context& ctx, Tensor g, OverflowSearch search, LossScaleRule rule,
-                                       Tensor overflow, Tensor, LossScale* scale, StepState* state) {
-  ops::find_overflow(ctx, g, search);
+void cpu::end_scaled_step_after_search(Context& ctx, const std::vector<Tensor>& all, OverflowSearch search,
+                                       LossScaleRule rule, Tensor overflow, Tensor, LossScale* scale,
+                                       StepState* state) {
+  for (const Tensor& g : all) ops::find_overflow(ctx, g, search);
   ops::end_scaled_step(ctx, rule, overflow, scale, state);
 }
 

@@ -20,10 +20,11 @@ __global__ void end_kernel(LossScaleRule rule, const float* overflow, LossScale*
 
 /// Of the elements of this thread.
 template <int V, class T>
-__device__ void search_overflow(const View<const T, 2>& g, const OverflowSearch& search) {
+__device__ void search_overflow(int64_t thread, int64_t threads, const View<const T, 2>& g,
+                                const OverflowSearch& search) {
   const int64_t rows = g.size(0), columns = g.size(1), per_row = cuda::chunks_per_row(columns, V);
   bool all_fit = true;
-  for (int64_t i = cuda::thread_index(); i < rows * per_row; i += cuda::thread_count()) {
+  for (int64_t i = thread; i < rows * per_row; i += threads) {
     const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     float values[V] = {};
     cuda::read<V>(g.row(s.row) + s.column, columns - s.column, values);
@@ -35,15 +36,50 @@ __device__ void search_overflow(const View<const T, 2>& g, const OverflowSearch&
 
 template <int V, class T>
 __global__ void find_overflow_kernel(View<const T, 2> g, OverflowSearch search) {
-  search_overflow<V>(g, search);
+  search_overflow<V>(cuda::thread_index(), cuda::thread_count(), g, search);
 }
 
+/// A tensor whose dtype is looked up at run time: one kernel searches some of each.
+struct SearchedTensor {
+  View<const std::byte, 2> rows;  ///< its row stride counts elements
+  DType dtype;
+  bool packs;  ///< cuda::takes_packs() of 16 bytes
+
+  template <class T>
+  __device__ void search_as(int64_t thread, int64_t threads, const OverflowSearch& search) const {
+    const View<const T, 2> g{reinterpret_cast<const T*>(rows.data), {rows.size(0), rows.size(1)}, rows.row_stride};
+    if (packs)
+      search_overflow<16 / sizeof(T)>(thread, threads, g, search);
+    else
+      search_overflow<1>(thread, threads, g, search);
+  }
+  __device__ void search(int64_t thread, int64_t threads, const OverflowSearch& search) const {
+    if (dtype == DType::f16)
+      search_as<Half>(thread, threads, search);
+    else if (dtype == DType::bf16)
+      search_as<BFloat16>(thread, threads, search);
+    else
+      search_as<float>(thread, threads, search);
+  }
+};
+
+struct SearchedTensors {
+  static constexpr int kMost = 48;
+  int count = 0;
+  int32_t first_block[kMost + 1] = {};
+  SearchedTensor of[kMost];
+};
+
 /// The last block to be done with the search ends the step.
-template <int V, class T>
-__global__ void end_after_search_kernel(View<const T, 2> g, OverflowSearch search, LossScaleRule rule,
-                                        int32_t* blocks_done, LossScale* scale, StepState* state) {
+__global__ void end_after_search_kernel(const __grid_constant__ SearchedTensors all, OverflowSearch search,
+                                        LossScaleRule rule, int32_t* blocks_done, LossScale* scale, StepState* state) {
   cuda::start_early();
-  search_overflow<V>(g, search);
+  const auto block = static_cast<int32_t>(blockIdx.x);
+  int of = 0;
+  while (of + 1 < all.count && block >= all.first_block[of + 1]) ++of;
+  const int32_t first = all.first_block[of], blocks = all.first_block[of + 1] - first;
+  if (block < first + blocks)
+    all.of[of].search(int64_t{block - first} * blockDim.x + threadIdx.x, int64_t{blocks} * blockDim.x, search);
   __threadfence();
   __syncthreads();
   if (threadIdx.x != 0 || atomicAdd(blocks_done, 1) != static_cast<int32_t>(gridDim.x) - 1) return;
@@ -71,20 +107,34 @@ void cuda::find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
   });
 }
 
-void cuda::end_scaled_step_after_search(Context& ctx, Tensor g, OverflowSearch search, LossScaleRule rule, Tensor,
-                                        Tensor blocks_done, LossScale* scale, StepState* state) {
+void cuda::end_scaled_step_after_search(Context& ctx, const std::vector<Tensor>& all, OverflowSearch search,
+                                        LossScaleRule rule, Tensor, Tensor blocks_done, LossScale* scale,
+                                        StepState* state) {
   constexpr int kThreads = 512, kBlocksEach = 4;  // few, since all of them count in one place
-  const Extent extent = extent_of({g});
-  dispatch_float(g.dtype(), [&]<class T>() {
-    constexpr int V = 16 / sizeof(T);
-    const View<const T, 2> rows = rows_of<const T>(g, extent);
-    const bool packs = takes_packs<V>(rows);
-    const int64_t items = extent.rows * chunks_per_row(extent.columns, packs ? V : 1);
-    launch(ctx, "end_scaled_step_after_search",
-           early(grid_for(std::max<int64_t>(items, 1), kThreads, hctr::cuda::blocks_of_device(kBlocksEach))),
-           packs ? end_after_search_kernel<V, T> : end_after_search_kernel<1, T>, rows, search, rule,
-           blocks_done.data<int32_t>(), scale, state);
-  });
+  SearchedTensors list;
+  for (const Tensor& g : all) {
+    if (list.count == SearchedTensors::kMost) {
+      cuda::find_overflow(ctx, g, search);
+      continue;
+    }
+    const Extent extent = extent_of({g});
+    if (extent.rows * extent.columns == 0) continue;
+    dispatch_float(g.dtype(), [&]<class T>() {
+      constexpr int V = 16 / sizeof(T);
+      const View<const T, 2> rows = rows_of<const T>(g, extent);
+      const bool packs = takes_packs<V>(rows);
+      const int64_t items = extent.rows * chunks_per_row(extent.columns, packs ? V : 1);
+      const int64_t blocks = grid_for(items, kThreads, hctr::cuda::blocks_of_device(kBlocksEach)).blocks;
+      list.of[list.count] = {
+          {reinterpret_cast<const std::byte*>(rows.data), {extent.rows, extent.columns}, rows.row_stride},
+          g.dtype(),
+          packs};
+      list.first_block[list.count + 1] = list.first_block[list.count] + static_cast<int32_t>(blocks);
+    });
+    ++list.count;
+  }
+  launch(ctx, "end_scaled_step_after_search", early({std::max<int64_t>(1, list.first_block[list.count]), kThreads}),
+         end_after_search_kernel, list, search, rule, blocks_done.data<int32_t>(), scale, state);
 }
 
 void cuda::end_scaled_step(Context& ctx, LossScaleRule rule, Tensor overflow, LossScale* scale, StepState* state) {

@@ -2,6 +2,8 @@
 // overflow is skipped. Source: P. Micikevicius et al., "Mixed Precision Training", ICLR 2018, section 3.2.
 #pragma once
 
+#include <vector>
+
 #include "device/op.h"
 
 namespace hctr::ops {
@@ -44,9 +46,10 @@ HCTR_OP(void begin_scaled_step(Context&, const LossScale*, StepState* state, Ten
 HCTR_OP(void find_overflow(Context&, Tensor g, OverflowSearch))
 /// After the backward pass: the rule's finish() with overflow[0] > 0.
 HCTR_OP(void end_scaled_step(Context&, LossScaleRule, Tensor overflow, LossScale*, StepState* state))
-/// find_overflow() of g, then end_scaled_step(), as one kernel. `overflow` is where search.found points; `blocks_done`
-/// [1], i32, is 0 before and after.
-HCTR_OP(void end_scaled_step_after_search(Context&, Tensor g, OverflowSearch search, LossScaleRule, Tensor overflow,
-                                          Tensor blocks_done, LossScale*, StepState* state))
+/// find_overflow() of all tensors, then end_scaled_step(), as one kernel. `overflow` is where search.found points;
+/// `blocks_done` [1], i32, is 0 before and after.
+HCTR_OP(void end_scaled_step_after_search(Context&, const std::vector<Tensor>& all, OverflowSearch search,
+                                          LossScaleRule, Tensor overflow, Tensor blocks_done, LossScale*,
+                                          StepState* state))
 
 }  // namespace hctr::ops

@@ -25,18 +25,18 @@ std::vector<std::vector<size_t>> hopper::groups_of_equal(std::span<const int> nu
   return groups;
 }
 
-void weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w) {
+void weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, SearchedOperands searched) {
   expect_alike("weight_gradient", {x, d_y});
   expect_shape("weight_gradient d_y", d_y, {x.dim(0), d_y.dim(1)});
   expect_shape("weight_gradient d_w", d_w, {x.dim(1), d_y.dim(1)});
-  HCTR_ON_DEVICE(ctx, weight_gradient(ctx, x, d_y, d_w));
+  HCTR_ON_DEVICE(ctx, weight_gradient(ctx, x, d_y, d_w, searched));
 }
 
 void choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, WeightGradientRun& run) {
   HCTR_ON_DEVICE(ctx, choose_weight_gradient_run(ctx, x, d_y, d_w, run));
 }
 
-void cpu::weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w) {
+void cpu::weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, SearchedOperands) {
   ops::matmul(ctx, x, Transpose::yes, d_y, Transpose::no, d_w);
 }
 

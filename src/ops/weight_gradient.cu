@@ -26,10 +26,14 @@ void cuda::choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor
     run = WeightGradientRun::apart;
 }
 
-void cuda::weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w) {
+void cuda::weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, SearchedOperands searched) {
   WeightGradientRun run{};
   cuda::choose_weight_gradient_run(ctx, x, d_y, d_w, run);
   if (run != WeightGradientRun::together) return ops::matmul(ctx, x, Transpose::yes, d_y, Transpose::no, d_w);
+  Lockstep::LateResult late{d_w, x.dtype(), {}};
+  if (!searched.x) late.unsearched.push_back(x);
+  if (!searched.d_y) late.unsearched.push_back(d_y);
+  ctx.last_launches()->add(std::move(late));
   if (size_of(x.dtype()) == 2) return hopper::add_weight_gradient(ctx, x, d_y, d_w);
   if (ctx.runtime().options().tf32) return hopper::add_weight_gradient_tf32(ctx, x, d_y, d_w);
   hopper::add_weight_gradient_f32(ctx, x, d_y, d_w);

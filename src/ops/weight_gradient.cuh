@@ -92,7 +92,7 @@ void start_equal_products(std::span<const LaunchQueue::Launch* const> launches, 
 
 /// Adds a product to the last launches of the context. `start` finds it by weight_product().
 inline void add_weight_product(Context& ctx, const WeightProduct& product, LaunchQueue::StartMerged start) {
-  LaunchQueue::Launch launch{.start_merged = start, .name = "weight_gradient"};
+  LaunchQueue::Launch launch{.start_merged = start, .name = "weight_gradient", .late = true};
   launch.arguments.resize(sizeof product);
   std::memcpy(launch.arguments.data(), static_cast<const void*>(&product), sizeof product);
   ctx.last_launches()->next().queue()->add(std::move(launch));

@@ -8,11 +8,17 @@
 
 namespace hctr::ops {
 
+/// Operands of which another operator finds whether they are finite: it searches them for overflow, or all sums of
+/// their columns are.
+struct SearchedOperands {
+  bool x = false, d_y = false;
+};
+
 /// d_w = x^T d_y, sums kept in f32. One that runs `together` is among the launches that the context collects for the
 /// end of the backward pass (Context::last_launches()): x and d_y must not change until those are started.
 /// Shapes: x [batch, in], d_y [batch, out], d_w [in, out]; any row strides. Dtypes: x and d_y f32 f16 bf16, alike; d_w
 /// as these, or f32.
-HCTR_OP(void weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w))
+HCTR_OP(void weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w, SearchedOperands searched = {}))
 
 /// How weight_gradient() is best run: at once; together with those of other layers in one kernel; or at once on a
 /// stream of its own (add_product_stream), concurrently with the gradients of the layers before.

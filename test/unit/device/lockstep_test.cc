@@ -66,5 +66,24 @@ TEST_F(LockstepTest, OnTheCpuNothingIsCollected) {
   tables.run();
 }
 
+TEST_F(LockstepTest, LateLaunchesWaitForTheSecondCall) {
+  Lockstep all(ctx_, true);
+  const auto late = [](const char* name) {
+    LaunchQueue::Launch launch = mergeable<'p'>(name);
+    launch.late = true;
+    return launch;
+  };
+  all.next().queue()->add(late("1"));
+  all.next().queue()->add(mergeable<'a'>("1"));
+  all.next().queue()->add(late("2"));
+  const Context both = all.next();
+  both.queue()->add(mergeable<'a'>("2"));
+  both.queue()->add(late("3"));
+  all.run_first();
+  EXPECT_EQ(launched, "a(12) ");
+  all.run();
+  EXPECT_EQ(launched, "a(12) p(123) ");
+}
+
 }  // namespace
 }  // namespace hctr::test

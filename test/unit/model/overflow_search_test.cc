@@ -1,6 +1,8 @@
 // The gradient of an embedding that the layer behind it searches for overflow: a step is skipped if it alone overflows.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "comm/self_comm.h"
 #include "support/devices.h"
 #include "unit/model/small_model.h"
@@ -9,11 +11,11 @@ namespace hctr::test {
 namespace {
 
 /// Steps that are skipped of one whose dense values are all this number.
-int64_t skipped_with(Device device, float dense_value) {
+int64_t skipped_with(
+    Device device, float dense_value,
+    const char* layers = R"({"type": "Interaction", "bottom": ["dense", "vectors"], "top": "pairs"},)") {
   const SmallOptions options;
-  const Config config =
-      small_config(options, R"({"type": "Interaction", "bottom": ["dense", "vectors"], "top": "pairs"},)",
-                   R"(, "mixed_precision": 1024)");
+  const Config config = small_config(options, layers, R"(, "mixed_precision": 1024)");
   SelfComm comm;
   SmallModel small(options, config, device, comm);
   small.set_batch(
@@ -32,6 +34,26 @@ TEST(OverflowSearch, OfTheLayerBehindAnEmbeddingSkipsTheStep) {
     // are f32.
     EXPECT_EQ(skipped_with(device, 20000), 1) << to_string(device);
   }
+}
+
+/// On a GPU that computes gradients of weights last, their operands are searched instead. Dense values that are
+/// infinite in f16, sums of theirs that are, in two layers, and gradients that are: each size of values has some.
+TEST(OverflowSearch, OfOperandsSkipsTheStepsThatASearchOfGradientsSkips) {
+  HCTR_SKIP_WITHOUT_GPU();
+  const char* const layers = R"(
+    {"type": "MLP", "bottom": "dense", "top": "bottom", "mlp_param": {"num_outputs": [64, 16]}},
+    {"type": "Interaction", "bottom": ["bottom", "vectors"], "top": "interaction"},
+    {"type": "MLP", "bottom": "interaction", "top": "pairs", "mlp_param": {"num_outputs": [32, 64, 16]}},)";
+  int64_t all = 0;
+  constexpr int kSizes = 18;
+  for (int i = 0; i < kSizes; ++i) {
+    const float value = std::ldexp(1.0f, i);  // 2^16 is infinite in f16
+    const int64_t skipped = skipped_with(kGpu, value, layers);
+    EXPECT_EQ(skipped, skipped_with(Device{}, value, layers)) << value;
+    all += skipped;
+  }
+  EXPECT_GT(all, 1);
+  EXPECT_LT(all, kSizes);
 }
 
 }  // namespace

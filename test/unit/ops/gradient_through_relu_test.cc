@@ -5,8 +5,11 @@
 
 #include <cmath>
 
+#include "device/arena.h"
+#include "device/copy.h"
 #include "ops/bias_gradient.h"
 #include "ops/linear.h"
+#include "ops/rounding.h"
 #include "support/devices.h"
 #include "support/near_values.h"
 #include "support/op_test.h"
@@ -102,6 +105,38 @@ INSTANTIATE_TEST_SUITE_P(All, LargeGradientThroughRelu,
                                                           ReluCase{"128 x 64", 2048, 400, 400},
                                                           ReluCase{"64 x 64", 500, 1024, 1000}),
                                           testing::Values(DType::f16, DType::bf16)));
+
+/// Whether a search of y finds something if its element `at` is this number.
+bool finds(Device device, DType dtype, int64_t in, size_t at, double number) {
+  const Shape shape{70, in};
+  Rig t({device, dtype, dtype, {{"rows of 16 bytes", 8}}, 1, relu_inputs(shape[0], in, 72), {}});
+  t.perturb("y", at, number);
+  const Tensor d_z = t.out("d_z", shape), d_bias = t.out("d_bias", {in}, Type::wide);
+  Arena found;
+  found.add(TensorSpec(DType::f32, {1}));
+  found.build(device);
+  from_host(t.ctx.stream(), found.get(0), std::vector<float>{0});
+  ops::gradient_through_relu(t.ctx, t["d_out"], t["w"], 2, t["y"], d_z, d_bias,
+                             t.scratch("sums", ops::gradient_through_relu_scratch(d_z.spec())),
+                             {ops::kLargest<float>, found.get(0).data<float>()});
+  return to_host<float>(t.ctx.stream(), found.get(0))[0] > 0;
+}
+
+/// Rows of whole 16 bytes, which a kernel for Hopper searches as it reads them, and others.
+TEST(GradientThroughReluSearch, FindsWhatIsNotFiniteInY) {
+  for (const Device device : devices())
+    for (const DType dtype : {DType::f16, DType::f32})
+      for (const int64_t in : {136, 133}) {
+        SCOPED_TRACE(cat(to_string(device), " ", name_of(dtype), " ", in));
+        const auto last = static_cast<size_t>(70 * in - 1);
+        EXPECT_FALSE(finds(device, dtype, in, 0, 1000));
+        for (const size_t at : {size_t{0}, size_t{77}, last}) {
+          EXPECT_TRUE(finds(device, dtype, in, at, INFINITY)) << at;
+          EXPECT_TRUE(finds(device, dtype, in, at, -INFINITY)) << at;
+          EXPECT_TRUE(finds(device, dtype, in, at, NAN)) << at;
+        }
+      }
+}
 
 }  // namespace
 }  // namespace hctr::test

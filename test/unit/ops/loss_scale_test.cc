@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "device/arena.h"
 #include "device/copy.h"
@@ -154,7 +156,7 @@ TEST(LossScaleOp, ASearchThatEndsTheStepIsTheSearchAndThenTheEnd) {
         if (size > 0) values[static_cast<size_t>(at)] = value;
         from_host(step.ctx.stream(), arena.get(0), values);
         ops::begin_scaled_step(step.ctx, step.device_scale(), step.device_state(), step.flag.get(0));
-        ops::end_scaled_step_after_search(step.ctx, arena.get(0),
+        ops::end_scaled_step_after_search(step.ctx, {arena.get(0)},
                                           {ops::kLargest<float>, step.flag.get(0).data<float>()}, rule,
                                           step.flag.get(0), arena.get(1), step.device_scale(), step.device_state());
         copy_bytes(step.ctx.stream(), &step.now, step.scale.data(), sizeof step.now);
@@ -169,6 +171,54 @@ TEST(LossScaleOp, ASearchThatEndsTheStepIsTheSearchAndThenTheEnd) {
       EXPECT_EQ(scale_after(size - 1, infinity), 512) << to_string(device) << " " << size;
       EXPECT_EQ(step.now.skipped, 2);
     }
+}
+
+/// More tensors than one kernel takes, of every dtype, some with gaps behind their rows, which are not searched.
+TEST(LossScaleOp, ASearchThatEndsTheStepLooksAtEachTensor) {
+  constexpr size_t kTensors = 60;
+  for (const Device device : devices()) {
+    Step step(device);
+    Arena arena;
+    arena.add(TensorSpec(DType::i32, {1}));
+    for (size_t i = 0; i < kTensors; ++i) {
+      const DType dtype = std::array{DType::f32, DType::f16, DType::bf16}[i % 3];
+      const auto columns = static_cast<int64_t>(i * 5 % 37);
+      arena.add(TensorSpec(dtype, {7, columns}, columns + static_cast<int64_t>(i % 4)));
+    }
+    arena.build(device);
+    std::vector<Tensor> all;
+    for (size_t i = 1; i <= kTensors; ++i) all.push_back(arena.get(i));
+    /// Whether the step is skipped if the last number of a tensor is `last`.
+    const auto skips = [&](std::optional<size_t> spoilt, float last) {
+      for (size_t i = 0; i < kTensors; ++i) {
+        const int64_t stride = all[i].row_stride(), columns = all[i].dim(1), elements = stride * 7;
+        std::vector<float> values(static_cast<size_t>(elements), 1);
+        for (int64_t e = 0; e < elements; ++e)
+          if (e % stride >= columns) values[static_cast<size_t>(e)] = NAN;  // the gaps
+        if (i == spoilt) values[static_cast<size_t>(6 * stride + columns - 1)] = last;
+        Arena numbers;
+        numbers.add(TensorSpec(DType::f32, {elements}));
+        numbers.build(device);
+        from_host(step.ctx.stream(), numbers.get(0), values);
+        ops::copy(step.ctx, numbers.get(0), Tensor(all[i].bytes(), TensorSpec(all[i].dtype(), {elements}), device));
+        step.ctx.stream().synchronize();
+      }
+      step.take(1, false, {});
+      const int64_t before = step.now.skipped;
+      ops::begin_scaled_step(step.ctx, step.device_scale(), step.device_state(), step.flag.get(0));
+      ops::end_scaled_step_after_search(step.ctx, all, {ops::kLargest<float>, step.flag.get(0).data<float>()}, {},
+                                        step.flag.get(0), arena.get(0), step.device_scale(), step.device_state());
+      copy_bytes(step.ctx.stream(), &step.now, step.scale.data(), sizeof step.now);
+      step.ctx.stream().synchronize();
+      return step.now.skipped > before;
+    };
+    EXPECT_FALSE(skips(std::nullopt, 1)) << to_string(device);
+    constexpr std::array kOverflows = {INFINITY, -INFINITY, NAN};
+    for (size_t i = 0; i < kTensors; ++i) {
+      if (all[i].dim(1) == 0) continue;
+      EXPECT_TRUE(skips(i, kOverflows[i / 3 % 3])) << to_string(device) << ", tensor " << i;
+    }
+  }
 }
 
 }  // namespace
