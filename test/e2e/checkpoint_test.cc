@@ -180,12 +180,12 @@ void Checkpoints::expect_to_survive_kills(int deaths_wanted, int iterations, con
 }
 
 TEST_F(Checkpoints, SurviveAnyKill) {
-  for (const char* gpu : {"[0]", "[0, 1, 2]"}) expect_to_survive_kills(28, 400, gpu);
+  for (const char* gpu : {"[0]", "[0, 1, 2]"}) expect_to_survive_kills(28, 200, gpu);
 }
 
 TEST_F(Checkpoints, WithIncrementsSurviveAnyKill) {
   for (const char* gpu : {"[0]", "[0, 1, 2]"})
-    expect_to_survive_kills(20, 400, gpu, R"({"every": 4, "whole_every": 5})");
+    expect_to_survive_kills(20, 200, gpu, R"({"every": 4, "whole_every": 5})");
 }
 
 TEST_F(Checkpoints, WithRowsOnADiskSurviveAnyKill) {

@@ -223,7 +223,7 @@ TEST_F(Faults, ARankThatWaitsForItsDataIsWaitedFor) {
         cat("rm -rf fault run out; export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=", free_port(),
             "; LIMITS='--comm-timeout 2'; (export RANK=1 ", faulty_disk(), file,
             "; exec timeout 60 $TRAIN $LIMITS 2> err1) & (export RANK=0; exec timeout 60 $TRAIN $LIMITS 2> err) & ",
-            "until_runs; echo stuck > fault; sleep 5; rm fault; at=$(wc -l < err); ",
+            "until_runs; echo stuck > fault; sleep 4; rm fault; at=$(wc -l < err); ",
             "until [ $(wc -l < err) -gt $((at + 2)) ]; do kill -0 $! || break; sleep 0.02; done; ",
             "pkill -TERM -P $!; wait $!; code=$?; cat err err1 >&2; exit $code"));
     expect_said(outcome, 75, {"Stopped on request after iteration "});

@@ -59,6 +59,8 @@ TEST_F(ModelFiles, WithOptimizerStatesTrainingGoesOnAsIfItHadNotStopped) {
       {"AdaGrad, row-wise", R"("type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.05, "row_wise": true})", 1e-5});
   for (const Rule& rule : rules) {
     if (rule.name == "Adam, lazy") continue;  // no file says when a row was last updated
+    if (kSanitized && rule.name != "SGD" && rule.name != "Adam" && rule.name != rules.back().name)
+      continue;  // the same code
     SCOPED_TRACE(rule.name);
     std::string config = with_rule(config_, rule.section);  // without a warm-up, which would start anew
     if (rule.name == "RMSProp") config = with_change(config, ", \"warmup_steps\": 10", "");

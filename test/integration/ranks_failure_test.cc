@@ -50,7 +50,8 @@ TEST_F(FullTable, OfOneRankEndsTheRunWithItsNameAndTheModelSaved) {
   // Three slots of 300 keys. Of two ranks one has two slots. A single batch fits.
   for (const auto& [ranks, limit] :
        {std::pair{kThreads[0], "420"}, {kThreads[1], "220"}, {kProcesses[0], "420"}, {kProcesses[1], "220"}})
-    if (ranks.processes == 1 || why_no_mpi().empty()) expect_saved(config_, ranks, limit);
+    if ((ranks.processes == 1 || why_no_mpi().empty()) && (!kSanitized || !same_code(ranks)))
+      expect_saved(config_, ranks, limit);
 }
 
 TEST_F(FullTable, RefusesABatchBeforeFrequentRowsOfAnotherTableChange) {

@@ -32,6 +32,9 @@ inline const Ranks kProcesses[] = {
 inline const Ranks kGpus[] = {{"[0, 1]"},       {"[[0], [1]]", 2},           {"[0, 1, 2]"},
                               {"[0, 1, 2, 3]"}, {"[[0], [1], [2], [3]]", 4}, {"[[0, 1], [2, 3]]", 2}};
 
+/// Whether sanitizers need not see these ranks: three as threads, and three in two processes, run the same code.
+inline bool same_code(const Ranks& ranks) { return ranks.gpu != kThreads[1].gpu && ranks.gpu != kProcesses[3].gpu; }
+
 /// Counts the ranks: each is one digit in `gpu`.
 inline int count_of(const Ranks& ranks) {
   return static_cast<int>(
@@ -253,6 +256,11 @@ class RanksTest : public ::testing::Test {
   std::string with_many_buckets() const {
     return with_change(with_batch_norm(with_large_layers(sgd(config_))), "\"learning_rate\": 0.3",
                        "\"learning_rate\": 0.01");
+  }
+
+  /// Large layers need many products a step, and few steps to show a gradient that is not summed.
+  static std::string with_few_steps(const std::string& config) {
+    return with_change(config, "\"max_iter\": 20", "\"max_iter\": 6");
   }
 
   /// The same without CUDA graphs.

@@ -15,7 +15,13 @@ struct Variant {
   std::string name;
   std::function<std::string(const std::string&)> change;
   std::string gpu = "[0]";
+  bool same_code = false;  // as another one
 };
+/// A variant that sanitizers need not see: it runs the code of another one with other numbers.
+Variant same_code(Variant variant) {
+  variant.same_code = true;
+  return variant;
+}
 
 std::string identity(const std::string& config) { return config; }
 
@@ -198,7 +204,10 @@ class Resuming : public Config {
   void expect_exact(const std::vector<Variant>& variants, const std::vector<int>& iterations = {9, 18}) {
     for (const std::string& device : devices_here()) {
       device_ = device;
-      for (const Variant& variant : variants) expect_exact(variant, iterations);
+      for (const Variant& variant : variants) {
+        if (kSanitized && variant.same_code) continue;
+        expect_exact(variant, iterations);
+      }
     }
   }
   static std::vector<std::string> devices_here() {
@@ -245,7 +254,7 @@ class ResumeFromIncrement : public Resume {
   void expect_exact_from_increments(const std::vector<Variant>& variants) {
     for (const std::string& device : devices_here())
       for (const Variant& variant : variants) {
-        if (device != "cpu" && variant.gpu != "[0]") continue;
+        if ((device != "cpu" && variant.gpu != "[0]") || (kSanitized && variant.same_code)) continue;
         device_ = device;
         SCOPED_TRACE(cat(variant.name, " on ", variant.gpu, ", ", device));
         const std::string config = variant.change(config_);
@@ -269,28 +278,28 @@ class ResumeFromIncrement : public Resume {
 using ResumeEveryTable = Resuming<EveryTable>;
 
 TEST_F(Resume, GivesTheSameModelWithEveryOptimizer) {
-  expect_exact(
-      {{"Adam, Global", identity},
-       {"Adam, Local", adam("Local")},
-       {"Adam, LazyGlobal", adam("LazyGlobal")},
-       {"AdamW", optimizer(cat(R"({"type": "AdamW", "adamw_hparam": {)", kAdam, R"(, "weight_decay": 0.01}})"))},
-       {"momentum", optimizer(R"({"type": "MomentumSGD", "update_type": "Global",
+  expect_exact({{"Adam, Global", identity},
+                same_code({"Adam, Local", adam("Local")}),
+                {"Adam, LazyGlobal", adam("LazyGlobal")},
+                same_code({"AdamW", optimizer(cat(R"({"type": "AdamW", "adamw_hparam": {)", kAdam,
+                                                  R"(, "weight_decay": 0.01}})"))}),
+                {"momentum", optimizer(R"({"type": "MomentumSGD", "update_type": "Global",
           "momentum_sgd_hparam": {"learning_rate": 0.1, "momentum_factor": 0.9, "warmup_steps": 10,
                                   "decay_start": 15, "decay_steps": 10}})")},
-       {"SGD", sgd},
-       {"Adagrad by row",
-        optimizer(R"({"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1, "row_wise": true}})")},
-       {"Ftrl", optimizer(R"({"type": "Ftrl", "ftrl_hparam": {"learning_rate": 0.1, "lambda1": 0.001}})")}});
+                {"SGD", sgd},
+                {"Adagrad by row",
+                 optimizer(R"({"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1, "row_wise": true}})")},
+                {"Ftrl", optimizer(R"({"type": "Ftrl", "ftrl_hparam": {"learning_rate": 0.1, "lambda1": 0.001}})")}});
 }
 
 TEST_F(ResumeFromIncrement, GivesTheSameModelWithEveryOptimizer) {
   expect_exact_from_increments(
-      {{"Adam, Local", identity},
+      {same_code({"Adam, Local", identity}),
        {"Adam, LazyGlobal", adam("LazyGlobal")},
-       {"AdamW", optimizer(cat(R"({"type": "AdamW", "update_type": "Local", "adamw_hparam": {)", kAdam,
-                               R"(, "weight_decay": 0.01}})"))},
-       {"momentum", optimizer(R"({"type": "MomentumSGD", "update_type": "Local",
-          "momentum_sgd_hparam": {"learning_rate": 0.1, "momentum_factor": 0.9}})")},
+       same_code({"AdamW", optimizer(cat(R"({"type": "AdamW", "update_type": "Local", "adamw_hparam": {)", kAdam,
+                                         R"(, "weight_decay": 0.01}})"))}),
+       same_code({"momentum", optimizer(R"({"type": "MomentumSGD", "update_type": "Local",
+          "momentum_sgd_hparam": {"learning_rate": 0.1, "momentum_factor": 0.9}})")}),
        {"SGD, Global", optimizer(R"({"type": "SGD", "update_type": "Global", "sgd_hparam": {"learning_rate": 0.3}})")},
        {"Adagrad by row",
         optimizer(R"({"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1, "row_wise": true}})")},
@@ -301,11 +310,11 @@ TEST_F(ResumeFromIncrement, GivesTheSameModelWithEveryOptimizer) {
 TEST_F(ResumeFromIncrement, GivesTheSameModelUnderEveryPolicy) {
   // Where rows were evicted or have expired, those that have moved into the gaps count as changed.
   expect_exact_from_increments({{"evict_lru", full(R"("when_full": "evict_lru")")},
-                                {"evict_lfu", full(R"("when_full": "evict_lfu")")},
+                                same_code({"evict_lfu", full(R"("when_full": "evict_lfu")")}),
                                 {"ignore", full(R"("when_full": "ignore")")},
                                 {"expire_after", deep(R"("expire_after": 4)")},
                                 {"rarely expire_after", deep(R"("expire_after": 300)")},
-                                {"min_count", deep(R"("min_count": 3)")},
+                                same_code({"min_count", deep(R"("min_count": 3)")}),
                                 {"few candidates", deep(R"("min_count": 3, "max_candidates": 60)")},
                                 {"admit_probability", deep(R"("admit_probability": 0.3)")},
                                 {"count_keys", deep(R"("count_keys": true)")},
@@ -314,12 +323,12 @@ TEST_F(ResumeFromIncrement, GivesTheSameModelUnderEveryPolicy) {
 
 TEST_F(ResumeFromIncrement, GivesTheSameModelOnSeveralRanks) {
   std::vector<Variant> variants;
-  for (const char* gpu : {"[0, 1]", "[0, 1, 2]"})
+  for (const std::string gpu : {"[0, 1]", "[0, 1, 2]"})
     for (const Variant& variant : std::vector<Variant>{{"planned", identity},
                                                        {"spread by key", solver(R"("placement": "distributed")")},
                                                        {"hybrid", placed("hybrid")},
                                                        {"min_count", deep(R"("min_count": 2)")}})
-      variants.push_back({variant.name, variant.change, gpu});
+      variants.push_back({variant.name, variant.change, gpu, gpu == "[0, 1]"});
   expect_exact_from_increments(variants);
 }
 
@@ -327,13 +336,13 @@ TEST_F(ResumeFromIncrement, GivesTheSameModelOnSeveralRanks) {
 /// byte for byte on a CPU, whichever checkpoint it went on from.
 TEST_F(ResumeFromIncrement, IsFollowedByIncrements) {
   for (const std::string& device : devices_here())
-    for (const Variant& variant : std::vector<Variant>{{"Adam, Local", identity},
+    for (const Variant& variant : std::vector<Variant>{same_code({"Adam, Local", identity}),
                                                        {"Adam, LazyGlobal", adam("LazyGlobal")},
                                                        {"direct", direct},
                                                        {"evict_lru", full(R"("when_full": "evict_lru")")},
                                                        {"min_count", deep(R"("min_count": 2)"), "[0, 1]"},
                                                        {"hybrid", placed("hybrid"), "[0, 1, 2]"}}) {
-      if (device != "cpu" && variant.gpu != "[0]") continue;
+      if ((device != "cpu" && variant.gpu != "[0]") || (kSanitized && variant.same_code)) continue;
       device_ = device;
       SCOPED_TRACE(cat(variant.name, " on ", variant.gpu, ", ", device));
       const std::string config = variant.change(config_);
@@ -418,11 +427,12 @@ TEST_F(ResumeFromIncrement, OfDirectKeysOnSeveralRanksGivesTheSameModel) {
 
 TEST_F(ResumeFromIncrement, OnOtherRanksGivesTheSameModelWithinRounding) {
   for (const auto& [name, config] : {std::pair("hash", sgd(config_)), std::pair("direct", sgd(direct(config_)))})
-    for (const char* from : {"[0]", "[0, 1, 2]"}) {
+    for (const std::string from : {"[0]", "[0, 1, 2]"}) {
       train_whole(config, from, 5);
       if (HasFatalFailure()) return;
       const Result whole = result("whole");
-      for (const char* to : {"[0]", "[0, 1]", "[0, 1, 2, 3]"}) {
+      for (const std::string to : {"[0]", "[0, 1]", "[0, 1, 2, 3]"}) {
+        if (kSanitized && (to == from || to == "[0, 1]")) continue;  // the same code
         SCOPED_TRACE(cat(name, " from ", from, " to ", to));
         const Outcome done = resume(config, to, 20);
         ASSERT_EQ(done.exit_code, 0) << done.err;
@@ -451,7 +461,7 @@ TEST_F(Resume, GoesOnInTheDataWhereTheCheckpointWas) {
   // An epoch is 24 batches, the last of them smaller.
   expect_exact({{"max_iter", identity},
                 {"shuffled", data(R"(, "shuffle": 500)")},
-                {"epochs", data("", "\"num_epochs\": 2")},
+                same_code({"epochs", data("", "\"num_epochs\": 2")}),
                 {"shuffled epochs", data(R"(, "shuffle": 500, "num_workers": 3)", "\"num_epochs\": 2")},
                 {"continued evaluations",
                  [](const std::string& config) {
@@ -497,7 +507,7 @@ TEST_F(Resume, CountsBadRecordsOnce) {
 TEST_F(Resume, GivesTheSameModelInEveryPrecision) {
   const std::string stored = R"("storage": "bf16", "state_storage": "bf16")";
   expect_exact({{"fp16", solver(R"("mixed_precision": true)")},
-                {"fp16, constant scale", solver(R"("mixed_precision": 1024)")},
+                same_code({"fp16, constant scale", solver(R"("mixed_precision": 1024)")}),
                 {"bf16", solver(R"("mixed_precision": "bf16")")},
                 {"fp8", solver(R"("mixed_precision": "fp8", "fp8_least_width": 16)")},
                 {"bf16 rows", deep(stored)},
@@ -522,10 +532,10 @@ TEST_F(Resume, UsesTheAlgorithmsOfItsCheckpoint) {
 
 TEST_F(Resume, GivesTheSameModelUnderEveryPolicy) {
   expect_exact({{"evict_lru", full(R"("when_full": "evict_lru")")},
-                {"evict_lfu", full(R"("when_full": "evict_lfu")")},
+                same_code({"evict_lfu", full(R"("when_full": "evict_lfu")")}),
                 {"ignore", full(R"("when_full": "ignore")")},
                 {"expire_after", deep(R"("expire_after": 4)", true)},
-                {"min_count", deep(R"("min_count": 3)", true)},
+                same_code({"min_count", deep(R"("min_count": 3)", true)}),
                 {"few candidates", deep(R"("min_count": 3, "max_candidates": 60)", true)},
                 {"admit_probability", deep(R"("admit_probability": 0.3)")},
                 {"several", full(R"("when_full": "evict_lru", "expire_after": 20, "min_count": 2)")},
@@ -535,10 +545,10 @@ TEST_F(Resume, GivesTheSameModelUnderEveryPolicy) {
 
 TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
   std::vector<Variant> variants = {{"Adam, Global", identity},
-                                   {"SGD", sgd},
+                                   same_code({"SGD", sgd}),
                                    {"direct", direct},
                                    {"evict", full(R"("when_full": "evict_lru")")},
-                                   {"fp16", solver(R"("mixed_precision": true)")}};
+                                   same_code({"fp16", solver(R"("mixed_precision": true)")})};
   // On two ranks with a stated placement: a plan by measured speeds may be another one in the second run.
   const auto on_two = [&](const Variant& variant) {
     const auto placed = [change = variant.change](const std::string& config) {
@@ -549,9 +559,11 @@ TEST_F(Resume, GivesTheSameModelWithRowsInHostMemory) {
   for (const std::string& device : devices_here()) {
     device_ = device;
     std::vector<Variant> all = variants;
-    if (device == "cpu") all.insert(all.end(), {on_two(variants[0]), on_two(variants[2]), on_two(variants[3])});
+    if (device == "cpu")
+      all.insert(all.end(), {on_two(variants[0]), same_code(on_two(variants[2])), same_code(on_two(variants[3]))});
     for (const Variant& variant : all)
       for (const bool rows_on_gpu : {false, true}) {
+        if (kSanitized && variant.same_code) continue;
         SCOPED_TRACE(cat(variant.name, " on ", variant.gpu, " of ", device, rows_on_gpu ? ", rows on the GPU" : ""));
         const std::string given = variant.change(config_);  // a GPU's granules have room for thousands of narrow rows
         const std::string config = device == "cpu" ? given : with_wide_rows(given);
@@ -653,6 +665,7 @@ class ResumeWhileRowsMove : public ResumeFromIncrement {
   }
   void expect_the_same_model(const std::vector<Variant>& variants) {
     for (const Variant& variant : variants) {
+      if (kSanitized && variant.same_code) continue;
       SCOPED_TRACE(cat(variant.name, " on ", variant.gpu, " of ", device_));
       const std::string config = with_wide_rows(variant.change(config_));
       train_whole(config, variant.gpu, 5);
@@ -667,6 +680,7 @@ class ResumeWhileRowsMove : public ResumeFromIncrement {
       EXPECT_GT(rows_moved("whole"), 0);
       // From an increment whose rows have moved since its base: to tables that fit, and to such as do not.
       for (const bool moves : {false, true}) {
+        if (kSanitized && !moves) continue;  // the same code
         const Outcome done = resume(moves ? with_moves : config, variant.gpu, 20);
         ASSERT_EQ(done.exit_code, 0) << done.err;
         expect_state(expected, "part");
@@ -679,13 +693,13 @@ class ResumeWhileRowsMove : public ResumeFromIncrement {
 TEST_F(ResumeWhileRowsMove, GivesTheSameModel) {
   for (const std::string& device : devices_here()) {
     device_ = device;
-    expect_the_same_model({{"Adam, Local", identity},
+    expect_the_same_model({same_code({"Adam, Local", identity}),
                            {"Adam, LazyGlobal", adam("LazyGlobal")},
                            {"Adam, Global", adam("Global")},
                            {"direct", direct},
                            {"evict", full(R"("when_full": "evict_lru")")},
                            {"bf16 rows", deep(R"("storage": "bf16", "state_storage": "bf16")")},
-                           {"fp16", solver(R"("mixed_precision": true)")}});
+                           same_code({"fp16", solver(R"("mixed_precision": true)")})});
   }
 }
 
@@ -695,8 +709,8 @@ TEST_F(ResumeWhileRowsMove, GivesTheSameModelOnSeveralRanks) {
     return [change](const std::string& config) { return solver(R"("placement": "distributed")")(change(config)); };
   };
   expect_the_same_model({{"Adam, Local", placed(identity), "[0, 1, 2]"},
-                         {"SGD", placed(sgd), "[0, 1, 2]"},
-                         {"direct", placed(direct), "[0, 1, 2]"},
+                         same_code({"SGD", placed(sgd), "[0, 1, 2]"}),
+                         same_code({"direct", placed(direct), "[0, 1, 2]"}),
                          {"expire", placed(deep(R"("expire_after": 9)", true)), "[0, 1]"}});
 }
 
@@ -730,13 +744,14 @@ TEST_F(ResumeWithRowsOnDisk, GivesTheSameModel) {
   const auto local = [](const auto& change) {
     return [change](const std::string& config) { return change(with_adam(config, "Local")); };
   };
-  expect_the_same_model({{"Adam, Local", local(identity)},
+  // Under sanitizers unit tests of tables with a disk see the other policies.
+  expect_the_same_model({same_code({"Adam, Local", local(identity)}),
                          {"Adam, LazyGlobal", [](const auto& config) { return with_adam(config, "LazyGlobal"); }},
-                         {"min_count", local(deep(R"("min_count": 2)", true))},
+                         same_code({"min_count", local(deep(R"("min_count": 2)", true))}),
                          {"expire", local(deep(R"("expire_after": 9)", true))},
-                         {"evict", local(full(R"("when_full": "evict_lru")"))},
+                         same_code({"evict", local(full(R"("when_full": "evict_lru")"))}),
                          {"direct", local(direct)},
-                         {"fp16", local(solver(R"("mixed_precision": true)"))}});
+                         same_code({"fp16", local(solver(R"("mixed_precision": true)"))})});
   host_ = "2.5MB";
   expect_the_same_model({{"bf16 rows", local(deep(R"("storage": "bf16", "state_storage": "bf16")"))}});
   host_ = "1.8MB";
@@ -792,13 +807,14 @@ class ResumeWithABudgetOfOneTable : public ResumeWithRowsOnDisk {
 
 TEST_F(ResumeWithABudgetOfOneTable, GivesTheSameModel) {
   device_ = "cpu";
-  expect_the_same_model({{"Adam", [](const std::string& config) { return with_adam(config, "Local"); }},
-                         {"direct", [](const std::string& config) { return direct(with_adam(config, "Local")); }}});
+  expect_the_same_model(
+      {{"Adam", [](const std::string& config) { return with_adam(config, "Local"); }},
+       same_code({"direct", [](const std::string& config) { return direct(with_adam(config, "Local")); }})});
 }
 
 TEST_F(Resume, GivesTheSameModelOnSeveralRanks) {
   std::vector<Variant> variants;
-  for (const char* gpu : {"[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"})
+  for (const std::string gpu : {"[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"})
     for (const Variant& variant : std::vector<Variant>{
              {"planned", identity},
              {"spread by key", solver(R"("placement": "distributed")")},
@@ -806,7 +822,7 @@ TEST_F(Resume, GivesTheSameModelOnSeveralRanks) {
                 return with_change(config, R"("bottom": "deep_data", "top": "deep_emb",)",
                                    R"("bottom": "deep_data", "top": "deep_emb", "placement": "hybrid", )");
               }}})
-      variants.push_back({variant.name, variant.change, gpu});
+      variants.push_back({variant.name, variant.change, gpu, gpu != "[0, 1, 2]"});
   variants.push_back({"shuffled epochs", data(R"(, "shuffle": 500)", "\"num_epochs\": 2"), "[0, 1, 2]"});
   variants.push_back({"ignore", full(R"("when_full": "ignore")"), "[0, 1]"});
   variants.push_back({"min_count", deep(R"("min_count": 3)", true), "[0, 1, 2]"});
@@ -814,18 +830,20 @@ TEST_F(Resume, GivesTheSameModelOnSeveralRanks) {
   variants.push_back({"fp16", solver(R"("mixed_precision": true)"), "[0, 1]"});
   variants.push_back({"fp8", solver(R"("mixed_precision": "fp8", "fp8_least_width": 16)"), "[0, 1]"});
   device_ = "cpu";
-  for (const Variant& variant : variants) expect_exact(variant, {9, 18});
+  for (const Variant& variant : variants)
+    if (!kSanitized || !variant.same_code) expect_exact(variant, {9, 18});
 }
 
 TEST_F(Resume, OnOtherRanksGivesTheSameModelWithinRounding) {
   for (const auto& [name, config] : {std::pair("hash", sgd(config_)), std::pair("direct", sgd(direct(config_))),
                                      std::pair("counted", sgd(deep(R"("min_count": 3)")(config_)))})
     for (const std::string from : {"[0, 1, 2, 3]", "[0]", "[0, 1, 2]"}) {
-      if (kSanitized && from == "[0, 1, 2]") continue;  // the same code
+      if (kSanitized && (from == "[0, 1, 2]" || name == std::string("hash"))) continue;  // the same code
       train_whole(config, from);
       if (testing::Test::HasFatalFailure()) return;
       const Result whole = result("whole");
-      for (const char* to : {"[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"}) {
+      for (const std::string to : {"[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"}) {
+        if (kSanitized && (to == from || to == "[0, 1]")) continue;  // the same code
         SCOPED_TRACE(cat(name, " from ", from, " to ", to));
         const Outcome done = resume(config, to, 9);
         ASSERT_EQ(done.exit_code, 0) << done.err;
@@ -860,7 +878,7 @@ TEST_F(ResumeEveryTable, WithEveryPlacementAndOptimizer) {
   for (const Rule& rule : kRules) {
     const std::string config = with_change(config_, kRules[0].section, rule.section);
     const bool lazy = rule.name == "Adam, lazy", global = rule.name == "Adam, global";
-    if (kSanitized && rule.name != "SGD" && !lazy && !global) continue;  // the same code
+    if (kSanitized && !lazy && !global) continue;  // the same code
     for (const char* gpu : {"[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"})
       if ((!kSanitized && (lazy || global)) || gpu == kThreads[1].gpu)
         expect_exact({rule.name, [&](const std::string&) { return planned(config, count_of({gpu})); }, gpu}, {3, 12});
@@ -871,6 +889,7 @@ TEST_F(ResumeEveryTable, FromIncrementsWithEveryPlacement) {
   increments_ = R"(, "whole_every": 20)";
   for (const Rule& rule : kRules) {
     if (rule.name != "AdaGrad" && rule.name != "Adam, lazy") continue;
+    if (kSanitized && rule.name == "AdaGrad") continue;  // the same code
     const std::string config =
         with_change(with_change(config_, kRules[0].section, rule.section), "\"batchsize\": 61", "\"batchsize\": 7");
     expect_exact({rule.name, [&](const std::string&) { return planned(config, 3); }, "[0, 1, 2]"}, {3, 12});
@@ -883,7 +902,7 @@ TEST_F(ResumeEveryTable, FromIncrementsWithEveryPlacement) {
 TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
   for (const Rule& rule : kRules) {
     if (rule.name != "SGD" && rule.name != "Adam, lazy" && rule.name != "MomentumSGD") continue;
-    if (kSanitized && rule.name == "MomentumSGD") continue;  // the same code
+    if (kSanitized && rule.name != "Adam, lazy") continue;  // the same code
     const std::string config = with_change(config_, kRules[0].section, rule.section);
     const auto placed = [&](int ranks) { return ranks == 1 ? config : planned(config, ranks); };
     const char* const gpus[] = {"[0]", "[0, 1]", "[0, 1, 2]", "[0, 1, 2, 3]"};
@@ -893,6 +912,7 @@ TEST_F(ResumeEveryTable, OnOtherRanksWithEveryPlacementAndOptimizer) {
       if (HasFatalFailure()) return;
       const Result whole = result("whole");
       for (int to = 1; to <= 4; ++to) {
+        if (kSanitized && (to == from || to == 2)) continue;  // the same code
         SCOPED_TRACE(cat(rule.name, " from ", from, " to ", to));
         const Outcome done = resume(placed(to), gpus[to - 1], 9);
         ASSERT_EQ(done.exit_code, 0) << done.err;

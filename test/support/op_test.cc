@@ -97,6 +97,8 @@ void register_op_tests() {
 }
 
 void OpTest::add_to_gtest(const char* name) {
+  const bool has_fast_rows = std::any_of(rows_.begin(), rows_.end(),
+                                         [](const Row& row) { return !row.large && !slow_to_sanitize(row.inputs); });
   for (const Row& row : rows_) {
     const auto add = [&](const std::string& what, const std::function<void()>& body) {
       add_test(name, row.name + "/" + what, [body, is_large = row.large] {
@@ -104,12 +106,15 @@ void OpTest::add_to_gtest(const char* name) {
         body();
       });
     };
-    if (expected_) add("by_hand", [this, &row] { test_by_hand(row); });
-    if (backward_ && !row.large) add("gradient", [this, &row] { test_gradient(row); });
+    // Sanitizers see a large row in fp32, and in fp64 for the expected numbers: smaller ones run the rest.
+    const bool in_short = has_fast_rows && slow_to_sanitize(row.inputs);
+    if (expected_ && !in_short) add("by_hand", [this, &row] { test_by_hand(row); });
+    if (backward_ && !row.large && !in_short) add("gradient", [this, &row] { test_gradient(row); });
     for (const Device device : {kCpu, kGpu})
       for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
         if (f32_only_ && dtype != DType::f32) continue;
         if (kSanitized && dtype == DType::bf16) continue;  // the code of f16
+        if (in_short && dtype == DType::f16) continue;
         add(cat(device.is_cuda() ? "cuda" : "cpu", "_", name_of(dtype)), [this, &row, device, dtype] {
           if (device.is_cuda()) HCTR_SKIP_WITHOUT_GPU();
           test_row(row, device, dtype);

@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "base/platform.h"
 #include "sharded_rig.h"
 
 namespace hctr::test {
@@ -204,8 +205,7 @@ TEST_P(UniqueExchangeOnDevice, SumsGradientsInTheirHost) {
         const ShardedOutcome many = run_sharded(kManyRanks, run);
         expect_near(one, many, row.exchange == DType::f32 ? 2e-5 : 2e-2);
         EXPECT_EQ(many.between_hosts.sent, expected_bytes(run, per_host, true).unique);
-        const ShardedOutcome again = run_sharded(kManyRanks, run);
-        expect_equal(many, again);
+        if (!kSanitized) expect_equal(many, run_sharded(kManyRanks, run));
         if (row.vocabulary > 1000) continue;
         EXPECT_LT(many.between_hosts.sent, expected_bytes(run, per_host).unique * 9 / 10);
       }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/platform.h"
 #include "ops/add.h"
 #include "ops/concat_linear.h"
 #include "ops/linear.h"
@@ -210,6 +211,8 @@ TEST(LogitLossOp, IsItsOperatorsOneByOne) {
                                       {33, 432, 2056},
                                       {300, 400, 0},
                                       {4, 8, 0}}) {
+        // The code of f16, and that of smaller batches.
+        if (kSanitized && (dtype == DType::bf16 || sizes.batch * (sizes.first + sizes.second) > 300'000)) continue;
         SCOPED_TRACE(cat(to_string(device), " ", name_of(dtype), " ", sizes.batch));
         const Rig t = ran_both_ways(device, dtype, sizes);
         for (const char* name :

@@ -11,6 +11,7 @@
 #include <functional>
 
 #include "base/half.h"
+#include "base/platform.h"
 #include "data/features/feature_section.h"
 #include "data/features/feature_spec.h"
 #include "data/formats/data_schema.h"
@@ -303,7 +304,7 @@ TEST_F(Samples, AReaderGoesOnFromAnyPlace) {
       Rig whole(section(), "train", options);
       for (int i = 0; i < 12; ++i) {  // past the end of the first pass
         const auto seen = whole.next();
-        if (i % 3 != 2) continue;
+        if (i % 3 != 2 || (kSanitized && i % 6 != 2)) continue;
         ReaderOptions later = options;
         later.from = whole.reader->position();
         Rig rest(section(), "train", later);
