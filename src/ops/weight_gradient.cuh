@@ -2,6 +2,7 @@
 // sm_90a alone, as ops/hopper.cuh is.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <vector>
@@ -43,21 +44,69 @@ struct DividedWeightProducts {
 };
 static_assert(sizeof(DividedWeightProducts) <= 4096);  // what every driver takes
 
-/// Tiles of the results.
-template <int kTileRows, int kTileColumns>
-struct WeightTiles {
-  static constexpr int kRows = kTileRows, kColumns = kTileColumns;
-  static __host__ __device__ int32_t across(const WeightProduct& product) {
-    return (product.out + kColumns - 1) / kColumns;
-  }
-  static int32_t tiles(const WeightProduct& product) { return (product.in + kRows - 1) / kRows * across(product); }
-};
-
 /// The product that a block works on.
 __device__ inline int product_of(const WeightProducts& list, int32_t block) {
   int j = 0;
   while (j + 1 < list.count && block >= list.first_block[j + 1]) ++j;
   return j;
+}
+
+/// Tiles of the results.
+template <int kTileRows, int kTileColumns>
+struct WeightTiles {
+  static constexpr int kRows = kTileRows, kColumns = kTileColumns;
+  static __host__ __device__ int across(int columns) { return (columns + kColumns - 1) / kColumns; }
+  static __host__ __device__ int tiles(int rows, int columns) { return (rows + kRows - 1) / kRows * across(columns); }
+  static int32_t tiles(const WeightProduct& product) { return tiles(product.in, product.out); }
+};
+
+/// Where a tile is in its product. `transposed`: its rows are columns of the result. `rows` and `columns`: how many are
+/// left from its first on, also outside of the tile.
+struct WeightTile {
+  const WeightProduct& product;
+  bool transposed;
+  int row, column, rows, columns;
+
+  __device__ const CUtensorMap& map_of_rows() const { return transposed ? product.d_y : product.x; }
+  __device__ const CUtensorMap& map_of_columns() const { return transposed ? product.x : product.d_y; }
+};
+
+/// Tiles of the results or, where that makes fewer, of the results transposed.
+template <int kTileRows, int kTileColumns>
+struct TurnedWeightTiles : WeightTiles<kTileRows, kTileColumns> {
+  using Upright = WeightTiles<kTileRows, kTileColumns>;
+
+  static __host__ __device__ bool transposes(const WeightProduct& product) {
+    return Upright::tiles(product.out, product.in) < Upright::tiles(product.in, product.out);
+  }
+  static int32_t tiles(const WeightProduct& product) {
+    return std::min(Upright::tiles(product.in, product.out), Upright::tiles(product.out, product.in));
+  }
+  static __device__ WeightTile tile(const WeightProducts& list, int number) {
+    const int j = product_of(list, number);
+    const WeightProduct& product = list.jobs[j];
+    const bool transposed = transposes(product);
+    const int of_rows = transposed ? product.out : product.in, of_columns = transposed ? product.in : product.out;
+    const int place = number - list.first_block[j], across = Upright::across(of_columns);
+    const int row = place / across * kTileRows, column = place % across * kTileColumns;
+    return {product, transposed, row, column, of_rows - row, of_columns - column};
+  }
+};
+
+/// Stores four adjacent numbers of the result, as far as they are `left` in it.
+__device__ inline void store_four(float* to, const float4& four, int left, bool aligned) {
+  if (aligned && left >= 4) {
+    *reinterpret_cast<float4*>(to) = four;
+  } else {
+    if (left > 0) to[0] = four.x;
+    if (left > 1) to[1] = four.y;
+    if (left > 2) to[2] = four.z;
+    if (left > 3) to[3] = four.w;
+  }
+}
+/// Whether all numbers of the result that are four apart can be stored so at once.
+__device__ inline bool aligns_fours(const WeightProduct& product) {
+  return product.stride % 4 == 0 && reinterpret_cast<uintptr_t>(product.d_w) % 16 == 0;
 }
 
 inline WeightProduct weight_product(const LaunchQueue::Launch& launch) {

@@ -23,7 +23,7 @@ struct F32WeightProducts : DividedWeightProducts {
   template <class Tiles>
   __device__ Tile tile(int number) const {
     const int j = product_of(list, number);
-    const int place = number - list.first_block[j], across = F32WeightTiles::across(list.jobs[j]);
+    const int place = number - list.first_block[j], across = F32WeightTiles::across(list.jobs[j].out);
     return {place / across * Tiles::kM, place % across * Tiles::kN, j};
   }
   __device__ const CUtensorMap& map_a(const Tile& tile) const { return list.jobs[tile.product].x; }
@@ -35,7 +35,7 @@ struct F32WeightProducts : DividedWeightProducts {
     const WeightProduct& product = list.jobs[tile.product];
     const F32Shape shape{product.in, product.out, product.batch};
     const View<float, 2> d_w{product.d_w, {product.in, product.out}, product.stride};
-    if (product.stride % 4 == 0 && reinterpret_cast<uintptr_t>(product.d_w) % 16 == 0)
+    if (aligns_fours(product))
       store_rows<Tiles, true>(shape, d_w, places, own);
     else
       store_rows<Tiles, false>(shape, d_w, places, own);

@@ -26,9 +26,8 @@ using namespace hopper;
 
 /// The sizes of a tile and of the ring. The threads: groups that multiply, a group that transposes, and one of which a
 /// warp copies.
-struct Tf32Tiles {
-  static constexpr int kRows = 256, kColumns = 128, kSamples = 32;
-  static constexpr int kBoxColumns = 32, kBoxBytes = kSamples * 128;
+struct Tf32Tiles : TurnedWeightTiles<256, 128> {
+  static constexpr int kSamples = 32, kBoxColumns = 32, kBoxBytes = kSamples * 128;
   static constexpr int kBoxesOfRows = kRows / kBoxColumns, kBoxes = kBoxesOfRows + kColumns / kBoxColumns;
   static constexpr int kStages = 4, kStageBytes = kBoxes * kBoxBytes;
   static constexpr int kWarps = kBoxesOfRows, kMultipliers = 32 * kWarps, kThreads = kMultipliers + 2 * 128;
@@ -36,26 +35,6 @@ struct Tf32Tiles {
   static constexpr size_t kSharedBytes = kStages * kStageBytes + 3 * kStages * sizeof(uint64_t) + 1024;
   static constexpr int kSumBytes = kRows * kColumns * static_cast<int>(sizeof(float));
   static_assert(kTransposers == 4 && kSharedBytes <= 227 * 1024);
-
-  static __host__ __device__ int across(int columns) { return (columns + kColumns - 1) / kColumns; }
-  static __host__ __device__ int tiles(int rows, int columns) { return (rows + kRows - 1) / kRows * across(columns); }
-  /// Whether the rows of tiles are columns of the result: where that makes fewer tiles.
-  static __host__ __device__ bool transposes(const WeightProduct& product) {
-    return tiles(product.out, product.in) < tiles(product.in, product.out);
-  }
-  static int32_t tiles(const WeightProduct& product) {
-    return std::min(tiles(product.in, product.out), tiles(product.out, product.in));
-  }
-};
-
-/// Where a tile is in its product. `rows` and `columns`: how many are left from its first on, also outside of the tile.
-struct Tf32Tile {
-  const WeightProduct& product;
-  bool transposed;
-  int row, column, rows, columns;
-
-  __device__ const CUtensorMap& map_of_rows() const { return transposed ? product.d_y : product.x; }
-  __device__ const CUtensorMap& map_of_columns() const { return transposed ? product.x : product.d_y; }
 };
 
 struct Tf32WeightProducts : DividedWeightProducts {
@@ -64,15 +43,7 @@ struct Tf32WeightProducts : DividedWeightProducts {
     const TilePieces all = pieces();
     return division.rounds * division.steps + all.last - all.first;
   }
-  __device__ Tf32Tile tile(int number) const {
-    const int j = product_of(list, number);
-    const WeightProduct& product = list.jobs[j];
-    const bool transposed = Tf32Tiles::transposes(product);
-    const int of_rows = transposed ? product.out : product.in, of_columns = transposed ? product.in : product.out;
-    const int place = number - list.first_block[j], across = Tf32Tiles::across(of_columns);
-    const int row = place / across * Tf32Tiles::kRows, column = place % across * Tf32Tiles::kColumns;
-    return {product, transposed, row, column, of_rows - row, of_columns - column};
-  }
+  __device__ WeightTile tile(int number) const { return Tf32Tiles::tile(list, number); }
 };
 
 /// The stages of a block: in each the boxes of the rows of a tile, then those of its columns. A stage is full once
@@ -120,7 +91,7 @@ __device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& 
   RingPosition<Tf32Tiles> stage;
   TilePiece piece;
   while (pieces.next(p.division, piece)) {
-    const Tf32Tile tile = p.tile(piece.tile);
+    const WeightTile tile = p.tile(piece.tile);
     const CUtensorMap &of_rows = tile.map_of_rows(), &of_columns = tile.map_of_columns();
     for (int step = piece.first; step < piece.last; ++step, stage.advance()) {
       const int sample = step * Tf32Tiles::kSamples;
@@ -251,21 +222,9 @@ __device__ inline void multiply_piece(const TilePiece& piece, const Tf32Ring& ri
   if (first_lane) arrive(before);
 }
 
-/// Stores four adjacent numbers of the result, as far as they are `left` in it.
-__device__ inline void store_four(float* to, const float4& four, int left, bool aligned) {
-  if (aligned && left >= 4) {
-    *reinterpret_cast<float4*>(to) = four;
-  } else {
-    if (left > 0) to[0] = four.x;
-    if (left > 1) to[1] = four.y;
-    if (left > 2) to[2] = four.z;
-    if (left > 3) to[3] = four.w;
-  }
-}
-
-__device__ inline void store_tf32_sums(const Tf32Tile& tile, Tf32Sums& sums) {
+__device__ inline void store_tf32_sums(const WeightTile& tile, Tf32Sums& sums) {
   const WeightProduct& product = tile.product;
-  const bool aligned = product.stride % 4 == 0 && reinterpret_cast<uintptr_t>(product.d_w) % 16 == 0;
+  const bool aligned = aligns_fours(product);
   const int first_row = Tf32Sums::first_row(), rows = tile.rows - first_row;
 #pragma unroll
   for (int q = 0; q < Tf32Sums::kQuads; ++q) {

@@ -19,15 +19,24 @@ std::vector<Input> weight_inputs(int64_t batch, int64_t in, int64_t out) {
 }
 
 /// As the last of a backward pass, so that a GPU computes it in the kernel that several share where it can. Shapes
-/// around its tiles of 128 x 128 and its steps of 64 samples; in TF32 tiles of 256 x 128 or 128 x 256; in f32 and TF32
-/// steps of 32 samples, of which blocks have at least four in f32, eight in TF32.
+/// around its tiles of 256 x 128 or 128 x 256 and its steps of 64 samples; in f32 tiles of 128 x 128; in f32 and TF32
+/// steps of 32 samples, of which blocks have at least four in f32, eight in TF32. Rows of the result that are no
+/// multiples of 16 bytes: dense ones, where only d_y is padded.
 OP_TEST(WeightGradient) {
   rounding(Rounding::sum);
   also_in_tf32();
-  row("one tile", weight_inputs(64, 128, 64));
+  row("one tile", weight_inputs(64, 256, 128));
+  row("one tile of columns as rows", weight_inputs(64, 128, 256));
+  row("one part of a tile", weight_inputs(64, 128, 64));
+  row("less than a tile", weight_inputs(65, 248, 120));
+  row("more than a tile", weight_inputs(63, 264, 126));
+  row("more than a tile of columns as rows", weight_inputs(129, 120, 258));
   row("parts of tiles", weight_inputs(70, 136, 200));
   row("several steps and rounds of the ring", weight_inputs(600, 72, 72));
   row("dense values", weight_inputs(130, 13, 96));
+  row("more columns of dense values", weight_inputs(130, 13, 512));
+  row("few columns", weight_inputs(130, 512, 13));
+  row("tiles of columns as rows", weight_inputs(70, 300, 700));
   row("single elements", weight_inputs(33, 21, 9));
   row("one sample", weight_inputs(1, 24, 16));
   row("one output", weight_inputs(50, 40, 1));
@@ -38,6 +47,7 @@ OP_TEST(WeightGradient) {
   row("parts of several tiles", weight_inputs(1984, 300, 136));
   row("columns as rows of tiles", weight_inputs(300, 24, 300));
   row("odd columns as rows of tiles", weight_inputs(70, 21, 305));
+  row("odd rows of the result, and columns as rows of tiles", weight_inputs(300, 120, 513));
   row("parts that are no whole tiles", weight_inputs(1100, 250, 136));
   row("the same of columns as rows", weight_inputs(1100, 140, 300));
   forward([](Rig& t) {
@@ -72,8 +82,8 @@ TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
   struct Size {
     int64_t batch, in, out;
   };
-  std::vector<Size> sizes = {{512, 13, 512},    {512, 512, 256},  {512, 256, 128}, {512, 479, 1024},
-                             {512, 1024, 1024}, {512, 1024, 512}, {1, 200, 72},    {70, 136, 9}};
+  std::vector<Size> sizes = {{512, 13, 512},   {512, 512, 256}, {512, 256, 128}, {512, 479, 1024}, {512, 1024, 1024},
+                             {512, 1024, 512}, {1, 200, 72},    {70, 136, 9},    {300, 300, 700}};
   for (size_t i = 0; i < 6; ++i) sizes.push_back({2048, sizes[i].in, sizes[i].out});  // tiles that do not go round
   for (int64_t i = 0; i < 14; ++i) sizes.push_back({2048 - i, 400 + i, 400 - 8 * i});
   std::vector<Input> inputs;
