@@ -26,7 +26,7 @@ bool made_by_layer(const Graph& graph, const Edge& edge) {
 BatchLayout batch_layout(const Config& config, int64_t samples, Device device) {
   const BatchShape shape = batch_shape(config.data, samples);
   const DType dtype = config.solver.mixed_precision.activations;
-  if (!device.is_cuda() || (dtype == DType::f32 && !config.solver.enable_tf32_compute)) return BatchLayout(shape);
+  if (!device.is_cuda() || config.solver.tf32x3()) return BatchLayout(shape);
   const int64_t stride = with_padded_rows(TensorSpec(dtype, {samples, shape.dense_dim})).row_stride;
   if (stride * static_cast<int64_t>(size_of(dtype)) % 16 != 0) return BatchLayout(shape);  // rows shorter than that
   return BatchLayout(shape, stride, dtype);

@@ -12,8 +12,9 @@
 namespace hctr {
 
 /// The layout of batches of `samples` rows for a device. On a GPU dense values have the dtype of activations, and rows
-/// of them lie as those of other tensors do where products are of two bytes or TF32. Products of fp32 gain little by
-/// that, and the library might choose other algorithms for them: there rows follow each other, as they are uploaded.
+/// of them lie as those of other tensors do, so that the gradients of the weights that read them join those of other
+/// layers in one kernel. In TF32x3, which has no such kernel, and on a CPU rows follow each other, as they are
+/// uploaded.
 BatchLayout batch_layout(const Config&, int64_t samples, Device);
 
 /// The memory of one phase of one graph on one device. Values and, for training, gradients.

@@ -8,8 +8,10 @@
 //   - 8 x 16 sums a thread: 24 numbers from shared memory, in six loads, for 128 multiply-adds
 //   - multiply-adds in an order in which each shares an operand with the one before, which is then not read again, and
 //     sums in other banks than the numbers of their columns (rotated())
-// Tiles are 128 x 128, 256 x 64 or 64 x 256, and a block has two groups of four warps. Each group multiplies half of
-// every step of k for the whole tile; then each finishes half of the rows.
+// A block has eight warps, each of which has 64 x 64 sums. Large tiles are those of two groups of four warps; where
+// results are small, four groups of two warps, or eight of one, have a tile (F32Tiles). Each group multiplies its part
+// of every step of k for the whole tile; then they add up their sums, and each finishes its part of the rows. Steps of
+// small tiles are deeper, since a warp waits for every step, and has fewer k of it.
 // Blocks have the same to do: ops/tile_division.cuh.
 // What a kernel computes, here a `Product`, says which part of which operands a tile needs, and stores the tile's sums.
 // It is one product, F32Product, or a list of them (weight_gradient_f32_sm90a.cu).
@@ -26,25 +28,29 @@ namespace hctr::ops::hopper {
 
 constexpr int kBoxRow = 128;  ///< bytes of a row of a box with k adjacent
 
-/// The sizes of a tile and of its parts. kTransposedA: a is given as [k, m], else as [m, k]. b is [k, n]. kWarpsM: of
-/// the four warps of a group, so many lie one above the other.
-template <bool kTransposedA_, int kWarpsM_>
+/// The sizes of a tile and of its parts. kTransposedA: a is given as [k, m], else as [m, k]. b is [k, n]. A group has
+/// kWarpsM x kWarpsN warps.
+template <bool kTransposedA_, F32Tiles kTiles>
 struct F32Tiling {
   static constexpr bool kTransposedA = kTransposedA_;
-  static constexpr int kWarpsM = kWarpsM_, kWarpsN = 4 / kWarpsM, kWarpSide = 64;
-  static constexpr int kM = kWarpsM * kWarpSide, kN = kWarpsN * kWarpSide, kDepth = 32;
-  static constexpr int kGroups = 2, kWarps = 4 * kGroups, kThreads = 32 * kWarps, kGroupDepth = kDepth / kGroups;
+  static constexpr F32TileSize kSize = f32_tile_size(kTiles, kTransposedA);
+  static constexpr int kM = kSize.m, kN = kSize.n, kDepth = kSize.depth;
+  static constexpr int kWarpSide = 64, kWarpsM = kM / kWarpSide, kWarpsN = kN / kWarpSide;
+  static constexpr int kWarps = 8, kThreads = 32 * kWarps, kWarpsOfGroup = kWarpsM * kWarpsN;
+  static constexpr int kGroups = kWarps / kWarpsOfGroup, kGroupDepth = kDepth / kGroups;
   static constexpr int kRows = 8, kColumns = 16;    ///< sums of a thread
   static constexpr int kLanesM = 8, kLanesN = 4;    ///< of a warp
   static constexpr int kOwnRows = kRows / kGroups;  ///< that a thread finishes
+  static constexpr int kDepthOfBox = kBoxRow / 4;   ///< of a box of a with k adjacent, of which a step may have several
   static constexpr int kBytesA = kM * kDepth * 4, kStageBytes = kBytesA + kN * kDepth * 4;
-  static constexpr int kExchangeBytes = kThreads * kOwnRows * kColumns * 4;
+  static constexpr int kExchangeBytes = kThreads * kRows / 2 * kColumns * 4;
   static constexpr int kColumnSums = kGroups * kWarpsM * kN;
-  static constexpr int kStages = kM == kN ? 4 : 3;
+  static constexpr int kRingBytes = 144 * 1024, kStages = kRingBytes / kStageBytes;
   static constexpr size_t kControlBytes = 256;  ///< barriers, and what is left to copy
   static constexpr size_t kSharedBytes =
       kStages * kStageBytes + kExchangeBytes + kColumnSums * 4 + kControlBytes + 1024;
-  static_assert(kSharedBytes <= 227 * 1024 && kM * kN * 4 == kTileBytes);
+  static_assert(kSharedBytes <= 227 * 1024 && kM * kN * 4 <= kTileBytes);
+  static_assert(kGroups * kWarpsOfGroup == kWarps && kDepth % kDepthOfBox == 0 && kDepthOfBox % kGroupDepth == 0);
 };
 
 /// What is left to copy: the pieces after this one, and its steps. In shared memory, since warps take turns.
@@ -117,11 +123,26 @@ __device__ inline void load_next_step(const Product& p, const F32Memory<Tiles, t
   if constexpr (Tiles::kTransposedA)
     load_box(to, p.map_a(c.tile), c.tile.m, k, shared.full + stage);
   else
-    load_box(to, p.map_a(c.tile), k, c.tile.m, shared.full + stage);
+#pragma unroll
+    for (int box = 0; box < Tiles::kDepth / Tiles::kDepthOfBox; ++box)
+      load_box(to + box * Tiles::kM * kBoxRow, p.map_a(c.tile), k + box * Tiles::kDepthOfBox, c.tile.m,
+               shared.full + stage);
   load_box(to + Tiles::kBytesA, p.map_b(c.tile), c.tile.n, k, shared.full + stage);
 }
 
-/// Adds the products of a group's half of a step. a and b: where this thread's first numbers are. Loops of four k: what
+/// Where the first numbers of a that a thread multiplies are in a stage: of row first_m + 4 lane_m of the tile, or
+/// first_m + lane_m where k is adjacent, and k first_k.
+template <class Tiles>
+__device__ inline int offset_of_a(int first_m, int lane_m, int first_k) {
+  if constexpr (Tiles::kTransposedA) {
+    return 4 * (first_k * Tiles::kM + first_m + 4 * lane_m);
+  } else {
+    const int box = first_k / Tiles::kDepthOfBox, unit = first_k % Tiles::kDepthOfBox / 4;
+    return kBoxRow * (box * Tiles::kM + first_m + lane_m) + 16 * (lane_m ^ unit);
+  }
+}
+
+/// Adds the products of a group's part of a step. a and b: where this thread's first numbers are. Loops of four k: what
 /// a processor part runs again and again should fit into its cache of instructions, and where registers of a round are
 /// those of the next, the compiler finds ones in the right banks.
 template <class Tiles>
@@ -191,32 +212,44 @@ __device__ inline void add_rotated(float* sums, float4 others) {
   sums[3] += others.x, sums[0] += others.y, sums[1] += others.z, sums[2] += others.w;
 }
 
-/// Each thread of a pair, one of each group, gives the other the half of its sums that the other finishes.
-template <class Tiles>
-__device__ inline void exchange_halves(int group, const float (&sums)[Tiles::kRows][Tiles::kColumns], float4* others,
-                                       float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
-  const int thread = static_cast<int>(threadIdx.x);
-  float4 *const to = others + thread, *const from = others + (thread ^ (Tiles::kThreads / 2));
-  const auto exchange = [&]<int kOwn, int kGiven>() {
+/// The groups of a block add up their sums. `held`: those of the rows of which this group still has a part. In pairs of
+/// groups each gives the other the half that the other goes on with, until a group has the rows that it finishes.
+/// `place`: in `others`, which no other thread reads any more.
+template <class Tiles, int kHeld>
+__device__ inline void add_groups(int group, const float (&held)[kHeld][Tiles::kColumns], float4* others, int place,
+                                  float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
+  constexpr int kKept = kHeld / 2, kDistance = kKept / Tiles::kOwnRows;  // in groups
+  constexpr int kOther = kDistance * 32 * Tiles::kWarpsOfGroup;
+  float4 *const to = others + place, *const from = others + (place ^ kOther);
+  float kept[kKept][Tiles::kColumns];
+  const auto exchange = [&]<int kFirst, int kGiven>() {
 #pragma unroll
-    for (int i = 0; i < Tiles::kOwnRows; ++i)
+    for (int i = 0; i < kKept; ++i)
 #pragma unroll
       for (int j = 0; j < Tiles::kColumns; j += 4)
-        to[(i * Tiles::kColumns + j) / 4 * Tiles::kThreads] = rotated(sums[kGiven + i] + j);
+        to[(i * Tiles::kColumns + j) / 4 * Tiles::kThreads] = rotated(held[kGiven + i] + j);
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < Tiles::kOwnRows; ++i)
+    for (int i = 0; i < kKept; ++i)
 #pragma unroll
       for (int j = 0; j < Tiles::kColumns; j += 4) {
 #pragma unroll
-        for (int c = 0; c < 4; ++c) own[i][j + c] = sums[kOwn + i][j + c];
-        add_rotated(own[i] + j, from[(i * Tiles::kColumns + j) / 4 * Tiles::kThreads]);
+        for (int c = 0; c < 4; ++c) kept[i][j + c] = held[kFirst + i][j + c];
+        add_rotated(kept[i] + j, from[(i * Tiles::kColumns + j) / 4 * Tiles::kThreads]);
       }
   };
-  if (group == 0)
-    exchange.template operator()<0, Tiles::kOwnRows>();
+  if ((group & kDistance) == 0)
+    exchange.template operator()<0, kKept>();
   else
-    exchange.template operator()<Tiles::kOwnRows, 0>();
+    exchange.template operator()<kKept, 0>();
+  if constexpr (kKept > Tiles::kOwnRows) {
+    add_groups<Tiles, kKept>(group, kept, others, place ^ kOther, own);
+  } else {
+#pragma unroll
+    for (int i = 0; i < kKept; ++i)
+#pragma unroll
+      for (int j = 0; j < Tiles::kColumns; ++j) own[i][j] = kept[i][j];
+  }
 }
 
 /// All threads of a block hand over sums together.
@@ -271,7 +304,14 @@ __device__ inline void store_column_sums(const Product& p, int tile, int warp_ro
   __syncthreads();  // the sums of the tile before are read
 #pragma unroll
   for (int j = 0; j < Tiles::kColumns; ++j) {
-    float sum = (own[0][j] + own[1][j]) + (own[2][j] + own[3][j]);
+    float of_rows[Tiles::kOwnRows];
+#pragma unroll
+    for (int i = 0; i < Tiles::kOwnRows; ++i) of_rows[i] = own[i][j];
+#pragma unroll
+    for (int apart = 1; apart < Tiles::kOwnRows; apart *= 2)
+#pragma unroll
+      for (int i = 0; i < Tiles::kOwnRows; i += 2 * apart) of_rows[i] += of_rows[i + apart];
+    float sum = of_rows[0];
 #pragma unroll
     for (int lanes = 1; lanes <= 16; lanes *= 4) sum += __shfl_xor_sync(~0u, sum, lanes);
     if ((thread & 21) == 0) column_sums[warp_row * Tiles::kN + places.column(j) - first_column] = sum;
@@ -303,6 +343,9 @@ struct F32Product {
   }
   __device__ const CUtensorMap& map_a(const Tile&) const { return a; }
   __device__ const CUtensorMap& map_b(const Tile&) const { return b; }
+  __device__ void prefetch_maps(int thread) const {
+    if (thread == 0) prefetch_map(a), prefetch_map(b);
+  }
 
   template <class Tiles>
   __device__ void finish(int number, const Tile&, int warp_row, const F32Places<Tiles>& places,
@@ -319,6 +362,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
   const F32Memory<Tiles, typename Product::Tile> shared(dynamic_of_f32_product);
   const int block = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
   const int thread = static_cast<int>(threadIdx.x), warp = thread / 32, lane = thread % 32;
+  p.prefetch_maps(thread);
   hctr::cuda::start_early();
   TilePieces pieces(p.division, block, blocks);
   if (thread == 0) {
@@ -333,12 +377,10 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
   // Of each load of 16 bytes, lanes in pairs get the same numbers, in both operands: then it takes two cycles, not
   // four.
   const int lane_m = (lane & 1) | (lane >> 1 & 2) | (lane >> 2 & 4), lane_n = (lane >> 1 & 1) | (lane >> 2 & 2);
-  const int group = warp / 4, warp_m = warp % 4 / Tiles::kWarpsN;
+  const int group = warp / Tiles::kWarpsOfGroup, warp_m = warp % Tiles::kWarpsOfGroup / Tiles::kWarpsN;
   const int first_m = warp_m * Tiles::kWarpSide, first_n = warp % Tiles::kWarpsN * Tiles::kWarpSide;
   const int first_k = group * Tiles::kGroupDepth;
-  const uint32_t of_a = shared_address(shared.ring) +
-                        (Tiles::kTransposedA ? 4 * (first_k * Tiles::kM + first_m + 4 * lane_m)
-                                             : kBoxRow * (first_m + lane_m) + 16 * (lane_m ^ (first_k / 4)));
+  const uint32_t of_a = shared_address(shared.ring) + offset_of_a<Tiles>(first_m, lane_m, first_k);
   const uint32_t of_b = shared_address(shared.ring) + Tiles::kBytesA + 4 * (first_k * Tiles::kN + first_n + 4 * lane_n);
   int count = 0;  // of steps
   TilePiece piece;
@@ -361,30 +403,33 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
 
     float own[Tiles::kOwnRows][Tiles::kColumns];
     __syncthreads();  // the exchange of the piece before is over
-    exchange_halves<Tiles>(group, sums, shared.others, own);
+    add_groups<Tiles, Tiles::kRows>(group, sums, shared.others, thread, own);
     if (piece.last < p.division.steps) {
       give_f32_sums<Tiles>(p.exchange, own);
       continue;
     }
     if (piece.first > 0) take_f32_sums<Tiles>(p.exchange, p.division, piece.tile, own);
     const auto tile = p.template tile<Tiles>(piece.tile);
-    const F32Places<Tiles> places{tile.m + first_m + 32 * group + (Tiles::kTransposedA ? 4 * lane_m : lane_m),
-                                  tile.n + first_n + 4 * lane_n};
+    const int first_own = group * Tiles::kOwnRows;
+    const int first_row = Tiles::kTransposedA ? first_own / 4 * 4 * Tiles::kLanesM + 4 * lane_m + first_own % 4
+                                              : first_own * Tiles::kLanesM + lane_m;
+    const F32Places<Tiles> places{tile.m + first_m + first_row, tile.n + first_n + 4 * lane_n};
     p.template finish<Tiles>(piece.tile, tile, Tiles::kWarpsM * group + warp_m, places, own, shared.column_sums);
   }
 }
 
 /// result = end(op(a) b), with tiles of this kind. Shapes: a [m, k], or [k, m] if kTransposedA; b [k, n].
-template <class Tiles, class End>
+template <bool kTransposedA, F32Tiles kTiles, class End>
 void start_f32_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
                        const End& end) {
   using hctr::cuda::tensor_map, hctr::cuda::Swizzle;
+  using Tiles = F32Tiling<kTransposedA, kTiles>;
   const F32Shape shape{static_cast<int>(result.dim(0)), static_cast<int>(result.dim(1)), static_cast<int>(b.dim(0))};
-  const CUtensorMap map_a = Tiles::kTransposedA ? tensor_map(a, Tiles::kM, Tiles::kDepth, Swizzle::none)
-                                                : tensor_map(a, Tiles::kDepth, Tiles::kM);
+  const CUtensorMap map_a = kTransposedA ? tensor_map(a, Tiles::kM, Tiles::kDepth, Swizzle::none)
+                                         : tensor_map(a, Tiles::kDepthOfBox, Tiles::kM);
   const int64_t across = (shape.n + Tiles::kN - 1) / Tiles::kN, tiles = (shape.m + Tiles::kM - 1) / Tiles::kM * across;
   const int64_t steps = (shape.k + Tiles::kDepth - 1) / Tiles::kDepth;
-  const TileBlocks divided(name, tiles, steps, divide_f32_product(tiles, steps, hctr::cuda::multiprocessors()));
+  const TileBlocks divided(name, tiles, steps, divide_f32_product(kTiles, tiles, steps, hctr::cuda::multiprocessors()));
   const F32Product<End> product{map_a,
                                 tensor_map(b, Tiles::kN, Tiles::kDepth, Swizzle::none),
                                 shape,
@@ -397,15 +442,28 @@ void start_f32_product(Context& ctx, const char* name, const Tensor& a, const Te
                      f32_product_kernel<Tiles, F32Product<End>>, product);
 }
 
-/// The same with the tiles that suit the shape. Returns the rows of a tile.
+/// The same with these tiles, or those that suit the shape. Returns the rows of a tile.
 template <bool kTransposedA, class End>
 int64_t f32_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b, const Tensor& result,
-                    const End& end) {
-  using Square = F32Tiling<kTransposedA, 2>;
-  using Long = F32Tiling<kTransposedA, kTransposedA ? 1 : 4>;
-  const bool takes_long = takes_long_f32_tiles(kTransposedA, result.dim(0), result.dim(1));
-  (takes_long ? start_f32_product<Long, End> : start_f32_product<Square, End>)(ctx, name, a, b, result, end);
-  return takes_long ? Long::kM : Square::kM;
+                    const End& end, std::optional<F32Tiles> asked) {
+  const F32Tiles tiles =
+      asked ? *asked : f32_tiles(kTransposedA, result.dim(0), result.dim(1), b.dim(0), hctr::cuda::multiprocessors());
+  const auto start = [&]<F32Tiles kTiles>() { start_f32_product<kTransposedA, kTiles>(ctx, name, a, b, result, end); };
+  switch (tiles) {
+    case F32Tiles::square:
+      start.template operator()<F32Tiles::square>();
+      break;
+    case F32Tiles::thin:
+      start.template operator()<F32Tiles::thin>();
+      break;
+    case F32Tiles::half:
+      start.template operator()<F32Tiles::half>();
+      break;
+    case F32Tiles::quarter:
+      start.template operator()<F32Tiles::quarter>();
+      break;
+  }
+  return f32_tile_size(tiles, kTransposedA).m;
 }
 
 }  // namespace hctr::ops::hopper

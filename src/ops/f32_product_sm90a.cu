@@ -109,33 +109,35 @@ struct F32ThroughRelu {
 
 }  // namespace
 
-void hopper::f32_matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
+void hopper::f32_matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c,
+                        std::optional<F32Tiles> tiles) {
   HCTR_EXPECT(of_b == Transpose::no || ctx.stream().handle == ctx.runtime().compute_stream().handle,
               "f32_matmul of transposed weights on another stream than the compute stream");
   const Tensor right = of_b == Transpose::yes ? cuda::transposed_weights(ctx, b) : b;
   if (of_a == Transpose::yes)
-    f32_product<true>(ctx, "f32_product", a, right, c, F32Plain());
+    f32_product<true>(ctx, "f32_product", a, right, c, F32Plain(), tiles);
   else
-    f32_product<false>(ctx, "f32_product", a, right, c, F32Plain());
+    f32_product<false>(ctx, "f32_product", a, right, c, F32Plain(), tiles);
 }
 
-void hopper::f32_linear(Context& ctx, Tensor x, Tensor w, Tensor bias, bool relu, Tensor y) {
+void hopper::f32_linear(Context& ctx, Tensor x, Tensor w, Tensor bias, bool relu, Tensor y,
+                        std::optional<F32Tiles> tiles) {
   if (relu)
-    f32_product<false>(ctx, "f32_linear", x, w, y, F32Bias<true>{bias.data<const float>()});
+    f32_product<false>(ctx, "f32_linear", x, w, y, F32Bias<true>{bias.data<const float>()}, tiles);
   else
-    f32_product<false>(ctx, "f32_linear", x, w, y, F32Bias<false>{bias.data<const float>()});
+    f32_product<false>(ctx, "f32_linear", x, w, y, F32Bias<false>{bias.data<const float>()}, tiles);
 }
 
 void hopper::f32_linear_relu_dropout(Context& ctx, Tensor x, Tensor w, Tensor bias, float rate, uint64_t stream,
-                                     Tensor y) {
+                                     Tensor y, std::optional<F32Tiles> tiles) {
   const F32BiasReluDropout end{{bias.data<const float>()}, DropoutRule(rate, ctx.seed(), stream), ctx.state()};
-  f32_product<false>(ctx, "f32_linear_relu_dropout", x, w, y, end);
+  f32_product<false>(ctx, "f32_linear_relu_dropout", x, w, y, end, tiles);
 }
 
 int64_t hopper::f32_gradient_through_relu(Context& ctx, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z,
-                                          float* sums) {
+                                          float* sums, std::optional<F32Tiles> tiles) {
   return f32_product<false>(ctx, "f32_gradient_through_relu", d_out, cuda::transposed_weights(ctx, w), d_z,
-                            F32ThroughRelu{y.view<const float, 2>(), factor, sums});
+                            F32ThroughRelu{y.view<const float, 2>(), factor, sums}, tiles);
 }
 
 }  // namespace hctr::ops

@@ -258,9 +258,11 @@ void multiply(Context& ctx, const char* name, const Problem& asked) {
 void cuda::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c) {
   // Transposed weights are in memory of the compute stream.
   const bool can_transpose = ctx.stream().handle == ctx.runtime().compute_stream().handle;
+  const F32Use use = of_a == Transpose::yes   ? F32Use::weight_gradient
+                     : of_b == Transpose::yes ? F32Use::transposed
+                                              : F32Use::plain;
   if ((of_b == Transpose::no || can_transpose) &&
-      hopper::takes_f32_product(ctx, of_a == Transpose::yes ? F32Use::weight_gradient : F32Use::plain, {a, b, c},
-                                c.dim(0), c.dim(1), a.dim(of_a == Transpose::yes ? 0 : 1)))
+      hopper::takes_f32_product(ctx, use, {a, b, c}, c.dim(0), c.dim(1), a.dim(of_a == Transpose::yes ? 0 : 1)))
     return hopper::f32_matmul(ctx, a, of_a, b, of_b, c);
   if (of_a == Transpose::no && of_b == Transpose::yes && c.dtype() == a.dtype() && size_of(c.dtype()) == 2 &&
       gains_by_early_start(c) && hopper::takes_fused_product(ctx, {a, b}, c))

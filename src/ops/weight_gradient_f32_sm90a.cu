@@ -11,7 +11,8 @@ namespace {
 
 using namespace hopper;
 
-using F32WeightTiling = F32Tiling<true, 2>;
+constexpr F32Tiles kWeightTiles = F32Tiles::square;
+using F32WeightTiling = F32Tiling<true, kWeightTiles>;
 using F32WeightTiles = WeightTiles<F32WeightTiling::kM, F32WeightTiling::kN>;
 
 /// What such a kernel computes.
@@ -28,6 +29,10 @@ struct F32WeightProducts : DividedWeightProducts {
   }
   __device__ const CUtensorMap& map_a(const Tile& tile) const { return list.jobs[tile.product].x; }
   __device__ const CUtensorMap& map_b(const Tile& tile) const { return list.jobs[tile.product].d_y; }
+
+  __device__ void prefetch_maps(int thread) const {
+    if (thread < list.count) prefetch_map(list.jobs[thread].x), prefetch_map(list.jobs[thread].d_y);
+  }
 
   template <class Tiles>
   __device__ void finish(int, const Tile& tile, int, const F32Places<Tiles>& places,
@@ -54,7 +59,8 @@ void start_f32_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launc
     set_first_blocks<F32WeightTiles>(list);
     count_flops(ctx, flops_of(list));
     const int tiles = list.first_block[list.count], steps = steps_of(list.jobs[0]);
-    const TileBlocks divided(kName, tiles, steps, divide_f32_product(tiles, steps, hctr::cuda::multiprocessors()));
+    const TileBlocks divided(kName, tiles, steps,
+                             divide_f32_product(kWeightTiles, tiles, steps, hctr::cuda::multiprocessors()));
     const F32WeightProducts products{{list, divided.division, sum_exchange(ctx)}};
     hctr::cuda::launch(ctx, kName,
                        hctr::cuda::early({divided.blocks, F32WeightTiling::kThreads, F32WeightTiling::kSharedBytes}),

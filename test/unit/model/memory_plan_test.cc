@@ -55,7 +55,7 @@ TEST(MemoryPlan, DenseValuesThatAReshapeTakesInOnePieceAreNotReadInTheBatch) {
 }
 
 /// From one row of dense values to the next, as operators take them.
-TEST(BatchLayout, PadsRowsOfDenseValuesForTensorCoresOfAGpu) {
+TEST(BatchLayout, PadsRowsOfDenseValuesForAGpu) {
   const auto stride = [](int64_t dense, const std::string& solver, Device device) {
     const Config config =
         small_config({.dense = dense}, R"({"type": "Reshape", "bottom": "vectors", "top": "row", "leading_dim": 16},
@@ -69,7 +69,10 @@ TEST(BatchLayout, PadsRowsOfDenseValuesForTensorCoresOfAGpu) {
   EXPECT_EQ(stride(3, tf32, kGpu), 3) << "as rows of other tensors that are shorter than 16 bytes";
   EXPECT_EQ(stride(13, tf32, kCpu), 13);
   EXPECT_EQ(stride(13, tf32x3, kGpu), 13);
-  EXPECT_EQ(stride(13, "", kGpu), 13) << "the library may choose another algorithm for other rows";
+  EXPECT_EQ(stride(13, "", kGpu), 16);
+  EXPECT_EQ(stride(16, "", kGpu), 16);
+  EXPECT_EQ(stride(3, "", kGpu), 3);
+  EXPECT_EQ(stride(13, "", kCpu), 13);
   EXPECT_EQ(stride(13, R"(, "mixed_precision": "bf16")", kGpu), 16);
   EXPECT_EQ(stride(17, R"(, "mixed_precision": "bf16")", kGpu), 24);
   EXPECT_EQ(stride(7, R"(, "mixed_precision": "bf16")", kGpu), 7) << "rows of less than 16 bytes";

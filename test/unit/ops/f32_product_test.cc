@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 
 #include "device/copy.h"
 #include "ops/bias_gradient.h"
@@ -19,11 +20,21 @@ namespace {
 
 using ops::Transpose;
 
+using ops::F32Tiles;
+
 struct F32Case {
   const char* name;
   int64_t m, n, k;
 };
-void PrintTo(const F32Case& c, std::ostream* out) { *out << c.name; }
+
+const char* name_of(F32Tiles tiles) {
+  constexpr const char* kNames[] = {"square", "thin", "half", "quarter"};
+  return kNames[static_cast<int>(tiles)];
+}
+
+/// Each case is computed with all tiles.
+using F32Param = std::tuple<F32Case, F32Tiles>;
+void PrintTo(const F32Param& p, std::ostream* out) { *out << std::get<0>(p).name << ", " << name_of(std::get<1>(p)); }
 
 /// Kernels beside a look-up are for the same GPUs.
 bool has_hopper() { return ops::shares_beside_lookup(kGpu, DType::bf16, false, 1).has_value(); }
@@ -57,7 +68,7 @@ void expect_sums(const F32Case& c, Transpose of_a, Transpose of_b, Rig& t, const
                        << expected;
 }
 
-class F32ProductTest : public testing::TestWithParam<F32Case> {
+class F32ProductTest : public testing::TestWithParam<F32Param> {
  protected:
   Rig rig(Transpose of_a, Transpose of_b) const {
     return Rig({kGpu,
@@ -65,10 +76,12 @@ class F32ProductTest : public testing::TestWithParam<F32Case> {
                 DType::f32,
                 {{"rows of 16 bytes", 8}},
                 1,
-                f32_inputs(GetParam(), of_a, of_b),
+                f32_inputs(shape(), of_a, of_b),
                 {.step = 3, .first_sample = 40}});
   }
-  Shape result() const { return {GetParam().m, GetParam().n}; }
+  F32Case shape() const { return std::get<0>(GetParam()); }
+  F32Tiles tiles() const { return std::get<1>(GetParam()); }
+  Shape result() const { return {shape().m, shape().n}; }
 };
 
 /// The three forms of a layer's products, twice: sums of the same numbers, and the same bits.
@@ -81,9 +94,9 @@ TEST_P(F32ProductTest, IsTheSumAndTheSameAgain) {
       SCOPED_TRACE(cat("transposed ", of_a == Transpose::yes, " ", of_b == Transpose::yes));
       Rig t = rig(of_a, of_b);
       const Tensor c = t.out("c", result()), again = t.out("again", result());
-      for (const Tensor& to : {c, again}) ops::hopper::f32_matmul(t.ctx, t["a"], of_a, t["b"], of_b, to);
+      for (const Tensor& to : {c, again}) ops::hopper::f32_matmul(t.ctx, t["a"], of_a, t["b"], of_b, to, tiles());
       EXPECT_EQ(t.fetch(), std::vector<std::string>());
-      expect_sums(GetParam(), of_a, of_b, t, t.values("c"));
+      expect_sums(shape(), of_a, of_b, t, t.values("c"));
       EXPECT_EQ(t.values("c"), t.values("again"));
     }
 }
@@ -98,10 +111,10 @@ TEST_P(F32ProductTest, EndsAsTheOperatorsAloneWould) {
     Rig t = rig(Transpose::no, Transpose::no);
     const Tensor plain = t.out("plain", result()), biased = t.out("biased", result()), relu = t.out("relu", result()),
                  dropped = t.out("dropped", result()), other = t.out("other", result());
-    ops::hopper::f32_matmul(t.ctx, t["a"], Transpose::no, t["b"], Transpose::no, plain);
-    ops::hopper::f32_linear(t.ctx, t["a"], t["b"], t["bias"], false, biased);
-    ops::hopper::f32_linear(t.ctx, t["a"], t["b"], t["bias"], true, relu);
-    ops::hopper::f32_linear_relu_dropout(t.ctx, t["a"], t["b"], t["bias"], kDropped, kDraws, dropped);
+    ops::hopper::f32_matmul(t.ctx, t["a"], Transpose::no, t["b"], Transpose::no, plain, tiles());
+    ops::hopper::f32_linear(t.ctx, t["a"], t["b"], t["bias"], false, biased, tiles());
+    ops::hopper::f32_linear(t.ctx, t["a"], t["b"], t["bias"], true, relu, tiles());
+    ops::hopper::f32_linear_relu_dropout(t.ctx, t["a"], t["b"], t["bias"], kDropped, kDraws, dropped, tiles());
     ops::dropout(t.ctx, kDropped, kDraws, relu, other);
     EXPECT_EQ(t.fetch(), std::vector<std::string>());
     std::vector<double> sums = t.values("plain");
@@ -119,19 +132,20 @@ TEST_P(F32ProductTest, PassesGradientsThroughReluAndSumsThem) {
   HCTR_SKIP_WITHOUT_GPU();
   if (!has_hopper()) GTEST_SKIP() << "no GPU of compute capability 9.0";
   if constexpr (kCudaBuild) {
-    const F32Case c = GetParam();
+    const F32Case c = shape();
     Rig t = rig(Transpose::no, Transpose::yes);
     const Tensor d_z = t.out("d_z", result()), other = t.out("other", result()), d_bias = t.out("d_bias", {c.n});
     // The sums have rows one after the other.
     const Tensor sums = t.scratch("sums", ops::gradient_through_relu_scratch(d_z.spec()));
     const int64_t rows_each =
-        ops::hopper::f32_gradient_through_relu(t.ctx, t["a"], t["b"], 1.25f, t["y"], d_z, sums.data<float>());
+        ops::hopper::f32_gradient_through_relu(t.ctx, t["a"], t["b"], 1.25f, t["y"], d_z, sums.data<float>(), tiles());
+    ASSERT_EQ(rows_each, ops::f32_tile_size(tiles(), false).m);
     const size_t parts = static_cast<size_t>((c.m + rows_each - 1) / rows_each);
     std::vector<float> of_parts(parts * static_cast<size_t>(c.n));
     copy_bytes(t.ctx.stream(), reinterpret_cast<std::byte*>(of_parts.data()), sums.bytes(),
                of_parts.size() * sizeof(float));
     t.ctx.stream().synchronize();
-    ops::hopper::f32_matmul(t.ctx, t["a"], Transpose::no, t["b"], Transpose::yes, other);
+    ops::hopper::f32_matmul(t.ctx, t["a"], Transpose::no, t["b"], Transpose::yes, other, tiles());
     ops::relu_bias_gradient(t.ctx, 1.25f, t["y"], other, other, d_bias,
                             t.scratch("scratch", ops::gradient_through_relu_scratch(d_z.spec())));
     EXPECT_EQ(t.fetch(), std::vector<std::string>());
@@ -146,52 +160,94 @@ TEST_P(F32ProductTest, PassesGradientsThroughReluAndSumsThem) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, F32ProductTest,
-                         testing::Values(F32Case{"one tile, one step", 128, 128, 32},
-                                         F32Case{"parts of a tile", 70, 136, 200}, F32Case{"odd sizes", 133, 429, 61},
-                                         F32Case{"one row", 1, 24, 16}, F32Case{"one column", 200, 1, 136},
-                                         F32Case{"one of the summed", 130, 130, 1},
-                                         F32Case{"tiles in pieces", 512, 1024, 1024},
-                                         F32Case{"a tile in many pieces", 100, 100, 8200},
-                                         F32Case{"tiles in rounds and pieces", 2300, 1900, 72},
-                                         F32Case{"as many tiles as blocks", 1408, 1536, 40}));
+INSTANTIATE_TEST_SUITE_P(
+    All, F32ProductTest,
+    testing::Combine(
+        testing::Values(F32Case{"one tile, one step", 128, 128, 32}, F32Case{"parts of a tile", 70, 136, 200},
+                        F32Case{"odd sizes", 133, 429, 61}, F32Case{"one row", 1, 24, 16},
+                        F32Case{"one column", 200, 1, 136}, F32Case{"one of the summed", 130, 130, 1},
+                        F32Case{"the last box is empty", 130, 130, 96}, F32Case{"tiles in pieces", 512, 1024, 1024},
+                        F32Case{"tiles in even parts", 512, 256, 512}, F32Case{"a tile in many pieces", 100, 100, 8200},
+                        F32Case{"tiles in rounds and pieces", 2300, 1900, 72},
+                        F32Case{"as many tiles as blocks", 1408, 1536, 40}),
+        testing::ValuesIn(ops::kF32Tiles)));
+
+constexpr int64_t kProcessors = 132;  // what the rules were measured with
 
 TEST(F32ProductRule, TakesWhatHasEnoughWorkAndColumns) {
   using ops::F32Use;
-  constexpr int64_t kProcessors = 132;
   EXPECT_TRUE(ops::f32_product_gains(F32Use::plain, 2048, 1024, 1024, kProcessors));
-  EXPECT_FALSE(ops::f32_product_gains(F32Use::plain, 512, 1024, 1024, kProcessors)) << "little work";
   EXPECT_FALSE(ops::f32_product_gains(F32Use::plain, 65536, 256, 512, kProcessors)) << "few columns";
   EXPECT_TRUE(ops::f32_product_gains(F32Use::ended, 65536, 256, 512, kProcessors)) << "and passes that are saved";
   EXPECT_FALSE(ops::f32_product_gains(F32Use::ended, 65536, 1, 1024, kProcessors)) << "one column";
+  EXPECT_FALSE(ops::f32_product_gains(F32Use::plain, 2048, 512, 13, kProcessors)) << "few of the summed";
   EXPECT_TRUE(ops::f32_product_gains(F32Use::weight_gradient, 400, 400, 16384, kProcessors));
   EXPECT_FALSE(ops::f32_product_gains(F32Use::weight_gradient, 512, 256, 65536, kProcessors)) << "few tiles";
   EXPECT_FALSE(ops::f32_product_gains(F32Use::weight_gradient, 13, 512, 65536, kProcessors)) << "few rows";
 }
 
-TEST(F32ProductRule, TakesLongTilesWhereTheyMultiplyFewerZeros) {
-  EXPECT_FALSE(ops::takes_long_f32_tiles(false, 2048, 1024));
-  EXPECT_FALSE(ops::takes_long_f32_tiles(false, 2048, 479));
-  EXPECT_TRUE(ops::takes_long_f32_tiles(false, 2048, 429));
-  EXPECT_TRUE(ops::takes_long_f32_tiles(false, 16384, 400));
-  EXPECT_TRUE(ops::takes_long_f32_tiles(true, 429, 1024));
-  EXPECT_FALSE(ops::takes_long_f32_tiles(true, 479, 1024));
+TEST(F32ProductRule, TakesSmallProductsThatTakeLongerInTheLibrary) {
+  using ops::F32Use;
+  EXPECT_TRUE(ops::f32_product_gains(F32Use::plain, 512, 1024, 1024, kProcessors));
+  EXPECT_TRUE(ops::f32_product_gains(F32Use::plain, 512, 1024, 479, kProcessors));
+  EXPECT_TRUE(ops::f32_product_gains(F32Use::ended, 512, 1024, 479, kProcessors));
+  EXPECT_TRUE(ops::f32_product_gains(F32Use::ended, 512, 512, 1024, kProcessors));
+  EXPECT_TRUE(ops::f32_product_gains(F32Use::ended, 2048, 256, 512, kProcessors));
+  EXPECT_FALSE(ops::f32_product_gains(F32Use::plain, 512, 512, 256, kProcessors)) << "little work";
+  EXPECT_FALSE(ops::f32_product_gains(F32Use::ended, 512, 128, 256, kProcessors)) << "few columns";
+}
+
+TEST(F32ProductRule, TransposesWhereThatTakesLittleOfTheTime) {
+  using ops::F32Use;
+  EXPECT_TRUE(ops::f32_product_gains(F32Use::transposed, 2048, 1024, 1024, kProcessors));
+  EXPECT_TRUE(ops::f32_product_gains(F32Use::transposed, 2048, 479, 1024, kProcessors));
+  EXPECT_FALSE(ops::f32_product_gains(F32Use::transposed, 2048, 1024, 479, kProcessors)) << "shallow";
+  EXPECT_FALSE(ops::f32_product_gains(F32Use::transposed, 512, 512, 1024, kProcessors)) << "little work";
+}
+
+/// The tiles of a gradient of weights are those of other products turned.
+TEST(F32ProductRule, TakesTilesThatMultiplyFewZerosAndFillTheGpu) {
+  const auto tiles = [](bool transposed_a, int64_t m, int64_t n, int64_t k) {
+    return name_of(ops::f32_tiles(transposed_a, m, n, k, kProcessors));
+  };
+  EXPECT_STREQ(tiles(false, 16384, 1024, 1024), "square");
+  EXPECT_STREQ(tiles(false, 16384, 479, 1024), "square");
+  EXPECT_STREQ(tiles(false, 16384, 429, 1024), "thin");
+  EXPECT_STREQ(tiles(false, 16384, 400, 400), "thin");
+  EXPECT_STREQ(tiles(true, 429, 1024, 16384), "thin");
+  EXPECT_STREQ(tiles(true, 479, 1024, 16384), "square");
+  EXPECT_STREQ(tiles(false, 2048, 512, 1024), "half") << "128 tiles";
+  EXPECT_STREQ(tiles(false, 512, 1024, 479), "quarter") << "128 tiles";
+  EXPECT_STREQ(tiles(false, 512, 256, 512), "quarter");
 }
 
 TEST(DivideF32Product, GivesEveryTileAndNoBlockTooLittle) {
-  for (const int64_t multiprocessors : {1, 20, 132})
-    for (const int64_t tiles : {1, 7, 131, 132, 133, 264, 1000})
-      for (const int64_t steps : {1, 3, 32, 2048}) {
-        const ops::DividedTiles d = ops::divide_f32_product(tiles, steps, multiprocessors);
-        SCOPED_TRACE(
-            cat(tiles, " tiles of ", steps, " steps on ", multiprocessors, ": ", d.blocks, " blocks, ", d.rounds));
-        ASSERT_GE(d.blocks, 1);
-        ASSERT_LE(d.blocks, multiprocessors);
-        const int64_t left = tiles - int64_t{d.rounds} * d.blocks;
-        ASSERT_GE(left, 0);
-        ASSERT_LT(left, 2 * int64_t{d.blocks});
-        ASSERT_TRUE(d.blocks == 1 || d.rounds > 0 || tiles * steps / d.blocks >= 4);
-      }
+  for (const F32Tiles tiling : ops::kF32Tiles)
+    for (const int64_t multiprocessors : {1, 20, 132})
+      for (const int64_t tiles : {1, 7, 131, 132, 133, 264, 1000})
+        for (const int64_t steps : {1, 3, 32, 2048}) {
+          const ops::DividedTiles d = ops::divide_f32_product(tiling, tiles, steps, multiprocessors);
+          SCOPED_TRACE(cat(tiles, " tiles, ", name_of(tiling), ", of ", steps, " steps on ", multiprocessors, ": ",
+                           d.blocks, " blocks, ", d.rounds));
+          ASSERT_GE(d.blocks, 1);
+          ASSERT_LE(d.blocks, multiprocessors);
+          const int64_t left = tiles - int64_t{d.rounds} * d.blocks;
+          ASSERT_GE(left, 0);
+          ASSERT_LT(left, 2 * int64_t{d.blocks});
+          const int64_t least_steps = 128 / ops::f32_tile_size(tiling, false).depth;
+          ASSERT_TRUE(d.blocks == 1 || d.rounds > 0 || tiles * steps / d.blocks >= least_steps);
+        }
+}
+
+TEST(DivideF32Product, DividesFewTilesIntoEqualPartsUnlessThatLeavesMuchIdle) {
+  const auto blocks = [](F32Tiles tiling, int64_t tiles, int64_t steps) {
+    const ops::DividedTiles d = ops::divide_f32_product(tiling, tiles, steps, kProcessors);
+    return std::pair(d.blocks, d.rounds);
+  };
+  EXPECT_EQ(blocks(F32Tiles::half, 64, 16), std::pair(128, 0)) << "two parts each";
+  EXPECT_EQ(blocks(F32Tiles::quarter, 128, 16), std::pair(128, 1)) << "whole";
+  EXPECT_EQ(blocks(F32Tiles::square, 100, 64), std::pair(132, 0)) << "else 32 multiprocessors would be idle";
+  EXPECT_EQ(blocks(F32Tiles::square, 150, 16).first, 132) << "more tiles than multiprocessors";
 }
 
 }  // namespace
