@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "base/error.h"
 #include "device/lockstep.h"
@@ -10,6 +11,7 @@
 #include "ops/add.h"
 #include "ops/copy.h"
 #include "ops/fill.h"
+#include "ops/transposed_weights.h"
 
 namespace hctr {
 namespace {
@@ -23,6 +25,22 @@ template <class Bytes>
 ProfiledPart part_of(const Node& node, Context& ctx, std::string_view part, const Bytes& bytes) {
   return {ctx, part, node.entry->type->name(), node.entry->tops[0],
           ctx.runtime().profiler() ? Work{.bytes = bytes()} : Work{}};
+}
+
+std::vector<ops::TransposedWeights> transposed_weights_of(std::span<const LayerIo> calls) {
+  std::vector<ops::TransposedWeights> all;
+  for (const LayerIo& io : calls)
+    for (size_t i = 0; i < io.transposed.size(); ++i)
+      if (io.transposed[i]) all.push_back({io.weights[i], *io.transposed[i]});
+  return all;
+}
+
+void write_transposed_weights(Context& ctx, const std::vector<ops::TransposedWeights>& all) {
+  if (all.empty()) return;
+  Work work;  // reads weights and writes copies
+  for (const auto& [w, copy] : all) work.bytes += static_cast<double>(w.spec().bytes() + copy.spec().bytes());
+  const ProfiledPart part(ctx, "forward", "weights", "transposed copies", work);
+  ops::transpose_weights(ctx, all);
 }
 
 /// The only reader of an embedding, if it searches the gradient that it writes for it.
@@ -125,6 +143,17 @@ std::optional<size_t> Network::runs_beside_until(const Binding& binding, size_t 
   return first > n + 1 && first < graph_.nodes.size() ? std::optional(first) : std::nullopt;
 }
 
+bool Network::transpose_weights(Context& ctx, const Binding& binding, SideStream* beside) const {
+  const std::span<const LayerIo> calls = binding.calls;
+  const size_t first = beside && computes_before_embeddings() ? first_reader() : calls.size();
+  const std::vector<ops::TransposedWeights> others = transposed_weights_of(calls.subspan(first));
+  std::optional<Context> side;
+  if (!others.empty()) side = beside->after(ctx);  // not after those of the first layers
+  write_transposed_weights(ctx, transposed_weights_of(calls.first(first)));
+  if (side) write_transposed_weights(*side, others);
+  return side.has_value();
+}
+
 void Network::forward_node(Context& ctx, const Binding& binding, size_t n) const {
   const ProfiledPart part = part_of(graph_.nodes[n], ctx, "forward", [&] { return bytes_forward(binding.calls[n]); });
   in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " forward"); },
@@ -149,6 +178,7 @@ void Network::forward(Context& ctx, const Binding& binding, const std::function<
     ops::copy(ctx, *binding.dense, memory_.value(*graph_.dense));
   }
   std::set<size_t> joins;  // the nodes that read what the side stream writes
+  if (transpose_weights(ctx, binding, beside)) joins.insert(first_reader());
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     Context own = before ? before(n) : ctx;
     if (joins.contains(n)) beside->join(ctx);

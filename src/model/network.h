@@ -38,8 +38,9 @@ class Network {
   /// search.
   bool searches_overflow(size_t embedding) const { return searched_by_[embedding].has_value(); }
 
+  /// First writes the transposed copies of weights that layers read: weights may have changed in any way before.
   /// `before` is called for each node before its work is queued, and returns the context for that. `beside`: where
-  /// layers may run that Layer::runs_beside(); null: nowhere.
+  /// layers may run that Layer::runs_beside(), and copies be written that the first layers do not read; null: nowhere.
   void forward(Context&, const Binding&, const std::function<Context(size_t node)>& before = {},
                SideStream* beside = nullptr) const;
   /// Called during backward() for each node, in reverse order, once work of it is queued.
@@ -90,6 +91,8 @@ class Network {
   size_t first_reader() const;
   void backward_weights(Context&, const Binding&, size_t node, double bytes) const;
   void sum_gradients(Context&, TensorId) const;
+  /// Whether some of the copies are written on `beside`: then it must be joined before first_reader().
+  bool transpose_weights(Context&, const Binding&, SideStream* beside) const;
   void forward_node(Context&, const Binding&, size_t node) const;
   void backward_node(Context&, const Binding&, size_t node) const;
   /// The first node that reads an output of this one, if the node runs on `beside`: there are others between them.

@@ -207,26 +207,17 @@ void Weights::update(Context& ctx) const {
     ops::update_dense(ctx, optimizer_, part(gradients_.flat()), part(values_.flat()), states,
                       copy_type_ ? std::optional(part(copies_.flat(*copy_type_))) : std::nullopt);
   }
-  transpose(ctx);
 }
 
 Work Weights::work_of_update() const {
-  // Reads gradients, reads and writes weights and states, writes copies, for some of which it reads weights again.
-  size_t bytes = gradients_.bytes() + 2 * values_.bytes() + copies_.bytes() + 2 * transposed_.bytes();
+  // Reads gradients, reads and writes weights and states, writes copies.
+  size_t bytes = gradients_.bytes() + 2 * values_.bytes() + copies_.bytes();
   for (const Arena& state : states_) bytes += 2 * state.bytes();
   return {.bytes = static_cast<double>(bytes)};
 }
 
 void Weights::refresh_copies(Context& ctx) const {
   if (copy_type_) ops::copy(ctx, values_.flat(), copies_.flat(*copy_type_));
-  transpose(ctx);
-}
-
-void Weights::transpose(Context& ctx) const {
-  std::vector<ops::TransposedWeights> all;
-  for (const Item& item : items_)
-    if (item.transposed) all.push_back({values_.get(item.value), transposed_.get(*item.transposed)});
-  ops::transpose_weights(ctx, all);
 }
 
 std::vector<NamedTensor> Weights::values() const {

@@ -37,7 +37,8 @@ class Weights {
 
   /// The tensors that the layer reads: the weights, or their copies in the dtype of its outputs.
   std::vector<Tensor> of_node(size_t node) const;
-  /// Of each weight of the node the transposed copy that LayerIo::transposed gets.
+  /// Of each weight of the node the memory of the transposed copy that LayerIo::transposed gets. Network::forward()
+  /// writes it.
   std::vector<std::optional<Tensor>> transposed_of_node(size_t node) const;
   std::vector<Tensor> gradients_of_node(size_t node) const;
 
@@ -48,7 +49,7 @@ class Weights {
   /// global batch. Each of `ranks` adds an equal fraction of the penalty.
   void add_penalty(Context&, const LossLayer::Regularizer&, int64_t samples, int ranks, Tensor total) const;
   void add_penalty_gradients(Context&, size_t node, const LossLayer::Regularizer&, int64_t samples, int ranks) const;
-  /// Clips the gradients where the config says so, then updates weights and their copies.
+  /// Clips the gradients where the config says so, then updates weights and their copies in other dtypes.
   void update(Context&) const;
   Work work_of_update() const;
   /// All gradients, one flat f32 tensor.
@@ -87,9 +88,8 @@ class Weights {
     bool frozen;                         // not updated
     std::optional<size_t> transposed{};  // ticket of the transposed copy
   };
-  /// Makes all copies anew.
+  /// Makes all copies in other dtypes anew.
   void refresh_copies(Context&) const;
-  void transpose(Context&) const;
   void clip_gradients(Context&) const;
   /// Compares names and shapes with the description of a dense model file, if there is one. Errors: Error(data).
   void expect_layout(const std::filesystem::path&) const;

@@ -12,7 +12,7 @@ namespace hctr::ops::hopper {
 /// the result end at such a multiple too, or zeros behind them do: the copy engine stores units of 16 bytes.
 bool takes_fused_product(Context&, std::initializer_list<Tensor> operands, const Tensor& result);
 
-/// c = a b^T, in the two-byte types, for matrices that takes_fused_product(). Shapes: a [m, k], b [n, k], c [m, n].
+/// c = a b^T for matrices that takes_fused_product(), all of one dtype. Shapes: a [m, k], b [n, k], c [m, n].
 void matmul_transposed(Context&, Tensor a, Tensor b, Tensor c);
 
 }  // namespace hctr::ops::hopper

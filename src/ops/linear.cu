@@ -264,8 +264,8 @@ void cuda::matmul(Context& ctx, Tensor a, Transpose of_a, Tensor b, Transpose of
   if ((of_b == Transpose::no || can_transpose) &&
       hopper::takes_f32_product(ctx, use, {a, b, c}, c.dim(0), c.dim(1), a.dim(of_a == Transpose::yes ? 0 : 1)))
     return hopper::f32_matmul(ctx, a, of_a, b, of_b, c);
-  if (of_a == Transpose::no && of_b == Transpose::yes && c.dtype() == a.dtype() && size_of(c.dtype()) == 2 &&
-      gains_by_early_start(c) && hopper::takes_fused_product(ctx, {a, b}, c))
+  if (of_a == Transpose::no && of_b == Transpose::yes && c.dtype() == a.dtype() && gains_by_early_start(c) &&
+      hopper::takes_fused_product(ctx, {a, b}, c))
     return hopper::matmul_transposed(ctx, a, b, c);
   multiply(ctx, "matmul", {a, b, c, of_a, of_b, {}, false});
 }

@@ -134,6 +134,7 @@ TEST(FusedProductsInTf32, AreNearTheReference) {
                                        {1030, 64, 72},
                                        {300, 36, 1000},
                                        {512, 479, 1024},
+                                       {333, 70, 77},
                                        {70, 13, 512}}) {
     std::vector<std::vector<float>> results[2];
     for (Runtime* runtime : {&cpu, &gpu}) {
@@ -168,11 +169,22 @@ TEST(FusedProductsInTf32, AreNearTheReference) {
       const Tensor d_y = make({batch, out}, 6), d_x = make({batch, in}, 7), d_bias = make({in}, 8);
       const Tensor scratch = make(ops::gradient_through_relu_scratch(d_x.spec()).shape, 9);
       ops::gradient_through_relu(ctx, d_y, w, 2, x, d_x, d_bias, scratch);
-      for (const Tensor& t : {y, plain, held, of_copy, dropped_of_copy, d_x, d_bias})
+      // The gradient of an input that ends without ReLU, whose rows end with zeros, which stay.
+      const Tensor d_in_all = make({batch, d_x.row_stride()}, 13);
+      TensorSpec of_d_in = d_x.spec();
+      of_d_in.zero_columns = of_d_in.row_stride - in;
+      const Tensor d_in(d_in_all.bytes(), of_d_in, d_in_all.device());
+      if (of_d_in.zero_columns > 0)
+        for (int64_t i = 0; i < batch; ++i)
+          zero_bytes(ctx.stream(), d_in_all.row_range(i, i + 1).columns(in, d_x.row_stride()).bytes(),
+                     static_cast<size_t>(of_d_in.zero_columns) * sizeof(float));
+      ops::matmul(ctx, d_y, ops::Transpose::no, w, ops::Transpose::yes, d_in);
+      for (const Tensor& t : {y, plain, held, of_copy, dropped_of_copy, d_x, d_bias, d_in_all})
         results[runtime == &gpu].push_back(to_host<float>(ctx.stream(), t));
     }
     const auto k = static_cast<double>(in);
-    const std::array<double, 7> depth = {k, k, k, k, k, static_cast<double>(out), static_cast<double>(out * batch)};
+    const auto outputs = static_cast<double>(out), all = static_cast<double>(out * batch);
+    const std::array<double, 8> depth = {k, k, k, k, k, outputs, all, outputs};
     for (size_t r = 0; r < results[0].size(); ++r) {
       double off = 0;
       for (size_t i = 0; i < results[0][r].size(); ++i)

@@ -59,6 +59,28 @@ OP_TEST(Matmul) {
   });
 }
 
+/// The gradient of a layer's input. Small batches are a kernel of ours on Hopper, with tiles of 64 x 64 and steps of
+/// 128 bytes, where columns end at multiples of 16 bytes.
+OP_TEST(MatmulTransposed) {
+  rounding(Rounding::sum);
+  also_in_tf32();
+  const auto sizes = [this](const char* name, int64_t m, int64_t n, int64_t k) {
+    row(name, {{"a", {m, k}}, {"b", {n, k}}});
+  };
+  sizes("one tile", 64, 64, 32);
+  sizes("parts of tiles", 70, 136, 200);
+  sizes("odd depth", 65, 72, 77);
+  sizes("odd columns", 70, 77, 40);
+  sizes("one row", 1, 64, 24);
+  sizes("many steps", 130, 68, 1100);
+  forward([](Rig& t) {
+    ops::matmul(t.ctx, t["a"], Transpose::no, t["b"], Transpose::yes, t.out("c", {t["a"].dim(0), t["b"].dim(0)}));
+  });
+  expected([](const auto& t) {
+    t.expect("c", product(t["a"], false, t["b"], true, t.size("a", 0), t.size("b", 0), t.size("a", 1)));
+  });
+}
+
 OP_TEST(MatmulPlus) {
   rounding(Rounding::sum);
   const auto sizes = [this](const char* name, int64_t m, int64_t n, int64_t k) {
