@@ -93,10 +93,12 @@ struct TurnedWeightTiles : WeightTiles<kTileRows, kTileColumns> {
   }
 };
 
-/// Stores four adjacent numbers of the result, as far as they are `left` in it.
-__device__ inline void store_four(float* to, const float4& four, int left, bool aligned) {
-  if (aligned && left >= 4) {
-    *reinterpret_cast<float4*>(to) = four;
+/// Stores four adjacent numbers of the result, as far as they are `left` in it. kFours: has_fours(), and they begin at a
+/// multiple of four.
+template <bool kFours>
+__device__ inline void store_four(float* to, const float4& four, int left) {
+  if constexpr (kFours) {
+    if (left > 0) *reinterpret_cast<float4*>(to) = four;
   } else {
     if (left > 0) to[0] = four.x;
     if (left > 1) to[1] = four.y;
@@ -104,9 +106,9 @@ __device__ inline void store_four(float* to, const float4& four, int left, bool 
     if (left > 3) to[3] = four.w;
   }
 }
-/// Whether all numbers of the result that are four apart can be stored so at once.
-__device__ inline bool aligns_fours(const WeightProduct& product) {
-  return product.stride % 4 == 0 && reinterpret_cast<uintptr_t>(product.d_w) % 16 == 0;
+/// Whether rows of the result are whole units of 16 bytes, as nearly always. Then a store has one condition.
+__device__ inline bool has_fours(const WeightProduct& product) {
+  return product.stride % 4 == 0 && product.out % 4 == 0 && reinterpret_cast<uintptr_t>(product.d_w) % 16 == 0;
 }
 
 inline WeightProduct weight_product(const LaunchQueue::Launch& launch) {

@@ -152,14 +152,13 @@ __device__ inline void store_weight_part(const WeightTile& tile, const WeightSum
         const float* const d = sums.d[i] + 8 * j + 2 * r;
         const float4 four = exchange_for_four(make_float2(d[0], d[1]), make_float2(d[4], d[5]));
         const int column = first_column + 16 * j;
-        if (row < product.in && column < product.out)
-          store_four(to + column, four, kFours ? 4 : product.out - column, kFours);
+        if (row < product.in) store_four<kFours>(to + column, four, product.out - column);
       }
     }
   }
 }
 __device__ inline void store_weight_gradient(const WeightTile& tile, const WeightSums& sums) {
-  if (aligns_fours(tile.product) && tile.product.out % 4 == 0)
+  if (has_fours(tile.product))
     store_weight_part<true>(tile, sums);
   else
     store_weight_part<false>(tile, sums);

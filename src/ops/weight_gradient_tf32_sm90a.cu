@@ -3,7 +3,7 @@
 // Blocks, one a multiprocessor, divide the tiles of all products x^T d_y evenly (ops/tile_division.cuh). The matrix
 // instruction wants the samples, over which is summed, adjacent in shared memory, which they are in neither operand.
 // It also takes one of them from registers, in any order of samples that the other has too. In a block
-//   - one warp copies boxes of 32 samples of 32 columns of both operands to a ring in shared memory
+//   - four warps copy boxes of 32 samples of 32 columns of both operands to a ring in shared memory
 //   - four warps transpose those of the operand that tiles have fewer columns of, each box in its place
 //   - two groups of four warps multiply; each warp reads a box of the other operand into registers.
 // Shared memory, not the instruction, is what limits this: of 11 parts of the traffic each group's instructions read 2,
@@ -13,6 +13,7 @@
 // Each box of 32 columns is a warp's rows, or 32 columns of the instruction, in an order such that a thread has of the
 // result 4 x 4 adjacent numbers, and that reads and writes of 16 bytes use all banks.
 #include <algorithm>
+#include <cstdlib>
 #include <span>
 
 #include "device/profiler.h"
@@ -24,17 +25,17 @@ namespace {
 
 using namespace hopper;
 
-/// The sizes of a tile and of the ring. The threads: groups that multiply, a group that transposes, and one of which a
-/// warp copies.
+/// The sizes of a tile and of the ring. The threads: groups that multiply, a group that transposes, and one that
+/// copies.
 struct Tf32Tiles : TurnedWeightTiles<256, 128> {
   static constexpr int kSamples = 32, kBoxColumns = 32, kBoxBytes = kSamples * 128;
   static constexpr int kBoxesOfRows = kRows / kBoxColumns, kBoxes = kBoxesOfRows + kColumns / kBoxColumns;
   static constexpr int kStages = 4, kStageBytes = kBoxes * kBoxBytes;
   static constexpr int kWarps = kBoxesOfRows, kMultipliers = 32 * kWarps, kThreads = kMultipliers + 2 * 128;
-  static constexpr int kTransposers = kBoxes - kBoxesOfRows;  ///< warps
+  static constexpr int kTransposers = kBoxes - kBoxesOfRows, kCopiers = 4;  ///< warps
   static constexpr size_t kSharedBytes = kStages * kStageBytes + 3 * kStages * sizeof(uint64_t) + 1024;
   static constexpr int kSumBytes = kRows * kColumns * static_cast<int>(sizeof(float));
-  static_assert(kTransposers == 4 && kSharedBytes <= 227 * 1024);
+  static_assert(kTransposers == 4 && kBoxes % kCopiers == 0 && kSharedBytes <= 227 * 1024);
 };
 
 struct Tf32WeightProducts : DividedWeightProducts {
@@ -63,7 +64,7 @@ struct Tf32Ring {
   __device__ void init_barriers() const {
     if (threadIdx.x == 0) {
       for (int s = 0; s < Tf32Tiles::kStages; ++s) {
-        init_barrier(full + s, 1);
+        init_barrier(full + s, Tf32Tiles::kCopiers);
         init_barrier(turned + s, Tf32Tiles::kTransposers);
         init_barrier(empty + s, Tf32Tiles::kWarps);
       }
@@ -85,26 +86,40 @@ __device__ inline void write_unit(uint32_t shared, uint32_t x, uint32_t y, uint3
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
-/// By one thread: copies both operands of all pieces, step by step.
-__device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring) {
+/// By one thread of warp `warp` of those that copy, which start the copies of a step at the same time: its boxes of
+/// both operands of all pieces, step by step. What it copies first it finds out before the kernel in front has ended.
+__device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring, int warp) {
+  constexpr int kOfRows = Tf32Tiles::kBoxesOfRows / Tf32Tiles::kCopiers;
+  constexpr int kOfColumns = Tf32Tiles::kTransposers / Tf32Tiles::kCopiers;
+  const int first = warp * kOfRows, first_of_columns = warp * kOfColumns;
   TilePieces pieces = p.pieces();
   RingPosition<Tf32Tiles> stage;
   TilePiece piece;
+  bool started = false;
   while (pieces.next(p.division, piece)) {
     const WeightTile tile = p.tile(piece.tile);
     const CUtensorMap &of_rows = tile.map_of_rows(), &of_columns = tile.map_of_columns();
+    const int row = tile.row + Tf32Tiles::kBoxColumns * first;
+    const int column = tile.column + Tf32Tiles::kBoxColumns * first_of_columns;
+    prefetch_map(of_rows);
+    prefetch_map(of_columns);
+    if (!started) hctr::cuda::start_early();
+    started = true;
+#pragma unroll 1
     for (int step = piece.first; step < piece.last; ++step, stage.advance()) {
       const int sample = step * Tf32Tiles::kSamples;
       uint64_t* const full = ring.full + stage.stage;
-      std::byte* to = ring.boxes + stage.stage * Tf32Tiles::kStageBytes;
+      std::byte* const boxes = ring.boxes + stage.stage * Tf32Tiles::kStageBytes;
+      std::byte* const rows = boxes + first * Tf32Tiles::kBoxBytes;
+      std::byte* const columns = boxes + (Tf32Tiles::kBoxesOfRows + first_of_columns) * Tf32Tiles::kBoxBytes;
       wait_for(ring.empty + stage.stage, stage.parity ^ 1);
-      arrive_and_expect(full, Tf32Tiles::kStageBytes);
-#pragma unroll 1
-      for (int i = 0; i < Tf32Tiles::kBoxesOfRows; ++i, to += Tf32Tiles::kBoxBytes)
-        load_box(to, of_rows, tile.row + Tf32Tiles::kBoxColumns * i, sample, full);
-#pragma unroll 1
-      for (int i = 0; i < Tf32Tiles::kTransposers; ++i, to += Tf32Tiles::kBoxBytes)
-        load_box(to, of_columns, tile.column + Tf32Tiles::kBoxColumns * i, sample, full);
+      arrive_and_expect(full, (kOfRows + kOfColumns) * Tf32Tiles::kBoxBytes);
+#pragma unroll
+      for (int i = 0; i < kOfRows; ++i)
+        load_box(rows + i * Tf32Tiles::kBoxBytes, of_rows, row + Tf32Tiles::kBoxColumns * i, sample, full);
+#pragma unroll
+      for (int i = 0; i < kOfColumns; ++i)
+        load_box(columns + i * Tf32Tiles::kBoxBytes, of_columns, column + Tf32Tiles::kBoxColumns * i, sample, full);
     }
   }
 }
@@ -222,26 +237,31 @@ __device__ inline void multiply_piece(const TilePiece& piece, const Tf32Ring& ri
   if (first_lane) arrive(before);
 }
 
-__device__ inline void store_tf32_sums(const WeightTile& tile, Tf32Sums& sums) {
-  const WeightProduct& product = tile.product;
-  const bool aligned = aligns_fours(product);
-  const int first_row = Tf32Sums::first_row(), rows = tile.rows - first_row;
+template <bool kTransposed, bool kFours>
+__device__ inline void store_fours(const WeightTile& tile, Tf32Sums& sums) {
+  const int64_t stride = tile.product.stride;
+  const int first_row = Tf32Sums::first_row(), first_column = Tf32Sums::first_column(0);
+  const int rows = tile.rows - first_row, columns = tile.columns - first_column;
+  const int64_t row = tile.row + first_row, column = tile.column + first_column;
+  float* const first = tile.product.d_w + (kTransposed ? column * stride + row : row * stride + column);
 #pragma unroll
-  for (int q = 0; q < Tf32Sums::kQuads; ++q) {
-    const int first_column = Tf32Sums::first_column(q), columns = tile.columns - first_column;
-    const int row = tile.row + first_row, column = tile.column + first_column;
-    if (tile.transposed) {
-      float* const to = product.d_w + column * product.stride + row;
+  for (int q = 0; q < Tf32Sums::kQuads; ++q)
 #pragma unroll
-      for (int c = 0; c < 4; ++c)
-        if (c < columns) store_four(to + c * product.stride, sums.column(c, q), rows, aligned);
-    } else {
-      float* const to = product.d_w + row * product.stride + column;
-#pragma unroll
-      for (int r = 0; r < 4; ++r)
-        if (r < rows) store_four(to + r * product.stride, sums.row(r, q), columns, aligned);
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (kTransposed) {
+        if (16 * q + i < columns) store_four<kFours>(first + (16 * q + i) * stride, sums.column(i, q), rows);
+      } else {
+        if (i < rows) store_four<kFours>(first + i * stride + 16 * q, sums.row(i, q), columns - 16 * q);
+      }
     }
-  }
+}
+
+__device__ inline void store_tf32_sums(const WeightTile& tile, Tf32Sums& sums) {
+  const bool fours = has_fours(tile.product);
+  if (tile.transposed)
+    fours ? store_fours<true, true>(tile, sums) : store_fours<true, false>(tile, sums);
+  else
+    fours ? store_fours<false, true>(tile, sums) : store_fours<false, false>(tile, sums);
 }
 
 /// By the threads that multiply: all pieces of the block.
@@ -271,13 +291,13 @@ __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
   extern __shared__ std::byte dynamic_of_weights[];
   const Tf32Ring ring(dynamic_of_weights);
   ring.init_barriers();
-  hctr::cuda::start_early();
 
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-  constexpr int kFirstTransposer = Tf32Tiles::kWarps, kCopier = kFirstTransposer + Tf32Tiles::kTransposers;
-  if (warp >= kCopier) {
+  constexpr int kFirstTransposer = Tf32Tiles::kWarps, kFirstCopier = kFirstTransposer + Tf32Tiles::kTransposers;
+  if (warp < kFirstCopier) hctr::cuda::start_early();  // those that copy do that themselves
+  if (warp >= kFirstCopier) {
     give_registers<40>();
-    if (warp == kCopier && lane == 0) copy_pieces(p, ring);
+    if (lane == 0) copy_pieces(p, ring, warp - kFirstCopier);
   } else if (warp >= kFirstTransposer) {
     give_registers<72>();
     transpose_steps(p.steps_of_block(), ring, warp - kFirstTransposer, lane);
@@ -289,12 +309,21 @@ __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
 
 int tf32_steps(const WeightProduct& product) { return (product.batch + Tf32Tiles::kSamples - 1) / Tf32Tiles::kSamples; }
 
-/// A block for each tile, as far as there are multiprocessors; more where each then has so many steps that adding up
-/// parts takes less time than it saves.
+/// TODO: temporary, for measurements.
+int64_t number_from_environment(const char* name, int64_t otherwise) {
+  const char* const value = std::getenv(name);
+  return value ? std::atoll(value) : otherwise;
+}
+
+/// A block for each tile, as far as there are multiprocessors; more where each then has so many steps, and where parts
+/// of tiles save more steps than handing over their sums takes the time of.
 DividedTiles divide_tf32_tiles(int tiles, int steps) {
-  constexpr int64_t kLeastSteps = 8;
-  const int64_t wanted = std::max<int64_t>(tiles, int64_t{tiles} * steps / kLeastSteps);
-  const auto blocks = static_cast<int>(std::min<int64_t>(hctr::cuda::multiprocessors(), wanted));
+  const int64_t kLeastSteps = number_from_environment("WG_TF32_LEAST", 16);
+  const int64_t kStepsOfHandingOver = number_from_environment("WG_TF32_SAVED", 12);
+  const int64_t multiprocessors = hctr::cuda::multiprocessors(), all_steps = int64_t{tiles} * steps;
+  const int64_t wanted = std::max<int64_t>(tiles, all_steps / kLeastSteps);
+  const auto blocks = static_cast<int>(std::min(multiprocessors, wanted));
+  if (tiles <= multiprocessors && steps - all_steps / blocks < kStepsOfHandingOver) return {tiles, 1};
   return {blocks, tiles % blocks == 0 ? tiles / blocks : std::max(0, tiles / blocks - 1)};
 }
 

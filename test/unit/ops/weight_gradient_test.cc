@@ -20,7 +20,7 @@ std::vector<Input> weight_inputs(int64_t batch, int64_t in, int64_t out) {
 
 /// As the last of a backward pass, so that a GPU computes it in the kernel that several share where it can. Shapes
 /// around its tiles of 256 x 128 or 128 x 256 and its steps of 64 samples; in f32 tiles of 128 x 128; in f32 and TF32
-/// steps of 32 samples, of which blocks have at least four in f32, eight in TF32. Rows of the result that are no
+/// steps of 32 samples, of which blocks have at least four in f32, 16 in TF32. Rows of the result that are no
 /// multiples of 16 bytes: dense ones, where only d_y is padded.
 OP_TEST(WeightGradient) {
   rounding(Rounding::sum);
@@ -48,6 +48,8 @@ OP_TEST(WeightGradient) {
   row("columns as rows of tiles", weight_inputs(300, 24, 300));
   row("odd columns as rows of tiles", weight_inputs(70, 21, 305));
   row("odd rows of the result, and columns as rows of tiles", weight_inputs(300, 120, 513));
+  row("parts of tiles and whole ones", weight_inputs(1600, 500, 300));
+  row("columns in fours as rows of tiles", weight_inputs(70, 21, 308));
   row("parts that are no whole tiles", weight_inputs(1100, 250, 136));
   row("the same of columns as rows", weight_inputs(1100, 140, 300));
   forward([](Rig& t) {
