@@ -4,6 +4,7 @@
 #include <limits>
 
 namespace hctr::ops {
+int debug_take = -1;
 namespace {
 
 // Times in us on an H100, fitted to measured products of 512 to 4,096 rows. Only their relations matter here.
@@ -29,7 +30,7 @@ double f32_efficiency(F32Tiles tiles) {
   }
 }
 
-int64_t parts_of(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
+int64_t units_of(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
 
 /// What the block with the most to do has: steps, and pieces of tiles. `parts`: of a tile that blocks divide, or 1.
 struct BlockWork {
@@ -38,11 +39,11 @@ struct BlockWork {
 BlockWork most_work(const DividedTiles& d, int64_t tiles, int64_t steps) {
   const int64_t divided = tiles - int64_t{d.rounds} * d.blocks;
   if (divided == 0) return {d.rounds * steps, d.rounds, 1};
-  const int64_t share = parts_of(divided * steps, d.blocks);
+  const int64_t share = units_of(divided * steps, d.blocks);
   if (d.blocks % divided == 0) return {d.rounds * steps + share, d.rounds + 1, d.blocks / divided};
   // Tiles begin within shares, and shares within tiles.
-  return {d.rounds * steps + share, d.rounds + parts_of(share, steps) + 1,
-          parts_of(steps * d.blocks, divided * steps) + 1};
+  return {d.rounds * steps + share, d.rounds + units_of(share, steps) + 1,
+          units_of(steps * d.blocks, divided * steps) + 1};
 }
 
 double estimated_time(F32Tiles tiling, const DividedTiles& d, int64_t tiles, int64_t steps) {
@@ -58,7 +59,7 @@ double estimated_time(F32Tiles tiling, const DividedTiles& d, int64_t tiles, int
 /// Of a product [m, k] [k, n] with such tiles.
 double estimated_time(F32Tiles tiling, bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
   const F32TileSize size = f32_tile_size(tiling, transposed_a);
-  const int64_t tiles = parts_of(m, size.m) * parts_of(n, size.n), steps = parts_of(k, size.depth);
+  const int64_t tiles = units_of(m, size.m) * units_of(n, size.n), steps = units_of(k, size.depth);
   return estimated_time(tiling, divide_f32_product(tiling, tiles, steps, multiprocessors), tiles, steps);
 }
 
@@ -106,6 +107,7 @@ bool f32_product_gains(F32Use use, int64_t m, int64_t n, int64_t k, int64_t mult
   constexpr int64_t kLeastSide = 256, kLeastPlainColumns = 384, kLeastDepth = 128, kLeastSmallDepth = 256,
                     kLeastWeights = 150'000;
   constexpr double kGap = 1;  // in us: the library often needs several kernels, which cost more within a step
+  if (debug_take >= 0) return debug_take;
   if (std::min(m, n) < kLeastSide || k < kLeastDepth) return false;
   const double each = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) /
                       (1e6 * static_cast<double>(multiprocessors));

@@ -40,7 +40,7 @@ struct F32WeightProducts : DividedWeightProducts {
     const WeightProduct& product = list.jobs[tile.product];
     const F32Shape shape{product.in, product.out, product.batch};
     const View<float, 2> d_w{product.d_w, {product.in, product.out}, product.stride};
-    if (aligns_fours(product))
+    if (has_fours(product))
       store_rows<Tiles, true>(shape, d_w, places, own);
     else
       store_rows<Tiles, false>(shape, d_w, places, own);
