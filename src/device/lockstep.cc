@@ -9,25 +9,36 @@ Context Lockstep::next() {
   return ctx_.with_queue(&queues_.emplace_back());
 }
 
+Context Lockstep::next_late(LateResult result) {
+  if (!collect_) return ctx_;
+  late_.push_back(std::move(result));
+  return ctx_.with_queue(&late_queues_.emplace_back());
+}
+
 void Lockstep::run() {
-  run(true);
-  queues_.clear();
+  run_first(ctx_);
+  run_late(ctx_);
+}
+
+void Lockstep::run_first(Context& ctx) { run(ctx, queues_); }
+
+void Lockstep::run_late(Context& ctx) {
+  run(ctx, late_queues_);
   late_.clear();
 }
 
-void Lockstep::run(bool late) {
-  const auto startable = [late](const LaunchQueue& queue) {
-    return queue.launches_.empty() || (!late && queue.launches_.front().late) ? size_t{0} : queue.launches_.size();
+void Lockstep::run(Context& ctx, std::deque<LaunchQueue>& queues) {
+  const auto shorter = [](const LaunchQueue& a, const LaunchQueue& b) {
+    return a.launches_.size() < b.launches_.size();
   };
-  const auto shorter = [&](const LaunchQueue& a, const LaunchQueue& b) { return startable(a) < startable(b); };
   for (;;) {
     // The longest queue goes first. So queues that differ at their beginning and have equal ends are merged there
     // again.
-    const auto longest = std::max_element(queues_.begin(), queues_.end(), shorter);
-    if (longest == queues_.end() || startable(*longest) == 0) break;
+    const auto longest = std::max_element(queues.begin(), queues.end(), shorter);
+    if (longest == queues.end() || longest->launches_.empty()) break;
     const LaunchQueue::Launch& head = longest->launches_.front();
     if (!head.start_merged) {
-      head.start_single(ctx_);
+      head.start_single(ctx);
       longest->launches_.pop_front();
       continue;
     }
@@ -36,12 +47,13 @@ void Lockstep::run(bool late) {
       return !queue.launches_.empty() && queue.launches_.front().start_merged == start;
     };
     std::vector<const LaunchQueue::Launch*> launches;
-    for (const LaunchQueue& queue : queues_)
+    for (const LaunchQueue& queue : queues)
       if (can_merge(queue)) launches.push_back(&queue.launches_.front());
-    start(ctx_, launches);
-    for (LaunchQueue& queue : queues_)
+    start(ctx, launches);
+    for (LaunchQueue& queue : queues)
       if (can_merge(queue)) queue.launches_.pop_front();
   }
+  queues.clear();
 }
 
 }  // namespace hctr

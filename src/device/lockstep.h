@@ -23,7 +23,6 @@ class LaunchQueue {
     StartMerged start_merged = nullptr;          ///< set for others; launches with the same function are merged
     const char* name = "";
     int64_t blocks = 0;
-    bool late = false;                 ///< left by Lockstep::run_first()
     std::vector<std::byte> arguments;  ///< read by start_merged
   };
 
@@ -40,8 +39,8 @@ class LaunchQueue {
 /// run() does nothing.
 class Lockstep {
  public:
-  /// What a late launch computes: finite numbers, if all operands are finite and of f16. `unsearched`: the operands of
-  /// which nobody else finds out whether they are.
+  /// What a launch computes that may come after all others: finite numbers, if all operands are finite and of f16.
+  /// `unsearched`: the operands of which nobody else finds out whether they are.
   struct LateResult {
     Tensor result;
     DType operands;
@@ -52,20 +51,23 @@ class Lockstep {
   Lockstep(const Context& ctx, bool collect) : ctx_(ctx), collect_(collect) {}
   /// The context for one more thing. Valid as long as this object.
   Context next();
+  /// The same for one of which others need not know when it starts.
+  Context next_late(LateResult);
+  /// Starts all, the late ones last.
   void run();
-  /// Starts all launches but the late ones.
-  void run_first() { run(false); }
-  void add(LateResult result) { late_.push_back(std::move(result)); }
-  /// Of all late launches, until run().
+  /// Starts those of next(), or those of next_late(), on the stream of a context.
+  void run_first(Context&);
+  void run_late(Context&);
+  /// Of what next_late() was called for, until it is started.
   std::span<const LateResult> late() const { return late_; }
   /// Whether launches wait for run().
   bool collects() const { return collect_; }
 
  private:
-  void run(bool late);
+  static void run(Context&, std::deque<LaunchQueue>&);
   Context ctx_;
   bool collect_;
-  std::deque<LaunchQueue> queues_;
+  std::deque<LaunchQueue> queues_, late_queues_;
   std::vector<LateResult> late_;
 };
 

@@ -194,16 +194,22 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
                        const Network::Binding& binding, const std::function<void(Context&)>& loss_known) {
   side_stream_.stay_outside(fixed_sizes() ? nullptr : recording);
   const LossScaler* const scaler = scaler_ ? &*scaler_ : nullptr;
-  schedule_->begin_forward(ctx, buffer, [scaler, state = batch.state](Context& own) {
+  // Products without tensor cores fill the GPU longer than such layers take.
+  const bool tensor_cores = config_.solver.mixed_precision.activations != DType::f32 || runtime_.options().tf32;
+  SideStream* const beside = comm_.size() == 1 && fixed_sizes() && tensor_cores ? &beside_ : nullptr;
+  std::function<void(Context&)> begin = [scaler, state = batch.state](Context& own) {
     if (scaler) scaler->begin(own, state);
-  });
+  };
+  if (beside)  // called at once: several ranks have none
+    begin = [&, begin_scaled = std::move(begin)](Context& own) {
+      begin_scaled(own);
+      train_.before_lookup(ctx, binding, *beside);
+    };
+  schedule_->begin_forward(ctx, buffer, begin);
   {
     const ProfiledPart part(ctx, "forward", kEmbedding, "lengths of bags");
     write_lengths(ctx, batch, train_);
   }
-  // Products without tensor cores fill the GPU longer than such layers take.
-  const bool tensor_cores = config_.solver.mixed_precision.activations != DType::f32 || runtime_.options().tf32;
-  SideStream* const beside = comm_.size() == 1 && fixed_sizes() && tensor_cores ? &beside_ : nullptr;
   train_.forward(ctx, binding, [&](size_t node) { return schedule_->before_forward(ctx, buffer, node); }, beside);
   {
     const ProfiledPart part(ctx, "forward", kWeights, "penalty");
@@ -221,9 +227,9 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
   // On one GPU products of f16 for gradients of weights come last: what they compute is finite if their operands are,
   // so whether the step is skipped is known before, and tables are updated beside them.
   bool known_early = false;
-  const auto end_early = [&](std::span<const Lockstep::LateResult> late) {
-    schedule_->receive_gradients(ctx, buffer);
-    Context side = side_stream_.after(ctx);
+  const auto end_early = [&](Context& others, std::span<const Lockstep::LateResult> late) {
+    schedule_->receive_gradients(others, buffer);
+    Context side = side_stream_.after(others);
     {
       const ProfiledPart part(side, "overflow search", kWeights, "all weights");
       scaler->end(side, searched_instead_of(late), comm_, batch.state);

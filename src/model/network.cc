@@ -143,15 +143,26 @@ std::optional<size_t> Network::runs_beside_until(const Binding& binding, size_t 
   return first > n + 1 && first < graph_.nodes.size() ? std::optional(first) : std::nullopt;
 }
 
-bool Network::transpose_weights(Context& ctx, const Binding& binding, SideStream* beside) const {
-  const std::span<const LayerIo> calls = binding.calls;
-  const size_t first = beside && computes_before_embeddings() ? first_reader() : calls.size();
-  const std::vector<ops::TransposedWeights> others = transposed_weights_of(calls.subspan(first));
-  std::optional<Context> side;
-  if (!others.empty()) side = beside->after(ctx);  // not after those of the first layers
-  write_transposed_weights(ctx, transposed_weights_of(calls.first(first)));
-  if (side) write_transposed_weights(*side, others);
-  return side.has_value();
+void Network::before_lookup(Context& ctx, const Binding& binding, SideStream& beside) const {
+  if (computes_before_embeddings())
+    return write_transposed_weights(ctx, transposed_weights_of(std::span(binding.calls).first(first_reader())));
+  const std::vector<ops::TransposedWeights> all = transposed_weights_of(binding.calls);
+  if (all.empty()) return;
+  Context side = beside.after(ctx);
+  write_transposed_weights(side, all);
+}
+
+std::optional<size_t> Network::transpose_weights(Context& ctx, const Binding& binding, SideStream* beside) const {
+  const std::vector<ops::TransposedWeights> all = transposed_weights_of(binding.calls);
+  if (all.empty()) return std::nullopt;
+  if (!beside) {
+    write_transposed_weights(ctx, all);
+    return std::nullopt;
+  }
+  if (!computes_before_embeddings()) return 0;
+  Context side = beside->after(ctx);
+  write_transposed_weights(side, transposed_weights_of(std::span(binding.calls).subspan(first_reader())));
+  return first_reader();
 }
 
 void Network::forward_node(Context& ctx, const Binding& binding, size_t n) const {
@@ -178,7 +189,7 @@ void Network::forward(Context& ctx, const Binding& binding, const std::function<
     ops::copy(ctx, *binding.dense, memory_.value(*graph_.dense));
   }
   std::set<size_t> joins;  // the nodes that read what the side stream writes
-  if (transpose_weights(ctx, binding, beside)) joins.insert(first_reader());
+  if (const auto first = transpose_weights(ctx, binding, beside)) joins.insert(*first);
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     Context own = before ? before(n) : ctx;
     if (joins.contains(n)) beside->join(ctx);
@@ -243,22 +254,36 @@ class Network::WeightGradients {
   void finish(Context& ctx) {
     flush(ctx);
     flush_apart();
-    {
-      const ProfiledPart part(caller_, "weight gradients", "weights", "sums of all layers", {});
-      last_.run_first();
-    }
-    const auto is_f16 = [](const Lockstep::LateResult& late) { return late.operands == DType::f16; };
-    const auto late = last_.late();
-    if (queued_.before_late && !late.empty() && !joins_ && std::ranges::all_of(late, is_f16)) queued_.before_late(late);
-    {
-      const ProfiledPart part(caller_, "weight gradients", "weights", "products of all layers",
+    const std::vector<Lockstep::LateResult> late(last_.late().begin(), last_.late().end());
+    if (late.empty() || !queued_.weights_side) {
+      const ProfiledPart part(caller_, "weight gradients", "weights", "sums and products of all layers",
                               {.bytes = bytes_at_the_end_});
       last_.run();
+    } else {
+      finish_beside_products(late);
     }
     if (joins_) queued_.weights_side->join(caller_);
   }
 
  private:
+  /// Products need whole multiprocessors, so they are queued first. The others, of which tables may have to wait, run
+  /// beside.
+  void finish_beside_products(std::span<const Lockstep::LateResult> late) {
+    Context side = queued_.weights_side->after(caller_);
+    {
+      const ProfiledPart part(caller_, "weight gradients", "weights", "products of all layers",
+                              {.bytes = bytes_at_the_end_});
+      last_.run_late(caller_);
+    }
+    {
+      const ProfiledPart part(side, "weight gradients", "weights", "sums of all layers");
+      last_.run_first(side);
+    }
+    joins_ = true;
+    const auto is_f16 = [](const Lockstep::LateResult& one) { return one.operands == DType::f16; };
+    if (queued_.before_late && std::ranges::all_of(late, is_f16)) queued_.before_late(side, late);
+  }
+
   struct Waiting {
     size_t node;
     bool to_the_end;  // its product is one of the last launches

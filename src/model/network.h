@@ -38,9 +38,13 @@ class Network {
   /// search.
   bool searches_overflow(size_t embedding) const { return searched_by_[embedding].has_value(); }
 
-  /// First writes the transposed copies of weights that layers read: weights may have changed in any way before.
-  /// `before` is called for each node before its work is queued, and returns the context for that. `beside`: where
-  /// layers may run that Layer::runs_beside(), and copies be written that the first layers do not read; null: nowhere.
+  /// Writes transposed copies of weights, for a forward() with `beside`, so that look-ups which are queued next run
+  /// beside: those of layers before any that reads an embedding, or, if there are none, all, on `beside`.
+  void before_lookup(Context&, const Binding&, SideStream& beside) const;
+  /// First writes the transposed copies of weights that layers read, but for those that before_lookup() wrote: weights
+  /// may have changed in any way before. `before` is called for each node before its work is queued, and returns the
+  /// context for that. `beside`: where layers may run that Layer::runs_beside(), and copies be written that the first
+  /// layers do not read; null: nowhere.
   void forward(Context&, const Binding&, const std::function<Context(size_t node)>& before = {},
                SideStream* beside = nullptr) const;
   /// Called during backward() for each node, in reverse order, once work of it is queued.
@@ -52,9 +56,9 @@ class Network {
     SideStream* weights_side = nullptr;  ///< where gradients of weights may be computed concurrently with those of
                                          ///< inputs (ops::WeightGradientRun::apart); null: nowhere
     SideStream* beside = nullptr;        ///< as in forward()
-    /// Called when all gradients are queued but these, which are finite if their operands are. Not called where that is
-    /// not known of some.
-    std::function<void(std::span<const Lockstep::LateResult>)> before_late{};
+    /// Called once with a context in which all gradients are queued but these, which are finite if their operands are.
+    /// Not called where that is not known of some.
+    std::function<void(Context&, std::span<const Lockstep::LateResult>)> before_late{};
   };
   /// From the loss back to weights and embeddings. Needs Phase::train. A node whose gradients lie in the memory of the
   /// next node runs before the weight gradients of that node, so that gradients of embeddings can be sent early.
@@ -91,8 +95,8 @@ class Network {
   size_t first_reader() const;
   void backward_weights(Context&, const Binding&, size_t node, double bytes) const;
   void sum_gradients(Context&, TensorId) const;
-  /// Whether some of the copies are written on `beside`: then it must be joined before first_reader().
-  bool transpose_weights(Context&, const Binding&, SideStream* beside) const;
+  /// The node before which `beside` must be joined, if copies are written there.
+  std::optional<size_t> transpose_weights(Context&, const Binding&, SideStream* beside) const;
   void forward_node(Context&, const Binding&, size_t node) const;
   void backward_node(Context&, const Binding&, size_t node) const;
   /// The first node that reads an output of this one, if the node runs on `beside`: there are others between them.

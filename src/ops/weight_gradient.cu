@@ -33,10 +33,10 @@ void cuda::weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, Searc
   Lockstep::LateResult late{d_w, x.dtype(), {}};
   if (!searched.x) late.unsearched.push_back(x);
   if (!searched.d_y) late.unsearched.push_back(d_y);
-  ctx.last_launches()->add(std::move(late));
-  if (size_of(x.dtype()) == 2) return hopper::add_weight_gradient(ctx, x, d_y, d_w);
-  if (ctx.runtime().options().tf32) return hopper::add_weight_gradient_tf32(ctx, x, d_y, d_w);
-  hopper::add_weight_gradient_f32(ctx, x, d_y, d_w);
+  Context own = ctx.last_launches()->next_late(std::move(late));
+  if (size_of(x.dtype()) == 2) return hopper::add_weight_gradient(own, x, d_y, d_w);
+  if (ctx.runtime().options().tf32) return hopper::add_weight_gradient_tf32(own, x, d_y, d_w);
+  hopper::add_weight_gradient_f32(own, x, d_y, d_w);
 }
 
 }  // namespace hctr::ops

@@ -141,12 +141,12 @@ void start_equal_products(std::span<const LaunchQueue::Launch* const> launches, 
   }
 }
 
-/// Adds a product to the last launches of the context. `start` finds it by weight_product().
+/// Adds a product to the queue of the context. `start` finds it by weight_product().
 inline void add_weight_product(Context& ctx, const WeightProduct& product, LaunchQueue::StartMerged start) {
-  LaunchQueue::Launch launch{.start_merged = start, .name = "weight_gradient", .late = true};
+  LaunchQueue::Launch launch{.start_merged = start, .name = "weight_gradient"};
   launch.arguments.resize(sizeof product);
   std::memcpy(launch.arguments.data(), static_cast<const void*>(&product), sizeof product);
-  ctx.last_launches()->next().queue()->add(std::move(launch));
+  ctx.queue()->add(std::move(launch));
 }
 
 }  // namespace hctr::ops::hopper

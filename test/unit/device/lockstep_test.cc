@@ -66,23 +66,28 @@ TEST_F(LockstepTest, OnTheCpuNothingIsCollected) {
   tables.run();
 }
 
-TEST_F(LockstepTest, LateLaunchesWaitForTheSecondCall) {
-  Lockstep all(ctx_, true);
-  const auto late = [](const char* name) {
-    LaunchQueue::Launch launch = mergeable<'p'>(name);
-    launch.late = true;
-    return launch;
-  };
-  all.next().queue()->add(late("1"));
-  all.next().queue()->add(mergeable<'a'>("1"));
-  all.next().queue()->add(late("2"));
-  const Context both = all.next();
-  both.queue()->add(mergeable<'a'>("2"));
-  both.queue()->add(late("3"));
-  all.run_first();
-  EXPECT_EQ(launched, "a(12) ");
-  all.run();
-  EXPECT_EQ(launched, "a(12) p(123) ");
+/// First or last, each once, on the stream that the call names.
+TEST_F(LockstepTest, LateLaunchesAreStartedApart) {
+  Runtime other_runtime(Device{}, {});
+  Context other(other_runtime, other_runtime.compute_stream());
+  const Tensor result(nullptr, TensorSpec(DType::f32, {0}), Device{});
+  for (const bool late_first : {false, true}) {
+    launched.clear();
+    Lockstep all(ctx_, true);
+    for (const char* name : {"1", "2"}) {
+      all.next_late({result, DType::f16, {}}).queue()->add(mergeable<'p'>(name));
+      all.next().queue()->add(mergeable<'a'>(name));
+    }
+    EXPECT_EQ(all.late().size(), 2u);
+    if (late_first)
+      all.run_late(other);
+    else
+      all.run_first(other);
+    EXPECT_EQ(launched, late_first ? "p(12) " : "a(12) ");
+    all.run();
+    EXPECT_EQ(launched, late_first ? "p(12) a(12) " : "a(12) p(12) ");
+    EXPECT_TRUE(all.late().empty());
+  }
 }
 
 }  // namespace

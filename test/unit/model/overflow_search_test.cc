@@ -41,7 +41,7 @@ TEST(OverflowSearch, OfTheLayerBehindAnEmbeddingSkipsTheStep) {
 TEST(OverflowSearch, OfOperandsSkipsTheStepsThatASearchOfGradientsSkips) {
   HCTR_SKIP_WITHOUT_GPU();
   const char* const layers = R"(
-    {"type": "MLP", "bottom": "dense", "top": "bottom", "mlp_param": {"num_outputs": [64, 16]}},
+    {"type": "MLP", "bottom": "dense", "top": "bottom", "mlp_param": {"num_outputs": [64, 8]}},
     {"type": "Interaction", "bottom": ["bottom", "vectors"], "top": "interaction"},
     {"type": "MLP", "bottom": "interaction", "top": "pairs", "mlp_param": {"num_outputs": [32, 64, 16]}},)";
   int64_t all = 0;

@@ -60,6 +60,7 @@ struct Trained {
     const auto step = [&] {
       done.clear();
       SideStream* const runs_beside = read_at_once ? nullptr : &beside;
+      if (runs_beside) network->before_lookup(ctx, binding, *runs_beside);
       network->forward(ctx, binding, {}, runs_beside);
       network->backward(ctx, binding,
                         {.inputs = [](size_t) {},
