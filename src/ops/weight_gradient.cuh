@@ -71,13 +71,14 @@ struct WeightTile {
   __device__ const CUtensorMap& map_of_columns() const { return transposed ? product.x : product.d_y; }
 };
 
-/// Tiles of the results or, where that makes fewer, of the results transposed.
+/// Tiles of the results or, where that makes fewer, of the results transposed. Square ones are never.
 template <int kTileRows, int kTileColumns>
 struct TurnedWeightTiles : WeightTiles<kTileRows, kTileColumns> {
   using Upright = WeightTiles<kTileRows, kTileColumns>;
 
   static __host__ __device__ bool transposes(const WeightProduct& product) {
-    return Upright::tiles(product.out, product.in) < Upright::tiles(product.in, product.out);
+    return kTileRows != kTileColumns &&
+           Upright::tiles(product.out, product.in) < Upright::tiles(product.in, product.out);
   }
   static int32_t tiles(const WeightProduct& product) {
     return std::min(Upright::tiles(product.in, product.out), Upright::tiles(product.out, product.in));
@@ -93,8 +94,8 @@ struct TurnedWeightTiles : WeightTiles<kTileRows, kTileColumns> {
   }
 };
 
-/// Stores four adjacent numbers of the result, as far as they are `left` in it. kFours: has_fours(), and they begin at a
-/// multiple of four.
+/// Stores four adjacent numbers of the result, as far as they are `left` in it. kFours: has_fours(), and they begin at
+/// a multiple of four.
 template <bool kFours>
 __device__ inline void store_four(float* to, const float4& four, int left) {
   if constexpr (kFours) {

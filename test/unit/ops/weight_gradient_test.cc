@@ -19,7 +19,7 @@ std::vector<Input> weight_inputs(int64_t batch, int64_t in, int64_t out) {
 }
 
 /// As the last of a backward pass, so that a GPU computes it in the kernel that several share where it can. Shapes
-/// around its tiles of 256 x 128 or 128 x 256 and its steps of 64 samples; in f32 tiles of 128 x 128; in f32 and TF32
+/// around its tiles of 128 x 128 and its steps of 64 samples; in TF32 tiles of 256 x 128 or 128 x 256; in f32 and TF32
 /// steps of 32 samples, of which blocks have at least four in f32, 16 in TF32. Rows of the result that are no
 /// multiples of 16 bytes: dense ones, where only d_y is padded.
 OP_TEST(WeightGradient) {
@@ -78,14 +78,22 @@ class WeightGradientsTogether : public testing::TestWithParam<TogetherCase> {};
 
 /// More products than one launch takes, of several batches, held against the library's, and bit by bit against the same
 /// again. In two bytes also bit by bit against each in a launch of its own; in f32 and TF32 that has sums in another
-/// order. In TF32 values are those that it has.
+/// order. In TF32 values are those that it has. In two bytes a launch takes 10. One of a single product has tiles of
+/// 128 x 128; on 132 multiprocessors the first together has tiles of 256 x 128 or 128 x 256, one a block, the second of
+/// 128 x 128, three a block, and the third the larger ones again, two a block.
 TEST_P(WeightGradientsTogether, AreWhatEachIsAlone) {
   HCTR_SKIP_WITHOUT_GPU();
   struct Size {
     int64_t batch, in, out;
   };
   std::vector<Size> sizes = {{512, 13, 512},   {512, 512, 256}, {512, 256, 128}, {512, 479, 1024}, {512, 1024, 1024},
-                             {512, 1024, 512}, {1, 200, 72},    {70, 136, 9},    {300, 300, 700}};
+                             {512, 1024, 512}, {1, 200, 72},    {70, 21, 305},   {300, 300, 700},  {129, 264, 126}};
+  for (const int64_t tiles : {30, 44})
+    for (int64_t i = 0; i < 10; ++i) {
+      const int64_t few = 8 + 8 * i, many = 128 * tiles - 2 * i;
+      sizes.push_back({100 + i, i % 2 ? few : many, i % 2 ? many : few});
+    }
+  sizes.insert(sizes.end(), {{70, 136, 9}, {130, 120, 513}});
   for (size_t i = 0; i < 6; ++i) sizes.push_back({2048, sizes[i].in, sizes[i].out});  // tiles that do not go round
   for (int64_t i = 0; i < 14; ++i) sizes.push_back({2048 - i, 400 + i, 400 - 8 * i});
   std::vector<Input> inputs;
