@@ -260,28 +260,33 @@ class Network::WeightGradients {
                               {.bytes = bytes_at_the_end_});
       last_.run();
     } else {
-      finish_beside_products(late);
+      finish_with_late(late);
     }
     if (joins_) queued_.weights_side->join(caller_);
   }
 
  private:
-  /// Products need whole multiprocessors, so they are queued first. The others, of which tables may have to wait, run
-  /// beside.
-  void finish_beside_products(std::span<const Lockstep::LateResult> late) {
-    Context side = queued_.weights_side->after(caller_);
+  /// Where gradients of embeddings were complete before those of the first layers, products are queued first, since
+  /// they need whole multiprocessors, and the others run beside. Else the others are first, and tables, whose updates
+  /// take longest then, get multiprocessors before products do.
+  void finish_with_late(std::span<const Lockstep::LateResult> late) {
+    const bool products_first = network_.computes_before_embeddings();
+    Context others = products_first ? queued_.weights_side->after(caller_) : caller_;
+    if (products_first) run_products();
     {
-      const ProfiledPart part(caller_, "weight gradients", "weights", "products of all layers",
-                              {.bytes = bytes_at_the_end_});
-      last_.run_late(caller_);
+      const ProfiledPart part(others, "weight gradients", "weights", "sums of all layers");
+      last_.run_first(others);
     }
-    {
-      const ProfiledPart part(side, "weight gradients", "weights", "sums of all layers");
-      last_.run_first(side);
-    }
-    joins_ = true;
     const auto is_f16 = [](const Lockstep::LateResult& one) { return one.operands == DType::f16; };
-    if (queued_.before_late && std::ranges::all_of(late, is_f16)) queued_.before_late(side, late);
+    if (queued_.before_late && (products_first || !joins_) && std::ranges::all_of(late, is_f16))
+      queued_.before_late(others, late);
+    if (!products_first) run_products();
+    joins_ = joins_ || products_first;
+  }
+  void run_products() {
+    const ProfiledPart part(caller_, "weight gradients", "weights", "products of all layers",
+                            {.bytes = bytes_at_the_end_});
+    last_.run_late(caller_);
   }
 
   struct Waiting {

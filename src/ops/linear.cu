@@ -282,8 +282,7 @@ void cuda::add_product_stream(Context& ctx) {
 
 std::optional<MultiprocessorShares> cuda::shares_beside_lookup(DType dtype, bool tf32, int64_t rows) {
   const int all = hctr::cuda::multiprocessors(), products = all / 4;
-  const char* const any = std::getenv("TF32_SHARES");
-  const bool held = size_of(dtype) == 2 || (tf32 && (any || rows >= kLeastRowsOfTransposed));
+  const bool held = size_of(dtype) == 2 || (tf32 && rows >= kLeastRowsOfTransposed);
   if (hctr::cuda::compute_capability() != 90 || !held || products == 0) return std::nullopt;
   return MultiprocessorShares{products, all - products};
 }

@@ -24,6 +24,7 @@ __device__ void search_overflow(int64_t thread, int64_t threads, const View<cons
                                 const OverflowSearch& search) {
   const int64_t rows = g.size(0), columns = g.size(1), per_row = cuda::chunks_per_row(columns, V);
   bool all_fit = true;
+#pragma unroll 4  // so many loads are under way
   for (int64_t i = thread; i < rows * per_row; i += threads) {
     const cuda::Chunk s = cuda::chunk_at(i, rows, per_row, V);
     float values[V] = {};
@@ -110,7 +111,8 @@ void cuda::find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
 void cuda::end_scaled_step_after_search(Context& ctx, const std::vector<Tensor>& all, OverflowSearch search,
                                         LossScaleRule rule, Tensor, Tensor blocks_done, LossScale* scale,
                                         StepState* state) {
-  constexpr int kThreads = 512, kBlocksEach = 4;  // few, since all of them count in one place
+  // Few blocks, since all of them count in one place, and other kernels run beside.
+  constexpr int kThreads = 512, kBlocksEach = 4, kItemsOfThread = 4;
   SearchedTensors list;
   for (const Tensor& g : all) {
     if (list.count == SearchedTensors::kMost) {
@@ -124,7 +126,9 @@ void cuda::end_scaled_step_after_search(Context& ctx, const std::vector<Tensor>&
       const View<const T, 2> rows = rows_of<const T>(g, extent);
       const bool packs = takes_packs<V>(rows);
       const int64_t items = extent.rows * chunks_per_row(extent.columns, packs ? V : 1);
-      const int64_t blocks = grid_for(items, kThreads, hctr::cuda::blocks_of_device(kBlocksEach)).blocks;
+      const int64_t blocks =
+          grid_for((items + kItemsOfThread - 1) / kItemsOfThread, kThreads, hctr::cuda::blocks_of_device(kBlocksEach))
+              .blocks;
       list.of[list.count] = {
           {reinterpret_cast<const std::byte*>(rows.data), {extent.rows, extent.columns}, rows.row_stride},
           g.dtype(),

@@ -31,8 +31,8 @@ HCTR_OP(void choose_weight_gradient_run(Context&, Tensor x, Tensor d_y, Tensor d
 bool leaves_multiprocessors_idle(int64_t batch, int64_t in, int64_t out, int64_t multiprocessors);
 
 namespace hopper {
-/// Adds the product to the queue of the context, which merges it with others. For GPUs of compute capability 9.0, x and d_y of two bytes
-/// that hctr::cuda::takes_tensor_map(), and d_w of f32. A product's bits depend on its shape alone.
+/// Adds the product to the queue of the context, which merges it with others. For GPUs of compute capability 9.0, x and
+/// d_y of two bytes that hctr::cuda::takes_tensor_map(), and d_w of f32. A product's bits depend on its shape alone.
 void add_weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w);
 /// The same in plain f32, where runs_f32_products(). The order of a product's sums, and so its bits, depend on the
 /// other products of the launch too.

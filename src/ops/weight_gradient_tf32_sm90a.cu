@@ -13,7 +13,6 @@
 // Each box of 32 columns is a warp's rows, or 32 columns of the instruction, in an order such that a thread has of the
 // result 4 x 4 adjacent numbers, and that reads and writes of 16 bytes use all banks.
 #include <algorithm>
-#include <cstdlib>
 #include <span>
 
 #include "device/profiler.h"
@@ -309,17 +308,10 @@ __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
 
 int tf32_steps(const WeightProduct& product) { return (product.batch + Tf32Tiles::kSamples - 1) / Tf32Tiles::kSamples; }
 
-/// TODO: temporary, for measurements.
-int64_t number_from_environment(const char* name, int64_t otherwise) {
-  const char* const value = std::getenv(name);
-  return value ? std::atoll(value) : otherwise;
-}
-
 /// A block for each tile, as far as there are multiprocessors; more where each then has so many steps, and where parts
 /// of tiles save more steps than handing over their sums takes the time of.
 DividedTiles divide_tf32_tiles(int tiles, int steps) {
-  const int64_t kLeastSteps = number_from_environment("WG_TF32_LEAST", 16);
-  const int64_t kStepsOfHandingOver = number_from_environment("WG_TF32_SAVED", 12);
+  constexpr int64_t kLeastSteps = 16, kStepsOfHandingOver = 12;
   const int64_t multiprocessors = hctr::cuda::multiprocessors(), all_steps = int64_t{tiles} * steps;
   const int64_t wanted = std::max<int64_t>(tiles, all_steps / kLeastSteps);
   const auto blocks = static_cast<int>(std::min(multiprocessors, wanted));
