@@ -4,7 +4,6 @@
 #include <limits>
 
 namespace hctr::ops {
-int debug_take = -1;
 namespace {
 
 // Times in us on an H100, fitted to measured products of 512 to 4,096 rows. Only their relations matter here.
@@ -107,7 +106,6 @@ bool f32_product_gains(F32Use use, int64_t m, int64_t n, int64_t k, int64_t mult
   constexpr int64_t kLeastSide = 256, kLeastPlainColumns = 384, kLeastDepth = 128, kLeastSmallDepth = 256,
                     kLeastWeights = 150'000;
   constexpr double kGap = 1;  // in us: the library often needs several kernels, which cost more within a step
-  if (debug_take >= 0) return debug_take;
   if (std::min(m, n) < kLeastSide || k < kLeastDepth) return false;
   const double each = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) /
                       (1e6 * static_cast<double>(multiprocessors));

@@ -111,8 +111,7 @@ void cuda::find_overflow(Context& ctx, Tensor g, OverflowSearch search) {
 void cuda::end_scaled_step_after_search(Context& ctx, const std::vector<Tensor>& all, OverflowSearch search,
                                         LossScaleRule rule, Tensor, Tensor blocks_done, LossScale* scale,
                                         StepState* state) {
-  // Few blocks, since all of them count in one place, and other kernels run beside.
-  constexpr int kThreads = 512, kBlocksEach = 4, kItemsOfThread = 4;
+  constexpr int kThreads = 1024, kBlocksEach = 1;  // few blocks: all count in one place, and other kernels run beside
   SearchedTensors list;
   for (const Tensor& g : all) {
     if (list.count == SearchedTensors::kMost) {
@@ -126,9 +125,7 @@ void cuda::end_scaled_step_after_search(Context& ctx, const std::vector<Tensor>&
       const View<const T, 2> rows = rows_of<const T>(g, extent);
       const bool packs = takes_packs<V>(rows);
       const int64_t items = extent.rows * chunks_per_row(extent.columns, packs ? V : 1);
-      const int64_t blocks =
-          grid_for((items + kItemsOfThread - 1) / kItemsOfThread, kThreads, hctr::cuda::blocks_of_device(kBlocksEach))
-              .blocks;
+      const int64_t blocks = grid_for(items, kThreads, hctr::cuda::blocks_of_device(kBlocksEach)).blocks;
       list.of[list.count] = {
           {reinterpret_cast<const std::byte*>(rows.data), {extent.rows, extent.columns}, rows.row_stride},
           g.dtype(),

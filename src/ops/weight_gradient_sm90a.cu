@@ -12,7 +12,6 @@
 // the next tile while the groups store one. Multiprocessors that are left over serve tables.
 #include "ops/weight_gradient.cuh"
 
-#include <cstdlib>  // TODO measurement
 #include <span>
 
 #include "device/profiler.h"
@@ -214,7 +213,6 @@ int64_t boxes_of_block(WeightProducts list) {
   return weight_rounds(list) * Tiles::kBoxes;
 }
 bool has_large_tiles(const WeightProducts& list) {
-  if (const char* forced = std::getenv("WG_TILES")) return *forced == '2';  // TODO measurement
   return boxes_of_block<LargeWeightTiles>(list) < boxes_of_block<SmallWeightTiles>(list);
 }
 
