@@ -194,7 +194,8 @@ ops::WeightGradientRun FullyConnected::weights_run(Context& ctx, const Io& io) c
 }
 
 bool FullyConnected::searches_x(Context& ctx, const Io& io) const {
-  return io.operands.found && io.d_x && io.below && weights_run(ctx, io) == ops::WeightGradientRun::together;
+  return io.operands.found && io.x.dtype() == DType::f16 && io.d_x && io.below &&
+         weights_run(ctx, io) == ops::WeightGradientRun::together;
 }
 
 void FullyConnected::backward_weights(Context& ctx, const Io& io) const {
