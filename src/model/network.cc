@@ -270,18 +270,20 @@ class Network::WeightGradients {
   /// they need whole multiprocessors, and the others run beside. Else the others are first, and tables, whose updates
   /// take longest then, get multiprocessors before products do.
   void finish_with_late(std::span<const Lockstep::LateResult> late) {
-    const bool products_first = network_.computes_before_embeddings();
-    Context others = products_first ? queued_.weights_side->after(caller_) : caller_;
-    if (products_first) run_products();
-    {
-      const ProfiledPart part(others, "weight gradients", "weights", "sums of all layers");
-      last_.run_first(others);
+    if (!network_.computes_before_embeddings()) {
+      run_others(caller_);
+      return run_products();
     }
+    Context others = queued_.weights_side->after(caller_);
+    joins_ = true;
+    run_products();
+    run_others(others);
     const auto is_f16 = [](const Lockstep::LateResult& one) { return one.operands == DType::f16; };
-    if (queued_.before_late && (products_first || !joins_) && std::ranges::all_of(late, is_f16))
-      queued_.before_late(others, late);
-    if (!products_first) run_products();
-    joins_ = joins_ || products_first;
+    if (queued_.before_late && std::ranges::all_of(late, is_f16)) queued_.before_late(others, late);
+  }
+  void run_others(Context& ctx) {
+    const ProfiledPart part(ctx, "weight gradients", "weights", "sums of all layers");
+    last_.run_first(ctx);
   }
   void run_products() {
     const ProfiledPart part(caller_, "weight gradients", "weights", "products of all layers",

@@ -57,7 +57,7 @@ class Network {
                                          ///< inputs (ops::WeightGradientRun::apart); null: nowhere
     SideStream* beside = nullptr;        ///< as in forward()
     /// Called once with a context in which all gradients are queued but these, which are finite if their operands are.
-    /// Not called where that is not known of some.
+    /// Not called where that is not known of some, or where the first layers read embeddings.
     std::function<void(Context&, std::span<const Lockstep::LateResult>)> before_late{};
   };
   /// From the loss back to weights and embeddings. Needs Phase::train. A node whose gradients lie in the memory of the

@@ -39,21 +39,26 @@ TEST(OverflowSearch, OfTheLayerBehindAnEmbeddingSkipsTheStep) {
 /// On a GPU that computes gradients of weights last, their operands are searched instead. Dense values that are
 /// infinite in f16, sums of theirs that are, in two layers, and gradients that are: each size of values has some.
 TEST(OverflowSearch, OfOperandsSkipsTheStepsThatASearchOfGradientsSkips) {
-  HCTR_SKIP_WITHOUT_GPU();
-  const char* const layers = R"(
+  const char* const like_dlrm = R"(
     {"type": "MLP", "bottom": "dense", "top": "bottom", "mlp_param": {"num_outputs": [64, 8]}},
     {"type": "Interaction", "bottom": ["bottom", "vectors"], "top": "interaction"},
     {"type": "MLP", "bottom": "interaction", "top": "pairs", "mlp_param": {"num_outputs": [32, 64, 16]}},)";
-  int64_t all = 0;
-  constexpr int kSizes = 18;
-  for (int i = 0; i < kSizes; ++i) {
-    const float value = std::ldexp(1.0f, i);  // 2^16 is infinite in f16
-    const int64_t skipped = skipped_with(kGpu, value, layers);
-    EXPECT_EQ(skipped, skipped_with(Device{}, value, layers)) << value;
-    all += skipped;
+  const char* const of_all_vectors = R"(
+    {"type": "Reshape", "bottom": "vectors", "top": "flat", "leading_dim": 16},
+    {"type": "Concat", "bottom": ["dense", "flat"], "top": "both"},
+    {"type": "MLP", "bottom": "both", "top": "pairs", "mlp_param": {"num_outputs": [64, 16]}},)";
+  for (const char* const layers : {like_dlrm, of_all_vectors}) {
+    int64_t all = 0;
+    constexpr int kSizes = 18;
+    for (int i = 0; i < kSizes; ++i) {
+      const float value = std::ldexp(1.0f, i);  // 2^16 is infinite in f16
+      const int64_t skipped = skipped_with(Device{}, value, layers);
+      for (const Device device : devices()) EXPECT_EQ(skipped_with(device, value, layers), skipped) << value << layers;
+      all += skipped;
+    }
+    EXPECT_GT(all, 1) << layers;
+    EXPECT_LT(all, kSizes) << layers;
   }
-  EXPECT_GT(all, 1);
-  EXPECT_LT(all, kSizes);
 }
 
 }  // namespace

@@ -139,5 +139,38 @@ TEST(WeightGradients, OfTwoByteTypesAreTheSameEveryTimeAndCloseToThoseReadAtOnce
   }
 }
 
+/// What is left without some gradients, and these with the padding behind them, are all elements, each once.
+TEST(WeightGradients, OfAllButSomeAreTheOtherParts) {
+  const Trained model(config_of(kStackedLayers), Device{});
+  std::vector<Tensor> gradients;
+  for (size_t n = 0; n < model.graph.nodes.size(); ++n)
+    for (const Tensor& gradient : model.weights->gradients_of_node(n)) gradients.push_back(gradient);
+  const Tensor all = model.weights->all_gradients();
+  for (const size_t every : {1, 2, 3, 1000}) {
+    std::vector<Tensor> some;
+    for (size_t i = 0; i < gradients.size(); i += every) some.push_back(gradients[i]);
+    std::vector<int> times(static_cast<size_t>(all.elements()));
+    const auto count = [&](const Tensor& part) {
+      for (int64_t row = 0; row < part.rows(); ++row)
+        for (int64_t e = 0; e < part.row_elements(); ++e)
+          ++times[static_cast<size_t>(part.data<float>() + row * part.row_stride() + e - all.data<float>())];
+    };
+    for (const Tensor& part : model.weights->gradients_without(some)) count(part);
+    for (const Tensor& gradient : gradients) {
+      const auto first = static_cast<size_t>(gradient.data<float>() - all.data<float>());
+      const bool left_out = std::any_of(some.begin(), some.end(),
+                                        [&](const Tensor& one) { return one.data<float>() == gradient.data<float>(); });
+      EXPECT_EQ(times[first], left_out ? 0 : 1) << every;
+    }
+    for (const Tensor& gradient : some) count(gradient);
+    for (const Tensor& gradient : gradients)
+      for (int64_t row = 0; row < gradient.rows(); ++row)
+        for (int64_t e = 0; e < gradient.row_elements(); ++e)
+          ASSERT_EQ(
+              times[static_cast<size_t>(gradient.data<float>() + row * gradient.row_stride() + e - all.data<float>())],
+              1);
+  }
+}
+
 }  // namespace
 }  // namespace hctr::test
