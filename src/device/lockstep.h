@@ -39,8 +39,9 @@ class LaunchQueue {
 /// run() does nothing.
 class Lockstep {
  public:
-  /// What a launch computes that may come after all others: finite numbers, if all operands are finite and of f16.
-  /// `unsearched`: the operands of which nobody else finds out whether they are.
+  /// The result of a launch that may be started after all others. It is finite if its operands are f16 and finite: sums
+  /// in f32 of products of f16 do not overflow. `unsearched`: the operands that no other operator searches for
+  /// overflow.
   struct LateResult {
     Tensor result;
     DType operands;
@@ -51,7 +52,7 @@ class Lockstep {
   Lockstep(const Context& ctx, bool collect) : ctx_(ctx), collect_(collect) {}
   /// The context for one more thing. Valid as long as this object.
   Context next();
-  /// The same for one of which others need not know when it starts.
+  /// The same for a launch that may be started after those of next(), by run_late().
   Context next_late(LateResult);
   /// Starts all, the late ones last.
   void run();

@@ -224,8 +224,9 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
     loss_known_.record(exchange.stream());
   });
 
-  // On one GPU products of f16 for gradients of weights come last: what they compute is finite if their operands are,
-  // so whether the step is skipped is known before, and tables are updated beside them.
+  // On one GPU, where the first layers read no embeddings, the gradients of weights are the last to be computed. In f16
+  // they are finite if their operands are. So it is known before them whether the step is skipped, and tables are
+  // updated beside them.
   bool known_early = false;
   const auto end_early = [&](Context& others, std::span<const Lockstep::LateResult> late) {
     schedule_->receive_gradients(others, buffer);
@@ -268,7 +269,6 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
   side_stream_.join(ctx);
 }
 
-/// All gradients are queued.
 void Model::update_tables(Context& ctx, int buffer, StepState* state) {
   if (!scaler_) {
     schedule_->receive_gradients(ctx, buffer);
@@ -286,7 +286,6 @@ void Model::update_tables(Context& ctx, int buffer, StepState* state) {
   schedule_->update(ctx, buffer, true);
 }
 
-/// All gradients are queued but these.
 std::vector<Tensor> Model::searched_instead_of(std::span<const Lockstep::LateResult> late) const {
   std::vector<Tensor> results;
   for (const Lockstep::LateResult& one : late) results.push_back(one.result);

@@ -189,7 +189,9 @@ class Model {
   /// Brings the rows of the batch that are on a disk. The stream of the context is waited for.
   void bring_rows(Context&, int buffer, const BatchTensors&);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
+  /// Once all gradients are queued: with a loss scale the search for overflow, then the updates of tables.
   void update_tables(Context&, int buffer, StepState*);
+  /// What is searched for overflow before these gradients of weights are computed: all others, and operands of these.
   std::vector<Tensor> searched_instead_of(std::span<const Lockstep::LateResult>) const;
   void add_penalties(Context&, const Network&) const;
   void add_penalty_gradients(Context&, size_t node) const;

@@ -8,8 +8,8 @@
 
 namespace hctr::ops {
 
-/// Operands of which another operator finds whether they are finite: it searches them for overflow, or all sums of
-/// their columns are.
+/// Which operands another operator searches for overflow, either themselves or the sums of their columns, as the
+/// gradient of a bias is of d_y: a sum of numbers of f16 in f32 is finite if and only if all of them are.
 struct SearchedOperands {
   bool x = false, d_y = false;
 };
