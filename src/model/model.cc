@@ -54,8 +54,10 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
       side_stream_(runtime.exchange_stream()),
       weights_stream_(runtime.device()),
       beside_stream_(runtime.device()),
+      signal_stream_(runtime.device()),
       weights_side_(weights_stream_),
       beside_(beside_stream_),
+      signal_(signal_stream_),
       loss_complete_(runtime.device()),
       loss_known_(runtime.device()),
       skip_known_(runtime.device()) {
@@ -191,7 +193,7 @@ DiskRows::Fetched Model::disk_fetched() const {
 }
 
 void Model::train_step(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch,
-                       const Network::Binding& binding, const std::function<void(Context&)>& loss_known) {
+                       const Network::Binding& binding, const StepCallbacks& callbacks) {
   side_stream_.stay_outside(fixed_sizes() ? nullptr : recording);
   const LossScaler* const scaler = scaler_ ? &*scaler_ : nullptr;
   // Products without tensor cores fill the GPU longer than such layers take.
@@ -215,7 +217,7 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
     const ProfiledPart part(ctx, "forward", kWeights, "penalty");
     add_penalties(ctx, train_);
   }
-  side_stream_.run_after(ctx, loss_complete_, [this, loss_known](Context& exchange) {
+  side_stream_.run_after(ctx, loss_complete_, [this, loss_known = callbacks.loss_known](Context& exchange) {
     {
       const ProfiledPart part(exchange, "all-reduce", kWeights, "loss");
       comm_.all_reduce(exchange, train_.loss(), Reduce::sum);
@@ -241,9 +243,25 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
   };
   using BeforeLate = decltype(Network::BackwardCallbacks::before_late);
   const bool early = scaler && comm_.size() == 1 && fixed_sizes();
+  // The last node that gradients of tables wait for, and the one behind which their sums begin.
+  const size_t reader = train_.first_reader();
+  const size_t sums_behind = beside && train_.keeps_busy_before_embeddings(binding) ? reader - 1 : reader;
+  bool told = false;
+  const auto tell = [&](Context& own) {
+    Context signal = signal_.after(own);  // a stream that delays nothing
+    callbacks.embeddings_known(signal);
+    told = true;
+  };
+  using Tell = decltype(Network::BackwardCallbacks::embeddings_known);
 
   train_.backward(ctx, binding,
-                  {.inputs = [&](size_t node) { schedule_->after_backward(ctx, buffer, node, scaler); },
+                  {.inputs =
+                       [&](size_t node) {
+                         if (node == sums_behind)
+                           schedule_->after_backward(ctx, buffer, reader, scaler);
+                         else if (node != reader)
+                           schedule_->after_backward(ctx, buffer, node, scaler);
+                       },
                    .weights =
                        [&](size_t node) {
                          {
@@ -255,6 +273,7 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
                    .weights_reads = comm_.size() > 1 || has_penalty(),
                    .weights_side = &weights_side_,
                    .beside = beside,
+                   .embeddings_known = beside && callbacks.embeddings_known ? tell : Tell(),
                    .before_late = early ? end_early : BeforeLate()});
   if (known_early)
     skip_known_.make_wait(ctx.stream());
@@ -266,6 +285,7 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
     const ProfiledPart part(ctx, "update", kWeights, "all weights", weights_.work_of_update());
     weights_.update(ctx);
   }
+  if (told) signal_.join(ctx);
   side_stream_.join(ctx);
 }
 

@@ -40,6 +40,17 @@ struct BatchTensors {
   std::vector<Tensor> keys, offsets;  ///< per sparse input
 };
 
+/// Of a step, while it is queued: each is called once, with a context behind whose work something is known. What it
+/// queues there is part of the step.
+struct StepCallbacks {
+  /// The loss, before every update. It may set batch.state->skip, unless Model::skips_steps().
+  std::function<void(Context&)> loss_known{};
+  /// The gradients of all embeddings. On one GPU, with tensor cores, where the first layers read no embeddings and
+  /// products of weights come last: from here on the next batch is best prepared, since no products that take the whole
+  /// GPU follow each other any more. Elsewhere it is not called.
+  std::function<void(Context&)> embeddings_known{};
+};
+
 class Model {
  public:
   /// For training batches of `samples` rows in a ring of `ring_size` buffers, and evaluation batches of `eval_samples`.
@@ -91,10 +102,8 @@ class Model {
   }
   /// Forward, backward, exchange, update. Leaves the loss in loss(Phase::train). With fp16, also sets batch.state: the
   /// loss scale, the count of updates, and whether the step is skipped.
-  /// `loss_known`: called in a context whose work comes behind the loss and before every update; it may set
-  /// batch.state->skip, unless skips_steps().
   void train_step(Context&, Recording*, int buffer, const BatchTensors&, const Network::Binding&,
-                  const std::function<void(Context&)>& loss_known = {});
+                  const StepCallbacks& = {});
   /// Forward only. Keys that no finished step has seen contribute nothing, unless their rows exist from the start.
   void evaluate(Context&, const BatchTensors&, const Network::Binding&);
 
@@ -215,10 +224,10 @@ class Model {
   Network train_;
   Network evaluation_;
   SideStream side_stream_;
-  Stream weights_stream_, beside_stream_;
-  SideStream weights_side_, beside_;          // gradients of weights; layers beside others
-  CrossingEvent loss_complete_, loss_known_;  // of this rank; of all
-  CrossingEvent skip_known_;                  // whether the step is skipped
+  Stream weights_stream_, beside_stream_, signal_stream_;
+  SideStream weights_side_, beside_, signal_;  // gradients of weights; layers beside others; embeddings_known()
+  CrossingEvent loss_complete_, loss_known_;   // of this rank; of all
+  CrossingEvent skip_known_;                   // whether the step is skipped
   Embeddings tables_;
   bool wide_keys_loaded_ = false;  // a loaded model has keys that 4 bytes do not hold
   int64_t updates_before_ = 0;     // of the run that loaded optimizer states came from

@@ -11,6 +11,7 @@
 #include "ops/add.h"
 #include "ops/copy.h"
 #include "ops/fill.h"
+#include "ops/linear.h"
 #include "ops/transposed_weights.h"
 
 namespace hctr {
@@ -250,6 +251,10 @@ class Network::WeightGradients {
     joins_ = joins_ || !apart_.empty();
     apart_.clear();
   }
+  /// Whether products of what was added will be the last launches.
+  bool has_last_products() const {
+    return !last_.late().empty() || std::ranges::any_of(waiting_, &Waiting::to_the_end);
+  }
   /// All others, and what they wait for.
   void finish(Context& ctx) {
     flush(ctx);
@@ -332,6 +337,8 @@ void Network::backward(Context& caller, const Binding& binding, const BackwardCa
     weights.flush_apart();
     queued.inputs(n);
     weights.add(ctx, n);
+    const bool tells = queued.embeddings_known && n == first_reader() && computes_before_embeddings();
+    if (tells && weights.has_last_products()) queued.embeddings_known(ctx);
   }
   weights.finish(ctx);
 }
@@ -361,6 +368,17 @@ bool Network::computes_before_embeddings() const {
   const auto end = graph_.nodes.begin() + static_cast<std::ptrdiff_t>(first_reader());
   return std::any_of(graph_.nodes.begin(), end, [](const Node& node) { return !node.spec.weights.empty(); }) &&
          std::none_of(graph_.nodes.begin(), end, [](const Node& node) { return node.is_loss(); });
+}
+
+bool Network::keeps_busy_before_embeddings(const Binding& binding) const {
+  if (!computes_before_embeddings()) return false;
+  const size_t layer = first_reader() - 1;
+  const LayerIo& io = binding.calls[layer];
+  // A layer of several products would keep the sums waiting for all of them.
+  if (graph_.nodes[layer].spec.weights.empty() || graph_.nodes[layer].spec.weights.size() > 2) return false;
+  if (io.d_in.size() != 1 || !io.d_in[0]) return false;
+  const Tensor& d_x = *io.d_in[0];
+  return ops::keeps_gpu_busy(d_x.device(), d_x.rows(), d_x.row_elements());
 }
 
 void Network::sum_gradients(Context& ctx, TensorId id) const {

@@ -56,6 +56,9 @@ class Network {
     SideStream* weights_side = nullptr;  ///< where gradients of weights may be computed concurrently with those of
                                          ///< inputs (ops::WeightGradientRun::apart); null: nowhere
     SideStream* beside = nullptr;        ///< as in forward()
+    /// Called once with a context in which the gradients of all embeddings are queued, where the first layers read none
+    /// and products of weights come last.
+    std::function<void(Context&)> embeddings_known{};
     /// Called once with a context in which all gradients are queued but these, which are finite if their operands are.
     /// Not called where that is not known of some, or where the first layers read embeddings.
     std::function<void(Context&, std::span<const Lockstep::LateResult>)> before_late{};
@@ -67,8 +70,13 @@ class Network {
   /// The embeddings that this node is the first to read: needed by it in forward(), and with a complete gradient once
   /// backward() has run it.
   const std::vector<size_t>& first_reads(size_t node) const { return first_reads_[node]; }
+  /// The first node that reads an embedding; the number of nodes if none does.
+  size_t first_reader() const;
   /// Whether a layer with weights is run in forward() before any that reads an embedding, and no loss is.
   bool computes_before_embeddings() const;
+  /// Whether such a layer of one product comes right before first_reader(), and the product that hands its gradient
+  /// back ops::keeps_gpu_busy(). Sums of the embeddings' gradients beside it would hold both up.
+  bool keeps_busy_before_embeddings(const Binding&) const;
   /// Whether one of these layers ends with ReLU, and its reader finishes its backward pass.
   bool has_relu_before_embeddings() const;
   Tensor embedding_output(size_t embedding) const { return memory_.value(graph_.embeddings[embedding]); }
@@ -91,8 +99,6 @@ class Network {
 
  private:
   class WeightGradients;
-  /// The first node that reads an embedding; the number of nodes if none does.
-  size_t first_reader() const;
   void backward_weights(Context&, const Binding&, size_t node, double bytes) const;
   void sum_gradients(Context&, TensorId) const;
   /// The node before which `beside` must be joined, if copies are written there.

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/cuda_runtime_calls.h"
 #include "device/profiler.h"
 #include "ops/activation_rules.h"
 #include "ops/blas.h"
@@ -62,6 +63,14 @@ std::optional<MultiprocessorShares> shares_beside_lookup(Device device, [[maybe_
   if constexpr (kCudaBuild)
     if (device.is_cuda()) return cuda::shares_beside_lookup(dtype, tf32, rows);
   return std::nullopt;
+}
+
+bool keeps_gpu_busy(Device device, [[maybe_unused]] int64_t rows, [[maybe_unused]] int64_t columns) {
+  [[maybe_unused]] constexpr int64_t kTile = 64;
+  if constexpr (kCudaBuild)
+    if (device.is_cuda())
+      return 2 * ((rows + kTile - 1) / kTile) * ((columns + kTile - 1) / kTile) > hctr::cuda::multiprocessors();
+  return false;
 }
 
 void add_product_stream(Context& ctx) { HCTR_ON_DEVICE(ctx, add_product_stream(ctx)); }

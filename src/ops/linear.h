@@ -39,6 +39,10 @@ namespace cuda {
 std::optional<MultiprocessorShares> shares_beside_lookup(DType, bool tf32, int64_t rows);
 }
 
+/// Whether a product with a result of so many rows and columns keeps more than half of a GPU busy, divided into the
+/// smallest tiles. On a CPU none does.
+bool keeps_gpu_busy(Device, int64_t rows, int64_t columns);
+
 /// Lets matrix products run on the stream of the context too, beside those of the compute stream: call it before the
 /// first. All such streams of a Runtime share one workspace, so their products must not overlap with each other's.
 HCTR_OP(void add_product_stream(Context&))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <utility>
 
 #include "comm/collective_error.h"
 #include "device/copy.h"
@@ -84,12 +85,17 @@ void Trainer::record(int buffer) {
   const BatchTensors tensors = batch(buffer);
   const auto compute = [this, buffer, tensors, binding = model_.bind(Phase::train, tensors)](Recording& recording) {
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
-    model_.train_step(ctx, &recording, buffer, tensors, binding, [this, buffer, state = tensors.state](Context& known) {
+    const auto loss_known = [this, buffer, state = tensors.state](Context& known) {
       const ProfiledPart part(known, "download", "loss", "");
       ops::record_loss(known, model_.loss(Phase::train), reinterpret_cast<const int32_t*>(spoiled_flag_.data()),
                        reinterpret_cast<ops::LossRecord*>(loss_total_.data()), record_of(buffer),
                        model_.skips_steps() ? nullptr : state, model_.loss_scale_state());
-    });
+    };
+    const auto embeddings_known = [this, buffer](Context& known) {
+      buffers_[static_cast<size_t>(buffer)].embeddings_known.record(known.stream());
+    };
+    model_.train_step(ctx, &recording, buffer, tensors, binding,
+                      {.loss_known = loss_known, .embeddings_known = embeddings_known});
   };
   StepBuffer& at = buffers_[static_cast<size_t>(buffer)];
   if (keys_ahead_)
@@ -221,6 +227,7 @@ void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) 
   of.prepared.make_wait(runtime_.compute_stream());
   of.compute->run(!unrecorded_);
   of.computed.record(runtime_.compute_stream());
+  queued_before_ = std::exchange(queued_, buffer);
 }
 
 void Trainer::prepare(int buffer, int64_t step) {
@@ -254,6 +261,9 @@ void Trainer::prepare(int buffer, int64_t step) {
     of.exchanged.record(key_stream());
     of.exchanged.make_wait(runtime_.prepare_stream());
   }
+  // Not before the large products of the step that runs then have ended. The batch has until the next step's end.
+  if (queued_before_)
+    buffers_[static_cast<size_t>(*queued_before_)].embeddings_known.make_wait(runtime_.prepare_stream());
   of.prepare->run(!unrecorded_);
   of.prepared.record(runtime_.prepare_stream());
   exchanged = true;

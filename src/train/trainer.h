@@ -42,7 +42,8 @@ struct ReadProgress {
 
 /// Runs steps. While batch k is computed, batch k+1 is looked up and sorted on the prepare stream. At the same time
 /// batch k+2 is uploaded on the key stream, and its keys are sent to the owners of their rows; or without
-/// Model::takes_keys_ahead() both are done for batch k+1, on the prepare stream.
+/// Model::takes_keys_ahead() both are done for batch k+1, on the prepare stream. All of it begins as soon as memory is
+/// free; but look-up and sort, where the model tells of embeddings_known, behind that point of the step before.
 class Trainer {
  public:
   /// `peers`: of the ranks of this process; null: this rank alone knows keys whose rows it owns.
@@ -132,9 +133,11 @@ class Trainer {
 
  private:
   struct StepBuffer {
-    explicit StepBuffer(Device device) : exchanged(device), prepared(device), computed(device) {}
+    explicit StepBuffer(Device device)
+        : exchanged(device), prepared(device), computed(device), embeddings_known(device) {}
     std::optional<Program> keys, prepare, compute;  // keys: if they are exchanged ahead
     Event exchanged, prepared, computed;            // exchanged: its keys, ahead
+    CrossingEvent embeddings_known;                 // of its last step, if the model tells of them
   };
   void record(int buffer);
   void record_look_ups_again();
@@ -181,6 +184,7 @@ class Trainer {
   std::optional<int> fetched_buffer_;            // what fetch() found; nothing at the end of the data
   std::optional<int> uploading_;                 // the buffer whose upload may not have run yet
   int last_ = 0;                                 // the buffer of the last step
+  std::optional<int> queued_, queued_before_;    // the buffers of the last two steps that are queued
   ReadProgress progress_;
   double reader_seconds_ = 0;
 };

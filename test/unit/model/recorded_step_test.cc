@@ -84,10 +84,11 @@ TrainedModel train(const Config& config, bool hosts, Way way) {
     TrainedModel mine;
     const auto prepare = [&](Recording* recording) { model.prepare(ctx, recording, 0, small.batch); };
     const auto step = [&](Recording* recording) {
-      model.train_step(ctx, recording, 0, small.batch, small.binding, [&](Context& known) {
+      const auto loss_known = [&](Context& known) {
         EXPECT_TRUE(way != Way::late || late.is_outside == (hosts || config.solver.steps_in_pieces));
         mine.losses.push_back(to_host<float>(known.stream(), model.loss(Phase::train))[0]);
-      });
+      };
+      model.train_step(ctx, recording, 0, small.batch, small.binding, {.loss_known = loss_known});
     };
     Program programs[] = {Program(ctx.stream(), true, [&](Recording& recording) { prepare(&recording); }),
                           Program(ctx.stream(), true, [&](Recording& recording) { step(&recording); })};
