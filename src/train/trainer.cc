@@ -128,9 +128,12 @@ Trainer::Fetched Trainer::fetch(const std::atomic<int>* stop) {
     if (left_waiting_) return result == Waited::stopped ? Fetched::stopped : Fetched::waiting;
   }
   fetched_ = true;
-  const ProfiledPart part(runtime_, "check", "batch");
   if (!fetched_buffer_) return found();
-  check_.expect(ring_.on_host(*fetched_buffer_), reader_->samples_estimated() ? 0 : reader_->samples());
+  {
+    const ProfiledPart part(runtime_, "check", "batch");
+    check_.expect(ring_.on_host(*fetched_buffer_), reader_->samples_estimated() ? 0 : reader_->samples());
+  }
+  const ProfiledPart part(runtime_, "reserve memory", "embedding");
   model_.reserve_memory();
   return found();
 }
