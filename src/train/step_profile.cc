@@ -12,6 +12,8 @@ namespace hctr {
 namespace {
 
 constexpr int64_t kWarmUp = 10, kWhole = 10, kParts = 20;
+// Recorded steps are short, and tables that take memory make the first ones longer.
+constexpr int64_t kWarmUpRecorded = 200;
 // Whole steps go on until they have taken so long: filling and draining the queue would lengthen a few short ones.
 constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;  // the second where nobody knows when the run ends
 constexpr double kWholeSeconds = 0.1;
@@ -47,6 +49,7 @@ StepProfile::StepProfile(const Config& config, Runtime& runtime, const Model& mo
       parts_(kParts),
       profiler_(runtime),
       recorded_(trainer.can_time_recorded_parts()) {
+  if (recorded_ && steps_left) warm_up_ = std::min(kWarmUpRecorded, *steps_left / 4);
   if (steps_left) {
     const int64_t left = *steps_left - warm_up_, for_parts = recorded_ ? std::min(kMostRecorded, left / 2) : kParts;
     most_whole_ = std::min(kMostWhole, std::max(whole_, left - for_parts));
