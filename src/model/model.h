@@ -40,14 +40,14 @@ struct BatchTensors {
   std::vector<Tensor> keys, offsets;  ///< per sparse input
 };
 
-/// Of a step, while it is queued: each is called once, with a context behind whose work something is known. What it
-/// queues there is part of the step.
+/// Called once while a step is queued, each as soon as the named result is. Work that it queues on its context comes
+/// behind that result, and the step waits for it.
 struct StepCallbacks {
   /// The loss, before every update. It may set batch.state->skip, unless Model::skips_steps().
   std::function<void(Context&)> loss_known{};
-  /// The gradients of all embeddings. On one GPU, with tensor cores, where the first layers read no embeddings and
-  /// products of weights come last: from here on the next batch is best prepared, since no products that take the whole
-  /// GPU follow each other any more. Elsewhere it is not called.
+  /// The gradients of all embeddings. Called only on one GPU, with tensor cores, where the first layers read no embeddings
+  /// and the products for gradients of weights come last. Few large products are left then, so it is a good time to
+  /// prepare the next batch.
   std::function<void(Context&)> embeddings_known{};
 };
 

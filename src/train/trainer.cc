@@ -264,7 +264,7 @@ void Trainer::prepare(int buffer, int64_t step) {
     of.exchanged.record(key_stream());
     of.exchanged.make_wait(runtime_.prepare_stream());
   }
-  // Not before the large products of the step that runs then have ended. The batch has until the next step's end.
+  // Beside the large products of step k-1 it would cost more.
   if (queued_before_)
     buffers_[static_cast<size_t>(*queued_before_)].embeddings_known.make_wait(runtime_.prepare_stream());
   of.prepare->run(!unrecorded_);

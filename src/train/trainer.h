@@ -42,8 +42,10 @@ struct ReadProgress {
 
 /// Runs steps. While batch k is computed, batch k+1 is looked up and sorted on the prepare stream. At the same time
 /// batch k+2 is uploaded on the key stream, and its keys are sent to the owners of their rows; or without
-/// Model::takes_keys_ahead() both are done for batch k+1, on the prepare stream. All of it begins as soon as memory is
-/// free; but look-up and sort, where the model tells of embeddings_known, behind that point of the step before.
+/// Model::takes_keys_ahead() both are done for batch k+1, on the prepare stream.
+///
+/// Preparation begins once the buffer of the batch is free, when step k-1 begins. Where the model calls
+/// StepCallbacks::embeddings_known, look-up and sort wait for that point of step k-1, and have until the end of step k.
 class Trainer {
  public:
   /// `peers`: of the ranks of this process; null: this rank alone knows keys whose rows it owns.
