@@ -45,9 +45,9 @@ struct BatchTensors {
 struct StepCallbacks {
   /// The loss, before every update. It may set batch.state->skip, unless Model::skips_steps().
   std::function<void(Context&)> loss_known{};
-  /// The gradients of all embeddings. Called only on one GPU, with tensor cores, where the first layers read no embeddings
-  /// and the products for gradients of weights come last. Few large products are left then, so it is a good time to
-  /// prepare the next batch.
+  /// The gradients of all embeddings. Called only on one GPU, with tensor cores, where the first layers read no
+  /// embeddings and the products for gradients of weights come last. Few large products are left then, so it is a good
+  /// time to prepare the next batch.
   std::function<void(Context&)> embeddings_known{};
 };
 

@@ -5,9 +5,9 @@
 #include <span>
 
 #include "base/error.h"
-#include "device/lockstep.h"
 #include "device/profiler.h"
 #include "model/layer_bytes.h"
+#include "model/layer_part.h"
 #include "ops/add.h"
 #include "ops/copy.h"
 #include "ops/fill.h"
@@ -16,17 +16,6 @@
 
 namespace hctr {
 namespace {
-
-std::string label_of(const Node& node) {
-  return cat("layer '", node.entry->tops[0], "' (", node.entry->type->name(), ")");
-}
-
-/// The part of a profile in which a layer runs. Its bytes are counted only for a profile.
-template <class Bytes>
-ProfiledPart part_of(const Node& node, Context& ctx, std::string_view part, const Bytes& bytes) {
-  return {ctx, part, node.entry->type->name(), node.entry->tops[0],
-          ctx.runtime().profiler() ? Work{.bytes = bytes()} : Work{}};
-}
 
 std::vector<ops::TransposedWeights> transposed_weights_of(std::span<const LayerIo> calls) {
   std::vector<ops::TransposedWeights> all;
@@ -172,17 +161,6 @@ void Network::forward_node(Context& ctx, const Binding& binding, size_t n) const
              [&] { graph_.nodes[n].layer().forward(ctx, binding.calls[n], phase_); });
 }
 
-void Network::backward_node(Context& ctx, const Binding& binding, size_t n) const {
-  const Node& node = graph_.nodes[n];
-  const ProfiledPart part =
-      part_of(node, ctx, "backward", [&] { return bytes_backward(node.spec, node.layer(), binding.calls[n]); });
-  in_context([&] { return cat("running ", label_of(node), " backward"); },
-             [&] {
-               for (const TensorId out : node.out) sum_gradients(ctx, out);
-               if (!is_run_by_loss(n)) node.layer().backward(ctx, binding.calls[n]);
-             });
-}
-
 void Network::forward(Context& ctx, const Binding& binding, const std::function<Context(size_t node)>& before,
                       SideStream* beside) const {
   if (binding.dense) {
@@ -208,146 +186,6 @@ void Network::forward(Context& ctx, const Binding& binding, const std::function<
   ops::fill(ctx, 0, loss());
   for (size_t l = 0; l < graph_.losses.size(); ++l)
     ops::add_scaled(ctx, losses()[l], static_cast<float>(loss_layer(l).weight()), loss());
-}
-
-/// When the gradients of weights are queued during backward().
-class Network::WeightGradients {
- public:
-  WeightGradients(const Network& network, Context& caller, const Binding& binding, const BackwardCallbacks& queued)
-      : network_(network), caller_(caller), binding_(binding), queued_(queued), last_(caller) {}
-
-  /// The context of backward passes: it collects last launches, unless somebody reads their results before.
-  Context context() { return queued_.weights_reads ? caller_ : caller_.with_last_launches(&last_); }
-
-  /// The gradients of the inputs of the node are queued.
-  void add(Context& ctx, size_t node) {
-    const LayerIo& io = binding_.calls[node];
-    const Layer& layer = network_.graph_.nodes[node].layer();
-    const bool any = !io.d_weights.empty() && !layer.writes_weights_in_backward(io);
-    const auto run = any ? layer.weights_run(ctx, io) : ops::WeightGradientRun::in_order;
-    if (run == ops::WeightGradientRun::apart && queued_.weights_side && !queued_.weights_reads)
-      apart_.push_back({node, queued_.weights_side->after(ctx)});
-    else
-      waiting_.push_back({node, run == ops::WeightGradientRun::together && ctx.last_launches()});
-  }
-  /// Queues those on the compute stream.
-  void flush(Context& ctx) {
-    for (const auto [node, to_the_end] : waiting_) {
-      const double bytes = ctx.runtime().profiler() ? bytes_backward_weights(binding_.calls[node]) : 0;
-      network_.backward_weights(ctx, binding_, node, to_the_end ? 0 : bytes);
-      if (to_the_end) bytes_at_the_end_ += bytes;
-      queued_.weights(node);
-    }
-    waiting_.clear();
-  }
-  /// Queues those on the side stream, which waits for no more than their own layers: call it once the next backward
-  /// pass is queued, so that the GPU sees that one first.
-  void flush_apart() {
-    for (Apart& one : apart_) {
-      const double bytes = one.ctx.runtime().profiler() ? bytes_backward_weights(binding_.calls[one.node]) : 0;
-      network_.backward_weights(one.ctx, binding_, one.node, bytes);
-      queued_.weights(one.node);
-    }
-    joins_ = joins_ || !apart_.empty();
-    apart_.clear();
-  }
-  /// Whether products of what was added will be the last launches.
-  bool has_last_products() const {
-    return !last_.late().empty() || std::ranges::any_of(waiting_, &Waiting::to_the_end);
-  }
-  /// All others, and what they wait for.
-  void finish(Context& ctx) {
-    flush(ctx);
-    flush_apart();
-    const std::vector<Lockstep::LateResult> late(last_.late().begin(), last_.late().end());
-    if (late.empty() || !queued_.weights_side) {
-      const ProfiledPart part(caller_, "weight gradients", "weights", "sums and products of all layers",
-                              {.bytes = bytes_at_the_end_});
-      last_.run();
-    } else {
-      finish_with_late(late);
-    }
-    if (joins_) queued_.weights_side->join(caller_);
-  }
-
- private:
-  /// Where gradients of embeddings were complete before those of the first layers, products are queued first, since
-  /// they need whole multiprocessors, and the others run beside. Else the others are first, and tables, whose updates
-  /// take longest then, get multiprocessors before products do.
-  void finish_with_late(std::span<const Lockstep::LateResult> late) {
-    if (!network_.computes_before_embeddings()) {
-      run_others(caller_);
-      return run_products();
-    }
-    Context others = queued_.weights_side->after(caller_);
-    joins_ = true;
-    run_products();
-    run_others(others);
-    const auto is_f16 = [](const Lockstep::LateResult& one) { return one.operands == DType::f16; };
-    if (queued_.before_late && std::ranges::all_of(late, is_f16)) queued_.before_late(others, late);
-  }
-  void run_others(Context& ctx) {
-    const ProfiledPart part(ctx, "weight gradients", "weights", "sums of all layers");
-    last_.run_first(ctx);
-  }
-  void run_products() {
-    const ProfiledPart part(caller_, "weight gradients", "weights", "products of all layers",
-                            {.bytes = bytes_at_the_end_});
-    last_.run_late(caller_);
-  }
-
-  struct Waiting {
-    size_t node;
-    bool to_the_end;  // its product is one of the last launches
-  };
-  struct Apart {
-    size_t node;
-    Context ctx;
-  };
-  const Network& network_;
-  Context& caller_;
-  const Binding& binding_;
-  const BackwardCallbacks& queued_;
-  Lockstep last_;
-  std::vector<Waiting> waiting_;
-  std::vector<Apart> apart_;
-  double bytes_at_the_end_ = 0;  // for a profile
-  bool joins_ = false;
-};
-
-void Network::backward(Context& caller, const Binding& binding, const BackwardCallbacks& queued) const {
-  WeightGradients weights(*this, caller, binding, queued);
-  Context ctx = weights.context();
-  std::set<size_t> started;  // nodes whose backward passes are queued on the side stream
-  for (size_t n = graph_.nodes.size(); n-- > 0;) {
-    const Node& node = graph_.nodes[n];
-    if (!graph_.edges[node.out[0]].needs_gradient) continue;  // nothing is trained in it or before it
-    if (node.spec.memory == LayerSpec::Memory::own) weights.flush(ctx);
-    if (started.contains(n))
-      queued.beside->join(ctx);
-    else
-      backward_node(ctx, binding, n);
-    for (const size_t e : first_reads_[n]) sum_gradients(ctx, graph_.embeddings[e]);
-    for (size_t earlier = 0; earlier < n; ++earlier)
-      if (runs_beside_until(binding, earlier, queued.beside) == n) {  // all who read it have written their gradients
-        Context side = queued.beside->after(ctx).with_last_launches(ctx.last_launches());
-        backward_node(side, binding, earlier);
-        started.insert(earlier);
-      }
-    weights.flush_apart();
-    queued.inputs(n);
-    weights.add(ctx, n);
-    const bool tells = queued.embeddings_known && n == first_reader() && computes_before_embeddings();
-    if (tells && weights.has_last_products()) queued.embeddings_known(ctx);
-  }
-  weights.finish(ctx);
-}
-
-void Network::backward_weights(Context& ctx, const Binding& binding, size_t n, double bytes) const {
-  if (graph_.nodes[n].layer().writes_weights_in_backward(binding.calls[n])) return;
-  const ProfiledPart part = part_of(graph_.nodes[n], ctx, "weight gradients", [&] { return bytes; });
-  in_context([&] { return cat("running ", label_of(graph_.nodes[n]), " backward"); },
-             [&] { graph_.nodes[n].layer().backward_weights(ctx, binding.calls[n]); });
 }
 
 size_t Network::first_reader() const {
@@ -379,11 +217,6 @@ bool Network::keeps_busy_before_embeddings(const Binding& binding) const {
   if (io.d_in.size() != 1 || !io.d_in[0]) return false;
   const Tensor& d_x = *io.d_in[0];
   return ops::keeps_gpu_busy(d_x.device(), d_x.rows(), d_x.row_elements());
-}
-
-void Network::sum_gradients(Context& ctx, TensorId id) const {
-  if (graph_.unread(id)) ops::fill(ctx, 0, memory_.gradient(id));
-  if (!contributions_[id].empty()) ops::add(ctx, contributions_[id], memory_.gradient(id));
 }
 
 Tensor Network::loss() const { return total_ ? total_->get(0) : losses()[0]; }
