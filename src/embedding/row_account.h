@@ -62,8 +62,8 @@ class RowAccount {
 
   /// The most bytes of numbers that can move from the device to the host.
   int64_t most_to_host() const;
-  /// The rows whose numbers stay on the device if `wanted` bytes leave it, or as many as there can be; none: nothing
-  /// can leave.
+  /// The rows whose numbers stay on the device if `wanted` bytes get free there, or as many as there can be, besides
+  /// those that bytes_to_start() takes; none: nothing can leave. Below 0: so much may be lost.
   std::optional<int64_t> rows_to_stay(int64_t wanted) const;
   /// Whether uses of rows have to be counted once some move to the host, and the bytes on the device that this takes.
   bool starts_to_move() const { return rules_.rows_move && !uses_; }

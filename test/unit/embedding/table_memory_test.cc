@@ -304,7 +304,7 @@ TEST_P(TableMemoryTest, RowsLeaveTheDeviceForKeysAndIndexThatGrow) {
 /// A table takes memory for more rows than the next batch has, if it can. Where it cannot, rows stay for fewer.
 TEST_P(TableMemoryTest, NoRowLeavesTheDeviceInVain) {
   const TableSpec spec = small_rows();
-  for (const int64_t granules : {8, 12, 16, 20}) {
+  for (const int64_t granules : {8, 11, 15, 20, 29}) {
     SCOPED_TRACE(granules);
     RowMemoryLimits given = limits(spec, granules);
     TableRig rig(GetParam(), spec, 1, 2, true, DType::f32, given);
