@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kPoolThreads)
 /// Consecutive groups write to different ranks, so that all links are in use all the time. They begin with the rank
 /// after their own, so that no rank is written to by all others at once.
 template <class T, class Stored, int Width>
-__global__ void __launch_bounds__(kPoolThreads)
+__global__ void __launch_bounds__(kThreadsToFar)
     pool_shards_kernel(KeyBatch batch, const int32_t* rows, const Stored* table, Combiner combiner, int64_t dim,
                        SampleShards shards, int lanes) {
   constexpr int kAtOnce = Pace<Stored>::kAtOnce;
@@ -60,10 +60,11 @@ void cuda::pool_shards(Context& ctx, KeyBatch batch, const int32_t* rows, RowMem
   };
   dispatch_widest(shards.memory.dtype, table, dim, alike, [&]<class T, class Stored, int Width>() {
     const int lanes = lanes_for(dim, Width);
-    hctr::cuda::launch(
-        ctx, "pool_shards",
-        grid_of(shards.memory, threads_for<Stored>(shards.samples, lanes) * shards.ranks * batch.columns),
-        pool_shards_kernel<T, Stored, Width>, batch, rows, table.as<const Stored>(), combiner, dim, shards, lanes);
+    hctr::cuda::launch(ctx, "pool_shards",
+                       grid_of(shards.memory, threads_for<Stored>(shards.samples, lanes) * shards.ranks * batch.columns,
+                               dim * static_cast<int64_t>(sizeof(T))),
+                       pool_shards_kernel<T, Stored, Width>, batch, rows, table.as<const Stored>(), combiner, dim,
+                       shards, lanes);
   });
 }
 

@@ -68,33 +68,45 @@ __global__ void clear_unowned_kernel(OwnerVectors owners, View<T, 3> y) {
 }
 
 template <class P, class T, int Width>
-__global__ void split_gradients_kernel(KeyBatch batch, OwnerVectors owners, Combiner combiner, View<const T, 3> dy,
-                                       int64_t dim, int lanes, OverflowSearch search) {
+__global__ void __launch_bounds__(kThreadsToFar)
+    split_gradients_kernel(KeyBatch batch, OwnerVectors owners, Combiner combiner, View<const T, 3> dy, int64_t dim,
+                           int lanes, OverflowSearch search) {
+  constexpr int kAtOnce = 4;
   const Group group(lanes);
   const auto columns = static_cast<uint32_t>(owners.columns), pieces = static_cast<uint32_t>(owners.pieces);
   const int64_t vectors = batch.samples * owners.columns;
   const bool writable = owners.memory.writable();
   bool all_fit = true;
-  for (int64_t v = group.index; v < vectors; v += group.count) {
-    const auto b = static_cast<uint32_t>(v) / columns, c = static_cast<uint32_t>(v) - b * columns;
-    const float weight = batch.weight(combiner, c / pieces * batch.samples + b);
-    const int32_t first = owners.first[c], end = writable ? owners.first[c + 1] : first;
-    const T* vector = dy.row(b) + c * dim;
+  for (int64_t v0 = group.index; v0 < vectors; v0 += kAtOnce * group.count) {
     for (int64_t e = group.lane * Width; e < dim; e += lanes * Width) {
-      Fragment<Width> gradient = load_fragment<Width>(vector + e);
+      Pack<T, Width> loaded[kAtOnce];
 #pragma unroll
-      for (int i = 0; i < Width; ++i) {
-        all_fit = all_fit && fabsf(gradient.v[i]) <= search.largest;  // false for NaN
-        gradient.v[i] *= weight;
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int64_t v = v0 + k * group.count;
+        if (v >= vectors) break;
+        const auto b = static_cast<uint32_t>(v) / columns, c = static_cast<uint32_t>(v) - b * columns;
+        loaded[k] = *reinterpret_cast<const Pack<T, Width>*>(dy.row(b) + c * dim + e);
       }
-      Pack<P, Width> pack;
 #pragma unroll
-      for (int i = 0; i < Width; ++i) pack.v[i] = P(gradient.v[i]);
-      Word<sizeof pack> word;
-      memcpy(&word, &pack, sizeof word);
-      for (int32_t p = first; p < end; ++p)
-        if (const RemoteColumn column = owners.remote_columns[p]; owners.is_there(column, b))
-          store_word(column.at<P>(b, dim) + e, word);
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int64_t v = v0 + k * group.count;
+        if (v >= vectors) break;
+        const auto b = static_cast<uint32_t>(v) / columns, c = static_cast<uint32_t>(v) - b * columns;
+        const float weight = batch.weight(combiner, c / pieces * batch.samples + b);
+        Pack<P, Width> pack;
+#pragma unroll
+        for (int i = 0; i < Width; ++i) {
+          const auto gradient = static_cast<float>(loaded[k].v[i]);
+          all_fit = all_fit && fabsf(gradient) <= search.largest;  // false for NaN
+          pack.v[i] = P(gradient * weight);
+        }
+        Word<sizeof pack> word;
+        memcpy(&word, &pack, sizeof word);
+        const int32_t first = owners.first[c], end = writable ? owners.first[c + 1] : first;
+        for (int32_t p = first; p < end; ++p)
+          if (const RemoteColumn column = owners.remote_columns[p]; owners.is_there(column, b))
+            store_word(column.at<P>(b, dim) + e, word);
+      }
     }
   }
   if (search.found && !all_fit) *search.found = 1;  // all threads that write store the same value
@@ -121,7 +133,8 @@ void dispatch(const KeyBatch& batch, const OwnerVectors& owners, const Tensor& y
   dispatch_float(owners.memory.dtype, [&]<class P>() {
     dispatch_float(y.dtype(), [&]<class T>() {
       dispatch_widest<P, T>(owners, y, dim, [&]<int Width>(int lanes) {
-        body.template operator()<P, T, Width>(grid_of(owners.memory, vectors * lanes), dim, lanes);
+        body.template operator()<P, T, Width>(
+            grid_of(owners.memory, vectors * lanes, dim * static_cast<int64_t>(sizeof(P))), dim, lanes);
       });
     });
   });
