@@ -10,10 +10,10 @@ Runtime::Runtime(Device device, RuntimeOptions options)
       options_(std::move(options)),
       threads_(options_.threads),
       row_memory_(device, options_.row_memory),
-      compute_(device),
+      compute_(device, options_.several_ranks ? StreamPriority::step : StreamPriority::lowest),
       prepare_(device),
       keys_(device),
-      exchange_(device) {
+      exchange_(device, options_.several_ranks ? StreamPriority::exchange : StreamPriority::lowest) {
   expect_built(device);
   if constexpr (kCudaBuild)
     if (device.is_cuda()) libraries_.reset(cuda::create_libraries(device.index));

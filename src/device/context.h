@@ -18,6 +18,8 @@ struct RuntimeOptions {
   bool tf32 = false;           ///< GPU: f32 matrix products may round their operands to TF32
   bool tf32x3 = false;         ///< GPU: large f32 matrix products by three products of TF32 numbers (ops/tf32_split.h)
   bool sync_launches = false;  ///< synchronize after every kernel, to find one that faults
+  /// One of several: what other ranks wait for comes before the rest of the step, and that before preparation.
+  bool several_ranks = false;
   RowMemoryLimits row_memory{};  ///< of the rows of tables
 };
 

@@ -164,10 +164,13 @@ void* allocate_pinned(size_t bytes) {
 }
 void free_pinned(void* data) noexcept { cudaFreeHost(data); }
 
-void* create_stream(int index) {
+void* create_stream(int index, StreamPriority priority) {
   use(index);
+  int lowest = 0, highest = 0;  // numbers fall as priorities rise
+  HCTR_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   cudaStream_t stream = nullptr;
-  HCTR_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  HCTR_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+                                          std::max(lowest - static_cast<int>(priority), highest)));
   return stream;
 }
 void destroy_stream(void* stream) noexcept { cudaStreamDestroy(static_cast<cudaStream_t>(stream)); }
@@ -246,7 +249,9 @@ void* end_graph(StreamRef stream) {
   HCTR_CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
   if (nodes == 0) return nullptr;
   set_memory_by_kernels(graph);
-  HCTR_CHECK(cudaGraphInstantiate(&executable, graph, 0));
+  int priority = 0;  // of kernels alike, that of the stream in which they are started; else each has its own
+  HCTR_CHECK(cudaStreamGetPriority(stream_of(stream), &priority));
+  HCTR_CHECK(cudaGraphInstantiate(&executable, graph, priority == 0 ? 0 : cudaGraphInstantiateFlagUseNodePriority));
   return executable;
 }
 

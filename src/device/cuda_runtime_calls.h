@@ -29,7 +29,7 @@ std::byte* allocation_begin(const void* inside);
 void* allocate_pinned(size_t bytes);
 void free_pinned(void* data) noexcept;
 
-void* create_stream(int index);
+void* create_stream(int index, StreamPriority);
 void destroy_stream(void* stream) noexcept;
 void synchronize(StreamRef);
 void* create_event(int index);

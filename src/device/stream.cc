@@ -10,9 +10,9 @@ void StreamRef::synchronize() const {
     if (device.is_cuda()) cuda::synchronize(*this);
 }
 
-Stream::Stream(Device device) : ref_{device, nullptr} {
+Stream::Stream(Device device, [[maybe_unused]] StreamPriority priority) : ref_{device, nullptr} {
   if constexpr (kCudaBuild)
-    if (device.is_cuda()) ref_.handle = cuda::create_stream(device.index);
+    if (device.is_cuda()) ref_.handle = cuda::create_stream(device.index, priority);
 }
 
 Stream::~Stream() {

@@ -13,9 +13,13 @@ struct StreamRef {
   void synchronize() const;
 };
 
+/// Whose kernels get multiprocessors first, of those that are ready, in recorded work too. A device may have fewer
+/// priorities: then the highest are the same.
+enum class StreamPriority { lowest, step, sums, exchange };
+
 class Stream {
  public:
-  explicit Stream(Device);
+  explicit Stream(Device, StreamPriority = StreamPriority::lowest);
   ~Stream();
   Stream(Stream&& other) noexcept : ref_(other.ref_) { other.ref_.handle = nullptr; }
   Stream& operator=(Stream&&) = delete;

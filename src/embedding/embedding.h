@@ -70,6 +70,9 @@ class Embedding {
   /// Sums the gradients of replicated rows over the batch, then over the ranks by an all-reduce. May run concurrently
   /// with the next two calls.
   virtual void sum_gradients(Context&, int, Tensor /*dy*/) {}
+  /// Says that the gradients of the previous batch have been read, so that other ranks may write those of the next one.
+  /// Before send_gradients(), any time after the previous update().
+  virtual void expect_gradients(Context&) {}
   /// Starts to send the gradients to the owners of the rows. Searches all of `dy` for overflow.
   virtual void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch) = 0;
   /// Waits for the gradients of owned rows, and does the work that does not depend on whether the step is skipped.

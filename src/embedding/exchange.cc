@@ -372,9 +372,12 @@ void Exchange::add_received_vectors(Context& ctx, int buffer, Tensor y) {
   ops::add_joined_vectors(ctx, at.mine, at.joined, shape_.combiner, y);
 }
 
+void Exchange::expect_gradients(Context& ctx) {
+  if (!unique_) to_owners_->begin_write(ctx);
+}
+
 void Exchange::send_gradients(Context& ctx, int buffer, Tensor dy, ops::OverflowSearch search) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
-  if (!unique_) to_owners_->begin_write(ctx);
   ops::split_gradients(ctx, at.mine, at.split, shape_.combiner, dy, search);
   unique_ ? unique_->send_gradients(ctx, buffer, unique_memory(), search) : to_owners_->end_write(ctx);
 }

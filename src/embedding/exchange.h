@@ -91,6 +91,8 @@ class Exchange {
     return straight_ ? &batches_.at(static_cast<size_t>(buffer)).joined : nullptr;
   }
 
+  /// Before send_gradients(): owned_gradients() of the previous batch have been read.
+  void expect_gradients(Context&);
   /// receive_gradients() waits for owned_gradients(), in the exchange dtype: [owned_samples, owned_slots, dim /
   /// pieces], those of bags; or where key_gradients() says which key has which, [their count, 1, dim / pieces].
   void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch);

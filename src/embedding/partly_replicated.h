@@ -37,6 +37,7 @@ class PartlyReplicated : public Embedding {
   void forward(Context& ctx, int buffer, Tensor y) override { others_.add_forward(ctx, buffer, y); }
   bool has_replicated_rows() const override { return true; }
   void sum_gradients(Context& ctx, int buffer, Tensor dy) override { replicated_.sum_gradients(ctx, buffer, dy); }
+  void expect_gradients(Context& ctx) override { others_.expect_gradients(ctx); }
   void send_gradients(Context& ctx, int buffer, Tensor dy, ops::OverflowSearch search) override {
     others_.send_gradients(ctx, buffer, dy, search);
   }

@@ -31,6 +31,7 @@ class ShardedEmbedding : public Embedding {
   void send_vectors(Context&, int buffer) override;
   void fill_local_vectors(Context& ctx, int buffer, Tensor y) override { train_.clear_unowned(ctx, buffer, y); }
   void forward(Context& ctx, int buffer, Tensor y) override { train_.receive_vectors(ctx, buffer, y); }
+  void expect_gradients(Context& ctx) override { train_.expect_gradients(ctx); }
   void send_gradients(Context& ctx, int buffer, Tensor dy, ops::OverflowSearch search) override {
     train_.send_gradients(ctx, buffer, dy, search);
   }

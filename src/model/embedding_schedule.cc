@@ -31,6 +31,10 @@ void run_together(const Embeddings& tables, const std::vector<size_t>& some, Con
   together.run();
 }
 
+/// Whether vectors are summed and updated element by element. Such tables have other kernels than those with four
+/// elements an access: they never start together, so they run concurrently, on a stream of their own.
+bool is_by_element(Embedding& table) { return table.spec().dim % 4 != 0; }
+
 class LocalSchedule : public EmbeddingSchedule {
  public:
   LocalSchedule(const Embeddings& tables, const Network& network, const Runtime& runtime, SideStream& side_stream)
@@ -45,7 +49,7 @@ class LocalSchedule : public EmbeddingSchedule {
       const bool tf32 = runtime.options().tf32 && !runtime.options().tf32x3;
       shares_ = ops::shares_beside_lookup(side_stream.device(), vectors.dtype(), tf32, vectors.dim(0));
     }
-    for (size_t e = 0; e < tables.size(); ++e) (is_by_element(e) ? by_element_ : by_four_).push_back(e);
+    for (size_t e = 0; e < tables.size(); ++e) (is_by_element(*tables[e]) ? by_element_ : by_four_).push_back(e);
     if (by_four_.empty()) by_four_.swap(by_element_);
   }
 
@@ -108,10 +112,7 @@ class LocalSchedule : public EmbeddingSchedule {
   }
 
  private:
-  /// Whether vectors are summed and updated element by element. Such tables have other kernels than those with four
-  /// elements an access: they never start together, so they run concurrently, on a stream of their own.
-  bool is_by_element(size_t e) const { return tables_[e]->spec().dim % 4 != 0; }
-  bool is_apart(size_t e) const { return !by_element_.empty() && is_by_element(e); }
+  bool is_apart(size_t e) const { return !by_element_.empty() && is_by_element(*tables_[e]); }
 
   void look_up(Context ctx, int buffer, const std::vector<size_t>& some) {
     for_some(ctx, "forward", some,
@@ -145,9 +146,15 @@ class DistributedSchedule : public EmbeddingSchedule {
         side_stream_(side_stream),
         gradients_(gradients),
         gradients_complete_(runtime.device()),
+        element_stream_(runtime.device(), StreamPriority::exchange),
+        element_side_(element_stream_),
         by_kernels_(std::all_of(tables.begin(), tables.end(),
                                 [](const auto& table) { return table->exchanges_by_kernels(); })) {
-    for (size_t e = 0; e < tables.size(); ++e) all_.push_back(e);
+    for (size_t e = 0; e < tables.size(); ++e) {
+      all_.push_back(e);
+      (may_be_apart(*tables[e]) ? apart_ : others_).push_back(e);
+    }
+    if (others_.empty()) others_.swap(apart_);
     for (size_t e = 0; e < tables.size(); ++e)
       for (auto* events : {&vectors_sent_, &gradient_complete_, &gradients_summed_}) {
         events->emplace_back(runtime.device());
@@ -175,7 +182,10 @@ class DistributedSchedule : public EmbeddingSchedule {
     side_stream_.call(ctx, [this, buffer, also](Context& own) {
       also(own);
       Context exchange = side_stream_.after(own);
+      if (!apart_.empty()) element_side_.after(own);
       send_vectors(exchange, buffer);
+      // Early, so that nobody waits for it later.
+      on_streams(exchange, "send gradients", [&](Context& each, size_t e) { tables_[e]->expect_gradients(each); });
     });
     side_stream_.end_piece();
   }
@@ -204,16 +214,22 @@ class DistributedSchedule : public EmbeddingSchedule {
               tables_[e]->sum_gradients(own, buffer, gradient);
             },
             gradients_summed_[e]);
-      side_stream_.run_after(ctx, gradient_complete_[e], [this, e, buffer, gradient, scaler](Context& exchange) {
+      const auto send = [this, e, buffer, gradient, scaler](Context& exchange) {
         const ProfiledPart part(exchange, "send gradients", kTable, name(e));
         tables_[e]->send_gradients(exchange, buffer, gradient, search(scaler, tables_[e]->spec().exchange));
-      });
+      };
+      if (is_apart(e)) {
+        Context element = element_side_.after(ctx);
+        send(element);
+      } else {
+        side_stream_.run_after(ctx, gradient_complete_[e], send);
+      }
     }
   }
 
   void receive_gradients(Context& ctx, int buffer) override {
     side_stream_.run(ctx, [this, buffer](Context& exchange) {
-      for_each_together(exchange, "sum of gradients", [&](Context& own, size_t e) {
+      on_streams(exchange, "sum of gradients", [&](Context& own, size_t e) {
         tables_[e]->receive_gradients(own, buffer, network_.embedding_gradient(e));
       });
     });
@@ -221,23 +237,41 @@ class DistributedSchedule : public EmbeddingSchedule {
 
   void update(Context& ctx, int buffer, bool) override {
     side_stream_.run_after(ctx, gradients_complete_, [this, buffer](Context& exchange) {
-      for_each_together(exchange, "update", [&](Context& own, size_t e) {
+      if (!apart_.empty()) gradients_complete_.make_wait(element_stream_);
+      on_streams(exchange, "update", [&](Context& own, size_t e) {
         if (tables_[e]->has_replicated_rows()) gradients_summed_[e].make_wait(own.stream());
         tables_[e]->update(own, buffer, network_.embedding_gradient(e));
       });
+      if (!apart_.empty()) element_side_.join(exchange);
     });
   }
 
  private:
+  bool may_be_apart(Embedding& table) const {
+    return by_kernels_ && is_by_element(table) && !table.may_be_on_disk() && !table.has_replicated_rows();
+  }
+  bool is_apart(size_t e) const { return std::ranges::find(apart_, e) != apart_.end(); }
+
+  /// As for_each_together(), but those of apart_ on their stream.
+  void on_streams(Context& exchange, const char* part, const std::function<void(Context&, size_t e)>& body) {
+    if (apart_.empty()) return for_each_together(exchange, part, body);
+    run_together(tables_, apart_, element_side_.context(exchange), part, body);
+    run_together(tables_, others_, exchange, part, body);
+  }
+
   void send_vectors(Context& exchange, int buffer) {
     const auto send = [&](Context& own, size_t e) { tables_[e]->send_vectors(own, buffer); };
-    if (by_kernels_) run_together(tables_, all_, exchange, "send vectors", send);
+    if (!apart_.empty())
+      on_streams(exchange, "send vectors", send);
+    else if (by_kernels_)
+      run_together(tables_, all_, exchange, "send vectors", send);
     for (size_t e = 0; e < tables_.size(); ++e) {
       if (!by_kernels_) {
         const ProfiledPart part(exchange, "send vectors", kTable, name(e));
         send(exchange, e);
       }
-      if (!tables_[e]->has_replicated_rows()) vectors_sent_[e].record(exchange.stream());
+      if (!tables_[e]->has_replicated_rows())
+        vectors_sent_[e].record(is_apart(e) ? element_stream_ : exchange.stream());
     }
     for (size_t e = 0; e < tables_.size(); ++e) {  // last, since no other rank waits for it
       if (!tables_[e]->has_replicated_rows()) continue;
@@ -256,8 +290,10 @@ class DistributedSchedule : public EmbeddingSchedule {
   std::vector<CrossingEvent> gradient_complete_;  // [table] of its vectors
   std::vector<CrossingEvent> gradients_summed_;   // [table] the all-reduce of its replicated rows
   CrossingEvent gradients_complete_;              // of everything, and it is known whether the step is skipped
-  bool by_kernels_;                               // Embedding::exchanges_by_kernels(), of all tables
-  std::vector<size_t> all_;                       // tables
+  Stream element_stream_;
+  SideStream element_side_;
+  bool by_kernels_;                           // Embedding::exchanges_by_kernels(), of all tables
+  std::vector<size_t> all_, apart_, others_;  // tables; apart_: those on a stream of their own, or none
 };
 
 }  // namespace

@@ -54,11 +54,11 @@ class EmbeddingSchedule {
 /// run as one. The arguments outlive the schedule.
 std::unique_ptr<EmbeddingSchedule> local_schedule(const Embeddings&, const Network&, const Runtime&, SideStream&);
 
-/// On several ranks: exchanges run on the side stream, in one order on every rank. Where ranks write to each
-/// other's memory, the tables' kernels of one kind run as one. All-reduces of the gradients of
-/// replicated rows are ordered with those of dense weights. `outside`: whether the side stream stays outside of what is
-/// recorded. Its recording has two pieces then: one to the end of the backward pass, and what follows. The arguments
-/// outlive the schedule.
+/// On several ranks: exchanges run on the side stream, in one order on every rank. Where ranks write to each other's
+/// memory, the tables' kernels of one kind run as one, and those of tables with other kernels on a stream of their own.
+/// All-reduces of the gradients of replicated rows are ordered with those of dense weights. `outside`: whether the side
+/// stream stays outside of what is recorded. Its recording has two pieces then: one to the end of the backward pass,
+/// and what follows. The arguments outlive the schedule.
 std::unique_ptr<EmbeddingSchedule> distributed_schedule(const Embeddings&, const Network&, Runtime&, SideStream&,
                                                         GradientExchange&, bool outside);
 

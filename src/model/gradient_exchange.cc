@@ -45,15 +45,15 @@ GradientExchange::GradientExchange(const Weights& weights, Runtime& runtime, Com
           bucket_bytes.value_or(peers_ ? kPeerBucketBytes : kBucketBytes) / static_cast<int64_t>(sizeof(float)))),
       ready_(runtime.device()),
       summed_(runtime.device()) {
-  if (runtime.device().is_cuda() && comm.size() > 1) side_stream_.emplace(runtime.device());
+  if (runtime.device().is_cuda() && comm.size() > 1) side_stream_.emplace(runtime.device(), StreamPriority::sums);
 }
 
-void GradientExchange::node_done(Context& ctx, size_t node) {
+void GradientExchange::node_done(Context& ctx, size_t node, ops::OverflowSearch search) {
   for (const Bucket& bucket : buckets_)
-    if (bucket.node == node) sum(ctx, bucket);
+    if (bucket.node == node) sum(ctx, bucket, search);
 }
 
-void GradientExchange::sum(Context& ctx, const Bucket& bucket) {
+void GradientExchange::sum(Context& ctx, const Bucket& bucket, ops::OverflowSearch search) {
   const Tensor all = weights_.all_gradients();
   const Tensor part(all.bytes() + static_cast<size_t>(bucket.begin) * sizeof(float),
                     TensorSpec(DType::f32, {bucket.count}), all.device());
@@ -63,7 +63,7 @@ void GradientExchange::sum(Context& ctx, const Bucket& bucket) {
     if (peers_) {
       auto* const theirs = reinterpret_cast<float*>(peers_->destination(1 - comm_.rank())) + bucket.begin;
       peers_->begin_write(own);  // from now on the other's gradients are there, and it may write sums
-      ops::sum_half(own, part, theirs, comm_.rank() == 1, peers_->aborted());
+      ops::sum_half(own, part, theirs, comm_.rank() == 1, peers_->aborted(), search);
       peers_->end_write_and_wait(own);
     } else {
       comm_.all_reduce(own, part, Reduce::sum);

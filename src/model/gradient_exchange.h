@@ -1,6 +1,7 @@
 // All-reduces of dense gradients, and of those of replicated rows, that overlap with the backward pass.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "device/recording.h"
 #include "device/stream.h"
 #include "model/weights.h"
+#include "ops/loss_scale.h"
 
 namespace hctr {
 
@@ -31,8 +33,15 @@ class GradientExchange {
   /// arguments outlive the object.
   GradientExchange(const Weights&, Runtime&, Communicator&, std::optional<int64_t> bucket_bytes = {});
 
-  /// Signals that the gradients of this node, and of all after it in running order, are queued.
-  void node_done(Context&, size_t node);
+  /// Signals that the gradients of this node, and of all after it in running order, are queued. `search`: for overflow
+  /// in their sums, where searches_sums().
+  void node_done(Context&, size_t node, ops::OverflowSearch search);
+  /// Whether sums are searched as they are made; on each rank a part of them.
+  bool searches_sums() const { return peers_ != nullptr; }
+  /// Whether node_done() of this node starts an all-reduce.
+  bool sums_at(size_t node) const {
+    return std::ranges::any_of(buckets_, [node](const Bucket& bucket) { return bucket.node == node; });
+  }
   /// Runs body(context), which starts another all-reduce, on the side stream in order with the buckets, after the work
   /// queued on `ctx`. Records `done` after it.
   template <class Body>
@@ -48,7 +57,7 @@ class GradientExchange {
   const std::vector<Bucket>& buckets() const { return buckets_; }
 
  private:
-  void sum(Context&, const Bucket&);
+  void sum(Context&, const Bucket&, ops::OverflowSearch);
   /// A context of the side stream, which waits for the work queued on `ctx`.
   Context side_context(Context& ctx);
   /// Records that an all-reduce has been queued there.

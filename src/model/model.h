@@ -198,6 +198,8 @@ class Model {
   /// Brings the rows of the batch that are on a disk. The stream of the context is waited for.
   void bring_rows(Context&, int buffer, const BatchTensors&);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
+  /// Network::BackwardCallbacks::weights_reads: penalties are added to them, ranks sum them.
+  std::function<bool(size_t node)> weights_reads() const;
   /// Once all gradients are queued: with a loss scale the search for overflow, then the updates of tables.
   void update_tables(Context&, int buffer, StepState*);
   /// What is searched for overflow before these gradients of weights are computed: all others, and operands of these.

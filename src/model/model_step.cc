@@ -89,11 +89,12 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
                            const ProfiledPart part(ctx, "weight gradients", kWeights, "penalty");
                            add_penalty_gradients(ctx, node);
                          }
-                         gradients_.node_done(ctx, node);
+                         gradients_.node_done(ctx, node, scaler ? scaler->search() : ops::OverflowSearch{});
                        },
-                   .weights_reads = comm_.size() > 1 || has_penalty(),
+                   .weights_reads = weights_reads(),
                    .weights_side = &weights_side_,
                    .beside = beside,
+                   .embeddings_first = comm_.size() > 1,
                    .embeddings_known = beside && callbacks.embeddings_known ? tell : Tell(),
                    .before_late = early ? end_early : BeforeLate()});
   if (known_early)
@@ -110,6 +111,12 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
   side_stream_.join(ctx);
 }
 
+std::function<bool(size_t)> Model::weights_reads() const {
+  if (has_penalty()) return [](size_t) { return true; };
+  if (comm_.size() == 1) return {};
+  return [this](size_t node) { return gradients_.sums_at(node); };
+}
+
 void Model::update_tables(Context& ctx, int buffer, StepState* state) {
   if (!scaler_) {
     schedule_->receive_gradients(ctx, buffer);
@@ -122,7 +129,8 @@ void Model::update_tables(Context& ctx, int buffer, StepState* state) {
   schedule_->receive_gradients(ctx, buffer);
   {
     const ProfiledPart part(ctx, "overflow search", kWeights, "all weights");
-    scaler_->end(ctx, {weights_.all_gradients()}, comm_, state);
+    scaler_->end(ctx, gradients_.searches_sums() ? std::vector<Tensor>() : std::vector{weights_.all_gradients()}, comm_,
+                 state);
   }
   schedule_->update(ctx, buffer, true);
 }

@@ -51,11 +51,15 @@ class Network {
   struct BackwardCallbacks {
     std::function<void(size_t node)> inputs;   ///< gradients of its inputs, of which it is the first reader
     std::function<void(size_t node)> weights;  ///< gradients of its weights: all of the node
-    bool weights_reads = true;  ///< whether `weights` queues work that reads those gradients: else all that is left of
-                                ///< them may come in one launch at the end, or from `weights_side`
+    /// Whether `weights` queues work for this node that reads its gradients, or those of nodes before it. All that is
+    /// left of the others may come in one launch later. Null: for no node, and it may come from `weights_side`.
+    std::function<bool(size_t node)> weights_reads = [](size_t) { return true; };
     SideStream* weights_side = nullptr;  ///< where gradients of weights may be computed concurrently with those of
                                          ///< inputs (ops::WeightGradientRun::apart); null: nowhere
     SideStream* beside = nullptr;        ///< as in forward()
+    /// Whether the gradients of weights of the last layer in front of those of all embeddings come behind these: then
+    /// `inputs` can queue work beside them that waits for embeddings alone.
+    bool embeddings_first = false;
     /// Called once with a context in which the gradients of all embeddings are queued, where the first layers read none
     /// and products of weights come last.
     std::function<void(Context&)> embeddings_known{};
@@ -100,6 +104,9 @@ class Network {
  private:
   class WeightGradients;
   void backward_weights(Context&, const Binding&, size_t node, double bytes) const;
+  /// The last node in the order of backward() before first_reader() whose gradients of weights are products; none where
+  /// these, or later ones, read memory that other layers write meanwhile.
+  std::optional<size_t> last_product_before_embeddings(const Binding&) const;
   void sum_gradients(Context&, TensorId) const;
   /// The node before which `beside` must be joined, if copies are written there.
   std::optional<size_t> transpose_weights(Context&, const Binding&, SideStream* beside) const;

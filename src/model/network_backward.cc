@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "device/lockstep.h"
 #include "device/profiler.h"
@@ -30,11 +31,20 @@ class Network::WeightGradients {
   WeightGradients(const Network& network, Context& caller, const Binding& binding, const BackwardCallbacks& queued)
       : network_(network), caller_(caller), binding_(binding), queued_(queued), last_(caller) {}
 
-  /// The context of backward passes: it collects last launches, unless somebody reads their results before.
-  Context context() { return queued_.weights_reads ? caller_ : caller_.with_last_launches(&last_); }
+  /// From the node on gradients are not queued by flush(), until release(): those of embeddings are to come first.
+  void hold_from(std::optional<size_t> node) { held_ = node; }
+  /// Sums, whose blocks are few, come first: what waits for embeddings on other streams gets multiprocessors before the
+  /// products do.
+  void release() {
+    if (!std::exchange(holds_, false)) return;
+    run_others(caller_);
+  }
+  /// The context of backward passes, which collects last launches.
+  Context context() { return caller_.with_last_launches(&last_); }
 
   /// The gradients of the inputs of the node are queued.
   void add(Context& ctx, size_t node) {
+    holds_ = holds_ || node == held_;
     const LayerIo& io = binding_.calls[node];
     const Layer& layer = network_.graph_.nodes[node].layer();
     const bool any = !io.d_weights.empty() && !layer.writes_weights_in_backward(io);
@@ -46,10 +56,12 @@ class Network::WeightGradients {
   }
   /// Queues those on the compute stream.
   void flush(Context& ctx) {
+    if (holds_) return;
     for (const auto [node, to_the_end] : waiting_) {
       const double bytes = ctx.runtime().profiler() ? bytes_backward_weights(binding_.calls[node]) : 0;
       network_.backward_weights(ctx, binding_, node, to_the_end ? 0 : bytes);
       if (to_the_end) bytes_at_the_end_ += bytes;
+      if (queued_.weights_reads && queued_.weights_reads(node)) run_collected();
       queued_.weights(node);
     }
     waiting_.clear();
@@ -74,17 +86,16 @@ class Network::WeightGradients {
     flush(ctx);
     flush_apart();
     const std::vector<Lockstep::LateResult> late(last_.late().begin(), last_.late().end());
-    if (late.empty() || !queued_.weights_side) {
-      const ProfiledPart part(caller_, "weight gradients", "weights", "sums and products of all layers",
-                              {.bytes = bytes_at_the_end_});
-      last_.run();
-    } else {
-      finish_with_late(late);
-    }
+    late.empty() || !queued_.weights_side ? run_collected() : finish_with_late(late);
     if (joins_) queued_.weights_side->join(caller_);
   }
 
  private:
+  void run_collected() {
+    const ProfiledPart part(caller_, "weight gradients", "weights", "sums and products of all layers",
+                            {.bytes = std::exchange(bytes_at_the_end_, 0)});
+    last_.run();
+  }
   /// Where gradients of embeddings were complete before those of the first layers, products are queued first, since
   /// they need whole multiprocessors, and the others run beside. Else the others are first, and tables, whose updates
   /// take longest then, get multiprocessors before products do.
@@ -126,11 +137,13 @@ class Network::WeightGradients {
   std::vector<Waiting> waiting_;
   std::vector<Apart> apart_;
   double bytes_at_the_end_ = 0;  // for a profile
-  bool joins_ = false;
+  bool joins_ = false, holds_ = false;
+  std::optional<size_t> held_;
 };
 
 void Network::backward(Context& caller, const Binding& binding, const BackwardCallbacks& queued) const {
   WeightGradients weights(*this, caller, binding, queued);
+  if (queued.embeddings_first) weights.hold_from(last_product_before_embeddings(binding));
   Context ctx = weights.context();
   std::set<size_t> started;  // nodes whose backward passes are queued on the side stream
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
@@ -150,11 +163,24 @@ void Network::backward(Context& caller, const Binding& binding, const BackwardCa
       }
     weights.flush_apart();
     queued.inputs(n);
+    if (n == first_reader()) weights.release();
     weights.add(ctx, n);
     const bool tells = queued.embeddings_known && n == first_reader() && computes_before_embeddings();
     if (tells && weights.has_last_products()) queued.embeddings_known(ctx);
   }
   weights.finish(ctx);
+}
+
+std::optional<size_t> Network::last_product_before_embeddings(const Binding& binding) const {
+  for (size_t n = first_reader() + 1; n < graph_.nodes.size(); ++n) {
+    const Node& node = graph_.nodes[n];
+    const LayerIo& io = binding.calls[n];
+    if (io.d_weights.empty() || node.layer().writes_weights_in_backward(io)) continue;
+    if (!node.spec.transient.empty()) break;
+    if (std::ranges::any_of(io.d_weights, [](const Tensor& d_w) { return d_w.rows() > 1 && d_w.row_elements() > 1; }))
+      return n;
+  }
+  return std::nullopt;
 }
 
 void Network::backward_weights(Context& ctx, const Binding& binding, size_t n, double bytes) const {

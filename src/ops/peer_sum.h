@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "device/op.h"
+#include "ops/loss_scale.h"
 
 namespace hctr::ops {
 
@@ -14,7 +15,8 @@ inline int64_t first_half(int64_t n) { return n / 2 / 32 * 32; }
 /// mine[i] = theirs[i] = mine[i] + theirs[i] for the first half of the elements, or for the `second` one. Nothing is
 /// written once *aborted, if there is one, is not 0. A sum of two numbers is the same in either order, so both ranks,
 /// and any other way to add them up, get equal bits. Shapes: mine f32 [n], dense, on the device of the context; theirs
-/// [n], on any device.
-HCTR_OP(void sum_half(Context&, Tensor mine, float* theirs, bool second, const uint32_t* aborted))
+/// [n], on any device. Also searches the sums that it writes as find_overflow does, if search.found is set.
+HCTR_OP(void sum_half(Context&, Tensor mine, float* theirs, bool second, const uint32_t* aborted,
+                      OverflowSearch search))
 
 }  // namespace hctr::ops

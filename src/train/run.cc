@@ -43,6 +43,7 @@ Run::Run(const TrainOptions& options, const Config& config, const RankPlace& ran
                              .tf32 = config.solver.enable_tf32_compute,
                              .tf32x3 = config.solver.tf32x3(),
                              .sync_launches = options.sync_launches,
+                             .several_ranks = comm_.size() > 1,
                              .row_memory = row_memory_limits(config.solver.table_memory, rank.device, comm_)}),
       layout_(batch_layout(config, rows_per_rank(config.solver.batchsize, comm_), rank.device)),
       eval_layout_(batch_layout(config, rows_per_rank(config.solver.eval_batch(), comm_), rank.device)),

@@ -23,6 +23,7 @@ void run_rank(const Config& config, const SavedModel& saved, Device device, int 
                            .tf32 = config.solver.enable_tf32_compute,
                            .tf32x3 = config.solver.tf32x3(),
                            .sync_launches = sync_launches,
+                           .several_ranks = comm.size() > 1,
                            .row_memory = row_memory});
   const int64_t rows = (config.solver.eval_batch() + comm.size() - 1) / comm.size();
   const BatchLayout layout = batch_layout(config, rows, device);

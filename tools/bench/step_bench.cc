@@ -43,6 +43,7 @@ class Steps {
                           .seed = config.solver.seed.value,
                           .tf32 = config.solver.enable_tf32_compute,
                           .tf32x3 = config.solver.tf32x3(),
+                          .several_ranks = comm.size() > 1,
                           .row_memory = row_memory_limits(config.solver.table_memory, device, comm)}),
         layout_(batch_layout(config, (config.solver.batchsize + comm.size() - 1) / comm.size(), device)),
         model_(config, runtime_, comm, layout_.shape.samples, 1, Trainer::kBuffers),

@@ -219,6 +219,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
       gradients[static_cast<size_t>(i)] = i < (end - begin) * width ? gradient(t, i) : 0;
     from_host(stream, dy.tensor(), gradients);
     embedding->sum_gradients(ctx, 0, dy.tensor());
+    embedding->expect_gradients(ctx);
     embedding->send_gradients(ctx, 0, dy.tensor(), search);
     embedding->receive_gradients(ctx, 0, dy.tensor());
     embedding->update(ctx, 0, dy.tensor());

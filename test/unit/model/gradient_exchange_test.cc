@@ -78,7 +78,7 @@ TEST(GradientExchange, BucketsSumAsOneCallDoesAndNotBeforeTheirLayersAreDone) {
       comm.HostComm::all_reduce(ctx, whole.all_gradients(), Reduce::sum);
       for (size_t n = graph.nodes.size(); n-- > 0;) {
         const size_t before = comm.summed.size();
-        exchange.node_done(ctx, n);
+        exchange.node_done(ctx, n, {});
         for (size_t i = before; i < comm.summed.size(); ++i)
           for (size_t later = 0; later < n; ++later)
             for (const Tensor& gradient : weights.gradients_of_node(later))

@@ -65,7 +65,7 @@ struct Trained {
       network->backward(ctx, binding,
                         {.inputs = [](size_t) {},
                          .weights = [&](size_t node) { done.push_back(node); },
-                         .weights_reads = read_at_once,
+                         .weights_reads = read_at_once ? [](size_t) { return true; } : std::function<bool(size_t)>(),
                          .weights_side = &side,
                          .beside = runs_beside});
     };

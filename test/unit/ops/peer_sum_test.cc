@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <tuple>
+
 #include "support/values_on_device.h"
 
 namespace hctr::test {
@@ -24,10 +27,10 @@ TEST(PeerSum, TwoRanksHaveTheSumOfBothAndNothingElseIsWritten) {
           return Tensor(reinterpret_cast<std::byte*>(of.data() + skipped), TensorSpec(DType::f32, {n}), device);
         };
         const ValuesOnDevice<uint32_t> aborted(device, std::vector<uint32_t>{1}), going(device, {0});
-        ops::sum_half(ctx, part(first), second.data() + skipped, false, aborted.data());
+        ops::sum_half(ctx, part(first), second.data() + skipped, false, aborted.data(), {});
         EXPECT_EQ(first.host(), a) << "after an abort";
-        ops::sum_half(ctx, part(first), second.data() + skipped, false, going.data());
-        ops::sum_half(ctx, part(second), first.data() + skipped, true, nullptr);
+        ops::sum_half(ctx, part(first), second.data() + skipped, false, going.data(), {});
+        ops::sum_half(ctx, part(second), first.data() + skipped, true, nullptr, {});
         for (size_t i = 0; i < a.size(); ++i) {
           const auto at = static_cast<int64_t>(i);
           if (at >= skipped && at < skipped + n) a[i] = b[i] = a[i] + b[i];
@@ -35,6 +38,28 @@ TEST(PeerSum, TwoRanksHaveTheSumOfBothAndNothingElseIsWritten) {
         EXPECT_EQ(first.host(), a);
         EXPECT_EQ(second.host(), b);
       }
+}
+
+/// Each half is searched by the rank that adds it up: its sums, not what they are made of.
+TEST(PeerSum, SumsThatDoNotFitAreFound) {
+  constexpr int64_t kElements = 4099;
+  constexpr float kMost = 100;
+  for (const Device device : devices())
+    for (const bool second : {false, true})
+      for (const auto& [mine, theirs, found] :
+           {std::tuple{60.0f, 39.0f, 0.0f}, std::tuple{60.0f, 41.0f, 1.0f}, std::tuple{-60.0f, -41.0f, 1.0f},
+            std::tuple{150.0f, -60.0f, 0.0f}, std::tuple{1.0f, NAN, 1.0f}, std::tuple{INFINITY, -INFINITY, 1.0f}})
+        for (const int64_t at :
+             {int64_t{0}, ops::first_half(kElements) - 1, ops::first_half(kElements), kElements - 1}) {
+          SCOPED_TRACE(cat(mine, " + ", theirs, " at ", at, ", half ", second, " on ", to_string(device)));
+          Context ctx(runtime_of(device), runtime_of(device).compute_stream());
+          std::vector<float> a(kElements, 1), b(kElements, 2);
+          a[static_cast<size_t>(at)] = mine, b[static_cast<size_t>(at)] = theirs;
+          const ValuesOnDevice<float> first(device, a), other(device, b), flag(device, {0});
+          ops::sum_half(ctx, first.tensor({kElements}), other.data(), second, nullptr, {kMost, flag.data()});
+          const bool searched = (at >= ops::first_half(kElements)) == second;
+          EXPECT_EQ(flag.host()[0], searched ? found : 0);
+        }
 }
 
 }  // namespace
