@@ -139,7 +139,8 @@ class Resuming : public Config {
     return run(config, gpu, name, {"--resume", checkpoint(iteration)}, cat(R"({"folder": ")", name, R"(-ckpt"})"));
   }
 
-  /// What the tables of a rank need on the GPU with all rows in memory of the host, as errors say it at the start.
+  /// What the tables of a rank need on the GPU with all rows in memory of the host, as errors say it at the start. On a
+  /// GPU some bytes more: scratch follows the addresses of rows, and these follow its free memory, which others change.
   int64_t least_gpu(const std::string& config, const std::string& gpu, const std::string& disk = "") {
     for (int64_t least = 1;;) {
       const std::string tried = cat(R"("table_memory": {"gpu": ")", least, R"(B", "host": "1GB")", disk, "}");
@@ -147,7 +148,7 @@ class Resuming : public Config {
       const std::string marks = device_ == "cpu" ? "" : cat(R"(, "every": 9)", increments_);
       const Outcome done = run(solver(tried)(config), gpu, "least", {}, cat(R"({"folder": "least-ckpt")", marks, "}"));
       const size_t at = done.err.find("\"gpu\" of \"table_memory\" must be at least ");
-      if (at == std::string::npos) return least;
+      if (at == std::string::npos) return least + (device_ == "cpu" ? 0 : 1 << 16);
       least = std::stoll(done.err.substr(done.err.find("least ", at) + 6));
     }
   }
