@@ -62,7 +62,7 @@ void cuda::pool_shards(Context& ctx, KeyBatch batch, const int32_t* rows, RowMem
     const int lanes = lanes_for(dim, Width);
     hctr::cuda::launch(ctx, "pool_shards",
                        grid_of(shards.memory, threads_for<Stored>(shards.samples, lanes) * shards.ranks * batch.columns,
-                               dim * static_cast<int64_t>(sizeof(T))),
+                               dim * static_cast<int64_t>(sizeof(T)), Width),
                        pool_shards_kernel<T, Stored, Width>, batch, rows, table.as<const Stored>(), combiner, dim,
                        shards, lanes);
   });

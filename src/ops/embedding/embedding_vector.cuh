@@ -72,11 +72,11 @@ constexpr int kThreadsToFar = 768;  // at most, of a block
 /// Kernels that access memory of other devices are bound by the links: more blocks would only take multiprocessors from
 /// other kernels. Long vectors keep the links busy from somewhat less than half of them, with a block on each that
 /// leaves no room for another. Products beside them have the rest: two rounds, if they have a block for each
-/// multiprocessor. Short vectors need all.
-inline hctr::cuda::Grid grid_of(const RankMemory& memory, int64_t threads, int64_t vector_bytes) {
+/// multiprocessor. Vectors that are short, or accessed element by element, need all.
+inline hctr::cuda::Grid grid_of(const RankMemory& memory, int64_t threads, int64_t vector_bytes, int width) {
   constexpr int64_t kLong = 128, kBlocksToFar = 264;  // half and twice as many are slower
   if (!memory.remote) return hctr::cuda::grid_for(threads);
-  if (vector_bytes < kLong) return hctr::cuda::grid_for(threads, 256, kBlocksToFar);
+  if (vector_bytes < kLong || width == 1) return hctr::cuda::grid_for(threads, 256, kBlocksToFar);
   return hctr::cuda::grid_for(threads, kThreadsToFar, std::max(1, hctr::cuda::multiprocessors() / 2 - 2));
 }
 

@@ -134,7 +134,7 @@ void dispatch(const KeyBatch& batch, const OwnerVectors& owners, const Tensor& y
     dispatch_float(y.dtype(), [&]<class T>() {
       dispatch_widest<P, T>(owners, y, dim, [&]<int Width>(int lanes) {
         body.template operator()<P, T, Width>(
-            grid_of(owners.memory, vectors * lanes, dim * static_cast<int64_t>(sizeof(P))), dim, lanes);
+            grid_of(owners.memory, vectors * lanes, dim * static_cast<int64_t>(sizeof(P)), Width), dim, lanes);
       });
     });
   });
