@@ -80,8 +80,8 @@ TEST_F(EveryTable, TrainsTheModelOfOneRankWithEveryOptimizer) {
     const Result one = train(config, {"[0]"}, "one");
     ASSERT_EQ(one.losses.size(), 20u);
     for (const Ranks& ranks : all) {
-      // Processes and threads give equal bits (ThreadsAndProcessesGiveEqualFiles), so for most rules threads are enough;
-      // under sanitizers one more has a mixture of both.
+      // Processes and threads give equal bits (ThreadsAndProcessesGiveEqualFiles), so for most rules threads are
+      // enough; under sanitizers one more has a mixture of both.
       const bool every = !kSanitized && (rule.name == "SGD" || rule.name == "Adam");
       const bool mixture = kSanitized && ranks.gpu == kProcesses[3].gpu && rule.name == "SGD";
       if (!every && !mixture && ranks.gpu != kThreads[1].gpu) continue;
