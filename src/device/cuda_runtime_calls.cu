@@ -249,7 +249,7 @@ void* end_graph(StreamRef stream) {
   HCTR_CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
   if (nodes == 0) return nullptr;
   set_memory_by_kernels(graph);
-  int priority = 0;  // of kernels alike, that of the stream in which they are started; else each has its own
+  int priority = 0;  // 0: all streams have the same. Else each kernel keeps that of the stream it was recorded on
   HCTR_CHECK(cudaStreamGetPriority(stream_of(stream), &priority));
   HCTR_CHECK(cudaGraphInstantiate(&executable, graph, priority == 0 ? 0 : cudaGraphInstantiateFlagUseNodePriority));
   return executable;

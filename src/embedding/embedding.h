@@ -64,15 +64,15 @@ class Embedding {
   /// zeros.
   virtual void fill_local_vectors(Context&, int buffer, Tensor y) = 0;
   virtual void forward(Context&, int buffer, Tensor y) = 0;
+  /// Tells other ranks that they may write gradients of this batch here: those of the previous one have been read. On a
+  /// side stream, between the previous update() and send_gradients().
+  virtual void expect_gradients(Context&) {}
   /// Whether rows are replicated: sum_gradients() then has work to do.
   virtual bool has_replicated_rows() const { return false; }
   // Once `dy` is complete, the following may run on a side stream, in this order.
   /// Sums the gradients of replicated rows over the batch, then over the ranks by an all-reduce. May run concurrently
   /// with the next two calls.
   virtual void sum_gradients(Context&, int, Tensor /*dy*/) {}
-  /// Says that the gradients of the previous batch have been read, so that other ranks may write those of the next one.
-  /// Before send_gradients(), any time after the previous update().
-  virtual void expect_gradients(Context&) {}
   /// Starts to send the gradients to the owners of the rows. Searches all of `dy` for overflow.
   virtual void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch) = 0;
   /// Waits for the gradients of owned rows, and does the work that does not depend on whether the step is skipped.

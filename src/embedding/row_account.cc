@@ -200,7 +200,7 @@ std::optional<int64_t> RowAccount::rows_to_stay(int64_t wanted) const {
   int64_t staying = 0;
   if (moved(0) > wanted + uses)
     staying = most_that_fits(0, arrays_.capacity() + 1, [&](int64_t rows) { return moved(rows) >= wanted + uses; });
-  // Less than nothing may be wanted: then there is room for a part of the uses, and rows make that for the others.
+  // Where free bytes may be used up, rows that leave need not make room for all uses.
   if (moved(staying) > room || (wanted > 0 && moved(staying) <= uses)) return std::nullopt;
   return staying;
 }

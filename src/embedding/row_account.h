@@ -62,8 +62,9 @@ class RowAccount {
 
   /// The most bytes of numbers that can move from the device to the host.
   int64_t most_to_host() const;
-  /// The rows whose numbers stay on the device if `wanted` bytes get free there, or as many as there can be, besides
-  /// those that bytes_to_start() takes; none: nothing can leave. Below 0: so much may be lost.
+  /// The rows whose numbers stay on the device so that `wanted` bytes more are free there once bytes_to_start() has
+  /// been taken, or as many as can be; none: nothing can leave. `wanted` is below 0 where that many free bytes may be
+  /// used up.
   std::optional<int64_t> rows_to_stay(int64_t wanted) const;
   /// Whether uses of rows have to be counted once some move to the host, and the bytes on the device that this takes.
   bool starts_to_move() const { return rules_.rows_move && !uses_; }

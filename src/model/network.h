@@ -57,8 +57,8 @@ class Network {
     SideStream* weights_side = nullptr;  ///< where gradients of weights may be computed concurrently with those of
                                          ///< inputs (ops::WeightGradientRun::apart); null: nowhere
     SideStream* beside = nullptr;        ///< as in forward()
-    /// Whether the gradients of weights of the last layer in front of those of all embeddings come behind these: then
-    /// `inputs` can queue work beside them that waits for embeddings alone.
+    /// Whether the last product of weights before the embeddings' gradients are complete is queued behind these, so
+    /// that work which `inputs` queues for them on another stream runs beside it.
     bool embeddings_first = false;
     /// Called once with a context in which the gradients of all embeddings are queued, where the first layers read none
     /// and products of weights come last.

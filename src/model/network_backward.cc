@@ -31,7 +31,7 @@ class Network::WeightGradients {
   WeightGradients(const Network& network, Context& caller, const Binding& binding, const BackwardCallbacks& queued)
       : network_(network), caller_(caller), binding_(binding), queued_(queued), last_(caller) {}
 
-  /// From the node on gradients are not queued by flush(), until release(): those of embeddings are to come first.
+  /// From this node on flush() queues nothing until release(), once gradients of embeddings are complete.
   void hold_from(std::optional<size_t> node) { held_ = node; }
   /// Sums, whose blocks are few, come first: what waits for embeddings on other streams gets multiprocessors before the
   /// products do.

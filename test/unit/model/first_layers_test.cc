@@ -2,20 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "comm/self_comm.h"
-#include "model/fuse_layers.h"
 #include "model/network.h"
 #include "unit/model/small_model.h"
 
 namespace hctr::test {
 namespace {
-
-Graph fused_graph(const Config& config) {
-  Problems problems;
-  Graph graph = wire(config, 8, problems);
-  problems.throw_if_any("test.json");
-  fuse_layers(graph);
-  return graph;
-}
 
 std::vector<std::string> running_order(const std::string& layers) {
   const Config config = small_config({}, layers);

@@ -76,9 +76,10 @@ TEST(GradientExchange, BucketsSumAsOneCallDoesAndNotBeforeTheirLayersAreDone) {
       from_host(ctx.stream(), whole.all_gradients(), values);
       from_host(ctx.stream(), weights.all_gradients(), values);
       comm.HostComm::all_reduce(ctx, whole.all_gradients(), Reduce::sum);
+      float found = 0;
       for (size_t n = graph.nodes.size(); n-- > 0;) {
         const size_t before = comm.summed.size();
-        exchange.node_done(ctx, n, {});
+        exchange.node_done(ctx, n, {10, &found});
         for (size_t i = before; i < comm.summed.size(); ++i)
           for (size_t later = 0; later < n; ++later)
             for (const Tensor& gradient : weights.gradients_of_node(later))
@@ -87,6 +88,7 @@ TEST(GradientExchange, BucketsSumAsOneCallDoesAndNotBeforeTheirLayersAreDone) {
                   << "node " << later << " is summed when node " << n << " is done";
       }
       exchange.join(ctx);
+      EXPECT_EQ(found, exchange.searches_sums() ? 1 : 0) << "sums beyond 10 in each rank's half";
       EXPECT_EQ(comm.summed.size(), ranks == 2 ? 0 : exchange.buckets().size()) << "two ranks write to each other";
       EXPECT_EQ(to_host<float>(ctx.stream(), weights.all_gradients()),
                 to_host<float>(ctx.stream(), whole.all_gradients()));

@@ -7,6 +7,7 @@
 
 #include "device/buffer.h"
 #include "device/copy.h"
+#include "model/fuse_layers.h"
 #include "model/model.h"
 
 namespace hctr::test {
@@ -43,6 +44,15 @@ inline Config small_config(const SmallOptions& o, const std::string& layers, con
   Config config = read_config(Json::parse(text, "test.json"), problems);
   problems.throw_if_any("test.json");
   return config;
+}
+
+/// The graph of such a config for batches of 8 samples, as it runs.
+inline Graph fused_graph(const Config& config) {
+  Problems problems;
+  Graph graph = wire(config, 8, problems);
+  problems.throw_if_any("test.json");
+  fuse_layers(graph);
+  return graph;
 }
 
 /// That model of a rank, and the buffer of its batches.

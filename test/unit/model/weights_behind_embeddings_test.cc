@@ -7,7 +7,6 @@
 #include <random>
 
 #include "comm/self_comm.h"
-#include "model/fuse_layers.h"
 #include "model/network.h"
 #include "support/devices.h"
 #include "unit/model/small_model.h"
@@ -44,7 +43,7 @@ constexpr ModelLayers kModels[] = {{"like DLRM", R"(
 /// A network in training, with one batch and vectors of an embedding.
 struct TrainedLayers {
   TrainedLayers(const Config& config, Device device)
-      : graph(fused(config)),
+      : graph(fused_graph(config)),
         runtime(device, {.threads = 2, .seed = 5}),
         memory(device, 8 * 9 * sizeof(float) + sizeof(StepState)),
         label(memory.data(), TensorSpec(DType::f32, {8, 1}), device),
@@ -65,13 +64,6 @@ struct TrainedLayers {
     const StepState step{.step = 3, .valid_samples = 8, .global_samples = 8, .learning_rate = 1, .loss_scale = 1};
     copy_bytes(runtime.compute_stream(), state(), &step, sizeof step);
     runtime.compute_stream().synchronize();
-  }
-  static Graph fused(const Config& config) {
-    Problems problems;
-    Graph graph = wire(config, 8, problems);
-    problems.throw_if_any("test.json");
-    fuse_layers(graph);
-    return graph;
   }
   StepState* state() { return reinterpret_cast<StepState*>(memory.data() + 8 * 9 * sizeof(float)); }
 
