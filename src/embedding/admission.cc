@@ -61,9 +61,7 @@ void Admission::reserve_rows(int64_t step) {
   candidates_->reserve_rows();
 }
 
-void Admission::reserve_memory() {
-  if (candidates_) candidates_->reserve_memory();
-}
+bool Admission::reserve_memory() { return candidates_ && candidates_->gets_memory(); }
 
 void Admission::find_or_admit(Context& ctx, const ops::HashIndex& table, ops::KeyBatch batch, int32_t* rows) {
   ops::HashIndex all = table;

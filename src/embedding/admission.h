@@ -24,8 +24,8 @@ class Admission {
   /// Reserves capacity for the candidates of the batch of step `step`, counted as in access statistics. Host, between
   /// steps; synchronizes as RowStore does.
   void reserve_rows(int64_t step);
-  /// As RowStore::reserve_memory(), for the candidates.
-  void reserve_memory();
+  /// As EmbeddingTable::reserve_memory(), for the candidates.
+  bool reserve_memory();
   /// rows[p] = the row of key p of the batch in `table`: an existing one, a new one, the shared one, or 0.
   /// On the prepare stream; can be recorded. Needs ctx.state().
   void find_or_admit(Context&, const ops::HashIndex& table, ops::KeyBatch, int32_t* rows);

@@ -25,7 +25,8 @@ class Embedding {
  public:
   virtual ~Embedding() = default;
   /// Host, before reserve_rows(): reserves the memory that it will need. Changes no row; not collective.
-  virtual void reserve_memory() { table().reserve_memory(); }
+  /// Returns whether a table has got memory for more rows.
+  virtual bool reserve_memory() { return table().reserve_memory(); }
   virtual void reserve_rows(int64_t step) { table().reserve_rows(step); }
   /// Whether reserve_rows() has changed the work of a step, so that recorded steps must be recorded again. Resets the
   /// flag.

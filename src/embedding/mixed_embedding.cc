@@ -20,9 +20,9 @@ MixedEmbedding::MixedEmbedding(Runtime& runtime, Communicator& comm, const Place
                        ring_size, outputs),
       on_every_rank_(slots_everywhere(spec, placement)) {}
 
-void MixedEmbedding::reserve_memory() {
-  replicated_.table().reserve_memory();
-  others_.reserve_memory();
+bool MixedEmbedding::reserve_memory() {
+  const bool replicated = replicated_.table().reserve_memory();
+  return others_.reserve_memory() || replicated;
 }
 
 void MixedEmbedding::reserve_rows(int64_t step) {

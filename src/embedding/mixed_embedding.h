@@ -15,7 +15,7 @@ class MixedEmbedding : public PartlyReplicated {
   MixedEmbedding(Runtime&, Communicator&, const Placement&, const TableSpec& spec, int ring_size,
                  const EmbeddingOutputs&);
 
-  void reserve_memory() override;
+  bool reserve_memory() override;
   void reserve_rows(int64_t step) override;
   void check_keys() override;
   void send_keys(Context&, Recording*, int buffer, Tensor keys, Tensor offsets) override;

@@ -80,6 +80,12 @@ class RowStore : private RowMemoryUser {
   /// Does the part of it that needs memory: afterwards reserve_rows() needs none. Changes no row, and may be called any
   /// number of times. Returns the most rows that there can be after the next batch. Errors: Error(device).
   int64_t reserve_memory();
+  /// Calls it. Returns whether there is memory for more rows or keys now.
+  bool gets_memory() {
+    const int64_t before = growths_;
+    reserve_memory();
+    return growths_ > before;
+  }
   /// Checks, once the batch of reserve_rows() is queued on the prepare stream, that it stays within the row limit.
   /// Waits for it only near the limit. Errors: Error(data) beyond the limit, unless rows are removed for that.
   void confirm_capacity() const;
@@ -273,6 +279,7 @@ class RowStore : private RowMemoryUser {
   RowChanges changes_;
   bool sorts_bits_in_use_ = false;
   int recorded_bits_ = 0;            // row_bits() that recorded work has
+  int64_t growths_ = 0;              // of the memory for rows or keys
   bool near_limit_ = false;          // the last batch that rows were reserved for may exceed the limit
   std::optional<RowDiskTier> tier_;  // none: no rows on a disk
   std::optional<RowsInUse> uses_;    // none: all rows fit, or they do not move

@@ -63,6 +63,7 @@ void RowStore::confirm_capacity() const {
 
 void RowStore::grow(int64_t needed, int64_t ample, int64_t have, const std::function<void(int64_t)>& grow_to) {
   if (std::max(needed, ample) <= have) return;
+  ++growths_;
   budget_.end_snapshots_on_host(nullptr, false);
   try {
     return grow_to(std::max(ample, needed));

@@ -71,8 +71,8 @@ class EmbeddingTable {
   /// more rows than row_limit; Error(device) when memory is short.
   void reserve_rows(int64_t step);
   /// Host, before reserve_rows(): does the part of it that needs memory, without which a step needs none. Changes no
-  /// row. Errors: Error(device).
-  void reserve_memory();
+  /// row. Returns whether it has got memory for more rows. Errors: Error(device).
+  bool reserve_memory();
   /// See RowStore.
   void sort_bits_in_use() { store_.sort_bits_in_use(); }
   bool consume_rerecord_flag() { return store_.consume_rerecord_flag(); }

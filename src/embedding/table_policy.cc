@@ -32,9 +32,9 @@ void EmbeddingTable::reserve_rows(int64_t step) {
   store_.begin_step(static_cast<uint32_t>(step));
 }
 
-void EmbeddingTable::reserve_memory() {
-  if (admission_) admission_->reserve_memory();
-  store_.reserve_memory();
+bool EmbeddingTable::reserve_memory() {
+  const bool of_candidates = admission_ && admission_->reserve_memory();
+  return store_.gets_memory() || of_candidates;
 }
 
 void EmbeddingTable::confirm_capacity(int buffer) const {

@@ -143,8 +143,10 @@ void Model::reserve_rows(int64_t step) {
   if (refusal) throw *refusal;
 }
 
-void Model::reserve_memory() {
-  for (const auto& table : tables_) table->reserve_memory();
+bool Model::reserve_memory() {
+  bool grown = false;
+  for (const auto& table : tables_) grown = table->reserve_memory() || grown;
+  return grown;
 }
 
 bool Model::consume_rerecord_flag() {

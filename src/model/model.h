@@ -64,8 +64,9 @@ class Model {
   /// rows that have expired. Errors: Error(data) after all other tables have reserved theirs; others at once.
   void reserve_rows(int64_t step);
   /// Host, before reserve_rows(): reserves the memory that tables will need for the next step, so that ranks can agree
-  /// on an error before any of them begins it. The model is unchanged. Not collective. Errors: Error(device).
-  void reserve_memory();
+  /// on an error before any of them begins it. The model is unchanged. Not collective. Returns whether a table has got
+  /// memory for more rows. Errors: Error(device).
+  bool reserve_memory();
   /// Whether that has changed the work of a step (Embedding::consume_rerecord_flag).
   bool consume_rerecord_flag();
   /// Host, once prepare() of the next step, in `buffer`, is queued and before train_step() is. Errors: Error(data) when

@@ -17,6 +17,7 @@ constexpr int64_t kWarmUpRecorded = 200;
 // Whole steps go on until they have taken so long: filling and draining the queue would lengthen a few short ones.
 constexpr int64_t kMostWhole = 200, kMostWholeOfUnknown = 40;  // the second where nobody knows when the run ends
 constexpr double kWholeSeconds = 0.1;
+constexpr int kMostAnew = 4;  // times that they begin again since tables have grown
 // Recorded steps: their number in a series, of which the third to last is looked at. The first steps wait for nothing
 // or for everything, and the last ones have no later batch that is prepared beside them.
 constexpr int64_t kSeries = 6, kLeastSeries = 4;
@@ -126,6 +127,7 @@ void StepProfile::choose_parts() {
 }
 
 void StepProfile::before_step() {
+  if (recorded_ && trainer_.tables_grew()) leave_out_growth();
   if (uses_.empty() && phase_ != Phase::done) count_keys();
 }
 
@@ -143,6 +145,15 @@ void StepProfile::count_keys() {
         rows.emplace(spec.identity_by_slot ? bag / samples : 0, table.key(k));
     uses_.push_back({static_cast<double>(table.packed->count), static_cast<double>(rows.size())});
   }
+}
+
+void StepProfile::leave_out_growth() {
+  if (phase_ == Phase::parts) return close();
+  if (phase_ != Phase::whole || anew_ >= kMostAnew) return;
+  close();
+  ++anew_;
+  steps_ = -1;  // that of this batch
+  seconds_ = cpu_seconds_ = 0;
 }
 
 double StepProfile::open_seconds() const {

@@ -47,6 +47,9 @@ class StepProfile {
  private:
   enum class Phase { warm_up, whole, parts, done };
   void count_keys();
+  /// Tables have got memory for the next step. That takes as long as many steps, and comes less and less often: it is
+  /// left out of recorded steps.
+  void leave_out_growth();
   /// Before the first series of recorded steps: whether their kernels can be traced.
   void try_to_trace();
   void stop_tracing();
@@ -72,6 +75,7 @@ class StepProfile {
   int64_t warm_up_, whole_, most_whole_, parts_;  // steps of each phase; whole_ is the least
   Phase phase_ = Phase::warm_up;
   int64_t steps_ = 0;  // in the phase
+  int anew_ = 0;       // times that whole steps have begun again
   bool open_ = false;  // a measurement is under way
   std::chrono::steady_clock::time_point start_;
   double cpu_start_ = 0, cpu_seconds_ = 0;

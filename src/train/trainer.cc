@@ -134,7 +134,7 @@ Trainer::Fetched Trainer::fetch(const std::atomic<int>* stop) {
     check_.expect(ring_.on_host(*fetched_buffer_), reader_->samples_estimated() ? 0 : reader_->samples());
   }
   const ProfiledPart part(runtime_, "reserve memory", "embedding");
-  model_.reserve_memory();
+  tables_grew_ = model_.reserve_memory();
   return found();
 }
 

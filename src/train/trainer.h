@@ -100,6 +100,8 @@ class Trainer {
   void start_loss_sum(const LossSum& from = {});
   /// Batches that look-ahead is ahead of the step now; nothing where no rows can be on a disk.
   std::optional<int> look_ahead() const { return look_ahead_ ? std::optional(look_ahead_->depth()) : std::nullopt; }
+  /// Whether tables have got memory for the batch that fetch() found last.
+  bool tables_grew() const { return tables_grew_; }
   /// Seconds that fetch() has waited for the reader.
   double reader_seconds() const { return reader_seconds_; }
 
@@ -182,6 +184,7 @@ class Trainer {
   std::shared_ptr<LookAhead> look_ahead_;  // null: no rows are on a disk. Shared with a reader that is left behind
   std::shared_ptr<FileFeed> feed_;         // null: the files of the set are known
   std::unique_ptr<Reader> reader_;
+  bool tables_grew_ = false;                     // for the batch of fetch()
   bool fetched_ = false, left_waiting_ = false;  // the latter: a stop has not waited for the reader
   std::optional<int> fetched_buffer_;            // what fetch() found; nothing at the end of the data
   std::optional<int> uploading_;                 // the buffer whose upload may not have run yet

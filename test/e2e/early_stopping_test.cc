@@ -68,8 +68,8 @@ TEST_F(EarlyStopping, EndsARunWhoseFinalModelIsTheBest) {
   EXPECT_EQ(model("early"), model("plain"));
   const Json* loss = early.find("best_metrics")->find("AverageLoss");
   EXPECT_EQ(loss->text(), summary("plain").find("metrics")->find("AverageLoss")->text());
-  const Outcome evaluated =
-      run_program("huge_ctr", {"--eval", "early.json", "--model", "early", "--log", "json"}, folder_.path());
+  const Outcome evaluated = run_program(
+      "huge_ctr", {"--eval", "early.json", "--model", "early", "--log", "json", "--device", "cpu"}, folder_.path());
   const Json line = Json::parse(evaluated.out, "the evaluation");
   EXPECT_EQ(integer(line, "iteration"), best);
   EXPECT_EQ(line.find("metrics")->find("AverageLoss")->text(), loss->text());

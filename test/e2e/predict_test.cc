@@ -368,10 +368,12 @@ TEST_F(Predict, EvaluationsExportWhatHugeCtrExports) {
                   "\"display\": 0, \"eval_interval\": 40, \"export_predictions_prefix\": \"made/p\"");
   for (const char* gpu : {"[0]", "[0, 1, 2]"}) {
     SCOPED_TRACE(gpu);
+    const std::string device = gpu == std::string("[0]") ? "auto" : "cpu";  // a machine may have one GPU
     write_file(folder / "config.json", with_change(config, "\"gpu\": [0]", cat("\"gpu\": ", gpu)));
     write_file(folder / "train.csv", text_rows(2000, 1));
     write_file(folder / "eval.csv", text_rows(500, 2));
-    const Outcome done = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run"}, folder.path());
+    const Outcome done =
+        run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", device}, folder.path());
     ASSERT_EQ(done.exit_code, 0) << done.err;
     for (const char* iteration : {"40", "80"}) {
       const std::string scores = read_file(folder / cat("made/p_prediction_", iteration)),
@@ -383,8 +385,8 @@ TEST_F(Predict, EvaluationsExportWhatHugeCtrExports) {
         expected += (expected.empty() ? "" : " ") + label;
       EXPECT_EQ(labels, expected);
     }
-    const Outcome predicted =
-        run_program("huge_ctr", {"--predict", "config.json", "--model", "run", "--out", "-"}, folder.path());
+    const Outcome predicted = run_program(
+        "huge_ctr", {"--predict", "config.json", "--model", "run", "--out", "-", "--device", device}, folder.path());
     ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
     const std::vector<float> again = read_table(predicted.out, '\t').numbers("score");
     std::istringstream numbers(read_file(folder / "made/p_prediction_80"));
@@ -397,7 +399,8 @@ TEST_F(Predict, EvaluationsExportWhatHugeCtrExports) {
   }
   // Training is worth more than a file of predictions.
   write_file(folder / "made", "a file");
-  const Outcome done = run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run"}, folder.path());
+  const Outcome done =
+      run_program("huge_ctr", {"--train", "config.json", "--run-dir", "run", "--device", "cpu"}, folder.path());
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_NE(done.err.find("warning: the predictions of this evaluation are not exported"), std::string::npos);
 }

@@ -206,6 +206,27 @@ TEST_P(TableTest, GrowingInTrainingChangesNothing) {
   EXPECT_GT(growing.table->rows(), 2000) << "too few rows to have grown";
 }
 
+TEST_P(TableTest, SaysWhenItHasGotMemory) {
+  TableSpec spec = small_spec(4, 2, 50, 300);
+  TableRig growing(GetParam(), spec);
+  spec.row_hint = 100000;
+  TableRig large(GetParam(), spec);
+  int growths = 0;
+  std::mt19937_64 random(3);
+  for (int t = 0; t < 40; ++t) {
+    const bool grown = growing.table->reserve_memory();
+    growths += grown;
+    EXPECT_FALSE(growing.table->reserve_memory()) << "there is enough for this step";
+    EXPECT_FALSE(large.table->reserve_memory());
+    const Bags bags = random_bags(spec, spec.samples, 3, 100000, random);
+    const std::vector<float> dy(static_cast<size_t>(spec.samples * spec.columns() * spec.dim), 0);
+    growing.step(bags, dy), large.step(bags, dy);
+  }
+  EXPECT_GT(growing.table->rows(), 2000) << "too few rows to have grown";
+  EXPECT_GT(growths, 1);
+  EXPECT_LT(growths, 20) << "not in every step";
+}
+
 TEST_P(TableTest, AdversarialKeysKeepTheirRows) {
   for (const bool by_slot : {false, true}) {
     TableSpec spec = small_spec(1, 2, 1, 1024);
