@@ -74,8 +74,11 @@ class Embedding {
   /// Sums the gradients of replicated rows over the batch, then over the ranks by an all-reduce. May run concurrently
   /// with the next two calls.
   virtual void sum_gradients(Context&, int, Tensor /*dy*/) {}
-  /// Starts to send the gradients to the owners of the rows. Searches all of `dy` for overflow.
+  /// Starts to send the gradients to the owners of the rows. Searches all of `dy` for overflow, if search.found is set.
   virtual void send_gradients(Context&, int buffer, Tensor dy, ops::OverflowSearch) = 0;
+  /// Whether copy engines of a GPU send them, where `dy` allows it and nothing is searched: no multiprocessor takes
+  /// part.
+  virtual bool sends_gradients_by_engines() const { return false; }
   /// Waits for the gradients of owned rows, and does the work that does not depend on whether the step is skipped.
   virtual void receive_gradients(Context&, int buffer, Tensor dy) = 0;
   virtual void update(Context&, int buffer, Tensor dy) = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 namespace hctr {
 
@@ -199,13 +200,34 @@ void Exchange::make_exchanges(Runtime& runtime) {
   }
   if (!shape_.gradients) return;
   to_owners_ = comm_.make_peer_exchange({owners_memory(), of_ranks});
-  if (to_owners_) return;
+  if (to_owners_) return make_gradient_blocks(runtime);
   if (!of_samples_) of_samples_ = allocate(for_samples);
   if (owners_are_alike_)
     of_owners.begin.assign(of_owners.begin.size(), 0);  // one message, for this rank too
   else
     of_owners = without_own(of_owners), of_ranks = without_own(of_ranks);
   to_owners_ = comm_.make_peer_exchange({owners_memory(), of_ranks, samples_memory(), of_owners});
+}
+
+/// Where each gradient goes to its owners as it is. Short vectors leave faster by kernels.
+void Exchange::make_gradient_blocks(Runtime& runtime) {
+  constexpr size_t kLong = 128;  // bytes
+  const bool as_they_are =
+      one_key_each() || shape_.combiner == ops::Combiner::sum || shape_.combiner == ops::Combiner::none;
+  const auto columns = static_cast<int64_t>(at_owners_.size());
+  if (!to_owners_->direct() || !as_they_are || vector_bytes() < kLong || comm_.size() == 1 ||
+      columns * shape_.samples > std::numeric_limits<int32_t>::max())
+    return;
+  GradientBlocks::Layout layout{.own = comm_.rank(),
+                                .samples = shape_.samples,
+                                .columns = columns,
+                                .vector_bytes = static_cast<int64_t>(vector_bytes())};
+  for (int r = 0; r < comm_.size(); ++r)
+    layout.owners.push_back({{}, r == comm_.rank() ? own_vectors() : to_owners_->destination(r)});
+  for (int64_t c = 0; c < columns; ++c)
+    for (const AtOwner& at : at_owners_[static_cast<size_t>(c)])
+      layout.owners[static_cast<size_t>(at.owner)].columns.push_back(c);
+  blocks_ = std::make_unique<GradientBlocks>(runtime, std::move(layout));
 }
 
 void Exchange::list_columns(Runtime& runtime) {
@@ -378,7 +400,10 @@ void Exchange::expect_gradients(Context& ctx) {
 
 void Exchange::send_gradients(Context& ctx, int buffer, Tensor dy, ops::OverflowSearch search) {
   const Batch& at = batches_.at(static_cast<size_t>(buffer));
-  ops::split_gradients(ctx, at.mine, at.split, shape_.combiner, dy, search);
+  if (blocks_ && !search.found && dy.dtype() == shape_.dtype && blocks_->takes(dy))
+    blocks_->send(ctx, dy);
+  else
+    ops::split_gradients(ctx, at.mine, at.split, shape_.combiner, dy, search);
   unique_ ? unique_->send_gradients(ctx, buffer, unique_memory(), search) : to_owners_->end_write(ctx);
 }
 

@@ -15,6 +15,7 @@
 #include "comm/peer_exchange.h"
 #include "device/arena.h"
 #include "device/recording.h"
+#include "embedding/gradient_blocks.h"
 #include "embedding/placement.h"
 #include "embedding/table.h"
 #include "embedding/unique_exchange.h"
@@ -91,6 +92,9 @@ class Exchange {
     return straight_ ? &batches_.at(static_cast<size_t>(buffer)).joined : nullptr;
   }
 
+  /// Whether send_gradients() takes copy engines, where dy has samples one behind the other and the exchanged dtype,
+  /// and nothing is searched.
+  bool sends_gradients_by_engines() const { return blocks_ != nullptr; }
   /// Before send_gradients(): owned_gradients() of the previous batch have been read.
   void expect_gradients(Context&);
   /// receive_gradients() waits for owned_gradients(), in the exchange dtype: [owned_samples, owned_slots, dim /
@@ -117,6 +121,7 @@ class Exchange {
   int64_t message_words(const ops::OwnerKeys& owner) const { return owner.keys - owner.begin + most_keys(owner); }
   void make_key_exchange(Runtime&);
   void make_exchanges(Runtime&);
+  void make_gradient_blocks(Runtime&);
   void list_columns(Runtime&);
   void list_addresses(Runtime&);
   void make_unique_exchange(Runtime&, int ring);
@@ -158,6 +163,7 @@ class Exchange {
   std::optional<Buffer> sent_keys_;  // if ranks cannot write to each other's memory
   std::unique_ptr<PeerExchange> to_merge_, to_samples_,
       to_owners_;                           // of keys, vectors and gradients; null on several hosts
+  std::unique_ptr<GradientBlocks> blocks_;  // null: kernels send all gradients
   std::unique_ptr<UniqueExchange> unique_;  // on several hosts
   bool straight_ = false;                   // owners write to y
 };

@@ -41,6 +41,7 @@ class PartlyReplicated : public Embedding {
   void send_gradients(Context& ctx, int buffer, Tensor dy, ops::OverflowSearch search) override {
     others_.send_gradients(ctx, buffer, dy, search);
   }
+  bool sends_gradients_by_engines() const override { return others_.sends_gradients_by_engines(); }
   void receive_gradients(Context& ctx, int buffer, Tensor dy) override { others_.receive_gradients(ctx, buffer, dy); }
   void update(Context& ctx, int buffer, Tensor dy) override {
     others_.update(ctx, buffer, dy);

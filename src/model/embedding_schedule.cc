@@ -214,9 +214,13 @@ class DistributedSchedule : public EmbeddingSchedule {
               tables_[e]->sum_gradients(own, buffer, gradient);
             },
             gradients_summed_[e]);
-      const auto send = [this, e, buffer, gradient, scaler](Context& exchange) {
+      // A gradient that is sent as it is has been searched where it was written; between hosts sums are sent.
+      const DType exchanged = tables_[e]->spec().exchange;
+      const bool searched = network_.searches_overflow(e) && gradient.dtype() == exchanged && tables_[e]->fixed_sizes();
+      const auto send = [this, e, buffer, gradient,
+                         found = search(searched ? nullptr : scaler, exchanged)](Context& exchange) {
         const ProfiledPart part(exchange, "send gradients", kTable, name(e));
-        tables_[e]->send_gradients(exchange, buffer, gradient, search(scaler, tables_[e]->spec().exchange));
+        tables_[e]->send_gradients(exchange, buffer, gradient, found);
       };
       if (is_apart(e)) {
         Context element = element_side_.after(ctx);

@@ -124,10 +124,9 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
 }
 
 Network::Binding Model::bind(Phase phase, const BatchTensors& batch) const {
-  // Several ranks search the gradients as they send them.
-  const bool searches = phase == Phase::train && scaler_ && comm_.size() == 1;
+  const bool searches = phase == Phase::train && scaler_;
   return network(phase).bind(batch.label, batch.dense, searches ? scaler_->search() : ops::OverflowSearch{},
-                             phase == Phase::train && !fp8_scales_.empty() ? &fp8_scales_ : nullptr);
+                             comm_.size() == 1, phase == Phase::train && !fp8_scales_.empty() ? &fp8_scales_ : nullptr);
 }
 
 void Model::reserve_rows(int64_t step) {

@@ -199,6 +199,8 @@ class Model {
   /// Brings the rows of the batch that are on a disk. The stream of the context is waited for.
   void bring_rows(Context&, int buffer, const BatchTensors&);
   void write_lengths(Context&, const BatchTensors&, const Network&) const;
+  /// As Network::BackwardCallbacks has it.
+  size_t products_behind_embeddings() const;
   /// Network::BackwardCallbacks::weights_reads: penalties are added to them, ranks sum them.
   std::function<bool(size_t node)> weights_reads() const;
   /// Once all gradients are queued: with a loss scale the search for overflow, then the updates of tables.

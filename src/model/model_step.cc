@@ -1,6 +1,7 @@
 // A training step of a model, and an evaluation of a batch: in which order, and on which streams, their parts are
 // queued.
 #include <algorithm>
+#include <limits>
 
 #include "device/profiler.h"
 #include "model/model.h"
@@ -94,7 +95,7 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
                    .weights_reads = weights_reads(),
                    .weights_side = &weights_side_,
                    .beside = beside,
-                   .embeddings_first = comm_.size() > 1,
+                   .products_behind_embeddings = products_behind_embeddings(),
                    .embeddings_known = beside && callbacks.embeddings_known ? tell : Tell(),
                    .before_late = early ? end_early : BeforeLate()});
   if (known_early)
@@ -109,6 +110,13 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
   }
   if (told) signal_.join(ctx);
   side_stream_.join(ctx);
+}
+
+/// Kernels that send gradients take multiprocessors from the products behind them, copy engines do not.
+size_t Model::products_behind_embeddings() const {
+  if (comm_.size() == 1) return 0;
+  const auto by_engines = [](const auto& table) { return table->sends_gradients_by_engines(); };
+  return std::ranges::any_of(tables_, by_engines) ? std::numeric_limits<size_t>::max() : 1;
 }
 
 std::function<bool(size_t)> Model::weights_reads() const {

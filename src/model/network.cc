@@ -72,7 +72,7 @@ Network::Network(const Graph& graph, Phase phase, const Weights& weights, const 
   }
 }
 
-Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search,
+Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search, bool of_operands,
                                const Fp8Scales* scales) const {
   Binding binding;
   const bool copies_dense = graph_.dense && !memory_.takes_as_data(graph_, *dense);
@@ -108,7 +108,8 @@ Network::Binding Network::bind(Tensor label, std::optional<Tensor> dense, ops::O
     };
     binding.calls.push_back(std::move(io));
   }
-  for (LayerIo& io : binding.calls) io.operands = search;
+  for (LayerIo& io : binding.calls)
+    if (of_operands) io.operands = search;
   for (const auto& node : searched_by_)
     if (node) binding.calls[*node].overflow = search;
   return binding;

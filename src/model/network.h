@@ -29,10 +29,10 @@ class Network {
     std::vector<LayerIo> calls;   // one per node
     std::optional<Tensor> dense;  // to be copied to memory of the plan; none where layers read them where they are
   };
-  /// `search`: for overflow, by the layers that search the gradient of an embedding or operands of late products
-  /// themselves.
+  /// `search`: for overflow, by the layers that search the gradient of an embedding themselves. `of_operands`: also by
+  /// those that search operands of late products.
   /// `scales`: of the layers with products in FP8; null if the graph has none.
-  Binding bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search = {},
+  Binding bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search = {}, bool of_operands = false,
                const Fp8Scales* scales = nullptr) const;
   /// Whether a layer searches the gradient of this embedding for overflow as it writes it, if bind() was given a
   /// search.
@@ -57,9 +57,9 @@ class Network {
     SideStream* weights_side = nullptr;  ///< where gradients of weights may be computed concurrently with those of
                                          ///< inputs (ops::WeightGradientRun::apart); null: nowhere
     SideStream* beside = nullptr;        ///< as in forward()
-    /// Whether the last product of weights before the embeddings' gradients are complete is queued behind these, so
-    /// that work which `inputs` queues for them on another stream runs beside it.
-    bool embeddings_first = false;
+    /// How many of the last products of weights before the embeddings' gradients are complete are queued behind these,
+    /// so that work which `inputs` queues for them on another stream runs beside these products.
+    size_t products_behind_embeddings = 0;
     /// Called once with a context in which the gradients of all embeddings are queued, where the first layers read none
     /// and products of weights come last.
     std::function<void(Context&)> embeddings_known{};
@@ -104,9 +104,9 @@ class Network {
  private:
   class WeightGradients;
   void backward_weights(Context&, const Binding&, size_t node, double bytes) const;
-  /// The last node in the order of backward() before first_reader() whose gradients of weights are products; none where
-  /// these, or later ones, read memory that other layers write meanwhile.
-  std::optional<size_t> last_product_before_embeddings(const Binding&) const;
+  /// The first node, in the order of backward(), of the last `most` nodes before first_reader() whose gradients of
+  /// weights are products; fewer where those of earlier nodes read memory that other layers write meanwhile.
+  std::optional<size_t> products_before_embeddings(const Binding&, size_t most) const;
   void sum_gradients(Context&, TensorId) const;
   /// The node before which `beside` must be joined, if copies are written there.
   std::optional<size_t> transpose_weights(Context&, const Binding&, SideStream* beside) const;

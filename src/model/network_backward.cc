@@ -143,7 +143,7 @@ class Network::WeightGradients {
 
 void Network::backward(Context& caller, const Binding& binding, const BackwardCallbacks& queued) const {
   WeightGradients weights(*this, caller, binding, queued);
-  if (queued.embeddings_first) weights.hold_from(last_product_before_embeddings(binding));
+  weights.hold_from(products_before_embeddings(binding, queued.products_behind_embeddings));
   Context ctx = weights.context();
   std::set<size_t> started;  // nodes whose backward passes are queued on the side stream
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
@@ -171,16 +171,20 @@ void Network::backward(Context& caller, const Binding& binding, const BackwardCa
   weights.finish(ctx);
 }
 
-std::optional<size_t> Network::last_product_before_embeddings(const Binding& binding) const {
-  for (size_t n = first_reader() + 1; n < graph_.nodes.size(); ++n) {
+std::optional<size_t> Network::products_before_embeddings(const Binding& binding, size_t most) const {
+  std::optional<size_t> earliest;
+  size_t products = 0;
+  for (size_t n = first_reader() + 1; n < graph_.nodes.size() && products < most; ++n) {
     const Node& node = graph_.nodes[n];
     const LayerIo& io = binding.calls[n];
     if (io.d_weights.empty() || node.layer().writes_weights_in_backward(io)) continue;
     if (!node.spec.transient.empty()) break;
-    if (std::ranges::any_of(io.d_weights, [](const Tensor& d_w) { return d_w.rows() > 1 && d_w.row_elements() > 1; }))
-      return n;
+    if (std::ranges::none_of(io.d_weights, [](const Tensor& d_w) { return d_w.rows() > 1 && d_w.row_elements() > 1; }))
+      continue;
+    earliest = n;
+    ++products;
   }
-  return std::nullopt;
+  return earliest;
 }
 
 void Network::backward_weights(Context& ctx, const Binding& binding, size_t n, double bytes) const {

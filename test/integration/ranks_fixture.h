@@ -226,6 +226,35 @@ class RanksTest : public ::testing::Test {
                        "\"embedding_vec_size\": 5, \"min_count\": 5, \"expire_after\": 16,");
   }
 
+  /// Vectors of 128 bytes, one for each key, whose gradients go by copy engines. Sets the length of the rows that are
+  /// read back.
+  std::string with_long_vectors() {
+    tables_[1].dim = 32;
+    const std::string config = with_change(sgd(config_), R"("embedding_vec_size": 5, "combiner": 1)",
+                                           R"("embedding_vec_size": 32, "combiner": "none")");
+    return with_change(config, R"("leading_dim": 15)", R"("leading_dim": 192)");
+  }
+
+  /// The same in half precision, of 64 elements, read by an Interaction beside a large vector of dense values: only the
+  /// gradients of embeddings overflow. Makes data with so many dense values.
+  std::string with_large_interaction() {
+    std::string layers = R"({"type": "Add", "bottom": ["dense", "dense"], "top": "twice1"},)";
+    for (int i = 1; i < 11; ++i)
+      layers +=
+          cat(R"({"type": "Add", "bottom": ["twice)", i, R"(", "twice)", i, R"("], "top": "twice)", i + 1, R"("},)");
+    layers += R"({"type": "Interaction", "bottom": ["twice11", "deep_emb"], "top": "concat1"},)";
+    std::string config = with_long_vectors();
+    const size_t begin = config.find(R"({"name": "deep", "type": "Reshape")"), end = config.find(R"({"name": "fc1")");
+    config.replace(begin, end - begin, layers);
+    config = with_change(config, R"("embedding_vec_size": 32)", R"("embedding_vec_size": 64)");
+    config = with_change(config, R"("dense_dim": 4)", R"("dense_dim": 64)");
+    tables_[1].dim = 64;
+    write_file(folder_ / "data.json", config);
+    make_data(folder_.path(), "data.json", 3000, 500, {"--vocabulary", "300", "--force"});
+    return with_change(with_change(config, R"("seed": 7)", R"("seed": 7, "mixed_precision": true)"),
+                       R"("learning_rate": 0.3)", R"("learning_rate": 0.00001)");
+  }
+
   /// Two configs that must train the same model: one for a single rank, one for several.
   struct Placed {
     std::string name, alone, many;

@@ -30,6 +30,12 @@ TEST_P(RanksOnGpus, MayExchangeVectorsInTwoBytes) {
       << "else nothing travelled in fp16";
 }
 
+TEST_P(RanksOnGpus, WithLongVectorsTrainTheModelOfOneGpu) {
+  const std::string config = with_long_vectors();
+  expect_same(alone(config), train(config, GetParam()), 2e-5, 2e-5);
+  expect_same(alone(config), train(unrecorded(config), GetParam()), 2e-5, 2e-5);
+}
+
 TEST_P(RanksOnGpus, ThatDoNotReachEachOthersMemoryTrainTheModelOfOneGpu) {
   const Result one = alone(sgd(config_));
   ::setenv("NCCL_P2P_DISABLE", "1", 1);  // inherited by the program
@@ -61,6 +67,15 @@ TEST_F(RanksTest, ThreadsTrainTheModelOfOneRank) {
       SCOPED_TRACE((adam ? "Adam on " : "SGD on ") + ranks.gpu);
       expect_same(one, train(config, ranks), adam ? 1e-5 : 1e-6);
     }
+  }
+}
+
+TEST_F(RanksTest, LongVectorsTrainTheModelOfOneRank) {
+  const std::string config = with_long_vectors();
+  const Result one = train(config, {"[0]"}, "one");
+  for (const Ranks& ranks : {kThreads[0], kThreads[2]}) {
+    SCOPED_TRACE(ranks.gpu);
+    expect_same(one, train(config, ranks), 1e-6);
   }
 }
 
@@ -174,6 +189,22 @@ TEST_F(RanksTest, DiceTakesTheWholeBatch) {
     expect_same(one, train(config, ranks), 5e-6);
   }
   expect_other_statistics_per_rank(config, one);
+}
+
+TEST_F(RanksTest, OverflowsOfTheEmbeddingsGradientsAloneAreSkipped) {
+  const std::string config = with_large_interaction();
+  const Result one = train(config, {"[0]"}, "one");
+  const auto skipped = [&](const char* run) {
+    return *Json::read_file(folder_ / run / "summary.json").find("skipped_steps")->integer();
+  };
+  EXPECT_GT(skipped("one-run"), 0);
+  EXPECT_LT(skipped("one-run"), 20);
+  for (const char* gpu : {"[0, 1]", "[0, 1, 2]"}) {
+    const Result many = train(config, {gpu});
+    EXPECT_EQ(skipped("many-run"), skipped("one-run")) << gpu;
+    ASSERT_EQ(many.losses.size(), one.losses.size());
+    for (size_t i = 0; i < one.losses.size(); ++i) EXPECT_NEAR(many.losses[i] / one.losses[i], 1, 5e-3) << "step " << i;
+  }
 }
 
 TEST_F(RanksTest, OverflowsAreSkippedByAllRanksTogether) {

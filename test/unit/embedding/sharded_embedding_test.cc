@@ -15,7 +15,16 @@ namespace {
 constexpr int64_t kRange = 40;  // known keys per slot
 constexpr int64_t kBatch = 13;  // samples of all ranks; they do not divide evenly, so some ranks are padded
 
-enum class Where { by_slot, by_key, mixed, cut, some_everywhere, some_everywhere_and_cut };
+enum class Where {
+  by_slot,
+  by_key,
+  mixed,
+  cut,
+  cut_whole,
+  some_everywhere,
+  some_everywhere_and_cut,
+  some_everywhere_or_whole
+};
 
 struct PlacedCase {
   Where where = Where::by_slot;
@@ -24,7 +33,8 @@ struct PlacedCase {
   int most_keys = 3;
   ops::Optimizer optimizer{.kind = ops::Optimizer::Kind::sgd};
   UpdateType update = UpdateType::local;
-  bool direct = false;  // keys are in known ranges, and all their rows exist from the start
+  bool direct = false;   // keys are in known ranges, and all their rows exist from the start
+  bool is_long = false;  // vectors are long enough for copy engines
 
   Placement placement(int64_t ranks) const {
     Placement all = Placement::without_plan(
@@ -33,29 +43,30 @@ struct PlacedCase {
     if (where == Where::mixed)
       for (size_t s = 0; s < all.owners.size(); ++s)
         all.owners[s] = s % 3 == 0 ? Placement::kSpread : s % 3 == 1 ? last : 0;
-    if (where == Where::cut) {  // two pieces; each slot has a different mixture of owners
+    if (where == Where::cut || where == Where::cut_whole) {  // two pieces; each slot has a different mixture of owners
       all.pieces = ranks > 1 ? 2 : 1;
       all.owners.clear();
       for (int64_t s = 0; s < all.pieces * slots; ++s)
-        all.owners.push_back(s % 5 == 4 ? Placement::kSpread : static_cast<int32_t>(s % ranks));
+        all.owners.push_back(where == Where::cut && s % 5 == 4 ? Placement::kSpread : static_cast<int32_t>(s % ranks));
     }
-    if (ranks > 1 && (where == Where::some_everywhere || where == Where::some_everywhere_and_cut)) {
+    if (ranks > 1 && where >= Where::some_everywhere) {
+      const bool spread = where != Where::some_everywhere_or_whole;
       all.pieces = where == Where::some_everywhere_and_cut ? 2 : 1;
       all.owners.clear();
       for (int64_t s = 0; s < all.pieces * slots; ++s)
-        all.owners.push_back(s / all.pieces % 2 == 0 ? Placement::kReplicated
-                             : s / all.pieces == 1   ? Placement::kSpread
-                                                     : static_cast<int32_t>(s % ranks));
+        all.owners.push_back(s / all.pieces % 2 == 0         ? Placement::kReplicated
+                             : s / all.pieces == 1 && spread ? Placement::kSpread
+                                                             : static_cast<int32_t>(s % ranks));
     }
     return all;
   }
 
   ShardedRun run(int steps) const {
-    ShardedRun run{
-        .spec = small_spec(where == Where::cut || where == Where::some_everywhere_and_cut ? 8 : 6, slots, kBatch),
-        .most_keys = most_keys,
-        .loss_scale = 4,
-        .planned = [*this](int64_t ranks) { return placement(ranks); }};
+    const bool is_cut = where == Where::cut || where == Where::cut_whole || where == Where::some_everywhere_and_cut;
+    ShardedRun run{.spec = small_spec((is_cut ? 8 : 6) * (is_long ? 8 : 1), slots, kBatch),
+                   .most_keys = most_keys,
+                   .loss_scale = 4,
+                   .planned = [*this](int64_t ranks) { return placement(ranks); }};
     run.spec.identity_by_slot = where != Where::by_key;
     run.spec.combiner = combiner;
     if (combiner == ops::Combiner::none) run.spec.slot_keys.assign(static_cast<size_t>(slots), most_keys);
@@ -80,8 +91,14 @@ struct PlacedCase {
   }
 };
 
-const std::string kPlaces[] = {
-    "by slot", "by key", "mixed", "cut", "some on every rank", "some on every rank, others cut"};
+const std::string kPlaces[] = {"by slot",
+                               "by key",
+                               "mixed",
+                               "cut",
+                               "cut, each piece whole",
+                               "some on every rank",
+                               "some on every rank, others cut",
+                               "some on every rank, others whole"};
 std::string name_of_place(Where where) { return kPlaces[static_cast<size_t>(where)]; }
 constexpr Where kEverywhere[] = {Where::by_slot, Where::by_key, Where::mixed, Where::cut};
 
@@ -115,6 +132,16 @@ TEST(ShardedEmbedding, OneHotIsAsOnOneRankBitByBit) {
     compare_placed({.where = where, .most_keys = 1}, true, "one-hot, " + name_of_place(where));
 }
 
+TEST(ShardedEmbedding, LongVectorsAreAsOnOneRank) {
+  for (const Where where : {Where::by_slot, Where::cut_whole})
+    for (const int64_t slots : {5, 6})  // 6 are spread evenly
+      compare_placed({.where = where, .slots = slots, .most_keys = 1, .is_long = true}, true,
+                     cat("long, ", slots, " slots ", name_of_place(where)));
+  compare_placed({.combiner = ops::Combiner::none, .is_long = true}, false, "long sequences");
+  compare_placed({.where = Where::some_everywhere_or_whole, .most_keys = 1, .direct = true, .is_long = true}, false,
+                 "long, some on every rank");
+}
+
 TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
   const auto compare_ways = [](ShardedRun run, bool possible, const std::string& what) {
     for (const int ranks : {2, 3}) {
@@ -133,16 +160,18 @@ TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
       }
     }
   };
-  for (const Where where : {Where::by_slot, Where::by_key, Where::mixed, Where::cut, Where::some_everywhere,
-                            Where::some_everywhere_and_cut})
+  for (const Where where : {Where::by_slot, Where::by_key, Where::mixed, Where::cut, Where::cut_whole,
+                            Where::some_everywhere, Where::some_everywhere_and_cut})
     for (size_t c = 0; c < 4; ++c)
       for (const int most_keys : {1, 3}) {
         const PlacedCase placed{.where = where,
                                 .combiner = kCombiners[c],
                                 .most_keys = most_keys,
-                                .direct = where >= Where::some_everywhere};
+                                .direct = where >= Where::some_everywhere,
+                                .is_long = most_keys == 1 && c % 2 == 0};
         ShardedRun run = placed.run(5);
-        const bool one_key = most_keys == 1 || kCombiners[c] == ops::Combiner::none, whole = where == Where::by_slot;
+        const bool one_key = most_keys == 1 || kCombiners[c] == ops::Combiner::none,
+                   whole = where == Where::by_slot || where == Where::cut_whole;
         compare_ways(run, one_key || (whole && kCombiners[c] == ops::Combiner::sum),
                      kNames[c] + ", " + name_of_place(where));
         if (run.spec.combiner != ops::Combiner::none &&
