@@ -45,8 +45,8 @@ class Embedding {
   virtual void send_keys(Context&, Recording*, int /*buffer*/, Tensor /*keys*/, Tensor /*offsets*/) {}
   virtual void gather_keys(Context&, Recording*, int /*buffer*/) {}
   virtual void receive_keys(Context&, Recording*, int /*buffer*/) {}
-  /// Whether all calls of a step, from these on, only start kernels, by device/launch.cuh, where no row can be on a
-  /// disk. The same on every rank.
+  /// Whether all calls of a step, from these on, only start kernels, by device/launch.cuh, and copies, where no row can
+  /// be on a disk. The same on every rank.
   virtual bool exchanges_by_kernels() const { return false; }
   /// Before prepare(), on its stream: queues the search for keys that have no row in memory where some may be on a
   /// disk. Returns whether the stream must be waited for then; bring_rows() does not wait for it.

@@ -66,7 +66,7 @@ class Exchange {
   Tensor owned_keys(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].keys); }
   Tensor owned_offsets(int buffer) const { return arena_.get(batches_[static_cast<size_t>(buffer)].offsets); }
 
-  /// Whether all calls only start kernels, by device/launch.cuh, as ranks write to each other's memory.
+  /// Whether all calls only start kernels, by device/launch.cuh, and copies, as ranks write to each other's memory.
   bool exchanges_by_kernels() const {
     const auto direct = [](const auto& exchange) { return exchange && exchange->direct(); };
     return direct(to_merge_) && direct(to_samples_) && (!shape_.gradients || direct(to_owners_));
