@@ -209,15 +209,16 @@ void Exchange::make_exchanges(Runtime& runtime) {
   to_owners_ = comm_.make_peer_exchange({owners_memory(), of_ranks, samples_memory(), of_owners});
 }
 
-/// Where each gradient goes to its owners as it is. Short vectors leave faster by kernels.
+/// Where all gradients of a slot go to one owner, as they are. Of slots that are spread, and where some keys are
+/// replicated, kernels send those alone that an owner needs; and short vectors leave faster by kernels.
 void Exchange::make_gradient_blocks(Runtime& runtime) {
   constexpr size_t kLong = 128;  // bytes
   const bool as_they_are =
       one_key_each() || shape_.combiner == ops::Combiner::sum || shape_.combiner == ops::Combiner::none;
+  const bool whole = shape_.replicated != ReplicatedPart::keys &&
+                     std::ranges::all_of(at_owners_, [](const auto& owners) { return owners.size() <= 1; });
   const auto columns = static_cast<int64_t>(at_owners_.size());
-  if (!to_owners_->direct() || !as_they_are || vector_bytes() < kLong || comm_.size() == 1 ||
-      columns * shape_.samples > std::numeric_limits<int32_t>::max())
-    return;
+  if (!to_owners_->direct() || !as_they_are || !whole || vector_bytes() < kLong || comm_.size() == 1) return;
   GradientBlocks::Layout layout{.own = comm_.rank(),
                                 .samples = shape_.samples,
                                 .columns = columns,

@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
-#include "comm/peer_exchange.h"
 #include "device/stream.h"
 #include "ops/embedding/vector_blocks.h"
 
