@@ -4,7 +4,7 @@
 //   this rank's samples                                       this rank's rows
 //   keys, offsets ── split_keys ── peer exchange ── merge_keys ──> keys, offsets of the samples of all ranks
 //   y  <── join_vectors, if needed ── peer exchange <── pool_shards ── their vectors
-//   dy ──> split_gradients ────────── peer exchange ───────────────> their gradients
+//   dy ──> split_gradients, or copies ── peer exchange ────────────> their gradients
 #pragma once
 
 #include <functional>

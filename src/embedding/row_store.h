@@ -80,7 +80,7 @@ class RowStore : private RowMemoryUser {
   /// Does the part of it that needs memory: afterwards reserve_rows() needs none. Changes no row, and may be called any
   /// number of times. Returns the most rows that there can be after the next batch. Errors: Error(device).
   int64_t reserve_memory();
-  /// Calls it. Returns whether there is memory for more rows or keys now.
+  /// Calls reserve_memory(). Returns whether that has got memory for more rows or keys.
   bool gets_memory() {
     const int64_t before = growths_;
     reserve_memory();

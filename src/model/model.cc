@@ -124,6 +124,7 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
 }
 
 Network::Binding Model::bind(Phase phase, const BatchTensors& batch) const {
+  // Several ranks search the gradients of weights where these are summed, not their operands.
   const bool searches = phase == Phase::train && scaler_;
   return network(phase).bind(batch.label, batch.dense, searches ? scaler_->search() : ops::OverflowSearch{},
                              comm_.size() == 1, phase == Phase::train && !fp8_scales_.empty() ? &fp8_scales_ : nullptr);

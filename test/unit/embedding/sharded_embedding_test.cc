@@ -142,6 +142,20 @@ TEST(ShardedEmbedding, LongVectorsAreAsOnOneRank) {
                  "long, some on every rank");
 }
 
+TEST(ShardedEmbedding, CopyEnginesSendGradientsThatGoWholeToOneOwner) {
+  const auto by_engines = [](const PlacedCase& placed) { return outcome_on(2, placed, 1).by_engines; };
+  for (const Where where : {Where::by_slot, Where::cut_whole})
+    EXPECT_TRUE(by_engines({.where = where, .most_keys = 1, .is_long = true})) << name_of_place(where);
+  EXPECT_TRUE(by_engines({.is_long = true})) << "a sum's gradient is that of each key";
+  EXPECT_FALSE(by_engines({.most_keys = 1})) << "short";
+  EXPECT_FALSE(by_engines({.combiner = ops::Combiner::mean, .is_long = true})) << "weighted";
+  for (const Where where : {Where::by_key, Where::mixed, Where::cut})
+    EXPECT_FALSE(by_engines({.where = where, .most_keys = 1, .is_long = true})) << name_of_place(where);
+  ShardedRun run = PlacedCase{.most_keys = 1, .is_long = true}.run(1);
+  run.spec.replication = {.of = Replication::Of::frequent, .steps = 2, .most_rows = 20};
+  EXPECT_FALSE(run_sharded(2, run).by_engines) << "frequent keys are not sent";
+}
+
 TEST(ShardedEmbedding, VectorsAreTheSameBitByBitWhicheverWayTheyGo) {
   const auto compare_ways = [](ShardedRun run, bool possible, const std::string& what) {
     for (const int ranks : {2, 3}) {

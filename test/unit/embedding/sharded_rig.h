@@ -109,6 +109,7 @@ struct ShardedOutcome {
   std::map<std::string, int64_t> counts{};
   bool shared_row = false;
   bool straight = false;              ///< whether owners wrote directly to y
+  bool by_engines = false;            ///< whether copy engines of a GPU would send gradients
   bool overflowed = false;            ///< whether a rank found a gradient that f16 cannot hold
   BytesBetweenHosts between_hosts{};  ///< of all ranks
   std::vector<RowCopies> replicas{};  ///< one per rank, after the last step
@@ -254,6 +255,7 @@ inline void train_sharded(const ShardedRun& run, Communicator& comm, const RowCo
   outcome.counts = counts;
   outcome.shared_row = shared_row;
   outcome.straight = straight;
+  outcome.by_engines = embedding->sends_gradients_by_engines();
 }
 
 inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run, const RowCopies* start = nullptr) {
