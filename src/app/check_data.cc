@@ -25,9 +25,8 @@ std::string text_of(const Columns& of) {
   std::string text;
   for (size_t i = 0; i < of.columns.size(); ++i) {
     const NumberSummary& c = of.columns[i];
-    const double mean = c.sum / static_cast<double>(std::max<int64_t>(c.count - c.not_finite, 1));
-    text += cat("  ", of.name, " ", i, ": ", number(c.least), " to ", number(c.most), ", mean ", number(mean),
-                c.not_finite > 0 ? cat(", ", c.not_finite, " not finite") : "", "\n");
+    text += cat("  ", of.name, " ", i, ": ", number(c.finite.least), " to ", number(c.finite.most), ", mean ",
+                number(c.finite.moments.mean()), c.not_finite > 0 ? cat(", ", c.not_finite, " not finite") : "", "\n");
   }
   return text;
 }
@@ -35,9 +34,9 @@ std::string text_of(const Columns& of) {
 Json to_json(const std::vector<NumberSummary>& columns) {
   Json all(Json::Array{});
   for (const NumberSummary& c : columns)
-    all.add(Json::Object{{"least", c.least},
-                         {"most", c.most},
-                         {"mean", c.sum / static_cast<double>(std::max<int64_t>(c.count - c.not_finite, 1))},
+    all.add(Json::Object{{"least", c.finite.least},
+                         {"most", c.finite.most},
+                         {"mean", c.finite.moments.mean()},
                          {"not_finite", c.not_finite}});
   return all;
 }

@@ -62,17 +62,16 @@ std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>& groups,
   return rules;
 }
 
+double transformed(const DenseRule& rule, double number) {
+  if (rule.transform.log) number = number <= 0 ? 0 : std::log1p(number);
+  return rule.transform.standardise ? (number - rule.mean) / rule.std : number;
+}
+
 bool transformed(const DenseRule& rule, double number, float& value) {
-  if (rule.transform.standardise) {
-    if (rule.transform.log) number = number <= 0 ? 0 : std::log1p(number);
-    value = static_cast<float>((number - rule.mean) / rule.std);
-  } else if (rule.transform.log) {
-    value = number <= 0                                    ? 0.0f
-            : number < 1e4 && number == std::floor(number) ? log_of_count(static_cast<int64_t>(number))
-                                                           : static_cast<float>(std::log1p(number));
-  } else {
-    value = static_cast<float>(number);
-  }
+  const bool log_alone = rule.transform.log && !rule.transform.standardise;
+  value = log_alone && number > 0 && number < 1e4 && number == std::floor(number)
+              ? log_of_count(static_cast<int64_t>(number))
+              : static_cast<float>(transformed(rule, number));
   return std::isfinite(value);
 }
 

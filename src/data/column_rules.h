@@ -19,7 +19,9 @@ struct DenseRule {
 /// `statistics`: for the columns whose mean and standard deviation are learned. Errors: Error(config) naming a column
 /// that is not among them.
 std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>&, const std::vector<ColumnStatistics>& statistics);
-/// False when the result is no finite float.
+/// The dense value before it is rounded to float. A number is never rounded to float before its mean is subtracted.
+double transformed(const DenseRule&, double number);
+/// The dense value. False when it is no finite float.
 bool transformed(const DenseRule&, double number, float& value);
 
 class VocabularyFile;

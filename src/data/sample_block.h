@@ -56,6 +56,12 @@ struct SampleBlock {
   /// Whether each bag of a slot holds one key.
   bool has_ones(int64_t slot) const { return one_hot || (!ones.empty() && ones[static_cast<size_t>(slot)] != 0); }
   KeptCells kept{};  ///< [rows, Source::keep], where that names columns
+
+  bool wants_exact = false;    ///< set before parsing: dense values are wanted before they are rounded to float
+  std::vector<double> exact{};  ///< [rows, dense_dim] these, of Csv and Parquet; other formats leave it empty
+
+  /// A dense value, with what its float has lost where that is known.
+  double exact_dense(size_t at) const { return exact.empty() ? static_cast<double>(dense[at]) : exact[at]; }
 };
 
 }  // namespace hctr

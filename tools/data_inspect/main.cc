@@ -45,11 +45,12 @@ Json print_numbers(const char* what, const std::vector<NumberSummary>& columns) 
   if (!columns.empty()) std::printf("\n  %-7s %12s %12s %12s  not finite\n", what, "least", "mean", "most");
   for (size_t i = 0; i < columns.size(); ++i) {
     const NumberSummary& c = columns[i];
-    const double mean = c.sum / static_cast<double>(std::max<int64_t>(c.count - c.not_finite, 1));
-    std::printf("  %-7zu %12.6g %12.6g %12.6g  %lld\n", i, c.least, mean, c.most, whole(c.not_finite));
-    all.add(Json(Json::Object{{"least", c.least},
-                              {"mean", mean},
-                              {"most", c.most},
+    const NumberStatistics& finite = c.finite;
+    std::printf("  %-7zu %12.6g %12.6g %12.6g  %lld\n", i, finite.least, finite.moments.mean(), finite.most,
+                whole(c.not_finite));
+    all.add(Json(Json::Object{{"least", finite.least},
+                              {"mean", finite.moments.mean()},
+                              {"most", finite.most},
                               {"not_finite", c.not_finite},
                               {"zeros_and_ones", c.zeros_and_ones}}));
   }

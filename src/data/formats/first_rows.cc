@@ -34,13 +34,16 @@ void for_each_learned(const DataSection& section,
   }
 }
 
-/// Reads the first rows of each file. visit(block, rows) returns false to end. Returns the rows visited.
-int64_t visit_first_rows(SampleSet& set, const std::function<bool(const SampleBlock&, int64_t rows)>& visit) {
+/// Reads the first rows of each file. visit(block, rows) returns false to end. Returns the rows visited. `exact`: with
+/// dense values before they are rounded.
+int64_t visit_first_rows(SampleSet& set, const std::function<bool(const SampleBlock&, int64_t rows)>& visit,
+                         bool exact = false) {
   const auto files = static_cast<int64_t>(set.files().size());
   const int64_t most = (kFirstRows + files - 1) / files;
   const std::unique_ptr<Parser> parser = set.parser();
   Chunk chunk;
   SampleBlock block;
+  block.wants_exact = exact;
   int64_t all = 0;
   for (int64_t f = 0; f < files && all < kFirstRows; ++f) {
     const std::unique_ptr<Cutter> cutter = set.open(static_cast<size_t>(f), {});
@@ -54,6 +57,23 @@ int64_t visit_first_rows(SampleSet& set, const std::function<bool(const SampleBl
     }
   }
   return all;
+}
+
+/// Takes mean and deviation of what was found in `rows` rows, and warns where there is no deviation.
+void settle(const NumberStatistics& found, int64_t rows, ColumnStatistics& one, const Log& log) {
+  constexpr double kExact = 0x1p53;  // up to here doubles tell integers apart
+  one.values = found.moments.count();
+  one.mean = found.moments.mean();
+  if (const double deviation = found.moments.deviation(); deviation > 0)
+    one.std = deviation;
+  else if (one.values == 0)
+    log.warning("column '", one.column, "' is empty in the first ", rows, " rows: it is not standardised");
+  else if (found.varies())
+    log.warning("column '", one.column, "' varies from ", Json(found.least).text(), " to ", Json(found.most).text(),
+                " in the first ", rows, " rows, too little for a standard deviation: only the mean is subtracted");
+  else
+    log.warning("column '", one.column, "' is ", Json(one.mean).text(), " in each of the first ", rows, " rows",
+                std::abs(one.mean) <= kExact ? "" : " as a number of 53 bits", ": only that is subtracted");
 }
 
 /// A copy of the section for a look at labels and dense values alone: no keys.
@@ -109,33 +129,27 @@ std::vector<ColumnStatistics> learn_statistics(const DataSection& section, KeyWi
   Source source = training_source(own);
   source.labels_optional = true;
   const auto dim = static_cast<size_t>(own.dense.dense_dim);
-  std::vector<Moments> moments(all.size());
+  std::vector<NumberStatistics> found(all.size());
+  std::vector<double> values;
   int64_t rows = 0;
   in_context([&] { return cat("learning mean and standard deviation of dense columns from '", source.path, "'"); },
              [&] {
                const auto set = format_type(own.format).open(own, source, width, Log::silent());
-               rows = visit_first_rows(*set, [&](const SampleBlock& block, int64_t count) {
-                 for (int64_t r = 0; r < count; ++r)
-                   for (size_t c = 0; c < places.size(); ++c)
-                     if (const float x = block.dense[static_cast<size_t>(r) * dim + places[c]]; !std::isnan(x))
-                       moments[c].add(static_cast<double>(x));
+               const auto add = [&](const SampleBlock& block, int64_t count) {
+                 for (size_t c = 0; c < places.size(); ++c) {
+                   values.clear();
+                   for (size_t r = 0; r < static_cast<size_t>(count); ++r)
+                     values.push_back(block.exact_dense(r * dim + places[c]));
+                   found[c].add(values);
+                 }
                  return true;
-               });
+               };
+               rows = visit_first_rows(*set, add, true);
              });
   log.info("Mean and standard deviation of ", all.size(), all.size() == 1 ? " dense column" : " dense columns",
            " are of the first ", rows, rows == 1 ? " row" : " rows", " of '", source.path, "'",
            rows < kFirstRows ? "." : cat(", the most that are looked at."));
-  for (size_t c = 0; c < all.size(); ++c) {
-    ColumnStatistics& one = all[c];
-    one.values = moments[c].count();
-    one.mean = moments[c].mean();
-    if (const double deviation = moments[c].deviation(); deviation > 0) one.std = deviation;
-    if (one.values == 0)
-      log.warning("column '", one.column, "' is empty in the first ", rows, " rows: it is not standardised");
-    else if (moments[c].deviation() == 0)
-      log.warning("column '", one.column, "' is ", one.mean, " in each of the first ", rows,
-                  " rows: only that is subtracted");
-  }
+  for (size_t c = 0; c < all.size(); ++c) settle(found[c], rows, all[c], log);
   return all;
 }
 

@@ -34,6 +34,7 @@ void ParquetRows::start(int64_t rows, SampleBlock& block) {
   grow(block.label, rows * plan_.shape.label_dim);
   if (plan_.labels.empty()) std::fill_n(block.label.begin(), rows * plan_.shape.label_dim, kNoLabel);
   grow(block.dense, rows * plan_.shape.dense_dim);
+  if (block.wants_exact) grow(block.exact, rows * plan_.shape.dense_dim);
   const auto slots = static_cast<int64_t>(plan_.slots.size());
   grow(block.offsets, slots * rows + 1);
   grow(block.keys, (slots + 1) * rows);  // what a key for each bag takes, as add_slot() asks for it
@@ -43,14 +44,15 @@ void ParquetRows::add(size_t column, const ParquetField& field, const ParquetVal
   HCTR_EXPECT(added_ + values.rows <= rows_, "column '", field.name, "' has ", added_ + values.rows,
               " rows where others have ", rows_);
   const auto labels = plan_.labels.size(), dense = plan_.dense.size();
-  const auto place = [&](std::vector<float>& to, size_t at, size_t stride) {
+  const auto place = [&](auto& to, size_t at, size_t stride) {
     return to.data() + static_cast<size_t>(added_) * stride + at;
   };
   if (column < labels)
-    add_numbers(plan_.labels[column], field, values, place(block_->label, column, labels),
+    add_numbers(plan_.labels[column], field, values, place(block_->label, column, labels), nullptr,
                 static_cast<int64_t>(labels));
   else if (column < labels + dense)
     add_numbers(plan_.dense[column - labels], field, values, place(block_->dense, column - labels, dense),
+                block_->wants_exact ? place(block_->exact, column - labels, dense) : nullptr,
                 static_cast<int64_t>(dense));
   else if (column < labels + dense + plan_.slots.size())
     add_slot(column - labels - dense, field, values);
@@ -65,10 +67,10 @@ void ParquetRows::add(size_t column, const ParquetField& field, const ParquetVal
 }
 
 void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& field, const ParquetValues& values,
-                              float* to, int64_t stride) {
+                              float* to, double* exact, int64_t stride) {
   const DenseRule& rule = number.rule;
   const Positive& positive = number.label.positive;
-  if (!rule.transform.any() && !positive.given() &&
+  if (!rule.transform.any() && !positive.given() && !exact &&
       !values.valid_rows) {  // the common case; when something is wrong with a value, all are looked at below
     float zero = 0;
     const bool plain = with_values(field.type, values.values, [&](const auto* from) {
@@ -86,6 +88,7 @@ void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& f
     float& value = to[r * stride];
     value = 0;
     if (!has_value(values, r)) {
+      if (exact) exact[r * stride] = static_cast<double>(rule.fallback.value_or(0.0f));
       if (rule.fallback)
         value = *rule.fallback;
       else
@@ -103,6 +106,7 @@ void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& f
       bad(added_ + r, &field, [&] { return cat("expected a number, found '", text.substr(0, 40), "'"); });
       continue;
     }
+    if (exact) exact[r * stride] = transformed(rule, found);
     if (!transformed(rule, found, value))
       bad(added_ + r, &field, [&] { return cat("the value ", found, " is no finite float"); });
   }
@@ -230,13 +234,14 @@ void ParquetRows::check_inputs() {
 
 void ParquetRows::leave_out_bad_rows() {
   const auto slots = static_cast<int64_t>(plan_.slots.size()), rows = rows_;
-  const auto keep_numbers = [&](std::vector<float>& values, int64_t dim) {
-    float* to = values.data();
+  const auto keep_numbers = [&](auto& values, int64_t dim) {
+    auto* to = values.data();
     for (int64_t r = 0; r < rows; ++r)
       if (!bad_[static_cast<size_t>(r)]) to = std::copy_n(values.data() + r * dim, dim, to);
   };
   keep_numbers(block_->label, plan_.shape.label_dim);
   keep_numbers(block_->dense, plan_.shape.dense_dim);
+  if (block_->wants_exact) keep_numbers(block_->exact, plan_.shape.dense_dim);
   int32_t* offsets = block_->offsets.data();
   int64_t* keys = block_->keys.data();
   int64_t bag = 0;

@@ -27,7 +27,8 @@ class ParquetRows {
  private:
   template <class Describe>
   void bad(int64_t row, const ParquetField*, const Describe& describe);
-  void add_numbers(const ParquetNumber&, const ParquetField&, const ParquetValues&, float* to, int64_t stride);
+  void add_numbers(const ParquetNumber&, const ParquetField&, const ParquetValues&, float* to, double* exact,
+                   int64_t stride);
   void add_slot(size_t slot, const ParquetField&, const ParquetValues&);
   template <class T>
   bool add_plain_keys(const ParquetSlot&, const T* values, int64_t rows);

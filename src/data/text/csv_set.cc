@@ -83,7 +83,7 @@ class CsvRowMaker : public RowMaker {
       row.label[i] = static_cast<float>(number);
     }
     for (size_t i = 0; i < dense_.size(); ++i)
-      if (!dense_value(rules_->dense[i], values[dense_[i]], row.dense[i]))
+      if (!dense_value(rules_->dense[i], values[dense_[i]], row.dense[i], row.exact ? row.exact + i : nullptr))
         return unexpected_cell(rules_->dense[i].column, "a number or nothing", cells[dense_[i]]);
     for (size_t i = 0; i < slots_.size(); ++i) {
       const size_t before = row.keys->size();
@@ -97,10 +97,16 @@ class CsvRowMaker : public RowMaker {
     return "";
   }
 
-  static bool dense_value(const DenseRule& rule, std::string_view cell, float& value) {
-    if (cell.empty()) return value = *rule.fallback, true;
+  static bool dense_value(const DenseRule& rule, std::string_view cell, float& value, double* exact) {
+    if (cell.empty()) {
+      value = *rule.fallback;
+      if (exact) *exact = static_cast<double>(value);
+      return true;
+    }
     double number;
-    return read_number(cell, number) && transformed(rule, number, value);
+    if (!read_number(cell, number) || !transformed(rule, number, value)) return false;
+    if (exact) *exact = transformed(rule, number);
+    return true;
   }
 
   static bool add_keys(const SlotRule& rule, std::string_view cell, std::vector<int64_t>& keys) {

@@ -40,7 +40,7 @@ std::string text_of(const SampleBlock& block, const RecordShape& shape, int64_t 
     text += cat(" ", block.label[static_cast<size_t>(row * shape.label_dim + i)]);
   if (shape.dense_dim > 0) text += "  dense";
   for (int64_t i = 0; i < shape.dense_dim; ++i)
-    text += cat(" ", block.dense[static_cast<size_t>(row * shape.dense_dim + i)]);
+    text += cat(" ", block.exact_dense(static_cast<size_t>(row * shape.dense_dim + i)));
   text += "  keys";
   for (int64_t slot = 0; slot < shape.slots(); ++slot) {
     const auto bag = static_cast<size_t>(slot * block.rows + row);
@@ -56,12 +56,15 @@ void summarize(const SampleBlock& block, const RecordShape& shape, ChunkStatisti
                std::vector<SlotSummary>& slots, int64_t bound) {
   statistics.labels.resize(static_cast<size_t>(shape.label_dim));
   statistics.dense.resize(static_cast<size_t>(shape.dense_dim));
-  for (int64_t row = 0; row < block.rows; ++row) {
-    for (int64_t i = 0; i < shape.label_dim; ++i)
-      statistics.labels[static_cast<size_t>(i)].add(block.label[static_cast<size_t>(row * shape.label_dim + i)]);
-    for (int64_t i = 0; i < shape.dense_dim; ++i)
-      statistics.dense[static_cast<size_t>(i)].add(block.dense[static_cast<size_t>(row * shape.dense_dim + i)]);
-  }
+  std::vector<double> values(static_cast<size_t>(block.rows));
+  const auto add = [&](std::vector<NumberSummary>& columns, const auto& value) {
+    for (size_t i = 0; i < columns.size(); ++i) {
+      for (size_t row = 0; row < values.size(); ++row) values[row] = value(row * columns.size() + i);
+      columns[i].add(values);
+    }
+  };
+  add(statistics.labels, [&](size_t at) { return static_cast<double>(block.label[at]); });
+  add(statistics.dense, [&](size_t at) { return block.exact_dense(at); });
   while (static_cast<int64_t>(slots.size()) < shape.slots()) slots.emplace_back().distinct = DistinctCount(bound);
   for (int64_t s = 0; s < shape.slots(); ++s) {
     SlotSummary& slot = slots[static_cast<size_t>(s)];
@@ -125,6 +128,7 @@ ChunkStatistics inspect_chunk(Work& work, const InspectOptions& options, PerThre
   const OpenData& data = *work.data;
   BadRecords bad;
   try {
+    work.block.wants_exact = true;
     bad = data.parse(work.chunk, work.block);
   } catch (const EarlierChunkFailed&) {  // the earlier result reports the problem
     return statistics;
@@ -212,25 +216,22 @@ void merge_all(std::vector<T>& to, std::vector<T>& from) {
 
 }  // namespace
 
-void NumberSummary::add(float value) {
-  ++count;
-  if (!std::isfinite(value)) {
+void NumberSummary::add(std::span<double> values) {
+  count += static_cast<int64_t>(values.size());
+  for (double& value : values) {
+    zeros_and_ones += value == 0 || value == 1;
+    if (std::isfinite(value)) continue;
     ++not_finite;
-    return;
+    value = std::numeric_limits<double>::quiet_NaN();
   }
-  zeros_and_ones += value == 0 || value == 1;
-  least = std::min(least, static_cast<double>(value));
-  most = std::max(most, static_cast<double>(value));
-  sum += static_cast<double>(value);
+  finite.add(values);
 }
 
 void NumberSummary::merge(const NumberSummary& other) {
   count += other.count;
   not_finite += other.not_finite;
   zeros_and_ones += other.zeros_and_ones;
-  least = std::min(least, other.least);
-  most = std::max(most, other.most);
-  sum += other.sum;
+  finite.merge(other.finite);
 }
 
 void SlotSummary::merge(SlotSummary& other) {

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/log.h"
+#include "base/moments.h"
 #include "config/json.h"
 #include "data/data_section.h"
 #include "data/formats/format_table.h"
@@ -18,10 +19,10 @@ namespace hctr {
 /// Statistics of one label or dense column.
 struct NumberSummary {
   int64_t count = 0, not_finite = 0, zeros_and_ones = 0;
-  double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity(),
-         sum = 0;  ///< sum of the finite values
+  NumberStatistics finite;  ///< of the finite values
 
-  void add(float value);
+  /// Values of a column; not finite ones are replaced by NaN.
+  void add(std::span<double> values);
   void merge(const NumberSummary&);
 };
 

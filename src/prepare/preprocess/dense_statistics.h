@@ -2,29 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 
+#include "base/moments.h"
 #include "config/json.h"
 
 namespace hctr {
-
-/// Statistics of the values that are not missing. Merging in a fixed order makes the result reproducible bit by bit.
-struct DenseStatistics {
-  int64_t count = 0;
-  double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
-  double mean = 0, squares = 0;  ///< sum of squared distances from the mean
-
-  double deviation() const;
-  /// Merges two statistics: T. Chan, G. Golub, R. LeVeque, "Algorithms for computing the sample variance", 1983,
-  /// equation 2.1.
-  void merge(const DenseStatistics&);
-  void add_equal(double value, int64_t times) { merge({times, value, value, value, 0}); }
-};
-
-/// Returns the statistics of `values`, ignoring NaN.
-DenseStatistics statistics_of(std::span<const double> values);
 
 enum class Normalize { none, minmax, standard };
 
@@ -36,9 +20,10 @@ struct DenseOptions {
                                           ///< deviation, of the training rows
 };
 
-/// Statistics of a dense column over the training rows.
+/// Statistics of a dense column over the training rows, of the values that are not missing. Merging in a fixed order
+/// makes the result reproducible bit by bit.
 struct DenseColumn {
-  DenseStatistics raw, scaled;  ///< before and after the logarithm
+  NumberStatistics raw, scaled;  ///< before and after the logarithm
   int64_t missing = 0;
 
   void add(std::span<const double> values, bool log);

@@ -35,17 +35,20 @@ class SequenceHash {
   uint64_t hash_ = 0, count_ = 0;
 };
 
-void add(SequenceHash& hash, const DenseStatistics& all) {
-  hash.add(static_cast<uint64_t>(all.count));
-  for (const double value : {all.least, all.most, all.mean, all.squares}) hash.add(value);
+void add(SequenceHash& hash, const NumberStatistics& all) {
+  hash.add(static_cast<uint64_t>(all.moments.count()));
+  for (const double value : {all.least, all.most, all.moments.mean(), all.moments.squares()}) hash.add(value);
 }
 
 bool is_criteo(const PreprocessOptions& options) { return !options.table.quotes; }
 
-Json to_json(const DenseStatistics& all) {
-  Json json(Json::Object{{"count", all.count}});
-  if (all.count > 0)
-    json.set("least", all.least).set("most", all.most).set("mean", all.mean).set("squares", all.squares);
+Json to_json(const NumberStatistics& all) {
+  Json json(Json::Object{{"count", all.moments.count()}});
+  if (all.moments.count() > 0)
+    json.set("least", all.least)
+        .set("most", all.most)
+        .set("mean", all.moments.mean())
+        .set("squares", all.moments.squares());
   return json;
 }
 
@@ -91,16 +94,11 @@ struct Members {
   }
 };
 
-DenseStatistics read_statistics(const Json& json) {
+NumberStatistics read_statistics(const Json& json) {
   const Members from{json};
-  DenseStatistics all;
-  all.count = from.whole("count");
-  if (all.count == 0) return all;
-  all.least = from.number("least");
-  all.most = from.number("most");
-  all.mean = from.number("mean");
-  all.squares = from.number("squares");
-  return all;
+  const int64_t count = from.whole("count");
+  if (count == 0) return {};
+  return {Moments(count, from.number("mean"), from.number("squares")), from.number("least"), from.number("most")};
 }
 
 std::vector<Vocabulary> read_vocabularies(const fs::path& path) {
@@ -148,7 +146,7 @@ std::string numbering_of(const PreprocessOptions& options, const FittedColumns& 
   hash.add(std::string(normalize_word(options.dense.normalize)));
   hash.add(options.dense.fill_with_mean ? 0 : options.dense.fill);
   for (const DenseColumn& column : fitted.dense) {
-    if (options.dense.fill_with_mean) hash.add(column.raw.mean);
+    if (options.dense.fill_with_mean) hash.add(column.raw.moments.mean());
     if (options.dense.normalize == Normalize::none) continue;
     add(hash, column.scaled);
     hash.add(static_cast<uint64_t>(column.missing));

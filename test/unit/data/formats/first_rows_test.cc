@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdio>
 
 #include "data/formats/format_table.h"
 #include "data/parquet/parquet_set.h"
@@ -113,6 +114,29 @@ TEST_F(FirstRows, EachFileOfAListContributesAsManyRowsAndTheyAreLimited) {
   EXPECT_NEAR(seen[0].mean, sum / static_cast<double>(400000 + of_file), 1e-9);
 }
 
+TEST_F(FirstRows, NumbersFarFromZeroKeepTheirDeviation) {
+  // Nanoseconds since 1970 within a second: floats are 137 s apart there.
+  for (const double far : {1e-9, 1e6, 1.5e15, 4e15}) {
+    std::string text = "y,a,b,c,s\n";
+    long double sum = 0, squares = 0;
+    constexpr int kRows = 5000;
+    const auto value = [&](int r) { return far + static_cast<double>((r * 7919) % 1000) * (far < 1 ? 1e-9 : 1.0); };
+    for (int r = 0; r < kRows; ++r) {
+      char cell[64];
+      std::snprintf(cell, sizeof cell, "%.17g", value(r));
+      text += cat("0,", cell, ",1,1,1\n");
+      sum += value(r);
+    }
+    const long double mean = sum / kRows;
+    for (int r = 0; r < kRows; ++r) squares += (value(r) - mean) * (value(r) - mean);
+    write_text(folder / "far", text);
+    const auto seen = learn(section_of_text(), folder / "far");
+    const auto std = static_cast<double>(std::sqrt(squares / kRows));
+    EXPECT_NEAR(seen[0].std, std, 1e-9 * std) << far;
+    EXPECT_NEAR(seen[0].mean, static_cast<double>(mean), 1e-3 * std) << far;
+  }
+}
+
 TEST_F(FirstRows, AColumnThatNeverChangesOrIsEmptyIsWarnedOf) {
   write_text(folder / "a", "y,a,b,c,s\n0,7,,1,1\n0,7,?,2,2\n");
   const auto seen = learn(section_of_text(), folder / "a");
@@ -120,7 +144,7 @@ TEST_F(FirstRows, AColumnThatNeverChangesOrIsEmptyIsWarnedOf) {
   EXPECT_EQ(seen[0].std, 1);
   EXPECT_EQ(seen[1].mean, 0);
   EXPECT_EQ(seen[1].values, 0);
-  EXPECT_SAYS(lines.text, "warning: column 'a' is 7 in each of the first 2 rows: only that is subtracted");
+  EXPECT_SAYS(lines.text, "warning: column 'a' is 7.0 in each of the first 2 rows: only that is subtracted");
   EXPECT_SAYS(lines.text, "column 'b' is empty in the first 2 rows: it is not standardised");
 }
 

@@ -58,9 +58,9 @@ TEST(DenseStatistics, MergedPartsAreTheWhole) {
   EXPECT_EQ(whole.missing, 143);
   EXPECT_EQ(parts.missing, 143);
   EXPECT_EQ(whole.raw.least, parts.raw.least);
-  EXPECT_NEAR(whole.raw.mean, parts.raw.mean, 1e-9);
-  EXPECT_NEAR(whole.raw.deviation(), parts.raw.deviation(), 1e-9);
-  EXPECT_NEAR(whole.scaled.deviation(), parts.scaled.deviation(), 1e-12);
+  EXPECT_NEAR(whole.raw.moments.mean(), parts.raw.moments.mean(), 1e-9);
+  EXPECT_NEAR(whole.raw.moments.deviation(), parts.raw.moments.deviation(), 1e-9);
+  EXPECT_NEAR(whole.scaled.moments.deviation(), parts.scaled.moments.deviation(), 1e-12);
 }
 
 TEST(DenseScaling, AConstantColumnBecomesZero) {
