@@ -5,7 +5,7 @@
 
 #include "data/text_grammar.h"
 #include "data/text_values.h"
-#include "prepare/init/time_text.h"
+#include "prepare/init/cell_notation.h"
 
 namespace hctr {
 namespace {
@@ -73,7 +73,8 @@ void ColumnFacts::add_text(std::string_view text) {
   if (!read_number(text, number)) {
     if (no_number.empty()) no_number = text.substr(0, 40);
     words += 1 + std::count(text.begin(), text.end(), ' ');
-    times += is_time_text(text);
+    times += is_date_or_time(text);
+    look_at_notation(text);
     look_for_lists(text);
     return;
   }
@@ -90,6 +91,17 @@ void ColumnFacts::add_text(std::string_view text) {
   plain.add(number);
   logs.add(std::log1p(std::max(number, 0.0)));
   if (!no_number.empty()) look_for_lists(text);  // one value alone, where other cells hold several
+}
+
+void ColumnFacts::look_at_notation(std::string_view text) {
+  if (is_in_brackets(text)) {
+    ++in_brackets;
+    if (has_list_in_brackets(text) && lists_in_brackets++ == 0) list_in_brackets = text.substr(0, 40);
+  }
+  const Notation notation = number_notation(text);
+  if (notation == Notation::none) return;
+  ++other_numbers;
+  if (notation == Notation::number && sure_other_numbers++ == 0) other_number = text;
 }
 
 void ColumnFacts::look_for_lists(std::string_view text) {

@@ -202,8 +202,9 @@ std::string keys_of_vocabulary(const std::string& vocabulary, bool trim = false,
   csv.slots = {{{"city"}, KeyRule::vocabulary, 0, (folder / "cities").string(), "", {}}};
   try {
     Rig rig(section, folder / "rows", {.batch = 2, .workers = 1, .repeat = false});
+    const std::vector<ReadBatch> batches = rig.all();
     std::string text;
-    for (const int64_t key : rig.all().at(0).keys[0]) text += cat(key, " ");
+    for (const int64_t key : batches.at(0).keys[0]) text += cat(key, " ");
     return text;
   } catch (const Error& error) {
     return error.what();
