@@ -55,6 +55,7 @@ const Belongs kBelongs[] = {
     {"--log", {"--train", "--eval"}},
     {"--model", {"--eval", "--predict", "--export"}},
     {"--data", {"--eval", "--predict", "--export"}},
+    {"--encoding", {"--eval", "--predict", "--export"}},
     {"--out", {"--predict", "--init", "--export", "--report"}},
     {"--keep", {"--predict"}},
     {"--rows", {"--export"}},

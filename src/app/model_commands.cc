@@ -34,6 +34,10 @@ ModelCommands::ModelCommands(CommandLine& app) {
       .type_name("RUN|CHECKPOINT|PREFIX");
   app.add_option("--data", options_.data, "Samples in the format of the config, instead of its eval_source")
       .type_name("PATH");
+  app.add_option("--encoding", encoding_,
+                 "Where the config encodes data otherwise than the model was trained (slots, hashes, dense columns, "
+                 "labels): encode as the model or as the config; left out, a difference is an error")
+      .one_of({"model", "config"});
   app.add_option("--keep", options_.keep,
                  "Of --predict: columns of Csv or Criteo data that stand behind the scores; several with commas")
       .type_name("COLUMN")
@@ -54,6 +58,7 @@ void ModelCommands::expect_subject() const {
 int ModelCommands::run(const JobOptions& job, const std::string& out, bool as_json) {
   static_cast<JobOptions&>(options_) = job;
   options_.out = out;
+  if (!encoding_.empty()) options_.encoding = encoding_ == "model" ? EncodingChoice::model : EncodingChoice::config;
   options_.config = eval_ + predict_;
   return !eval_.empty() ? evaluate_model(as_json) : !predict_.empty() ? predict_with_model() : export_the_model();
 }

@@ -1,6 +1,7 @@
 #include "data/column_rules.h"
 
 #include <cmath>
+#include <functional>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -11,19 +12,29 @@
 
 namespace hctr {
 
-/// The values of a vocabulary and their line numbers, from 0.
+/// The values of a vocabulary and the numbers of their records, from 0. A record is one value, written as a cell of a
+/// data file: a byte order mark is no part of it, nor are quotes around it, nor blanks where the grammar trims them.
 class VocabularyFile {
  public:
-  explicit VocabularyFile(const fs::path& path) : text_(read_text(path, "vocabulary")) {
-    std::string_view rest = text_;
-    for (int64_t line = 0; !rest.empty(); ++line) {
-      const size_t newline = std::min(rest.find('\n'), rest.size());
-      std::string_view value = rest.substr(0, newline);
-      if (value.ends_with('\r')) value.remove_suffix(1);
-      if (const auto [first, fresh] = numbers_.emplace(value, line); !fresh)
-        throw Error(Kind::data, cat("'", path.string(), "' line ", line + 1, ": '", value, "' stands in line ",
-                                    first->second + 1, " already"));
-      rest.remove_prefix(std::min(newline + 1, rest.size()));
+  VocabularyFile(const fs::path& path, const TextGrammar& grammar) {
+    const std::string all = read_text(path, "vocabulary");
+    std::string_view text = all;
+    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+    RecordSplitter splitter(grammar);
+    const char* p = text.data();
+    for (const char* end = p + text.size(); p < end;) {
+      p = splitter.split(p, end);
+      const int64_t record = size();
+      const auto fail = [&](const std::string& problem) {
+        throw Error(Kind::data, cat("'", path.string(), "' value ", record + 1, ": ", problem));
+      };
+      if (!splitter.problem().empty()) fail(splitter.problem());
+      if (splitter.cells().size() != 1)
+        fail(cat(
+            "expected one value a line, found ", splitter.cells().size(), " cells; ",
+            grammar.quote ? "write a value that holds a delimiter in quotes" : "leave only the values in the file"));
+      const auto [first, fresh] = numbers_.emplace(splitter.cells()[0], record);
+      if (!fresh) fail(cat("'", first->first, "' is value ", first->second + 1, " already"));
     }
   }
   int64_t size() const { return static_cast<int64_t>(numbers_.size()); }
@@ -34,8 +45,11 @@ class VocabularyFile {
   }
 
  private:
-  std::string text_;  // the map's keys are views of it
-  std::unordered_map<std::string_view, int64_t> numbers_;
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  std::unordered_map<std::string, int64_t, Hash, std::equal_to<>> numbers_;
 };
 
 std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>& groups,
@@ -83,12 +97,12 @@ SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed) {
   return rule;
 }
 
-std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>& groups, int64_t seed) {
+std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>& groups, int64_t seed, const TextGrammar& grammar) {
   std::vector<SlotRule> rules;
   int64_t base = 0;
   for (const SlotColumns& group : groups) {
     const auto vocabulary =
-        group.keys == KeyRule::vocabulary ? std::make_shared<const VocabularyFile>(group.vocabulary) : nullptr;
+        group.keys == KeyRule::vocabulary ? std::make_shared<const VocabularyFile>(group.vocabulary, grammar) : nullptr;
     for (const std::string& column : group.columns) {
       SlotRule& rule = rules.emplace_back(slot_rule(column, static_cast<int64_t>(rules.size()), seed));
       rule.keys = group.keys;

@@ -6,6 +6,7 @@
 
 #include "data/column_section.h"
 #include "data/column_statistics.h"
+#include "data/text_grammar.h"
 
 namespace hctr {
 
@@ -36,9 +37,9 @@ struct SlotRule {
   std::optional<std::string> fallback;
   std::shared_ptr<const VocabularyFile> vocabulary;
 };
-/// `seed`: the section's; a slot's own depends on its number. Reads vocabularies. Errors: Error(io), Error(data) for
-/// those.
-std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>&, int64_t seed);
+/// `seed`: the section's; a slot's own depends on its number. Reads vocabularies, whose values are written as `grammar`
+/// says. Errors: Error(io), Error(data) for those.
+std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>&, int64_t seed, const TextGrammar& grammar);
 /// The seed and all keys that slot `slot` has when nothing is said of it.
 SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed);
 /// The key of a value by the rule `keys`. False when it has none, or a negative one.

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 
 #include "base/host_name.h"
 #include "base/progress.h"
@@ -296,7 +298,7 @@ void Run::evaluate() {
   if (better && config_.solver.final_snapshot && saver_.save_best(now_.iterations, trainer_->key_bytes()))
     report_->event(
         cat("The best ", early.metric, " so far: the model is saved as ", saver_.best()->files.front().string()));
-  if (now_.evaluations_since_best < early.patience || now_.stopped_at) return;
+  if (now_.best_iteration < 0 || now_.evaluations_since_best < early.patience || now_.stopped_at) return;
   now_.stopped_at = "early_stopping";
   report_->event(cat("The ", early.metric, " of iteration ", now_.best_iteration, " has not been improved in ",
                      now_.evaluations_since_best, now_.evaluations_since_best == 1 ? " evaluation" : " evaluations",
@@ -307,6 +309,12 @@ bool Run::note_best() {
   const MetricType* type = config_.solver.best_metric();
   if (!type) return false;
   const auto found = now_.metrics.find(type->name);
+  if (found != now_.metrics.end() && std::isnan(found->second)) {  // decides nothing
+    if (!std::exchange(warned_of_undefined_, true))
+      report_->warning(cat("The ", type->name, " of iteration ", now_.iterations,
+                           " is undefined: evaluations without it count neither for early stopping nor as the best"));
+    return false;
+  }
   if (found == now_.metrics.end() || !type->improves(found->second, now_.best)) {
     // One more at the end of a run does not count: a larger max_iter would have no evaluation there.
     if (every(config_.solver.eval_interval, now_.iterations)) ++now_.evaluations_since_best;

@@ -160,6 +160,7 @@ class Run {
   std::string algorithms_;  // of matrix products, as text; empty without a search
   RunProgress now_;
   bool stopping_ = false, trained_ = false;  // trained_: since this process began
+  bool warned_of_undefined_ = false;         // the metric of early stopping was undefined once
   bool diverged_ = false;
   int64_t host_row_bytes_ = 0;  // as reported last
   struct Reads {

@@ -28,6 +28,9 @@ TrainSummary Run::finish() {
   if (now_.skipped_records > 0)
     log_.warning(now_.skipped_records, now_.skipped_records == 1 ? " bad record was" : " bad records were",
                  " left out");
+  if (config_.solver.early_stopping.given && evaluator_ && now_.best_iteration < 0 && warned_of_undefined_)
+    log_.warning("the ", config_.solver.early_stopping.metric,
+                 " was undefined in every evaluation: early stopping had nothing to go by");
   TrainSummary summary = summary_of(now_);
   summary.seconds = seconds;
   summary.samples_per_second = seconds > 0 ? static_cast<double>(now_.samples) / seconds : 0;

@@ -3,14 +3,31 @@
 #include "config/config_file.h"
 #include "data/numbering.h"
 #include "train/load_config.h"
+#include "use/encoding_differences.h"
 
 namespace hctr {
 namespace {
 
 Config config_of(const ModelOptions& options, const Log& log) {
+  if (!options.config.empty() && options.encoding == EncodingChoice::model) {
+    const Json file = with_changes(read_config_file(options.config), options.changes);
+    return load_config(with_encoding_of(saved_config(options.model).json, file), options.config.string(),
+                       options.strict, log);
+  }
   if (!options.config.empty()) return load_config(options.config, options.strict, log, options.changes);
   const SavedConfig saved = saved_config(options.model);
   return load_config(with_changes(saved.json, options.changes), saved.where, options.strict, log);
+}
+
+/// Errors: Error(config) when the config encodes data otherwise than the model was trained, unless it is to be used.
+void expect_encoding(const SavedModel& model, EncodingChoice choice, const Log& log) {
+  if (model.encoding.empty()) return;
+  if (choice == EncodingChoice::same)
+    throw Error(Kind::config,
+                cat("the config encodes data otherwise than ", model.name, " was trained: ", model.encoding,
+                    ". Add --encoding model to encode as the model was trained, or "
+                    "--encoding config to encode as this config says"));
+  log.info("note: the config encodes data otherwise than ", model.name, " was trained: ", model.encoding, ".");
 }
 
 /// Calls body() on one rank.
@@ -62,6 +79,7 @@ int use_model(const ModelOptions& options, const std::string& doing, const std::
     std::optional<SavedModel> found;
     if (first) {
       found = find_saved_model(options.model, config, log);
+      expect_encoding(*found, options.encoding, log);
       expect_numbering(found->numbering, found->name, config.data.eval_source);
     }
     Ranks ranks(options, config, others, log, doing);

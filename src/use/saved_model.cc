@@ -13,6 +13,7 @@
 #include "data/formats/first_rows.h"
 #include "hctr/formats.h"
 #include "model/model_manifest.h"
+#include "use/encoding_differences.h"
 
 namespace hctr {
 namespace {
@@ -119,6 +120,7 @@ SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& 
   }
   if (const auto manifest = manifest_of(model.dense)) {
     model.differences = layer_differences(&manifest->config, config);
+    model.encoding = encoding_differences(manifest->config, config.effective);
     model.statistics = manifest->statistics;
     model.numbering = numbering_in(&manifest->data);
   }
@@ -162,6 +164,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config) {
   if (fs::exists(folder / "config.json")) {
     const Json saved = read_config_file(folder / "config.json");
     model.differences = layer_differences(&saved, config);
+    model.encoding = encoding_differences(saved, config.effective);
   }
   if (model.tables.size() != config.embeddings.size()) fail_tables(model, config);
   return model;
@@ -174,6 +177,8 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
   model.iteration = model.checkpoint->progress.iterations;
   model.name = cat("the checkpoint '", model.checkpoint->folder.string(), "'");
   model.differences = layer_differences(model.checkpoint->manifest.about.find("config"), config);
+  if (const Json* saved = model.checkpoint->manifest.about.find("config"))
+    model.encoding = encoding_differences(*saved, config.effective);
   model.statistics = statistics_of(model.checkpoint->manifest);
   model.numbering = numbering_in(model.checkpoint->manifest.about.find("data"));
   return model;

@@ -22,6 +22,7 @@ struct SavedModel {
   std::optional<ResumePoint> checkpoint = {};
   std::vector<ColumnStatistics> statistics = {};  ///< of dense columns
   std::string numbering = {};                     ///< of the data that it was trained on; empty: not known
+  std::string encoding = {};     ///< where its config encodes data otherwise; empty: nowhere, or not known
   std::string differences = {};  ///< layers that the saved config has otherwise; empty: none, or not known
 };
 

@@ -20,7 +20,7 @@ struct CsvRules {
 CsvRules rules_of(const DataSection& section) {
   const auto& options = section.options.get<CsvOptions>();
   CsvRules rules{options.labels, dense_rules(options.dense, section.statistics),
-                 slot_rules(options.slots, options.hash_seed), options.missing};
+                 slot_rules(options.slots, options.hash_seed, csv_grammar(options)), options.missing};
   for (DenseRule& rule : rules.dense) rule.fallback = rule.fallback.value_or(0.0f);
   for (SlotRule& rule : rules.slots) rule.keys = rule.keys.value_or(KeyRule::hash);
   return rules;

@@ -5,6 +5,7 @@
 
 #include "data/text_grammar.h"
 #include "data/text_values.h"
+#include "prepare/init/cell_notation.h"
 
 namespace hctr {
 namespace {
@@ -16,25 +17,6 @@ constexpr std::string_view kMarks[] = {"?",    "NA",   "N/A",  "n/a", "NaN",  "n
                                        "NULL", "Null", "None", "\\N", "#N/A", "-",   "--",  "."};
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-/// "2026-11-23", "23.11.2026 10:40", "11/23/26", "10:40:00": digits with two signs of one kind between them.
-bool is_time(std::string_view text) {
-  if (text.size() < 6 || text.size() > 40 || !is_digit(text[0])) return false;
-  size_t at = 0;
-  int groups = 0;
-  char sign = 0;
-  while (at < text.size()) {
-    const size_t begin = at;
-    while (at < text.size() && is_digit(text[at])) ++at;
-    if (at == begin || at - begin > 4) return false;
-    ++groups;
-    if (groups == 3 || at == text.size()) break;
-    if (sign == 0) sign = text[at];
-    if (text[at] != sign || (sign != '-' && sign != '/' && sign != '.' && sign != ':')) return false;
-    ++at;
-  }
-  return groups == 3 && (at == text.size() || text[at] == ' ' || text[at] == 'T' || text[at] == '.');
-}
 
 bool is_integer_text(std::string_view text) {
   int64_t value = 0;
@@ -91,7 +73,8 @@ void ColumnFacts::add_text(std::string_view text) {
   if (!read_number(text, number)) {
     if (no_number.empty()) no_number = text.substr(0, 40);
     words += 1 + std::count(text.begin(), text.end(), ' ');
-    times += is_time(text);
+    times += is_date_or_time(text);
+    look_at_notation(text);
     look_for_lists(text);
     return;
   }
@@ -108,6 +91,17 @@ void ColumnFacts::add_text(std::string_view text) {
   plain.add(number);
   logs.add(std::log1p(std::max(number, 0.0)));
   if (!no_number.empty()) look_for_lists(text);  // one value alone, where other cells hold several
+}
+
+void ColumnFacts::look_at_notation(std::string_view text) {
+  if (is_in_brackets(text)) {
+    ++in_brackets;
+    if (has_list_in_brackets(text) && lists_in_brackets++ == 0) list_in_brackets = text.substr(0, 40);
+  }
+  const Notation notation = number_notation(text);
+  if (notation == Notation::none) return;
+  ++other_numbers;
+  if (notation == Notation::number && sure_other_numbers++ == 0) other_number = text;
 }
 
 void ColumnFacts::look_for_lists(std::string_view text) {

@@ -54,10 +54,16 @@ class ColumnFacts {
   std::map<std::string, int64_t> marks;  ///< texts that mean a missing value, and how many, also there
   int64_t numbers = 0, integers = 0;     ///< of the values; a number like 4.0 is an integer, too
   int64_t negative = 0;
-  int64_t leading_zeros = 0;  ///< of the integers
-  int64_t times = 0;          ///< values that are a date or a time of day
-  int64_t words = 0;          ///< of all values together
-  int64_t rising = 0;         ///< numbers larger than the one before by one
+  int64_t leading_zeros = 0;       ///< of the integers
+  int64_t times = 0;               ///< values that are a date or a time of day
+  int64_t in_brackets = 0;         ///< values in brackets
+  int64_t lists_in_brackets = 0;   ///< of these, with several values or quotes inside
+  std::string list_in_brackets;    ///< the first of them
+  int64_t other_numbers = 0;       ///< values that may be numbers in a notation that is not read
+  int64_t sure_other_numbers = 0;  ///< of these, those that can be nothing else
+  std::string other_number;        ///< the first of them
+  int64_t words = 0;               ///< of all values together
+  int64_t rising = 0;              ///< numbers larger than the one before by one
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
   Moments plain, logs;            ///< of the numbers, and of ln(1 + max(x, 0))
   std::string no_number;          ///< the first value that is none
@@ -78,6 +84,7 @@ class ColumnFacts {
 
  private:
   void add_text(std::string_view text);
+  void look_at_notation(std::string_view text);
   void look_for_lists(std::string_view text);
 
   DistinctCount distinct_{1 << 16};

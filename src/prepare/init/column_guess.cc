@@ -110,7 +110,7 @@ class Guesser {
 
   ColumnGuess guess() {
     const bool decided = not_read() || column_of_lists() || nothing_to_learn() || all_numbers() || time_as_text() ||
-                         list_in_cells() || one_rows_own();
+                         list_in_brackets() || numbers_in_other_notation() || list_in_cells() || one_rows_own();
     if (!decided) category(cat(distinct_, " different values", but_numbers()));
     if (facts_.empty > 0 && guess_.kind != GuessedKind::left_out)
       guess_.why += cat("; ", percent(share(facts_.empty, facts_.rows)), " missing");
@@ -210,6 +210,24 @@ class Guesser {
     return leave_out(
         "a date or time as text, which is not read; give it as a number, such as seconds since 1970, or its hour and "
         "weekday as columns");
+  }
+
+  bool list_in_brackets() {
+    if (share(facts_.in_brackets, facts_.values()) < 0.5 ||
+        share(facts_.lists_in_brackets, facts_.values()) < kListCells)
+      return false;
+    if (share(facts_.sure_other_numbers, facts_.values()) > 0.5) return false;  // negative amounts in brackets
+    return leave_out(cat("lists in brackets, as '", facts_.list_in_brackets,
+                         "': brackets, quotes and blanks would be parts of the values; write the values alone with "
+                         "one character between them, such as 3|5, and nothing for an empty list"));
+  }
+
+  bool numbers_in_other_notation() {
+    if (facts_.sure_other_numbers == 0 || share(facts_.numbers + facts_.other_numbers, facts_.values()) < 0.95)
+      return false;
+    return leave_out(cat("numbers written as '", facts_.other_number,
+                         "', which are not read; write plain numbers, with a point and without units or signs "
+                         "between the digits, such as 1234.5"));
   }
 
   bool one_rows_own() {

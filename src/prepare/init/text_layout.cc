@@ -121,6 +121,10 @@ void expect_no_names(const std::vector<Record>& records, const std::string& labe
 void expect_text(std::string_view start) {
   if (start.starts_with("PK\x03\x04"))
     throw Error(Kind::data, "it is a spreadsheet or another zip file; save the table as CSV, or unpack it");
+  if (start.find('\n') == start.npos && start.find('\r') < start.size() - 1)
+    throw Error(Kind::data,
+                "its lines end with a carriage return alone, as on an old Macintosh, which is not read; "
+                "write line feeds: tr '\\r' '\\n' < OLD > NEW");
   const size_t zero = start.find('\0');
   if (zero == start.npos) return;
   const bool wide = start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF");

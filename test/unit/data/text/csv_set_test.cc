@@ -189,6 +189,44 @@ TEST(CsvSet, DefaultsTransformsAndKeys) {
   EXPECT_LT(x, 108);
 }
 
+/// The keys that the cells "Oslo" and `cell` get, or the error.
+std::string keys_of_vocabulary(const std::string& vocabulary, bool trim = false, const std::string& cell = "Rome") {
+  const Folder folder;
+  write_text(folder / "cities", vocabulary);
+  write_text(folder / "rows", cat("y,city\n1,Oslo\n0,", cell, "\n"));
+  DataSection section = section_of(1, 0, {input_of("x", 1, 1, 1)});
+  section.format = kCsvFormat;
+  CsvOptions& csv = csv_of(section);
+  csv.trim = trim;
+  csv.labels = {"y"};
+  csv.slots = {{{"city"}, KeyRule::vocabulary, 0, (folder / "cities").string(), "", {}}};
+  try {
+    Rig rig(section, folder / "rows", {.batch = 2, .workers = 1, .repeat = false});
+    const std::vector<ReadBatch> batches = rig.all();
+    std::string text;
+    for (const int64_t key : batches.at(0).keys[0]) text += cat(key, " ");
+    return text;
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(CsvSet, VocabulariesAreReadAsCellsAre) {
+  EXPECT_EQ(keys_of_vocabulary("Oslo\nRome\n"), "0 1 ");
+  EXPECT_EQ(keys_of_vocabulary("\xEF\xBB\xBFOslo\r\nRome\r\n"), "0 1 ") << "a byte order mark";
+  const std::string quoted = R"("Rome, ""Lazio""")";
+  EXPECT_EQ(keys_of_vocabulary(cat("\"Oslo\"\n", quoted, "\n"), false, quoted), "0 1 ") << "quotes";
+  EXPECT_EQ(keys_of_vocabulary("Oslo \n Rome\n", true), "0 1 ") << "blanks that the section trims";
+  EXPECT_EQ(keys_of_vocabulary("Oslo \nRome\n"), "2 1 ") << "blanks that are part of cells are part of values";
+}
+
+TEST(CsvSet, VocabulariesOfSeveralColumnsAreRefused) {
+  const std::string columns = keys_of_vocabulary("Oslo,17\nRome,3\n");
+  EXPECT_NE(columns.find("cities' value 1: expected one value a line, found 2 cells"), std::string::npos) << columns;
+  const std::string twice = keys_of_vocabulary("Oslo\nRome\n\"Oslo\"\n");
+  EXPECT_NE(twice.find("value 3: 'Oslo' is value 1 already"), std::string::npos) << twice;
+}
+
 TEST(CsvSet, TrimmedCellsMissingTextsAndLabelsOfTexts) {
   const Folder folder;
   DataSection section = section_of(3, 2, {input_of("x", 2, 1, 2)});

@@ -207,6 +207,54 @@ TEST(ColumnGuess, TimesAreNumbersOrLeftOut) {
             GuessedKind::category);
 }
 
+TEST(ColumnGuess, AddressesAndVersionsAreNoDates) {
+  for (const char* start : {"192.168.7.", "10.0.3.*.", "3.14.1.", "12:4000:"}) {
+    const ColumnGuess guess = guess_cells("x", 400, [&](int r) { return cat(start, drawn(r, 40)); });
+    EXPECT_EQ(guess.kind, GuessedKind::category) << start << ": " << guess.why;
+  }
+  const ColumnGuess phone = guess_cells("x", 400, [](int r) { return cat("030-55-", 100000 + drawn(r, 40)); });
+  EXPECT_EQ(phone.kind, GuessedKind::category) << phone.why;
+}
+
+TEST(ColumnGuess, DatesOfManyFormatsAreNamed) {
+  for (const char* text : {"7 Mar 2019", "Mar 7, 2019", "07/Mar/2019:10:04:59 +0100", "2019/03/07 10:04 PM",
+                           "2019-03-07 10:04:59.123456+00:00", "07.03.19"}) {
+    const std::string other = std::string(text).replace(std::string(text).find('7'), 1, "8");
+    const ColumnGuess guess = guess_cells("x", 60, [&](int r) { return r % 3 ? other : text; });
+    EXPECT_EQ(guess.kind, GuessedKind::left_out) << text;
+    EXPECT_NE(guess.why.find("date or time"), std::string::npos) << text << ": " << guess.why;
+  }
+}
+
+TEST(ColumnGuess, ListsInBracketsAreLeftOutWithAnExample) {
+  const std::pair<const char*, const char*> brackets[] = {{"[", "]"}, {"(", ")"}, {"{", "}"}, {"['", "']"}};
+  for (const char* separator : {", ", " ", "; ", "|"})
+    for (const auto& [open, close] : brackets) {
+      const auto cell = [&, open = open, close = close](int r) {
+        return r % 9 == 0 ? std::string("[]") : cat(open, drawn(r, 30), separator, drawn(r + 1000, 30), close);
+      };
+      const ColumnGuess guess = guess_cells("x", 400, cell);
+      EXPECT_EQ(guess.kind, GuessedKind::left_out) << cell(1) << ": " << guess.why;
+      EXPECT_NE(guess.why.find("lists in brackets, as '" + cell(1)), std::string::npos) << guess.why;
+    }
+  EXPECT_EQ(guess_cells("x", 400, [](int r) { return cat("[", r % 5, "]"); }).kind, GuessedKind::category);
+}
+
+TEST(ColumnGuess, NumbersInOtherNotationsAreLeftOutWithAnExample) {
+  const auto tail = [](int r) { return std::to_string(1000 + drawn(r, 900)).substr(1); };
+  const std::pair<const char*, const char*> signs[] = {{"7,", ""},  {"7,", ".25"},  {"7.", ",25"}, {"7 ", ""},
+                                                       {"7'", ""},  {"$7,", ".50"}, {"7.", " €"},  {"USD ", ""},
+                                                       {"-£ ", ""}, {"1,", " kg"},  {"12,", " %"}};
+  for (const auto& [before, behind] : signs) {
+    const ColumnGuess guess =
+        guess_cells("x", 400, [&, before = before, behind = behind](int r) { return before + tail(r) + behind; });
+    EXPECT_EQ(guess.kind, GuessedKind::left_out) << before << tail(1) << behind << ": " << guess.why;
+    EXPECT_NE(guess.why.find("numbers written as '"), std::string::npos) << guess.why;
+  }
+  const auto ids = [](int r) { return cat(111 + drawn(r, 80), ",", 111 + drawn(r + 999, 80), r % 2 ? ",155" : ""); };
+  EXPECT_EQ(guess_cells("x", 400, ids).kind, GuessedKind::list) << "ids of three digits";
+}
+
 TEST(ColumnGuess, FractionsOfParquetAreNumbersAlone) {
   ColumnFacts facts;
   facts.fractions = true;

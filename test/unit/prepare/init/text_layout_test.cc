@@ -94,5 +94,14 @@ TEST(TextLayout, SaysWhatIsNoTable) {
   EXPECT_NE(label_message("1,2\n3,4\n", "y").find("go by their numbers, 1 to 2"), std::string::npos);
 }
 
+TEST(TextLayout, LinesThatEndWithCarriageReturnsAreNamed) {
+  try {
+    guess_layout("a,b\r1,2\r3,4\r", "a");
+    FAIL() << "was read";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("carriage return alone"), std::string::npos) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace hctr

@@ -1,0 +1,25 @@
+// In which notation a cell is written: dates, numbers with signs that the readers do not read, lists in brackets.
+#pragma once
+
+#include <string_view>
+
+namespace hctr {
+
+/// Whether all of the text is a date, a date with a time, or a time of day with seconds, in a known format and within
+/// the ranges of months, days and hours. An IPv4 address or a version is none.
+bool is_date_or_time(std::string_view text);
+
+/// Whether the text begins with a bracket and ends with the one that closes it: "[3, 5]", "('a',)", "{}".
+bool is_in_brackets(std::string_view text);
+/// Whether there is more than one value, or a quoted one, in the brackets.
+bool has_list_in_brackets(std::string_view text);
+
+enum class Notation {
+  none,       ///< no such number
+  ambiguous,  ///< "1,234", which may be two integers
+  number,     ///< "1,234.50", "1.234,50", "1'234", "1,005", "$ 12", "5 %", "3 kg"
+};
+/// What the text is as a number in a notation that read_number() does not read.
+Notation number_notation(std::string_view text);
+
+}  // namespace hctr

@@ -1,0 +1,184 @@
+#include "use/encoding_differences.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/error.h"
+#include "config/values.h"
+
+namespace hctr {
+namespace {
+
+/// Values by the path of their field.
+using Fields = std::map<std::string, std::string>;
+
+const Json* field(const Json* object, const char* name) {
+  const Json* value = object ? object->find(name) : nullptr;
+  return value && !unwrapped(*value).is_null() ? &unwrapped(*value) : nullptr;
+}
+
+/// A value's text: numbers alike whether they are integers or fractions, and a list of one like its element.
+std::string text_of(const Json& given) {
+  const Json& value = unwrapped(given);
+  if (value.is_number() && !value.integer()) {
+    const double number = value.number();
+    const auto whole = static_cast<int64_t>(std::clamp(number, -9e15, 9e15));
+    return static_cast<double>(whole) == number ? cat(whole) : value.text();
+  }
+  if (const Json::Array* list = value.array(); list && list->size() == 1) return text_of((*list)[0]);
+  if (const Json::Array* list = value.array()) {
+    std::string text;
+    for (const Json& element : *list) text += cat(text.empty() ? "[" : ", ", text_of(element));
+    return text.empty() ? "[]" : text + "]";
+  }
+  if (const std::string* word = value.string(); word && *word == "standardise") return "\"standardize\"";
+  return value.text();
+}
+
+std::string text_or(const Json* object, const char* name, const std::string& otherwise) {
+  const Json* value = field(object, name);
+  return value ? text_of(*value) : otherwise;
+}
+
+/// The elements of a list; one value counts as a list of it.
+Json::Array elements(const Json* list) {
+  if (!list) return {};
+  return list->array() ? *list->array() : Json::Array{*list};
+}
+
+/// The texts of a list whose order does not matter.
+std::string set_of(const Json* list) {
+  std::set<std::string> texts;
+  for (const Json& element : elements(list)) texts.insert(text_of(element));
+  std::string text;
+  for (const std::string& one : texts) text += cat(text.empty() ? "" : ", ", one);
+  return texts.size() == 1 ? text : cat("[", text, "]");
+}
+
+void add_labels(const std::string& path, const Json* labels, Fields& fields) {
+  size_t at = 0;
+  for (const Json& given : elements(labels)) {
+    const Json& label = unwrapped(given);
+    const std::string place = cat(path, "/labels/", at++);
+    fields[place + "/column"] = label.object() ? text_or(&label, "column", "none") : text_of(label);
+    const Json* positive = label.object() ? field(&label, "positive") : nullptr;
+    if (positive) fields[place + "/positive"] = positive->object() ? positive->text() : set_of(positive);
+  }
+}
+
+/// Adds the fields of each column of groups. A list of numbers in a group has one for all columns, or one for each.
+void add_columns(const std::string& path, const Json* groups, const std::map<std::string, std::string>& defaults,
+                 Fields& fields) {
+  size_t at = 0;
+  for (const Json& group : elements(groups)) {
+    const Json::Array columns = elements(field(&group, "columns"));
+    for (size_t c = 0; c < columns.size(); ++c) {
+      const std::string place = cat(path, "/", at++);
+      fields[place + "/column"] = text_of(columns[c]);
+      for (const auto& [name, otherwise] : defaults) {
+        const Json* value = field(&group, name.c_str());
+        const bool per_column = (name == "mean" || name == "std") && value && value->array();
+        std::string text = value ? text_of(*value) : otherwise;
+        if (per_column && value->array()->empty()) text = otherwise;
+        if (per_column && value->array()->size() == columns.size()) text = text_of((*value->array())[c]);
+        fields[cat(place, "/", name)] = text;
+      }
+    }
+  }
+}
+
+/// The fields of a Data layer that decide what a value becomes.
+Fields encoding_of(const Json& data) {
+  Fields fields;
+  size_t at = 0;
+  for (const Json& input : elements(field(&data, "sparse"))) {
+    const std::string place = cat("sparse/", at++);
+    fields[place + "/top"] = text_or(&input, "top", "none");
+    if (field(&input, "slot_num")) fields[place + "/slot_num"] = text_or(&input, "slot_num", "");
+  }
+  if (const Json* sizes = field(&data, "slot_size_array")) fields["slot_size_array"] = text_of(*sizes);
+  for (const std::string name : {"csv", "parquet"}) {
+    const Json* section = field(&data, name.c_str());
+    if (!section) continue;
+    fields[name + "/hash_seed"] = text_or(section, "hash_seed", "0");
+    add_labels(name, field(section, "labels"), fields);
+    add_columns(name + "/dense", field(section, "dense"),
+                {{"transform", "\"none\""}, {"mean", "learned"}, {"std", "learned"}, {"default", "none"}}, fields);
+    add_columns(name + "/slots", field(section, "slots"),
+                {{"keys", name == "csv" ? "\"hash\"" : "by type"},
+                 {"buckets", "0"},
+                 {"separator", "\"\""},
+                 {"default", "none"}},
+                fields);
+    for (const char* other : {"default_dense", "default_key"})
+      fields[cat(name, "/", other)] = text_or(section, other, "none");
+    fields[name + "/trim"] = text_or(section, "trim", "false");
+    fields[name + "/missing"] = set_of(field(section, "missing"));
+  }
+  const std::string format = text_or(&data, "format", "\"Norm\"");
+  const Json* criteo = field(&data, "criteo");
+  if (format.starts_with("\"Criteo"))
+    for (const auto& [name, otherwise] :
+         {std::pair{"wide", "\"none\""}, {"integers", "\"dense\""}, {"buckets", "0"}, {"key_bits", "64"}})
+      fields[cat("criteo/", name)] = text_or(criteo, name, otherwise);
+  return fields;
+}
+
+const Json* data_layer(const Json& config) {
+  const Json* layers = config.find("layers");
+  return layers && layers->array() && !layers->array()->empty() ? &(*layers->array())[0] : nullptr;
+}
+
+}  // namespace
+
+Json with_encoding_of(const Json& saved, const Json& config) {
+  const Json *before = data_layer(saved), *now = data_layer(config);
+  if (!before || !now || text_or(before, "format", "\"Norm\"") != text_or(now, "format", "\"Norm\"")) return config;
+  const std::set<std::string> encoding = {"sparse", "slot_size_array", "csv", "parquet", "criteo", "label", "dense"};
+  const std::set<std::string> of_file = {"delimiter", "quote", "header", "columns"};
+  Json data(Json::Object{});
+  for (const auto& [name, value] : *now->object())
+    if (!encoding.contains(name)) data.set(name, value);
+  for (const auto& [name, value] : *before->object()) {
+    if (!encoding.contains(name)) continue;
+    const Json* own = now->find(name);
+    if (name != "csv" || !value.object() || !own || !own->object()) {
+      data.set(name, value);
+      continue;
+    }
+    Json csv(Json::Object{});
+    for (const auto& [field, inner] : *value.object())
+      if (!of_file.contains(field)) csv.set(field, inner);
+    for (const auto& [field, inner] : *own->object())
+      if (of_file.contains(field)) csv.set(field, inner);
+    data.set(name, csv);
+  }
+  Json layers(Json::Array{data});
+  const Json::Array& all = *config.find("layers")->array();
+  for (size_t l = 1; l < all.size(); ++l) layers.add(all[l]);
+  Json result(Json::Object{});
+  for (const auto& [name, section] : *config.object()) result.set(name, name == "layers" ? layers : section);
+  return result;
+}
+
+std::string encoding_differences(const Json& saved, const Json& config) {
+  const Json *before = data_layer(saved), *now = data_layer(config);
+  if (!before || !now || text_or(before, "format", "\"Norm\"") != text_or(now, "format", "\"Norm\"")) return "";
+  const Fields was = encoding_of(*before), is = encoding_of(*now);
+  std::set<std::string> paths;
+  for (const auto& [path, value] : was) paths.insert(path);
+  for (const auto& [path, value] : is) paths.insert(path);
+  std::string text;
+  for (const std::string& path : paths) {
+    const auto a = was.find(path), b = is.find(path);
+    // These two may be left out, and follow from the columns then.
+    const bool derived = path.ends_with("/slot_num") || path == "slot_size_array";
+    if (derived && (a == was.end() || b == is.end())) continue;
+    const std::string old = a == was.end() ? "not there" : a->second, next = b == is.end() ? "not there" : b->second;
+    if (old != next) text += cat(text.empty() ? "" : "; ", "/layers/0/", path, " was ", old, " and is ", next);
+  }
+  return text;
+}
+
+}  // namespace hctr
