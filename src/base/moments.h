@@ -11,8 +11,8 @@ namespace hctr {
 /// Sums of powers of distances from the mean. All sums are of distances from the first number: where numbers are large
 /// and close together, such as times in nanoseconds, a subtraction of two of them is exact and nothing is lost to their
 /// size. The result depends on the order of the calls alone. Sources: B. P. Welford, "Note on a Method for Calculating
-/// Corrected Sums of Squares and Products", Technometrics 4 (1962); of merging and cubes P. Pébay, "Formulas for robust,
-/// one-pass parallel computation of covariances and arbitrary-order statistical moments", SAND2008-6212, 2008.
+/// Corrected Sums of Squares and Products", Technometrics 4 (1962); of merging and cubes P. Pébay, "Formulas for
+/// robust, one-pass parallel computation of covariances and arbitrary-order statistical moments", SAND2008-6212, 2008.
 class Moments {
  public:
   Moments() = default;

@@ -57,7 +57,7 @@ struct SampleBlock {
   bool has_ones(int64_t slot) const { return one_hot || (!ones.empty() && ones[static_cast<size_t>(slot)] != 0); }
   KeptCells kept{};  ///< [rows, Source::keep], where that names columns
 
-  bool wants_exact = false;    ///< set before parsing: dense values are wanted before they are rounded to float
+  bool wants_exact = false;     ///< set before parsing: dense values are wanted before they are rounded to float
   std::vector<double> exact{};  ///< [rows, dense_dim] these, of Csv and Parquet; other formats leave it empty
 
   /// A dense value, with what its float has lost where that is known.
