@@ -318,7 +318,9 @@ class Initializer {
       say(cat(pass_.eval_without_label, " rows to evaluate on without a label are skipped"));
     if (options_.eval.empty())
       say(cat("rows: ", pass_.train_rows, " to train on in ", paths_.train, ", ", pass_.eval_rows,
-              " to evaluate on in ", paths_.eval, "; a row's own bytes decide"));
+              " to evaluate on in ", paths_.eval,
+              pass_.held_out_by_number ? "; split by a hash of each row's number, since many rows have equal features"
+                                       : "; split by a hash of each row's features, without the label"));
     else
       say(cat("rows: ", pass_.train_rows, " to train on; ", options_.eval, " to evaluate on"));
     const InitSchedule schedule = schedule_of(plan_);

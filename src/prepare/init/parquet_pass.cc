@@ -118,6 +118,9 @@ class ParquetTableReader {
       throw Error(Kind::usage,
                   cat("--label ", options.label, ": the column holds ", first_->info().fields[pass_.label_column].said,
                       ", but a label is one number or text a row"));
+    for (size_t c = 0; c < fields_.size(); ++c)
+      features_.push_back(c != label_ && std::find(options.leave_out.begin(), options.leave_out.end(),
+                                                   fields_[c].name) == options.leave_out.end());
     if (split.train) train_.emplace(*split.train, fields_, label_);
     if (split.eval) eval_.emplace(*split.eval, fields_, label_);
   }
@@ -126,6 +129,8 @@ class ParquetTableReader {
     int64_t rows = 0, done = 0;
     std::vector<ReadFile> opened;
     for (const fs::path& path : files_) rows += opened.emplace_back(open(path)).file->info().rows;
+    if (eval_) look_at_start(opened);
+    pass_.held_out_by_number = hold_out_.by_number();
     Progress progress("Looking at the rows", "rows", rows);
     for (size_t f = 0; f < files_.size(); ++f)
       for (int64_t g = 0; g < opened[f].file->info().group_count; ++g) {
@@ -171,7 +176,7 @@ class ParquetTableReader {
       if (!label.empty()) pass_.label_marks.emplace(label);
       return;
     }
-    if (eval_ && is_held_out(hash_of(values, row))) {
+    if (eval_ && hold_out_.held_out(hash_of(values, row))) {
       ++pass_.eval_rows;
       pass_.held_out_labels.add(label);
       for (size_t c = 0; c < fields_.size(); ++c)
@@ -206,11 +211,24 @@ class ParquetTableReader {
     uint64_t hash = kHoldOutSeed;
     char memory[24];
     for (size_t c = 0; c < fields_.size(); ++c) {
+      if (!features_[c]) continue;
       hash = mix64(hash + c);
       for_each_item(fields_[c], values[c], row,
-                    [&](int64_t item) { hash = text_hash(text_of(fields_[c], values[c], item, memory), hash); });
+                    [&](int64_t item) { hash = hash_with(hash, c, text_of(fields_[c], values[c], item, memory)); });
     }
     return hash;
+  }
+
+  /// Looks at the first piece of the first file that has rows.
+  void look_at_start(const std::vector<ReadFile>& opened) {
+    for (size_t f = 0; f < files_.size(); ++f)
+      for (int64_t g = 0; g < opened[f].file->info().group_count; ++g) {
+        if (opened[f].file->info().groups[g].rows == 0) continue;
+        GroupReader group(opened[f], g, files_[f].string());
+        const std::vector<ParquetValues>& values = group.next();
+        for (int64_t r = 0; r < values[0].rows; ++r) hold_out_.look_at(hash_of(values, r));
+        return;
+      }
   }
 
   const std::vector<fs::path>& files_;
@@ -220,6 +238,8 @@ class ParquetTableReader {
   std::vector<size_t> read_;          // the columns that are read
   std::vector<ParquetField> fields_;  // and their fields, of the first file
   size_t label_ = 0;                  // index of the label among them
+  std::vector<char> features_;        // whether they are features: neither the label nor named in --leave-out
+  HoldOut hold_out_;
   std::optional<ParquetSplitWriter> train_, eval_;
 };
 

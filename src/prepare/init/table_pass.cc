@@ -3,10 +3,24 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/random.h"
+#include "data/text_values.h"
 
 namespace hctr {
 
-bool is_held_out(uint64_t row_hash) { return row_hash < std::numeric_limits<uint64_t>::max() / 10; }
+uint64_t hash_with(uint64_t row_hash, size_t column, std::string_view text) {
+  return text_hash(text, mix64(row_hash + column));
+}
+
+void HoldOut::look_at(uint64_t row_hash) {
+  ++looked_at_;
+  seen_.insert(row_hash);
+}
+
+bool HoldOut::held_out(uint64_t row_hash) {
+  const uint64_t hash = by_number() ? mix64(mix64(kHoldOutSeed) + number_++) : row_hash;
+  return hash < std::numeric_limits<uint64_t>::max() / 10;
+}
 
 void expect_few_bad_rows(const TablePass& pass) {
   const int64_t rows = pass.train_rows + pass.eval_rows + pass.without_label + pass.bad_rows;

@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "base/files.h"
@@ -26,6 +28,7 @@ struct TablePass {
   std::string first_bad;
   int64_t eval_without_label = 0, eval_bad_rows = 0;  ///< the same of a file of rows to evaluate on
   std::string first_bad_eval;
+  bool held_out_by_number = false;    ///< else by a hash of the features
   std::set<std::string> label_marks;  ///< texts of labels that mean none
 };
 
@@ -35,10 +38,28 @@ struct SplitFiles {
   AtomicFile* eval = nullptr;
 };
 
-/// Whether the row of this hash is held out: every tenth hash is. Equal rows have equal hashes, so they stay together.
-bool is_held_out(uint64_t row_hash);
+/// Adds the text of column `column` to the hash of a row's features, which begins with kHoldOutSeed.
+uint64_t hash_with(uint64_t row_hash, size_t column, std::string_view text);
 /// Seed of the hashes of rows, which are not those of values.
 inline constexpr uint64_t kHoldOutSeed = 10;
+
+/// Which rows are held out: a tenth. The label has no part in it. A hash of the features decides, so that rows with
+/// equal features stay on one side, but where few rows have features of their own: then a hash of the row's number
+/// does, since a model could learn nothing of the features that are held out.
+class HoldOut {
+ public:
+  /// A row of the table's start; called before the first held_out().
+  void look_at(uint64_t row_hash);
+  /// Whether less than half of the rows that were looked at have features of their own.
+  bool by_number() const { return 2 * static_cast<int64_t>(seen_.size()) < looked_at_; }
+  /// Called for each row with a label, in order.
+  bool held_out(uint64_t row_hash);
+
+ private:
+  std::unordered_set<uint64_t> seen_;
+  int64_t looked_at_ = 0;
+  uint64_t number_ = 0;
+};
 
 /// Errors: Error(data) when more than one of a thousand rows is bad: `first_bad` says what is wrong with the first.
 void expect_few_bad_rows(const TablePass&);

@@ -52,6 +52,35 @@ size_t column_index(const std::vector<std::string>& columns, const std::string& 
   return static_cast<size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
 }
 
+/// Whether a column is a feature: neither the label nor named in --leave-out.
+std::vector<char> feature_columns(const std::vector<std::string>& columns, const InitOptions& options) {
+  std::vector<char> features;
+  for (const std::string& column : columns)
+    features.push_back(column != options.label && std::find(options.leave_out.begin(), options.leave_out.end(),
+                                                            column) == options.leave_out.end());
+  return features;
+}
+
+uint64_t hash_of_features(std::span<const std::string_view> cells, const std::vector<char>& features) {
+  uint64_t hash = kHoldOutSeed;
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (features[i]) hash = hash_with(hash, i, cells[i]);
+  return hash;
+}
+
+/// The rule for a table of texts, by the start of its first file.
+HoldOut hold_out_of(const std::string& start, const TextLayout& layout, const std::vector<char>& features) {
+  HoldOut hold_out;
+  bool header = layout.header;
+  RecordSplitter splitter(layout.grammar);
+  for (const char *p = start.data(), *const end = p + start.size(); p < end;) {
+    p = splitter.split(p, end);
+    if (!is_blank(splitter.cells()) && splitter.cells().size() == features.size() && !std::exchange(header, false))
+      hold_out.look_at(hash_of_features(splitter.cells(), features));
+  }
+  return hold_out;
+}
+
 void write_record(AtomicFile* file, std::string_view record) {
   if (!file) return;
   file->write(record);
@@ -102,6 +131,10 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& 
   pass.columns = layout.columns;
   pass.facts.resize(layout.columns.size());
   pass.label_column = column_index(layout.columns, options.label);
+  const std::vector<char> features = feature_columns(layout.columns, options);
+  HoldOut hold_out;
+  if (split.eval) hold_out = hold_out_of(start_of_text(files[0]), layout, features);
+  pass.held_out_by_number = hold_out.by_number();
   int64_t bytes = 0, before = 0;
   for (const fs::path& file : files) bytes += stream_bytes(file);
   Progress progress("Looking at the rows", "bytes", bytes);
@@ -135,7 +168,7 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& 
         if (!text.empty()) pass.label_marks.emplace(text);
         return;
       }
-      if (split.eval && is_held_out(text_hash(record, kHoldOutSeed))) {
+      if (split.eval && hold_out.held_out(hash_of_features(cells, features))) {
         ++pass.eval_rows;
         pass.held_out_labels.add(text);
         for (size_t i = 0; i < cells.size(); ++i)
