@@ -398,8 +398,7 @@ TEST_F(InitTable, RefusesWhatIsNoTable) {
   refused("a,b,y\n1,2,1\n2,3,0\n", "give evaluation rows with --eval FILE");
   std::string constant = "a,y\n";
   for (int r = 0; r < 200; ++r) constant += cat("same,", r % 2, "\n");
-  // All equal rows are on one side.
-  refused(constant, "does not have both labels");
+  refused(constant, "every column but the label was left out");
 }
 
 TEST_F(InitTable, LeavesOutFewBadRowsAndRowsWithoutALabel) {
