@@ -1,5 +1,7 @@
 #include "data/column_section.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace hctr {
@@ -43,6 +45,17 @@ void check_one_character(const std::string& value, bool may_be_empty, const std:
   if (value.size() == 1 ? value != "\n" && value != "\r" : value.empty() && may_be_empty) return;
   problems.error(pointer, cat("expected one character", may_be_empty ? ", or an empty string for none" : "",
                               ", found \"", value, "\""));
+}
+
+void check_missing(const std::vector<std::string>& missing, const std::vector<LabelColumn>& labels,
+                   const std::string& pointer, Problems& problems) {
+  for (size_t i = 0; i < missing.size(); ++i)
+    if (missing[i].empty()) problems.error(cat(pointer, "/missing/", i), "an empty cell is missing anyway");
+  for (size_t i = 0; i < labels.size(); ++i)
+    for (const std::string& text : labels[i].positive.texts)
+      if (std::find(missing.begin(), missing.end(), text) != missing.end())
+        problems.error(cat(pointer, "/labels/", i, "/positive"),
+                       cat("\"", text, "\" is in \"missing\" too, so it never is a label"));
 }
 
 Schema<DenseColumns> dense_columns_schema(const char* fallback) {

@@ -79,6 +79,10 @@ struct StatedColumns {
   std::vector<SlotColumns>* slots;
 };
 
+/// Reports texts of "missing" that are empty, and those that are a positive label too.
+void check_missing(const std::vector<std::string>& missing, const std::vector<LabelColumn>& labels,
+                   const std::string& pointer, Problems&);
+
 /// Reports a value that is no single character, or, where that is allowed, not empty.
 void check_one_character(const std::string& value, bool may_be_empty, const std::string& pointer, Problems&);
 

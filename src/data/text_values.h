@@ -7,6 +7,8 @@
 
 namespace hctr {
 
+/// The text without the spaces and tabs around it.
+std::string_view without_blanks(std::string_view text);
 /// The double nearest to the number. False when the text is no number, or no finite float. Ignores blanks around it.
 bool read_number(std::string_view text, double& value);
 /// Reads an integer that is the whole of `text`: decimal, or hexadecimal without a prefix.

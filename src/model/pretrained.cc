@@ -49,8 +49,7 @@ int64_t field_of(const ParquetFileInfo& info, const std::string& file, const cha
     throw Error(Kind::data, cat("'", file, "' has no column \"", name, "\"; it has ", one_of(names)));
   const int64_t at = found - names.begin();
   const ParquetField& field = info.fields[at];
-  const bool number =
-      field.type != ParquetType::other && field.type != ParquetType::text && field.type != ParquetType::boolean;
+  const bool number = with_values(field.type, nullptr, [](const auto*) {});
   if (field.list != list || !number || is_float(field.type) != list)
     throw Error(Kind::data, cat("column \"", name, "\" of '", file, "' is ", field.said, "; ",
                                 list ? "lists of floats" : "integers", " are needed"));
@@ -90,17 +89,17 @@ void read_parquet(const Pretrained& from, int64_t dim, const VectorSink& sink) {
         const auto refuse = [&](const std::string& why) {
           throw Error(Kind::data, cat("row ", before + done + r, " of '", from.file, "' ", why));
         };
-        if (!has_value(key.values, r)) refuse("has no key");
+        if (!is_valid(key.values, r)) refuse("has no key");
         with_values(info.fields[key_field].type, key.values.values, [&](const auto* values) {
           if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(*values)>>)
             block.keys.push_back(static_cast<int64_t>(values[r]));
         });
         const int64_t begin = vector.values.list[r], end = vector.values.list[r + 1];
-        if (!has_value(vector.values, r) || end - begin != dim)
-          refuse(cat("has ", has_value(vector.values, r) ? end - begin : 0, " numbers in its vector, and table '",
+        if (!is_valid(vector.values, r) || end - begin != dim)
+          refuse(cat("has ", is_valid(vector.values, r) ? end - begin : 0, " numbers in its vector, and table '",
                      from.table, "' has embedding_vec_size ", dim));
         for (int64_t i = begin; i < end; ++i) {
-          if (!has_item(vector.values, i)) refuse("lacks a number in its vector");
+          if (!is_valid_item(vector.values, i)) refuse("lacks a number in its vector");
           block.vectors.push_back(static_cast<float>(number_at(info.fields[vector_field].type, vector.values, i)));
         }
       }

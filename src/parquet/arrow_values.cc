@@ -9,6 +9,8 @@ using arrow::Type;
 
 ParquetType plain_type(const arrow::DataType& type) {
   switch (type.id()) {
+    case Type::NA:
+      return ParquetType::null;
     case Type::BOOL:
       return ParquetType::boolean;
     case Type::INT8:
@@ -96,6 +98,8 @@ arrow::Status describe_dictionary(const arrow::DictionaryArray& array, ParquetVa
 
 arrow::Status describe_items(const arrow::Array& array, ParquetValues& values, ValuesOwner& owner) {
   switch (array.type_id()) {
+    case Type::NA:
+      return arrow::Status::OK();
     case Type::STRING:
     case Type::BINARY:
       return describe_texts<arrow::BinaryArray>(array, values, owner);
@@ -114,6 +118,17 @@ arrow::Status describe_items(const arrow::Array& array, ParquetValues& values, V
       values.values = buffer ? buffer->data() + array.offset() * (type.bit_width() / 8) : nullptr;
       return arrow::Status::OK();
     }
+  }
+}
+
+/// Which values there are. An array of type null has no bits of its own.
+void describe_nulls(const arrow::Array& array, const uint8_t*& valid, int64_t& at, ValuesOwner& owner) {
+  if (array.type_id() == Type::NA) {
+    owner.none_valid.assign(static_cast<size_t>(array.length() + 7) / 8, 0);
+    valid = owner.none_valid.data();
+  } else if (array.null_count() > 0) {
+    valid = array.null_bitmap_data();
+    at = array.offset();
   }
 }
 
@@ -145,10 +160,7 @@ ParquetType type_of(const arrow::DataType& type, bool& list) {
 arrow::Status describe(const std::shared_ptr<arrow::Array>& array, ParquetValues& values, ValuesOwner& owner) {
   owner.array = array;
   values.rows = array->length();
-  if (array->null_count() > 0) {
-    values.valid_rows = array->null_bitmap_data();
-    values.valid_rows_at = array->offset();
-  }
+  describe_nulls(*array, values.valid_rows, values.valid_rows_at, owner);
   switch (array->type_id()) {
     case Type::LIST:
       ARROW_RETURN_NOT_OK(list_of<arrow::ListArray>(*array, values, owner));
@@ -162,10 +174,7 @@ arrow::Status describe(const std::shared_ptr<arrow::Array>& array, ParquetValues
     default:
       return describe_items(*array, values, owner);
   }
-  if (owner.items->null_count() > 0) {
-    values.valid_items = owner.items->null_bitmap_data();
-    values.valid_items_at = owner.items->offset();
-  }
+  describe_nulls(*owner.items, values.valid_items, values.valid_items_at, owner);
   return describe_items(*owner.items, values, owner);
 }
 
@@ -211,6 +220,7 @@ std::shared_ptr<arrow::DataType> arrow_type(const ParquetField& field) {
     case ParquetType::text:
       type = arrow::utf8();
       break;
+    case ParquetType::null:
     case ParquetType::other:
       type = arrow::null();
       break;
@@ -231,7 +241,9 @@ std::shared_ptr<arrow::Array> arrow_array(const ParquetField& field, const Parqu
   const int64_t items = values.list ? values.list[values.rows] : values.rows;
   std::vector<std::shared_ptr<arrow::Buffer>> buffers = {
       bits_of(field.list ? values.valid_items : values.valid_rows, items)};
-  if (field.type == ParquetType::text) {
+  if (field.type == ParquetType::null) {
+    buffers = {nullptr};
+  } else if (field.type == ParquetType::text) {
     buffers.push_back(bytes_of(values.text, 4 * (items + 1)));
     buffers.push_back(bytes_of(values.values, values.text[items]));
   } else {

@@ -14,6 +14,7 @@ namespace hctr {
 struct ValuesOwner {
   std::shared_ptr<arrow::Array> array, items;
   std::vector<int32_t> list, text;
+  std::vector<uint8_t> none_valid;  // bits of an array of type null
   std::shared_ptr<arrow::Buffer> bytes;
 };
 

@@ -31,6 +31,7 @@ std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) 
                : cat("is of type ", field.said, ", which cannot be kept: numbers, text and lists of them can");
   const char* what = column < labels.size() ? "a label" : column < numbers ? "a dense value" : "a slot";
   const char* wants = column < numbers ? "one number in each row" : "integers, text, or lists of them";
+  if (field.type == ParquetType::null && (!field.list || column >= numbers)) return "";  // a part without values
   bool right = field.type != ParquetType::other;
   if (column < numbers) {
     const ParquetNumber& number = column < labels.size() ? labels[column] : dense[column - labels.size()];
@@ -53,6 +54,7 @@ bool ParquetPlan::keys_fit_u32(const ParquetFileInfo& info, const std::vector<in
   for (size_t s = 0; s < slots.size(); ++s) {
     const ParquetSlot& slot = slots[s];
     const ParquetType type = info.fields[fields[first + s]].type;
+    if (type == ParquetType::null && slot.rule.fallback.value_or("").empty()) continue;  // no keys
     int64_t largest = 0;  // of keys that are not negative
     if (type == ParquetType::i8 || type == ParquetType::i16 || type == ParquetType::i32)
       largest = std::numeric_limits<int32_t>::max();

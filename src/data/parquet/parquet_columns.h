@@ -31,8 +31,10 @@ struct ParquetPlan {
   RecordShape shape;
   std::vector<ParquetNumber> labels, dense;
   std::vector<ParquetSlot> slots;
-  std::vector<std::string> kept;  ///< Source::keep
-  uint64_t most_key = 0;          ///< of the key type
+  std::vector<std::string> kept;     ///< Source::keep
+  bool trim = false;                 ///< blanks around texts are not part of them
+  std::vector<std::string> missing;  ///< texts that count as null
+  uint64_t most_key = 0;             ///< of the key type
 
   size_t columns() const { return labels.size() + dense.size() + slots.size() + kept.size(); }
   /// Columns in the order of reading: labels, dense values, slots, those that are passed on.

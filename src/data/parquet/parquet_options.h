@@ -9,13 +9,15 @@
 
 namespace hctr {
 
-/// Columns of Parquet files, where _metadata.json does not name them, and what nulls are.
+/// Columns of Parquet files, where _metadata.json does not name them, and what missing values are.
 struct ParquetOptions {
   std::vector<LabelColumn> labels;
   std::vector<DenseColumns> dense;
   std::vector<SlotColumns> slots;
   std::optional<double> default_dense;
   std::optional<std::string> default_key;
+  bool trim = false;                 ///< blanks around texts are not part of them
+  std::vector<std::string> missing;  ///< texts that count as null
   int64_t hash_seed = 0;
 };
 Schema<ParquetOptions> parquet_options_schema();

@@ -104,6 +104,9 @@ ParquetPlan parquet_plan(const DataSection& section, const ParquetMetadata* meta
   Planner planner(section, metadata, first_file, log);
   planner.numbers(plan);
   planner.slots(plan);
+  const auto& options = section.options.get<ParquetOptions>();
+  plan.trim = options.trim;
+  plan.missing = options.missing;
   std::vector<int64_t> offsets(section.slot_size_array.size());
   std::exclusive_scan(section.slot_size_array.begin(), section.slot_size_array.end(), offsets.begin(), int64_t{0});
   for (size_t s = 0; s < offsets.size() && s < plan.slots.size(); ++s) plan.slots[s].offset = offsets[s];

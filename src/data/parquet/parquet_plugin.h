@@ -8,7 +8,23 @@
 
 namespace hctr {
 
-enum class ParquetType : int32_t { boolean, i8, i16, i32, i64, u8, u16, u32, u64, f16, f32, f64, text, other };
+enum class ParquetType : int32_t {
+  boolean,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  f16,
+  f32,
+  f64,
+  text,
+  null,
+  other
+};  // null: no row has a value
 
 struct ParquetField {
   const char* name;
@@ -32,7 +48,7 @@ struct ParquetFileInfo {
 
 /// Values of a column in consecutive rows. An item is a row's value, or one of the values in a row's list.
 ///   list   [rows + 1]   the items of row r are list[r] up to list[r + 1]; null: row r has item r
-///   values [items]      of numbers; of booleans bits, of text its bytes
+///   values [items]      of numbers; of booleans bits, of text its bytes, of nulls nothing
 ///   text   [items + 1]  item i of text is values[text[i], text[i + 1])
 struct ParquetValues {
   int64_t rows = 0;
@@ -93,7 +109,7 @@ struct ParquetPlugin {
                         ParquetWriter** writer);
 };
 
-inline constexpr int64_t kParquetPlugin = 2;
+inline constexpr int64_t kParquetPlugin = 3;
 inline constexpr const char* kParquetPluginFile = "libhuge_ctr_parquet.so";
 /// The plug-in's one symbol: const ParquetPlugin* ().
 inline constexpr const char* kParquetPluginEntry = "hctr_parquet_plugin";

@@ -1,6 +1,7 @@
 #include "data/parquet/parquet_rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -48,10 +49,10 @@ void ParquetRows::add(size_t column, const ParquetField& field, const ParquetVal
     return to.data() + static_cast<size_t>(added_) * stride + at;
   };
   if (column < labels)
-    add_numbers(plan_.labels[column], field, values, place(block_->label, column, labels), nullptr,
+    add_numbers(plan_.labels[column], true, field, values, place(block_->label, column, labels), nullptr,
                 static_cast<int64_t>(labels));
   else if (column < labels + dense)
-    add_numbers(plan_.dense[column - labels], field, values, place(block_->dense, column - labels, dense),
+    add_numbers(plan_.dense[column - labels], false, field, values, place(block_->dense, column - labels, dense),
                 block_->wants_exact ? place(block_->exact, column - labels, dense) : nullptr,
                 static_cast<int64_t>(dense));
   else if (column < labels + dense + plan_.slots.size())
@@ -66,8 +67,25 @@ void ParquetRows::add(size_t column, const ParquetField& field, const ParquetVal
   if (added_ == rows_) added_ = 0;
 }
 
-void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& field, const ParquetValues& values,
-                              float* to, double* exact, int64_t stride) {
+std::string_view ParquetRows::text_of(const ParquetValues& values, int64_t i) const {
+  std::string_view text = text_at(values, i);
+  if (plan_.trim) text = without_blanks(text);
+  const auto& missing = plan_.missing;
+  return missing.empty() || std::find(missing.begin(), missing.end(), text) == missing.end() ? text
+                                                                                             : std::string_view();
+}
+
+/// What is wrong with a missing value that nothing stands for.
+std::string ParquetRows::why_missing(const ParquetField& field, bool null, const char* advice) const {
+  const char* is = null || field.type == ParquetType::null ? "is null"
+                   : is_float(field.type)                  ? "is NaN, which is missing as a null is"
+                   : plan_.missing.empty()                 ? "is an empty text"
+                                                           : "is an empty text, or one of \"missing\"";
+  return cat(is, "; ", advice);
+}
+
+void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const ParquetField& field,
+                              const ParquetValues& values, float* to, double* exact, int64_t stride) {
   const DenseRule& rule = number.rule;
   const Positive& positive = number.label.positive;
   if (!rule.transform.any() && !positive.given() && !exact &&
@@ -87,22 +105,28 @@ void ParquetRows::add_numbers(const ParquetNumber& number, const ParquetField& f
   for (int64_t r = 0; r < values.rows; ++r) {
     float& value = to[r * stride];
     value = 0;
-    if (!has_value(values, r)) {
+    const bool null = !is_valid(values, r);
+    double found = 0;
+    std::string_view text;
+    if (!null && as_text)
+      text = field.type == ParquetType::text ? text_of(values, r) : digits_at(field.type, values, r, memory);
+    else if (!null)
+      found = number_at(field.type, values, r);
+    if (null || (as_text ? text.empty() : std::isnan(found))) {
       if (exact) exact[r * stride] = static_cast<double>(rule.fallback.value_or(0.0f));
       if (rule.fallback)
         value = *rule.fallback;
       else
-        bad(added_ + r, &field, [] {
-          return "is null or empty; for dense values \"default\" or \"default_dense\" of \"parquet\" could say what "
-                 "that counts as";
+        bad(added_ + r, &field, [&] {
+          return why_missing(field, null,
+                             label ? "a label has no default: leave such rows out, or say \"bad_records\": \"skip\""
+                                   : "\"default\" or \"default_dense\" of \"parquet\" could say what that counts as");
         });
       continue;
     }
-    double found = 0;
     if (!as_text) {
-      found = label_of(number.label, number_at(field.type, values, r));
-    } else if (const std::string_view text = digits_at(field.type, values, r, memory);
-               !label_of(number.label, text, found)) {
+      found = label_of(number.label, found);
+    } else if (!label_of(number.label, text, found)) {
       bad(added_ + r, &field, [&] { return cat("expected a number, found '", text.substr(0, 40), "'"); });
       continue;
     }
@@ -169,18 +193,18 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
       });
     block_->keys[static_cast<size_t>(keys_++)] = key;
   };
-  const auto add_default = [&](int64_t row) {
+  const auto add_default = [&](int64_t row, bool null) {
     if (!rule.fallback)
-      bad(row, &field, [] {
-        return "is null or empty; \"default\" or \"default_key\" of \"parquet\" could say what that counts as";
+      bad(row, &field, [&] {
+        return why_missing(field, null, "\"default\" or \"default_key\" of \"parquet\" could say what that counts as");
       });
     else if (!rule.fallback->empty())
       add_key(row, *rule.fallback);
   };
   for (int64_t r = 0; r < rows; ++r) {
     offsets[r] = static_cast<int32_t>(keys_);
-    if (!has_value(values, r)) {
-      add_default(added_ + r);
+    if (!is_valid(values, r)) {
+      add_default(added_ + r, true);
       continue;
     }
     const int64_t begin = values.list ? values.list[r] : r, end = values.list ? values.list[r + 1] : r + 1;
@@ -192,10 +216,14 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
       continue;
     }
     for (int64_t i = begin; i < end; ++i) {
-      if (!has_item(values, i))
-        add_default(added_ + r);
+      const bool null = !is_valid_item(values, i);
+      const std::string_view value = null   ? std::string_view()
+                                     : text ? text_of(values, i)
+                                            : digits_at(field.type, values, i, memory);
+      if (value.empty())
+        add_default(added_ + r, null);
       else
-        add_key(added_ + r, digits_at(field.type, values, i, memory));
+        add_key(added_ + r, value);
     }
   }
   many_ = true;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/parquet/parquet_columns.h"
@@ -27,8 +28,11 @@ class ParquetRows {
  private:
   template <class Describe>
   void bad(int64_t row, const ParquetField*, const Describe& describe);
-  void add_numbers(const ParquetNumber&, const ParquetField&, const ParquetValues&, float* to, double* exact,
-                   int64_t stride);
+  void add_numbers(const ParquetNumber&, bool label, const ParquetField&, const ParquetValues&, float* to,
+                   double* exact, int64_t stride);
+  /// Item i of a column of text, as the options say; nothing for a missing one.
+  std::string_view text_of(const ParquetValues&, int64_t i) const;
+  std::string why_missing(const ParquetField&, bool null, const char* advice) const;
   void add_slot(size_t slot, const ParquetField&, const ParquetValues&);
   template <class T>
   bool add_plain_keys(const ParquetSlot&, const T* values, int64_t rows);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <type_traits>
 
 namespace hctr {
@@ -9,20 +10,24 @@ namespace {
 
 bool bit(const uint8_t* bits, int64_t at) { return (bits[at >> 3] >> (at & 7)) & 1; }
 
+/// Whether what stands at item i is a value: not of an empty text, nor NaN.
+bool says_something(ParquetType type, const ParquetValues& values, int64_t i) {
+  if (values.text) return values.text[i] < values.text[i + 1];
+  return !is_float(type) || !std::isnan(number_at(type, values, i));
+}
+
 }  // namespace
 
 bool is_float(ParquetType type) {
   return type == ParquetType::f16 || type == ParquetType::f32 || type == ParquetType::f64;
 }
 
-bool has_value(const ParquetValues& values, int64_t r) {
-  if (values.valid_rows && !bit(values.valid_rows, values.valid_rows_at + r)) return false;
-  return !values.text || values.list || values.text[r] < values.text[r + 1];
+bool has_value(ParquetType type, const ParquetValues& values, int64_t r) {
+  return is_valid(values, r) && (values.list || says_something(type, values, r));
 }
 
-bool has_item(const ParquetValues& values, int64_t i) {
-  if (values.list && values.valid_items && !bit(values.valid_items, values.valid_items_at + i)) return false;
-  return !values.text || values.text[i] < values.text[i + 1];
+bool has_item(ParquetType type, const ParquetValues& values, int64_t i) {
+  return is_valid_item(values, i) && says_something(type, values, i);
 }
 
 std::string_view text_at(const ParquetValues& values, int64_t item) {
@@ -55,12 +60,12 @@ std::string_view digits_at(ParquetType type, const ParquetValues& values, int64_
 }
 
 void append_text(ParquetType type, const ParquetValues& values, int64_t r, std::string& to) {
-  if (!has_value(values, r)) return;
+  if (!has_value(type, values, r)) return;
   const int64_t begin = values.list ? values.list[r] : r, end = values.list ? values.list[r + 1] : r + 1;
   char memory[32];
   for (int64_t i = begin; i < end; ++i) {
     if (i > begin) to += '|';
-    if (!has_item(values, i)) continue;
+    if (!has_item(type, values, i)) continue;
     if (type == ParquetType::text)
       to += text_at(values, i);
     else if (type == ParquetType::boolean)

@@ -14,7 +14,8 @@
 
 namespace hctr {
 
-/// Calls visit(pointer to the values) with their type; false for booleans and text, which are not stored as such.
+/// Calls visit(pointer to the values) with their type; false for booleans, text and nulls, which are not stored as
+/// such.
 template <class Visit>
 bool with_values(ParquetType type, const void* values, const Visit& visit) {
   switch (type) {
@@ -53,6 +54,7 @@ bool with_values(ParquetType type, const void* values, const Visit& visit) {
       return true;
     case ParquetType::boolean:
     case ParquetType::text:
+    case ParquetType::null:
     case ParquetType::other:
       return false;
   }
@@ -60,10 +62,20 @@ bool with_values(ParquetType type, const void* values, const Visit& visit) {
 }
 
 bool is_float(ParquetType);
-/// Whether row r has a value. An empty text is none, as an empty cell of a Csv is.
-bool has_value(const ParquetValues&, int64_t r);
-/// Whether item i has a value.
-bool has_item(const ParquetValues&, int64_t i);
+/// Whether row r has a value. Null, NaN and an empty text are none, as an empty cell of a Csv is.
+bool has_value(ParquetType, const ParquetValues&, int64_t r);
+/// The same of item i.
+bool has_item(ParquetType, const ParquetValues&, int64_t i);
+/// Whether row r, or item i, is not null.
+inline bool is_valid(const ParquetValues& values, int64_t r) {
+  const int64_t at = values.valid_rows_at + r;
+  return !values.valid_rows || ((values.valid_rows[at >> 3] >> (at & 7)) & 1);
+}
+inline bool is_valid_item(const ParquetValues& values, int64_t i) {
+  if (!values.list) return is_valid(values, i);
+  const int64_t at = values.valid_items_at + i;
+  return !values.valid_items || ((values.valid_items[at >> 3] >> (at & 7)) & 1);
+}
 /// Item i of a column of text.
 std::string_view text_at(const ParquetValues&, int64_t i);
 /// A number as a double; integers beyond 2^53 are rounded.

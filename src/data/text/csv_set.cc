@@ -147,14 +147,7 @@ void check_csv_options(const CsvOptions& options, const std::string& pointer, Pr
   if (delimiter == options.quote.value_or("\"")) problems.error(pointer + "/quote", "is the delimiter too");
   if (options.header && !options.columns.empty())
     problems.error(pointer + "/columns", "the header names the columns; say \"header\": false where there is none");
-  const auto& missing = options.missing;
-  for (size_t i = 0; i < missing.size(); ++i)
-    if (missing[i].empty()) problems.error(cat(pointer, "/missing/", i), "an empty cell is missing anyway");
-  for (size_t i = 0; i < options.labels.size(); ++i)
-    for (const std::string& text : options.labels[i].positive.texts)
-      if (std::find(missing.begin(), missing.end(), text) != missing.end())
-        problems.error(cat(pointer, "/labels/", i, "/positive"),
-                       cat("\"", text, "\" is in \"missing\" too, so it never is a label"));
+  check_missing(options.missing, options.labels, pointer, problems);
 }
 
 Schema<CsvOptions> csv_schema() {

@@ -25,12 +25,6 @@ bool is_integer_text(std::string_view text) {
 
 }  // namespace
 
-std::string_view without_blanks(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  return text;
-}
-
 bool is_missing_mark(std::string_view text) {
   return std::find(std::begin(kMarks), std::end(kMarks), text) != std::end(kMarks);
 }

@@ -10,12 +10,10 @@
 #include <unordered_set>
 
 #include "base/moments.h"
+#include "data/text_values.h"
 #include "prepare/inspect/distinct_count.h"
 
 namespace hctr {
-
-/// The text without the spaces and tabs around it.
-std::string_view without_blanks(std::string_view text);
 
 /// Whether a text that is not empty says that a value is missing: "?", "NA", "null" and their kin.
 bool is_missing_mark(std::string_view text);
@@ -46,7 +44,6 @@ class ColumnFacts {
   void end_list();
 
   std::string unread_type;  ///< of a Parquet column that is not read; empty: it is
-  int64_t not_finite = 0;   ///< NaN and infinities of a Parquet column, counted as missing
   bool fractions = false;   ///< a Parquet column of floats, which has no keys
   int64_t rows = 0;
   int64_t empty = 0;                     ///< rows without a value, marks included

@@ -177,7 +177,7 @@ class Initializer {
                                                      pass_.eval_bad_rows > 0 || pass_.eval_without_label > 0);
     for (size_t i = 0; i < pass_.columns.size(); ++i)
       if (i != pass_.label_column) add_guess(i);
-    if (plan_.layout && pass_.facts[pass_.label_column].padded > 0) plan_.layout->grammar.trim = true;
+    if (pass_.facts[pass_.label_column].padded > 0) trim();
     choose_missing();
     if (options_.model == InitModel::din) choose_items();
     if (!options_.eval.empty()) check_eval();
@@ -205,7 +205,6 @@ class Initializer {
     ColumnGuess& guess = plan_.columns.emplace_back(guess_column(name, facts));
     const bool in_cells = !facts.is_list && guess.separator != 0;
     plan_.distinct.push_back(in_cells ? facts.lists[separator_index(guess.separator)].distinct : facts.distinct());
-    if (parquet_ && !options_.eval.empty()) expect_as_read(guess, facts);
     const auto leave_out = [&](const char* why) {
       guess.kind = GuessedKind::left_out;
       guess.why = cat("left out: ", why);
@@ -213,8 +212,10 @@ class Initializer {
     if (std::count(pass_.columns.begin(), pass_.columns.end(), name) > 1) leave_out("several columns have this name");
     if (!can_be_named(name)) leave_out("its name is not UTF-8; save the table as UTF-8");
     if (std::count(options_.leave_out.begin(), options_.leave_out.end(), name) > 0) leave_out("by --leave-out");
-    if (guess.kind != GuessedKind::left_out && plan_.layout && facts.padded > 0) plan_.layout->grammar.trim = true;
+    if (guess.kind != GuessedKind::left_out && facts.padded > 0) trim();
   }
+
+  void trim() { (plan_.layout ? plan_.layout->grammar.trim : plan_.trim) = true; }
 
   /// The texts that are to count as empty cells, in columns that are used and among labels.
   void choose_missing() {
@@ -226,9 +227,6 @@ class Initializer {
     }
     marks.erase(plan_.label.text.value_or(""));
     plan_.missing.assign(marks.begin(), marks.end());
-    if (parquet_ && !options_.eval.empty() && !pass_.label_marks.empty())
-      throw Error(Kind::data, cat("label '", options_.label, "' has '", *pass_.label_marks.begin(),
-                                  "' for a missing one, which is not read from Parquet; make these nulls"));
   }
 
   void check_eval() const {
@@ -239,19 +237,6 @@ class Initializer {
       check_eval_parquet(options_.eval, used);
     else
       check_eval_text(options_.eval, *plan_.layout, used, plan_.label, pass_.labels);
-  }
-
-  /// Parquet files that are not written anew still have what the reader does not take for missing.
-  static void expect_as_read(ColumnGuess& guess, const ColumnFacts& facts) {
-    if (facts.not_finite > 0 && guess.is_number()) {
-      guess.kind = GuessedKind::left_out;
-      guess.why =
-          cat("left out: ", facts.not_finite, " values are NaN or infinite, which are not read; make them nulls");
-    } else if (!facts.marks.empty() && guess.is_number()) {
-      guess.kind = GuessedKind::category;
-      guess.why += cat("; as a category alone: numbers with '", facts.marks.begin()->first,
-                       "' among them are not read from Parquet; make these nulls");
-    }
   }
 
   /// The list of integers, and the column of integers most of whose values are among its values.
@@ -299,11 +284,12 @@ class Initializer {
               plan_.layout->grammar.trim ? ", blanks around cells are dropped" : "", ", ", pass_.columns.size(),
               " columns"));
     else
-      say(cat(options_.data, ": Parquet, ", pass_.columns.size(), " columns"));
+      say(cat(options_.data, ": Parquet, ", pass_.columns.size(), " columns",
+              plan_.trim ? ", blanks around texts are dropped" : ""));
     if (!plan_.missing.empty()) {
       std::string marks;
       for (const std::string& mark : plan_.missing) marks += cat(marks.empty() ? "" : ", ", "'", mark, "'");
-      say(cat("missing values: empty cells and ", marks));
+      say(cat("missing values: ", parquet_ ? "nulls" : "empty cells", " and ", marks));
     }
     say(cat("label ", plan_.label.column, ": ", plan_.label.why));
     for (const ColumnGuess& guess : plan_.columns) say(cat("  ", guess.name, ": ", guess.why));

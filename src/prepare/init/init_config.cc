@@ -152,12 +152,12 @@ Json format_section(const InitPlan& plan, const Columns& columns) {
     if (layout.delimiter != ",") section.set("delimiter", layout.delimiter);
     if (layout.delimiter.size() == 1 && layout.grammar.quote == 0) section.set("quote", "");
     if (!layout.header) section.set("header", false);
-    if (layout.grammar.trim) section.set("trim", true);
-    if (!plan.missing.empty()) {
-      Json marks(Json::Array{});
-      for (const std::string& mark : plan.missing) marks.add(mark);
-      section.set("missing", std::move(marks));
-    }
+  }
+  if (plan.layout ? plan.layout->grammar.trim : plan.trim) section.set("trim", true);
+  if (!plan.missing.empty()) {
+    Json marks(Json::Array{});
+    for (const std::string& mark : plan.missing) marks.add(mark);
+    section.set("missing", std::move(marks));
   }
   section.set("labels", Json(Json::Array{plan.label.json()}));
   section.set("dense", columns.dense);

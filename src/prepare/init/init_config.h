@@ -17,6 +17,7 @@ struct InitPlan {
   std::string train, eval;           ///< files
   std::optional<TextLayout> layout;  ///< none: Parquet
   std::vector<std::string> missing;  ///< texts that mean a missing value
+  bool trim = false;                 ///< Parquet: blanks around texts are not part of them
   bool skip_bad_rows = false;        ///< the files still have them
   LabelChoice label;
   std::vector<ColumnGuess> columns;       ///< but for the label, in the order of the table

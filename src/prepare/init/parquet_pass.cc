@@ -29,18 +29,13 @@ std::string_view text_of(const ParquetField& field, const ParquetValues& values,
   return {begin, static_cast<size_t>(written.ptr - begin)};
 }
 
-/// A value, but for NaN and the infinities.
-bool has_number_or_text(const ParquetField& field, const ParquetValues& values, int64_t row) {
-  return has_value(values, row) && (!is_float(field.type) || std::isfinite(number_at(field.type, values, row)));
-}
-
 /// Calls visit(item) for each item of a row that has a value.
 template <class Visit>
 void for_each_item(const ParquetField& field, const ParquetValues& values, int64_t row, const Visit& visit) {
-  if (!has_value(values, row)) return;
+  if (!has_value(field.type, values, row)) return;
   if (!field.list) return visit(row);
   for (int32_t i = values.list[row]; i < values.list[row + 1]; ++i)
-    if (has_item(values, i)) visit(i);
+    if (has_item(field.type, values, i)) visit(i);
 }
 
 /// The columns of a file that are read, in the order of the first file.
@@ -121,8 +116,12 @@ class ParquetTableReader {
     for (size_t c = 0; c < fields_.size(); ++c)
       features_.push_back(c != label_ && std::find(options.leave_out.begin(), options.leave_out.end(),
                                                    fields_[c].name) == options.leave_out.end());
-    if (split.train) train_.emplace(*split.train, fields_, label_);
-    if (split.eval) eval_.emplace(*split.eval, fields_, label_);
+    for (size_t c = 0; c < fields_.size(); ++c)
+      if (is_float(fields_[c].type) &&
+          std::find(options.leave_out.begin(), options.leave_out.end(), fields_[c].name) == options.leave_out.end())
+        floats_.push_back(c);
+    if (split.train) train_.emplace(*split.train, fields_);
+    if (split.eval) eval_.emplace(*split.eval, fields_);
   }
 
   TablePass read() {
@@ -132,18 +131,25 @@ class ParquetTableReader {
     if (eval_) look_at_start(opened);
     pass_.held_out_by_number = hold_out_.by_number();
     Progress progress("Looking at the rows", "rows", rows);
-    for (size_t f = 0; f < files_.size(); ++f)
+    for (size_t f = 0; f < files_.size(); ++f) {
+      int64_t before = 0;  // rows of the file
       for (int64_t g = 0; g < opened[f].file->info().group_count; ++g) {
         GroupReader group(opened[f], g, files_[f].string());
         for (int64_t left = opened[f].file->info().groups[g].rows; left > 0;) {
           const std::vector<ParquetValues>& values = group.next();
           if (values[0].rows == 0)
             throw Error(Kind::data, cat("'", files_[f].string(), "' has fewer rows than its footer says"));
-          for (int64_t r = 0; r < values[0].rows; ++r) add_row(values, r);
+          for (int64_t r = 0; r < values[0].rows; ++r)
+            if (const std::optional<std::string> wrong = infinity_in(values, r))
+              add_bad_row(cat("'", files_[f].string(), "': row ", before + r + 1, ": ", *wrong));
+            else
+              add_row(values, r);
+          before += values[0].rows;
           left -= values[0].rows;
           progress.update(done += values[0].rows);
         }
       }
+    }
     progress.finish();
     if (train_) train_->finish();
     if (eval_) eval_->finish();
@@ -166,11 +172,28 @@ class ParquetTableReader {
     return opened;
   }
 
+  /// What is wrong with a row: an infinity, which the reader refuses.
+  std::optional<std::string> infinity_in(const std::vector<ParquetValues>& values, int64_t row) const {
+    for (const size_t c : floats_)
+      if (is_valid(values[c], row) && std::isinf(number_at(fields_[c].type, values[c], row)))
+        return cat("column '", fields_[c].name, "' (", fields_[c].said, "): the value ",
+                   number_at(fields_[c].type, values[c], row),
+                   " is no finite float; make it null or NaN, or name the column in --leave-out");
+    return {};
+  }
+
+  void add_bad_row(const std::string& why) {
+    if (pass_.bad_rows++ == 0) pass_.first_bad = why;
+  }
+
   void add_row(const std::vector<ParquetValues>& values, int64_t row) {
     char memory[24];
     std::string_view label;
     for_each_item(fields_[label_], values[label_], row,
                   [&](int64_t item) { label = text_of(fields_[label_], values[label_], item, memory); });
+    const std::string_view padded = label;
+    label = without_blanks(label);
+    pass_.facts[pass_.label_column].padded += label.size() != padded.size();
     if (is_missing_label(label, options_.positive)) {
       ++pass_.without_label;
       if (!label.empty()) pass_.label_marks.emplace(label);
@@ -196,15 +219,13 @@ class ParquetTableReader {
       for_each_item(field, values, row, [&](int64_t item) { facts.add_item(text_of(field, values, item, memory)); });
       return facts.end_list();
     }
-    const bool finite = has_number_or_text(field, values, row);
-    facts.not_finite += !finite && has_value(values, row);
-    facts.add(finite ? text_of(field, values, row, memory) : std::string_view());
+    facts.add(has_value(field.type, values, row) ? text_of(field, values, row, memory) : std::string_view());
   }
 
   /// Of a column of numbers all values are.
   static void check_value(const ParquetField& field, const ParquetValues& values, int64_t row, ColumnFacts& facts) {
     char memory[24];
-    if (!field.list && has_number_or_text(field, values, row)) facts.check(text_of(field, values, row, memory));
+    if (!field.list && has_value(field.type, values, row)) facts.check(text_of(field, values, row, memory));
   }
 
   uint64_t hash_of(const std::vector<ParquetValues>& values, int64_t row) const {
@@ -240,6 +261,7 @@ class ParquetTableReader {
   size_t label_ = 0;                  // index of the label among them
   std::vector<char> features_;        // whether they are features: neither the label nor named in --leave-out
   HoldOut hold_out_;
+  std::vector<size_t> floats_;  // and of those that may hold infinities
   std::optional<ParquetSplitWriter> train_, eval_;
 };
 

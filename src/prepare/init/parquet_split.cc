@@ -1,10 +1,7 @@
 #include "prepare/init/parquet_split.h"
 
-#include <cmath>
-
 #include "data/parquet/parquet_file.h"
 #include "data/parquet/parquet_values.h"
-#include "prepare/init/column_facts.h"
 
 namespace hctr {
 namespace {
@@ -28,15 +25,12 @@ void ParquetColumnRows::clear() {
 }
 
 void ParquetColumnRows::add(const ParquetValues& values, int64_t row) {
-  bool valid = has_value(values, row);
-  if (valid && !field_.list && is_float(field_.type)) valid = std::isfinite(number_at(field_.type, values, row));
-  if (valid && !field_.list && !label_ && field_.type == ParquetType::text)
-    valid = !is_missing_mark(without_blanks(text_at(values, row)));
+  const bool valid = is_valid(values, row);
   push_bit(valid_rows_, rows_++, valid);
   if (!field_.list) return add_item(values, row);
   if (valid)
     for (int32_t i = values.list[row]; i < values.list[row + 1]; ++i) {
-      push_bit(valid_items_, items_, has_item(values, i));
+      push_bit(valid_items_, items_, is_valid_item(values, i));
       add_item(values, i);
     }
   list_.push_back(static_cast<int32_t>(items_));
@@ -67,13 +61,13 @@ ParquetValues ParquetColumnRows::values() const {
           .text = field_.type == ParquetType::text ? text_.data() : nullptr};
 }
 
-ParquetSplitWriter::ParquetSplitWriter(AtomicFile& file, const std::vector<ParquetField>& fields, size_t label) {
+ParquetSplitWriter::ParquetSplitWriter(AtomicFile& file, const std::vector<ParquetField>& fields) {
   names_.reserve(fields.size());  // the fields below point to them
   std::vector<ParquetField> written;
   for (const ParquetField& field : fields) {
     names_.emplace_back(field.name);
     written.push_back({names_.back().c_str(), field.type, field.list, "", true});
-    columns_.emplace_back(written.back(), columns_.size() == label);
+    columns_.emplace_back(written.back());
   }
   output_ = std::make_unique<ParquetOutput>(file, written);
 }

@@ -10,12 +10,10 @@
 
 namespace hctr {
 
-/// Rows of one column, one after the other. NaN, the infinities, and texts that say that a value is
-/// missing become nulls.
+/// Rows of one column, one after the other, as they are.
 class ParquetColumnRows {
  public:
-  /// `label`: texts stay as they are.
-  ParquetColumnRows(const ParquetField& field, bool label) : field_(field), label_(label) { clear(); }
+  explicit ParquetColumnRows(const ParquetField& field) : field_(field) { clear(); }
 
   void add(const ParquetValues&, int64_t row);
   void clear();
@@ -27,7 +25,6 @@ class ParquetColumnRows {
   void add_item(const ParquetValues&, int64_t item);
 
   ParquetField field_;
-  bool label_;
   int64_t rows_ = 0, items_ = 0;
   std::vector<uint8_t> valid_rows_, valid_items_;  // bits
   std::vector<int32_t> list_, text_;
@@ -37,8 +34,7 @@ class ParquetColumnRows {
 /// A file with the given fields. Errors: Error(io) from every member.
 class ParquetSplitWriter {
  public:
-  /// `label`: the index of the label's field.
-  ParquetSplitWriter(AtomicFile&, const std::vector<ParquetField>&, size_t label);
+  ParquetSplitWriter(AtomicFile&, const std::vector<ParquetField>&);
 
   /// Adds a row: of each column the values that hold it, and its number in them.
   void add(const std::vector<ParquetValues>& columns, int64_t row);

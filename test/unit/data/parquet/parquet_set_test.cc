@@ -15,52 +15,14 @@
 #include "prepare/inspect/inspect.h"
 #include "prepare/write/parquet_writer.h"
 #include "support/paths.h"
-#include "unit/data/parquet_test_files.h"
+#include "unit/data/parquet_rig.h"
 
 namespace hctr::data_test {
 namespace {
 
-ParquetOptions& parquet_of(DataSection& section) { return section.options.edit<ParquetOptions>(); }
 CsvOptions& csv_of(DataSection& section) { return section.options.edit<CsvOptions>(); }
 
-struct Parquet : ::testing::Test {
-  void SetUp() override { HCTR_SKIP_WITHOUT_PARQUET(); }
-
-  /// A section of one label "y", dense columns "d0"... and slots "s0"..., which the section names.
-  DataSection named(int64_t dense, std::vector<SparseInput> sparse) {
-    DataSection section = section_of(1, dense, std::move(sparse));
-    section.format = kParquetFormat;
-    parquet_of(section).labels = {"y"};
-    if (dense > 0) parquet_of(section).dense.emplace_back();
-    for (int64_t i = 0; i < dense; ++i) parquet_of(section).dense[0].columns.push_back(cat("d", i));
-    parquet_of(section).slots.emplace_back();
-    for (int64_t i = 0; i < section.slots(); ++i) parquet_of(section).slots[0].columns.push_back(cat("s", i));
-    return section;
-  }
-  DataSection one_slot() { return named(1, {input_of("s", 1, 3, 3)}); }
-
-  /// Writes y, d0 and s0 with as many rows as `slot` has.
-  void write(const Column& slot, const std::optional<Column>& dense = {}, int64_t rows_per_group = 1 << 20) {
-    const auto rows = static_cast<size_t>(slot.rows());
-    write_parquet(file,
-                  {numbers("y", ParquetType::f32, std::vector<float>(rows, 1)),
-                   dense ? *dense : numbers("d0", ParquetType::f32, std::vector<float>(rows, 0.5f)), slot},
-                  rows_per_group);
-  }
-  /// What is wrong with `file`.
-  std::string error(const DataSection& section, KeyWidth width = KeyWidth::detect) {
-    return message_of(
-        [&] { Rig(section, file, {.batch = 100, .workers = 2, .repeat = false, .key_width = width}).all(); });
-  }
-  /// The first batch of `file`.
-  ReadBatch read(const DataSection& section, int64_t batch, KeyWidth width = KeyWidth::detect) {
-    Rig rig(section, file, {.batch = batch, .repeat = false, .key_width = width});
-    return *rig.next();
-  }
-
-  Folder folder;
-  const fs::path file = folder / "part.parquet";
-};
+struct Parquet : ParquetRig {};
 
 const std::vector<int64_t> kThree = {7, 8, 9};
 
@@ -296,9 +258,9 @@ TEST_F(Parquet, LabelsMayBeTextsIntegersAndThresholds) {
   EXPECT_EQ(read_labels(texts("y", {"3.99", "4", "5e0"}), {{}, 4}), (std::vector<float>{0, 1, 1}));
   EXPECT_SAYS(error(labels(fractions, {{"4"}, {}})), "and a label wants one text or integer in each row");
   EXPECT_SAYS(error(labels(words, {{}, 4})), "expected a number, found 'no'");
-  EXPECT_SAYS(error(labels(texts("y", {"yes", std::nullopt, "no"}), {{"yes"}, {}})), "is null or empty");
+  EXPECT_SAYS(error(labels(texts("y", {"yes", std::nullopt, "no"}), {{"yes"}, {}})), "is null; a label has no default");
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  EXPECT_SAYS(error(labels(numbers<double>("y", ParquetType::f64, {3, nan, 5}), {{}, 4})), "is no finite float");
+  EXPECT_SAYS(error(labels(numbers<double>("y", ParquetType::f64, {3, nan, 5}), {{}, 4})), "is NaN, which is missing");
 }
 
 TEST_F(Parquet, LabelsMayLackWhereTheSourceSaysSo) {
@@ -322,7 +284,7 @@ TEST_F(Parquet, LabelsMayLackWhereTheSourceSaysSo) {
   rows({numbers<float>("y", ParquetType::f32, {1, 9, 0}, {1})});
   EXPECT_TRUE(read_without().first);
   EXPECT_EQ(read_without().second.label, (std::vector<float>{1, kNoLabel, 0}));
-  EXPECT_SAYS(error(one_slot()), "is null or empty");
+  EXPECT_SAYS(error(one_slot()), "is null; a label has no default");
 }
 
 TEST_F(Parquet, ColumnsOfAnyTypeArePassedOnAsTexts) {
@@ -382,11 +344,10 @@ TEST_F(Parquet, BadRowsAreNamedOrLeftOut) {
   says(numbers<int64_t>("s0", ParquetType::i64, {1, 1ll << 32, 3}),
        "gives the key 4294967296, too wide for \"input_key_type\", with which the largest is 4294967295",
        KeyWidth::u32);
-  says(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}, {1}),
-       "(int64): is null or empty; \"default\" or \"default_key\"");
+  says(numbers<int64_t>("s0", ParquetType::i64, {1, 2, 3}, {1}), "(int64): is null; \"default\" or \"default_key\"");
   says(lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3, 4}, {}}),
        "a list of 4 values; all slots of a sample may have 3 keys together");
-  says(texts("s0", {"x", std::nullopt}), "is null or empty");
+  says(texts("s0", {"x", std::nullopt}), "is null; \"default\"");
   DataSection two = named(1, {input_of("s", 2, 2, 3)});
   write_parquet(file, {numbers<float>("y", ParquetType::f32, {1, 1}), numbers<float>("d0", ParquetType::f32, {1, 1}),
                        lists<int64_t>("s0", ParquetType::i64, {{1}, {1, 2, 3}}),

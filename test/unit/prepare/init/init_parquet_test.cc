@@ -1,0 +1,101 @@
+// --init of Parquet tables: what columns are taken for, and that the config reads the very files it was made from.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/random.h"
+#include "config/json.h"
+#include "prepare/init/init.h"
+#include "unit/data/parquet_test_files.h"
+
+namespace hctr::data_test {
+namespace {
+
+constexpr int kRows = 400;
+
+struct InitParquet : ::testing::Test {
+  void SetUp() override { HCTR_SKIP_WITHOUT_PARQUET(); }
+
+  static int drawn(int row, int count) {
+    return static_cast<int>(mix64(static_cast<uint64_t>(row)) % static_cast<uint64_t>(count));
+  }
+  /// A column of kRows values.
+  template <class T, class Of>
+  static Column made(const std::string& name, ParquetType type, const Of& value_of) {
+    std::vector<T> values;
+    for (int r = 0; r < kRows; ++r) values.push_back(static_cast<T>(value_of(r)));
+    return numbers<T>(name, type, values);
+  }
+  static Column label() {
+    return made<int64_t>("y", ParquetType::i64, [](int r) { return drawn(r + 7000, 3) == 0; });
+  }
+  /// --init of `data`; rows to evaluate on are held out, unless they are given.
+  InitResult init_of(const fs::path& data, const fs::path& eval = {}) {
+    InitOptions options;
+    options.data = data.string();
+    options.label = "y";
+    options.eval = eval.string();
+    options.out = (folder / cat("config", count++, ".json")).string();
+    return init(options);
+  }
+  /// The line of the report on a column; empty where there is none.
+  static std::string line(const InitResult& result, const std::string& column) {
+    for (const std::string& one : result.report)
+      if (one.starts_with(cat("  ", column, ": "))) return one.substr(column.size() + 4);
+    return "";
+  }
+  static Json parquet_section(const InitResult& result) {
+    return *Json::parse(result.config, "config").find("layers")->array()->front().find("parquet");
+  }
+
+  Folder folder;
+  const fs::path file = folder / "rows.parquet";
+  int count = 0;
+};
+
+TEST_F(InitParquet, NanIsMissingAndTheSplitKeepsIt) {
+  const double nan = std::nan("");
+  write_parquet(file, {label(), made<double>("x", ParquetType::f64,
+                                             [&](int r) { return r % 4 == 0 ? nan : 0.5 + drawn(r, 1000); })});
+  for (const fs::path& eval : {fs::path(), file}) {
+    const InitResult result = init_of(file, eval);
+    EXPECT_TRUE(line(result, "x").starts_with("number")) << line(result, "x");
+    EXPECT_NE(line(result, "x").find("% missing"), std::string::npos) << line(result, "x");
+  }
+}
+
+TEST_F(InitParquet, InfiniteRowsAreBadAndMoreThanAFewAreAnError) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  write_parquet(file, {label(), made<double>("ratio", ParquetType::f64,
+                                             [&](int r) { return r == 17 ? infinity : 0.5 + drawn(r, 1000); })});
+  const std::string message = message_of([&] { init_of(file); });
+  EXPECT_SAYS(message, "rows.parquet': row 18: column 'ratio' (double): the value inf is no finite float");
+  EXPECT_SAYS(message, "make it null or NaN, or name the column in --leave-out");
+}
+
+TEST_F(InitParquet, TextsThatMeanMissingAreNamedInTheConfig) {
+  std::vector<std::optional<std::string>> words;
+  for (int r = 0; r < kRows; ++r) words.push_back(r % 5 == 0 ? "NA" : cat(" ", drawn(r, 300) + 0.25));
+  write_parquet(file, {label(), texts("x", words)});
+  for (const fs::path& eval : {fs::path(), file}) {
+    const InitResult result = init_of(file, eval);
+    EXPECT_TRUE(line(result, "x").starts_with("number")) << line(result, "x");
+    const Json section = parquet_section(result);
+    ASSERT_TRUE(section.find("missing")) << result.config;
+    EXPECT_EQ(*section.find("missing")->array()->front().string(), "NA");
+    EXPECT_TRUE(section.find("trim") && *section.find("trim")->boolean());
+  }
+}
+
+TEST_F(InitParquet, AColumnOfTypeNullIsLeftOut) {
+  Column nothing = made<uint8_t>("none", ParquetType::null, [](int) { return 0; });
+  nothing.valid.assign(kRows, 0);
+  write_parquet(file,
+                {label(), nothing, made<double>("x", ParquetType::f64, [](int r) { return 0.5 + drawn(r, 999); })});
+  EXPECT_EQ(line(init_of(file), "none"), "left out: no row has a value");
+}
+
+}  // namespace
+}  // namespace hctr::data_test
