@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "config/values.h"
+#include "data/column_section.h"
 
 namespace hctr {
 namespace {
@@ -88,6 +89,20 @@ void add_columns(const std::string& path, const Json* groups, const std::map<std
   }
 }
 
+/// Adds which slots share the keys of another one. The names of key spaces do not matter.
+void add_key_spaces(const std::string& path, const Json* groups, Fields& fields) {
+  std::vector<std::string> names;
+  for (const Json& group : elements(groups)) {
+    const Json* name = field(&group, "key_space");
+    const std::string* text = name ? name->string() : nullptr;
+    names.resize(names.size() + elements(field(&group, "columns")).size(), text ? *text : "");
+  }
+  const std::vector<int64_t> firsts = first_of_key_spaces(names);
+  for (size_t slot = 0; slot < firsts.size(); ++slot)
+    fields[cat(path, "/", slot, "/key_space")] =
+        firsts[slot] == static_cast<int64_t>(slot) ? "its own" : cat("that of slot ", firsts[slot]);
+}
+
 /// The fields of a Data layer that decide what a value becomes.
 Fields encoding_of(const Json& data) {
   Fields fields;
@@ -111,6 +126,7 @@ Fields encoding_of(const Json& data) {
                  {"separator", "\"\""},
                  {"default", "none"}},
                 fields);
+    add_key_spaces(name + "/slots", field(section, "slots"), fields);
     for (const char* other : {"default_dense", "default_key"})
       fields[cat(name, "/", other)] = text_or(section, other, "none");
     fields[name + "/trim"] = text_or(section, "trim", "false");

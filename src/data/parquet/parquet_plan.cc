@@ -109,7 +109,8 @@ ParquetPlan parquet_plan(const DataSection& section, const ParquetMetadata* meta
   plan.missing = options.missing;
   std::vector<int64_t> offsets(section.slot_size_array.size());
   std::exclusive_scan(section.slot_size_array.begin(), section.slot_size_array.end(), offsets.begin(), int64_t{0});
-  for (size_t s = 0; s < offsets.size() && s < plan.slots.size(); ++s) plan.slots[s].offset = offsets[s];
+  for (size_t s = 0; s < offsets.size() && s < plan.slots.size(); ++s)
+    plan.slots[s].offset = offsets[static_cast<size_t>(plan.slots[s].rule.first)];
   return plan;
 }
 

@@ -148,6 +148,7 @@ void check_csv_options(const CsvOptions& options, const std::string& pointer, Pr
   if (options.header && !options.columns.empty())
     problems.error(pointer + "/columns", "the header names the columns; say \"header\": false where there is none");
   check_missing(options.missing, options.labels, pointer, problems);
+  check_key_spaces(options.slots, false, pointer, problems);
 }
 
 Schema<CsvOptions> csv_schema() {

@@ -48,6 +48,17 @@ TEST(EncodingDifferences, AreFoundInHashesTransformsMeansAndLabels) {
   EXPECT_NE(changed(R"("transform": "standardize")", R"("transform": ["log", "standardize"])"), "");
 }
 
+TEST(EncodingDifferences, AreFoundInTheKeySpacesOfSlots) {
+  const std::string apart = R"("slots": [{"columns": ["a"]}, {"columns": ["b"]}])",
+                    shared = R"("slots": [{"columns": ["a"], "key_space": "x"}, {"columns": ["b"], "key_space": "x"}])",
+                    renamed = R"("slots": [{"columns": ["a", "b"], "key_space": "y"}])",
+                    alone = R"("slots": [{"columns": ["a"], "key_space": "x"}, {"columns": ["b"]}])";
+  EXPECT_EQ(csv_differences(apart, shared), "/layers/0/csv/slots/1/key_space was its own and is that of slot 0");
+  EXPECT_EQ(csv_differences(shared, apart), "/layers/0/csv/slots/1/key_space was that of slot 0 and is its own");
+  EXPECT_EQ(csv_differences(shared, renamed), "");
+  EXPECT_EQ(csv_differences(apart, alone), "");
+}
+
 TEST(EncodingDifferences, AreFoundInCriteoBucketsAndInTheOrderOfInputs) {
   EXPECT_EQ(encoding_differences(config_with(R"("format": "Criteo")"),
                                  config_with(R"("format": "Criteo", "criteo": {"buckets": 50})")),
