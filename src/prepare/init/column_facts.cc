@@ -16,8 +16,6 @@ constexpr int64_t kValueSample = 200'000;  // and rows whose values are looked f
 constexpr std::string_view kMarks[] = {"?",    "NA",   "N/A",  "n/a", "NaN",  "nan", "NAN", "null",
                                        "NULL", "Null", "None", "\\N", "#N/A", "-",   "--",  "."};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 bool is_integer_text(std::string_view text) {
   int64_t value = 0;
   return read_integer(text, value) && value >= 0;
