@@ -95,7 +95,8 @@ Schema<SlotColumns> slot_columns_schema() {
              "left out: hashed")
       .opt("separator", &SlotColumns::separator,
            "a cell holds several values with this character between them; empty: one")
-      .opt("default", &SlotColumns::fallback, "the value that an empty cell counts as; left out: a slot without keys");
+      .opt("default", &SlotColumns::fallback,
+           "the value that an empty cell counts as; \"\" or left out: a slot without keys");
 }
 
 Schema<SlotColumns> parquet_slot_columns_schema() {

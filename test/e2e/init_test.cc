@@ -211,8 +211,8 @@ TEST_F(InitTable, ItemsAndHistoriesOfTextShareTheRowsOfATable) {
   std::string text = "bought,item,seen\n";
   for (int r = 0; r < 600; ++r) {
     const Row row = row_of(r);
-    text +=
-        cat(row.positive ? 1 : 0, ",sku-", row.item, ",", joined_numbers(row.items, row.item_count, ";", "sku-"), "\n");
+    text += cat(row.positive ? 1 : 0, ",sku-", row.item, ",", joined_numbers(row.items, row.item_count, "; ", "sku-"),
+                "\n");
   }
   write_file(folder_ / "data.csv", text);
   const Outcome done = init({"--label", "bought", "--template", "din", "--out", "c.json"});

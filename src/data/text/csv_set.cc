@@ -15,12 +15,13 @@ struct CsvRules {
   std::vector<DenseRule> dense;
   std::vector<SlotRule> slots;
   std::vector<std::string> missing;
+  bool trim = false;
 };
 
 CsvRules rules_of(const DataSection& section) {
   const auto& options = section.options.get<CsvOptions>();
   CsvRules rules{options.labels, dense_rules(options.dense, section.statistics),
-                 slot_rules(options.slots, options.hash_seed, csv_grammar(options)), options.missing};
+                 slot_rules(options.slots, options.hash_seed, csv_grammar(options)), options.missing, options.trim};
   for (DenseRule& rule : rules.dense) rule.fallback = rule.fallback.value_or(0.0f);
   for (SlotRule& rule : rules.slots) rule.keys = rule.keys.value_or(KeyRule::hash);
   return rules;
@@ -66,11 +67,15 @@ class CsvRowMaker : public RowMaker {
     thread_local std::vector<std::string_view> values;
     values.assign(cells.begin(), cells.end());
     for (std::string_view& value : values)
-      if (std::find(rules_->missing.begin(), rules_->missing.end(), value) != rules_->missing.end()) value = {};
+      if (is_missing(value)) value = {};
     return make(values, cells, row);
   }
 
  private:
+  bool is_missing(std::string_view value) const {
+    return std::find(rules_->missing.begin(), rules_->missing.end(), value) != rules_->missing.end();
+  }
+
   /// `values`: the cells, with nothing for those that count as empty.
   std::string make(Cells values, Cells cells, const RowMajor::Row& row) const {
     if (labels_.empty()) std::fill_n(row.label, rules_->labels.size(), kNoLabel);
@@ -109,13 +114,16 @@ class CsvRowMaker : public RowMaker {
     return true;
   }
 
-  static bool add_keys(const SlotRule& rule, std::string_view cell, std::vector<int64_t>& keys) {
+  bool add_keys(const SlotRule& rule, std::string_view cell, std::vector<int64_t>& keys) const {
     if (cell.empty()) {
-      if (!rule.fallback) return true;
+      if (!rule.fallback || rule.fallback->empty()) return true;
       cell = *rule.fallback;
     }
     if (rule.separator == 0) return add_key(rule, cell, keys);
-    return for_each_value(cell, rule.separator, [&](std::string_view value) { return add_key(rule, value, keys); });
+    return for_each_value(cell, rule.separator, [&](std::string_view value) {
+      if (rules_->trim) value = without_blanks(value);
+      return value.empty() || is_missing(value) || add_key(rule, value, keys);
+    });
   }
 
   static bool add_key(const SlotRule& rule, std::string_view value, std::vector<int64_t>& keys) {

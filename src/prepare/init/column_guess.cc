@@ -201,8 +201,7 @@ class Guesser {
     guess_.integers = list.integers == list.looked_at;
     return decide(GuessedKind::list, cat("list of categories: '", std::string(1, guess_.separator), "' in ",
                                          percent(share(list.cells, facts_.values())), " of the cells, up to ",
-                                         list.most, " values, ", list.distinct, " different ones",
-                                         list.padded > 0 ? "; blanks behind the separator are part of a value" : ""));
+                                         list.most, " values, ", list.distinct, " different ones"));
   }
 
   bool time_as_text() {
