@@ -89,6 +89,7 @@ TrainSummary Run::train() {
     if (!samples) {
       if (stopping_) break;  // before there was a batch
       ++now_.epochs;
+      if (now_.iterations == 0 && !feed_) expect_trained();  // another pass would give no batch either
       if (!finished()) trainer_->restart();
       continue;
     }
@@ -223,7 +224,7 @@ void Run::after_step(double rate) {
   report_->queued(now_.samples);
   if (every(config_.solver.display, iteration)) display(rate);
   if (every(config_.solver.eval_interval, iteration)) evaluate();
-  if (every(config_.solver.snapshot, iteration) && !now_.stopped_at) {
+  if (every(config_.solver.snapshot, iteration) && !now_.stopped_at && has_trained()) {
     check_finite(last_loss());
     if (saver_.snapshot(iteration, trainer_->key_bytes())) {
       const auto& files = saver_.last()->files;
@@ -231,7 +232,7 @@ void Run::after_step(double rate) {
           cat("Snapshot: ", files.front().string(), files.size() > 1 ? cat(" and ", files.size() - 1, " more") : ""));
       report_unsaved();
     }
-  } else if (every(config_.solver.snapshot_delta, iteration) && !now_.stopped_at) {
+  } else if (every(config_.solver.snapshot_delta, iteration) && !now_.stopped_at && has_trained()) {
     check_finite(last_loss());
     saver_.save_delta(iteration, trainer_->key_bytes());
   }
@@ -307,7 +308,7 @@ void Run::evaluate() {
 
 bool Run::note_best() {
   const MetricType* type = config_.solver.best_metric();
-  if (!type) return false;
+  if (!type || !has_trained()) return false;
   const auto found = now_.metrics.find(type->name);
   if (found != now_.metrics.end() && std::isnan(found->second)) {  // decides nothing
     if (!std::exchange(warned_of_undefined_, true))

@@ -108,6 +108,19 @@ class Run {
   }
   Error with_model(const Error&, const std::string& what);
 
+  // In run_trained.cc:
+  /// Collective: notes which losses have had a sample that counts, and returns the others.
+  std::vector<CountedSamples::Loss> uncounted_losses();
+  /// Collective: whether a step has been made that some sample counted in.
+  bool has_trained();
+  /// Collective: why not; empty if it has.
+  std::string why_untrained();
+  std::string why_no_step() const;
+  /// Collective. Errors: Error(data) when nothing has been trained.
+  void expect_trained();
+  /// Collective.
+  void warn_of_uncounted_losses();
+
   // In run_follow.cc:
   /// With "follow": rank 0 begins to look for files.
   void start_following();
@@ -160,6 +173,7 @@ class Run {
   std::string algorithms_;  // of matrix products, as text; empty without a search
   RunProgress now_;
   bool stopping_ = false, trained_ = false;  // trained_: since this process began
+  bool trained_something_ = false;           // has_trained()
   bool warned_of_undefined_ = false;         // the metric of early stopping was undefined once
   bool diverged_ = false;
   int64_t host_row_bytes_ = 0;  // as reported last

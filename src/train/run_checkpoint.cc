@@ -94,6 +94,7 @@ void Run::save_checkpoint(bool finished) {
   if (!config_.solver.checkpoint.given || now_.iterations == 0) return;
   now_.loss = last_loss();  // waits for all steps
   check_finite(now_.loss);
+  uncounted_losses();  // notes the others
   Checkpointer::Content content{.iteration = now_.iterations,
                                 .state = [this](StateWriter to) { model_.save_state(std::move(to)); },
                                 .best_iteration = now_.best_iteration};

@@ -1,5 +1,7 @@
 #include "use/model_use.h"
 
+#include <algorithm>
+
 #include "config/config_file.h"
 #include "data/numbering.h"
 #include "train/load_config.h"
@@ -64,6 +66,18 @@ void choose_data(const ModelOptions& options, Config& config) {
     throw Error(Kind::usage, cat(options.config.empty() ? "the config" : cat("'", options.config.string(), "'"),
                                  " names no eval_source: name the samples with --data"));
   }
+}
+
+Source prediction_source(const Config& config) {
+  Source source = evaluation_source(config.data);
+  source.labels_optional = true;
+  for (const SparseInput& input : config.data.sparse) {
+    const bool read =
+        std::any_of(config.embeddings.begin(), config.embeddings.end(),
+                    [&](const EmbeddingEntry& embedding) { return embedding.section.bottom == input.top; });
+    source.slots_optional.insert(source.slots_optional.end(), static_cast<size_t>(int64_t{input.slot_num}), !read);
+  }
+  return source;
 }
 
 int use_model(const ModelOptions& options, const std::string& doing, const std::function<void(Config&)>& prepare,

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 
+#include "data/source.h"
 #include "hctr/use_model.h"
 #include "train/start.h"
 #include "use/saved_model.h"
@@ -25,6 +26,9 @@ struct LoadedModel {
 /// The samples that the options name, in place of the config's evaluation set. Errors: Error(usage) when there are
 /// none.
 void choose_data(const ModelOptions&, Config&);
+
+/// The evaluation samples for scores alone: without the columns that only training and metrics read.
+Source prediction_source(const Config&);
 
 /// Reads the config, and calls prepare(config). Then finds the model, loads it on
 /// every rank and calls body() there. Returns the first rank of this process. `doing`: for messages, "evaluating".

@@ -53,8 +53,7 @@ class Prediction {
 
  private:
   ScorerOptions scoring() const {
-    Source source = evaluation_source(on_.config.data);
-    source.labels_optional = true;
+    Source source = prediction_source(on_.config);
     source.keep = options_.keep;
     return {.source = source, .losses = false, .check_labels = false};
   }

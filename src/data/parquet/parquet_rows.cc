@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "data/one_hot.h"
 #include "data/parquet/parquet_values.h"
-#include "data/source.h"
 #include "data/text_values.h"
 
 namespace hctr {
@@ -33,7 +32,6 @@ void ParquetRows::start(int64_t rows, SampleBlock& block) {
   kept_.resize(plan_.kept.size());
   for (KeptCells& column : kept_) column.clear();
   grow(block.label, rows * plan_.shape.label_dim);
-  if (plan_.labels.empty()) std::fill_n(block.label.begin(), rows * plan_.shape.label_dim, kNoLabel);
   grow(block.dense, rows * plan_.shape.dense_dim);
   if (block.wants_exact) grow(block.exact, rows * plan_.shape.dense_dim);
   const auto slots = static_cast<int64_t>(plan_.slots.size());
@@ -65,6 +63,18 @@ void ParquetRows::add(size_t column, const ParquetField& field, const ParquetVal
     }
   added_ += values.rows;
   if (added_ == rows_) added_ = 0;
+}
+
+void ParquetRows::add_missing(size_t column) {
+  const size_t labels = plan_.labels.size();
+  if (column < labels) {
+    for (size_t r = 0; r < static_cast<size_t>(rows_); ++r)
+      block_->label[r * labels + column] = *plan_.labels[column].without_column;
+    return;
+  }
+  const auto slot = static_cast<int64_t>(column - labels - plan_.dense.size());
+  std::fill_n(block_->offsets.begin() + slot * rows_, rows_, static_cast<int32_t>(keys_));
+  many_ = true;
 }
 
 std::string_view ParquetRows::text_of(const ParquetValues& values, int64_t i) const {

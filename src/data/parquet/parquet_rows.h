@@ -22,6 +22,8 @@ class ParquetRows {
 
   void start(int64_t rows, SampleBlock& block);
   void add(size_t column, const ParquetField&, const ParquetValues&);
+  /// A column that the file lacks, as the plan lets it.
+  void add_missing(size_t column);
   /// Ends the block. where(row) names a row. The first of the bad ones is that with the lowest number.
   BadRecords finish(const std::function<std::string(int64_t row)>& where);
 

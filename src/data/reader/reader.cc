@@ -121,6 +121,8 @@ bool Reader::samples_estimated() const { return set_->samples->samples_estimated
 
 int Reader::key_bytes() const { return set_->samples->key_bytes(); }
 
+int64_t Reader::rows_left_over() const { return set_->rows_left_over; }
+
 int64_t Reader::samples() const { return set_->delivered_samples; }
 
 DataFingerprint Reader::fingerprint() const {
