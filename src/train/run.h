@@ -145,6 +145,7 @@ class Run {
   Json data_json() const;
   /// Errors: Error(data) for evaluation data, or models to start from, of another numbering than the training data.
   void expect_one_numbering() const;
+  void expect_one_key_rule() const;
   /// Takes the model and the numbers of the run from the checkpoint.
   void load_checkpoint();
   /// Collective. `finished`: whether nothing is left to do.

@@ -49,8 +49,6 @@ std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) 
     else if (field.type == ParquetType::text && !field.list)
       wants =
           "one number in each row; name the column in \"parquet\" of the Data layer to have its text read as numbers";
-  } else {
-    right = right && !is_float(field.type);
   }
   return right ? "" : cat("is of type ", field.said, ", and ", what, " wants ", wants);
 }

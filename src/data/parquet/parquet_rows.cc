@@ -1,6 +1,7 @@
 #include "data/parquet/parquet_rows.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -146,6 +147,17 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
   }
 }
 
+/// What is wrong with a float that is no id.
+std::string ParquetRows::why_no_id(ParquetType type, double number) {
+  char digits[32];
+  const bool whole = number == std::floor(number) && std::isfinite(number);
+  const char* const end = std::to_chars(digits, digits + sizeof digits, number, std::chars_format::general, 17).ptr;
+  const std::string_view found(digits, static_cast<size_t>(end - digits));
+  if (!whole) return cat("expected a whole number, as ids are, found ", number);
+  return cat("the id ", found, " is not certain: of this type other integers are rounded to it from ",
+             static_cast<int64_t>(whole_below(type)), " on; store ids as integers or text");
+}
+
 /// One integer in each row that is a key: false when something is wrong with one of them.
 template <class T>
 bool ParquetRows::add_plain_keys(const ParquetSlot& slot, const T* values, int64_t rows) {
@@ -230,7 +242,9 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
       const std::string_view value = null   ? std::string_view()
                                      : text ? text_of(values, i)
                                             : digits_at(field.type, values, i, memory);
-      if (value.empty())
+      if (value.empty() && !null && !text && has_item(field.type, values, i))
+        bad(added_ + r, &field, [&] { return why_no_id(field.type, number_at(field.type, values, i)); });
+      else if (value.empty())
         add_default(added_ + r, null);
       else
         add_key(added_ + r, value);

@@ -35,6 +35,7 @@ class ParquetRows {
   /// Item i of a column of text, as the options say; nothing for a missing one.
   std::string_view text_of(const ParquetValues&, int64_t i) const;
   std::string why_missing(const ParquetField&, bool null, const char* advice) const;
+  static std::string why_no_id(ParquetType, double number);
   void add_slot(size_t slot, const ParquetField&, const ParquetValues&);
   template <class T>
   bool add_plain_keys(const ParquetSlot&, const T* values, int64_t rows);

@@ -8,6 +8,7 @@
 #include "data/parquet/parquet_plan.h"
 #include "data/parquet/parquet_row_group.h"
 #include "data/parquet/parquet_rows.h"
+#include "data/parquet/parquet_slot_types.h"
 #include "data/parquet/parquet_values.h"
 
 namespace hctr {
@@ -121,6 +122,7 @@ class ParquetSet : public SampleSet {
     parquet_plugin();  // its absence is reported before anything else
     files_ = source.files.empty() ? parquet_files(source.path, log) : source.files;
     std::map<fs::path, std::optional<ParquetMetadata>> metadata;
+    ParquetSlotTypes types;
     for (const fs::path& path : files_) {
       const fs::path folder = path.parent_path();
       if (!metadata.contains(folder)) metadata[folder] = read_parquet_metadata(folder);
@@ -132,9 +134,13 @@ class ParquetSet : public SampleSet {
       if (in_folder) check_rows(*in_folder, path, file->info().rows);
       fields_.push_back(parquet_fields(plan_, file->info(), path, in_folder ? in_folder->path : fs::path()));
       if (!plan_.keys_fit_u32(file->info(), fields_.back())) key_bytes_ = 8;
+      types.add(plan_, file->info(), fields_.back(), path);
       samples_ += file->info().rows;
     }
     look_for_labels(section, source, log);
+    const std::vector<SlotKeyRule>& known = section.options.get<ParquetOptions>().known_rules;
+    slot_key_rules_ = types.decide(plan_, known);
+    expect_slot_key_rules(known, "the training data of the model", slot_key_rules_, cat("'", source.path, "'"));
     if (samples_ == 0 && source.files.empty())
       throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
   }
@@ -147,6 +153,7 @@ class ParquetSet : public SampleSet {
   std::unique_ptr<Parser> parser() const override { return std::make_unique<ParquetParser>(plan_, policy_); }
   int key_bytes() const override { return key_bytes_; }
   bool has_labels() const override { return has_labels_; }
+  std::vector<SlotKeyRule> slot_key_rules() const override { return slot_key_rules_; }
   bool keeps_columns() const override { return true; }
   std::string facts(size_t file) const override {
     const std::shared_ptr<ParquetFile> opened = open_parquet(files_[file]);
@@ -183,6 +190,7 @@ class ParquetSet : public SampleSet {
   std::vector<fs::path> files_;
   ParquetPlan plan_;
   std::vector<std::vector<int64_t>> fields_;  // of each file: the fields of the plan's columns
+  std::vector<SlotKeyRule> slot_key_rules_;
   int64_t samples_ = 0;
   bool has_labels_ = true;
   int key_bytes_ = 4;

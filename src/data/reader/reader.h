@@ -72,7 +72,8 @@ struct PassedOn {
 /// What tells data sets apart without reading them.
 struct DataFingerprint {
   int64_t files = 0, bytes = 0;
-  uint64_t sizes = 0;  ///< a hash of the sizes of all files in their order
+  uint64_t sizes = 0;                         ///< a hash of the sizes of all files in their order
+  std::vector<SlotKeyRule> slot_key_rules{};  ///< of slots whose keys the types of columns decide
   bool operator==(const DataFingerprint&) const = default;
 };
 

@@ -53,7 +53,10 @@ void ColumnFacts::check(std::string_view cell) {
   }
   held_out_not_keys += !is_integer_text(text);
   double number = 0;
-  if (read_number(text, number)) return;
+  if (read_number(text, number)) {
+    held_out_fractions += number != std::floor(number);
+    return;
+  }
   if (held_out_words++ == 0) held_out_word = text.substr(0, 40);
 }
 

@@ -59,6 +59,18 @@ TEST(EncodingDifferences, AreFoundInTheKeySpacesOfSlots) {
   EXPECT_EQ(csv_differences(apart, alone), "");
 }
 
+TEST(EncodingDifferences, AreNoneWhereAConfigStatesTheKeysThatTypesDecidedInTraining) {
+  const auto config = [](const std::string& keys) {
+    return config_with(R"("format": "Parquet", "parquet": {"slots": [{"columns": ["user"])" + keys + "}]}");
+  };
+  const Json saved = config(""), number = config(R"(, "keys": "number")");
+  EXPECT_EQ(encoding_differences(saved, number), R"(/layers/0/parquet/slots/0/keys was by type and is "number")");
+  EXPECT_EQ(encoding_differences(saved, number, {{"user", KeyRule::number}}), "");
+  EXPECT_EQ(encoding_differences(saved, saved, {{"user", KeyRule::number}}), "");
+  EXPECT_EQ(encoding_differences(saved, number, {{"user", KeyRule::hash}}),
+            R"(/layers/0/parquet/slots/0/keys was "hash" and is "number")");
+}
+
 TEST(EncodingDifferences, AreFoundInCriteoBucketsAndInTheOrderOfInputs) {
   EXPECT_EQ(encoding_differences(config_with(R"("format": "Criteo")"),
                                  config_with(R"("format": "Criteo", "criteo": {"buckets": 50})")),

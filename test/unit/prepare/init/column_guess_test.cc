@@ -255,11 +255,20 @@ TEST(ColumnGuess, NumbersInOtherNotationsAreLeftOutWithAnExample) {
   EXPECT_EQ(guess_cells("x", 400, ids).kind, GuessedKind::list) << "ids of three digits";
 }
 
-TEST(ColumnGuess, FractionsOfParquetAreNumbersAlone) {
+TEST(ColumnGuess, FloatsOfParquetAreCategoriesOnlyUnderTheNameOfAnIdAndWhole) {
   ColumnFacts facts;
   facts.fractions = true;
+  facts.whole_below = 100;
   for (int r = 0; r < 100; ++r) facts.add(cat(r % 5));
-  EXPECT_EQ(guess_column("user", facts).kind, GuessedKind::number) << "floats have no keys";
+  EXPECT_EQ(guess_column("visits", facts).kind, GuessedKind::number);
+  EXPECT_EQ(guess_column("user", facts).kind, GuessedKind::category);
+  facts.check("0.5");
+  EXPECT_EQ(guess_column("user", facts).kind, GuessedKind::number) << "a fraction has no key";
+  ColumnFacts rounded;
+  rounded.fractions = true;
+  rounded.whole_below = 100;
+  for (int r = 0; r < 100; ++r) rounded.add(cat(96 + r % 5));
+  EXPECT_EQ(guess_column("user", rounded).kind, GuessedKind::left_out) << "100 may be another number, rounded";
 }
 
 }  // namespace
