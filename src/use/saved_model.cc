@@ -13,7 +13,7 @@
 #include "data/formats/first_rows.h"
 #include "hctr/formats.h"
 #include "model/model_manifest.h"
-#include "use/encoding_differences.h"
+#include "train/encoding_differences.h"
 
 namespace hctr {
 namespace {
