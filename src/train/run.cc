@@ -292,7 +292,8 @@ void Run::evaluate() {
   const bool better = note_best();
   const double took = report_->seconds() - before;
   now_.eval_seconds += took;
-  report_->evaluated(now_.iterations, result->samples, now_.metrics, took);
+  matches_ = result->matches;
+  report_->evaluated(now_.iterations, *result, took);
   report_->tables(now_.iterations, model_.table_rows(), false);  // not at displays: ranks would wait for each other
   if (now_.stopped_at) report_->event(cat("Reached ", *now_.stopped_at, ": training ends."));
   const EarlyStopping& early = config_.solver.early_stopping;

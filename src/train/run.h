@@ -173,6 +173,7 @@ class Run {
   std::string device_;
   std::string algorithms_;  // of matrix products, as text; empty without a search
   RunProgress now_;
+  std::vector<SlotMatches> matches_;         // of the last evaluation
   bool stopping_ = false, trained_ = false;  // trained_: since this process began
   bool trained_something_ = false;           // has_trained()
   bool warned_of_undefined_ = false;         // the metric of early stopping was undefined once

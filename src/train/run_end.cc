@@ -34,6 +34,7 @@ TrainSummary Run::finish() {
   if (now_.skipped_records > 0)
     log_.warning(now_.skipped_records, now_.skipped_records == 1 ? " bad record was" : " bad records were",
                  " left out");
+  warn_of_unmatched(matches_, "the last evaluation", log_);
   if (config_.solver.early_stopping.given && evaluator_ && now_.best_iteration < 0 && warned_of_undefined_)
     log_.warning("the ", config_.solver.early_stopping.metric,
                  " was undefined in every evaluation: early stopping had nothing to go by");

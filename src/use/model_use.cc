@@ -4,8 +4,9 @@
 
 #include "config/config_file.h"
 #include "data/numbering.h"
+#include "train/encoding_differences.h"
 #include "train/load_config.h"
-#include "use/encoding_differences.h"
+#include "train/unmatched_keys.h"
 
 namespace hctr {
 namespace {
@@ -108,6 +109,16 @@ int use_model(const ModelOptions& options, const std::string& doing, const std::
     });
   });
   return first_rank;
+}
+
+void report_matches(const LoadedModel& on, std::vector<SlotMatches> matches, const ModelOptions& options,
+                    ModelUse& use) {
+  const std::string& data = on.config.data.eval_source;
+  if (!options.allow_unmatched) expect_matches(matches, data);
+  if (on.comm.rank() != 0) return;
+  if (!matches.empty()) on.log.info("Keys without a row in the model: ", describe(matches), ".");
+  warn_of_unmatched(matches, cat("'", data, "'"), on.log);
+  use.matches = std::move(matches);
 }
 
 void describe_use(const LoadedModel& on, std::chrono::steady_clock::time_point start, ModelUse& use) {

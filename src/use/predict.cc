@@ -44,6 +44,7 @@ class Prediction {
       meet();
     });
     progress.clear();
+    if (whole) report_matches(on_, scorer_.matches(), options_, summary);
     run_on_all_ranks(on_.comm, [&] {
       if (first && whole) writer_->finish();
     });
@@ -55,7 +56,7 @@ class Prediction {
   ScorerOptions scoring() const {
     Source source = prediction_source(on_.config);
     source.keep = options_.keep;
-    return {.source = source, .losses = false, .check_labels = false};
+    return {.source = source, .losses = false, .check_labels = false, .match_keys = true};
   }
   void open() {
     std::vector<int64_t> scores;

@@ -14,7 +14,7 @@
 #include "data/parquet/parquet_options.h"
 #include "hctr/formats.h"
 #include "model/model_manifest.h"
-#include "use/encoding_differences.h"
+#include "train/encoding_differences.h"
 
 namespace hctr {
 namespace {

@@ -1,4 +1,4 @@
-#include "use/encoding_differences.h"
+#include "train/encoding_differences.h"
 
 #include <gtest/gtest.h>
 
