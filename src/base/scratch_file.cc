@@ -1,6 +1,7 @@
 #include "base/scratch_file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -76,5 +77,20 @@ int64_t ScratchFile::bytes_from_disk() noexcept {
   ::rusage of_thread{};
   return ::getrusage(RUSAGE_THREAD, &of_thread) == 0 ? of_thread.ru_inblock * kBytesOfBlock : 0;
 }
+
+ScratchMemory::ScratchMemory(fs::path folder, size_t bytes) : file_(std::move(folder)), bytes_(bytes) {
+  // Without room on the disk the first write to a page would end the process.
+  int error = ::posix_fallocate(file_.descriptor_, 0, static_cast<::off_t>(bytes));
+  void* const mapped =
+      error == 0 ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.descriptor_, 0) : MAP_FAILED;
+  if (error == 0 && mapped == MAP_FAILED) error = errno;
+  if (error != 0)
+    throw Error(Kind::io,
+                cat("cannot map ", bytes, " bytes of a file in '", file_.folder().string(), "': ", std::strerror(error)));
+  data_ = static_cast<std::byte*>(mapped);
+  ::madvise(mapped, bytes, MADV_RANDOM);  // where it fails, the system reads more than is needed
+}
+
+ScratchMemory::~ScratchMemory() { ::munmap(data_, bytes_); }
 
 }  // namespace hctr

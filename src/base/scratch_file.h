@@ -35,8 +35,28 @@ class ScratchFile {
   const fs::path& folder() const { return folder_; }
 
  private:
+  friend class ScratchMemory;
   fs::path folder_;
   int descriptor_ = -1;
+};
+
+/// Memory in a file without a name: the system writes it to the disk when memory is short, and reads it back on access.
+class ScratchMemory {
+ public:
+  /// The disk has room for all of it from the start. Errors: Error(io) naming the folder, the bytes and the reason of the
+  /// system, such as a full disk.
+  ScratchMemory(fs::path folder, size_t bytes);
+  ~ScratchMemory();
+  ScratchMemory(const ScratchMemory&) = delete;
+  ScratchMemory& operator=(const ScratchMemory&) = delete;
+
+  std::byte* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  ScratchFile file_;
+  size_t bytes_;
+  std::byte* data_ = nullptr;
 };
 
 }  // namespace hctr

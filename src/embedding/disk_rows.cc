@@ -9,13 +9,11 @@
 #include "embedding/disk_snapshot.h"
 #include "embedding/record_checksum.h"
 #include "embedding/stopwatch.h"
-#include "ops/embedding/hash_index.h"
 
 namespace hctr {
 namespace {
 
 constexpr int kDiskThreads = 16;              // requests that a disk has at a time
-constexpr size_t kFirstEntries = 1024;        // a power of two
 constexpr size_t kMostRunBytes = 256 * 1024;  // in one request
 constexpr int64_t kSegmentBytes = 256 * 1024;
 constexpr int64_t kFreeShare = 2;      // of the file: with more than a half free, rows move together
@@ -38,7 +36,6 @@ DiskRows::DiskRows(RowMemory& budget, std::string label, int64_t record_bytes)
       shared_file_(std::make_shared<ScratchFile>(budget.limits().disk_folder)),
       file_(*shared_file_),
       threads_(kDiskThreads),
-      entries_(kFirstEntries, Row{.place = kNoPlace}),
       places_(static_cast<uint32_t>(std::max<int64_t>(1, kSegmentBytes / record_bytes))),
       writes_(file_, record_bytes, kMostRunBytes),
       fetched_(record_bytes) {
@@ -50,73 +47,28 @@ DiskRows::~DiskRows() {
   budget_.leave(this);
   budget_.promise_disk(-promised_disk_);
   budget_.promise_host(-promised_host_);
-  budget_.take_disk(-places_.total() * record_bytes_);
+  budget_.take_disk(-places_.total() * record_bytes_ - map_bytes_on_disk());
   budget_.take_host(-map_bytes() - snapshot_bytes_);
 }
 
-int64_t DiskRows::map_growth(int64_t more_rows) const {
-  size_t entries = entries_.size();
-  while (static_cast<size_t>(rows_ + more_rows) > entries / 4 * 3) entries *= 2;
-  return entries == entries_.size() ? 0 : static_cast<int64_t>(entries * sizeof(Row));  // the old one is still there
+DiskRows::MapGrowth DiskRows::map_growth(int64_t more_rows) const {
+  const size_t entries = map_.entries_for(more_rows);
+  if (entries == map_.entries()) return {};
+  const int64_t bytes = DiskMap::bytes_of(entries);
+  const bool on_disk = map_.in_file() || (budget_.has_host() && bytes > host_room());
+  return {entries, on_disk ? 0 : bytes, on_disk ? bytes : 0};
 }
 
-void DiskRows::check_map(int64_t more_rows) const {
-  const int64_t bytes = map_growth(more_rows);
-  if (bytes <= host_room() || !budget_.has_host()) return;
-  throw Error(Kind::device, cat(label_, ": the map of ", rows_ + more_rows, " rows on the disk needs ", bytes,
-                                " bytes more in memory, and ", host_room(), " of ", budget_.limits().host,
-                                " are left; ", budget_.limits().host_setting, " must be at least ",
-                                budget_.limits().host - host_room() + bytes, " bytes for each rank"));
-}
-
-size_t DiskRows::home(int64_t key, int32_t slot) const {
-  return ops::HashIndex::hash(key, slot) & (entries_.size() - 1);
-}
-
-size_t DiskRows::position(int64_t key, int32_t slot) const {
-  const size_t mask = entries_.size() - 1;
-  size_t at = home(key, slot);
-  while (entries_[at].place != kNoPlace && (entries_[at].key != key || entries_[at].slot != slot)) at = (at + 1) & mask;
-  return at;
-}
-
-const DiskRows::Row* DiskRows::find(int64_t key, int32_t slot) const {
-  const Row& row = entries_[position(key, slot)];
-  return row.place == kNoPlace ? nullptr : &row;
-}
-
-void DiskRows::insert(const Row& row) {
-  if (static_cast<size_t>(rows_ + 1) > entries_.size() / 4 * 3) grow();
-  Row& entry = entries_[position(row.key, row.slot)];
-  HCTR_EXPECT(entry.place == kNoPlace, label_, ": key ", row.key, " is on the disk twice");
-  entry = row;
-  ++rows_;
-}
-
-void DiskRows::grow() {
-  std::vector<Row> old(entries_.size() * 2, Row{.place = kNoPlace});
-  budget_.take_host(map_bytes());
-  old.swap(entries_);
-  count_promises();
-  for (const Row& row : old)
-    if (row.place != kNoPlace) entries_[position(row.key, row.slot)] = row;
-}
-
-void DiskRows::erase(const Row& row) {
-  const size_t mask = entries_.size() - 1;
-  size_t hole = position(row.key, row.slot);
-  HCTR_EXPECT(entries_[hole].place != kNoPlace, label_, ": key ", row.key, " is not on the disk");
-  places_.give_back(entries_[hole].place);
-  fetched_.drop(entries_[hole].place);
-  // What lies behind moves up unless its search begins behind the hole.
-  for (size_t at = (hole + 1) & mask; entries_[at].place != kNoPlace; at = (at + 1) & mask) {
-    const size_t from_home = (at - home(entries_[at].key, entries_[at].slot)) & mask;
-    if (from_home < ((at - hole) & mask)) continue;
-    entries_[hole] = entries_[at];
-    hole = at;
+void DiskRows::grow_map(const MapGrowth& growth) {
+  if (growth.entries == 0) return;
+  const int64_t on_host = map_bytes(), on_disk = map_bytes_on_disk();
+  {
+    const std::lock_guard lock(changes_);
+    map_.resize(growth.entries, growth.on_disk > 0 ? file_.folder() : fs::path());
   }
-  entries_[hole] = Row{.place = kNoPlace};
-  --rows_;
+  budget_.take_host(growth.on_host - on_host);
+  budget_.take_disk(growth.on_disk - on_disk);
+  count_promises();
 }
 
 uint32_t DiskRows::checksum(const Row& row, const std::byte* record) const {
@@ -152,7 +104,7 @@ void DiskRows::write(std::span<const Row> rows, const std::byte* records) {
 
 std::vector<uint32_t> DiskRows::take_places(int64_t count, bool in_order) {
   const int64_t before = places_.total(), room = disk_room() / record_bytes_;
-  HCTR_EXPECT(count < int64_t{kNoPlace} - before, label_, ": ", before, " places");
+  HCTR_EXPECT(count < int64_t{DiskMap::kNoPlace} - before, label_, ": ", before, " places");
   std::vector<uint32_t> places = places_.take_in_order(count, in_order ? room : 0);
   const auto missing = [&] { return count - static_cast<int64_t>(places.size()); };
   places_.take_any(std::min(missing(), places_.free()), places);
@@ -176,15 +128,19 @@ void DiskRows::undo(std::span<const uint32_t> places) {
 void DiskRows::prepare_to_add(std::span<Row> rows, const std::byte* records) {
   const auto count = static_cast<int64_t>(rows.size());
   find_room(count);
-  const int64_t more = disk_growth(count);
+  const MapGrowth growth = map_growth(count);
+  const int64_t more = disk_growth(count) + growth.on_disk;
   if (more > disk_room())
     throw Error(
         Kind::io,
-        cat(label_, ": ", rows_ + count, " rows need ", more, " bytes more in '", file_.folder().string(), "', and ",
-            disk_room(), " of ", budget_.limits().disk,
+        cat(label_, ": ", rows() + count, " rows",
+            growth.on_disk > 0 ? cat(", and their map, for which ", budget_.limits().host_setting, " has no room,") : "",
+            " need ", more, " bytes more in '", file_.folder().string(), "', and ", disk_room(), " of ",
+            budget_.limits().disk,
             " are left; \"disk_limit\" of \"table_memory\", or what is free there at the start, must be at least ",
             budget_.limits().disk - disk_room() + more, " bytes for each rank"));
-  check_map(count);
+  in_context([&] { return cat("the map of ", rows() + count, " rows of ", label_, " on the disk"); },
+             [&] { grow_map(growth); });
   const auto bytes = static_cast<size_t>(record_bytes_);
   threads_.parallel_for(count, kChecksumsAtATime, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
@@ -200,7 +156,7 @@ bool DiskRows::adds_in_order() const {
 
 void DiskRows::enter(std::span<const Row> rows) {
   const std::lock_guard lock(changes_);
-  for_each_row(rows, [this](const Row& row) { insert(row); });
+  for_each_row(rows, [this](const Row& row) { map_.insert(row); });
   traffic_.rows_written += static_cast<int64_t>(rows.size());
 }
 
@@ -270,27 +226,31 @@ void DiskRows::read_run(const Run& run, std::span<const Row> rows, const std::ve
 
 void DiskRows::remove(std::span<const Row> rows) {
   const std::lock_guard lock(changes_);
-  for_each_row(rows, [this](const Row& row) { erase(row); });
+  for_each_row(rows, [this](const Row& row) {
+    const uint32_t place = map_.erase(row.key, row.slot);
+    places_.give_back(place);
+    fetched_.drop(place);
+  });
 }
 
 int64_t DiskRows::expire(uint32_t step) {
   std::vector<Row> expired;
-  for (const Row& row : entries_)
-    if (row.place != kNoPlace && row.last_seen < step) expired.push_back(row);
+  map_.for_each([&](const Row& row) {
+    if (row.last_seen < step) expired.push_back(row);
+  });
   remove(expired);
   return static_cast<int64_t>(expired.size());
 }
 
 void DiskRows::clear_marks(uint8_t bit) {
   const std::lock_guard lock(changes_);
-  for (Row& row : entries_) row.marks &= static_cast<uint32_t>(~bit);
+  map_.for_each([bit](Row& row) { row.marks &= static_cast<uint32_t>(~bit); });
 }
 
 void DiskRows::set_base(std::span<const Row> rows) {
   const std::lock_guard lock(changes_);
   for_each_row(rows, [this](const Row& row) {
-    Row& entry = entries_[position(row.key, row.slot)];
-    HCTR_EXPECT(entry.place != kNoPlace, label_, ": key ", row.key, " is not on the disk");
+    Row& entry = map_.at(row.key, row.slot);
     entry.base = row.base;
     entry.marks = row.marks;
   });

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/prefetch.h"
 #include "base/scratch_file.h"
 #include "base/thread_pool.h"
 #include "device/row_memory.h"
+#include "embedding/disk_map.h"
 #include "embedding/disk_places.h"
 #include "embedding/disk_writes.h"
 #include "embedding/fetched_records.h"
@@ -26,19 +26,13 @@ namespace hctr {
 class DiskSnapshot;
 class SnapshotUse;
 
-/// A map in memory from keys to records of a scratch file: 43 to 86 bytes for each row. A record holds what is given to
-/// it, and nothing else: its checksum is in memory, so that a record that was torn, altered or left as it was before is
-/// found. For one thread, but for read_ahead().
+/// A map from keys to records of a scratch file: 43 to 86 bytes for each row, in memory of the host, or in a file of its
+/// own once the budget has no room there. A record holds what is given to it, and nothing else: its checksum is in the
+/// map, so that a record that was torn, altered or left as it was before is found. For one thread, but for
+/// read_ahead().
 class DiskRows : private RowDiskUser {
  public:
-  struct Row {
-    int64_t key = 0;
-    int32_t slot = 0;  ///< 0 where rows belong to keys alone
-    uint32_t place = 0, crc = 0;
-    uint32_t last_seen = 0, occurrences = 0;  ///< access statistics
-    uint32_t base : 30 = 0;                   ///< its place in the last whole checkpoint; 0: it is not there
-    uint32_t marks : 2 = 0;                   ///< kChangedSince... of ops/embedding/access_stats.h
-  };
+  using Row = DiskRow;
   static constexpr int64_t kMostBaseRows = (int64_t{1} << 30) - 1;
   /// `budget`: counts the bytes of the records; outlives this. `label`: of the table, in messages.
   DiskRows(RowMemory& budget, std::string label, int64_t record_bytes);
@@ -49,17 +43,18 @@ class DiskRows : private RowDiskUser {
   /// The most that the map takes for so many rows.
   static constexpr int64_t bytes_in_memory(int64_t rows) { return rows * static_cast<int64_t>(sizeof(Row)) * 8 / 3; }
 
-  /// What the map takes of the budget for memory of the host, now and while it grows for so many rows more.
-  int64_t map_bytes() const { return static_cast<int64_t>(entries_.size() * sizeof(Row)); }
-  int64_t map_growth(int64_t more_rows) const;
+  /// What the map takes of the budget for memory of the host, and for the disk.
+  int64_t map_bytes() const { return map_.in_file() ? 0 : map_.bytes(); }
+  int64_t map_bytes_on_disk() const { return map_.in_file() ? map_.bytes() : 0; }
+  bool map_on_disk() const { return map_.in_file(); }
 
-  int64_t rows() const { return rows_; }
+  int64_t rows() const { return map_.rows(); }
   int64_t record_bytes() const { return record_bytes_; }
   /// Null: no such row. Rows that are found can be read until the next add(), which may give rows other places.
-  const Row* find(int64_t key, int32_t slot) const;
+  const Row* find(int64_t key, int32_t slot) const { return map_.find(key, slot); }
   /// Fetches where the search for a row begins. The map is larger than caches: searches that come kAhead later wait
   /// less for memory.
-  [[gnu::always_inline]] void prefetch(int64_t key, int32_t slot) const { hctr::prefetch(&entries_[home(key, slot)]); }
+  [[gnu::always_inline]] void prefetch(int64_t key, int32_t slot) const { map_.prefetch(key, slot); }
   static constexpr size_t kAhead = 16;
 
   /// Adds rows that are not there; their place and crc are set. They are written in one piece where the budget has room
@@ -127,11 +122,6 @@ class DiskRows : private RowDiskUser {
   Fetched fetched() const { return {fetched_ahead_, fetched_again_}; }
 
  private:
-  static constexpr uint32_t kNoPlace = UINT32_MAX;
-  size_t home(int64_t key, int32_t slot) const;      // where searches for the row begin
-  size_t position(int64_t key, int32_t slot) const;  // of the row, or of the free entry for it
-  void insert(const Row&);
-  void erase(const Row&);
   /// Calls change(row) for each, with the map's entries of those that follow on their way.
   template <class Change>
   void for_each_row(std::span<const Row> rows, const Change& change) {
@@ -140,7 +130,14 @@ class DiskRows : private RowDiskUser {
       change(rows[i]);
     }
   }
-  void grow();
+  /// What the map's growth for so many rows more needs of the host or, where that has no room, of the disk; both 0: it
+  /// does not grow. While it grows, the smaller one is there too.
+  struct MapGrowth {
+    size_t entries = 0;
+    int64_t on_host = 0, on_disk = 0;
+  };
+  MapGrowth map_growth(int64_t more_rows) const;
+  void grow_map(const MapGrowth&);
   bool end_snapshot(bool wait) override;
   int64_t give_disk(int64_t bytes) override;
   // Of the budget, with what it has promised to this table.
@@ -186,8 +183,6 @@ class DiskRows : private RowDiskUser {
   void write_elsewhere();
   /// Writes records[i] to the place of rows[i].
   void write(std::span<const Row> rows, const std::byte* records);
-  /// Errors: Error(device) when the map of so many rows more has no room in memory, naming the least.
-  void check_map(int64_t more_rows) const;
   uint32_t checksum(const Row&, const std::byte* record) const;
   int64_t offset(uint32_t place) const { return static_cast<int64_t>(place) * record_bytes_; }
   /// Rows order[first] and so on, by place, that are one after the other in the file.
@@ -215,11 +210,10 @@ class DiskRows : private RowDiskUser {
   ScratchFile& file_;
   mutable ThreadPool threads_;
   mutable std::mutex changes_;  // held while the map changes, and by other threads that read it
-  std::vector<Row> entries_;    // open addressing; place kNoPlace: free
+  DiskMap map_;
   DiskPlaces places_;
   DiskWrites writes_;
   std::vector<std::pair<const std::byte*, std::span<const Row>>> behind_;  // what writes_ has
-  int64_t rows_ = 0;
   std::shared_ptr<SnapshotUse> snapshot_;  // null: there is none
   int64_t snapshot_bytes_ = 0;
   int64_t places_for_snapshot_ = 0;  // that the file may have while it is there, and entries that the map may have

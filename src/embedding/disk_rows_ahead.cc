@@ -30,7 +30,7 @@ void DiskRows::read_ahead(std::span<const ops::RowOwner> rows) const {
   std::vector<Row> found;
   for (size_t first = 0; first < rows.size(); first += kFoundAtATime) {
     const std::lock_guard lock(changes_);
-    if (rows_ == 0) return;
+    if (map_.rows() == 0) return;
     const auto some = rows.subspan(first, std::min(kFoundAtATime, rows.size() - first));
     for (size_t i = 0; i < some.size(); ++i) {
       if (i + kAhead < some.size()) prefetch(some[i + kAhead].key, some[i + kAhead].slot);

@@ -76,7 +76,7 @@ void DiskRows::write_elsewhere() {
                  throw;
                }
                const std::lock_guard lock(changes_);
-               for (const Row& row : rows) entries_[position(row.key, row.slot)].place = row.place;
+               for (const Row& row : rows) map_.at(row.key, row.slot).place = row.place;
                for (const uint32_t place : before) fetched_.drop(place);
                undo(before);
              });

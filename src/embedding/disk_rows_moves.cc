@@ -41,8 +41,9 @@ void DiskRows::move_together(int64_t wanted) {
   std::vector<bool> moves(static_cast<size_t>(places_.total() / places_.segment()) + 1);
   for (const uint32_t segment : segments) moves[segment] = true;
   std::vector<Row> rows;
-  for (const Row& row : entries_)
-    if (row.place != kNoPlace && moves[row.place / places_.segment()]) rows.push_back(row);
+  map_.for_each([&](const Row& row) {
+    if (moves[row.place / places_.segment()]) rows.push_back(row);
+  });
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.place < b.place; });
   const size_t block = moved_at_a_time(record_bytes_);
   std::vector<std::byte> records;
@@ -75,7 +76,7 @@ bool DiskRows::move_rows(std::span<Row> rows, const std::vector<uint32_t>& to, s
     return false;
   }
   const std::lock_guard lock(changes_);
-  for (const Row& row : rows) entries_[position(row.key, row.slot)].place = row.place;
+  for (const Row& row : rows) map_.at(row.key, row.slot).place = row.place;
   for (const uint32_t place : from) fetched_.drop(place);
   give_back(from);
   return true;
@@ -92,8 +93,9 @@ int64_t DiskRows::give_disk(int64_t bytes) {
   const int64_t before = places_.total(),
                 end = before - std::min(places_.free(), (bytes + record_bytes_ - 1) / record_bytes_);
   std::vector<Row> rows;
-  for (const Row& row : entries_)
-    if (row.place != kNoPlace && row.place >= end) rows.push_back(row);
+  map_.for_each([&](const Row& row) {
+    if (row.place >= end) rows.push_back(row);
+  });
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.place < b.place; });
   std::vector<std::byte> records;
   for (size_t first = 0; first < rows.size(); first += moved_at_a_time(record_bytes_)) {

@@ -96,13 +96,11 @@ void expect_record(const DiskRows::Row& row, std::span<const std::byte> record, 
 std::vector<DiskRows::Row> DiskRows::sorted_rows() const {
   // By segments first: what is left to sort lies in a cache.
   std::vector<size_t> begins(static_cast<size_t>(places_.total() / kSortedTogether) + 2);
-  for (const Row& row : entries_)
-    if (row.place != kNoPlace) ++begins[row.place / kSortedTogether + 1];
+  map_.for_each([&](const Row& row) { ++begins[row.place / kSortedTogether + 1]; });
   std::partial_sum(begins.begin(), begins.end(), begins.begin());
-  std::vector<Row> rows(static_cast<size_t>(rows_));
+  std::vector<Row> rows(static_cast<size_t>(map_.rows()));
   std::vector<size_t> next(begins.begin(), begins.end() - 1);
-  for (const Row& row : entries_)
-    if (row.place != kNoPlace) rows[next[row.place / kSortedTogether]++] = row;
+  map_.for_each([&](const Row& row) { rows[next[row.place / kSortedTogether]++] = row; });
   threads_.parallel_for(static_cast<int64_t>(next.size()), 1, [&](int64_t s, int64_t) {
     const auto at = [&](int64_t which) {
       return rows.begin() + static_cast<std::ptrdiff_t>(begins[static_cast<size_t>(which)]);
@@ -113,7 +111,8 @@ std::vector<DiskRows::Row> DiskRows::sorted_rows() const {
 }
 
 bool DiskRows::has_room(int64_t count) const {
-  return disk_growth(count) <= disk_room() && (map_growth(count) <= host_room() || !budget_.has_host());
+  const MapGrowth growth = map_growth(count);
+  return disk_growth(count) + growth.on_disk <= disk_room() && (growth.on_disk == 0 || map_.in_file());
 }
 
 void DiskRows::find_room(int64_t count) {
@@ -121,10 +120,11 @@ void DiskRows::find_room(int64_t count) {
     if (wait && has_room(count)) return;
     end_snapshot(wait);
     if (has_room(count)) return;
-    if (budget_.has_host() && map_growth(count) > host_room()) budget_.end_snapshots_on_host(this, wait);
+    if (map_growth(count).on_disk > 0 && !map_.in_file()) budget_.end_snapshots_on_host(this, wait);
     if (has_room(count)) return;
     budget_.end_snapshots_on_disk(this, wait);
-    if (const int64_t missing = disk_growth(count) - disk_room(); missing > 0) budget_.others_give_disk(this, missing);
+    const int64_t missing = disk_growth(count) + map_growth(count).on_disk - disk_room();
+    if (missing > 0) budget_.others_give_disk(this, missing);
   }
 }
 
@@ -134,10 +134,11 @@ void DiskRows::count_places(int64_t before) {
 }
 
 void DiskRows::count_promises() {
-  const int64_t disk = std::max<int64_t>(0, places_for_snapshot_ - places_.total()) * record_bytes_;
   // A map that grows is there twice.
-  const int64_t host =
-      entries_.size() < entries_for_snapshot_ ? static_cast<int64_t>(entries_for_snapshot_ * sizeof(Row)) : 0;
+  const int64_t map = map_.entries() < entries_for_snapshot_ ? DiskMap::bytes_of(entries_for_snapshot_) : 0;
+  const int64_t disk = std::max<int64_t>(0, places_for_snapshot_ - places_.total()) * record_bytes_ +
+                       (map_.in_file() ? map : 0),
+                host = map_.in_file() ? 0 : map;
   budget_.promise_disk(disk - std::exchange(promised_disk_, disk));
   budget_.promise_host(host - std::exchange(promised_host_, host));
 }
@@ -151,14 +152,14 @@ std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_wait
     return nullptr;
   }
   const int64_t bytes =
-      rows_ * static_cast<int64_t>(sizeof(Row) + sizeof(uint32_t)) + (places_.total() + CHAR_BIT - 1) / CHAR_BIT;
+      rows() * static_cast<int64_t>(sizeof(Row) + sizeof(uint32_t)) + (places_.total() + CHAR_BIT - 1) / CHAR_BIT;
   // Once all rows have left their places, no more are needed.
-  const int64_t more_on_disk = disk_growth(rows_);
+  const int64_t more_on_disk = disk_growth(rows()) + (map_.in_file() ? 2 * map_.bytes() : 0);
   const int64_t map_growth = never_waits && 2 * map_bytes() <= memory ? 2 * map_bytes() : 0;
   if (snapshot_)
     why_not = cat(label_, ": the checkpoint before still reads them");
   else if (bytes + map_growth > memory)
-    why_not = cat(label_, ": a copy of the map of ", rows_, " rows needs ", bytes + map_growth, " bytes, and ", memory,
+    why_not = cat(label_, ": a copy of the map of ", rows(), " rows needs ", bytes + map_growth, " bytes, and ", memory,
                   " are left for it of ", budget_.limits().host_setting);
   else if (never_waits && more_on_disk > disk_room())
     why_not = cat(label_, ": rows that leave meanwhile may need ", more_on_disk, " bytes more in '",
@@ -172,8 +173,8 @@ std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_wait
   snapshot_bytes_ = bytes;
   budget_.take_host(bytes);
   if (never_waits) {
-    places_for_snapshot_ = places_.total() + more_on_disk / record_bytes_;
-    entries_for_snapshot_ = map_growth > 0 ? 2 * entries_.size() : 0;
+    places_for_snapshot_ = places_.total() + disk_growth(rows()) / record_bytes_;
+    entries_for_snapshot_ = map_growth > 0 || map_.in_file() ? 2 * map_.entries() : 0;
     count_promises();
   }
   return std::make_shared<DiskSnapshot>(std::move(rows), shared_file_, label_, record_bytes_, snapshot_);

@@ -87,7 +87,7 @@ int64_t RowAccount::most_map_bytes() const {
 }
 
 int64_t RowAccount::kept_for_map() const {
-  if (!disk_) return 0;
+  if (!disk_ || disk_->map_on_disk()) return 0;
   return std::max<int64_t>(
       0, std::min(most_map_bytes(), budget_.limits().host / 4) - disk_->map_bytes() - disk_->snapshot_bytes());
 }

@@ -36,7 +36,7 @@ void RowDiskTier::clear() {
 DiskUse RowDiskTier::use() const {
   const DiskRows::Traffic& traffic = disk_->traffic();
   return {disk_->rows(),
-          disk_->rows() * disk_->record_bytes(),
+          disk_->rows() * disk_->record_bytes() + disk_->map_bytes_on_disk(),
           traffic.rows_written,
           traffic.rows_read,
           batch_rows_,

@@ -9,8 +9,10 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <thread>
 
+#include "base/error.h"
 #include "embedding/disk_snapshot.h"
 #include "support/temporary_folder.h"
 
@@ -171,6 +173,70 @@ TEST(DiskRows, WaitForASnapshotWhereTheDiskHasNoOtherRoom) {
   std::vector<std::byte> records(more.records.size());
   disk.read(more.rows, records.data());
   EXPECT_TRUE(records == more.records);
+}
+
+/// Random additions and removals beside a plain map, with a budget of the host that has no room for the map of the rows.
+TEST(DiskRows, GoOnWithTheirMapInAFileWhereTheHostHasNoRoomForIt) {
+  constexpr int64_t kHost = 100 << 10, kRound = 400;  // a map of 1024 entries fits, one of 2048 beside it does not
+  const TemporaryFolder folder;
+  RowMemory budget(Device{}, {.host = kHost,
+                              .host_setting = "\"host\"",
+                              .disk_folder = folder.path().string(),
+                              .disk = int64_t{1} << 30});
+  {
+    DiskRows disk(budget, "table", kMovedRecord);
+    std::map<int64_t, std::vector<std::byte>> expected;
+    for (int64_t round = 0; round < 20; ++round) {
+      MovedRows more = rows_from(round * kRound, kRound);
+      disk.add(more.rows, more.records.data());
+      for (size_t i = 0; i < more.rows.size(); ++i) {
+        const auto first = more.records.begin() + static_cast<std::ptrdiff_t>(i * kMovedRecord);
+        expected[more.rows[i].key].assign(first, first + kMovedRecord);
+      }
+      std::vector<DiskRows::Row> gone;
+      for (int64_t key = round; key < (round + 1) * kRound; key += 7)
+        if (const DiskRows::Row* row = disk.find(key, 0)) gone.push_back(*row);
+      disk.remove(gone);
+      for (const DiskRows::Row& row : gone) expected.erase(row.key);
+      ASSERT_EQ(disk.rows(), static_cast<int64_t>(expected.size()));
+      ASSERT_LE(budget.host_bytes(), kHost);
+      std::vector<DiskRows::Row> all = disk.sorted_rows();
+      std::vector<std::byte> records(all.size() * kMovedRecord);
+      disk.read(all, records.data());
+      for (size_t i = 0; i < all.size(); ++i) {
+        const std::vector<std::byte>& record = expected.at(all[i].key);
+        ASSERT_TRUE(std::equal(record.begin(), record.end(), records.data() + i * kMovedRecord)) << all[i].key;
+      }
+    }
+    EXPECT_TRUE(disk.map_on_disk());
+    EXPECT_EQ(disk.map_bytes(), 0);
+    EXPECT_GE(budget.disk_bytes(), disk.rows() * kMovedRecord + disk.map_bytes_on_disk());
+    EXPECT_EQ(budget.host_bytes(), 0);
+  }
+  EXPECT_EQ(budget.disk_bytes(), 0);
+  EXPECT_EQ(budget.host_bytes(), 0);
+}
+
+TEST(DiskRows, SayWhatTheDiskNeedsWhereItHasNoRoomForTheirMapEither) {
+  constexpr int64_t kRows = 800;
+  const TemporaryFolder folder;
+  RowMemory budget(Device{}, {.host = 40 << 10,
+                              .host_setting = "\"host\" of \"table_memory\"",
+                              .disk_folder = folder.path().string(),
+                              .disk = kRows * kMovedRecord + 1000});
+  DiskRows disk(budget, "table", kMovedRecord);
+  MovedRows rows = rows_from(0, kRows);
+  try {
+    disk.add(rows.rows, rows.records.data());
+    FAIL() << "the map and the records take more than the limit";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), Kind::io);
+    EXPECT_NE(std::string(error.what()).find(cat("must be at least ", kRows * kMovedRecord + 2048 * 32)),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(disk.rows(), 0);
+  EXPECT_FALSE(disk.map_on_disk());
 }
 
 }  // namespace

@@ -203,6 +203,17 @@ TEST_F(TableDiskTest, AnIndexThatIsNearlyFullStaysAsLargeAsItIs) {
   EXPECT_GT(split.table->disk_use().read, 200);
 }
 
+/// Short rows, many of them: their map needs more than the budget of the host has for everything.
+TEST_F(TableDiskTest, AMapThatOutgrowsTheHostGoesOnOnTheDisk) {
+  TableSpec spec = disk_spec();
+  spec.dim = 4;
+  TableRig plain(kCpu, spec), split(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
+  expect_equal_with_disk(plain, split, 40, 200'000);
+  const RowStore::DiskUse use = split.table->disk_use();
+  EXPECT_GT(use.rows * 32, split.runtime.row_memory().limits().host);
+  EXPECT_GT(use.bytes, use.rows * 80) << "48 of the record, and the map";
+}
+
 TEST_F(TableDiskTest, AdmissionExpiryAndCountsGiveTheSameBytes) {
   for (const int which : {0, 1, 2, 3}) {
     SCOPED_TRACE(which);
