@@ -14,6 +14,8 @@
 
 namespace hctr {
 
+class MemoryReserve;
+
 enum class DeviceChoice { automatic, cpu, cuda };
 
 /// One of several attempts at a run, by a process that another one starts again when it fails: what the one says to the
@@ -52,6 +54,9 @@ struct TrainOptions : JobOptions {
   bool json = false;                   ///< lines of metrics.jsonl on the standard output, in place of lines for people
   std::filesystem::path metrics_file;  ///< for Prometheus, rewritten with every line of metrics; empty: none
   std::vector<std::string> command;    ///< the command line, for run.json
+  /// What saving the model needs is held in it, and training ends with an error, and saves the model, once it has been
+  /// released, as a handler of operator new does; null: nothing is held. Outlives the call.
+  MemoryReserve* reserve = nullptr;
 };
 
 /// The result of a run, as written to summary.json.

@@ -8,6 +8,7 @@
 #include "app/init_command.h"
 #include "app/model_commands.h"
 #include "app/print_results.h"
+#include "app/refused_memory.h"
 #include "app/report_command.h"
 #include "app/restarts.h"
 #include "app/stop_signals.h"
@@ -98,7 +99,10 @@ void expect_one_command(const hctr::CommandLine& app) {
                         hctr::cat(each.option, " belongs to ", list_of(each.commands), ", which is not there"));
 }
 
-int run_train(const hctr::TrainOptions& options) {
+int run_train(hctr::TrainOptions options) {
+  hctr::MemoryReserve reserve;
+  const hctr::RefusedMemory refused(reserve);
+  options.reserve = &reserve;
   const hctr::TrainSummary summary = hctr::train(options);
   if (summary.rank == 0) print_summary(summary, options.json);
   return summary.interrupted ? hctr::exit_code_of_stop(summary.stop_signal) : 0;

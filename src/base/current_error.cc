@@ -12,9 +12,7 @@ Error current_error() {
   } catch (const Error& error) {
     return error;
   } catch (const std::bad_alloc&) {
-    return Error(Kind::device,
-                 "out of memory on the CPU; a smaller batchsize, fewer num_workers or a smaller embedding_vec_size "
-                 "need less, and `ulimit -v` may limit it");
+    return Error(Kind::device, std::string(kOutOfHostMemory));
   } catch (const std::filesystem::filesystem_error& error) {
     return Error(Kind::io, cat("cannot use '", error.path1().string(), "': ", error.code().message()));
   } catch (const std::system_error& error) {

@@ -34,4 +34,17 @@ void run_on_all_ranks(Communicator& comm, const Body& body) {
   throw_on_all_ranks(comm, own);
 }
 
+/// Runs body(). An error that this rank throws alone wakes the others before anything that they share is destroyed.
+template <class Body>
+auto or_abort(Communicator& comm, const Body& body) {
+  try {
+    return body();
+  } catch (const CollectiveError&) {
+    throw;
+  } catch (...) {
+    comm.abort(current_error());
+    throw;
+  }
+}
+
 }  // namespace hctr

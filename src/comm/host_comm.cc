@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
-#include <functional>
+#include <exception>
 #include <memory>
 #include <utility>
 
@@ -47,15 +47,17 @@ struct WrittenRounds {
 /// Between threads of one process.
 class SharedMemoryExchange : public PeerExchange {
  public:
-  /// `destinations`: by rank. `barrier`: of all ranks.
+  /// `destinations`: by rank. `group`: of all ranks; outlives it.
   SharedMemoryExchange(int rank, std::vector<std::byte*> destinations, std::shared_ptr<WrittenRounds> written,
-                       std::function<void()> barrier)
-      : rank_(rank),
-        destinations_(std::move(destinations)),
-        written_(std::move(written)),
-        barrier_(std::move(barrier)) {}
-  /// A rank that fails leaves in the middle of a round. Its receive buffer must not be freed while others write to it.
+                       RankGroup& group)
+      : rank_(rank), destinations_(std::move(destinations)), written_(std::move(written)), group_(group) {
+    nothing_.send.resize(destinations_.size());
+    nothing_.receive.resize(destinations_.size());
+  }
+  /// A rank that fails leaves in the middle of a round. Its receive buffer must not be freed while others write to it,
+  /// and these may wait for it in a meeting of the group.
   ~SharedMemoryExchange() override {
+    if (std::uncaught_exceptions() > 0) group_.leave(rank_);
     set_written(UINT64_MAX);
     for (const auto& written : written_->of_rank)
       for (uint64_t seen = written; seen < round_; seen = written) written.wait(seen);
@@ -63,13 +65,14 @@ class SharedMemoryExchange : public PeerExchange {
   std::byte* destination(int rank) const override { return destinations_.at(static_cast<size_t>(rank)); }
   bool direct() const override { return true; }
   void begin_write(Context&) override {
-    barrier_();
+    barrier();
     ++round_;
   }
   void end_write(Context&) override { set_written(round_); }
-  void wait(Context&) override { barrier_(); }
+  void wait(Context&) override { barrier(); }
 
  private:
+  void barrier() { group_.exchange(rank_, nothing_, Wait::limited, "an exchange of vectors"); }
   void set_written(uint64_t round) {
     auto& mine = written_->of_rank[static_cast<size_t>(rank_)];
     mine = round;
@@ -79,7 +82,8 @@ class SharedMemoryExchange : public PeerExchange {
   int rank_;
   std::vector<std::byte*> destinations_;
   std::shared_ptr<WrittenRounds> written_;
-  std::function<void()> barrier_;
+  RankGroup& group_;
+  Transfer nothing_;
   uint64_t round_ = 0;  // the last one that all ranks have begun
 };
 
@@ -259,9 +263,7 @@ std::unique_ptr<PeerExchange> HostComm::make_peer_exchange(const PeerExchangeSpe
   group_.exchange(rank_, transfer, Wait::unlimited, "make_peer_exchange");
   std::vector<std::byte*> destinations;
   for (const Info& info : theirs) destinations.push_back(info.destination);
-  auto exchange = std::make_unique<SharedMemoryExchange>(rank_, std::move(destinations), *theirs[0].written, [this] {
-    group_.exchange(rank_, empty(), Wait::limited, "an exchange of vectors");
-  });
+  auto exchange = std::make_unique<SharedMemoryExchange>(rank_, std::move(destinations), *theirs[0].written, group_);
   barrier();  // rank 0's `own` lives until all have copied it
   return exchange;
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "base/current_error.h"
 #include "base/host_name.h"
 #include "base/short_waits.h"
 #include "base/stopped_time.h"
@@ -58,11 +59,31 @@ std::vector<int> RankGroup::find_hosts() {
   return hosts;
 }
 
+template <class Over>
+void RankGroup::yield_for(const Over& over) {
+  const uint64_t meeting = meetings_;
+  if (meeting >= sleeping_until_ && !yield_until(kBarrierYielding, over)) sleeping_until_ = meeting + kMeetingsAsleep;
+}
+
 void RankGroup::exchange(int rank, const Transfer& transfer, Wait wait, const char* name) {
   transfers_[static_cast<size_t>(rank - local_ranks_.first)] = &transfer;
   meet(rank, wait, name, [&] {
     if (others_) others_->exchange(transfers_, wait);
+    copying_ = local_ranks_.count;
   });
+  try {
+    copy_to(rank, transfer, name);
+  } catch (...) {
+    fail(rank, current_error());
+    leave_copying();
+    throw;
+  }
+  leave_copying();
+  const std::lock_guard lock(mutex_);
+  throw_failure(rank);
+}
+
+void RankGroup::copy_to(int rank, const Transfer& transfer, const char* name) const {
   for (int peer = 0; peer < local_ranks_.count; ++peer) {
     const Transfer::Piece& from = transfers_[static_cast<size_t>(peer)]->send[static_cast<size_t>(rank)];
     const Transfer::Piece& to = transfer.receive[static_cast<size_t>(local_ranks_.first + peer)];
@@ -70,7 +91,21 @@ void RankGroup::exchange(int rank, const Transfer& transfer, Wait wait, const ch
                 " bytes and rank ", rank, " expects ", to.bytes);
     if (to.bytes > 0) std::memcpy(to.data, from.data, to.bytes);
   }
-  meet(rank, wait, name, {});  // a rank's memory may change only after all have copied from it
+}
+
+void RankGroup::leave_copying() {
+  std::unique_lock lock(mutex_);
+  const uint64_t copied = copied_;
+  if (--copying_ == 0) {
+    ++copied_;
+    change_.notify_all();
+    return;
+  }
+  const auto over = [&] { return copied_ != copied; };
+  lock.unlock();
+  yield_for(over);
+  lock.lock();
+  change_.wait(lock, over);
 }
 
 void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<void()>& last) {
@@ -78,16 +113,20 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
   throw_failure(rank);
   here_[static_cast<size_t>(rank - local_ranks_.first)] = 1;
   if (++arrived_ == local_ranks_.count) {
-    if (last) {
-      lock.unlock();
-      try {
-        last();
-      } catch (const Error& error) {
-        fail(rank, error.with_context(name));
-        throw;
-      }
+    exchanging_ = true;
+    lock.unlock();
+    try {
+      last();
+    } catch (...) {
+      const Error error = current_error().with_context(name);
       lock.lock();
+      exchanging_ = false;
+      lock.unlock();
+      fail(rank, error);
+      throw error;
     }
+    lock.lock();
+    exchanging_ = false;
     arrived_ = 0;
     here_.assign(here_.size(), 0);
     ++meetings_;
@@ -95,10 +134,11 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
     return;
   }
   const uint64_t meeting = meetings_;
-  const auto over = [&] { return meetings_ != meeting || failed_; };
-  // Ranks usually meet within microseconds, which is less than a thread takes to fall asleep and wake.
+  // The one that exchanges reads what the others send: they stay until it is done.
+  const auto met = [&] { return meetings_ != meeting; };
+  const auto over = [&] { return met() || (failed_ && !exchanging_); };
   lock.unlock();
-  if (meeting >= sleeping_until_ && !yield_until(kBarrierYielding, over)) sleeping_until_ = meeting + kMeetingsAsleep;
+  yield_for(over);
   lock.lock();
   BarrierClock::time_point end = BarrierClock::now() + limit_;
   StoppedTime stopped;
@@ -119,7 +159,7 @@ void RankGroup::meet(int rank, Wait wait, const char* name, const std::function<
       throw late;
     }
   }
-  throw_failure(rank);
+  if (!met()) throw_failure(rank);  // where all have met, all go on: the next meeting fails
 }
 
 std::string RankGroup::missing_ranks() const {
@@ -131,14 +171,23 @@ std::string RankGroup::missing_ranks() const {
 
 void RankGroup::throw_failure(int rank) const {
   if (!failure_) return;
-  if (failure_->rank == rank) throw failure_->error;
+  if (failure_->rank == rank && !failure_->reason_follows) throw failure_->error;
   throw Error(Kind::comm, cat("rank ", failure_->rank, " failed: ", failure_->error.what()));
 }
 
 void RankGroup::fail(int rank, const Error& error) noexcept {
   {
     const std::lock_guard lock(mutex_);
-    if (!failure_) failure_ = Failure{rank, error};
+    if (!failure_ || failure_->rank == rank) failure_ = Failure{rank, error};
+    failed_ = true;
+  }
+  change_.notify_all();
+}
+
+void RankGroup::leave(int rank) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) failure_ = Failure{rank, Error(Kind::device, "it has ended"), true};
     failed_ = true;
   }
   change_.notify_all();

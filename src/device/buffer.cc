@@ -23,7 +23,13 @@ namespace hctr {
 namespace {
 
 std::byte* allocate_host(size_t bytes) {
-  void* data = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  void* data = nullptr;
+  // As operator new does: the program may hold memory back for this moment.
+  while (!(data = std::aligned_alloc(256, (bytes + 255) / 256 * 256)) && std::get_new_handler()) try {
+      std::get_new_handler()();
+    } catch (const std::bad_alloc&) {
+      break;
+    }
   if (!data) throw Error(Kind::device, cat("out of memory: ", bytes, " bytes requested on the CPU"));
   std::memset(data, 0, bytes);
   return static_cast<std::byte*>(data);

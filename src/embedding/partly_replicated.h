@@ -57,6 +57,11 @@ class PartlyReplicated : public Embedding {
     return found;
   }
   std::map<std::string, int64_t> counts() override { return others_.counts(); }
+  int64_t bytes_to_export(bool with_states) override {
+    // Rank 0 holds the replicated rows while it writes the others.
+    return others_.bytes_to_export(with_states) + replicated_.table().bytes_to_export(with_states) +
+           2 * replicated_.table().bytes_of_rows(with_states);
+  }
   RowStore::HostRows host_rows() override { return replicated_.table().host_rows() + others_.host_rows(); }
   RowStore::DeviceBytes device_bytes() override { return replicated_.table().device_bytes() + others_.device_bytes(); }
   void note_model() override {

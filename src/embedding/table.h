@@ -169,6 +169,12 @@ class EmbeddingTable {
   /// whatever its own number.
   void continue_access_stats(int64_t steps);
 
+  /// The vectors of as many rows as the table has memory for, and their states, in fp32.
+  int64_t bytes_of_rows(bool with_states) const {
+    return store_.capacity() * 4 * (spec_.dim + (with_states ? spec_.optimizer.states() * spec_.state_dim() : 0));
+  }
+  /// Host memory that the next call takes at most, for the rows that the table has memory for.
+  int64_t bytes_to_export(bool with_states) const;
   /// Passes all rows of finished steps to `sink` in blocks, sorted by (slot, key). Waits for queued steps.
   void export_rows(RowsToExport, const std::function<void(const RowBlock&)>& sink);
   /// The rows are in a model now: later changes are changes since it.

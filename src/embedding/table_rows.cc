@@ -12,7 +12,7 @@
 namespace hctr {
 namespace {
 
-constexpr int64_t kVectorBlockBytes = int64_t{16} << 20;  // of vectors, moved at a time
+constexpr int64_t kVectorBlockBytes = int64_t{2} << 20;  // of vectors, moved at a time
 
 template <class T>
 std::vector<T> device_array(StreamRef stream, const T* from, int64_t count) {
@@ -134,6 +134,14 @@ std::vector<SlotKey> EmbeddingTable::removed_keys() {
   std::set_difference(keys_of_model_.begin(), keys_of_model_.end(), now.begin(), now.end(),
                       std::back_inserter(removed));
   return removed;
+}
+
+int64_t EmbeddingTable::bytes_to_export(bool with_states) const {
+  constexpr int64_t kOfRow = sizeof(int64_t) + sizeof(int32_t) + sizeof(int64_t);      // key, slot, place in the order
+  constexpr int64_t kOfRowOnDisk = static_cast<int64_t>(sizeof(DiskRow)) + 3 * kOfRow;  // while arrays grow for them
+  constexpr int64_t kCopies = 8;  // of a block: on the device, the host, on the way to rank 0 and in a file
+  const int64_t on_disk = store_.disk() ? store_.disk()->rows() : 0, states = with_states ? spec_.optimizer.states() : 0;
+  return kOfRow * store_.capacity() + kOfRowOnDisk * on_disk + kCopies * kVectorBlockBytes * (1 + states);
 }
 
 void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {

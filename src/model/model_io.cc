@@ -13,6 +13,8 @@
 namespace hctr {
 namespace {
 
+constexpr size_t kBytesOfSmallFiles = 4 << 20;  // manifest, names, buffers of files
+
 /// The width of keys in model files that the config gives; 0 if it gives none.
 int stated_key_bytes(const SolverSection& solver) {
   return !solver.input_key_type ? 0 : *solver.input_key_type == KeyType::i32 ? 4 : 8;
@@ -113,6 +115,12 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
   comm_.barrier();  // files are complete for every rank
   throw_on_all_ranks(comm_, failed);
   return files;
+}
+
+size_t Model::bytes_to_save() const {
+  int64_t most = 0;  // one table after the other
+  for (const auto& table : tables_) most = std::max(most, table->bytes_to_export(config_.solver.snapshot_opt_states));
+  return static_cast<size_t>(most) + kBytesOfSmallFiles + static_cast<size_t>(dense_parameters()) * sizeof(float);
 }
 
 void Model::note_model() {

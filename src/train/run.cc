@@ -180,6 +180,7 @@ bool Run::fetch() {
     Fetched found = Fetched::end;
     try {
       found = trainer_->fetch(options_.stop);
+      expect_memory();
     } catch (...) {
       failed = current_error();
     }
@@ -201,6 +202,12 @@ bool Run::fetch() {
     }
     if (rounds == kRoundsUntilSaid) say_who_waits(waits);
   }
+}
+
+void Run::expect_memory() {
+  if (!options_.reserve) return;
+  if (options_.reserve->released()) throw Error(Kind::device, std::string(kOutOfHostMemory));
+  to_save_.grow_to(model_.bytes_to_save());
 }
 
 void Run::say_who_waits(bool waits) {
@@ -358,6 +365,7 @@ void Run::expect_one_data_set() {
 Error Run::with_model(const Error& error, const std::string& what) {
   if (diverged_) return error;
   if (now_.iterations == 0) return error.with_context(what);
+  if (options_.reserve) options_.reserve->release();
   return error.with_context(cat(what, "; ", saver_.save_after_error(error, now_.iterations, trainer_->key_bytes())));
 }
 

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/memory_reserve.h"
 #include "comm/collective_error.h"
 #include "hctr/solver.h"
 #include "train/checkpointer.h"
@@ -45,6 +46,9 @@ class Run {
   /// reader, and all stop after the same step. It also finds a rank that hangs before the others wait for it on the
   /// device.
   bool fetch();
+  /// Host, between steps. Errors: Error(device) when the system has refused memory since the run began, or has none for
+  /// what saving the model takes.
+  void expect_memory();
   /// Says which ranks wait for their data.
   void say_who_waits(bool waits);
   /// The step after `iterations` steps; nothing at the end of the data, or when training must stop.
@@ -152,6 +156,7 @@ class Run {
   void save_checkpoint(bool finished = false);
 
   const TrainOptions& options_;
+  ReservedShare to_save_{options_.reserve};
   const Config& config_;
   const Log& log_;
   Communicator& comm_;

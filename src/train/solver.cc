@@ -144,7 +144,7 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
       broadcast_followed(comm, followed, own.data);
       Run run(options, own, {comm, device, ranks.threads, peers}, first ? folder : no_folder, from ? &*from : nullptr,
               first ? log : quiet);
-      of_rank = run.train();
+      of_rank = or_abort(comm, [&] { return run.train(); });
     }
     if (comm.rank() != job.first_rank()) return;
     summary = of_rank;

@@ -256,6 +256,22 @@ TEST_F(Faults, ATableThatCannotGrowOnOneRankEndsTheRunWithTheModelSaved) {
   }
 }
 
+/// Whichever allocation it is, of a step, of a reader or of a save: the step under way ends, and the model is saved.
+TEST_F(Faults, AnAllocationThatIsRefusedEndsTheRunWithTheModelSaved) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers want to be loaded first";
+  const std::string preload =
+      cat("LD_PRELOAD=", (bin_dir() / "librefused_allocation.so").string(), " HCTR_TEST_REFUSE=$PWD/full");
+  for (const auto& [gpu, nth] : {std::pair("[0]", 1), {"[0]", 60}, {"[0, 1]", 5}, {"[0, 1]", 300}}) {
+    SCOPED_TRACE(cat(gpu, ", allocation ", nth));
+    const Outcome outcome = in_shell(with_change(endless(), "\"gpu\": [0]", cat("\"gpu\": ", gpu)),
+                                     cat("rm -rf full out; HCTR_TEST_REFUSE_NTH=", nth, " ", preload,
+                                         " timeout 60 $TRAIN 2> err & until_runs; touch full; wait $!; code=$?; "
+                                         "cat err >&2; exit $code"));
+    expect_said(outcome, 6, {"out of memory on the CPU", " is saved as out/_dense_"});
+    EXPECT_EQ(files("out").size(), 5u);
+  }
+}
+
 /// Runs whose rows do not fit in memory, and go to files without names in the folder "rows".
 class FaultsOfRowsOnDisk : public Faults {
  protected:

@@ -1,0 +1,52 @@
+// Memory that is held back for what must not fail once the system refuses more, such as saving a model.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+
+namespace hctr {
+
+/// Address space without pages: it counts against `ulimit -d` and `-v`, and takes no memory. Members may be called by
+/// several threads.
+class MemoryReserve {
+ public:
+  MemoryReserve() = default;
+  ~MemoryReserve() { release(); }
+  MemoryReserve(const MemoryReserve&) = delete;
+  MemoryReserve& operator=(const MemoryReserve&) = delete;
+
+  /// Holds so many bytes more from now on, unless it has been released. Errors: Error(device) when the system has no
+  /// more; what was held stays.
+  void add(size_t bytes);
+  /// Gives all of it back to the system, for good. Returns whether there was any. Allocates nothing, so that a handler
+  /// of operator new may call it.
+  bool release() noexcept;
+  /// Whether memory was refused, and the reserve has been released for that.
+  bool released() const noexcept { return released_; }
+  size_t bytes() const;
+
+ private:
+  mutable std::mutex mutex_;
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+  std::atomic<bool> released_ = false;
+};
+
+/// The memory of a reserve that one of its users has asked for.
+class ReservedShare {
+ public:
+  explicit ReservedShare(MemoryReserve* reserve) : reserve_(reserve) {}
+  /// The share is so many bytes from now on; it does not shrink. No reserve: does nothing. Errors: those of add().
+  void grow_to(size_t bytes) {
+    if (!reserve_ || bytes <= bytes_) return;
+    reserve_->add(bytes - bytes_);
+    bytes_ = bytes;
+  }
+
+ private:
+  MemoryReserve* reserve_;
+  size_t bytes_ = 0;
+};
+
+}  // namespace hctr
