@@ -152,14 +152,14 @@ std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_wait
     return nullptr;
   }
   const int64_t bytes =
-      rows() * static_cast<int64_t>(sizeof(Row) + sizeof(uint32_t)) + (places_.total() + CHAR_BIT - 1) / CHAR_BIT;
+      map_.rows() * static_cast<int64_t>(sizeof(Row) + sizeof(uint32_t)) + (places_.total() + CHAR_BIT - 1) / CHAR_BIT;
   // Once all rows have left their places, no more are needed.
-  const int64_t more_on_disk = disk_growth(rows()) + (map_.in_file() ? 2 * map_.bytes() : 0);
+  const int64_t more_on_disk = disk_growth(map_.rows()) + (map_.in_file() ? 2 * map_.bytes() : 0);
   const int64_t map_growth = never_waits && 2 * map_bytes() <= memory ? 2 * map_bytes() : 0;
   if (snapshot_)
     why_not = cat(label_, ": the checkpoint before still reads them");
   else if (bytes + map_growth > memory)
-    why_not = cat(label_, ": a copy of the map of ", rows(), " rows needs ", bytes + map_growth, " bytes, and ", memory,
+    why_not = cat(label_, ": a copy of the map of ", map_.rows(), " rows needs ", bytes + map_growth, " bytes, and ", memory,
                   " are left for it of ", budget_.limits().host_setting);
   else if (never_waits && more_on_disk > disk_room())
     why_not = cat(label_, ": rows that leave meanwhile may need ", more_on_disk, " bytes more in '",
@@ -173,7 +173,7 @@ std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_wait
   snapshot_bytes_ = bytes;
   budget_.take_host(bytes);
   if (never_waits) {
-    places_for_snapshot_ = places_.total() + disk_growth(rows()) / record_bytes_;
+    places_for_snapshot_ = places_.total() + disk_growth(map_.rows()) / record_bytes_;
     entries_for_snapshot_ = map_growth > 0 || map_.in_file() ? 2 * map_.entries() : 0;
     count_promises();
   }

@@ -39,7 +39,7 @@ void unite(std::vector<CountedKey>& keys) {
   keys.resize(end);
 }
 
-std::string percent(double share) { return formatted("%.3g %%", 100 * share); }
+std::string share_text(double share) { return formatted("%.3g %%", 100 * share); }
 
 }  // namespace
 
@@ -134,7 +134,7 @@ std::string describe(const std::vector<SlotMatches>& slots, size_t most) {
                    [](const SlotMatches& a, const SlotMatches& b) { return a.share() > b.share(); });
   std::string text;
   for (size_t i = 0; i < std::min(most, some.size()); ++i)
-    text += cat(text.empty() ? "" : ", ", some[i].slot, " ", percent(some[i].share()));
+    text += cat(text.empty() ? "" : ", ", some[i].slot, " ", share_text(some[i].share()));
   if (some.size() > most) text += cat(", and ", some.size() - most, " more slots");
   if (text.empty()) return "none";
   return text;
