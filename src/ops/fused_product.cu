@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/cuda_runtime_calls.h"
+#include "device/launch.cuh"
 #include "device/tensor_map.cuh"
 
 namespace hctr::ops {

@@ -36,7 +36,9 @@ void ParquetSlotTypes::add(const ParquetPlan& plan, const ParquetFileInfo& info,
                            const fs::path& file) {
   seen_.resize(plan.slots.size());
   for (size_t s = 0; s < plan.slots.size(); ++s) {
-    const ParquetField& field = info.fields[fields[plan.labels.size() + plan.dense.size() + s]];
+    const int64_t at = fields[plan.labels.size() + plan.dense.size() + s];
+    if (at < 0) continue;  // a column that need not be there
+    const ParquetField& field = info.fields[at];
     const ValueForm form = form_of(field.type);
     std::vector<Seen>& seen = seen_[s];
     if (form == ValueForm::none ||
