@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Trains while the system refuses memory, again and again: each run must end with exit 6, its cause and a saved model.
+
+  test/trials/refused_memory.py build/cpu/bin --trials 300 --jobs 4
+
+A trial limits addresses (`ulimit -v`), data (`ulimit -d`), or has one allocation fail (test/preload/refused_allocation.cc)
+at a random point of a run of 1 to 4 ranks, as threads, or as processes joined by MPI or TCP. It fails when the run crashes,
+says "bug", takes more than 30 s, or leaves no model or checkpoint newer than the last display.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import random
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ITERATIONS, DISPLAY, SECONDS = 200, 20, 30
+
+
+def config(ranks):
+    """A table of wide rows that grows with every batch."""
+    return {
+        "solver": {"lr_policy": "fixed", "display": DISPLAY, "max_iter": ITERATIONS, "gpu": ranks, "batchsize": 512,
+                   "snapshot": 50, "snapshot_prefix": "out/", "eval_interval": 0, "seed": 3},
+        "optimizer": {"type": "Adam", "update_type": "Local",
+                      "adam_hparam": {"learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},
+        "layers": [
+            {"name": "data", "type": "Data", "source": "train.txt", "eval_source": "eval.txt", "check": "Sum",
+             "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 4},
+             "sparse": [{"top": "keys", "type": "LocalizedSlot", "max_feature_num_per_sample": 6, "slot_num": 6}]},
+            {"name": "emb", "type": "LocalizedSlotSparseEmbeddingHash", "bottom": "keys", "top": "emb",
+             "sparse_embedding_hparam": {"embedding_vec_size": 128, "combiner": 0}},
+            {"name": "flat", "type": "Reshape", "bottom": "emb", "top": "flat", "leading_dim": 768},
+            {"name": "all", "type": "Concat", "bottom": ["flat", "dense"], "top": "all"},
+            {"name": "fc1", "type": "InnerProduct", "bottom": "all", "top": "fc1", "fc_param": {"num_output": 16}},
+            {"name": "relu1", "type": "ReLU", "bottom": "fc1", "top": "relu1"},
+            {"name": "fc2", "type": "InnerProduct", "bottom": "relu1", "top": "fc2", "fc_param": {"num_output": 1}},
+            {"name": "loss", "type": "BinaryCrossEntropyLoss", "bottom": ["fc2", "label"], "top": "loss"}]}
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Trials:
+    def __init__(self, options):
+        self.bin = os.path.abspath(options.bin)
+        self.preload = os.path.join(self.bin, "librefused_allocation.so")
+        self.folder = tempfile.mkdtemp(prefix="refused_memory_")
+        with open(os.path.join(self.folder, "config.json"), "w") as f:
+            json.dump(config([0]), f)
+        subprocess.run([os.path.join(self.bin, "data_generator"), "--config", "config.json", "--samples", "30000",
+                        "--eval-samples", "1000", "--vocabulary", "300000", "--alpha", "0"], cwd=self.folder, check=True,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.peaks = {}
+
+    def commands(self, way, ranks, where):
+        """The processes of a job: (command, environment)."""
+        train = [os.path.join(self.bin, "huge_ctr"), "--train", "config.json", "--device", "cpu", "--threads", "1",
+                 "--run-dir", "run", "--peer-timeout", "10"]
+        env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        lists = list(range(ranks)) if way == "threads" else [[r] for r in range(ranks)]
+        with open(os.path.join(where, "config.json"), "w") as f:
+            json.dump(config(lists), f)
+        if way == "threads":
+            return [(train, env)]
+        if way == "mpi":
+            return [(["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(ranks)] + train, env)]
+        port = str(free_port())
+        return [(train, {**env, "RANK": str(r), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1",
+                         "MASTER_PORT": port}) for r in range(ranks)]
+
+    def peak(self, way, ranks):
+        """Kilobytes of addresses and of data that a process has when it trains first and at its end."""
+        if (way, ranks) in self.peaks:
+            return self.peaks[way, ranks]
+        where = tempfile.mkdtemp(dir=self.folder)
+        self.link_data(where)
+        jobs = [subprocess.Popen(c, env=e, cwd=where, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                for c, e in self.commands(way, ranks, where)]
+        seen = []
+        while jobs[0].poll() is None:
+            try:
+                pid = jobs[0].pid
+                if way == "mpi":
+                    pid = int(subprocess.run(["pgrep", "-n", "-f", where], capture_output=True, text=True).stdout.split()[0])
+                status = dict(re.findall(r"(Vm\w+):\s+(\d+)", open(f"/proc/{pid}/status").read()))
+                if os.path.exists(os.path.join(where, "run", "metrics.jsonl")):
+                    seen.append((int(status["VmSize"]), int(status["VmData"])))
+            except (OSError, IndexError, KeyError, ValueError):
+                pass
+            time.sleep(0.02)
+        for job in jobs:
+            job.communicate()
+        shutil.rmtree(where)
+        self.peaks[way, ranks] = seen
+        return seen
+
+    def link_data(self, where):
+        for name in os.listdir(self.folder):
+            if name.startswith(("train", "eval")):
+                os.symlink(os.path.join(self.folder, name), os.path.join(where, name))
+
+    def run(self, number):
+        chance = random.Random(number)
+        ways = ["threads", "threads", "tcp"] + (["mpi"] if shutil.which("mpirun") else [])
+        way = chance.choice(ways)
+        ranks = chance.randint(1, 4) if way == "threads" else chance.randint(2, 3)
+        how = chance.choice(["addresses", "data", "allocation"])
+        where = tempfile.mkdtemp(dir=self.folder)
+        self.link_data(where)
+        env_more, limit = {}, ""
+        if how == "allocation":
+            nth = int(10 ** chance.uniform(0, 4))
+            env_more = {"LD_PRELOAD": self.preload, "HCTR_TEST_REFUSE": os.path.join(where, "run", "metrics.jsonl"),
+                        "HCTR_TEST_REFUSE_NTH": str(nth)}
+            text = f"allocation {nth}"
+        else:
+            seen = self.peak("threads" if way == "mpi" else way, ranks if way != "mpi" else 1)
+            low, high = (f(s[how == "data"] for s in seen) for f in (min, max))
+            kilobytes = int(chance.uniform(low, high))
+            limit = f"ulimit -{'v' if how == 'addresses' else 'd'} {kilobytes}; "
+            text = f"{how} {kilobytes} of {low} to {high} kB"
+        start = time.time()
+        jobs = []
+        for command, env in self.commands(way, ranks, where):
+            # The limit is that of huge_ctr: mpirun itself stays without.
+            at = command.index(os.path.join(self.bin, "huge_ctr"))
+            words = command[:at] + ["bash", "-c", limit + 'exec "$@"', "trial"]
+            more = env_more if way != "mpi" else {}
+            if way == "mpi":
+                for name, value in env_more.items():
+                    words[1:1] = ["-x", f"{name}={value}"]
+            jobs.append(subprocess.Popen(words + command[at:], env={**env, **more}, cwd=where, stdout=subprocess.PIPE,
+                                         stderr=subprocess.STDOUT, text=True))
+        out, codes = "", []
+        for job in jobs:
+            try:
+                out += job.communicate(timeout=max(1, start + 60 - time.time()))[0]
+            except subprocess.TimeoutExpired:
+                job.kill()
+                out += job.communicate()[0] + "\n(killed)"
+            codes.append(job.returncode)
+        took = time.time() - start
+        shown = max([int(n) for n in re.findall(r"Iter: (\d+) ", out)] or [0])
+        saved = [int(n) for n in re.findall(r"_dense_(\d+)\.model", " ".join(os.listdir(os.path.join(where, "out"))))] \
+            if os.path.isdir(os.path.join(where, "out")) else []
+        problems = []
+        if took > SECONDS:
+            problems.append(f"{took:.0f} s")
+        if any(c < 0 or c in (134, 139, 136) for c in codes) or "Segmentation" in out:
+            problems.append(f"crash {codes}")
+        if "error (bug)" in out:
+            problems.append("bug")
+        finished = all(c == 0 for c in codes)
+        if not finished and 6 not in codes:
+            problems.append(f"exit {codes}")
+        if shown > 0 and max(saved or [0]) < shown:
+            problems.append(f"no model since iteration {shown}, only of {max(saved or [0])}")
+        if ".part" in " ".join(os.listdir(os.path.join(where, "out"))) if os.path.isdir(os.path.join(where, "out")) else False:
+            problems.append("unfinished files")
+        shutil.rmtree(where)
+        return number, f"{ranks} ranks, {way}, {text}", finished, shown, problems, took, out
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("bin", help="the folder of the programs")
+    parser.add_argument("--trials", type=int, default=300)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--first", type=int, default=0, help="the number, and random seed, of the first trial")
+    parser.add_argument("--show", action="store_true", help="the output of runs that failed")
+    options = parser.parse_args()
+    trials = Trials(options)
+    for ranks in range(1, 5):
+        trials.peak("threads", ranks)
+    for ranks in (2, 3):
+        trials.peak("tcp", ranks)
+    failed = finished = before = 0
+    longest = 0.0
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for number, what, whole, shown, problems, took, out in pool.map(trials.run, range(options.first, options.first + options.trials)):
+            finished += whole
+            before += not whole and shown == 0
+            longest = max(longest, took)
+            if problems:
+                failed += 1
+                print(f"{number}: {what}: {', '.join(problems)}")
+                if options.show:
+                    print("   " + "\n   ".join(out.strip().split("\n")[-12:]))
+    print(f"{options.trials} trials: {failed} failed; {finished} had memory enough, {before} ended before the first display; "
+          f"the longest took {longest:.1f} s")
+    shutil.rmtree(trials.folder)
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
