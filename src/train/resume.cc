@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "data/formats/encoding_contents.h"
 
 namespace hctr {
 namespace {
@@ -122,6 +123,15 @@ std::vector<ColumnStatistics> statistics_of(const Manifest& manifest) {
 void expect_same_data(const ResumePoint& point, const Json& data, const Config& config) {
   const Json* was = point.manifest.about.find("data");
   if (was && was->text() == data.text()) return;
+  if (const std::string changed = changed_contents(was, config.data); !changed.empty())
+    throw Error(Kind::data, cat("the config encodes data otherwise than that of the checkpoint '",
+                                point.folder.string(), "': ", changed, ". Restore the file that it began with"));
+  if (was && !was->find("encoding")) {  // of a version that did not save it
+    Json rest(Json::Object{});
+    for (const auto& [name, value] : *data.object())
+      if (name != "encoding") rest.set(name, value);
+    if (was->text() == rest.text()) return;
+  }
   throw Error(Kind::data, cat("the training data '", config.data.source, "' are not those of the checkpoint '",
                               point.folder.string(), "': now ", data.text(), ", then ", was ? was->text() : "unknown",
                               "; a run goes on with the files it began with"));
