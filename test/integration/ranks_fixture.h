@@ -194,7 +194,9 @@ class RanksTest : public ::testing::Test {
     ASSERT_EQ(many.metrics.size(), one.metrics.size());
     for (size_t i = 0; i < one.metrics.size(); ++i)
       EXPECT_NEAR(many.metrics[i] / one.metrics[i], 1, of_metrics) << "evaluation, number " << i;
-    if (!many.unmatched.empty() && !one.unmatched.empty()) EXPECT_EQ(many.unmatched.back(), one.unmatched.back());
+    if (!many.unmatched.empty() && !one.unmatched.empty()) {
+      EXPECT_EQ(many.unmatched.back(), one.unmatched.back());
+    }
     EXPECT_LT(distance_of(one.dense, many.dense), tolerance) << "dense weights";
     for (size_t e = 0; e < one.rows.size(); ++e) {
       std::vector<float> a, b;
