@@ -18,6 +18,9 @@ class MemoryReserve;
 
 enum class DeviceChoice { automatic, cpu, cuda };
 
+/// Whose encoding of the data is used where the config's differs from that saved with a model.
+enum class EncodingChoice { same, config, model };
+
 /// One of several attempts at a run, by a process that another one starts again when it fails: what the one says to the
 /// other. It lies in memory that both share.
 struct Attempt {
@@ -32,11 +35,12 @@ struct JobOptions {
   std::filesystem::path config;      ///< "-": the standard input
   std::vector<std::string> changes;  ///< fields of the config, "solver.batchsize=1024"; the last of a field counts
   DeviceChoice device = DeviceChoice::automatic;
-  bool strict = false;         ///< warnings about the config become errors
-  bool sync_launches = false;  ///< wait after every GPU kernel, to find one that faults
-  std::optional<int> threads;  ///< CPU threads for operators; nothing: all usable cores
-  int comm_timeout = 25;       ///< seconds that ranks wait for another rank in a step; 0: without limit
-  int peer_timeout = 20;       ///< seconds for a sign of life of another process, which each gives every second
+  EncodingChoice encoding = EncodingChoice::same;  ///< same: a difference from a saved model is an error
+  bool strict = false;                             ///< warnings about the config become errors
+  bool sync_launches = false;                      ///< wait after every GPU kernel, to find one that faults
+  std::optional<int> threads;                      ///< CPU threads for operators; nothing: all usable cores
+  int comm_timeout = 25;  ///< seconds that ranks wait for another rank in a step; 0: without limit
+  int peer_timeout = 20;  ///< seconds for a sign of life of another process, which each gives every second
   // Without MPI, in seconds:
   int join_timeout = 300;                  ///< for all processes of a job to be there
   int restart_wait = 60;                   ///< after a restart, for processes that may be lost

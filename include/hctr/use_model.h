@@ -12,16 +12,12 @@
 
 namespace hctr {
 
-/// Whose encoding of the data is used where the config's differs from that saved with the model.
-enum class EncodingChoice { same, config, model };
-
 /// Without a config that of the saved model is used, where it is kept with it.
 struct ModelOptions : JobOptions {
   /// A run folder, a checkpoint, or a snapshot_prefix, with @<iteration> where it is not the newest.
   std::string model;
-  std::string data;                                ///< the samples, in the format of the config; empty: its eval_source
-  EncodingChoice encoding = EncodingChoice::same;  ///< same: a difference is an error
-  bool allow_unmatched = false;                    ///< a slot none of whose keys has a row is no error
+  std::string data;              ///< the samples, in the format of the config; empty: its eval_source
+  bool allow_unmatched = false;  ///< a slot none of whose keys has a row is no error
 };
 
 /// What was done with a saved model.

@@ -56,7 +56,7 @@ const Belongs kBelongs[] = {
     {"--log", {"--train", "--eval"}},
     {"--model", {"--eval", "--predict", "--export"}},
     {"--data", {"--eval", "--predict", "--export"}},
-    {"--encoding", {"--eval", "--predict", "--export"}},
+    {"--encoding", {"--train", "--eval", "--predict", "--export"}},
     {"--unmatched", {"--eval", "--predict"}},
     {"--out", {"--predict", "--init", "--export", "--report"}},
     {"--keep", {"--predict"}},
@@ -203,8 +203,14 @@ int run(int argc, char** argv) {
     if (const auto code = hctr::keep_training(options, restarts)) return *code;
   options.stop = &hctr::catch_stop_signals();
   if (report.given()) return report.run(options, out);
+  options.encoding = with_model.encoding();
   if (with_model.given()) return with_model.run(options, out, options.json);
-  if (!train.empty()) return run_train(options);
+  if (!train.empty()) {
+    if (options.encoding == hctr::EncodingChoice::model)
+      throw hctr::Error(hctr::Kind::usage,
+                        "--encoding model belongs to --eval, --predict and --export; a run encodes as its config says");
+    return run_train(options);
+  }
   throw hctr::Error(hctr::Kind::usage,
                     "nothing to do: give --train, --check, --eval or --predict with FILE.json, --export with a model, "
                     "--init with a table, or --report with a run folder; huge_ctr --help lists all there is");

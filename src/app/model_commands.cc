@@ -36,7 +36,8 @@ ModelCommands::ModelCommands(CommandLine& app) {
       .type_name("PATH");
   app.add_option("--encoding", encoding_,
                  "Where the config encodes data otherwise than the model was trained (slots, hashes, dense columns, "
-                 "labels): encode as the model or as the config; left out, a difference is an error")
+                 "labels): encode as the model or as the config; left out, a difference is an error, and the model's "
+                 "is taken for sections that the config leaves out. Of --train: the model that training starts from")
       .one_of({"model", "config"});
   app.add_option(
          "--unmatched", unmatched_,
@@ -55,6 +56,12 @@ ModelCommands::ModelCommands(CommandLine& app) {
       .range(0, 1 << 20);
 }
 
+EncodingChoice ModelCommands::encoding() const {
+  return encoding_.empty()      ? EncodingChoice::same
+         : encoding_ == "model" ? EncodingChoice::model
+                                : EncodingChoice::config;
+}
+
 void ModelCommands::expect_subject() const {
   if (format_.empty() && !subject_.empty())
     throw Error(Kind::usage, cat("'", subject_, "' belongs to no option; huge_ctr --help lists what there is"));
@@ -63,7 +70,6 @@ void ModelCommands::expect_subject() const {
 int ModelCommands::run(const JobOptions& job, const std::string& out, bool as_json) {
   static_cast<JobOptions&>(options_) = job;
   options_.out = out;
-  if (!encoding_.empty()) options_.encoding = encoding_ == "model" ? EncodingChoice::model : EncodingChoice::config;
   options_.allow_unmatched = unmatched_ == "allow";
   options_.config = eval_ + predict_;
   return !eval_.empty() ? evaluate_model(as_json) : !predict_.empty() ? predict_with_model() : export_the_model();

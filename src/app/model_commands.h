@@ -18,6 +18,8 @@ class ModelCommands {
   bool given() const { return !eval_.empty() || !predict_.empty() || !format_.empty(); }
   /// The argument of --eval, which also belongs to --init.
   const std::string& eval() const { return eval_; }
+  /// Of --encoding.
+  EncodingChoice encoding() const;
   /// `out`: of --out; `as_json`: of --log. Returns the exit code. Errors: those of the commands; Error(usage).
   int run(const JobOptions&, const std::string& out, bool as_json);
   /// Errors: Error(usage) for an argument that belongs to no option.

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/random.h"
 #include "data/key_space.h"
 #include "data/log_of_count.h"
 #include "data/text_values.h"
@@ -35,9 +36,12 @@ class VocabularyFile {
             grammar.quote ? "write a value that holds a delimiter in quotes" : "leave only the values in the file"));
       const auto [first, fresh] = numbers_.emplace(splitter.cells()[0], record);
       if (!fresh) fail(cat("'", first->first, "' is value ", first->second + 1, " already"));
+      hash_ = mix64(hash_ ^ text_hash(first->first, 0));
     }
   }
   int64_t size() const { return static_cast<int64_t>(numbers_.size()); }
+  /// Of the values in their order.
+  uint64_t hash() const { return hash_; }
   /// size() for a value that is not there.
   int64_t find(std::string_view value) const {
     const auto found = numbers_.find(value);
@@ -50,7 +54,10 @@ class VocabularyFile {
     size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
   std::unordered_map<std::string, int64_t, Hash, std::equal_to<>> numbers_;
+  uint64_t hash_ = 0;
 };
+
+VocabularyFacts facts_of(const VocabularyFile& file) { return {file.size(), file.hash()}; }
 
 std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>& groups,
                                    const std::vector<ColumnStatistics>& statistics) {

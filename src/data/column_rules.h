@@ -27,6 +27,13 @@ bool transformed(const DenseRule&, double number, float& value);
 
 class VocabularyFile;
 
+/// What tells vocabularies apart: the values, and their order.
+struct VocabularyFacts {
+  int64_t values = 0;
+  uint64_t hash = 0;
+};
+VocabularyFacts facts_of(const VocabularyFile&);
+
 /// One column that becomes a slot.
 struct SlotRule {
   std::string column;

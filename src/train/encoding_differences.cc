@@ -12,6 +12,7 @@ namespace hctr {
 namespace {
 
 constexpr const char* kKeysByType = "by type";
+constexpr const char* kAbsent = "not there";
 
 /// Values by the path of their field.
 using Fields = std::map<std::string, std::string>;
@@ -37,6 +38,13 @@ std::string text_of(const Json& given) {
   }
   if (const std::string* word = value.string(); word && *word == "standardise") return "\"standardize\"";
   return value.text();
+}
+
+/// The same of the values of an object.
+std::string text_of_object(const Json::Object& object) {
+  std::string text;
+  for (const auto& [name, value] : object) text += cat(text.empty() ? "{" : ", ", "\"", name, "\": ", text_of(value));
+  return text.empty() ? "{}" : text + "}";
 }
 
 std::string text_or(const Json* object, const char* name, const std::string& otherwise) {
@@ -66,8 +74,19 @@ void add_labels(const std::string& path, const Json* labels, Fields& fields) {
     const std::string place = cat(path, "/labels/", at++);
     fields[place + "/column"] = label.object() ? text_or(&label, "column", "none") : text_of(label);
     const Json* positive = label.object() ? field(&label, "positive") : nullptr;
-    if (positive) fields[place + "/positive"] = positive->object() ? positive->text() : set_of(positive);
+    if (positive)
+      fields[place + "/positive"] = positive->object() ? text_of_object(*positive->object()) : set_of(positive);
   }
+}
+
+/// Whether mean and deviation of a group of dense columns are learned: a missing value is the mean then.
+bool is_learned(const Json& group) {
+  const auto given = [&](const char* name) {
+    const Json* value = field(&group, name);
+    return value && !(value->array() && value->array()->empty());
+  };
+  return text_or(&group, "transform", "").find("\"standardize\"") != std::string::npos && !given("mean") &&
+         !given("std");
 }
 
 /// Adds the fields of each column of groups. A list of numbers in a group has one for all columns, or one for each.
@@ -82,7 +101,7 @@ void add_columns(const std::string& path, const Json* groups, const std::map<std
       for (const auto& [name, otherwise] : defaults) {
         const Json* value = field(&group, name.c_str());
         const bool per_column = (name == "mean" || name == "std") && value && value->array();
-        std::string text = value ? text_of(*value) : otherwise;
+        std::string text = value ? text_of(*value) : name == "default" && is_learned(group) ? "0" : otherwise;
         if (per_column && value->array()->empty()) text = otherwise;
         if (per_column && value->array()->size() == columns.size()) text = text_of((*value->array())[c]);
         fields[cat(place, "/", name)] = text;
@@ -114,23 +133,29 @@ Fields encoding_of(const Json& data) {
     fields[place + "/top"] = text_or(&input, "top", "none");
     if (field(&input, "slot_num")) fields[place + "/slot_num"] = text_or(&input, "slot_num", "");
   }
-  if (const Json* sizes = field(&data, "slot_size_array")) fields["slot_size_array"] = text_of(*sizes);
+  const Json* sizes = field(&data, "slot_size_array");
+  if (sizes && sizes->array() && !sizes->array()->empty()) fields["slot_size_array"] = text_of(*sizes);
   for (const std::string name : {"csv", "parquet"}) {
     const Json* section = field(&data, name.c_str());
     if (!section) continue;
     fields[name + "/hash_seed"] = text_or(section, "hash_seed", "0");
     add_labels(name, field(section, "labels"), fields);
     add_columns(name + "/dense", field(section, "dense"),
-                {{"transform", "\"none\""}, {"mean", "learned"}, {"std", "learned"}, {"default", "none"}}, fields);
+                {{"transform", "\"none\""},
+                 {"mean", "learned"},
+                 {"std", "learned"},
+                 {"default", name == "csv" ? "0" : text_or(section, "default_dense", "none")}},
+                fields);
     add_columns(name + "/slots", field(section, "slots"),
                 {{"keys", name == "csv" ? "\"hash\"" : kKeysByType},
                  {"buckets", "0"},
                  {"separator", "\"\""},
-                 {"default", "none"}},
+                 {"default", text_or(section, "default_key", "none")}},
                 fields);
     add_key_spaces(name + "/slots", field(section, "slots"), fields);
-    for (const char* other : {"default_dense", "default_key"})
-      fields[cat(name, "/", other)] = text_or(section, other, "none");
+    // Of columns that only the metadata of the data name.
+    for (const auto& [columns, other] : {std::pair{"dense", "default_dense"}, {"slots", "default_key"}})
+      if (!field(section, columns)) fields[cat(name, "/", other)] = text_or(section, other, "none");
     fields[name + "/trim"] = text_or(section, "trim", "false");
     fields[name + "/missing"] = set_of(field(section, "missing"));
   }
@@ -157,61 +182,76 @@ void state_rules(const std::vector<SlotKeyRule>& rules, const Fields& other, Fie
     }
 }
 
-const Json* data_layer(const Json& config) {
-  const Json* layers = config.find("layers");
-  return layers && layers->array() && !layers->array()->empty() ? &(*layers->array())[0] : nullptr;
+/// Whether the sizes before a slot are added to its keys.
+bool sizes_move_keys(const std::string& format) { return format == "\"Raw\"" || format == "\"Parquet\""; }
+
+/// Formats whose columns are named alike and made to the same keys.
+bool are_alike(const std::string& format, const std::string& other) {
+  const std::set<std::string> both = {format, other};
+  return both == std::set<std::string>{"\"Csv\"", "\"Parquet\""};
+}
+
+/// Of fields that start with "csv" or "parquet": the same behind the name of another section.
+Fields renamed(const Fields& fields, const std::string& from, const std::string& to) {
+  Fields result;
+  for (const auto& [path, value] : fields)
+    result[path.starts_with(from + "/") ? to + path.substr(from.size()) : path] = value;
+  return result;
+}
+
+/// Whether these values of one field tell two formats apart: what only says how a file is written does not, nor does
+/// what one of them leaves to the file.
+bool differ_between_formats(const std::string& path, const std::string& was, const std::string& is) {
+  for (const char* of_file : {"/trim", "/missing", "/default", "/separator", "/default_dense", "/default_key"})
+    if (path.ends_with(of_file)) return false;
+  if (path.ends_with("/positive") && (was == kAbsent || is == kAbsent)) return false;
+  return was != is;
 }
 
 }  // namespace
 
-Json with_encoding_of(const Json& saved, const Json& config) {
-  const Json *before = data_layer(saved), *now = data_layer(config);
-  if (!before || !now || text_or(before, "format", "\"Norm\"") != text_or(now, "format", "\"Norm\"")) return config;
-  const std::set<std::string> encoding = {"sparse", "slot_size_array", "csv", "parquet", "criteo", "label", "dense"};
-  const std::set<std::string> of_file = {"delimiter", "quote", "header", "columns"};
-  Json data(Json::Object{});
-  for (const auto& [name, value] : *now->object())
-    if (!encoding.contains(name)) data.set(name, value);
-  for (const auto& [name, value] : *before->object()) {
-    if (!encoding.contains(name)) continue;
-    const Json* own = now->find(name);
-    if (name != "csv" || !value.object() || !own || !own->object()) {
-      data.set(name, value);
-      continue;
-    }
-    Json csv(Json::Object{});
-    for (const auto& [field, inner] : *value.object())
-      if (!of_file.contains(field)) csv.set(field, inner);
-    for (const auto& [field, inner] : *own->object())
-      if (of_file.contains(field)) csv.set(field, inner);
-    data.set(name, csv);
-  }
-  Json layers(Json::Array{data});
-  const Json::Array& all = *config.find("layers")->array();
-  for (size_t l = 1; l < all.size(); ++l) layers.add(all[l]);
-  Json result(Json::Object{});
-  for (const auto& [name, section] : *config.object()) result.set(name, name == "layers" ? layers : section);
-  return result;
+const Json* data_layer(const Json& config) {
+  const Json* layers = config.find("layers");
+  return layers && layers->array() && !layers->array()->empty() ? &unwrapped((*layers->array())[0]) : nullptr;
+}
+
+std::string data_format_of(const Json& data) {
+  if (field(&data, "feature_spec")) return "feature_spec";
+  const std::string word = text_or(&data, "format", "\"Norm\"");
+  return word == "\"RawAsync\"" ? "\"Raw\"" : word;
+}
+
+bool is_of_formats(const std::string& differences) { return differences.starts_with("/layers/0/format "); }
+bool is_between_formats(const std::string& differences) {
+  return differences.find(" and /layers/0/") != differences.npos;
 }
 
 std::string encoding_differences(const Json& saved, const Json& config, const std::vector<SlotKeyRule>& rules) {
   const Json *before = data_layer(saved), *now = data_layer(config);
-  if (!before || !now || text_or(before, "format", "\"Norm\"") != text_or(now, "format", "\"Norm\"")) return "";
+  if (!before || !now) return "";
+  const std::string format = data_format_of(*before), other = data_format_of(*now);
+  const std::string section = format == "\"Csv\"" ? "csv" : "parquet", of_other = section == "csv" ? "parquet" : "csv";
+  const bool alike = are_alike(format, other) && field(field(before, section.c_str()), "slots") &&
+                     field(field(now, of_other.c_str()), "slots");
+  if (format != other && !alike) return cat("/layers/0/format was ", format, " and is ", other);
   Fields was = encoding_of(*before);
-  const Fields is = encoding_of(*now);
+  const Fields is = alike ? renamed(encoding_of(*now), of_other, section) : encoding_of(*now);
   state_rules(rules, is, was);
   std::set<std::string> paths;
   for (const auto& [path, value] : was) paths.insert(path);
   for (const auto& [path, value] : is) paths.insert(path);
   std::string text;
   for (const std::string& path : paths) {
-    const auto a = was.find(path);
-    const auto b = is.find(path);
-    // These two may be left out, and follow from the columns then.
-    const bool derived = path.ends_with("/slot_num") || path == "slot_size_array";
+    const auto a = was.find(path), b = is.find(path);
+    // These two may be left out, and follow from the columns then. The sizes of some formats move keys.
+    const bool derived = path.ends_with("/slot_num") || (path == "slot_size_array" && !sizes_move_keys(format));
     if (derived && (a == was.end() || b == is.end())) continue;
-    const std::string old = a == was.end() ? "not there" : a->second, next = b == is.end() ? "not there" : b->second;
-    if (old != next) text += cat(text.empty() ? "" : "; ", "/layers/0/", path, " was ", old, " and is ", next);
+    const std::string old = a == was.end() ? kAbsent : a->second, next = b == is.end() ? kAbsent : b->second;
+    if (alike ? !differ_between_formats(path, old, next) : old == next) continue;
+    const std::string place = alike && path.starts_with(section)
+                                  ? cat("/layers/0/", of_other, path.substr(section.size()), " ")
+                                  : std::string();
+    text += cat(text.empty() ? "" : "; ", "/layers/0/", path, " was ", old, " and ", place, "is ", next);
   }
   return text;
 }

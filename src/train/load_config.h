@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,9 +13,10 @@
 namespace hctr {
 
 /// Reads a config as read_config_file() does and connects its layers (with its own batch size, on one rank). Warnings
-/// and notes go to the log. Errors: Error(config) with every problem; Error(usage) for a change that does not fit;
-/// Error(io).
-Config load_config(const std::filesystem::path&, bool strict, const Log&, const std::vector<std::string>& changes = {});
+/// and notes go to the log. `complete` adds to what the file says. Errors: Error(config) with every problem;
+/// Error(usage) for a change that does not fit; Error(io).
+Config load_config(const std::filesystem::path&, bool strict, const Log&, const std::vector<std::string>& changes = {},
+                   const std::function<Json(const Json&)>& complete = {});
 /// The same for a config that a saved model holds. `name`: where it was read, for messages.
 Config load_config(const Json&, const std::string& name, bool strict, const Log&);
 

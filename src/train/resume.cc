@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/checkpoint_folder.h"
+#include "data/formats/encoding_contents.h"
 
 namespace hctr {
 namespace {
@@ -122,11 +123,15 @@ std::vector<ColumnStatistics> statistics_of(const Manifest& manifest) {
 void expect_same_data(const ResumePoint& point, const Json& data, const Config& config) {
   const Json* was = point.manifest.about.find("data");
   if (was && was->text() == data.text()) return;
-  if (was && !was->find("slot_keys") && data.find("slot_keys")) {  // of a program that did not save them yet
-    Json without(Json::Object{});
+  if (const std::string changed = changed_contents(was, config.data); !changed.empty())
+    throw Error(Kind::data, cat("the config encodes data otherwise than that of the checkpoint '",
+                                point.folder.string(), "': ", changed, ". Restore the file that it began with"));
+  for (const char* later : {"encoding", "slot_keys"}) {  // of a version that did not save them
+    if (!was || was->find(later) || !data.find(later)) continue;
+    Json rest(Json::Object{});
     for (const auto& [name, value] : *data.object())
-      if (name != "slot_keys") without.set(name, value);
-    return expect_same_data(point, without, config);
+      if (name != later) rest.set(name, value);
+    return expect_same_data(point, rest, config);
   }
   throw Error(Kind::data, cat("the training data '", config.data.source, "' are not those of the checkpoint '",
                               point.folder.string(), "': now ", data.text(), ", then ", was ? was->text() : "unknown",

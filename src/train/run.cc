@@ -10,6 +10,7 @@
 #include "base/host_name.h"
 #include "base/progress.h"
 #include "comm/rank_list.h"
+#include "data/formats/encoding_contents.h"
 #include "model/fp8_scales.h"
 #include "train/placement_plan.h"
 #include "train/run_about.h"
@@ -47,6 +48,7 @@ Run::Run(const TrainOptions& options, const Config& config, const RankPlace& ran
                              .sync_launches = options.sync_launches,
                              .several_ranks = comm_.size() > 1,
                              .row_memory = row_memory_limits(config.solver.table_memory, rank.device, comm_)}),
+      encoding_contents_(encoding_contents(config.data)),
       layout_(batch_layout(config, rows_per_rank(config.solver.batchsize, comm_), rank.device)),
       eval_layout_(batch_layout(config, rows_per_rank(config.solver.eval_batch(), comm_), rank.device)),
       from_(from),

@@ -162,6 +162,7 @@ class Run {
   Communicator& comm_;
   RunFolder& folder_;
   Runtime runtime_;
+  const Json encoding_contents_;  // of the files that the Data layer names besides data
   BatchLayout layout_, eval_layout_;
   const ResumePoint* from_;
   bool exact_;  // the state in it fits the ranks of this run

@@ -21,6 +21,7 @@ Json Run::data_json() const {
   Json json = to_json(trainer_->data_fingerprint());
   if (const std::string numbering = numbering_of_data(config_.data.source); !numbering.empty())
     json.set("numbering", numbering);
+  if (!encoding_contents_.object()->empty()) json.set("encoding", encoding_contents_);
   return json;
 }
 

@@ -8,6 +8,7 @@
 #include "train/column_facts.h"
 #include "train/file_watch.h"
 #include "train/load_config.h"
+#include "train/model_encoding.h"
 #include "train/own_files.h"
 #include "train/rank_table.h"
 #include "train/run.h"
@@ -116,6 +117,7 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
   if (logs && !finished) {
     followed = first_followed_files(config.data, point ? &point->progress : nullptr, options.stop, log);
     config.data.first_files = paths_of_followed(config.data, followed);
+    if (!point) expect_encoding_of_start(config, options.encoding, log);
     statistics = training_statistics(config, point ? &*point : nullptr, log);
     check_training_labels(config, log);
     check_evaluation_labels(config, log);

@@ -4,33 +4,38 @@
 
 #include "config/config_file.h"
 #include "data/numbering.h"
-#include "train/encoding_differences.h"
 #include "train/load_config.h"
+#include "train/taken_encoding.h"
 #include "train/unmatched_keys.h"
 
 namespace hctr {
 namespace {
 
-Config config_of(const ModelOptions& options, const Log& log) {
-  if (!options.config.empty() && options.encoding == EncodingChoice::model) {
-    const Json file = with_changes(read_config_file(options.config), options.changes);
-    return load_config(with_encoding_of(saved_config(options.model).json, file), options.config.string(),
-                       options.strict, log);
+/// The config with the encoding saved with the model, all of it or what it leaves out.
+Json completed_config(const ModelOptions& options, const Json& file, std::string& taken) {
+  if (options.encoding == EncodingChoice::model) return with_encoding_of(saved_config(options.model).json, file);
+  try {
+    CompletedConfig completed = with_left_out_encoding_of(saved_config(options.model).json, file);
+    taken = completed.taken;
+    return completed.config;
+  } catch (const Error&) {
+    return file;  // whoever loads the model says what is wrong with it
   }
-  if (!options.config.empty()) return load_config(options.config, options.strict, log, options.changes);
-  const SavedConfig saved = saved_config(options.model);
-  return load_config(with_changes(saved.json, options.changes), saved.where, options.strict, log);
 }
 
-/// Errors: Error(config) when the config encodes data otherwise than the model was trained, unless it is to be used.
-void expect_encoding(const SavedModel& model, EncodingChoice choice, const Log& log) {
-  if (model.encoding.empty()) return;
-  if (choice == EncodingChoice::same)
-    throw Error(Kind::config,
-                cat("the config encodes data otherwise than ", model.name, " was trained: ", model.encoding,
-                    ". Add --encoding model to encode as the model was trained, or "
-                    "--encoding config to encode as this config says"));
-  log.info("note: the config encodes data otherwise than ", model.name, " was trained: ", model.encoding, ".");
+Config config_of(const ModelOptions& options, const Log& log) {
+  if (!options.config.empty()) {
+    if (options.encoding == EncodingChoice::config)
+      return load_config(options.config, options.strict, log, options.changes);
+    std::string taken;
+    const Config config = load_config(options.config, options.strict, log, options.changes,
+                                      [&](const Json& file) { return completed_config(options, file, taken); });
+    if (!taken.empty())
+      log.info("note: '", options.config.string(), "' leaves out ", taken, " of its Data layer, and has the model's.");
+    return config;
+  }
+  const SavedConfig saved = saved_config(options.model);
+  return load_config(with_changes(saved.json, options.changes), saved.where, options.strict, log);
 }
 
 /// Calls body() on one rank.
@@ -94,7 +99,7 @@ int use_model(const ModelOptions& options, const std::string& doing, const std::
     std::optional<SavedModel> found;
     if (first) {
       found = find_saved_model(options.model, config, log);
-      expect_encoding(*found, options.encoding, log);
+      expect_encoding(found->encoding, found->name, options.encoding, log);
       expect_numbering(found->numbering, found->name, config.data.eval_source);
     }
     Ranks ranks(options, config, others, log, doing);

@@ -14,7 +14,6 @@
 #include "data/parquet/parquet_options.h"
 #include "hctr/formats.h"
 #include "model/model_manifest.h"
-#include "train/encoding_differences.h"
 
 namespace hctr {
 namespace {
@@ -121,7 +120,7 @@ SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& 
   }
   if (const auto manifest = manifest_of(model.dense)) {
     model.differences = layer_differences(&manifest->config, config);
-    model.encoding = encoding_differences(manifest->config, config.effective, slot_key_rules_of(manifest->data));
+    model.encoding = encoding_change(manifest->config, &manifest->data, config, config.data.eval_source);
     model.statistics = manifest->statistics;
     model.numbering = numbering_in(&manifest->data);
     model.slot_key_rules = slot_key_rules_of(manifest->data);
@@ -159,7 +158,8 @@ SavedModel model_of_run(const fs::path& folder, const Config& config) {
     const auto table = split_number(file, "_sparse_", ".model");
     return table && !table->first.empty() && table->first.find_last_of("0123456789") == table->first.size() - 1;
   });
-  if (const auto manifest = manifest_of(model.dense)) {
+  const auto manifest = manifest_of(model.dense);
+  if (manifest) {
     model.statistics = manifest->statistics;
     model.numbering = numbering_in(&manifest->data);
     model.slot_key_rules = slot_key_rules_of(manifest->data);
@@ -167,7 +167,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config) {
   if (fs::exists(folder / "config.json")) {
     const Json saved = read_config_file(folder / "config.json");
     model.differences = layer_differences(&saved, config);
-    model.encoding = encoding_differences(saved, config.effective, model.slot_key_rules);
+    model.encoding = encoding_change(saved, manifest ? &manifest->data : nullptr, config, config.data.eval_source);
   }
   if (model.tables.size() != config.embeddings.size()) fail_tables(model, config);
   return model;
@@ -181,11 +181,11 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
   model.name = cat("the checkpoint '", model.checkpoint->folder.string(), "'");
   model.differences = layer_differences(model.checkpoint->manifest.about.find("config"), config);
   const Json* data = model.checkpoint->manifest.about.find("data");
+  if (const Json* saved = model.checkpoint->manifest.about.find("config"))
+    model.encoding = encoding_change(*saved, data, config, config.data.eval_source);
+  model.statistics = statistics_of(model.checkpoint->manifest);
   model.numbering = numbering_in(data);
   if (data) model.slot_key_rules = slot_key_rules_of(*data);
-  if (const Json* saved = model.checkpoint->manifest.about.find("config"))
-    model.encoding = encoding_differences(*saved, config.effective, model.slot_key_rules);
-  model.statistics = statistics_of(model.checkpoint->manifest);
   return model;
 }
 

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "model/model.h"
+#include "train/model_encoding.h"
 #include "train/resume.h"
 
 namespace hctr {
@@ -23,7 +24,7 @@ struct SavedModel {
   std::vector<ColumnStatistics> statistics = {};  ///< of dense columns
   std::vector<SlotKeyRule> slot_key_rules = {};   ///< of the data that it was trained on; empty: not known
   std::string numbering = {};                     ///< of the data that it was trained on; empty: not known
-  std::string encoding = {};     ///< where its config encodes data otherwise; empty: nowhere, or not known
+  EncodingChange encoding = {};                   ///< where its config encodes data otherwise
   std::string differences = {};  ///< layers that the saved config has otherwise; empty: none, or not known
 };
 

@@ -80,13 +80,76 @@ TEST(EncodingDifferences, AreFoundInCriteoBucketsAndInTheOrderOfInputs) {
             "");
 }
 
-TEST(EncodingDifferences, VanishWithTheEncodingOfTheModel) {
-  const Json saved = config_with(R"("format": "Csv", "csv": {"slots": [{"columns": ["a"]}]})");
-  const Json now =
-      config_with(R"("format": "Csv", "source": "n", "csv": {"delimiter": ";", "slots": [{"columns": ["b"]}]})");
-  const Json mended = with_encoding_of(saved, now);
-  EXPECT_EQ(encoding_differences(saved, mended), "");
-  EXPECT_NE(mended.text().find(R"("delimiter":";")"), std::string::npos) << mended.text();
+TEST(EncodingDifferences, AreNoneBetweenALeftOutDefaultAndAStatedOneThatMeansTheSame) {
+  EXPECT_EQ(csv_differences(R"("dense": [{"columns": ["x"], "transform": "log"}])",
+                            R"("dense": [{"columns": ["x"], "transform": "log", "default": 0}])"),
+            "");
+  EXPECT_EQ(csv_differences(R"("dense": [{"columns": ["x"], "transform": "standardize"}])",
+                            R"("dense": [{"columns": ["x"], "transform": "standardize", "default": 0.0}])"),
+            "");
+  EXPECT_EQ(csv_differences(R"("dense": [{"columns": ["x"]}])", R"("dense": [{"columns": ["x"], "default": -1}])"),
+            "/layers/0/csv/dense/0/default was 0 and is -1");
+  EXPECT_EQ(encoding_differences(
+                config_with(R"("format": "Parquet", "parquet": {"default_dense": 3, "default_key": "u",
+                               "dense": [{"columns": ["x"]}], "slots": [{"columns": ["a"]}]})"),
+                config_with(R"("format": "Parquet", "parquet": {"dense": [{"columns": ["x"], "default": 3.0}],
+                               "slots": [{"columns": ["a"], "default": "u"}]})")),
+            "");
+}
+
+TEST(EncodingDifferences, AreFoundInTheLeastPositiveLabel) {
+  const auto at_least = [](const std::string& number) {
+    return R"("labels": [{"column": "stars", "positive": {"at_least": )" + number + "}}]";
+  };
+  EXPECT_EQ(csv_differences(at_least("4"), at_least("4.0")), "");
+  EXPECT_EQ(csv_differences(at_least("4"), at_least("3")),
+            R"(/layers/0/csv/labels/0/positive was {"at_least": 4} and is {"at_least": 3})");
+}
+
+TEST(EncodingDifferences, AreFoundInSizesThatMoveKeys) {
+  const auto raw = [](const std::string& sizes) {
+    return config_with(R"("format": "Raw", "slot_size_array": )" + sizes);
+  };
+  EXPECT_EQ(encoding_differences(raw("[5, 7]"), raw("[6, 7]")), "/layers/0/slot_size_array was [5, 7] and is [6, 7]");
+  EXPECT_NE(encoding_differences(raw("[5, 7]"), raw("[]")), "");
+  EXPECT_NE(encoding_differences(raw("[]"), raw("[5, 7]")), "");
+}
+
+std::string between_formats(const std::string& csv, const std::string& parquet) {
+  return encoding_differences(config_with(R"("format": "Csv", "csv": {)" + csv + "}"),
+                              config_with(R"("format": "Parquet", "parquet": {)" + parquet + "}"));
+}
+
+TEST(EncodingDifferences, OfCsvAndParquetAreThoseOfTheirColumns) {
+  const std::string csv =
+      R"("hash_seed": 3, "trim": true, "missing": ["?"], "labels": [{"column": "y", "positive": "yes"}],
+    "dense": [{"columns": ["x"], "transform": "log"}], "slots": [{"columns": ["a", "b"], "buckets": 50}])";
+  const std::string parquet = R"("hash_seed": 3, "labels": ["y"], "dense": [{"columns": ["x"], "transform": "log"}],
+    "slots": [{"columns": ["a"], "keys": "hash", "buckets": 50}, {"columns": ["b"], "keys": "hash", "buckets": 50}])";
+  EXPECT_EQ(between_formats(csv, parquet), "") << "the same text has the same key";
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string now = parquet;
+    now.replace(now.find(from), from.size(), to);
+    return between_formats(csv, now);
+  };
+  EXPECT_EQ(changed(R"(["b"])", R"(["c"])"),
+            R"(/layers/0/csv/slots/1/column was "b" and /layers/0/parquet/slots/1/column is "c")");
+  EXPECT_EQ(changed(R"("hash_seed": 3)", R"("hash_seed": 4)"),
+            "/layers/0/csv/hash_seed was 3 and /layers/0/parquet/hash_seed is 4");
+  EXPECT_NE(changed(R"("buckets": 50)", R"("buckets": 60)"), "");
+  EXPECT_NE(changed(R"("log")", R"("none")"), "");
+  EXPECT_NE(changed(R"("keys": "hash", )", ""), "") << "numbers would be keys themselves";
+  EXPECT_TRUE(is_between_formats(changed(R"(["b"])", R"(["c"])")));
+  EXPECT_FALSE(is_of_formats(changed(R"(["b"])", R"(["c"])")));
+}
+
+TEST(EncodingDifferences, OfFormatsThatMakeKeysInAnotherWayAreTheFormats) {
+  const std::string text = between_formats(R"("slots": [{"columns": ["a"]}])", R"("labels": ["y"])");
+  EXPECT_EQ(text, R"(/layers/0/format was "Csv" and is "Parquet")") << "metadata name the columns";
+  EXPECT_TRUE(is_of_formats(text));
+  EXPECT_NE(encoding_differences(config_with(R"("format": "Criteo")"), config_with(R"("format": "Raw")")), "");
+  EXPECT_NE(encoding_differences(config_with(R"("feature_spec": "a.yaml")"), config_with(R"("format": "Raw")")), "");
+  EXPECT_EQ(encoding_differences(config_with(R"("format": "RawAsync")"), config_with(R"("format": "Raw")")), "");
 }
 
 }  // namespace
