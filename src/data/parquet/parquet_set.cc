@@ -218,7 +218,7 @@ std::unique_ptr<SampleSet> open_parquet_set(const DataSection& section, const So
 
 FormatType parquet_format() {
   return {.format = kParquetFormat,
-          .source_text = "the path of a file list or of a data file",
+          .source_text = "the path of a data file, of a file list or of a folder",
           .files = parquet_files,
           .object = format_object("parquet", parquet_options_schema(),
                                   "for Parquet data: what its columns are and what nulls become"),

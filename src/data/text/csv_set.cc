@@ -207,7 +207,7 @@ std::unique_ptr<SampleSet> open_csv_set(const DataSection& section, const Source
 
 FormatType csv_format() {
   return {.format = kCsvFormat,
-          .source_text = "the path of a text file or of a file list",
+          .source_text = "the path of a text file, of a file list or of a folder",
           .files = text_files,
           .object = format_object("csv", csv_schema(), "for Csv data: what its columns are"),
           .columns = stated_columns<CsvOptions>,

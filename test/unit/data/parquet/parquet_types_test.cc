@@ -149,5 +149,22 @@ TEST_F(ParquetTypes, FloatsThatAreNoCertainIntegerAreBadRecords) {
   EXPECT_SAYS(error(one_slot()), "found inf");
 }
 
+TEST_F(ParquetTypes, AFolderOfPartitionsIsASetAndNamesAColumnThatIsOnlyAPartition) {
+  write(integers);
+  for (const char* day : {"day=2", "day=10"}) {
+    fs::create_directories(folder / "set" / day);
+    fs::copy_file(file, folder / "set" / day / "part-0.parquet");
+  }
+  write_text(folder / "set" / "_SUCCESS", "");
+  for (const char* source : {"set", "set/day=*/*.parquet"}) {
+    Rig rig(one_slot(), folder / source, {.batch = 6, .repeat = false});
+    EXPECT_EQ(rig.next()->keys[0], (std::vector<int64_t>{41, 42, 43, 41, 42, 43}));
+  }
+  DataSection section = one_slot();
+  parquet_of(section).slots[0].columns = {"day"};
+  EXPECT_SAYS(message_of([&] { Rig(section, folder / "set", {.batch = 6, .repeat = false}).next(); }),
+              "there is no column 'day'; there are 'y', 'd0', 's0' (values of partitions, here 'day', are not read");
+}
+
 }  // namespace
 }  // namespace hctr::data_test
