@@ -135,4 +135,9 @@ OnnxKeys onnx_keys(const Config& config, const SparseInput& input) {
 
 OnnxModel onnx_model(const Config& config, const ModelArrays& arrays) { return Exporter(config, arrays).run(); }
 
+void fail_no_key(const std::string& what) {
+  throw Error(Kind::data, cat(what, ", which fills slots with fewer keys in a graph and counts for nothing there; ",
+                              "export to npz, safetensors or parquet, or make keys with \"keys\": \"hash\""));
+}
+
 }  // namespace hctr

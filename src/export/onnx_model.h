@@ -15,6 +15,8 @@ namespace hctr {
 
 /// The key that stands where a slot has none, or no more. It counts for nothing.
 inline constexpr int64_t kNoKey = std::numeric_limits<int64_t>::min();
+/// Throws Error(data): `what` is a key that means none in a graph.
+[[noreturn]] void fail_no_key(const std::string& what);
 
 /// The keys that a slot has at the input of a sparse input: its last dimension. 1: there is no such dimension.
 struct OnnxKeys {

@@ -128,6 +128,8 @@ class Lookup {
 }  // namespace
 
 void add_lookup(OnnxModel& model, const OnnxLookup& of, const std::string& vectors, const std::string& lengths) {
+  for (const int64_t key : of.table.keys)
+    if (key == kNoKey) fail_no_key(cat("table '", of.table.name, "' has a row of key ", key));
   model.graph.enter(of.table.name);
   Lookup(model, of).add(vectors, lengths);
 }

@@ -24,7 +24,11 @@ class InputKeys {
     for (int64_t b = 0; b < rows; ++b)
       for (int64_t s = 0; s < input_.slot_num; ++s) {
         const int64_t at = bag(b, s);
-        for (int64_t k = table.offset(at); k < table.offset(at + 1); ++k) keys_.push_back(table.key(k));
+        for (int64_t k = table.offset(at); k < table.offset(at + 1); ++k) {
+          if (table.key(k) == kNoKey)
+            fail_no_key(cat("a row of --rows has the key ", kNoKey, " in '", input_.top, "'"));
+          keys_.push_back(table.key(k));
+        }
         keys_.insert(keys_.end(), static_cast<size_t>(width_ - length(at)), kNoKey);
       }
   }

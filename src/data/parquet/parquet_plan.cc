@@ -101,7 +101,8 @@ ParquetPlan parquet_plan(const DataSection& section, const ParquetMetadata* meta
                          KeyWidth width, const Log& log) {
   ParquetPlan plan;
   plan.shape = record_shape(section);
-  plan.most_key = width == KeyWidth::u32 ? std::numeric_limits<uint32_t>::max() : static_cast<uint64_t>(kAllKeys) - 1;
+  plan.most_key = width == KeyWidth::u32 ? std::numeric_limits<uint32_t>::max() : std::numeric_limits<uint64_t>::max();
+  plan.sized = !section.slot_size_array.empty();
   Planner planner(section, metadata, first_file, log);
   planner.numbers(plan);
   planner.slots(plan);

@@ -128,7 +128,7 @@ class ParquetSet : public SampleSet {
       if (fields_.empty() && source.labels_optional) let_labels_lack(plan_, file->info());
       if (in_folder) check_rows(*in_folder, path, file->info().rows);
       fields_.push_back(parquet_fields(plan_, file->info(), path, in_folder ? in_folder->path : fs::path()));
-      if (!plan_.keys_fit_u32(file->info(), fields_.back())) key_bytes_ = 8;
+      if (!plan_.keys_fit_u32(*file, fields_.back())) key_bytes_ = 8;
       types.add(plan_, file->info(), fields_.back(), path);
       samples_ += file->info().rows;
     }

@@ -88,10 +88,7 @@ class CsvRowMaker : public RowMaker {
     for (size_t i = 0; i < slots_.size(); ++i) {
       const size_t before = row.keys->size();
       if (!add_keys(rules_->slots[i], values[slots_[i]], *row.keys))
-        return unexpected_cell(
-            rules_->slots[i].column,
-            *rules_->slots[i].keys == KeyRule::hex ? "hexadecimal digits" : "an integer of at least 0",
-            cells[slots_[i]]);
+        return unexpected_cell(rules_->slots[i].column, values_with_keys(*rules_->slots[i].keys), cells[slots_[i]]);
       row.nnz[i] = static_cast<int32_t>(row.keys->size() - before);
     }
     return "";

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/random.h"
+#include "support/message_of.h"
 #include "support/onnx_reader.h"
 #include "support/temporary_folder.h"
 
@@ -158,6 +159,15 @@ TEST(OnnxTable, LargeOnesAreInAFileOfTheirOwn) {
   const OnnxArray keys = keys_for(table, 10, 1);
   EXPECT_EQ(looked_up(table, "sum", {1, 1}, keys).at("y").reals,
             looked_up(table, "sum", {1, 1}, keys, 0).at("y").reals);
+}
+
+TEST(OnnxTable, ARowOfTheKeyThatMeansNoneIsRefused) {
+  TestTable table(3, false);
+  table.table.keys[0] = kNoKey;
+  const std::string message = message_of(Kind::data, [&] { looked_up(table, "sum", {1, 1}, keys_for(table, 1, 1)); });
+  EXPECT_EQ(
+      message.find("table 't' has a row of key -9223372036854775808, which fills slots with fewer keys in a graph"), 0u)
+      << message;
 }
 
 }  // namespace
