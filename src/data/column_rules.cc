@@ -147,14 +147,26 @@ bool key_of(const SlotRule& rule, KeyRule keys, std::string_view value, int64_t&
       key = rule.base + rule.vocabulary->find(value);
       break;
     case KeyRule::number:
-      if (!read_integer(value, key)) return false;
-      break;
+      return read_key(value, key);
     case KeyRule::hex:
       if (!read_hex(value, bits)) return false;
       key = static_cast<int64_t>(bits);
       break;
   }
-  return key >= 0 && key < kAllKeys;
+  return true;
+}
+
+const char* values_with_keys(KeyRule keys) {
+  switch (keys) {
+    case KeyRule::number:
+      return "an integer from -2^63 to 2^64 - 1";
+    case KeyRule::hex:
+      return "up to 16 hexadecimal digits";
+    case KeyRule::hash:
+    case KeyRule::vocabulary:
+      break;
+  }
+  return "a text";
 }
 
 int64_t csv_hashed_key(std::string_view text, uint64_t seed, int64_t slot, int64_t buckets) {

@@ -50,8 +50,10 @@ struct SlotRule {
 std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>&, int64_t seed, const TextGrammar& grammar);
 /// The seed and all keys that slot `slot` has when nothing is said of it.
 SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed);
-/// The key of a value by the rule `keys`. False when it has none, or a negative one.
+/// The key of a value by the rule `keys`. False when it has none.
 bool key_of(const SlotRule&, KeyRule keys, std::string_view value, int64_t& key);
+/// The values that have a key by a rule, for messages: "an integer from -2^63 to 2^64 - 1".
+const char* values_with_keys(KeyRule);
 
 /// The key of the value `text` in slot `slot`, of `buckets` keys: floor(h * buckets / 2^64) with h = text_hash(text,
 /// mix64(seed + slot)).

@@ -62,6 +62,13 @@ bool read_number(std::string_view text, double& value) {
 }
 
 bool read_integer(std::string_view text, int64_t& value) { return read_whole(text, value, 10); }
+bool read_key(std::string_view text, int64_t& key) {
+  if (read_integer(text, key)) return true;
+  uint64_t bits = 0;
+  if (text.starts_with('-') || !read_whole(text, bits, 10)) return false;
+  key = static_cast<int64_t>(bits);
+  return true;
+}
 bool read_hex(std::string_view text, uint64_t& value) { return !text.starts_with('-') && read_whole(text, value, 16); }
 
 uint64_t text_hash(std::string_view text, uint64_t seed) {

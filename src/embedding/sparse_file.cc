@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <limits>
@@ -119,15 +120,27 @@ int64_t read_folder(const fs::path& folder, const SparseFileShape& shape,
 
 bool fits_u32(int64_t key) { return key >= 0 && key <= std::numeric_limits<uint32_t>::max(); }
 
-/// Whether a quarter of the first rows of a file have a negative key in this layout. Few keys of a data set are
-/// negative; floats of a vector that are read as part of a key often make it negative.
-bool has_negative_keys(const fs::path& path, const SparseLayout& layout, int64_t bytes) {
+/// Whether a quarter of the first rows of a file, or more, have something in this layout.
+bool in_a_quarter(const fs::path& path, const SparseLayout& layout, int64_t bytes,
+                  const std::function<int64_t(const SparseRows&)>& count) {
   const int64_t rows = std::min(bytes / layout.row_bytes(), rows_per_block(layout));
-  int64_t negative = 0;
-  read_blocks(path, layout, rows, [&](const SparseRows& some) {
-    negative += std::count_if(some.keys.begin(), some.keys.end(), [](int64_t key) { return key < 0; });
-  });
-  return negative * 4 >= rows;
+  int64_t found = 0;
+  read_blocks(path, layout, rows, [&](const SparseRows& some) { found += count(some); });
+  return found * 4 >= rows;
+}
+
+/// Whether the keys of a file whose size fits both have 4 bytes, by its first rows. Floats of a vector that are read as
+/// part of a key often make it negative, but keys may be negative: then parts of keys that are read as floats are
+/// often of a size that no vector has.
+bool seems_narrow(const fs::path& path, const SparseLayout& wide, const SparseLayout& narrow, int64_t bytes) {
+  const auto negative = [](const SparseRows& some) {
+    return std::count_if(some.keys.begin(), some.keys.end(), [](int64_t key) { return key < 0; });
+  };
+  const auto odd = [](const SparseRows& some) {
+    return std::count_if(some.vectors.begin(), some.vectors.end(),
+                         [](float x) { return !(std::fabs(x) < 1e8f) || (x != 0 && std::fabs(x) < 1e-30f); });
+  };
+  return in_a_quarter(path, wide, bytes, negative) && !in_a_quarter(path, narrow, bytes, odd);
 }
 
 int64_t read_file(const fs::path& path, const SparseFileShape& shape,
@@ -141,7 +154,7 @@ int64_t read_file(const fs::path& path, const SparseFileShape& shape,
   std::vector<SparseLayout> known = known_layouts(shape.with_slot, shape.dim, shape.key_bytes);
   const bool both = !shape.with_slot && bytes > 0 && bytes % known[0].row_bytes() == 0 &&
                     bytes % known[1].row_bytes() == 0;  // slot ids decide, if there are any
-  if (both && shape.key_bytes == 0 && has_negative_keys(path, known[0], bytes)) std::swap(known[0], known[1]);
+  if (both && shape.key_bytes == 0 && seems_narrow(path, known[0], known[1], bytes)) std::swap(known[0], known[1]);
   const SparseLayout layout = detect_layout(path, bytes, known, [&](const SparseLayout& candidate) {
     // 4-byte slot ids that are all 0 may be the upper halves of 8-byte keys: the whole file is searched for a nonzero
     // one.

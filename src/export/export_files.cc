@@ -72,7 +72,7 @@ class ExportWriter {
   void write_graph() {
     OnnxModel model = onnx_model(config_, arrays_);
     model.metadata = metadata();
-    model.metadata.emplace_back("no_key", std::to_string(kNoKey));
+    model.metadata.emplace_back("no_key", std::to_string(no_key_of(arrays_)));
     write_onnx(set_, files_.folder / "model.onnx", model, files_.most_inline);
     const auto list = [](const std::vector<OnnxValue>& values) {
       Json all(Json::Array{});
@@ -85,7 +85,7 @@ class ExportWriter {
       return all;
     };
     about_.set("format", "onnx").set("inputs", list(model.inputs)).set("outputs", list(model.outputs));
-    about_.set("no_key", kNoKey).set("tables", tables("", {}));
+    about_.set("no_key", no_key_of(arrays_)).set("tables", tables("", {}));
   }
 
   void write_arrays() {

@@ -84,7 +84,8 @@ class Exporter {
     const std::string lengths = wanted(graph_.lengths[e]);
     if (wanted(graph_.embeddings[e]).empty() && lengths.empty()) return;
     const SparseInput& input = config_.data.sparse[graph_.embedding_inputs[e]];
-    add_lookup(model_, {arrays_.tables[e], config_.embeddings[e].section, input, onnx_keys(config_, input)},
+    add_lookup(model_,
+               {arrays_.tables[e], config_.embeddings[e].section, input, onnx_keys(config_, input), no_key_of(arrays_)},
                name_of(graph_.embeddings[e]), lengths);
   }
 
@@ -134,5 +135,15 @@ OnnxKeys onnx_keys(const Config& config, const SparseInput& input) {
 }
 
 OnnxModel onnx_model(const Config& config, const ModelArrays& arrays) { return Exporter(config, arrays).run(); }
+
+int64_t no_key_of(const ModelArrays& arrays) {
+  std::set<int64_t> least;  // the keys of kNoKey + i for i = 0, 1, ...
+  for (const TableArrays& table : arrays.tables)
+    for (const int64_t key : table.keys)
+      if (key - kNoKey <= 0xffff) least.insert(key);
+  int64_t none = kNoKey;
+  while (least.contains(none)) ++none;
+  return none;
+}
 
 }  // namespace hctr

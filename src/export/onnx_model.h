@@ -13,8 +13,10 @@
 
 namespace hctr {
 
-/// The key that stands where a slot has none, or no more. It counts for nothing.
+/// The key that stands where a slot has none, or no more. It counts for nothing. The least that no table has a row of:
+/// kNoKey for nearly all models.
 inline constexpr int64_t kNoKey = std::numeric_limits<int64_t>::min();
+int64_t no_key_of(const ModelArrays&);
 
 /// The keys that a slot has at the input of a sparse input: its last dimension. 1: there is no such dimension.
 struct OnnxKeys {

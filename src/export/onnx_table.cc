@@ -43,7 +43,7 @@ class Lookup {
       : model_(model), graph_(model.graph), of_(of), table_(of.table), several_(of.keys.most > 1) {}
 
   void add(const std::string& vectors, const std::string& lengths) {
-    const std::string none = graph_.add("Equal", {of_.input.top, graph_.number(kNoKey)});
+    const std::string none = graph_.add("Equal", {of_.input.top, graph_.number(of_.no_key)});
     const std::string there = graph_.add("Not", {none});
     const bool mean = of_.section.hparam.combiner == ops::Combiner::mean,
                sqrtn = of_.section.hparam.combiner == ops::Combiner::sqrtn;

@@ -17,6 +17,7 @@ struct OnnxLookup {
   const EmbeddingSection& section;
   const SparseInput& input;
   OnnxKeys keys;
+  int64_t no_key = kNoKey;
 };
 
 /// Adds the vectors [N, columns, dim] under the name `vectors` and, unless that is empty, the lengths [N, slots]; and

@@ -6,6 +6,7 @@
 #include <parquet/arrow/schema.h>
 #include <parquet/file_reader.h>
 #include <parquet/metadata.h>
+#include <parquet/statistics.h>
 
 #include <algorithm>
 #include <deque>
@@ -103,6 +104,19 @@ class ArrowFile : public ParquetFile {
       column = new ArrowColumn(std::move(batches), groups_[static_cast<size_t>(group)].rows, piece_rows_);
       return arrow::Status::OK();
     });
+  }
+
+  bool may_be_negative(int64_t field) const override {
+    const std::shared_ptr<parquet::FileMetaData> metadata = reader_->parquet_reader()->metadata();
+    for (int g = 0; g < metadata->num_row_groups(); ++g) {
+      const auto chunk = metadata->RowGroup(g)->ColumnChunk(leaves_[static_cast<size_t>(field)]);
+      if (chunk->type() != parquet::Type::INT32 || !chunk->is_stats_set()) return true;
+      const auto statistics = std::static_pointer_cast<parquet::Int32Statistics>(chunk->statistics());
+      if (!statistics) return true;
+      const bool none = statistics->HasNullCount() && statistics->null_count() == chunk->num_values();
+      if (!none && (!statistics->HasMinMax() || statistics->min() < 0)) return true;
+    }
+    return false;
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include "base/files.h"
 #include "data/formats/format_table.h"
+#include "data/io/source_files.h"
 #include "hctr/solver.h"
 #include "train/check_report.h"
 #include "train/known_gpus.h"
@@ -42,7 +43,7 @@ std::vector<std::string> unwritable_folders(const SolverSection& solver) {
 void note_absent_files(const Config& config, const std::string& name,
                        const std::function<void(std::string_view)>& note) {
   const auto mention = [&](const std::string& file, const std::string& pointer) {
-    if (!file.empty() && !fs::exists(file))
+    if (!file.empty() && !source_exists(file))
       note(cat("note: ", name, " ", pointer, ": there is no file '", file, "' here yet"));
   };
   if (format_type(config.data.format).files) {  // else the sources are no files

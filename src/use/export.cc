@@ -53,7 +53,7 @@ bool export_here(LoadedModel& on, const ExportOptions& options, ExportSummary& s
                 .iteration = on.saved.iteration},
                on.config, arrays);
   if (options.rows > 0) {
-    const std::optional<ScoredInputs> rows = score_inputs(on, options.rows, options.stop);
+    const std::optional<ScoredInputs> rows = score_inputs(on, options.rows, no_key_of(arrays), options.stop);
     if (!rows) return false;
     write_npz(set, options.out / "rows.npz", rows->arrays);
     summary.rows = rows->rows;

@@ -2,17 +2,19 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "export/onnx_model.h"
 #include "train/scorer.h"
 
 namespace hctr {
 namespace {
 
-/// The keys of one sparse input, [rows, slots, width], with kNoKey where there is none. The width is that of the graph
-/// where it is fixed, else that of the longest bag so far.
+/// The keys of one sparse input, [rows, slots, width], with the graph's no_key where there is none. The width is that
+/// of the graph where it is fixed, else that of the longest bag so far.
 class InputKeys {
  public:
-  InputKeys(const SparseInput& input, OnnxKeys form) : input_(input), form_(form), width_(form.fixed ? form.most : 1) {}
+  InputKeys(const SparseInput& input, OnnxKeys form, int64_t no_key)
+      : input_(input), form_(form), width_(form.fixed ? form.most : 1), no_key_(no_key) {}
 
   void append(const BatchView::Table& table, int64_t samples, int64_t rows) {
     const auto bag = [&](int64_t b, int64_t s) { return s * samples + b; };
@@ -24,8 +26,13 @@ class InputKeys {
     for (int64_t b = 0; b < rows; ++b)
       for (int64_t s = 0; s < input_.slot_num; ++s) {
         const int64_t at = bag(b, s);
-        for (int64_t k = table.offset(at); k < table.offset(at + 1); ++k) keys_.push_back(table.key(k));
-        keys_.insert(keys_.end(), static_cast<size_t>(width_ - length(at)), kNoKey);
+        for (int64_t k = table.offset(at); k < table.offset(at + 1); ++k) {
+          if (table.key(k) == no_key_)
+            throw Error(Kind::data, cat("a row of --rows has the key ", no_key_, " in '", input_.top,
+                                        "', which has no row and stands for no key in the graph"));
+          keys_.push_back(table.key(k));
+        }
+        keys_.insert(keys_.end(), static_cast<size_t>(width_ - length(at)), no_key_);
       }
   }
 
@@ -42,7 +49,7 @@ class InputKeys {
     for (size_t begin = 0; begin < keys_.size(); begin += static_cast<size_t>(width_)) {
       const auto from = keys_.begin() + static_cast<std::ptrdiff_t>(begin);
       wider.insert(wider.end(), from, from + width_);
-      wider.insert(wider.end(), static_cast<size_t>(width - width_), kNoKey);
+      wider.insert(wider.end(), static_cast<size_t>(width - width_), no_key_);
     }
     keys_ = std::move(wider);
     width_ = width;
@@ -51,12 +58,13 @@ class InputKeys {
   const SparseInput& input_;
   OnnxKeys form_;
   int64_t width_;
+  int64_t no_key_;
   std::vector<int64_t> keys_;
 };
 
 }  // namespace
 
-std::optional<ScoredInputs> score_inputs(LoadedModel& on, int64_t most, const std::atomic<int>* stop) {
+std::optional<ScoredInputs> score_inputs(LoadedModel& on, int64_t most, int64_t no_key, const std::atomic<int>* stop) {
   const DataSection& data = on.config.data;
   const Source source = prediction_source(on.config);
   const int64_t batch = on.config.solver.eval_batch();
@@ -64,7 +72,7 @@ std::optional<ScoredInputs> score_inputs(LoadedModel& on, int64_t most, const st
                 {.source = source, .batches = (most + batch - 1) / batch, .losses = false, .check_labels = false},
                 on.log);
   std::vector<InputKeys> inputs;
-  for (const SparseInput& input : data.sparse) inputs.emplace_back(input, onnx_keys(on.config, input));
+  for (const SparseInput& input : data.sparse) inputs.emplace_back(input, onnx_keys(on.config, input), no_key);
   const std::vector<std::string> tasks = on.model.tasks();
   std::vector<std::vector<float>> scores(tasks.size());
   std::vector<int64_t> widths(tasks.size(), 0);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "config/command_line.h"
+#include "data/io/set_files.h"
 #include "prepare/preprocess/criteo_convert.h"
 #include "prepare/preprocess/preprocessed_convert.h"
 
@@ -73,6 +74,7 @@ void run_tsv(Arguments& given, const CommandLine& app) {
   if (given.key_bits > 0) options.style.key_bytes = given.key_bits / 8;
   if (app.count("--max-bad-rows") > 0 && !options.bad_rows.skip)
     throw Error(Kind::usage, "--max-bad-rows belongs to --bad-rows skip");
+  options.inputs = text_inputs(options.inputs);
   const CriteoSummary summary = convert_criteo(options, Log::to_stderr());
   print_set("training:", summary.train_rows, summary.train_positives, summary.train_files);
   if (summary.val_rows > 0) print_set("evaluation:", summary.val_rows, summary.val_positives, summary.val_files);
@@ -98,7 +100,8 @@ int main_of(int argc, char** argv) {
                   kExamples);
   app.add_option("old_form", given.old_form, "in.txt dir/prefix file_list.txt [wide keys] [files per list]");
   app.add_option("--tsv", tsv.inputs,
-                 "click logs, plain, gzip or Zstandard, in order; - is the standard input, plain or gzip");
+                 "click logs, plain, gzip or Zstandard, folders or patterns of them, in order; - is the standard "
+                 "input, plain or gzip");
   app.add_option("--out", folder, "folder for train.txt, train.<n>.data, val.txt, val.<n>.data");
   app.add_word<Wide>(
       "--wide", tsv.style.wide, {{"none", Wide::none}, {"all", Wide::all}, {"cross", Wide::cross}},

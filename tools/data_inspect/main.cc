@@ -153,7 +153,8 @@ int main_of(int argc, char** argv) {
       "Shows what data files hold: headers, samples, labels, dense values, keys of each slot; and checks them against "
       "a config.",
       kExamples);
-  app.add_option("paths", given.paths, "data files or file lists; left out: source and eval_source of the config");
+  app.add_option("paths", given.paths,
+                 "data files, file lists, folders or patterns; left out: source and eval_source of the config");
   app.add_option("--config", given.config,
                  "config whose Data layer every record must fit; needed for formats without a header");
   app.add_option("--head", given.look.head, "show so many of the first samples").non_negative().show_default();

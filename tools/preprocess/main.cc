@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/thread_pool.h"
 #include "config/command_line.h"
+#include "data/io/set_files.h"
 #include "data/norm/norm_set.h"
 #include "data/parquet/parquet_set.h"
 #include "data/raw/raw_set.h"
@@ -65,16 +66,17 @@ double number(const std::string& text, const char* option) {
 
 void read_table(Arguments& given, const CommandLine& app) {
   PreprocessOptions& make = given.make;
+  make.eval_inputs = text_inputs(make.eval_inputs);
   if (!given.criteo.empty()) {
     if (!given.csv.empty()) throw Error(Kind::usage, "--criteo and --csv are two kinds of input; one at a time");
     for (const char* option : {"--label", "--dense", "--categories", "--lists", "--header", "--separator", "--split"})
       if (app.count(option) > 0)
         throw Error(Kind::usage, cat(option, " belongs to --csv; the columns of Criteo's rows are known"));
-    make.inputs = given.criteo;
+    make.inputs = text_inputs(given.criteo);
     return;
   }
   if (given.csv.empty()) throw Error(Kind::usage, "expected --criteo FILE... or --csv FILE..., and --out DIR");
-  make.inputs = given.csv;
+  make.inputs = text_inputs(given.csv);
   TextRoles roles{given.labels, given.dense, given.categories, given.lists, {}};
   if (given.saved) roles = given.saved->roles;
   if (const size_t equals = given.split.find('='); !given.split.empty()) {
@@ -87,7 +89,7 @@ void read_table(Arguments& given, const CommandLine& app) {
   const bool named = !given.header.empty();
   if (!named && given.csv[0] == "-")
     throw Error(Kind::usage, "the standard input needs --header: its first line cannot be looked at beforehand");
-  const std::string names = named ? given.header : first_line_of(given.csv[0]);
+  const std::string names = named ? given.header : first_line_of(make.inputs[0]);
   make.table = named_table(names, one_character(given.separator, "--separator"), roles);
   make.table.list_separator = one_character(given.list_separator, "--list-separator");
   if (!named) make.table.header = names;
@@ -171,9 +173,11 @@ int main_of(int argc, char** argv) {
       "Makes training data of text tables: categories to ids, dense values scaled, rows held out for evaluation.",
       kExamples);
   app.add_option("--criteo", given.criteo,
-                 "Criteo's click logs (label, I1..I13, C1..C26, separated by tabs), plain, gzip or zstd, in order");
-  app.add_option("--csv", given.csv,
-                 "tables with named columns, plain, gzip or zstd, in order; - is the standard input");
+                 "Criteo's click logs (label, I1..I13, C1..C26, separated by tabs), plain, gzip or zstd, folders or "
+                 "patterns, in order");
+  app.add_option(
+      "--csv", given.csv,
+      "tables with named columns, plain, gzip or zstd, folders or patterns of them, in order; - is the standard input");
   app.add_option("--eval-input", make.eval_inputs, "files whose rows are all for evaluation");
   app.add_option("--out", given.folder, "folder for the result").required();
   app.add_option("--apply", given.apply,

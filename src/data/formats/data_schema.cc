@@ -179,8 +179,9 @@ Schema<DataSection> data_schema() {
            "a feature specification (YAML), which takes the place of format: source and eval_source then name "
            "mappings, train and test "
            "where left out, and slot_size_array may follow from the cardinalities")
-      .opt("source", &DataSection::source, "file list of the training data; needed but with feature_spec")
-      .opt("eval_source", &DataSection::eval_source, "file list of the evaluation data; empty: no evaluation")
+      .opt("source", &DataSection::source,
+           "the training data: a file, a file list, a folder or a pattern; needed but with feature_spec")
+      .opt("eval_source", &DataSection::eval_source, "the evaluation data, named likewise; empty: no evaluation")
       .opt("follow", &DataSection::follow,
            "source is a folder, or a list, to which files are added: each is read once, and training waits for more, "
            "until a file or entry _END, max_iter or a signal")

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "data/io/source_files.h"
 
 namespace hctr {
 namespace {
@@ -11,10 +12,8 @@ namespace {
 constexpr size_t kMostShown = 100;  // of a name in a message
 
 bool is_data_file(const fs::directory_entry& entry) {
-  const std::string name = entry.path().filename();
   std::error_code none;  // a file that is gone again
-  return !name.starts_with(".") && !name.starts_with("_") && !name.ends_with(".part") && !name.ends_with(".tmp") &&
-         entry.is_regular_file(none);
+  return is_data_name(entry.path().filename().string()) && entry.is_regular_file(none);
 }
 
 class ArrivingInFolder : public ArrivingFiles {

@@ -3,7 +3,6 @@
 #include <atomic>
 
 #include "base/error.h"
-#include "data/io/file_list.h"
 #include "data/io/set_files.h"
 #include "data/norm/norm_cutter.h"
 #include "data/norm/norm_parse.h"
@@ -16,7 +15,7 @@ class NormSet : public SampleSet {
   NormSet(const DataSection& section, const Source& source, KeyWidth width, const Log& log)
       : demands_(norm_demands(section, width)),
         policy_(section.bad_records),
-        files_(source.files.empty() ? read_file_list(source.path, log) : source.files),
+        files_(source.files.empty() ? norm_files(source.path, log) : source.files),
         infos_(files_.size()) {
     for (const fs::path& file : files_) {
       const NormInfo info = read_norm_header(file, demands_);
@@ -87,7 +86,7 @@ std::unique_ptr<SampleSet> open_norm_set(const DataSection& section, const Sourc
 
 FormatType norm_format() {
   return {.format = kNormFormat,
-          .source_text = "the path of a file list",
+          .source_text = "the path of a file list or of a folder",
           .files = [](const fs::path& source, const Log& log) { return raw_files(source, log); },
           .check = check_norm_section,
           .open = open_norm_set};

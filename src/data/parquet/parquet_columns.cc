@@ -53,16 +53,17 @@ std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) 
   return right ? "" : cat("is of type ", field.said, ", and ", what, " wants ", wants);
 }
 
-bool ParquetPlan::keys_fit_u32(const ParquetFileInfo& info, const std::vector<int64_t>& fields) const {
+bool ParquetPlan::keys_fit_u32(const ParquetFile& file, const std::vector<int64_t>& fields) const {
   const size_t first = labels.size() + dense.size();
   for (size_t s = 0; s < slots.size(); ++s) {
     const ParquetSlot& slot = slots[s];
-    if (fields[first + s] == kNoField) continue;
-    const ParquetType type = info.fields[fields[first + s]].type;
+    const int64_t field = fields[first + s];
+    if (field == kNoField) continue;
+    const ParquetType type = file.info().fields[field].type;
     if (type == ParquetType::null && slot.rule.fallback.value_or("").empty()) continue;  // no keys
-    int64_t largest = 0;  // of keys that are not negative
+    int64_t largest = 0;
     if (type == ParquetType::i8 || type == ParquetType::i16 || type == ParquetType::i32)
-      largest = std::numeric_limits<int32_t>::max();
+      largest = file.may_be_negative(field) ? 0 : std::numeric_limits<int32_t>::max();
     else if (type == ParquetType::u8 || type == ParquetType::u16 || type == ParquetType::u32)
       largest = std::numeric_limits<uint32_t>::max();
     const bool plain = largest > 0 && slot.rule.keys.value_or(KeyRule::number) == KeyRule::number &&

@@ -41,6 +41,7 @@ struct ParquetPlan {
   bool trim = false;                 ///< blanks around texts are not part of them
   std::vector<std::string> missing;  ///< texts that count as null
   uint64_t most_key = 0;             ///< of the key type
+  bool sized = false;                ///< slot_size_array numbers the keys of all slots
 
   size_t columns() const { return labels.size() + dense.size() + slots.size() + kept.size(); }
   /// Columns in the order of reading: labels, dense values, slots, those that are passed on.
@@ -52,7 +53,7 @@ struct ParquetPlan {
   std::string type_problem(size_t column, const ParquetField&) const;
   /// Whether the slots of a file, whose columns stand at `fields`, are integers of at most 32 bits that stay below 2^32
   /// with what is added to them.
-  bool keys_fit_u32(const ParquetFileInfo&, const std::vector<int64_t>& fields) const;
+  bool keys_fit_u32(const ParquetFile&, const std::vector<int64_t>& fields) const;
 };
 
 }  // namespace hctr

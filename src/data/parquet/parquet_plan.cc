@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.h"
+#include "data/io/source_files.h"
 #include "data/parquet/parquet_options.h"
 
 namespace hctr {
@@ -100,7 +101,8 @@ ParquetPlan parquet_plan(const DataSection& section, const ParquetMetadata* meta
                          KeyWidth width, const Log& log) {
   ParquetPlan plan;
   plan.shape = record_shape(section);
-  plan.most_key = width == KeyWidth::u32 ? std::numeric_limits<uint32_t>::max() : static_cast<uint64_t>(kAllKeys) - 1;
+  plan.most_key = width == KeyWidth::u32 ? std::numeric_limits<uint32_t>::max() : std::numeric_limits<uint64_t>::max();
+  plan.sized = !section.slot_size_array.empty();
   Planner planner(section, metadata, first_file, log);
   planner.numbers(plan);
   planner.slots(plan);
@@ -137,8 +139,8 @@ std::vector<int64_t> parquet_fields(const ParquetPlan& plan, const ParquetFileIn
     if (at == info.field_count) {
       std::string all;
       for (int64_t i = 0; i < info.field_count; ++i) all += cat(i == 0 ? "" : ", ", "'", info.fields[i].name, "'");
-      throw Error(Kind::data,
-                  cat("'", file.string(), "': there is no column '", name, "'; there are ", all.substr(0, 1000)));
+      throw Error(Kind::data, cat("'", file.string(), "': there is no column '", name, "'; there are ",
+                                  all.substr(0, 1000), partitions_note(file)));
     }
     if (plan.index(c) >= 0 && plan.index(c) != at)
       throw Error(Kind::data, cat("'", metadata.string(), "' says that column '", name, "' has the index ",

@@ -80,6 +80,8 @@ class ParquetFile {
   virtual ~ParquetFile() = default;
   virtual const ParquetFileInfo& info() const = 0;
   virtual const char* open_column(int64_t group, int64_t field, ParquetColumn*& column) = 0;
+  /// False when the statistics of a column of signed integers say that none is negative.
+  virtual bool may_be_negative(int64_t field) const = 0;
 };
 
 /// Takes the bytes of a file, in order; false stops the writer.
@@ -109,7 +111,7 @@ struct ParquetPlugin {
                         ParquetWriter** writer);
 };
 
-inline constexpr int64_t kParquetPlugin = 3;
+inline constexpr int64_t kParquetPlugin = 4;
 inline constexpr const char* kParquetPluginFile = "libhuge_ctr_parquet.so";
 /// The plug-in's one symbol: const ParquetPlugin* ().
 inline constexpr const char* kParquetPluginEntry = "hctr_parquet_plugin";

@@ -171,7 +171,7 @@ bool ParquetRows::add_plain_keys(const ParquetSlot& slot, const T* values, int64
     most = std::max(most, key);
     to[r] = static_cast<int64_t>(key);
   }
-  return static_cast<int64_t>(all) >= 0 && most <= plan_.most_key;
+  return (!plan_.sized || static_cast<int64_t>(all) >= 0) && most <= plan_.most_key;
 }
 
 void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetValues& values) {
@@ -199,19 +199,19 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
   const auto add_key = [&](int64_t row, std::string_view value) {
     int64_t key = 0;
     bool right = key_of(rule, keys, value, key);
-    if (right && keys == KeyRule::number && key > std::numeric_limits<int64_t>::max() - slot.offset) right = false;
+    const bool sized = keys == KeyRule::number && plan_.sized;  // a key of another slot must not come of it
+    if (right && sized) right = key >= 0 && key <= std::numeric_limits<int64_t>::max() - slot.offset;
     if (!right)
       return bad(row, &field, [&] {
-        const char* expected = keys == KeyRule::hex ? "hexadecimal digits below 2^63"
-                               : text               ? "an integer of at least 0"
-                                                    : "a key of at least 0 and below 2^63";
-        return cat("expected ", expected, ", found '", value.substr(0, 40), "'");
+        return cat("expected ",
+                   sized ? "an integer of at least 0, as \"slot_size_array\" counts them" : values_with_keys(keys),
+                   ", found '", value.substr(0, 40), "'");
       });
     if (keys == KeyRule::number) key += slot.offset;
     if (static_cast<uint64_t>(key) > plan_.most_key)
       return bad(row, &field, [&] {
-        return cat("'", value.substr(0, 40), "' gives the key ", key,
-                   ", too wide for \"input_key_type\", with which the largest is ", plan_.most_key);
+        return cat("'", value.substr(0, 40), "' gives the key ", key, ", and \"input_key_type\" \"I32\" holds 0 to ",
+                   plan_.most_key, ": set it to \"I64\"");
       });
     block_->keys[static_cast<size_t>(keys_++)] = key;
   };

@@ -133,7 +133,7 @@ class ParquetSet : public SampleSet {
       if (fields_.empty()) let_columns_lack(plan_, section, source);
       if (in_folder) check_rows(*in_folder, path, file->info().rows);
       fields_.push_back(parquet_fields(plan_, file->info(), path, in_folder ? in_folder->path : fs::path()));
-      if (!plan_.keys_fit_u32(file->info(), fields_.back())) key_bytes_ = 8;
+      if (!plan_.keys_fit_u32(*file, fields_.back())) key_bytes_ = 8;
       types.add(plan_, file->info(), fields_.back(), path);
       samples_ += file->info().rows;
     }
@@ -235,7 +235,7 @@ std::unique_ptr<SampleSet> open_parquet_set(const DataSection& section, const So
 
 FormatType parquet_format() {
   return {.format = kParquetFormat,
-          .source_text = "the path of a file list or of a data file",
+          .source_text = "the path of a data file, of a file list or of a folder",
           .files = parquet_files,
           .object = format_object("parquet", parquet_options_schema(),
                                   "for Parquet data: what its columns are and what nulls become"),

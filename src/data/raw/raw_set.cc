@@ -207,7 +207,7 @@ std::unique_ptr<SampleSet> open_raw_set(const DataSection& section, const Source
 FormatType raw_format() {
   return {.format = kRawFormat,
           .aliases = {"RawAsync"},
-          .source_text = "the path of a data file or of a file list",
+          .source_text = "the path of a data file, of a file list or of a folder",
           .files = [](const fs::path& source, const Log& log) { return raw_files(source, log); },
           .check = check_raw_section,
           .open = open_raw_set};

@@ -125,7 +125,7 @@ std::unique_ptr<SampleSet> open_criteo_set(const DataSection& section, const Sou
 
 FormatType criteo_format() {
   return {.format = kCriteoFormat,
-          .source_text = "the path of a text file or of a file list",
+          .source_text = "the path of a text file, of a file list or of a folder",
           .files = text_files,
           .object = format_object("criteo", criteo_schema(), "for Criteo data: which features become what"),
           .widths = criteo_widths,

@@ -116,10 +116,7 @@ class CsvRowMaker : public RowMaker {
         continue;
       }
       if (!add_keys(rules_->slots[i], values[slots_[i]], *row.keys))
-        return unexpected_cell(
-            rules_->slots[i].column,
-            *rules_->slots[i].keys == KeyRule::hex ? "hexadecimal digits" : "an integer of at least 0",
-            cells[slots_[i]]);
+        return unexpected_cell(rules_->slots[i].column, values_with_keys(*rules_->slots[i].keys), cells[slots_[i]]);
       row.nnz[i] = static_cast<int32_t>(row.keys->size() - before);
     }
     return "";
@@ -239,7 +236,7 @@ std::unique_ptr<SampleSet> open_csv_set(const DataSection& section, const Source
 
 FormatType csv_format() {
   return {.format = kCsvFormat,
-          .source_text = "the path of a text file or of a file list",
+          .source_text = "the path of a text file, of a file list or of a folder",
           .files = text_files,
           .object = format_object("csv", csv_schema(), "for Csv data: what its columns are"),
           .columns = stated_columns<CsvOptions>,

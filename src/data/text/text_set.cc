@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "data/io/set_files.h"
+#include "data/io/source_files.h"
 #include "data/text/text_cutters.h"
 
 namespace hctr {
@@ -100,7 +101,7 @@ class TextSet : public SampleSet {
       throw Error(Kind::data, cat("'", path.string(), "' is empty",
                                   format_.header ? "; its first line should name the columns" : ""));
     if (!splitter.problem().empty()) throw Error(Kind::data, cat("'", path.string(), "' line 1: ", splitter.problem()));
-    in_context([&] { return cat("reading the first line of '", path.string(), "'"); },
+    in_context([&] { return cat("reading the first line of '", path.string(), "'", partitions_note(path)); },
                [&] {
                  if (!keep_.empty()) known.passed_on = find_columns(format_.columns(splitter.cells()));
                  known.maker = format_.maker(splitter.cells());

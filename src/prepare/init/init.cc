@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "config/problems.h"
 #include "data/io/set_files.h"
+#include "data/io/source_files.h"
 #include "data/text_values.h"
 #include "prepare/init/column_guess.h"
 #include "prepare/init/init_config.h"
@@ -33,7 +34,8 @@ std::string delimiter_words(const std::string& delimiter) {
 
 /// income of data/income.csv.gz.
 std::string bare_name(const fs::path& data) {
-  fs::path name = data.filename();
+  if (is_pattern(data)) return "data";
+  fs::path name = (data / "").parent_path().filename();  // a folder may be named with a slash at its end
   for (const char* ending : {".gz", ".zst", ".csv", ".tsv", ".txt", ".data", ".parquet"})
     if (name.extension() == ending) name = name.stem();
   return name.empty() ? "data" : name.string();
@@ -57,15 +59,26 @@ void expect_none(const std::string& path) {
 }
 
 /// `of`: " of --eval", or nothing. Errors: Error(usage) for what can be read once only.
-void expect_to_be_read_again(const fs::path& path, const char* of = "") {
-  if (!fs::exists(path)) throw Error(Kind::io, cat("cannot open '", path.string(), "'", of, ": there is no such file"));
-  if (fs::is_directory(path))
-    throw Error(Kind::usage, cat("'", path.string(), "'", of,
-                                 " is a folder; name one file, or a list of files: the number of files in the first "
-                                 "line, then a path a line"));
-  if (!fs::is_regular_file(path))
+void expect_to_be_read_again(const fs::path& path, const char* of) {
+  if (!source_exists(path))
+    throw Error(Kind::io, cat("cannot open '", path.string(), "'", of, ": there is no such file"));
+  if (fs::exists(path) && !fs::is_directory(path) && !fs::is_regular_file(path))
     throw Error(Kind::usage, cat("'", path.string(), "'", of,
                                  " is a pipe or a device, and --init reads the rows several times: name a file"));
+}
+
+/// The files of a table.
+struct TableFiles {
+  bool parquet = false;
+  std::vector<fs::path> paths;
+};
+TableFiles table_files(const fs::path& source, const char* of = "") {
+  expect_to_be_read_again(source, of);
+  TableFiles files;
+  files.parquet = is_parquet(raw_files(source, Log::silent(), true)[0]);
+  files.paths = files.parquet ? parquet_files(source, Log::to_stderr()) : text_files(source, Log::to_stderr());
+  for (const fs::path& file : files.paths) expect_to_be_read_again(file, of);
+  return files;
 }
 
 /// Whether a config can name a column or a text: JSON is UTF-8.
@@ -77,9 +90,16 @@ bool can_be_named(const std::string& text) {
 class Initializer {
  public:
   explicit Initializer(const InitOptions& options) : options_(options) {
-    expect_to_be_read_again(options.data);
-    if (!options.eval.empty()) expect_to_be_read_again(options.eval, " of --eval");
-    parquet_ = is_parquet(options.data);
+    const TableFiles files = table_files(options.data);
+    data_ = files.paths;
+    parquet_ = files.parquet;
+    if (!options.eval.empty()) {
+      const TableFiles eval = table_files(options.eval, " of --eval");
+      if (eval.parquet != parquet_)
+        throw Error(Kind::usage, cat("'", options.eval, "' of --eval is ", eval.parquet ? "Parquet" : "text", ", and '",
+                                     options.data, "' is not: both must be of one format"));
+      eval_ = eval.paths;
+    }
     choose_paths();
   }
 
@@ -90,11 +110,12 @@ class Initializer {
       split.train = &files_.add(paths_.train);
       split.eval = &files_.add(paths_.eval);
     }
-    pass_ = parquet_ ? read_parquet_table({fs::path(options_.data)}, options_, split)
-                     : read_text_table(texts_, *plan_.layout, options_, split);
+    pass_ =
+        parquet_ ? read_parquet_table(data_, options_, split) : read_text_table(data_, *plan_.layout, options_, split);
     expect_few_bad_rows(pass_);
     expect_rows();
-    if (!parquet_ && !options_.eval.empty()) read_eval_text(options_.eval, *plan_.layout, options_, pass_);
+    if (!parquet_)
+      for (const fs::path& file : eval_) read_eval_text(file, *plan_.layout, options_, pass_);
     decide();
     InitResult result;
     result.config = init_config(plan_);
@@ -116,7 +137,7 @@ class Initializer {
     plan_.eval = options_.eval;
     expect_none(options_.out);
     if (!options_.eval.empty()) return;
-    const char* const ending = parquet_ ? ".parquet" : fs::path(options_.data).extension() == ".tsv" ? ".tsv" : ".csv";
+    const char* const ending = parquet_ ? ".parquet" : data_[0].extension() == ".tsv" ? ".tsv" : ".csv";
     plan_.train = paths_.train = paths_.stem + ".train" + ending;
     plan_.eval = paths_.eval = paths_.stem + ".eval" + ending;
     expect_none(paths_.train);
@@ -125,15 +146,13 @@ class Initializer {
 
   void look_at_start() {
     if (parquet_) return;
-    texts_ = text_files(options_.data, Log::to_stderr());
-    for (const fs::path& file : texts_) expect_to_be_read_again(file);
-    const std::string start = start_of_text(texts_[0]);
-    plan_.layout = in_context([&] { return cat("reading '", texts_[0].string(), "'"); },
+    const std::string start = start_of_text(data_[0]);
+    plan_.layout = in_context([&] { return cat("reading '", data_[0].string(), "'", partitions_note(data_[0])); },
                               [&] { return guess_layout(start, options_.label); });
     if (options_.positive) return;  // which may be rare
     const LabelFacts first = first_labels(start, *plan_.layout, options_.label, {});
     if (first.counts.size() > 1)  // what is missing is known before gigabytes are read
-      in_context([&] { return cat("looking at the first ", first.rows, " rows of '", texts_[0].string(), "'"); },
+      in_context([&] { return cat("looking at the first ", first.rows, " rows of '", data_[0].string(), "'"); },
                  [&] { choose_label(options_.label, first, {}, command_of(options_)); });
   }
 
@@ -234,10 +253,11 @@ class Initializer {
     std::vector<std::string> used = {plan_.label.column};
     for (const ColumnGuess& guess : plan_.columns)
       if (guess.kind != GuessedKind::left_out) used.push_back(guess.name);
-    if (parquet_)
-      check_eval_parquet(options_.eval, used);
-    else
-      check_eval_text(options_.eval, *plan_.layout, used, plan_.label, pass_.labels);
+    for (const fs::path& file : eval_)
+      if (parquet_)
+        check_eval_parquet(file, used);
+      else
+        check_eval_text(file, *plan_.layout, used, plan_.label, pass_.labels);
   }
 
   const ColumnFacts& facts_of(size_t column) const {
@@ -301,6 +321,7 @@ class Initializer {
       say(cat("missing values: ", parquet_ ? "nulls" : "empty cells", " and ", marks));
     }
     say(cat("label ", plan_.label.column, ": ", plan_.label.why));
+    if (const std::string note = partitions_note(data_[0]); !note.empty()) say("partitions:" + note);
     for (const ColumnGuess& guess : plan_.columns) say(cat("  ", guess.name, ": ", guess.why));
     if (plan_.history)
       say(cat("history ", plan_.columns[*plan_.history].name, ", item ", plan_.columns[*plan_.item].name));
@@ -327,7 +348,7 @@ class Initializer {
   const InitOptions& options_;
   bool parquet_ = false;
   Paths paths_;
-  std::vector<fs::path> texts_;
+  std::vector<fs::path> data_, eval_;  // files
   FileSet files_;
   TablePass pass_;
   InitPlan plan_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <deque>
 #include <memory>
 #include <utility>
 
@@ -93,8 +94,8 @@ class ParquetTableReader {
  public:
   ParquetTableReader(const std::vector<fs::path>& files, const InitOptions& options, const SplitFiles& split)
       : files_(files), options_(options) {
-    first_ = open_parquet(files[0]);
-    for (const ParquetField& field : fields_of(*first_)) {
+    const std::vector<ParquetField> all = fields_of_all();
+    for (const ParquetField& field : all) {
       pass_.columns.emplace_back(field.name);
       ColumnFacts& facts = pass_.facts.emplace_back();
       facts.fractions = is_float(field.type);
@@ -109,12 +110,12 @@ class ParquetTableReader {
     expect_label(options.label, pass_.columns, false);
     pass_.label_column = static_cast<size_t>(std::find(pass_.columns.begin(), pass_.columns.end(), options.label) -
                                              pass_.columns.begin());
+    const char* const said_of_label = all[pass_.label_column].said;
     const auto label = std::find(read_.begin(), read_.end(), pass_.label_column);
     label_ = static_cast<size_t>(label - read_.begin());
     if (label == read_.end() || fields_[label_].list)
-      throw Error(Kind::usage,
-                  cat("--label ", options.label, ": the column holds ", first_->info().fields[pass_.label_column].said,
-                      ", but a label is one number or text a row"));
+      throw Error(Kind::usage, cat("--label ", options.label, ": the column holds ", said_of_label,
+                                   ", but a label is one number or text a row"));
     for (size_t c = 0; c < fields_.size(); ++c)
       features_.push_back(c != label_ && std::find(options.leave_out.begin(), options.leave_out.end(),
                                                    fields_[c].name) == options.leave_out.end());
@@ -128,16 +129,16 @@ class ParquetTableReader {
 
   TablePass read() {
     int64_t rows = 0, done = 0;
-    std::vector<ReadFile> opened;
-    for (const fs::path& path : files_) rows += opened.emplace_back(open(path)).file->info().rows;
-    if (eval_) look_at_start(opened);
+    for (const fs::path& path : files_) rows += open(path).file->info().rows;
+    if (eval_) look_at_start();
     pass_.held_out_by_number = hold_out_.by_number();
     Progress progress("Looking at the rows", "rows", rows);
     for (size_t f = 0; f < files_.size(); ++f) {
       int64_t before = 0;  // rows of the file
-      for (int64_t g = 0; g < opened[f].file->info().group_count; ++g) {
-        GroupReader group(opened[f], g, files_[f].string());
-        for (int64_t left = opened[f].file->info().groups[g].rows; left > 0;) {
+      const ReadFile opened = open(files_[f]);
+      for (int64_t g = 0; g < opened.file->info().group_count; ++g) {
+        GroupReader group(opened, g, files_[f].string());
+        for (int64_t left = opened.file->info().groups[g].rows; left > 0;) {
           const std::vector<ParquetValues>& values = group.next();
           if (values[0].rows == 0)
             throw Error(Kind::data, cat("'", files_[f].string(), "' has fewer rows than its footer says"));
@@ -159,16 +160,41 @@ class ParquetTableReader {
   }
 
  private:
-  ReadFile open(const fs::path& path) {
-    ReadFile opened{path == files_[0] ? first_ : open_parquet(path), {}};
+  /// The fields of the first file. One without any value there has the type of the first file that has some.
+  std::vector<ParquetField> fields_of_all() {
+    std::vector<ParquetField> all;
+    for (const fs::path& path : files_) {
+      const bool first = all.empty();
+      if (!first && std::none_of(all.begin(), all.end(), [](const auto& f) { return f.type == ParquetType::null; }))
+        break;
+      const std::shared_ptr<ParquetFile> file = open_parquet(path);
+      for (ParquetField field : fields_of(*file)) {
+        field.name = texts_.emplace_back(field.name).c_str();
+        field.said = texts_.emplace_back(field.said).c_str();
+        if (first) {
+          all.push_back(field);
+          continue;
+        }
+        for (ParquetField& known : all)
+          if (known.type == ParquetType::null && std::string_view(known.name) == field.name) known = field;
+      }
+    }
+    return all;
+  }
+
+  ReadFile open(const fs::path& path) const {
+    ReadFile opened{open_parquet(path), {}};
     const std::vector<ParquetField> fields = fields_of(*opened.file);
     for (const ParquetField& wanted : fields_) {
       const auto found = std::find_if(fields.begin(), fields.end(), [&](const ParquetField& field) {
-        return std::string_view(field.name) == wanted.name && field.type == wanted.type && field.list == wanted.list;
+        return std::string_view(field.name) == wanted.name;
       });
       if (found == fields.end())
-        throw Error(Kind::data, cat("'", path.string(), "' has no column '", wanted.name, "' of the type ", wanted.said,
-                                    ", as '", files_[0].string(), "' has"));
+        throw Error(Kind::data,
+                    cat("'", path.string(), "' has no column '", wanted.name, "', as '", files_[0].string(), "' has"));
+      if (found->type != ParquetType::null && (found->type != wanted.type || found->list != wanted.list))
+        throw Error(Kind::data, cat("'", path.string(), "': column '", wanted.name, "' is of the type ", found->said,
+                                    ", and in files before of the type ", wanted.said, ": --init needs one type"));
       opened.fields.push_back(found - fields.begin());
     }
     return opened;
@@ -244,21 +270,23 @@ class ParquetTableReader {
   }
 
   /// Looks at the first piece of the first file that has rows.
-  void look_at_start(const std::vector<ReadFile>& opened) {
-    for (size_t f = 0; f < files_.size(); ++f)
-      for (int64_t g = 0; g < opened[f].file->info().group_count; ++g) {
-        if (opened[f].file->info().groups[g].rows == 0) continue;
-        GroupReader group(opened[f], g, files_[f].string());
+  void look_at_start() {
+    for (const fs::path& path : files_) {
+      const ReadFile opened = open(path);
+      for (int64_t g = 0; g < opened.file->info().group_count; ++g) {
+        if (opened.file->info().groups[g].rows == 0) continue;
+        GroupReader group(opened, g, path.string());
         const std::vector<ParquetValues>& values = group.next();
         for (int64_t r = 0; r < values[0].rows; ++r) hold_out_.look_at(hash_of(values, r));
         return;
       }
+    }
   }
 
   const std::vector<fs::path>& files_;
   const InitOptions& options_;
   TablePass pass_;
-  std::shared_ptr<ParquetFile> first_;
+  std::deque<std::string> texts_;     // of the fields
   std::vector<size_t> read_;          // the columns that are read
   std::vector<ParquetField> fields_;  // and their fields, of the first file
   size_t label_ = 0;                  // index of the label among them

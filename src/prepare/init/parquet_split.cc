@@ -27,24 +27,26 @@ void ParquetColumnRows::clear() {
 void ParquetColumnRows::add(const ParquetValues& values, int64_t row) {
   const bool valid = is_valid(values, row);
   push_bit(valid_rows_, rows_++, valid);
-  if (!field_.list) return add_item(values, row);
+  if (!field_.list) return add_item(values, row, valid);
   if (valid)
     for (int32_t i = values.list[row]; i < values.list[row + 1]; ++i) {
-      push_bit(valid_items_, items_, is_valid_item(values, i));
-      add_item(values, i);
+      const bool valid_item = is_valid_item(values, i);
+      push_bit(valid_items_, items_, valid_item);
+      add_item(values, i, valid_item);
     }
   list_.push_back(static_cast<int32_t>(items_));
 }
 
-void ParquetColumnRows::add_item(const ParquetValues& values, int64_t item) {
+void ParquetColumnRows::add_item(const ParquetValues& values, int64_t item, bool valid) {
   if (field_.type == ParquetType::boolean) {
-    push_bit(values_, items_, number_at(field_.type, values, item) != 0);
+    push_bit(values_, items_, valid && number_at(field_.type, values, item) != 0);
   } else if (field_.type == ParquetType::text) {
-    const std::string_view text = text_at(values, item);
+    const std::string_view text = valid ? text_at(values, item) : std::string_view();
     values_.insert(values_.end(), text.begin(), text.end());
     text_.push_back(static_cast<int32_t>(values_.size()));
   } else {
     with_values(field_.type, values.values, [&](const auto* from) {
+      if (!valid) return values_.resize(values_.size() + sizeof *from);
       const auto* bytes = reinterpret_cast<const uint8_t*>(from + item);
       values_.insert(values_.end(), bytes, bytes + sizeof *from);
     });

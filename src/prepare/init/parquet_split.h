@@ -22,7 +22,8 @@ class ParquetColumnRows {
   size_t bytes() const { return values_.size(); }
 
  private:
-  void add_item(const ParquetValues&, int64_t item);
+  /// Without a value the bytes of a null, which may stand in a column of another type.
+  void add_item(const ParquetValues&, int64_t item, bool valid);
 
   ParquetField field_;
   int64_t rows_ = 0, items_ = 0;

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "base/random.h"
 #include "support/message_of.h"
 #include "support/program.h"
 #include "support/temporary_folder.h"
@@ -200,6 +201,18 @@ TEST(SparseFileLayoutTest, ASizeThatFitsKeysOfBothWidthsIsSaid) {
   EXPECT_EQ(rows(narrow, 0, "4" + judged), 6);
   EXPECT_EQ(rows(wide, 8, "8" + stated), 4);
   EXPECT_EQ(rows(narrow, 4, "4" + stated), 6);
+  // Keys that are hashes, half of them negative, or small negative numbers, are no sign of narrow keys.
+  for (const bool hashes : {true, false}) {
+    std::string bytes;
+    std::vector<int64_t> keys, found;
+    for (int64_t i = 0; i < 33; ++i)  // 528 bytes: 33 rows of 16, or 44 of 12
+      keys.push_back(hashes ? static_cast<int64_t>(mix64(static_cast<uint64_t>(i))) : -1 - i);
+    for (const int64_t key : keys) bytes += packed(key, 0.25f, -0.5f);
+    write(folder / "x", bytes);
+    read_sparse(folder / "x", {false, 2, 1, 0},
+                [&](const SparseRows& some) { found.insert(found.end(), some.keys.begin(), some.keys.end()); });
+    EXPECT_EQ(found, keys) << hashes;
+  }
   // Only one width fits: no note, whatever the config says.
   for (const int key_bytes : {0, 4, 8}) {
     write(folder / "x", wide + packed(int64_t{104}, 1.0f));

@@ -65,12 +65,12 @@ EmbeddingSection section_with(const std::string& combiner) {
 }
 
 OnnxArrays looked_up(const TestTable& table, const std::string& combiner, const std::vector<int64_t>& nnz,
-                     const OnnxArray& keys, int64_t most_inline = 1 << 20) {
+                     const OnnxArray& keys, int64_t most_inline = 1 << 20, int64_t no_key = kNoKey) {
   const SparseInput input = input_of(nnz);
   const EmbeddingSection section = section_with(combiner);
   OnnxModel model;
-  add_lookup(model, {table.table, section, input, {.most = input.longest_kept(), .fixed = !section.pooled()}}, "y",
-             "lengths");
+  add_lookup(model, {table.table, section, input, {.most = input.longest_kept(), .fixed = !section.pooled()}, no_key},
+             "y", "lengths");
   const TemporaryFolder folder;
   FileSet files;
   write_onnx(files, folder / "t.onnx", model, most_inline);
@@ -158,6 +158,20 @@ TEST(OnnxTable, LargeOnesAreInAFileOfTheirOwn) {
   const OnnxArray keys = keys_for(table, 10, 1);
   EXPECT_EQ(looked_up(table, "sum", {1, 1}, keys).at("y").reals,
             looked_up(table, "sum", {1, 1}, keys, 0).at("y").reals);
+}
+
+TEST(OnnxTable, ARowOfTheLeastKeyIsFoundAndTheNextKeyMeansNone) {
+  TestTable table(3, false);
+  table.vectors[{0, kNoKey}] = {7, 8, 9};
+  table.table.keys.insert(table.table.keys.begin(), kNoKey);
+  ModelArrays arrays;
+  arrays.tables.push_back(table.table);
+  EXPECT_EQ(no_key_of(arrays), kNoKey + 2) << "the table has a row of kNoKey + 1";
+  const OnnxArray keys = OnnxArray::of({1, kTableSlots}, std::vector<int64_t>{kNoKey, kNoKey + 2});
+  const OnnxArrays found = looked_up(table, "sum", {1, 1}, keys, 1 << 20, no_key_of(arrays));
+  EXPECT_EQ(found.at("lengths").reals, (std::vector<double>{1, 0}));
+  EXPECT_EQ(found.at("y").reals[0], (*table.find(0, kNoKey))[0]);
+  EXPECT_EQ(found.at("y").reals[1], (*table.find(0, kNoKey))[1]);
 }
 
 }  // namespace

@@ -50,8 +50,8 @@ TEST_F(Lists, EveryMistakeNamesListAndLine) {
   EXPECT_SAYS(error("1\n/no/such/file\n"), "line 2: there is no file '/no/such/file'");
   EXPECT_SAYS(error("3\na.data\nb c.data\n"), "line 1 promises 3 files, but 2 follow");
   EXPECT_SAYS(error("2\n\na.data\n"), "line 2: expected the path of a data file, found a blank line");
-  for (const char* text : {"", "0\n", "a.data\n", "-1\na.data\n", "2x\na.data\n"})
-    EXPECT_SAYS(error(text), "line 1: expected the number of files, at least 1, found ");
+  for (const char* text : {"", "0\n", "none.data\n", "-1\na.data\n", "2x\na.data\n"})
+    EXPECT_SAYS(error(text), "line 1: expected the number of files, at least 1, or the path of a file, found ");
   EXPECT_SAYS(error("1\npart.parquet\n"), "is a Parquet file; say \"format\": \"Parquet\"");
   EXPECT_SAYS(message_of([&] { read_file_list(folder / "none.txt", Log::silent()); }), "io: cannot open file list '");
 }

@@ -36,6 +36,7 @@ class FakeFile : public ParquetFile {
     column = new FakeColumn(*this, field);
     return nullptr;
   }
+  bool may_be_negative(int64_t) const override { return false; }
   /// Pieces of a column that have been decoded.
   int64_t decoded(size_t column) const { return decoded_[column]; }
   int64_t decoded() const { return std::accumulate(decoded_.begin(), decoded_.end(), int64_t{0}); }

@@ -79,7 +79,7 @@ TEST_F(ParquetTypes, WidthsOfIntegersAndWholeFloatsGoTogether) {
 TEST_F(ParquetTypes, TrueIsNotTheText1UnderAHash) {
   write_both(numbers<uint8_t>("s0", ParquetType::boolean, {1, 0, 1}), texts("s0", {"true", "false", "true"}));
   EXPECT_SAYS(error_of_both(with_keys(KeyRule::hash)), "store 's0' with one type");
-  EXPECT_SAYS(error_of_both(with_keys(KeyRule::number)), "expected an integer of at least 0, found 'true'");
+  EXPECT_SAYS(error_of_both(with_keys(KeyRule::number)), "expected an integer from -2^63 to 2^64 - 1, found 'true'");
 }
 
 TEST_F(ParquetTypes, ADefaultInAFileWithoutValuesHasTheKeyOfTheOtherFiles) {
@@ -147,6 +147,59 @@ TEST_F(ParquetTypes, FloatsThatAreNoCertainIntegerAreBadRecords) {
   EXPECT_SAYS(error(one_slot()), "rounded to it from 16777216 on; store ids as integers or text");
   write(numbers<double>("s0", ParquetType::f64, {1, std::numeric_limits<double>::infinity()}));
   EXPECT_SAYS(error(one_slot()), "found inf");
+}
+
+TEST_F(ParquetTypes, Every64BitNumberIsAKey) {
+  constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  const auto keys = (std::vector<int64_t>{most, least, -1});
+  write(numbers<int64_t>("s0", ParquetType::i64, keys));
+  EXPECT_EQ(read(one_slot(), 3).keys[0], keys);
+  write(numbers<uint64_t>("s0", ParquetType::u64, {1ull << 63, (1ull << 63) - 1, ~0ull}));
+  EXPECT_EQ(read(one_slot(), 3).keys[0], (std::vector<int64_t>{least, most, -1}));
+  write(texts("s0", {"9223372036854775808", "-9223372036854775808", "18446744073709551615"}));
+  EXPECT_EQ(read(with_keys(KeyRule::number), 3).keys[0], (std::vector<int64_t>{least, least, -1}));
+  write(lists<int64_t>("s0", ParquetType::i64, {{-7, most}, {}, {least}}));
+  EXPECT_EQ(read(one_slot(), 3).keys[0], (std::vector<int64_t>{-7, most, least}));
+  write(texts("s0", {"1", "2", "18446744073709551616"}));
+  EXPECT_SAYS(error(with_keys(KeyRule::number)), "expected an integer from -2^63 to 2^64 - 1, found '1844674407");
+}
+
+TEST_F(ParquetTypes, ANegativeNumberIsNoKeyOfASizedSlot) {
+  DataSection section = one_slot();
+  section.slot_size_array = {10};
+  for (const Column& column : {numbers<int32_t>("s0", ParquetType::i32, {5, -1, 2}), texts("s0", {"1", "-1", "2"})}) {
+    write(column);
+    parquet_of(section).slots[0].keys = KeyRule::number;
+    EXPECT_SAYS(error(section), "expected an integer of at least 0, as \"slot_size_array\" counts them, found '-1'");
+  }
+}
+
+TEST_F(ParquetTypes, KeysOfModelFilesAreWideWhereANarrowColumnHasNegativeOnes) {
+  const auto bytes = [&](const Column& column) {
+    write(column);
+    return Rig(one_slot(), file, {.batch = 3, .repeat = false}).reader->key_bytes();
+  };
+  EXPECT_EQ(bytes(numbers<int32_t>("s0", ParquetType::i32, {5, 1, 2})), 4);
+  EXPECT_EQ(bytes(numbers<int32_t>("s0", ParquetType::i32, {5, -1, 2})), 8);
+  EXPECT_EQ(bytes(numbers<int16_t>("s0", ParquetType::i16, {-5, 1, 2})), 8);
+  EXPECT_EQ(bytes(numbers<uint32_t>("s0", ParquetType::u32, {5, 1, 4000000000u})), 4);
+}
+
+TEST_F(ParquetTypes, AFolderOfPartitionsIsASetAndNamesAColumnThatIsOnlyAPartition) {
+  write(integers);
+  for (const char* day : {"day=2", "day=10"}) {
+    fs::create_directories(folder / "set" / day);
+    fs::copy_file(file, folder / "set" / day / "part-0.parquet");
+  }
+  write_text(folder / "set" / "_SUCCESS", "");
+  for (const char* source : {"set", "set/day=*/*.parquet"}) {
+    Rig rig(one_slot(), folder / source, {.batch = 6, .repeat = false});
+    EXPECT_EQ(rig.next()->keys[0], (std::vector<int64_t>{41, 42, 43, 41, 42, 43}));
+  }
+  DataSection section = one_slot();
+  parquet_of(section).slots[0].columns = {"day"};
+  EXPECT_SAYS(message_of([&] { Rig(section, folder / "set", {.batch = 6, .repeat = false}).next(); }),
+              "there is no column 'day'; there are 'y', 'd0', 's0' (values of partitions, here 'day', are not read");
 }
 
 }  // namespace

@@ -375,6 +375,26 @@ TEST(CsvSet, WidthsFollowFromTheColumns) {
               "/layers/0/sparse: has 2 slots in all, but \"slots\" of \"csv\" names 3 columns");
 }
 
+TEST(CsvSet, Every64BitNumberIsAKey) {
+  const Folder folder;
+  DataSection section = section_of(1, 0, {input_of("s", 2, 2, 3)});
+  section.format = kCsvFormat;
+  section.options.edit<CsvOptions>().labels = {"y"};
+  auto& slots = section.options.edit<CsvOptions>().slots;
+  slots.resize(2);
+  slots[0].columns = {"n"};
+  slots[0].keys = KeyRule::number;
+  slots[0].separator = " ";
+  slots[1].columns = {"x"};
+  slots[1].keys = KeyRule::hex;
+  write_text(folder / "a",
+             "y,n,x\n0,-1,ffffffffffffffff\n1,-9223372036854775808,8000000000000000\n0,9223372036854775807,7f\n"
+             "1,9223372036854775808 18446744073709551615,0\n");
+  Rig rig(section, folder / "a", {.batch = 4, .repeat = false});
+  constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(rig.next()->keys[0], (std::vector<int64_t>{-1, least, most, least, -1, -1, least, 0x7f, 0}));
+}
+
 TEST(CsvSet, EveryCorruptionNamesFileLineByteAndColumn) {
   const Folder folder;
   DataSection section = small_section();
@@ -388,9 +408,9 @@ TEST(CsvSet, EveryCorruptionNamesFileLineByteAndColumn) {
   EXPECT_SAYS(spoilt("x,2,3,4,5,6\n"), place + "column 'L0': expected a number, found 'x'");
   EXPECT_SAYS(spoilt(",2,3,4,5,6\n"), place + "column 'L0': expected a number, found nothing");
   EXPECT_SAYS(spoilt("1,2,1e99,4,5,6\n"), place + "column 'D1': expected a number or nothing, found '1e99'");
-  EXPECT_SAYS(spoilt("1,2,3,4,-5,6\n"), place + "column 'S1': expected an integer of at least 0, found '-5'");
-  EXPECT_SAYS(spoilt("1,2,3,4,5|9223372036854775807,6\n"),
-              place + "column 'S1': expected an integer of at least 0, found '5|9223372036854775807'");
+  EXPECT_SAYS(spoilt("1,2,3,4,-5.5,6\n"),
+              place + "column 'S1': expected an integer from -2^63 to 2^64 - 1, found '-5.5'");
+  EXPECT_SAYS(spoilt("1,2,3,4,5|18446744073709551616,6\n"), place + "column 'S1': expected an integer from -2^63 to");
   EXPECT_SAYS(spoilt("1,2,3,4,5|5|5,6\n"),
               place + "slot 1 (of sparse input \"deep\") has 3 keys, more than its max_nnz of 2");
   EXPECT_SAYS(spoilt("1,2,3,4,5|5,6|6\n"), place +

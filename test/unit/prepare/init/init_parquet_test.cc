@@ -126,5 +126,30 @@ TEST_F(InitParquet, ListsOfWholeFloatsAreListsAndOthersAreLeftOut) {
   EXPECT_EQ(line(result, "vector"), "left out: lists of fractions, which have no keys");
 }
 
+TEST_F(InitParquet, AFolderIsLookedAtAsAWhole) {
+  const fs::path set = folder / "set";
+  fs::create_directories(set);
+  const Column y = label(), x = made<double>("x", ParquetType::f64, [](int r) { return 0.5 + drawn(r, 999); });
+  std::vector<std::optional<std::string>> towns(kRows), none(kRows);
+  for (int r = 0; r < kRows; ++r) towns[static_cast<size_t>(r)] = cat("town ", drawn(r, 9));
+  Column nothing = made<uint8_t>("town", ParquetType::null, [](int) { return 0; });
+  nothing.valid.assign(kRows, 0);
+  write_parquet(set / "part-0.parquet", {y, nothing, x});
+  write_parquet(set / "part-1.parquet", {x, y, texts("town", towns)});
+  write_text(set / "_SUCCESS", "");
+  for (const fs::path& data : {set, set / "*.parquet"}) {
+    const InitResult result = init_of(data);
+    EXPECT_TRUE(line(result, "town").starts_with("category: 9 different values")) << line(result, "town");
+    EXPECT_NE(line(result, "town").find("% missing"), std::string::npos) << line(result, "town");
+    EXPECT_NE(result.report.end(), std::find_if(result.report.begin(), result.report.end(),
+                                                [](const auto& l) { return l.starts_with("rows: "); }));
+  }
+  const InitResult beside = init_of(file.parent_path() / "set", set / "part-1.parquet");
+  EXPECT_TRUE(beside.config.find("set\"") != std::string::npos) << "the folder is the source";
+  write_parquet(set / "part-2.parquet", {y, texts("x", towns), texts("town", towns)});
+  EXPECT_SAYS(message_of([&] { init_of(set); }),
+              "part-2.parquet': column 'x' is of the type string, and in files before of the type double");
+}
+
 }  // namespace
 }  // namespace hctr::data_test
