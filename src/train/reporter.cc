@@ -125,22 +125,18 @@ void Reporter::trained(const TrainedFigures& at) {
   shown_disk_seconds_ = at.disk_seconds;
 }
 
-void Reporter::evaluated(int64_t iteration, int64_t eval_samples, const std::map<std::string, double>& metrics,
-                         double took) {
+void Reporter::evaluated(int64_t iteration, const Evaluator::Result& result, double took) {
   Json line(Json::Object{{"kind", "eval"},
                          {"iteration", iteration},
-                         {"samples", eval_samples},
+                         {"samples", result.samples},
                          {"seconds", seconds()},
                          {"eval_seconds", took}});
-  for (const auto& [name, value] : metrics) {
-    display(cat("Evaluation, ", name, ": ",
-                std::isnan(value)
-                    ? "not a number: the labels are of one class, there are none, or a prediction is not a "
-                      "number"
-                    : formatted("%.6f", value)));
+  for (const auto& [name, value] : result.metrics) {
+    display(cat("Evaluation, ", name, ": ", metric_text(name, value, result.undefined)));
     line.set(name, value);
   }
-  display(cat("Eval Time for ", eval_samples, " samples: ", formatted("%.6f", took), "s"));
+  if (!result.undefined.empty()) line.set("undefined", Json::Object(result.undefined.begin(), result.undefined.end()));
+  display(cat("Eval Time for ", result.samples, " samples: ", formatted("%.6f", took), "s"));
   add_line(std::move(line));
   shown_ += std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(took));  // the training speed excludes evaluation

@@ -16,6 +16,7 @@
 #include "model/model.h"
 #include "train/batch_check.h"
 #include "train/batch_ring.h"
+#include "train/counted_samples.h"
 #include "train/eval_cache.h"
 
 namespace hctr {
@@ -64,6 +65,8 @@ class Scorer {
   /// Records what is computed of a batch again, whose matrix products use other algorithms now. Not during run().
   void record_again();
   const Reader& reader() const { return *reader_; }
+  /// Which losses have had a sample that counts, on this rank, since the first pass.
+  const std::vector<CountedSamples::Loss>& counted() const { return counted_.losses(); }
 
   // One buffer is computed while the host reads the results of the other; as many again for batches of the cache.
   static constexpr int kBuffers = 2;
@@ -104,6 +107,7 @@ class Scorer {
   EvalCache cache_;
   BatchRing ring_;
   BatchCheck check_;
+  CountedSamples counted_;
   size_t sparse_inputs_;
   std::vector<ResultTensor> losses_, predictions_, labels_;  // losses: the sum, and of several each; else of each loss
   size_t result_bytes_ = 0;
