@@ -70,11 +70,12 @@ struct TrainSummary {
   int64_t iterations = 0, samples = 0;
   double seconds = 0, samples_per_second = 0;
   double final_loss = 0;
-  std::map<std::string, double> metrics;        ///< of the last evaluation, by name
-  std::map<std::string, double> best_possible;  ///< the metrics that the truth behind generated data reaches
-  int64_t skipped_records = 0;                  ///< bad records that were skipped
-  int64_t skipped_steps = 0;                    ///< fp16: steps whose gradients overflowed
-  std::optional<double> loss_scale;             ///< fp16: the scale at the end
+  std::map<std::string, double> metrics;         ///< of the last evaluation, by name
+  std::map<std::string, std::string> undefined;  ///< of those that are NaN: why
+  std::map<std::string, double> best_possible;   ///< the metrics that the truth behind generated data reaches
+  int64_t skipped_records = 0;                   ///< bad records that were skipped
+  int64_t skipped_steps = 0;                     ///< fp16: steps whose gradients overflowed
+  std::optional<double> loss_scale;              ///< fp16: the scale at the end
   std::map<std::string, std::map<std::string, int64_t>>
       tables;                   ///< counts of rows and keys of tables that have a row policy
   std::vector<int64_t> memory;  ///< by rank: bytes in use at the end of training, on its GPU or in its process

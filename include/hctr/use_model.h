@@ -35,8 +35,9 @@ struct ModelUse {
 
 struct EvaluationSummary : ModelUse {
   int64_t samples = 0;
-  std::map<std::string, double> metrics;        ///< by name
-  std::map<std::string, double> best_possible;  ///< as TrainSummary has them
+  std::map<std::string, double> metrics;         ///< by name
+  std::map<std::string, std::string> undefined;  ///< of those that are NaN: why
+  std::map<std::string, double> best_possible;   ///< as TrainSummary has them
 };
 
 /// Computes the metrics of eval_metrics as an evaluation during training does, on as many ranks as the config names.

@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "base/progress.h"
 #include "config/json.h"
+#include "metrics/undefined.h"
 #include "train/run_folder.h"
 #include "train/unmatched_keys.h"
 
@@ -22,9 +23,10 @@ std::string rounded(double value) {
 
 using Metrics = std::map<std::string, double>;
 
-void print_metrics(const Metrics& metrics, const Metrics& best_possible, const char* indent) {
+void print_metrics(const Metrics& metrics, const std::map<std::string, std::string>& undefined,
+                   const Metrics& best_possible, const char* indent) {
   for (const auto& [name, value] : metrics) {
-    std::cout << indent << printable(name) << ": " << rounded(value);
+    std::cout << indent << printable(name) << ": " << metric_text(name, value, undefined);
     if (const auto best = best_possible.find(name); best != best_possible.end())
       std::cout << " (best possible on this data: " << rounded(best->second) << ")";
     std::cout << "\n";
@@ -74,10 +76,10 @@ void print_summary(const TrainSummary& summary, bool as_json) {
             << readable_time(summary.seconds) << " (" << with_unit_prefix(summary.samples_per_second)
             << " samples/s) on " << summary.device << "\n"
             << "  loss of the last batch: " << rounded(summary.final_loss) << "\n";
-  print_metrics(summary.metrics, summary.best_possible, "  ");
+  print_metrics(summary.metrics, summary.undefined, summary.best_possible, "  ");
   if (summary.best_iteration) {
     std::cout << "  the best model is that of iteration " << *summary.best_iteration << ":\n";
-    print_metrics(summary.best_metrics, summary.best_possible, "    ");
+    print_metrics(summary.best_metrics, {}, summary.best_possible, "    ");
   }
   print_tiers(summary.tables);
   if (const auto& between = summary.between_hosts)
@@ -90,25 +92,26 @@ void print_summary(const TrainSummary& summary, bool as_json) {
 
 void print_evaluation(const EvaluationSummary& summary, bool as_json) {
   if (as_json) {
-    std::cout << Json(Json::Object{{"kind", "eval"},
-                                   {"model", summary.model},
-                                   {"iteration", summary.iteration},
-                                   {"data", summary.data},
-                                   {"samples", summary.samples},
-                                   {"seconds", summary.seconds},
-                                   {"device", summary.device},
-                                   {"skipped_records", summary.skipped_records},
-                                   {"metrics", numbers(summary.metrics)},
-                                   {"unmatched_keys", to_json(summary.matches)},
-                                   {"best_possible", numbers(summary.best_possible)}})
-                     .text()
-              << std::endl;
+    Json line(Json::Object{{"kind", "eval"},
+                           {"model", summary.model},
+                           {"iteration", summary.iteration},
+                           {"data", summary.data},
+                           {"samples", summary.samples},
+                           {"seconds", summary.seconds},
+                           {"device", summary.device},
+                           {"skipped_records", summary.skipped_records},
+                           {"metrics", numbers(summary.metrics)},
+                           {"unmatched_keys", to_json(summary.matches)},
+                           {"best_possible", numbers(summary.best_possible)}});
+    if (!summary.undefined.empty())
+      line.set("undefined", Json::Object(summary.undefined.begin(), summary.undefined.end()));
+    std::cout << line.text() << std::endl;
     return;
   }
   warn_of_skipped(summary);
   std::cerr << "Evaluated " << summary.samples << " samples of '" << summary.data << "' in "
             << readable_time(summary.seconds) << " on " << summary.device << ".\n";
-  print_metrics(summary.metrics, summary.best_possible, "");
+  print_metrics(summary.metrics, summary.undefined, summary.best_possible, "");
   std::cout << std::flush;
 }
 

@@ -28,6 +28,7 @@ MetricType grouped_auc() {
               "label alone are left out, and samples without a group (H. Zhu et al., KDD 2017, equation 8). "
               "`group_by` says what a group is. Exact up to 8 million samples, beyond that of a share of the groups",
           .of_groups = true,
+          .undefined = "no group has labels of both classes",
           .measure = make_measure<GroupedAucMeasure>};
 }
 

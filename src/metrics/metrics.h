@@ -42,15 +42,18 @@ struct MetricType {
   double largest = std::numeric_limits<double>::infinity();  ///< the largest possible value
   std::string text;                                          ///< for the manual
   bool of_groups = false;                                    ///< whether samples need groups
+  bool of_labels = true;                                     ///< whether it may need labels of both classes
+  /// Why it has no value where labels of both classes, or any labels, and predictions do not say.
+  std::string undefined = {};
   std::unique_ptr<Measure> (*measure)();  ///< null: the mean of the model's own loss, which needs no predictions
 
   /// Whether `value` is `threshold` or better. NaN is not.
   bool reached(double value, double threshold) const {
     return better == Better::higher ? value >= threshold : value <= threshold;
   }
-  /// Whether `value` is better than the best one so far, if any. NaN is not.
+  /// Whether `value` is better than the best one so far, if any. NaN and infinity are not.
   bool improves(double value, const std::optional<double>& best) const {
-    if (std::isnan(value)) return false;
+    if (!std::isfinite(value)) return false;
     if (!best) return true;
     if (better == Better::near_one) return std::abs(value - 1) < std::abs(*best - 1);
     return better == Better::higher ? value > *best : value < *best;

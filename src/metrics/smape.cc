@@ -26,6 +26,7 @@ MetricType smape() {
           .text =
               "mean of abs(p - y) / ((abs(p) + abs(y)) / 2), p the prediction and y the label, from 0 to 2; 0 where "
               "both are 0",
+          .of_labels = false,
           .measure = make_measure<SumsMeasure<Smape>>};
 }
 

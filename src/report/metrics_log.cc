@@ -37,7 +37,10 @@ void add_training(const Json& line, double iteration, MetricsLog& log) {
 void add_evaluation(const Json& line, double iteration, MetricsLog& log) {
   for (const auto& [name, value] : *line.object()) {
     if (name == "kind" || name == "iteration" || name == "samples" || name == "seconds" || name == "time") continue;
-    if (value.is_null())
+    if (name == "undefined" && value.object()) {
+      for (const auto& [metric, why] : *value.object())
+        if (why.string()) log.undefined[metric] = *why.string();
+    } else if (value.is_null())
       ++log.not_numbers[name];
     else if (value.is_number() && name != "eval_seconds")
       log.metrics[name].push_back({iteration, value.number()});

@@ -17,8 +17,9 @@ struct MetricsLog {
   std::optional<Json> start, end;  ///< the lines of these kinds
   /// Numbers of "train" lines by name: over iterations, those named in kOverSeconds over seconds of training.
   std::map<std::string, Series> training;
-  std::map<std::string, Series> metrics;       ///< of "eval" lines, over iterations
-  std::map<std::string, int64_t> not_numbers;  ///< metrics of "eval" lines that were none, and how often
+  std::map<std::string, Series> metrics;         ///< of "eval" lines, over iterations
+  std::map<std::string, int64_t> not_numbers;    ///< metrics of "eval" lines that were none, and how often
+  std::map<std::string, std::string> undefined;  ///< why they were none the last time, where a line says so
   std::map<std::string, std::map<std::string, Series>> tables;  ///< counts by table and name, over iterations
   std::vector<int64_t> resumed;                                 ///< iterations at which the run went on
   int64_t lines = 0;                                            ///< whole ones

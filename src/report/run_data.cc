@@ -50,8 +50,10 @@ RunData read_run(const fs::path& folder) {
   if (run.log.lines > 0 && run.log.metrics.empty() && run.log.not_numbers.empty())
     run.notes.emplace_back("no evaluation: \"eval_source\" or \"eval_interval\" is missing, or the run was too short");
   for (const auto& [name, count] : run.log.not_numbers)
-    run.notes.push_back(cat("metric ", name, " had no value in ", count, count == 1 ? " evaluation" : " evaluations",
-                            ": the labels were of one class, or a prediction was no number"));
+    run.notes.push_back(
+        cat("metric ", name, " had no value in ", count, count == 1 ? " evaluation" : " evaluations", ": ",
+            run.log.undefined.contains(name) ? run.log.undefined.at(name)
+                                             : "the labels were of one class, or a prediction was no number"));
   return run;
 }
 

@@ -43,6 +43,13 @@ void CountedSamples::add(const BatchView& batch) {
   all_counted_ = std::all_of(losses_.begin(), losses_.end(), [](const Loss& loss) { return loss.counted; });
 }
 
+CountedSamples::Loss over_all_ranks(CountedSamples::Loss loss, Communicator& comm) {
+  loss.counted = comm.any(loss.counted);
+  loss.label = comm.any(loss.label);
+  loss.weight = comm.any(loss.weight);
+  return loss;
+}
+
 std::string why_none_counts(const CountedSamples::Loss& loss, const std::string& weight_column) {
   const std::string column = weight_column.empty() ? "" : cat(" (\"sample_weight\" is column '", weight_column, "')");
   if (!loss.label && !loss.weight) return "every label is missing, and every weight is 0" + column;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "data/batch_layout.h"
 #include "model/config.h"
 #include "model/graph.h"
@@ -36,6 +37,9 @@ class CountedSamples {
   std::vector<std::optional<Columns>> columns_;  // of each loss; none: every sample counts
   bool all_counted_ = false;
 };
+
+/// Collective. The same over all ranks.
+CountedSamples::Loss over_all_ranks(CountedSamples::Loss, Communicator&);
 
 /// Why no sample counts in a loss, "every label is missing". `weight_column`: for messages; may be empty.
 std::string why_none_counts(const CountedSamples::Loss&, const std::string& weight_column);

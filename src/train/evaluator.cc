@@ -1,7 +1,9 @@
 #include "train/evaluator.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace hctr {
 namespace {
@@ -37,6 +39,7 @@ Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm,
       export_prefix_(config.solver.export_predictions_prefix),
       tasks_(model.tasks()),
       metrics_(config.solver.eval_metrics),
+      sample_weight_(config.data.sample_weight.column),
       options_(evaluation_options(config, from)),
       scorer_(config, runtime, comm, model, layout, options_, log) {}
 
@@ -56,10 +59,8 @@ std::optional<Evaluator::Result> Evaluator::run(int64_t steps, const std::atomic
   export_.reset();
   if (!whole) return std::nullopt;
   if (result.samples == 0) return result;
-  for (size_t l = 0; l < loss_sums_.size(); ++l)
-    result.metrics[l == 0 ? "AverageLoss" : "AverageLoss/" + tasks_[l - 1]] =
-        loss_sums_[l] / static_cast<double>(result.samples);
-  result.metrics.merge(merged_values());
+  add_losses(result);
+  add_merged_values(result);
   result.matches = scorer_.matches();
   return result;
 }
@@ -85,8 +86,24 @@ void Evaluator::add(const ScoredBatch& batch, Result& total) {
   total.samples += batch.samples;
 }
 
-std::map<std::string, double> Evaluator::merged_values() {
-  std::map<std::string, double> values;
+void Evaluator::add_losses(Result& result) {
+  if (loss_sums_.empty()) return;
+  std::vector<CountedSamples::Loss> losses;
+  for (const CountedSamples::Loss& loss : scorer_.counted()) losses.push_back(over_all_ranks(loss, comm_));
+  const bool any = std::any_of(losses.begin(), losses.end(), [](const auto& loss) { return loss.counted; });
+  for (size_t l = 0; l < loss_sums_.size(); ++l) {
+    const std::string name = l == 0 ? "AverageLoss" : "AverageLoss/" + tasks_[l - 1];
+    const CountedSamples::Loss& loss = losses[l == 0 ? 0 : l - 1];
+    const bool counts = l == 0 ? any : loss.counted;
+    double& value = result.metrics[name] = loss_sums_[l] / static_cast<double>(result.samples);
+    if (counts && std::isfinite(value)) continue;
+    result.undefined[name] = counts ? cat("the loss of a batch is ", std::isnan(value) ? "not a number" : "infinite")
+                                    : why_none_counts(loss, sample_weight_);
+    value = std::numeric_limits<double>::quiet_NaN();  // none counts: there is no mean
+  }
+}
+
+void Evaluator::add_merged_values(Result& result) {
   for (size_t t = 0; t < scores_.size(); ++t) {
     if (comm_.size() > 1) {
       const auto states = comm_.gather(comm_.rank() == 0 ? "" : scores_[t].state(), 0);
@@ -96,10 +113,11 @@ std::map<std::string, double> Evaluator::merged_values() {
       double merged = value;
       const std::string of_rank_0 = comm_.broadcast({reinterpret_cast<const char*>(&merged), sizeof merged}, 0);
       std::memcpy(&merged, of_rank_0.data(), sizeof merged);
-      values[t == 0 ? name : name + "/" + tasks_[t]] = merged;
+      result.metrics[t == 0 ? name : name + "/" + tasks_[t]] = merged;
     }
+    for (const auto& [name, why] : scores_[t].undefined())
+      if (comm_.rank() == 0) result.undefined[t == 0 ? name : name + "/" + tasks_[t]] = why;
   }
-  return values;
 }
 
 }  // namespace hctr

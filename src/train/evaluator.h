@@ -25,6 +25,8 @@ class Evaluator {
     /// first loss and <name>/<top> for each other one; AverageLoss is the weighted sum, AverageLoss/<top> that of each
     /// loss.
     std::map<std::string, double> metrics;
+    /// Of those that are not defined, on rank 0: why.
+    std::map<std::string, std::string> undefined;
     int64_t samples = 0;
     std::vector<SlotMatches> matches;  ///< how many keys have rows
   };
@@ -45,8 +47,10 @@ class Evaluator {
   void add(const ScoredBatch&, Result&);
   /// Calls body() unless the export has failed, and warns when it fails now.
   void export_or_warn(const std::function<void()>& body);
-  /// The metrics over all ranks, on every rank.
-  std::map<std::string, double> merged_values();
+  /// Adds the mean of each loss, on every rank.
+  void add_losses(Result&);
+  /// Adds the metrics over all ranks, on every rank.
+  void add_merged_values(Result&);
 
   Communicator& comm_;
   const Log& log_;
@@ -54,6 +58,7 @@ class Evaluator {
   std::optional<PredictionExport> export_;  // of the evaluation under way, on rank 0
   std::vector<std::string> tasks_;
   MetricList metrics_;
+  std::string sample_weight_;  // the column
   ScorerOptions options_;
   Scorer scorer_;
   std::vector<Scores> scores_;     // per task, over this rank's samples of the current evaluation

@@ -132,13 +132,10 @@ void Reporter::evaluated(int64_t iteration, const Evaluator::Result& result, dou
                          {"seconds", seconds()},
                          {"eval_seconds", took}});
   for (const auto& [name, value] : result.metrics) {
-    display(cat("Evaluation, ", name, ": ",
-                std::isnan(value)
-                    ? "not a number: the labels are of one class, there are none, or a prediction is not a "
-                      "number"
-                    : formatted("%.6f", value)));
+    display(cat("Evaluation, ", name, ": ", metric_text(name, value, result.undefined)));
     line.set(name, value);
   }
+  if (!result.undefined.empty()) line.set("undefined", Json::Object(result.undefined.begin(), result.undefined.end()));
   if (!result.matches.empty()) {
     display(cat("Evaluation, keys without a row: ", describe(result.matches)));
     line.set("unmatched_keys", to_json(result.matches));

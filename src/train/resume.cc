@@ -146,6 +146,7 @@ TrainSummary summary_of(const RunProgress& progress) {
   summary.samples_per_second = summary.seconds > 0 ? static_cast<double>(progress.samples) / summary.seconds : 0;
   summary.final_loss = progress.loss;
   summary.metrics = progress.metrics;
+  summary.undefined = progress.undefined;
   summary.skipped_records = progress.skipped_records;
   summary.skipped_steps = progress.skipped_steps;
   summary.stopped_at = progress.stopped_at;

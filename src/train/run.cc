@@ -294,6 +294,7 @@ void Run::evaluate() {
   }
   now_.evaluated_at = now_.iterations;
   now_.metrics = result->metrics;
+  now_.undefined = result->undefined;
   for (const Metric& metric : config_.solver.eval_metrics.metrics)
     if (const auto found = now_.metrics.find(metric.type->name);
         metric.stop_at && found != now_.metrics.end() && metric.type->reached(found->second, *metric.stop_at))
@@ -303,6 +304,7 @@ void Run::evaluate() {
   now_.eval_seconds += took;
   matches_ = result->matches;
   report_->evaluated(now_.iterations, *result, took);
+  warn_of_undefined_metrics();
   report_->tables(now_.iterations, model_.table_rows(), false);  // not at displays: ranks would wait for each other
   if (now_.stopped_at) report_->event(cat("Reached ", *now_.stopped_at, ": training ends."));
   const EarlyStopping& early = config_.solver.early_stopping;
@@ -322,9 +324,7 @@ bool Run::note_best() {
   if (!type || !has_trained()) return false;
   const auto found = now_.metrics.find(type->name);
   if (found != now_.metrics.end() && std::isnan(found->second)) {  // decides nothing
-    if (!std::exchange(warned_of_undefined_, true))
-      report_->warning(cat("The ", type->name, " of iteration ", now_.iterations,
-                           " is undefined: evaluations without it count neither for early stopping nor as the best"));
+    ++now_.undefined_evaluations;
     return false;
   }
   if (found == now_.metrics.end() || !type->improves(found->second, now_.best)) {
@@ -337,6 +337,24 @@ bool Run::note_best() {
   now_.best_metrics = now_.metrics;
   now_.evaluations_since_best = 0;
   return true;
+}
+
+void Run::warn_of_undefined_metrics() {
+  const MetricType* best = config_.solver.best_metric();
+  for (const Metric& metric : config_.solver.eval_metrics.metrics) {
+    const std::string& name = metric.type->name;
+    const auto why = now_.undefined.find(name);
+    std::vector<std::string>& warned = now_.undefined_warned;
+    if (why == now_.undefined.end() || (metric.type != best && !metric.stop_at) ||
+        std::find(warned.begin(), warned.end(), name) != warned.end())
+      continue;
+    warned.push_back(name);
+    report_->warning(cat(name, " is undefined: ", why->second, "; evaluations without it ",
+                         metric.type == best ? config_.solver.early_stopping.given
+                                                   ? "count neither for early stopping nor as the best"
+                                                   : "do not count as the best"
+                                             : cat("cannot reach \"", metric.word(), "\"")));
+  }
 }
 
 void Run::report_skipped() {

@@ -61,6 +61,8 @@ class Run {
   void evaluate();
   /// Notes whether the last evaluation is the best so far, and returns it.
   bool note_best();
+  /// Says once why a metric that decides something is not defined.
+  void warn_of_undefined_metrics();
   TrainSummary finish();
   void save_final_model();
   void display(double rate);
@@ -182,7 +184,6 @@ class Run {
   std::vector<SlotMatches> matches_;         // of the last evaluation
   bool stopping_ = false, trained_ = false;  // trained_: since this process began
   bool trained_something_ = false;           // has_trained()
-  bool warned_of_undefined_ = false;         // the metric of early stopping was undefined once
   bool diverged_ = false;
   int64_t host_row_bytes_ = 0;  // as reported last
   struct Reads {

@@ -35,9 +35,10 @@ TrainSummary Run::finish() {
     log_.warning(now_.skipped_records, now_.skipped_records == 1 ? " bad record was" : " bad records were",
                  " left out");
   warn_of_unmatched(matches_, "the last evaluation", log_);
-  if (config_.solver.early_stopping.given && evaluator_ && now_.best_iteration < 0 && warned_of_undefined_)
-    log_.warning("the ", config_.solver.early_stopping.metric,
-                 " was undefined in every evaluation: early stopping had nothing to go by");
+  if (const MetricType* type = config_.solver.best_metric();
+      type && now_.best_iteration < 0 && now_.undefined_evaluations > 0)
+    log_.warning(type->name, " was undefined in every evaluation: ",
+                 config_.solver.early_stopping.given ? "early stopping" : "\"keep_best\"", " had nothing to go by");
   TrainSummary summary = summary_of(now_);
   summary.seconds = seconds;
   summary.samples_per_second = seconds > 0 ? static_cast<double>(now_.samples) / seconds : 0;

@@ -235,6 +235,8 @@ Json to_json(const TrainSummary& summary) {
                          {"skipped_records", summary.skipped_records},
                          {"interrupted", summary.interrupted},
                          {"model_files", std::move(files)}});
+  if (!summary.undefined.empty())
+    json.set("undefined", Json::Object(summary.undefined.begin(), summary.undefined.end()));
   if (!summary.memory_parts.empty()) {
     Json parts(Json::Object{});
     for (const auto& [name, bytes] : summary.memory_parts) parts.set(name, bytes);

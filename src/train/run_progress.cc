@@ -77,12 +77,15 @@ void each_field(Progress& at, Visit&& visit) {
   visit("seconds", at.report.seconds);
   visit("eval_seconds", at.eval_seconds);
   visit("metrics", at.metrics);
+  visit("undefined", at.undefined);
   visit("counted_losses", at.counted_losses);
   visit("stopped_at", at.stopped_at);
   visit("best", at.best);
   visit("best_iteration", at.best_iteration);
   visit("best_metrics", at.best_metrics);
   visit("evaluations_since_best", at.evaluations_since_best);
+  visit("undefined_evaluations", at.undefined_evaluations);
+  visit("undefined_warned", at.undefined_warned);
   visit("best_files", at.best_files);
   visit("shown_samples", at.report.samples);
   visit("shown_iteration", at.report.iteration);
@@ -95,6 +98,13 @@ void each_field(Progress& at, Visit&& visit) {
   visit("snapshot_files", at.snapshot_files);
   visit("loss_sum", at.loss_sum.sum);
   visit("loss_samples", at.loss_sum.samples);
+}
+
+/// Whether checkpoints of earlier programs lack a field.
+bool may_be_missing(std::string_view field) {
+  for (const char* begin : {"loss_", "followed", "counted_losses", "undefined"})
+    if (field.starts_with(begin)) return true;
+  return false;
 }
 
 }  // namespace
@@ -110,8 +120,7 @@ RunProgress run_progress(const Json& json) {
   progress.counted_losses.reset();
   each_field(progress, [&](const char* name, auto& value) {
     const Json* found = json.find(name);
-    const std::string_view field = name;  // checkpoints of earlier programs lack some
-    if (!found && (field.starts_with("loss_") || field.starts_with("followed") || field == "counted_losses")) return;
+    if (!found && may_be_missing(name)) return;
     if (!found || !read(*found, value))
       throw Error(Kind::data, cat("a checkpoint has ", found ? found->text() : "nothing", " as \"", name,
                                   "\" of the run's progress"));

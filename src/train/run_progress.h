@@ -23,7 +23,8 @@ struct RunProgress {
   double loss = 0;            ///< of the last step
   int64_t skipped_steps = 0, skipped_records = 0, key_bytes = 0;
   double eval_seconds = 0;
-  std::map<std::string, double> metrics;  ///< of the last evaluation
+  std::map<std::string, double> metrics;         ///< of the last evaluation
+  std::map<std::string, std::string> undefined;  ///< why some of them are not defined
   /// The losses that have had a sample that counts; nothing where a checkpoint of an earlier program does not say.
   std::optional<std::vector<std::string>> counted_losses = std::vector<std::string>();
   std::optional<std::string> stopped_at;
@@ -31,7 +32,9 @@ struct RunProgress {
   int64_t best_iteration = -1;
   std::map<std::string, double> best_metrics;  ///< of that evaluation
   int64_t evaluations_since_best = 0;
-  std::vector<std::string> best_files;  ///< with early stopping: of the model at best_iteration
+  int64_t undefined_evaluations = 0;          ///< those where that metric was not defined
+  std::vector<std::string> undefined_warned;  ///< metrics that decide something, and were not defined once
+  std::vector<std::string> best_files;        ///< with early stopping: of the model at best_iteration
   Reporter::State report;
   LossSum loss_sum;  ///< since the last display
   ReaderPosition reader, eval_reader;

@@ -18,10 +18,7 @@ std::vector<CountedSamples::Loss> Run::uncounted_losses() {
   for (const CountedSamples::Loss& mine : trainer_->counted().losses()) {
     std::vector<std::string>& known = *now_.counted_losses;
     if (std::find(known.begin(), known.end(), mine.top) != known.end()) continue;
-    CountedSamples::Loss all = mine;
-    all.counted = comm_.any(mine.counted);
-    all.label = comm_.any(mine.label);
-    all.weight = comm_.any(mine.weight);
+    const CountedSamples::Loss all = over_all_ranks(mine, comm_);
     if (all.counted)
       known.push_back(mine.top);
     else

@@ -26,6 +26,7 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Model
       cache_(runtime.device(), options.cached),
       ring_(layout, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime.device()),
       check_(config, model.graph(), options.source.path, options.check_labels),
+      counted_(config, model.graph()),
       sparse_inputs_(config.data.sparse.size()),
       records_(config.solver.cuda_graph && !runtime.options().sync_launches && disk_folders(runtime, model).empty() &&
                model.fixed_sizes()) {
@@ -158,6 +159,7 @@ bool Scorer::fetch(int64_t batch, const std::atomic<int>* stop, std::optional<Ru
   const std::optional<int> buffer = reader_->next();
   if (!buffer) return true;
   check_.expect(ring_.on_host(*buffer), reader_->samples_estimated() ? 0 : reader_->samples());
+  counted_.add(ring_.on_host(*buffer));
   next = Running{*buffer, std::nullopt, reader_->take_passed_on()};
   return true;
 }

@@ -16,6 +16,7 @@
 #include "model/model.h"
 #include "train/batch_check.h"
 #include "train/batch_ring.h"
+#include "train/counted_samples.h"
 #include "train/eval_cache.h"
 #include "train/unmatched_keys.h"
 
@@ -68,6 +69,8 @@ class Scorer {
   const Reader& reader() const { return *reader_; }
   /// Collective, after run(): how many keys of the pass have rows. Empty unless it is wanted.
   std::vector<SlotMatches> matches() { return matches_ ? matches_->count() : std::vector<SlotMatches>(); }
+  /// Which losses have had a sample that counts, on this rank, since the first pass.
+  const std::vector<CountedSamples::Loss>& counted() const { return counted_.losses(); }
 
   // One buffer is computed while the host reads the results of the other; as many again for batches of the cache.
   static constexpr int kBuffers = 2;
@@ -109,6 +112,7 @@ class Scorer {
   BatchRing ring_;
   BatchCheck check_;
   std::optional<KeyMatches> matches_;
+  CountedSamples counted_;
   size_t sparse_inputs_;
   std::vector<ResultTensor> losses_, predictions_, labels_;  // losses: the sum, and of several each; else of each loss
   size_t result_bytes_ = 0;

@@ -1,12 +1,13 @@
 #include "train/scores.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 namespace hctr {
 
-Scores::Scores(const MetricList& metrics, int64_t columns) : columns_(columns) {
+Scores::Scores(const MetricList& metrics, int64_t columns) : facts_(static_cast<size_t>(columns)), columns_(columns) {
   for (const Metric& metric : metrics.metrics) {
     if (!metric.type->measure) continue;
     auto& of_columns = measures_[metric.type->name];
@@ -28,13 +29,14 @@ void Scores::add(View<const float, 2> predictions, View<const float, 2> labels,
         column_labels.push_back(label);
         if (!groups.empty()) column_groups.push_back(groups[static_cast<size_t>(r)]);
       }
-    for (auto& [name, of_columns] : measures_)
-      of_columns[static_cast<size_t>(c)]->add({column_predictions, column_labels, column_groups});
+    const Measure::Samples samples{column_predictions, column_labels, column_groups};
+    facts_[static_cast<size_t>(c)].add(samples);
+    for (auto& [name, of_columns] : measures_) of_columns[static_cast<size_t>(c)]->add(samples);
   }
 }
 
 std::string Scores::state() {
-  std::string all;
+  std::string all(reinterpret_cast<const char*>(facts_.data()), facts_.size() * sizeof(SampleFacts));
   for (auto& [name, of_columns] : measures_)
     for (const auto& measure : of_columns) {
       const std::string one = measure->state();
@@ -45,6 +47,13 @@ std::string Scores::state() {
 }
 
 void Scores::merge(std::string_view state) {
+  for (SampleFacts& facts : facts_) {
+    SampleFacts others;
+    HCTR_EXPECT(state.size() >= sizeof others, "the scores of other losses");
+    std::memcpy(&others, state.data(), sizeof others);
+    state.remove_prefix(sizeof others);
+    facts.merge(others);
+  }
   for (auto& [name, of_columns] : measures_)
     for (const auto& measure : of_columns) {
       uint64_t bytes = 0;
@@ -58,6 +67,7 @@ void Scores::merge(std::string_view state) {
 
 std::map<std::string, double> Scores::values() {
   std::map<std::string, double> values;
+  undefined_.clear();
   for (auto& [name, of_columns] : measures_) {
     double sum = 0;
     int defined = 0;
@@ -67,8 +77,21 @@ std::map<std::string, double> Scores::values() {
         ++defined;
       }
     values[name] = defined > 0 ? sum / defined : std::numeric_limits<double>::quiet_NaN();
+    if (defined == 0) undefined_[name] = why_undefined(name);
   }
   return values;
+}
+
+std::string Scores::why_undefined(const std::string& metric) const {
+  constexpr size_t kMostNamed = 3;
+  std::vector<std::string> reasons;
+  for (const SampleFacts& facts : facts_) reasons.push_back(hctr::why_undefined(*find_metric_type(metric), facts));
+  if (std::count(reasons.begin(), reasons.end(), reasons.front()) == columns_)
+    return cat(columns_ > 1 ? "of each label " : "", reasons.front());
+  std::string text;
+  for (size_t c = 0; c < std::min(reasons.size(), kMostNamed); ++c)
+    text += cat(c > 0 ? "; " : "", "label ", c, ": ", reasons[c]);
+  return text + (reasons.size() > kMostNamed ? "; ..." : "");
 }
 
 }  // namespace hctr

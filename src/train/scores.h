@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "device/tensor.h"
+#include "metrics/undefined.h"
 #include "model/solver_section.h"
 
 namespace hctr {
@@ -30,9 +31,15 @@ class Scores {
   void merge(std::string_view state);
   /// By metric name. With several labels, the mean over those where the metric is defined; NaN when there are none.
   std::map<std::string, double> values();
+  /// Of each metric that was NaN at the last values(): why.
+  const std::map<std::string, std::string>& undefined() const { return undefined_; }
 
  private:
+  std::string why_undefined(const std::string& metric) const;
+
   std::map<std::string, std::vector<std::unique_ptr<Measure>>> measures_;  // [metric][column]
+  std::vector<SampleFacts> facts_;                                         // [column]
+  std::map<std::string, std::string> undefined_;
   int64_t columns_;
 };
 

@@ -23,6 +23,7 @@ EvaluationSummary evaluate(const ModelOptions& options) {
     if (!result) return;
     summary.samples = result->samples;
     summary.metrics = result->metrics;
+    summary.undefined = result->undefined;
     summary.best_possible = best_metrics(on.config);
   };
   summary.rank = use_model(options, "evaluating", [&](Config& config) { choose_data(options, config); }, evaluate_rank);

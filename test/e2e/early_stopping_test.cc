@@ -103,6 +103,29 @@ TEST_F(EarlyStopping, KeepsSnapshotsAndSavesNothingWhereNothingIsToBeSaved) {
   EXPECT_EQ(integer(summary("none_run"), "iterations"), integer(summary("kept_run"), "iterations"));
 }
 
+TEST_F(EarlyStopping, AMetricThatIsUndefinedEndsNothingAndIsWarnedOfOnceWithItsReason) {
+  const std::string more = R"(, "early_stopping": {"metric": "AUC", "patience": 2}, "max_eval_batches": 1,
+    "batchsize_eval": 1, "checkpoint": {"every": 20, "folder": "ckpt"})";
+  const auto count = [](const std::string& text, const std::string& words) {
+    int found = 0;
+    for (size_t at = 0; (at = text.find(words, at)) != text.npos; ++at) ++found;
+    return found;
+  };
+  const std::string warning = "warning: AUC is undefined: the only evaluation sample has label ",
+                    nothing = "warning: AUC was undefined in every evaluation: early stopping had nothing to go by";
+  const Outcome first = run(config("out", more, 20), "undefined");
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(count(first.err, warning), 1) << first.err;
+  EXPECT_EQ(count(first.err, nothing), 1) << first.err;
+  EXPECT_NE(first.out.find("  AUC: not defined: the only evaluation sample has label "), std::string::npos);
+  const Outcome resumed = run(config("out", more, 40), "undefined", {"--resume", "latest"});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(count(resumed.err, warning), 0) << resumed.err;
+  EXPECT_EQ(count(resumed.err, nothing), 1) << resumed.err;
+  EXPECT_EQ(integer(summary("undefined"), "iterations"), 40);
+  EXPECT_EQ(summary("undefined").find("stopped_at"), nullptr);
+}
+
 TEST_F(EarlyStopping, NeedsAMetricAndEvaluations) {
   const auto expect_refused = [&](const std::string& text, const std::string& words) {
     const Outcome refused = run(text, "refused");

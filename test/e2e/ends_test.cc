@@ -320,10 +320,10 @@ TEST_F(Ends, WeightsThatAreNotNumbersAreNotLoaded) {
   expect_said(train(from("table/")), 4, {"table/0_sparse_60.model': element 0 of row 1, of key ", ", is nan"});
 }
 
-TEST_F(Ends, AMetricOfOneClassSaysWhyItIsNoNumber) {
+TEST_F(Ends, AMetricOfOneClassSaysWhyItIsNotDefined) {
   const std::string one_sample =
       with_change(small_config(), "\"seed\": 7", "\"seed\": 7, \"batchsize_eval\": 1, \"max_eval_batches\": 1");
-  expect_said(train(one_sample), 0, {"Evaluation, AUC: not a number: the labels are of one class"});
+  expect_said(train(one_sample), 0, {"Evaluation, AUC: not defined: the only evaluation sample has label "});
   EXPECT_NE(read_file(folder_ / "run" / "metrics.jsonl").find("\"AUC\":null"), std::string::npos);
 }
 

@@ -75,8 +75,11 @@ TEST_F(TrainsNothing, WhereOneOfTwoLossesHasNoLabelOnlyThatIsWarnedOf) {
   std::string rows = read_file(folder_ / "rows.csv");
   for (size_t at; (at = rows.find(",1,2,")) != rows.npos;) rows.replace(at, 5, ",-1,2,");
   write_file(folder_ / "rows.csv", rows);
-  const Outcome run = train(R"("batchsize": 16, "max_iter": 9)", kLosses);
+  const Outcome run = train(R"("batchsize": 16, "max_iter": 9, "eval_interval": 9, "eval_metrics": ["AverageLoss"])",
+                            kLosses, {"--set", "layers.Data.eval_source=rows.csv"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.err.find("Evaluation, AverageLoss/two: not defined: every label is missing"), std::string::npos)
+      << run.err;
   EXPECT_NE(run.err.find("warning: no sample counts in loss 'two': every label is missing; its layers"),
             std::string::npos)
       << run.err;

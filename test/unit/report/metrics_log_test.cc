@@ -21,7 +21,8 @@ constexpr const char* kTrain =
 TEST(MetricsLogFile, HasSeriesByName) {
   const MetricsLog log =
       read(std::string(R"({"kind":"start","device":"cpu"})") + "\n" + kTrain +
-           R"({"kind":"eval","iteration":10,"samples":7,"seconds":2,"eval_seconds":0.1,"AUC":0.7,"HitRate":null})"
+           R"({"kind":"eval","iteration":10,"samples":7,"seconds":2,"eval_seconds":0.1,"AUC":0.7,"HitRate":null,)"
+           R"("undefined":{"HitRate":"no prediction is above 0.8"}})"
            "\n"
            R"({"kind":"table","iteration":10,"table":"emb","rows":12,"keys_seen":30})"
            "\n"
@@ -33,6 +34,8 @@ TEST(MetricsLogFile, HasSeriesByName) {
   EXPECT_EQ(log.metrics.at("AUC"), (Series{{10, 0.7}}));
   EXPECT_EQ(log.metrics.size(), 1u);
   EXPECT_EQ(log.not_numbers.at("HitRate"), 1);
+  EXPECT_EQ(log.not_numbers.size(), 1u);
+  EXPECT_EQ(log.undefined.at("HitRate"), "no prediction is above 0.8");
   EXPECT_EQ(log.tables.at("emb").at("keys_seen"), (Series{{10, 30}}));
   EXPECT_EQ(log.resumed, (std::vector<int64_t>{10}));
   EXPECT_TRUE(log.start && !log.end);
