@@ -107,6 +107,7 @@ std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>& groups, int64_t
       SlotRule& rule = rules.emplace_back(slot_rule(column, static_cast<int64_t>(rules.size()), seed));
       rule.keys = group.keys;
       rule.separator = group.separator.empty() ? '\0' : group.separator[0];
+      rule.brackets = group.brackets;
       rule.fallback = group.fallback;
       rule.vocabulary = vocabulary;
       if (const int64_t keys = vocabulary ? vocabulary->size() + 1 : group.buckets; keys > 0) {

@@ -34,6 +34,7 @@ struct SlotRule {
   uint64_t seed = 0;
   int64_t base = 0, buckets = 0;  ///< keys of the slot: [base, base + buckets)
   char separator = '\0';
+  bool brackets = false;
   std::optional<std::string> fallback;
   std::shared_ptr<const VocabularyFile> vocabulary;
 };

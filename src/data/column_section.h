@@ -60,6 +60,7 @@ struct SlotColumns {
   int64_t buckets = 0;
   std::string vocabulary, separator;
   std::optional<std::string> fallback;
+  bool brackets = false;  ///< cells are lists in brackets, as BracketedList reads them
 };
 
 /// `fallback`: the manual's sentence on "default".

@@ -109,6 +109,7 @@ Fields encoding_of(const Json& data) {
                 {{"keys", name == "csv" ? "\"hash\"" : "by type"},
                  {"buckets", "0"},
                  {"separator", "\"\""},
+                 {"brackets", "false"},
                  {"default", "none"}},
                 fields);
     for (const char* other : {"default_dense", "default_key"})

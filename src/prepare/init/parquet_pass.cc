@@ -97,6 +97,7 @@ class ParquetTableReader {
       pass_.columns.emplace_back(field.name);
       ColumnFacts& facts = pass_.facts.emplace_back();
       facts.fractions = is_float(field.type);
+      facts.one_value = field.type == ParquetType::text && !field.list;
       if (field.type == ParquetType::other || (field.list && is_float(field.type))) {
         facts.unread_type = field.said;
         continue;
