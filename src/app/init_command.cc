@@ -21,6 +21,13 @@ InitCommand::InitCommand(CommandLine& app) {
                  "Of --init: columns not to use, such as those that know the label; several with commas")
       .type_name("COLUMN")
       .comma_separated();
+  const auto add_role = [&](const char* name, std::vector<std::string>& columns, const char* text) {
+    app.add_option(name, columns, text).type_name("COLUMN").comma_separated();
+  };
+  add_role("--category", options_.categories,
+           "Of --init: columns whose values are names, such as ids, whatever they look like; several with commas");
+  add_role("--number", options_.numbers, "Of --init: columns whose values are numbers, also where they look like ids");
+  add_role("--list", options_.lists, "Of --init: columns whose cells hold several values");
   app.add_word("--template", options_.model,
                {{template_word(InitModel::wide_deep), InitModel::wide_deep},
                 {template_word(InitModel::deepfm), InitModel::deepfm},

@@ -116,6 +116,7 @@ std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>& groups, int64_t
       SlotRule& rule = rules.emplace_back(slot_rule(column, first, seed));
       rule.keys = group.keys;
       rule.separator = group.separator.empty() ? '\0' : group.separator[0];
+      rule.brackets = group.brackets;
       rule.fallback = group.fallback;
       if (first < slot) {
         const SlotRule& shared = rules[static_cast<size_t>(first)];

@@ -42,6 +42,7 @@ struct SlotRule {
   int64_t base = 0, buckets = 0;  ///< keys of the slot: [base, base + buckets)
   int64_t first = 0;              ///< the first slot of the key space, which shares seed, base and vocabulary
   char separator = '\0';
+  bool brackets = false;
   std::optional<std::string> fallback;
   std::shared_ptr<const VocabularyFile> vocabulary;
 };

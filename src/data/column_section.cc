@@ -23,6 +23,8 @@ void check_dense(DenseColumns& dense, const std::string& pointer, Problems& prob
 
 void check_slots(SlotColumns& slots, const std::string& pointer, Problems& problems) {
   check_one_character(slots.separator, true, pointer + "/separator", problems);
+  if (slots.brackets && slots.separator.find_first_of("[](){}'\"\\") != slots.separator.npos)
+    problems.error(pointer + "/separator", "is a bracket or a quote of the list itself");
   if (slots.buckets != 0 && slots.keys.value_or(KeyRule::hash) != KeyRule::hash)
     problems.error(pointer + "/buckets", "only \"keys\": \"hash\" has a use for it");
   if (slots.vocabulary.empty() == (slots.keys == KeyRule::vocabulary))
@@ -95,6 +97,10 @@ Schema<SlotColumns> slot_columns_schema() {
              "left out: hashed")
       .opt("separator", &SlotColumns::separator,
            "a cell holds several values with this character between them; empty: one")
+      .opt(
+          "brackets", &SlotColumns::brackets,
+          "a cell holds a list in brackets, as [3, 5], ['a', 'b'] or {}; brackets, quotes and blanks around values are "
+          "dropped; without separator: commas, or blanks between numbers and values in quotes")
       .opt("default", &SlotColumns::fallback,
            "the value that an empty cell counts as; \"\" or left out: a slot without keys");
 }

@@ -55,8 +55,7 @@ std::string_view without_blanks(std::string_view text) {
 
 bool read_number(std::string_view text, double& value) {
   if (read_short_number(text.data(), text.data() + text.size(), value)) return true;
-  text = without_blanks(text);
-  if (text.starts_with('+') && text.size() > 1 && text[1] != '-') text.remove_prefix(1);
+  text = without_plus(without_blanks(text));
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() && std::isfinite(static_cast<float>(value));
 }

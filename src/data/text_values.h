@@ -11,6 +11,10 @@ inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// The text without the spaces and tabs around it.
 std::string_view without_blanks(std::string_view text);
+/// A number without the plus sign before it.
+inline std::string_view without_plus(std::string_view text) {
+  return text.size() > 1 && text[0] == '+' && text[1] != '-' ? text.substr(1) : text;
+}
 /// The double nearest to the number. False when the text is no number, or no finite float. Ignores blanks around it.
 bool read_number(std::string_view text, double& value);
 /// Reads an integer that is the whole of `text`: decimal, or hexadecimal without a prefix.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/io/foreign_content.h"
 
 namespace hctr {
 namespace {
@@ -18,16 +19,31 @@ bool append(ByteStream& stream, std::string& to, size_t count) {
   return got > 0;
 }
 
-std::string_view bare(std::string_view line) {
-  if (line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);  // a byte order mark
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return line;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+/// The end of the first record of `text` that is not blank, behind its line end.
+size_t end_of_first_record(std::string_view text, const TextGrammar& grammar) {
+  RecordSplitter splitter(grammar);
+  const char *p = text.data(), *const end = p + text.size();
+  while (p < end) {
+    p = splitter.split(p, end);
+    if (!is_blank(splitter.cells())) break;
+  }
+  return static_cast<size_t>(p - text.data());
+}
+
+/// Without blank lines before it and its line end.
+std::string_view bare(std::string_view record) {
+  record.remove_prefix(std::min(record.find_first_not_of("\r\n"), record.size()));
+  if (record.ends_with('\n')) record.remove_suffix(1);
+  if (record.ends_with('\r')) record.remove_suffix(1);
+  return record;
 }
 
 }  // namespace
 
-TextSource::TextSource(std::vector<std::string> files, std::optional<std::string> header)
-    : files_(std::move(files)), header_(std::move(header)) {}
+TextSource::TextSource(std::vector<std::string> files, std::optional<std::string> header, TextGrammar grammar)
+    : files_(std::move(files)), header_(std::move(header)), grammar_(std::move(grammar)) {}
 
 void TextSource::expect_readable() const {
   for (const std::string& file : files_) hctr::expect_readable(file);
@@ -43,31 +59,46 @@ bool TextSource::open_next() {
   return true;
 }
 
+/// Errors: Error(data) for what is no text. A byte order mark is dropped.
+void TextSource::look_at_start(std::string& text) {
+  if (const std::string why = why_no_rows(text); !why.empty())
+    throw Error(Kind::data, cat("'", stream_name(files_[next_file_ - 1]), "': ", why));
+  if (!text.starts_with(kByteOrderMark)) return;
+  byte_ = static_cast<int64_t>(kByteOrderMark.size());
+  text.erase(0, kByteOrderMark.size());
+}
+
 void TextSource::remove_header(std::string& text) {
-  const std::string_view found = bare(std::string_view(text).substr(0, text.find('\n')));
+  const size_t end = end_of_first_record(text, grammar_);
+  const std::string_view record = std::string_view(text).substr(0, end), found = bare(record);
   if (found != *header_)
     throw Error(Kind::data,
                 cat("'", stream_name(files_[next_file_ - 1]), "' line 1: the columns are named '", found.substr(0, 200),
                     "', but '", header_->substr(0, 200), "' was expected: all files need the same header"));
-  byte_ = static_cast<int64_t>(text.find('\n') + 1);
-  text.erase(0, static_cast<size_t>(byte_));
-  line_ = 2;
+  byte_ += static_cast<int64_t>(end);
+  line_ += std::count(record.begin(), record.end(), '\n');
+  text.erase(0, end);
+}
+
+void TextSource::fail_long() const {
+  throw Error(Kind::data, cat("'", stream_name(files_[next_file_ - 1]), "' line ", line_, ": longer than ", kBlock,
+                              " bytes", grammar_.quote ? "; is a quote never closed?" : ""));
 }
 
 bool TextSource::next(TextBlock& block) {
   for (;;) {
     if (!stream_ && !open_next()) return false;
-    block.text = std::move(partial_line_);
-    partial_line_.clear();
+    block.text = std::move(partial_);
+    partial_.clear();
     const bool more = append(*stream_, block.text, kBlock);
     block.file = stream_name(files_[next_file_ - 1]);
     block.bytes_done = bytes_before_ + stream_->consumed();
+    if (byte_ == 0) look_at_start(block.text);
     if (more) {
-      const size_t end = block.text.rfind('\n') + 1;  // 0 when there is none
-      partial_line_ = block.text.substr(end);
+      const size_t end = end_of_last_record(block.text, grammar_);  // 0 when there is none
+      partial_ = block.text.substr(end);
       block.text.resize(end);
-      if (partial_line_.size() > kBlock)
-        throw Error(Kind::data, cat("'", block.file, "' line ", line_, ": longer than ", kBlock, " bytes"));
+      if (partial_.size() > kBlock) fail_long();
     } else {
       stream_.reset();
       if (!block.text.empty()) block.text += '\n';  // the last line may have no newline
@@ -79,7 +110,7 @@ bool TextSource::next(TextBlock& block) {
     byte_ += static_cast<int64_t>(block.text.size());
     block.first_row = row_;
     line_ += std::count(block.text.begin(), block.text.end(), '\n');
-    row_ += count_rows(block.text);
+    row_ += count_rows(block.text, grammar_);
     if (!block.text.empty()) return true;
   }
 }
@@ -94,14 +125,22 @@ int64_t TextSource::bytes() const {
   return sum;
 }
 
-std::string first_line_of(const std::string& file) {
+std::string first_record_of(const std::string& file, const TextGrammar& grammar) {
   TextBlock block;
-  if (!TextSource({file}).next(block)) return "";
-  return std::string(bare(std::string_view(block.text).substr(0, block.text.find('\n'))));
+  if (!TextSource({file}, {}, grammar).next(block)) return "";
+  return std::string(bare(std::string_view(block.text).substr(0, end_of_first_record(block.text, grammar))));
 }
 
-int64_t count_rows(std::string_view text) {
+int64_t count_rows(std::string_view text, const TextGrammar& grammar) {
   int64_t rows = 0;
+  if (grammar.quote != 0 && text.find(grammar.quote) != text.npos) {
+    RecordSplitter splitter(grammar);
+    for (const char *p = text.data(), *const end = p + text.size(); p < end;) {
+      p = splitter.split(p, end);
+      rows += !is_blank(splitter.cells());
+    }
+    return rows;
+  }
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
     rows += end > begin && !(end == begin + 1 && text[begin] == '\r');

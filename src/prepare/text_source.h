@@ -1,4 +1,4 @@
-// Reads text files (plain, gzip or Zstandard) and the standard input as blocks of whole lines.
+// Reads text files (plain, gzip or Zstandard) and the standard input as blocks of whole records.
 #pragma once
 
 #include <cstdint>
@@ -9,55 +9,64 @@
 #include <vector>
 
 #include "data/io/byte_stream.h"
+#include "data/text_grammar.h"
 
 namespace hctr {
 
-/// Whole lines, each ending in '\n'.
+/// Lines without quotes.
+inline const TextGrammar kPlainLines{.delimiter = '\t', .quote = '\0'};
+
+/// Whole records, each ending in '\n'.
 struct TextBlock {
   std::string text;
   std::string file;        ///< for messages
   int64_t first_line = 0;  ///< of this block in its file, counted from 1
   int64_t first_byte = 0;  ///< offset of this block in the decompressed content of its file
-  int64_t first_row = 0;   ///< non-blank lines before this block, over all files
+  int64_t first_row = 0;   ///< non-blank records before this block, over all files
   int64_t bytes_done = 0;  ///< bytes of the files, compressed or not, read up to this block
 };
 
 /// Reads files one after another; "-" is the standard input. A last line without a newline counts. Blank lines are
-/// numbered, but are not rows.
+/// numbered, but are not rows; a byte order mark is no part of a file's text.
 class TextSource {
  public:
-  /// With `header`, the first line of each file must equal `header`. It is not part of a block, and not a row.
-  explicit TextSource(std::vector<std::string> files, std::optional<std::string> header = {});
+  /// With `header`, the first record of each file must equal `header`. It is not part of a block, and not a row.
+  /// `grammar`: whose quotes may hold line ends.
+  explicit TextSource(std::vector<std::string> files, std::optional<std::string> header = {},
+                      TextGrammar grammar = kPlainLines);
 
   /// Opens every file once to check it. Errors: Error(io) naming the first file that cannot be opened.
   void expect_readable() const;
   /// Reads the next block; returns false at the end. Errors: Error(io) for files that cannot be opened or read;
-  /// Error(data) for a damaged file, a line of more than a megabyte, or a different header.
+  /// Error(data) for a damaged file, a record of more than a megabyte, or a different header.
   bool next(TextBlock& block);
-  /// Returns the number of non-blank lines in all blocks so far.
+  /// Returns the number of non-blank records in all blocks so far.
   int64_t rows() const { return row_; }
   /// Returns the total size of all files, for progress; 0 if one is unknown.
   int64_t bytes() const;
 
  private:
   bool open_next();
+  void look_at_start(std::string& text);
   void remove_header(std::string& text);
+  void fail_long() const;
 
   std::vector<std::string> files_;
   std::optional<std::string> header_;
+  TextGrammar grammar_;
   size_t next_file_ = 0;
   std::unique_ptr<ByteStream> stream_;
-  std::string partial_line_;  // the start of a line whose end is not read yet
+  std::string partial_;  // the start of a record whose end is not read yet
   int64_t line_ = 1, byte_ = 0, row_ = 0;
   int64_t bytes_before_ = 0;  // bytes of finished files
 };
 
-/// Returns the first line of a file, without its line end and byte order mark; empty for an empty file. Errors: those
-/// of TextSource.
-std::string first_line_of(const std::string& file);
+/// Returns the first record of a file but blank lines, without its line end and byte order mark; empty for an empty
+/// file. Errors: those of TextSource.
+std::string first_record_of(const std::string& file, const TextGrammar&);
 
-/// Returns the number of non-blank lines in `text`.
-int64_t count_rows(std::string_view text);
+/// Returns the number of non-blank records in `text`.
+int64_t count_rows(std::string_view text, const TextGrammar& = kPlainLines);
 
 /// Calls visit(line, line number) for each non-blank line, without its line end.
 template <class Visit>

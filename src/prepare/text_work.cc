@@ -10,7 +10,8 @@
 namespace hctr {
 namespace {
 
-/// The work unit of one thread: bytes [begin, end) of a plain file, or a whole compressed file or pipe, where end is 0.
+/// The work unit of one thread: bytes [begin, end) of a plain file, or a whole file that is read in order, where end is
+/// 0.
 struct Piece {
   std::string file;
   int64_t begin = 0, end = 0;
@@ -22,10 +23,10 @@ struct Counting {
   std::vector<std::byte> bytes;
 };
 
-std::vector<Piece> pieces_of(const std::vector<std::string>& files, int64_t piece) {
+std::vector<Piece> pieces_of(const std::vector<std::string>& files, bool quotes, int64_t piece) {
   std::vector<Piece> pieces;
   for (const std::string& file : files) {
-    const int64_t size = is_packed(file) ? 0 : stream_bytes(file);
+    const int64_t size = quotes || is_packed(file) ? 0 : stream_bytes(file);
     int64_t begin = 0;
     do {
       const int64_t end = std::min(begin + piece, size);
@@ -36,15 +37,17 @@ std::vector<Piece> pieces_of(const std::vector<std::string>& files, int64_t piec
   return pieces;
 }
 
-/// Counts the non-blank lines that end in the piece. The two bytes before a line end show whether the line is blank;
-/// they may be in the previous piece.
+/// Counts the non-blank lines that end in the piece. The two bytes before a line end show whether the line is blank,
+/// and in the first line a byte order mark before them; they may be in the previous piece.
 int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
-  const int64_t from = std::max<int64_t>(piece.begin - 2, 0);
+  const int64_t from = std::max<int64_t>(piece.begin - 5, 0);
   bytes.resize(static_cast<size_t>(piece.end - from));
   ByteFile(piece.file).read_at(from, bytes.data(), bytes.size());
   const char* const text = reinterpret_cast<const char*>(bytes.data());
   const char* const end = text + bytes.size();
-  const auto starts_line = [&](const char* p) { return p == text ? from == 0 : p[-1] == '\n'; };
+  const char* const mark =
+      from == 0 && std::string_view(text, bytes.size()).starts_with("\xEF\xBB\xBF") ? text + 3 : text;
+  const auto starts_line = [&](const char* p) { return p == text || p == mark ? from == 0 : p[-1] == '\n'; };
   const auto blank = [&](const char* line_end) {
     return starts_line(line_end) || (line_end[-1] == '\r' && starts_line(line_end - 1));
   };
@@ -54,7 +57,7 @@ int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
     if (!p) break;
     rows += !blank(p);
   }
-  if (piece.last && end[-1] != '\n') rows += !blank(end);  // the last line may have no newline
+  if (piece.last && end[-1] != '\n' && end != mark) rows += !blank(end);  // the last line may have no newline
   return rows;
 }
 
@@ -74,8 +77,9 @@ class CountProgress {
   int64_t done_ = 0;
 };
 
-int64_t rows_of_packed(const Piece& piece, const std::optional<std::string>& header, CountProgress& progress) {
-  TextSource source({piece.file}, header);
+int64_t rows_in_order(const Piece& piece, const std::optional<std::string>& header, const TextGrammar& grammar,
+                      CountProgress& progress) {
+  TextSource source({piece.file}, header, grammar);
   int64_t before = 0;
   for (TextBlock block; source.next(block); before = block.bytes_done) progress.add(block.bytes_done - before);
   return source.rows();
@@ -83,9 +87,9 @@ int64_t rows_of_packed(const Piece& piece, const std::optional<std::string>& hea
 
 }  // namespace
 
-int64_t count_rows(const std::vector<std::string>& files, const std::optional<std::string>& header, int threads,
-                   int64_t piece) {
-  const std::vector<Piece> pieces = pieces_of(files, piece);
+int64_t count_rows(const std::vector<std::string>& files, const std::optional<std::string>& header,
+                   const TextGrammar& grammar, int threads, int64_t piece) {
+  const std::vector<Piece> pieces = pieces_of(files, grammar.quote != 0, piece);
   int64_t all_bytes = 0;
   for (const std::string& file : files) all_bytes += stream_bytes(file);
   CountProgress progress(all_bytes);
@@ -99,7 +103,7 @@ int64_t count_rows(const std::vector<std::string>& files, const std::optional<st
       },
       [&](Counting& mine) -> int64_t {
         const Piece& now = mine.piece;
-        if (now.end == 0) return rows_of_packed(now, header, progress);
+        if (now.end == 0) return rows_in_order(now, header, grammar, progress);
         const int64_t rows = rows_ending_in(now, mine.bytes) - (header && now.begin == 0);
         progress.add(now.end - now.begin);
         return rows;

@@ -56,9 +56,9 @@ class PerThread {
   std::deque<T> all_;
 };
 
-/// Counts the rows of all files, as TextSource defines them. Plain files are counted by all threads in pieces of
-/// `piece` bytes; each compressed file is counted by one thread.
-int64_t count_rows(const std::vector<std::string>& files, const std::optional<std::string>& header, int threads,
-                   int64_t piece = 4 << 20);
+/// Counts the rows of all files, as TextSource defines them. Plain files without quotes are counted by all threads in
+/// pieces of `piece` bytes; each other file is counted by one thread.
+int64_t count_rows(const std::vector<std::string>& files, const std::optional<std::string>& header,
+                   const TextGrammar& grammar, int threads, int64_t piece = 4 << 20);
 
 }  // namespace hctr

@@ -49,6 +49,13 @@ Row row_of(int r) {
   return row;
 }
 
+/// As Python writes a list of texts, in quotes of CSV.
+std::string python_list(const Row& row) {
+  std::string text;
+  for (int i = 0; i < row.tag_count; ++i) text += cat(i ? ", '" : "'", "t", row.tags[i], "'");
+  return cat("\"[", text, "]\"");
+}
+
 std::string joined_numbers(const int* numbers, int count, const char* separator, const char* prefix = "") {
   std::string text;
   for (int i = 0; i < count; ++i) text += cat(i ? separator : "", prefix, numbers[i]);
@@ -58,14 +65,14 @@ std::string joined_numbers(const int* numbers, int count, const char* separator,
 /// A table with a column of each kind.
 std::string mixed_table(int rows, int first = 0) {
   std::ostringstream text;
-  text << "row,user,age,city,income,tags,seen,item,day,note,bought\n";
+  text << "row,user,age,city,income,tags,liked,seen,item,day,note,bought\n";
   for (int r = first; r < first + rows; ++r) {
     const Row row = row_of(r);
     text << r << "," << row.user << "," << (draw(r, 9, 20) ? std::to_string(row.age) : "?") << ",\"town " << row.city
          << ", north\"," << row.income << "," << joined_numbers(row.tags, row.tag_count, "|", "t") << ","
-         << joined_numbers(row.items, row.item_count, " ") << "," << row.item << ",2026-01-" << 10 + draw(r, 11, 20)
-         << ",\"a note of some words, number " << draw(r, 12, 1 << 20) << "\"," << (row.positive ? "yes" : "no")
-         << "\n";
+         << python_list(row) << "," << joined_numbers(row.items, row.item_count, " ") << "," << row.item << ",2026-01-"
+         << 10 + draw(r, 11, 20) << ",\"a note of some words, number " << draw(r, 12, 1 << 20) << "\","
+         << (row.positive ? "yes" : "no") << "\n";
   }
   return text.str();
 }
@@ -111,8 +118,9 @@ TEST_F(InitTable, TrainsAndIsUsedWithNoHandEdit) {
   for (const char* line :
        {"label bought: positive where it is 'yes'", "  row: left out: id", "  user: category",
         "  age: number and category", "  city: category: 6", "  income: number", "by its logarithm",
-        "  tags: list of categories: '|'", "  seen: list of categories: ' '", "  item: category",
-        "  day: left out: a date or time as text", "  note: left out: text", "missing values: empty cells and '?'"})
+        "  tags: list of categories: '|'", "  liked: list of categories: in brackets, up to 3 values, 8 different ones",
+        "  seen: list of categories: ' '", "  item: category", "  day: left out: a date or time as text",
+        "  note: left out: text", "missing values: empty cells and '?'"})
     EXPECT_NE(done.err.find(line), std::string::npos) << line << " in\n" << done.err;
   const Outcome trained = huge_ctr({"--train", "bought.json", "--run-dir", "run", "--device", "cpu", "--strict"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
@@ -162,7 +170,7 @@ TEST_F(InitTable, EveryConfigPassesTheStrictCheck) {
     std::istringstream rows(all);
     std::string text;
     for (std::string line; std::getline(rows, line);) {
-      // By position: row,user,age,city,income,tags,seen,item,...,bought; the city is quoted and has a comma.
+      // By position: row,user,age,city,income,tags,liked,seen,item,...,bought; the city is quoted and has a comma.
       std::vector<std::string> cells(1);
       bool inside = false;
       for (const char c : line) {
@@ -172,7 +180,7 @@ TEST_F(InitTable, EveryConfigPassesTheStrictCheck) {
         else
           cells.back() += c;
       }
-      const size_t places[] = {2, 4, 3, 1, 5, 6, 7};
+      const size_t places[] = {2, 4, 3, 1, 5, 7, 8};
       for (size_t i = 0; i < 7; ++i)
         if (chosen & 1U << i) text += cells[places[i]] + ",";
       text += cells.back() + "\n";
@@ -283,7 +291,7 @@ TEST_F(InitTable, SaysWhatItNeeds) {
 }
 
 TEST_F(InitTable, RowsWithoutALabelAreSkippedWhereNothingIsWrittenAnew) {
-  write_file(folder_ / "data.csv", mixed_table(600) + "9,9,9,x,9,t1,1,1,2026-01-01,a,?\n");
+  write_file(folder_ / "data.csv", mixed_table(600) + "9,9,9,x,9,t1,[],1,1,2026-01-01,a,?\n");
   write_file(folder_ / "rest.csv", mixed_table(200, 1000));
   const Outcome done = init({"--label", "bought", "--positive", "yes", "--eval", "rest.csv", "--out", "c.json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
@@ -300,6 +308,22 @@ TEST_F(InitTable, LeavesOutColumnsThatAreNamed) {
   ASSERT_EQ(done.exit_code, 0) << done.err;
   EXPECT_NE(done.err.find("  city: left out: by --leave-out"), std::string::npos) << done.err;
   EXPECT_EQ(read_file(folder_ / "c.json").find("city"), std::string::npos);
+}
+
+TEST_F(InitTable, TakesColumnsForWhatIsStated) {
+  std::string text;  // no header: columns go by their numbers
+  for (int r = 0; r < 2000; ++r)
+    text += cat(draw(r, 1, 300), "::", draw(r, 2, 1500), "::", 1 + draw(r, 3, 5), "::", 978'300'000 + r * 37, "\n");
+  write_file(folder_ / "data.dat", text);
+  expect_refusal({"--label", "3", "--positive", "4", "--category", "5"}, 2, "--category 5: there is no such column",
+                 "data.dat");
+  const Outcome done =
+      init({"--label", "3", "--positive", "4", "--category", "1,2", "--number", "1", "--out", "c.json"}, "data.dat");
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.err.find("  1: number and category, as stated: 0 to 299"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find("  2: category, as stated: "), std::string::npos) << done.err;
+  const Outcome trained = huge_ctr({"--train", "c.json", "--max-iter", "3", "--device", "cpu", "--strict"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
 }
 
 TEST_F(InitTable, RefusesWhatCanBeReadOnceOnly) {
@@ -323,7 +347,7 @@ TEST_F(InitTable, BlanksAroundLabelsAreDroppedWhereverTheyBegin) {
 TEST_F(InitTable, OddValuesInHeldOutRowsStopNoEvaluation) {
   const std::string more = [] {
     std::string rows;
-    for (int r = 0; r < 100; ++r) rows += cat(r, ",1,30,\"town 1, north\",abc,t1,1,1,2026-01-11,a,no\n");
+    for (int r = 0; r < 100; ++r) rows += cat(r, ",1,30,\"town 1, north\",abc,t1,[],1,1,2026-01-11,a,no\n");
     return rows;
   }();
   write_file(folder_ / "data.csv", mixed_table(300) + more);
@@ -344,7 +368,7 @@ TEST_F(InitTable, OddValuesInHeldOutRowsStopNoEvaluation) {
     EXPECT_NE(done->err.find("values are numbers, but not 'abc' of a row to evaluate on"), std::string::npos)
         << done->err;
   }
-  EXPECT_NE(given.err.find("1 bad rows to evaluate on are skipped: 'rest.csv' line 103: expected 11 cells, found 3"),
+  EXPECT_NE(given.err.find("1 bad rows to evaluate on are skipped: 'rest.csv' line 103: expected 12 cells, found 3"),
             std::string::npos)
       << given.err;
   EXPECT_NE(given.err.find("1 rows to evaluate on without a label are skipped"), std::string::npos) << given.err;
@@ -420,11 +444,11 @@ TEST_F(InitTable, RefusesWhatIsNoTable) {
 TEST_F(InitTable, LeavesOutFewBadRowsAndRowsWithoutALabel) {
   std::string text = mixed_table(3000);
   text += "1,2,3\n";
-  text += "9,9,9,x,9,t1,1,1,2026-01-01,a,\n";
+  text += "9,9,9,x,9,t1,[],1,1,2026-01-01,a,\n";
   write_file(folder_ / "data.csv", text);
   const Outcome done = init({"--label", "bought", "--positive", "yes", "--out", "c.json"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_NE(done.err.find("1 bad rows are left out: 'data.csv' line 3002: expected 11 cells, found 3"),
+  EXPECT_NE(done.err.find("1 bad rows are left out: 'data.csv' line 3002: expected 12 cells, found 3"),
             std::string::npos)
       << done.err;
   EXPECT_NE(done.err.find("1 rows without a label are left out"), std::string::npos) << done.err;

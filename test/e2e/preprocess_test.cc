@@ -23,14 +23,15 @@ void make_rows(const TemporaryFolder& folder, int rows) {
   ASSERT_EQ(made.exit_code, 0) << made.err;
 }
 
-/// A table with quotes, a list, a column that may be empty, and a time column.
+/// A table with line ends in quotes, a list, a column that may be empty, and a time column.
 std::string table(int rows) {
   std::string text = "user,movie,time,genres,age,click\n";
   const char* lists[] = {"", "a", "b|ccc", "a|dd|e"};
   for (int i = 0; i < rows; ++i)
-    text += "u" + std::to_string(i * i % 97) + ",\"the \"\"" + std::to_string(i % 31) + "\"\", film\",\"" +
+    text += "u" + std::to_string(i * i % 97) + ",\"the \"\"" + std::to_string(i % 31) + "\"\",\n film\",\"" +
             std::to_string(i * 7 % 1000) + "\"," + lists[i % 4] + "," +
             (i % 5 == 0   ? ""
+             : i % 7 == 0 ? " +12 "
              : i % 3 == 0 ? "-2e1"
                           : std::to_string(i % 60)) +
             "," + std::to_string(i % 3 == 1) + "\n";
@@ -83,6 +84,24 @@ TEST(Preprocess, TablesWithNamesQuotesListsAndATimeToSplitBy) {
     const Outcome compared = python(joined({"compare", "out", "rows.csv", "--csv"}, all), folder.path());
     EXPECT_EQ(compared.exit_code, 0) << compared.err;
   }
+}
+
+TEST(Preprocess, RowsOfADayOrLaterAreForEvaluation) {
+  const TemporaryFolder folder;
+  std::string text = "day,city,bought\n";
+  for (int i = 0; i < 28; ++i) text += "2024-02-" + std::to_string(100 + i + 1).substr(1) + " 08:00,Oslo,0\n";
+  write_file(folder / "rows.csv", text + "soon,Oslo,1\n");
+  const Outcome done = run_program("preprocess",
+                                   {"--csv", "rows.csv", "--out", "out", "--label", "bought", "--categories", "city",
+                                    "--split", "day=2024-02-20", "--bad-rows", "skip"},
+                                   folder.path());
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const Json described = Json::read_file(folder / "out/preprocess.json");
+  EXPECT_EQ(*described.find("train")->find("rows")->integer(), 19);
+  EXPECT_EQ(*described.find("eval")->find("rows")->integer(), 9);
+  EXPECT_NE(done.err.find("column day: expected a date such as 2017-04-01 or 2017-04-01T12:30, found 'soon'"),
+            std::string::npos)
+      << done.err;
 }
 
 TEST(Preprocess, BytesDoNotDependOnTheNumberOfThreads) {

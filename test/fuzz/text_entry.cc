@@ -28,7 +28,7 @@ Parsed parse(const std::string& text, const TextFormat& format, const RowMaker& 
     rows.start(block);
     parse_text(
         text.data(), 0, size, maker, BadRecordPolicy::skip, [](size_t at) { return std::to_string(at); }, splitter,
-        rows, bad);
+        format, rows, bad);
     rows.finish();
     parsed.bad += bad.count;
     std::vector<uint32_t> begins;

@@ -21,6 +21,7 @@ Examples:
   preprocess --criteo day_0.gz day_1.gz --eval-input day_23.gz --out tb --format Raw --integers --modulo 40000000
   preprocess --criteo day_0.gz --out hashed --passes 1 --range 100000 --log
   preprocess --csv ratings.csv --out movies --label click --dense age --categories user,movie --lists genres --split time=978300000
+  preprocess --csv shop.csv --out shop --label bought --categories city --split day=2017-04-01
 
 Two passes count values first: ids are contiguous in each slot, 0 missing, 1 rare or unseen, then the values by falling count. One pass
 hashes values into a range. <out>/preprocess.json describes the result; its "data" is the Data layer of a config.)";
@@ -29,7 +30,7 @@ struct Arguments {
   std::vector<std::string> criteo, csv, crosses, dense, labels, categories, lists;
   std::string apply, folder, header, fill = "0", split, list_separator = "|", separator = ",";
   double holdout = 0;
-  bool random = false, integers = false;
+  bool random = false, integers = false, brackets = false;
   int key_bits = 32;
   PreprocessOptions make;
   std::optional<SavedColumns> saved;  // of --apply
@@ -69,7 +70,8 @@ void read_table(Arguments& given, const CommandLine& app) {
   make.eval_inputs = text_inputs(make.eval_inputs);
   if (!given.criteo.empty()) {
     if (!given.csv.empty()) throw Error(Kind::usage, "--criteo and --csv are two kinds of input; one at a time");
-    for (const char* option : {"--label", "--dense", "--categories", "--lists", "--header", "--separator", "--split"})
+    for (const char* option :
+         {"--label", "--dense", "--categories", "--lists", "--header", "--separator", "--split", "--brackets"})
       if (app.count(option) > 0)
         throw Error(Kind::usage, cat(option, " belongs to --csv; the columns of Criteo's rows are known"));
     make.inputs = text_inputs(given.criteo);
@@ -79,19 +81,25 @@ void read_table(Arguments& given, const CommandLine& app) {
   make.inputs = text_inputs(given.csv);
   TextRoles roles{given.labels, given.dense, given.categories, given.lists, {}};
   if (given.saved) roles = given.saved->roles;
+  SplitCells split_cells = SplitCells::numbers;
   if (const size_t equals = given.split.find('='); !given.split.empty()) {
     if (equals == std::string::npos)
       throw Error(Kind::usage, cat("--split '", given.split, "': expected COLUMN=VALUE"));
     roles.split = given.split.substr(0, equals);
     make.holdout.by = Holdout::By::column;
-    make.holdout.from = number(given.split.substr(equals + 1), "--split");
+    make.holdout.from = read_split(given.split.substr(equals + 1), split_cells);
   }
   const bool named = !given.header.empty();
   if (!named && given.csv[0] == "-")
     throw Error(Kind::usage, "the standard input needs --header: its first line cannot be looked at beforehand");
-  const std::string names = named ? given.header : first_line_of(make.inputs[0]);
-  make.table = named_table(names, one_character(given.separator, "--separator"), roles);
-  make.table.list_separator = one_character(given.list_separator, "--list-separator");
+  const char separator = one_character(given.separator, "--separator");
+  const std::string names = named ? given.header : first_record_of(make.inputs[0], {.delimiter = separator});
+  make.table = named_table(names, separator, roles);
+  make.table.brackets = given.brackets;
+  make.table.split_cells = split_cells;
+  make.table.list_separator = given.brackets && app.count("--list-separator") == 0
+                                  ? '\0'
+                                  : one_character(given.list_separator, "--list-separator");
   if (!named) make.table.header = names;
 }
 
@@ -192,6 +200,10 @@ int main_of(int argc, char** argv) {
   app.add_option("--header", given.header, "names of the columns, where the files have no first line that names them");
   app.add_option("--separator", given.separator, "between columns; tab is a word for itself").show_default();
   app.add_option("--list-separator", given.list_separator, "between the values of a list").show_default();
+  app.add_flag(
+      "--brackets", given.brackets,
+      "lists stand in brackets, as [3, 5] or ['a', 'b']; brackets, quotes and blanks around values are dropped, "
+      "and without --list-separator commas separate, or blanks as NumPy writes them");
   app.add_option("--passes", make.passes, "1: values are hashed into --range keys a slot; 2: values are counted first")
       .range(1, 2)
       .show_default();
@@ -217,7 +229,8 @@ int main_of(int argc, char** argv) {
   app.add_option("--holdout", given.holdout, "share of the rows for evaluation: the last ones").show_default();
   app.add_flag("--random", given.random, "--holdout draws rows instead");
   app.add_option("--seed", make.holdout.seed, "of these draws").show_default();
-  app.add_option("--split", given.split, "COLUMN=VALUE: rows with this value or more are for evaluation");
+  app.add_option("--split", given.split,
+                 "COLUMN=VALUE: rows with this value or more are for evaluation; a number, or a date as 2017-04-01");
   app.add_word<DataFormat>("--format", make.format,
                            {{"Norm", kNormFormat}, {"Raw", kRawFormat}, {"Parquet", kParquetFormat}},
                            "of the result [Norm]");

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "data/io/byte_file.h"
+#include "data/io/foreign_content.h"
 
 namespace hctr {
 namespace {
@@ -40,6 +41,7 @@ bool CsvLines::read_on() {
   text_.resize(before + kPiece);
   text_.resize(before + stream_->read(reinterpret_cast<std::byte*>(text_.data()) + before, kPiece));
   consumed_ = stream_->consumed();
+  if (lines_ == 0 && before == 0) look_at_start();
   if (text_.size() < before + kPiece) {
     stream_.reset();
     if (!text_.empty() && text_.back() != '\n') text_ += '\n';
@@ -52,6 +54,13 @@ bool CsvLines::read_on() {
     throw Error(Kind::data, cat("'", path_.string(), "' line ", lines_ + 1, ": more than ", kLongestLine,
                                 " bytes without a line end"));
   return true;
+}
+
+/// Errors: Error(data) for what is no text. A byte order mark is dropped.
+void CsvLines::look_at_start() {
+  if (const std::string why = why_no_rows(text_); !why.empty())
+    throw Error(Kind::data, cat("'", path_.string(), "': ", why));
+  if (text_.starts_with("\xEF\xBB\xBF")) text_.erase(0, 3);
 }
 
 std::string_view CsvLines::take(int64_t rows) {

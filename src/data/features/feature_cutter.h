@@ -35,6 +35,7 @@ class CsvLines {
 
  private:
   bool read_on();
+  void look_at_start();
 
   struct End {  // the end of a row
     size_t at;

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/half.h"
 #include "data/features/feature_spec.h"
+#include "data/text_values.h"
 
 namespace hctr {
 
@@ -22,8 +23,7 @@ std::string feature_misfit(const FeatureColumn&, double value);
 /// empty text.
 template <class T>
 std::string read_cell(const FeatureColumn& feature, std::string_view text, T& value) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
+  text = without_plus(without_blanks(text));
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
     const bool yes = text == "True" || text == "true", no = text == "False" || text == "false";

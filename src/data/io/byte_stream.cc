@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "data/io/byte_file.h"
+#include "data/io/foreign_content.h"
 
 namespace hctr {
 namespace {
@@ -29,29 +30,14 @@ bool reads_once(const fs::path& path) {
   return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
 }
 
-/// Errors: Error(data) for a file packed in another way, with the command that unpacks it.
-void expect_known_packing(const fs::path& path, std::string_view start) {
-  constexpr struct {
-    std::string_view start, name, command;
-  } others[] = {{"BZh", "bzip2", "bunzip2"},
-                {std::string_view("\xFD"
-                                  "7zXZ\0",
-                                  6),
-                 "xz", "unxz"}};
-  for (const auto& other : others)
-    if (start.starts_with(other.start))
-      throw Error(Kind::data, cat("'", path.string(), "' is packed with ", other.name,
-                                  ", which is not read; unpack it: ", other.command, " ", path.string()));
-}
-
 Packing packing_of(const fs::path& path) {
   if (reads_once(path)) return Packing::gzip;  // zlib passes on what is not packed
   ByteFile file(path);
   std::array<std::byte, 10> start{};
   const size_t got = file.read(start.data(), start.size());
   const std::string_view text(reinterpret_cast<const char*>(start.data()), got);
-  // "BZh", a digit, and the magic number of a block: no text begins like that.
-  if (!text.starts_with("BZh") || (got > 4 && text.substr(4).starts_with("1AY&SY"))) expect_known_packing(path, text);
+  if (const std::string packing = foreign_packing(text); !packing.empty())
+    throw Error(Kind::data, cat("'", path.string(), "' ", packing, " ", path.string()));
   const auto begins = [&](std::initializer_list<int> bytes) {
     return std::equal(bytes.begin(), bytes.end(), start.begin(),
                       [](int a, std::byte b) { return a == static_cast<int>(b); });

@@ -1,6 +1,7 @@
 #include "data/text/criteo_rows.h"
 
 #include <charconv>
+#include <cmath>
 
 #include "base/error.h"
 #include "data/text_values.h"
@@ -45,14 +46,30 @@ std::string unexpected_field(const std::string& column, const char* expected, st
 
 }  // namespace
 
+bool read_click(std::string_view text, float& label) {
+  double number = 0;
+  if (text != "0" && text != "1" && (!read_number(text, number) || (number != 0 && number != 1))) return false;
+  label = text == "1" || number == 1 ? 1.0f : 0.0f;
+  return true;
+}
+
+bool read_whole_number(std::string_view text, int64_t& value) {
+  if (text.empty()) return false;
+  if (read_digits(text, value) || read_integer(text, value)) return true;
+  double number = 0;
+  constexpr double kExact = 0x1p53;  // a double beyond it may stand for several integers
+  if (!read_number(text, number) || number != std::floor(number) || std::fabs(number) > kExact) return false;
+  value = static_cast<int64_t>(number);
+  return true;
+}
+
 std::string parse_criteo_cells(std::span<const std::string_view> cells, CriteoRow& row) {
   if (cells.size() != kFields) return cat("expected ", kFields, " fields separated by tabs, found ", cells.size());
-  if (cells[0] != "0" && cells[0] != "1") return unexpected_field("label", "0 or 1", cells[0]);
-  row.label = cells[0] == "1" ? 1.0f : 0.0f;
+  if (!read_click(cells[0], row.label)) return unexpected_field("label", "0 or 1", cells[0]);
   for (size_t i = 0; i < kCriteoIntegers; ++i) {
     const std::string_view cell = cells[1 + i];
     int64_t value = 0;
-    if (!read_digits(cell, value) && !read_whole(cell, value, 10))
+    if (!cell.empty() && !read_whole_number(cell, value))
       return unexpected_field(cat("I", i + 1), "an integer or nothing", cell);
     row.integers[i] = cell.empty() ? std::nullopt : std::optional(value);
   }

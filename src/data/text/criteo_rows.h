@@ -18,6 +18,11 @@ struct CriteoRow {
   std::array<std::optional<uint32_t>, kCriteoCategories> categories;
 };
 
+/// Reads a label: the number 0 or 1.
+bool read_click(std::string_view text, float& label);
+/// Reads an integer, which may be written as a number, such as "17.0", "+1" or " 3 ".
+bool read_whole_number(std::string_view text, int64_t& value);
+
 /// Parses the fields of a line. Returns the problem, such as "column I3: expected an integer or nothing, found 'x'", or
 /// an empty text.
 std::string parse_criteo_cells(std::span<const std::string_view> cells, CriteoRow& row);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/bracketed_list.h"
 #include "data/column_rules.h"
 #include "data/io/set_files.h"
 #include "data/text_values.h"
@@ -40,6 +41,15 @@ CsvRules rules_of(const DataSection& section, const Source& source) {
 std::string unexpected_cell(const std::string& column, const char* expected, std::string_view found) {
   return cat("column '", column, "': expected ", expected, ", found ",
              found.empty() ? "nothing" : cat("'", found.substr(0, 40), "'"));
+}
+
+/// Says why add_keys() refuses a cell.
+std::string unexpected_keys(const SlotRule& rule, std::string_view cell) {
+  BracketedList list;
+  if (rule.brackets && !list.read(cell, rule.separator))
+    return cat(unexpected_cell(rule.column, "a list in brackets", cell), ": ", list.problem());
+  return unexpected_cell(rule.column, *rule.keys == KeyRule::hex ? "hexadecimal digits" : "an integer of at least 0",
+                         cell);
 }
 
 const char* expected_of(const LabelColumn& label) { return label.positive.texts.empty() ? "a number" : "a text"; }
@@ -116,7 +126,7 @@ class CsvRowMaker : public RowMaker {
         continue;
       }
       if (!add_keys(rules_->slots[i], values[slots_[i]], *row.keys))
-        return unexpected_cell(rules_->slots[i].column, values_with_keys(*rules_->slots[i].keys), cells[slots_[i]]);
+        return unexpected_keys(rules_->slots[i], cells[slots_[i]]);
       row.nnz[i] = static_cast<int32_t>(row.keys->size() - before);
     }
     return "";
@@ -138,11 +148,23 @@ class CsvRowMaker : public RowMaker {
     if (cell.empty()) {
       if (!rule.fallback || rule.fallback->empty()) return true;
       cell = *rule.fallback;
+      if (rule.brackets) return cell.empty() || add_key(rule, cell, keys);
     }
+    if (rule.brackets) return add_list(rule, cell, keys);
     if (rule.separator == 0) return add_key(rule, cell, keys);
     return for_each_value(cell, rule.separator, [&](std::string_view value) {
       if (rules_->trim) value = without_blanks(value);
       return value.empty() || is_missing(value) || add_key(rule, value, keys);
+    });
+  }
+
+  /// A value that is one of "missing" counts as an empty one.
+  bool add_list(const SlotRule& rule, std::string_view cell, std::vector<int64_t>& keys) const {
+    thread_local BracketedList list;
+    if (!list.read(cell, rule.separator)) return false;
+    const std::vector<std::string>& missing = rules_->missing;
+    return std::all_of(list.values().begin(), list.values().end(), [&](std::string_view value) {
+      return std::find(missing.begin(), missing.end(), value) != missing.end() || add_key(rule, value, keys);
     });
   }
 
@@ -207,7 +229,8 @@ StatedWidths csv_widths(const DataSection& section) {
   const CsvOptions* csv = section.options.find<CsvOptions>();
   if (!csv) return {};
   std::vector<int64_t> nnz;
-  for (const SlotColumns& group : csv->slots) nnz.resize(nnz.size() + group.columns.size(), group.separator.empty());
+  for (const SlotColumns& group : csv->slots)
+    nnz.resize(nnz.size() + group.columns.size(), group.separator.empty() && !group.brackets);
   return {static_cast<int64_t>(csv->labels.size()), columns_of(csv->dense), std::move(nnz)};
 }
 

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "data/text/dialect_hint.h"
 #include "data/text/text_set.h"
 
 namespace hctr {
@@ -28,7 +29,7 @@ void find_records(const char* text, size_t size, const TextGrammar& grammar, Rec
 
 void parse_text(const char* text, size_t begin, size_t end, const RowMaker& maker,
                 std::optional<BadRecordPolicy> policy, const std::function<std::string(size_t)>& where,
-                RecordSplitter& splitter, RowMajor& rows, BadRecords& bad) {
+                RecordSplitter& splitter, const TextFormat& format, RowMajor& rows, BadRecords& bad) {
   for (const char *p = text + begin, *next; p < text + end; p = next) {
     next = splitter.split(p, text + end);
     const Cells cells = splitter.cells();
@@ -36,6 +37,10 @@ void parse_text(const char* text, size_t begin, size_t end, const RowMaker& make
     std::string problem = splitter.problem();
     if (problem.empty() && cells.size() != maker.columns())
       problem = cat("expected ", maker.columns(), " values, found ", cells.size());
+    if (!problem.empty())
+      problem +=
+          dialect_hint({.text = {p, next}, .expected = maker.columns(), .found = cells.size(), .header = format.header},
+                       format.grammar);
     if (problem.empty()) problem = maker.make(cells, rows.next());
     if (problem.empty()) problem = rows.keep();
     if (problem.empty()) {

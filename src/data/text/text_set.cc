@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/io/foreign_content.h"
 #include "data/io/set_files.h"
 #include "data/io/source_files.h"
+#include "data/text/dialect_hint.h"
 #include "data/text/text_cutters.h"
 
 namespace hctr {
@@ -87,6 +89,8 @@ class TextSet : public SampleSet {
     std::string start(1 << 20, '\0');
     const auto stream = open_stream(path);
     start.resize(stream->read(reinterpret_cast<std::byte*>(start.data()), start.size()));
+    if (const std::string why = why_no_rows(start); !why.empty())
+      throw Error(Kind::data, cat("'", path.string(), "': ", why));
     const char *const begin = start.data(), *const end = begin + start.size(), *p = begin;
     if (start.starts_with("\xEF\xBB\xBF")) p += 3;  // a byte order mark
     known.first_record = p - begin;
@@ -100,7 +104,9 @@ class TextSet : public SampleSet {
     if (p >= end)
       throw Error(Kind::data, cat("'", path.string(), "' is empty",
                                   format_.header ? "; its first line should name the columns" : ""));
-    if (!splitter.problem().empty()) throw Error(Kind::data, cat("'", path.string(), "' line 1: ", splitter.problem()));
+    if (!splitter.problem().empty())
+      throw Error(Kind::data, cat("'", path.string(), "' line 1: ", splitter.problem(),
+                                  dialect_hint({.text = start.substr(0, 1 << 12)}, format_.grammar)));
     in_context([&] { return cat("reading the first line of '", path.string(), "'", partitions_note(path)); },
                [&] {
                  if (!keep_.empty()) known.passed_on = find_columns(format_.columns(splitter.cells()));
@@ -171,7 +177,7 @@ class TextChunkParser : public Parser {
     rows_.start(block, set_.known_[chunk.file].passed_on);
     const RowMaker& maker = *set_.known_[chunk.file].maker;
     const auto parse_part = [&](size_t begin, size_t end) {
-      parse_text(text, begin, end, maker, set_.policy_, where, splitter_, rows_, bad);
+      parse_text(text, begin, end, maker, set_.policy_, where, splitter_, set_.format_, rows_, bad);
     };
     if (!rows.some())
       parse_part(0, static_cast<size_t>(chunk.bytes));

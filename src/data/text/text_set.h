@@ -56,6 +56,7 @@ void find_records(const char* text, size_t size, const TextGrammar&, RecordSplit
 /// depending on the policy. where(offset) describes the record at that byte for messages. Errors: Error(data); also
 /// with the skip policy when a quote is never closed.
 void parse_text(const char* text, size_t begin, size_t end, const RowMaker&, std::optional<BadRecordPolicy>,
-                const std::function<std::string(size_t)>& where, RecordSplitter&, RowMajor& rows, BadRecords& bad);
+                const std::function<std::string(size_t)>& where, RecordSplitter&, const TextFormat&, RowMajor& rows,
+                BadRecords& bad);
 
 }  // namespace hctr

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "data/bracketed_list.h"
 #include "data/text_values.h"
 
 namespace hctr {
@@ -147,20 +148,17 @@ bool is_date_or_time(std::string_view text) {
   });
 }
 
-bool is_in_brackets(std::string_view text) {
-  if (text.size() < 2) return false;
-  const char open = text.front(), close = text.back();
-  return (open == '[' && close == ']') || (open == '(' && close == ')') || (open == '{' && close == '}');
-}
-
 bool has_list_in_brackets(std::string_view text) {
   return is_in_brackets(text) && text.find_first_of(",;|'\" \n\t", 1) != text.npos;
 }
 
 Notation number_notation(std::string_view text) {
   if (text.size() > 40) return Notation::none;
-  if (text.starts_with('(') && text.ends_with(')')) text = text.substr(1, text.size() - 2);  // a negative amount
   bool marked = false;
+  if (text.starts_with('(') && text.ends_with(')')) {  // a negative amount; lists have blanks behind their commas
+    text = text.substr(1, text.size() - 2);
+    marked = grouped_digits(text, ",") != Notation::none;
+  }
   if (text.starts_with('-')) text.remove_prefix(1);
   for (const std::string_view sign : kCurrencies) marked = marked || take_sign(text, sign);
   for (const std::string_view unit : kUnits)

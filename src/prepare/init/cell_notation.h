@@ -9,9 +9,7 @@ namespace hctr {
 /// the ranges of months, days and hours. An IPv4 address or a version is none.
 bool is_date_or_time(std::string_view text);
 
-/// Whether the text begins with a bracket and ends with the one that closes it: "[3, 5]", "('a',)", "{}".
-bool is_in_brackets(std::string_view text);
-/// Whether there is more than one value, or a quoted one, in the brackets.
+/// Whether there is more than one value, or a quoted one, in brackets.
 bool has_list_in_brackets(std::string_view text);
 
 enum class Notation {

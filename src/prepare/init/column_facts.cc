@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "data/text_grammar.h"
 #include "data/text_values.h"
 #include "prepare/init/cell_notation.h"
@@ -52,6 +53,8 @@ void ColumnFacts::check(std::string_view cell) {
     return;
   }
   held_out_not_keys += !is_integer_text(text);
+  if (in_brackets > 0 || is_in_brackets(text))
+    for (size_t form = kFirstInBrackets; form < kListForms; ++form) read_in_brackets(form, text);
   double number = 0;
   if (read_number(text, number)) {
     held_out_fractions += number != std::floor(number);
@@ -91,7 +94,7 @@ void ColumnFacts::add_text(std::string_view text) {
 void ColumnFacts::look_at_notation(std::string_view text) {
   if (is_in_brackets(text)) {
     ++in_brackets;
-    if (has_list_in_brackets(text) && lists_in_brackets++ == 0) list_in_brackets = text.substr(0, 40);
+    lists_in_brackets += has_list_in_brackets(text);
   }
   const Notation notation = number_notation(text);
   if (notation == Notation::none) return;
@@ -107,15 +110,45 @@ void ColumnFacts::look_for_lists(std::string_view text) {
     list.cells += separators > 0;
     list.most = std::max(list.most, separators + 1);
     if (separators > 0 && (text.front() == separator || text.back() == separator)) list.empty_start = true;
-    if (rows > kListSample || list_values_[s].size() >= kMostSets) continue;
+    if (rows > kListSample) continue;
     for_each_value(text, separator, [&](std::string_view value) {
-      ++list.looked_at;
-      list.integers += is_integer_text(value);
       list.padded += value.front() == ' ' || value.back() == ' ';
-      list_values_[s].insert(text_hash(without_blanks(value), 0));
+      add_list_value(s, value);
       return true;
     });
-    list.distinct = static_cast<int64_t>(list_values_[s].size());
+  }
+  if (in_brackets > 0) look_in_brackets(text);
+}
+
+void ColumnFacts::add_list_value(size_t form, std::string_view value) {
+  if (list_values_[form].size() >= kMostSets) return;
+  ListFacts& list = lists[form];
+  ++list.looked_at;
+  list.integers += is_integer_text(value);
+  list_values_[form].insert(text_hash(without_blanks(value), 0));
+  list.distinct = static_cast<int64_t>(list_values_[form].size());
+}
+
+/// Whether the reader takes the text for a list of the form. Counts the texts that it refuses.
+bool ColumnFacts::read_in_brackets(size_t form, std::string_view text) {
+  if (in_brackets_list_.read(text, kSeparatorsInBrackets[form - kFirstInBrackets])) return true;
+  if (lists[form].refused++ == 0)
+    lists[form].refused_cell = cat("'", text.substr(0, 40), "': ", in_brackets_list_.problem());
+  return false;
+}
+
+void ColumnFacts::look_in_brackets(std::string_view text) {
+  for (size_t form = kFirstInBrackets; form < kListForms; ++form) {
+    if (!read_in_brackets(form, text)) continue;
+    ListFacts& list = lists[form];
+    const auto values = static_cast<int64_t>(in_brackets_list_.values().size());
+    list.cells += values > 1;
+    list.most = std::max(list.most, values);
+    for (const std::string_view value : in_brackets_list_.values())
+      if (value.size() <= 4 && is_missing_mark(value))
+        marks_in_lists.emplace(value);
+      else if (rows <= kListSample)
+        add_list_value(form, value);
   }
 }
 
@@ -137,9 +170,9 @@ void ColumnFacts::end_list() {
   items_of_row_ = 0;
 }
 
-double ColumnFacts::share_in(const ColumnFacts& list, size_t separator) const {
+double ColumnFacts::share_in(const ColumnFacts& list, size_t form) const {
   if (first_values_.empty()) return 0;
-  const auto& values = list.list_values_[list.is_list ? 0 : separator];
+  const auto& values = list.list_values_[list.is_list ? 0 : form];
   int64_t found = 0;
   for (const uint64_t hash : first_values_) found += values.contains(hash);
   return static_cast<double>(found) / static_cast<double>(first_values_.size());

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 
 #include "base/moments.h"
+#include "data/bracketed_list.h"
 #include "data/text_values.h"
 #include "prepare/inspect/distinct_count.h"
 
@@ -20,8 +22,13 @@ bool is_missing_mark(std::string_view text);
 
 /// Characters that may separate the values of a list inside a cell, the likelier ones first.
 inline constexpr std::array<char, 8> kListSeparators = {'|', ';', ',', '/', '^', '~', '#', ' '};
+/// What may separate values in brackets: commas or blanks, as BracketedList tells, or one of these characters.
+inline constexpr std::array<char, 3> kSeparatorsInBrackets = {'\0', ';', '|'};
+/// Ways to take a cell apart: with each of kListSeparators, then in brackets with each of kSeparatorsInBrackets.
+inline constexpr size_t kFirstInBrackets = kListSeparators.size();
+inline constexpr size_t kListForms = kFirstInBrackets + kSeparatorsInBrackets.size();
 
-/// What cells are as lists with one separator.
+/// What cells are as lists of one form.
 struct ListFacts {
   int64_t cells = 0;         ///< cells with the separator
   int64_t most = 0;          ///< values in the longest cell
@@ -30,6 +37,8 @@ struct ListFacts {
   int64_t distinct = 0;      ///< different ones among these
   int64_t padded = 0;        ///< of these, with blanks around them
   bool empty_start = false;  ///< a cell begins or ends with the separator
+  int64_t refused = 0;       ///< of a form in brackets: cells, also in rows to evaluate on, that are no such lists
+  std::string refused_cell;  ///< the first of them, and why
 };
 
 /// Cells of a column, one after the other.
@@ -56,7 +65,6 @@ class ColumnFacts {
   int64_t times = 0;               ///< values that are a date or a time of day
   int64_t in_brackets = 0;         ///< values in brackets
   int64_t lists_in_brackets = 0;   ///< of these, with several values or quotes inside
-  std::string list_in_brackets;    ///< the first of them
   int64_t other_numbers = 0;       ///< values that may be numbers in a notation that is not read
   int64_t sure_other_numbers = 0;  ///< of these, those that can be nothing else
   std::string other_number;        ///< the first of them
@@ -72,22 +80,28 @@ class ColumnFacts {
   bool is_list = false;            ///< a list column of Parquet
   int64_t most_items = 0;          ///< of such a column
   int64_t integer_items = 0, items = 0;
-  std::array<ListFacts, kListSeparators.size()> lists;  ///< by separator
+  std::array<ListFacts, kListForms> lists;
+  std::set<std::string> marks_in_lists;  ///< texts in brackets that mean a missing value
+  bool one_value = false;                ///< a text of Parquet, whose reader takes no lists apart
 
   int64_t values() const { return rows - empty; }
   /// Different values; an estimate beyond 65,536.
   int64_t distinct() const { return distinct_.value(); }
-  /// The share of this column's values that stand in lists of `list`, as far as both were looked at. `separator`: the
-  /// index of its separator; any for a column of lists.
-  double share_in(const ColumnFacts& list, size_t separator) const;
+  /// The share of this column's values that stand in lists of `list`, as far as both were looked at. `form`: that of
+  /// the lists; any for a column of lists.
+  double share_in(const ColumnFacts& list, size_t form) const;
 
  private:
   void add_text(std::string_view text);
   void look_at_notation(std::string_view text);
   void look_for_lists(std::string_view text);
+  void look_in_brackets(std::string_view text);
+  bool read_in_brackets(size_t form, std::string_view text);
+  void add_list_value(size_t form, std::string_view value);
 
   DistinctCount distinct_{1 << 16};
-  std::array<std::unordered_set<uint64_t>, kListSeparators.size()> list_values_;
+  BracketedList in_brackets_list_;
+  std::array<std::unordered_set<uint64_t>, kListForms> list_values_;
   std::unordered_set<uint64_t> first_values_;
   double last_ = std::numeric_limits<double>::quiet_NaN();
   int64_t items_of_row_ = 0;

@@ -7,29 +7,17 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/json.h"
+#include "prepare/init/guess_words.h"
+#include "prepare/init/list_guess.h"
 
 namespace hctr {
 namespace {
 
-constexpr double kSkewed = 1.5;              // skewness beyond which a number is taken by its logarithm
 constexpr int64_t kMostNumberKeys = 10'000;  // different numbers that may each be a category
 constexpr int64_t kRowsPerKey = 5;           // and the rows that each of them has on average
 constexpr double kUnique = 0.9;              // share of different values from which on they are one row's own
 constexpr double kCounting = 0.75;           // share of rows that go on counting, or of a range that is there
-constexpr double kListCells = 0.05;          // share of cells with a separator from which on a column is of lists
 constexpr double kTextWords = 4;             // words of a value from which on it is free text
-
-double share(int64_t part, int64_t of) { return of == 0 ? 0 : static_cast<double>(part) / static_cast<double>(of); }
-std::string percent(double share) {
-  return share > 0 && share < 0.001 ? "less than 0.1 %" : cat(std::round(share * 1000) / 10, " %");
-}
-
-/// The number as a table has it: 17, 0.25, 1484705.
-std::string digits(double number) {
-  const bool whole = number == std::floor(number) && std::fabs(number) < 1e15;
-  return whole ? cat(static_cast<int64_t>(number)) : Json(number).text();
-}
 
 /// The words of a column's name in lower case: user_id, userId, "User ID" are user and id.
 std::vector<std::string> words_of(const std::string& name) {
@@ -71,32 +59,6 @@ std::string unit_of_time(const ColumnFacts& facts) {
   return {};
 }
 
-/// The separator of a column whose cells are lists: values that come again in other lists.
-std::optional<size_t> list_separator(const ColumnFacts& facts) {
-  for (size_t s = 0; s < kListSeparators.size(); ++s) {
-    const ListFacts& list = facts.lists[s];
-    if (share(list.cells, facts.values()) < kListCells || list.looked_at == 0) continue;
-    const double different = share(list.distinct, list.looked_at);
-    const bool integers = list.integers == list.looked_at;
-    const char separator = kListSeparators[s];
-    const bool sure = separator == '|' || separator == ';' || separator == '^' || separator == '~';
-    // Words of a text come again too, and so do the parts of a place or a path: only integers are taken for lists
-    // between blanks, and with the other signs values must be fewer than the texts that they make up.
-    if (separator == ' ' && !integers) continue;
-    if (different > (sure ? 0.8 : 0.5)) continue;
-    if (!sure && !integers && 2 * list.distinct > std::min<int64_t>(facts.distinct(), list.looked_at)) continue;
-    return s;
-  }
-  return {};
-}
-
-/// Whether all cells are numbers with a comma in place of the point, as "1,5".
-bool has_decimal_commas(const ColumnFacts& facts) {
-  const ListFacts& commas = facts.lists[separator_index(',')];
-  return commas.cells > 0 && commas.most == 2 && commas.integers == commas.looked_at &&
-         facts.numbers + commas.cells == facts.values();
-}
-
 /// Guesses one column. Each step returns whether it has decided.
 class Guesser {
  public:
@@ -125,8 +87,7 @@ class Guesser {
   }
   bool leave_out(const std::string& why) { return decide(GuessedKind::left_out, "left out: " + why); }
   bool category(const std::string& why) {
-    guess_.integers = facts_.integers == facts_.values() && facts_.negative == 0 && facts_.leading_zeros == 0 &&
-                      facts_.held_out_not_keys == 0;
+    guess_.integers = are_key_numbers(facts_);
     return decide(GuessedKind::category, "category: " + why);
   }
 
@@ -182,7 +143,7 @@ class Guesser {
   }
 
   bool number(bool whole) {
-    guess_.log = facts_.negative * 1000 < facts_.values() && facts_.plain.skewness() > kSkewed;
+    guess_.log = is_skewed(facts_);
     const bool few = !facts_.fractions && distinct_ <= (whole ? kMostNumberKeys : kMostNumberKeys / 100) &&
                      distinct_ * kRowsPerKey <= facts_.values();
     const std::string how = guess_.log ? ", by its logarithm: most values are small, some are large" : "";
@@ -206,13 +167,8 @@ class Guesser {
       return leave_out("numbers with a comma in them, which are not read; write 1.5 or 1234");
     const std::optional<size_t> s = list_separator(facts_);
     if (!s) return false;
-    const ListFacts& list = facts_.lists[*s];
-    guess_.separator = kListSeparators[*s];
-    guess_.most_items = list.most;
-    guess_.integers = list.integers == list.looked_at;
-    return decide(GuessedKind::list, cat("list of categories: '", std::string(1, guess_.separator), "' in ",
-                                         percent(share(list.cells, facts_.values())), " of the cells, up to ",
-                                         list.most, " values, ", list.distinct, " different ones"));
+    set_list(facts_, *s, guess_);
+    return true;
   }
 
   bool time_as_text() {
@@ -223,18 +179,17 @@ class Guesser {
   }
 
   bool list_in_brackets() {
-    if (share(facts_.in_brackets, facts_.values()) < 0.5 ||
-        share(facts_.lists_in_brackets, facts_.values()) < kListCells)
-      return false;
-    if (share(facts_.sure_other_numbers, facts_.values()) > 0.5) return false;  // negative amounts in brackets
-    return leave_out(cat("lists in brackets, as '", facts_.list_in_brackets,
-                         "': brackets, quotes and blanks would be parts of the values; write the values alone with "
-                         "one character between them, such as 3|5, and nothing for an empty list"));
+    if (!are_lists_in_brackets(facts_)) return false;
+    if (facts_.one_value)
+      return leave_out("lists in brackets as text, which are not read from Parquet; store lists of texts or integers");
+    const size_t form = form_in_brackets(facts_);
+    if (const std::string why = refused_words(facts_.lists[form]); !why.empty()) return leave_out(why);
+    set_list(facts_, form, guess_);
+    return true;
   }
 
   bool numbers_in_other_notation() {
-    if (facts_.sure_other_numbers == 0 || share(facts_.numbers + facts_.other_numbers, facts_.values()) < 0.95)
-      return false;
+    if (!are_other_numbers(facts_)) return false;
     return leave_out(cat("numbers written as '", facts_.other_number,
                          "', which are not read; write plain numbers, with a point and without units or signs "
                          "between the digits, such as 1234.5"));
@@ -265,11 +220,6 @@ class Guesser {
 };
 
 }  // namespace
-
-size_t separator_index(char separator) {
-  return static_cast<size_t>(std::find(kListSeparators.begin(), kListSeparators.end(), separator) -
-                             kListSeparators.begin());
-}
 
 ColumnGuess guess_column(const std::string& name, const ColumnFacts& facts) { return Guesser(name, facts).guess(); }
 

@@ -22,6 +22,8 @@ struct ColumnGuess {
   std::string why;         ///< for people: the word for the kind, and the reason
   bool log = false;        ///< of a number: most values are small and some are large
   char separator = 0;      ///< of a list in a text
+  bool brackets = false;   ///< a list in a text stands in brackets
+  size_t form = 0;         ///< of a list in a text: its place in ColumnFacts::lists
   int64_t most_items = 1;  ///< of a list: in the longest one
   bool integers = false;   ///< all values, or all of the lists, are integers of at least 0
   bool missing = false;    ///< some rows have no value
@@ -29,14 +31,12 @@ struct ColumnGuess {
   bool is_number() const {
     return kind == GuessedKind::number || kind == GuessedKind::number_and_category || kind == GuessedKind::time;
   }
+  bool is_list_in_text() const { return kind == GuessedKind::list && (separator != 0 || brackets); }
   bool is_slot() const {
     return kind == GuessedKind::category || kind == GuessedKind::number_and_category || kind == GuessedKind::list;
   }
 };
 
 ColumnGuess guess_column(const std::string& name, const ColumnFacts&);
-
-/// The index of a list's separator among kListSeparators.
-size_t separator_index(char separator);
 
 }  // namespace hctr

@@ -13,6 +13,7 @@
 #include "prepare/init/column_guess.h"
 #include "prepare/init/init_config.h"
 #include "prepare/init/parquet_pass.h"
+#include "prepare/init/stated_column.h"
 #include "prepare/init/text_pass.h"
 
 namespace hctr {
@@ -42,14 +43,19 @@ std::string bare_name(const fs::path& data) {
 }
 
 std::string command_of(const InitOptions& options) {
-  std::string columns;
-  for (const std::string& column : options.leave_out) columns += (columns.empty() ? "" : ",") + column;
+  const auto joined = [](const std::vector<std::string>& columns) {
+    std::string text;
+    for (const std::string& column : columns) text += (text.empty() ? "" : ",") + column;
+    return text;
+  };
   const auto with = [](const char* option, const std::string& word) {
     return word.empty() ? "" : cat(" ", option, " ", quoted_word(word));
   };
   return cat("huge_ctr", with("--init", options.data), with("--label", options.label), with("--eval", options.eval),
              options.model == InitModel::wide_deep ? "" : with("--template", template_word(options.model)),
-             with("--leave-out", columns), with("--out", options.out));
+             with("--leave-out", joined(options.leave_out)), with("--category", joined(options.categories)),
+             with("--number", joined(options.numbers)), with("--list", joined(options.lists)),
+             with("--out", options.out));
 }
 
 void expect_none(const std::string& path) {
@@ -149,6 +155,7 @@ class Initializer {
     const std::string start = start_of_text(data_[0]);
     plan_.layout = in_context([&] { return cat("reading '", data_[0].string(), "'", partitions_note(data_[0])); },
                               [&] { return guess_layout(start, options_.label); });
+    expect_stated_columns(options_, plan_.layout->columns);
     if (options_.positive) return;  // which may be rare
     const LabelFacts first = first_labels(start, *plan_.layout, options_.label, {});
     if (first.counts.size() > 1)  // what is missing is known before gigabytes are read
@@ -177,15 +184,8 @@ class Initializer {
                       ", or the rest does not have both labels; give evaluation rows with --eval FILE"));
   }
 
-  void expect_columns_to_leave_out() const {
-    for (const std::string& name : options_.leave_out)
-      if (std::find(pass_.columns.begin(), pass_.columns.end(), name) == pass_.columns.end())
-        throw Error(Kind::usage,
-                    cat("--leave-out ", name, ": there is no such column", did_you_mean(name, pass_.columns, 3)));
-  }
-
   void decide() {
-    expect_columns_to_leave_out();
+    expect_stated_columns(options_, pass_.columns);
     plan_.model = options_.model;
     plan_.label = choose_label(options_.label, pass_.labels, options_.positive, command_of(options_));
     expect_label_of_config();
@@ -221,9 +221,10 @@ class Initializer {
   void add_guess(size_t i) {
     const ColumnFacts& facts = pass_.facts[i];
     const std::string& name = pass_.columns[i];
-    ColumnGuess& guess = plan_.columns.emplace_back(guess_column(name, facts));
-    const bool in_cells = !facts.is_list && guess.separator != 0;
-    plan_.distinct.push_back(in_cells ? facts.lists[separator_index(guess.separator)].distinct : facts.distinct());
+    const StatedKind stated = stated_kind(name, options_);
+    ColumnGuess& guess =
+        plan_.columns.emplace_back(stated.any() ? stated_column(name, facts, stated) : guess_column(name, facts));
+    plan_.distinct.push_back(guess.is_list_in_text() ? facts.lists[guess.form].distinct : facts.distinct());
     const auto leave_out = [&](const char* why) {
       guess.kind = GuessedKind::left_out;
       guess.why = cat("left out: ", why);
@@ -244,6 +245,8 @@ class Initializer {
     for (size_t i = 0; i < pass_.columns.size(); ++i) {
       if (i == pass_.label_column || plan_.columns[at++].kind == GuessedKind::left_out) continue;
       for (const auto& [mark, count] : pass_.facts[i].marks) marks.insert(mark);
+      if (plan_.columns[at - 1].brackets)
+        marks.insert(pass_.facts[i].marks_in_lists.begin(), pass_.facts[i].marks_in_lists.end());
     }
     marks.erase(plan_.label.text.value_or(""));
     plan_.missing.assign(marks.begin(), marks.end());
@@ -283,8 +286,7 @@ class Initializer {
       for (size_t i = 0; i < plan_.columns.size(); ++i) {
         const ColumnGuess& item = plan_.columns[i];
         if (item.kind == GuessedKind::list || !item.is_slot()) continue;
-        const size_t separator = list.separator == 0 ? 0 : separator_index(list.separator);
-        const double share = facts_of(i).share_in(facts_of(l), separator);
+        const double share = facts_of(i).share_in(facts_of(l), list.form);
         const double fit = share * std::log1p(static_cast<double>(plan_.distinct[i]));
         if (share < 0.5 || fit <= best) continue;
         best = fit;

@@ -18,7 +18,9 @@ struct InitOptions {
   std::string eval;                     ///< evaluation rows; empty: a tenth of `data` is held out
   InitModel model = InitModel::wide_deep;
   std::vector<std::string> leave_out;  ///< columns that are not to be used
-  std::string out;                     ///< the config; empty: only returned
+  /// Columns whose kind is stated, not guessed; one in both of the first two is used as both.
+  std::vector<std::string> categories, numbers, lists;
+  std::string out;  ///< the config; empty: only returned
 };
 
 struct InitResult {

@@ -34,11 +34,11 @@ class Columns {
     add_dense(false);
     add_dense(true);
     for (const bool missing : {false, true})
-      add_slots(missing, 0, [&](const ColumnGuess& c) { return c.kind != GuessedKind::list && c.missing == missing; });
-    for (const char separator : separators())
+      add_slots(missing, {}, [&](const ColumnGuess& c) { return c.kind != GuessedKind::list && c.missing == missing; });
+    for (const ListForm& form : list_forms())
       for (const bool missing : {false, true})
-        add_slots(missing, separator, [&](const ColumnGuess& c) {
-          return c.kind == GuessedKind::list && c.separator == separator && c.missing == missing;
+        add_slots(missing, form, [&](const ColumnGuess& c) {
+          return c.kind == GuessedKind::list && ListForm(c.brackets, c.separator) == form && c.missing == missing;
         });
   }
 
@@ -52,13 +52,22 @@ class Columns {
     return plan_.history && (&column == &plan_.columns[*plan_.history] || &column == &plan_.columns[*plan_.item]);
   }
 
-  /// Different separators of the lists; in Parquet 0 alone.
-  std::vector<char> separators() const {
-    std::vector<char> found;
-    for (const ColumnGuess& column : plan_.columns)
-      if (column.kind == GuessedKind::list && std::find(found.begin(), found.end(), column.separator) == found.end())
-        found.push_back(column.separator);
+  using ListForm = std::pair<bool, char>;  // whether lists stand in brackets, and their separator, 0 for none
+
+  /// Different forms of the lists, in the order of the columns.
+  std::vector<ListForm> list_forms() const {
+    std::vector<ListForm> found;
+    for (const ColumnGuess& column : plan_.columns) {
+      const ListForm form(column.brackets, column.separator);
+      if (column.kind == GuessedKind::list && std::find(found.begin(), found.end(), form) == found.end())
+        found.push_back(form);
+    }
     return found;
+  }
+
+  static void set_form(const ListForm& form, Json& section) {
+    if (form.first) section.set("brackets", true);
+    if (form.second != 0) section.set("separator", std::string(1, form.second));
   }
 
   void add_dense(bool log) {
@@ -72,7 +81,7 @@ class Columns {
   }
 
   template <class Belongs>
-  void add_slots(bool missing, char separator, const Belongs& belongs) {
+  void add_slots(bool missing, const ListForm& form, const Belongs& belongs) {
     std::vector<const ColumnGuess*> group;
     for (const ColumnGuess& column : plan_.columns)
       if (column.is_slot() && !is_item(column) && belongs(column)) group.push_back(&column);
@@ -80,7 +89,7 @@ class Columns {
     slot_count += static_cast<int64_t>(group.size());
     Json section(Object{{"columns", names(group)}});
     if (!plan_.layout) section.set("keys", "hash");
-    if (separator != 0) section.set("separator", std::string(1, separator));
+    set_form(form, section);
     if (missing)
       section.set("default", kMissingKey);
     else if (!plan_.layout)
@@ -99,7 +108,7 @@ class Columns {
     Json section(Object{{"columns", names({&column})}});
     if (plan_.item_numbers || !plan_.layout) section.set("keys", plan_.item_numbers ? "number" : "hash");
     if (!plan_.item_numbers) section.set("key_space", "items");
-    if (column.separator != 0) section.set("separator", std::string(1, column.separator));
+    set_form({column.brackets, column.separator}, section);
     if (!plan_.layout) section.set("default", "");
     slots.add(std::move(section));
   }

@@ -100,7 +100,8 @@ class ParquetTableReader {
       ColumnFacts& facts = pass_.facts.emplace_back();
       facts.fractions = is_float(field.type);
       facts.whole_below = whole_below(field.type);
-      if (field.type == ParquetType::other) {
+      facts.one_value = field.type == ParquetType::text && !field.list;
+      if (field.type == ParquetType::other || (field.list && is_float(field.type))) {
         facts.unread_type = field.said;
         continue;
       }

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "config/problems.h"
+#include "data/io/foreign_content.h"
+#include "data/text/dialect_hint.h"
 #include "data/text_values.h"
 #include "prepare/init/column_facts.h"
 #include "prepare/init/label_guess.h"
@@ -30,6 +32,7 @@ TextGrammar grammar_of(const std::string& delimiter, char quote, bool trim) {
 struct FirstRecords {
   std::vector<Record> records;
   bool right = true;
+  bool backslashes = false;  // a record whose quotes do not make sense escapes them with backslashes
 };
 
 FirstRecords first_records(std::string_view start, const TextGrammar& grammar) {
@@ -37,9 +40,12 @@ FirstRecords first_records(std::string_view start, const TextGrammar& grammar) {
   RecordSplitter splitter(grammar);
   const char *p = start.data(), *const end = p + start.size();
   while (p < end && found.records.size() < kRecordsLookedAt) {
+    const char* const record = p;
     p = splitter.split(p, end);
     if (is_blank(splitter.cells())) continue;
-    found.right = found.right && splitter.problem().empty();
+    const bool right = splitter.problem().empty();
+    found.right = found.right && right;
+    found.backslashes = found.backslashes || (!right && has_backslash_escapes({record, p}, grammar));
     found.records.emplace_back(splitter.cells().begin(), splitter.cells().end());
   }
   return found;
@@ -119,17 +125,24 @@ void expect_no_names(const std::vector<Record>& records, const std::string& labe
 }
 
 void expect_text(std::string_view start) {
-  if (start.starts_with("PK\x03\x04"))
-    throw Error(Kind::data, "it is a spreadsheet or another zip file; save the table as CSV, or unpack it");
-  if (start.find('\n') == start.npos && start.find('\r') < start.size() - 1)
-    throw Error(Kind::data,
-                "its lines end with a carriage return alone, as on an old Macintosh, which is not read; "
-                "write line feeds: tr '\\r' '\\n' < OLD > NEW");
+  if (const std::string why = why_no_rows(start); !why.empty()) throw Error(Kind::data, why);
   const size_t zero = start.find('\0');
-  if (zero == start.npos) return;
-  const bool wide = start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF");
-  throw Error(Kind::data, cat("it is no text of separated values: ",
-                              wide ? "it is UTF-16; save it as UTF-8" : cat("byte ", zero, " is zero")));
+  if (zero != start.npos) throw Error(Kind::data, cat("it is no text of separated values: byte ", zero, " is zero"));
+}
+
+/// Errors: Error(data) where the first record has other cells than most: a comment, row names of R, or a title.
+void expect_usual_start(const Record& first, std::string_view start, size_t cells) {
+  if (first.size() == cells) return;
+  start.remove_prefix(std::min(start.find_first_not_of("\r\n"), start.size()));
+  const std::string_view line = start.substr(0, std::min(start.find('\n'), start.size()));
+  const std::string what = cat("its first line '", line.substr(0, 40), "' ");
+  if (looks_like_comment(line)) throw Error(Kind::data, what + "looks like a comment, which is not read: remove it");
+  if (first.size() + 1 == cells)
+    throw Error(Kind::data, cat(what, "has ", first.size(), " names, and most rows have ", cells,
+                                " cells: without the row names of R (row.names = FALSE) both would agree; or name the "
+                                "first column too"));
+  throw Error(Kind::data, cat(what, "has ", first.size(), first.size() == 1 ? " cell" : " cells",
+                              ", and most rows have ", cells, ": remove what stands before the header"));
 }
 
 }  // namespace
@@ -162,10 +175,13 @@ TextLayout guess_layout(std::string_view start, const std::string& label) {
   if (best.delimiter.empty() || best.share == 0)
     throw Error(Kind::data, cat("no separator makes rows of equally many cells, two at least; its first line is '",
                                 std::string(start.substr(0, std::min(start.find('\n'), size_t{80}))), "'"));
+  if (best.delimiter.size() == 1 && first_records(start, grammar_of(best.delimiter, '"', true)).backslashes)
+    throw Error(Kind::data, cat("a quote in its cells does not close as it should", backslash_words()));
   const FirstRecords trimmed = first_records(start, grammar_of(best.delimiter, best.quote, true));
   TextLayout layout{.delimiter = best.delimiter,
                     .grammar = grammar_of(best.delimiter, best.quote, plain.records != trimmed.records)};
   const Record& first = trimmed.records[0];
+  expect_usual_start(first, start, best.cells);
   layout.header = looks_like_header(first, label);
   if (!layout.header) expect_no_names(trimmed.records, label);
   if (layout.header)

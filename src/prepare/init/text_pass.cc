@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "data/io/byte_stream.h"
+#include "data/text/dialect_hint.h"
 #include "data/text/text_cutters.h"
 #include "data/text_values.h"
 
@@ -79,6 +80,15 @@ HoldOut hold_out_of(const std::string& start, const TextLayout& layout, const st
       hold_out.look_at(hash_of_features(splitter.cells(), features));
   }
   return hold_out;
+}
+
+/// Why a record is bad, which its quotes or its number of cells make it.
+std::string problem_of(std::string_view record, std::span<const std::string_view> cells, const std::string& problem,
+                       const TextLayout& layout) {
+  const size_t expected = layout.columns.size();
+  return cat(problem.empty() ? cat("expected ", expected, " cells, found ", cells.size()) : problem,
+             dialect_hint({.text = record, .expected = expected, .found = cells.size(), .header = layout.header},
+                          layout.grammar));
 }
 
 void write_record(AtomicFile* file, std::string_view record) {
@@ -156,9 +166,7 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& 
       }
       if (!problem.empty() || cells.size() != layout.columns.size()) {
         if (pass.bad_rows++ == 0)
-          pass.first_bad =
-              cat("'", file.string(), "' line ", line(), ": ",
-                  problem.empty() ? cat("expected ", layout.columns.size(), " cells, found ", cells.size()) : problem);
+          pass.first_bad = cat("'", file.string(), "' line ", line(), ": ", problem_of(record, cells, problem, layout));
         return;
       }
       const std::string_view text = without_blanks(cells[pass.label_column]);
@@ -201,12 +209,11 @@ void read_eval_text(const fs::path& path, const TextLayout& layout, const InitOp
   const bool number_labels = pass.labels.numbers == pass.labels.rows;
   bool header = own.header;
   Progress progress("Looking at the rows to evaluate on", "bytes", stream_bytes(path));
-  const auto check_row = [&](std::string_view, std::span<const std::string_view> cells, const std::string& problem,
-                             const auto& line) {
+  const auto check_row = [&](std::string_view record, std::span<const std::string_view> cells,
+                             const std::string& problem, const auto& line) {
     if (std::exchange(header, false)) return;
     std::string wrong = problem;
-    if (wrong.empty() && cells.size() != own.columns.size())
-      wrong = cat("expected ", own.columns.size(), " cells, found ", cells.size());
+    if (!wrong.empty() || cells.size() != own.columns.size()) wrong = problem_of(record, cells, problem, own);
     const std::string_view text = wrong.empty() ? without_blanks(cells[label]) : std::string_view();
     const bool missing = wrong.empty() && is_missing_label(text, options.positive);
     double number = 0;

@@ -62,7 +62,7 @@ struct ChunkStatistics {
 FittedColumns fit_columns(const PreprocessOptions& options, const TableParser& parser) {
   const auto slots = static_cast<size_t>(options.slots());
   PerThread<std::vector<CodeCounts>> tables;
-  TextSource source(options.inputs, options.table.header);
+  TextSource source(options.inputs, options.table.header, options.table.grammar());
   FittedColumns fitted;
   fitted.dense.resize(options.table.numbers().size());
   BadRowsFound bad;
@@ -229,7 +229,7 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   for (const char* stem : {"train", "val"}) results.push_back(options.result(stem));
   remove_older_results(results, options.force);
   if (options.holdout.by == Holdout::By::position) {
-    const int64_t rows = count_rows(options.inputs, options.table.header, options.threads);
+    const int64_t rows = count_rows(options.inputs, options.table.header, options.table.grammar(), options.threads);
     options.holdout.train_rows =
         rows - static_cast<int64_t>(std::llround(static_cast<double>(rows) * options.holdout.share));
   }
@@ -259,7 +259,7 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   for (const bool all_eval : {false, true}) {
     const auto& inputs = all_eval ? options.eval_inputs : options.inputs;
     if (inputs.empty()) continue;
-    TextSource source(inputs, options.table.header);
+    TextSource source(inputs, options.table.header, options.table.grammar());
     for_each_block<Encoding, Encoded>(
         source, options.threads, all_eval ? "writing the evaluation set" : "writing",
         [&](Encoding& item) { return encode(item, options, parser, encoder, all_eval); },

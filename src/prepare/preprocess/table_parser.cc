@@ -1,12 +1,13 @@
 #include "prepare/preprocess/table_parser.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "base/error.h"
+#include "data/bracketed_list.h"
+#include "data/text/criteo_rows.h"
+#include "data/text/dialect_hint.h"
 #include "data/text_grammar.h"
 #include "data/text_values.h"
 
@@ -15,15 +16,13 @@ namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-/// Parses a number that spans all of `text`. Gives NaN for an empty text. Returns false for anything else, including
-/// infinities.
-bool whole_number(std::string_view text, double& value) {
-  value = kNothing;
-  if (text.empty()) return true;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && !std::isinf(value);
+/// Whether the text says that there is no number, as NumPy and pandas write it.
+bool is_nan(std::string_view text) {
+  text = without_blanks(text);
+  return text == "nan" || text == "NaN" || text == "NAN";
 }
 
+/// Reads a number as the readers do; NaN for nothing, and for the word itself.
 bool read_dense(std::string_view cell, double& value) {
   const bool negative = cell.starts_with('-');
   int64_t whole = 0;
@@ -33,14 +32,16 @@ bool read_dense(std::string_view cell, double& value) {
     value = static_cast<double>(negative ? -whole : whole);
     return true;
   }
-  return whole_number(cell, value);
+  if (!cell.empty() && read_number(cell, value)) return true;
+  value = kNothing;
+  return cell.empty() || is_nan(cell);
 }
 
 bool read_dense_integer(std::string_view cell, double& value) {
   int64_t integer = 0;
   value = kNothing;
   if (cell.empty()) return true;
-  if (!read_integer(cell, integer)) return false;
+  if (!read_whole_number(cell, integer)) return false;
   value = static_cast<double>(integer);
   return true;
 }
@@ -61,12 +62,16 @@ bool read_hex_code(std::string_view cell, uint64_t& code) {
 }
 
 /// Describes the valid cells of this kind, for messages.
-const char* expected_of(ColumnKind kind) {
+const char* expected_of(ColumnKind kind, SplitCells split) {
+  if (kind == ColumnKind::split && split == SplitCells::times) return "a date such as 2017-04-01 or 2017-04-01T12:30";
+  if (kind == ColumnKind::split && split == SplitCells::times_in_zones)
+    return "a time with its zone, such as 2017-04-01T12:30+02:00";
   switch (kind) {
     case ColumnKind::click:
       return "0 or 1";
-    case ColumnKind::label:
     case ColumnKind::split:
+      return "a number, as --split says (or give it a date such as 2017-04-01)";
+    case ColumnKind::label:
       return "a number";
     case ColumnKind::number:
       return "a number or nothing";
@@ -123,16 +128,24 @@ std::string TableParser::parse_row(std::span<const std::string_view> cells, Pars
       case ColumnKind::list: {
         ParsedRows::Category& list = rows.categories[column.place];
         list.codes.resize(row == 0 ? 0 : list.ends[row - 1]);
-        for_each_value(cell, table_.list_separator, [&](std::string_view value) {
+        const auto add = [&](std::string_view value) {
           list.codes.push_back(limited(text_code(value, column.place)));
           return true;
-        });
+        };
+        if (!table_.brackets) {
+          for_each_value(cell, table_.list_separator, add);
+        } else {
+          thread_local BracketedList values;
+          if (!values.read(cell, table_.list_separator))
+            return cat("column ", column.name, ": expected a list in brackets, found '", cell.substr(0, 40),
+                       "': ", values.problem());
+          for (const std::string_view value : values.values()) add(value);
+        }
         list.ends[row] = static_cast<uint32_t>(list.codes.size());
         break;
       }
       case ColumnKind::click:
-        good = cell == "0" || cell == "1";
-        rows.labels[column.place][row] = cell == "1" ? 1.0f : 0.0f;
+        good = read_click(cell, rows.labels[column.place][row]);
         break;
       case ColumnKind::label: {
         double value = 0;
@@ -141,13 +154,14 @@ std::string TableParser::parse_row(std::span<const std::string_view> cells, Pars
         break;
       }
       case ColumnKind::split:
-        good = read_dense(cell, rows.split[row]) && !std::isnan(rows.split[row]);
+        good = read_split_cell(cell, table_.split_cells, rows.split[row]);
         break;
       case ColumnKind::skip:
         break;
     }
     if (!good)
-      return cat("column ", column.name, ": expected ", expected_of(column.kind), ", found '", cell.substr(0, 40), "'");
+      return cat("column ", column.name, ": expected ", expected_of(column.kind, table_.split_cells), ", found '",
+                 cell.substr(0, 40), "'");
   }
   return "";
 }
@@ -171,22 +185,27 @@ void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
   }
   if (splits_) rows.split.resize(most);
 
-  RecordSplitter splitter({table_.separator, table_.quotes ? '"' : '\0'});
-  int64_t index = block.first_row;
-  for (int64_t line = block.first_line; p < end; ++line) {
+  RecordSplitter splitter(table_.grammar());
+  int64_t index = block.first_row, line = block.first_line;
+  for (const char* counted = p; p < end;) {
     const char* const start = p;
-    const char* stop = end;
-    if (table_.quotes) {  // a quoted value does not continue on the next line, which may be in another block
-      const auto* newline = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)));
-      if (newline) stop = newline + 1;
-    }
-    p = splitter.split(p, stop);
+    p = splitter.split(p, end);
     if (is_blank(splitter.cells())) continue;
-    const std::string problem = splitter.problem().empty() ? parse_row(splitter.cells(), rows) : splitter.problem();
-    if (problem.empty())
+    std::string problem = splitter.problem().empty() ? parse_row(splitter.cells(), rows) : splitter.problem();
+    if (!splitter.problem().empty() || splitter.cells().size() != table_.columns.size())
+      problem += dialect_hint({.text = {start, p},
+                               .expected = table_.columns.size(),
+                               .found = splitter.cells().size(),
+                               .header = table_.header.has_value()},
+                              table_.grammar());
+    if (problem.empty()) {
       rows.index[rows.rows++] = index;
-    else
-      rows.bad.add(bad_rows_, block, line, start, problem);
+    } else {
+      line += std::count(counted, start, '\n');
+      counted = start;
+      // Where the row ends is unknown when a quote is never closed, so it cannot be left out.
+      rows.bad.add(splitter.unclosed() ? BadRows{} : bad_rows_, block, line, start, problem);
+    }
     ++index;
   }
   for (const TextColumn& column : table_.columns)  // a bad last row may have left values behind

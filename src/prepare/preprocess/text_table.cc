@@ -6,6 +6,8 @@
 #include "config/problems.h"
 #include "data/text/criteo_rows.h"
 #include "data/text_grammar.h"
+#include "data/text_values.h"
+#include "prepare/preprocess/iso_time.h"
 
 namespace hctr {
 namespace {
@@ -49,6 +51,26 @@ TextTable criteo_table(ColumnKind dense) {
   for (size_t i = 0; i < kCriteoIntegers; ++i) table.columns.push_back({cat("I", i + 1), dense, i});
   for (size_t i = 0; i < kCriteoCategories; ++i) table.columns.push_back({cat("C", i + 1), ColumnKind::hex, i});
   return table;
+}
+
+double read_split(std::string_view text, SplitCells& cells) {
+  cells = SplitCells::numbers;
+  if (double number = 0; read_number(text, number)) return number;
+  const std::optional<IsoTime> time = read_iso_time(text);
+  if (!time)
+    throw Error(
+        Kind::usage,
+        cat("--split: expected a number, or a date such as 2017-04-01 or 2017-04-01T12:30, found '", text, "'"));
+  cells = time->minutes_from_utc ? SplitCells::times_in_zones : SplitCells::times;
+  return time->utc_seconds();
+}
+
+bool read_split_cell(std::string_view text, SplitCells cells, double& value) {
+  if (cells == SplitCells::numbers) return read_number(text, value);
+  const std::optional<IsoTime> time = read_iso_time(text);
+  if (!time || (cells == SplitCells::times_in_zones && !time->minutes_from_utc)) return false;
+  value = cells == SplitCells::times ? time->seconds : time->utc_seconds();
+  return true;
 }
 
 TextTable named_table(std::string_view names, char separator, const TextRoles& roles) {

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/text_grammar.h"
+
 namespace hctr {
 
 enum class ColumnKind {
@@ -18,8 +20,11 @@ enum class ColumnKind {
   hex,      ///< a category: up to 8 hexadecimal digits; empty: missing
   text,     ///< a category: any text; empty: missing
   list,     ///< a category with any number of values, separated by list_separator
-  split,    ///< a number that separates training rows from evaluation rows
+  split,    ///< a number or a time that separates training rows from evaluation rows
 };
+
+/// What the cells of a split column are: numbers, times as they are written, or times with a zone.
+enum class SplitCells { numbers, times, times_in_zones };
 
 struct TextColumn {
   std::string name;
@@ -28,11 +33,14 @@ struct TextColumn {
 };
 
 struct TextTable {
-  char separator = '\t', list_separator = '|';
-  bool quotes = false;                ///< fields may be quoted as in CSV, without line ends inside
+  char separator = '\t', list_separator = '|';  ///< list_separator 0, with brackets: as BracketedList tells
+  bool brackets = false;                        ///< lists stand in brackets
+  bool quotes = false;                          ///< fields may be quoted as in CSV
+  SplitCells split_cells = SplitCells::numbers;
   std::optional<std::string> header;  ///< the first line of every file, if files have one
   std::vector<TextColumn> columns;    ///< in file order
 
+  TextGrammar grammar() const { return {.delimiter = separator, .quote = quotes ? '"' : '\0'}; }
   /// Returns the names of the columns of a role, in index order.
   std::vector<std::string> labels() const;
   std::vector<std::string> numbers() const;
@@ -51,6 +59,12 @@ struct TextRoles {
   std::vector<std::string> labels, numbers, categories, lists;
   std::string split;  ///< empty: no such column
 };
+
+/// Reads the text from which on rows are for evaluation: a number, or a time, which is seconds since 1970, of UTC where
+/// it has a zone. Errors: Error(usage) for any other text.
+double read_split(std::string_view text, SplitCells& cells);
+/// Reads a cell of a split column. False for what is no such value.
+bool read_split_cell(std::string_view text, SplitCells cells, double& value);
 
 /// Makes a table with the columns that `names`, a line of CSV, lists. List columns come after the other categories.
 /// Errors: Error(usage) when `names` is not a line of CSV, for a role of an unknown column (suggests the nearest name),

@@ -42,6 +42,8 @@ TEST(EncodingDifferences, AreFoundInHashesTransformsMeansAndLabels) {
   };
   EXPECT_EQ(changed(R"("hash_seed": 1)", R"("hash_seed": 4)"), "/layers/0/csv/hash_seed was 1 and is 4");
   EXPECT_EQ(changed(R"("buckets": 9)", R"("buckets": 8)"), "/layers/0/csv/slots/0/buckets was 9 and is 8");
+  EXPECT_EQ(changed(R"("buckets": 9)", R"("buckets": 9, "brackets": true)"),
+            "/layers/0/csv/slots/0/brackets was false and is true");
   EXPECT_EQ(changed(R"("mean": 5)", R"("mean": 6)"), "/layers/0/csv/dense/0/mean was 5 and is 6");
   EXPECT_EQ(changed(R"(["p", "q"])", R"(["q", "p"])"), "");
   EXPECT_NE(changed(R"(["p", "q"])", R"("p")"), "");

@@ -79,6 +79,37 @@ TEST(CriteoSet, DeliversTheBatchesOfTheConvertedSet) {
         }
 }
 
+TEST(CriteoSet, IntegersMayBeWrittenAsNumbersAndFilesBeginWithAMark) {
+  const Folder folder;
+  const std::string plain = cat("1", "\t17\t-3\t5\t7", std::string(9, '\t'), "\tff", std::string(25, '\t'), "\n");
+  const std::string odd =
+      cat("\xEF\xBB\xBF", "1.0", "\t17.0\t-3.\t +5\t7e0", std::string(9, '\t'), "\tff", std::string(25, '\t'), "\n");
+  std::vector<std::string> sets;
+  for (const std::string& text : {plain, odd}) {
+    CriteoOptions options;
+    write_text(folder / "in.tsv", text);
+    options.inputs = {(folder / "in.tsv").string()};
+    options.folder = folder / "out";
+    options.force = true;
+    convert_criteo(options, Log::silent());
+    const DataSection norm = section_from(criteo_data_section(options));
+    DataSection direct = norm;
+    direct.format = kCriteoFormat;
+    direct.options.edit<CriteoTextOptions>() = {};
+    Rig want(norm, norm.source, {.batch = 1, .workers = 1, .repeat = false});
+    Rig rig(direct, folder / "in.tsv", {.batch = 1, .workers = 1, .repeat = false});
+    expect_equal(*rig.next(), *want.next());
+    sets.push_back(read_text(options.folder / "train.0.data", "set"));
+  }
+  EXPECT_TRUE(sets[0] == sets[1]);
+  CriteoRow row;
+  std::string fraction = odd.substr(3, odd.size() - 4);
+  fraction.replace(fraction.find("17.0"), 4, "17.5");
+  RecordSplitter splitter(kCriteoGrammar);
+  splitter.split(fraction.data(), fraction.data() + fraction.size());
+  EXPECT_EQ(parse_criteo_cells(splitter.cells(), row), "column I1: expected an integer or nothing, found '17.5'");
+}
+
 TEST(CriteoSet, RulesOfTheSectionAndMessages) {
   const Folder folder;
   const auto section = [&](const std::string& criteo, int dense, int slots, int nnz = 1) {

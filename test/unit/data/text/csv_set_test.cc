@@ -189,6 +189,38 @@ TEST(CsvSet, DefaultsTransformsAndKeys) {
   EXPECT_LT(x, 108);
 }
 
+TEST(CsvSet, ListsInBracketsGiveTheKeysOfTheirValues) {
+  const Folder folder;
+  DataSection section = section_of(1, 0, {input_of("x", 3, 4, 12)});
+  section.format = kCsvFormat;
+  CsvOptions& csv = csv_of(section);
+  csv.labels = {"y"};
+  csv.missing = {"None", "?"};
+  csv.slots = {{{"names"}, KeyRule::hash, 0, "", "", "(none)", true},
+               {{"ids"}, KeyRule::number, 0, "", "", {}, true},
+               {{"parts"}, KeyRule::hash, 50, "", ";", {}, true}};
+  const auto name = [](const char* text) { return csv_hashed_key(text, 0, 0, kAllKeys); };
+  const auto part = [](const char* text) { return csv_hashed_key(text, 0, 2, 50); };
+  write_text(folder / "a",
+             "y,names,ids,parts\n"
+             "1,\"['red', 'blue, dark', None]\",\"[3 5\n 8]\",(x y; z)\n"
+             "0,,[],[]\n"
+             "0,\"[\"\"blue, dark\"\"]\",\"{8, 3}\",?\n"
+             "1,[red],7,z\n");
+  expect_reads(section, folder / "a",
+               {{{1}, {}, {{name("red"), name("blue, dark")}, {3, 5, 8}, {part("x y"), part("z")}}},
+                {{0}, {}, {{name("(none)")}, {}, {}}},
+                {{0}, {}, {{name("blue, dark")}, {8, 3}, {}}},
+                {{1}, {}, {{name("red")}, {7}, {part("z")}}}});
+  const auto message = [&](const std::string& line) {
+    write_text(folder / "b", "y,names,ids,parts\n" + line);
+    return message_of([&] { expect_reads(section, folder / "b", {}); });
+  };
+  EXPECT_SAYS(message("1,\"[(1, 2), (3, 4)]\",[1],[a]\n"),
+              "column 'names': expected a list in brackets, found '[(1, 2), (3, 4)]': there are lists in the list");
+  EXPECT_SAYS(message("1,[a],\"[1, b]\",[a]\n"), "column 'ids': expected an integer of at least 0, found '[1, b]'");
+}
+
 /// The keys that the cells "Oslo" and `cell` get, or the error.
 std::string keys_of_vocabulary(const std::string& vocabulary, bool trim = false, const std::string& cell = "Rome") {
   const Folder folder;
@@ -435,6 +467,29 @@ TEST(CsvSet, EveryCorruptionNamesFileLineByteAndColumn) {
   }
 }
 
+TEST(CsvSet, RecordsOfOtherDialectsAreRefusedWithTheirCause) {
+  const Folder folder;
+  DataSection section = csv_section(1, 1, {input_of("x", 1, 1, 1)});
+  const auto message = [&](const std::string& rows) {
+    write_text(folder / "a", "L0,D0,S0\n" + rows);
+    return message_of([&] { expect_reads(section, folder / "a", {}); });
+  };
+  EXPECT_SAYS(message("1,2,3\n0,\"a \\\"b\",3\n"),
+              "line 3, at byte 15: value 2 goes on behind its closing quote: 'b\"'; "
+              "backslashes escape quotes, delimiters or line ends here");
+  EXPECT_SAYS(message("1,2,3\\,4\n"), "expected 3 values, found 4; backslashes escape");
+  EXPECT_SAYS(message("1,2\\\n,3\n"), "expected 3 values, found 2; backslashes escape");
+  EXPECT_SAYS(message("1,2,3\n# the end\n"), "expected 3 values, found 1; it looks like a comment");
+  EXPECT_SAYS(message("1,1,2,3\n"),
+              "expected 3 values, found 4; a cell with a delimiter in it needs quotes; where every "
+              "row has one value more than the header has names, as with the row names of R");
+  csv_of(section).header = false;
+  csv_of(section).columns = {"L0", "D0", "S0"};
+  write_text(folder / "a", "1,2,3\n1,2,3,4\n");
+  const std::string plain = message_of([&] { expect_reads(section, folder / "a", {}); });
+  EXPECT_TRUE(plain.ends_with("expected 3 values, found 4")) << plain;
+}
+
 TEST(CsvSet, BadRecordsMayBeLeftOutAndNothingBehindThemIsMisread) {
   const Folder folder;
   DataSection section = small_section();
@@ -559,6 +614,9 @@ TEST(CsvSet, RulesOfTheSection) {
               "/layers/0/csv/slots/0/vocabulary: only \"keys\": \"vocabulary\" has a use for it");
   EXPECT_SAYS(slots(R"("keys": "number", "buckets": 5)"),
               "/layers/0/csv/slots/0/buckets: only \"keys\": \"hash\" has a use for it");
+  EXPECT_EQ(slots(R"("brackets": true, "separator": ";")"), "");
+  EXPECT_SAYS(slots(R"("brackets": true, "separator": "]")"),
+              "/layers/0/csv/slots/0/separator: is a bracket or a quote of the list itself");
   const auto dense = [&](const std::string& more) {
     return errors(cat(R"(, "csv": {"labels": ["y"], "dense": [{"columns": ["a"], )", more,
                       R"(}], "slots": [{"columns": ["b", "c"]}]})"));

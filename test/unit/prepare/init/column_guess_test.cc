@@ -226,18 +226,48 @@ TEST(ColumnGuess, DatesOfManyFormatsAreNamed) {
   }
 }
 
-TEST(ColumnGuess, ListsInBracketsAreLeftOutWithAnExample) {
+TEST(ColumnGuess, ListsInBracketsHaveTheValuesInThem) {
   const std::pair<const char*, const char*> brackets[] = {{"[", "]"}, {"(", ")"}, {"{", "}"}, {"['", "']"}};
   for (const char* separator : {", ", " ", "; ", "|"})
     for (const auto& [open, close] : brackets) {
+      const std::string between = close[0] == '\'' ? cat("'", separator, "'") : separator;
       const auto cell = [&, open = open, close = close](int r) {
-        return r % 9 == 0 ? std::string("[]") : cat(open, drawn(r, 30), separator, drawn(r + 1000, 30), close);
+        return r % 9 == 0 ? std::string("[]") : cat(open, drawn(r, 30), between, drawn(r + 1000, 30), close);
       };
       const ColumnGuess guess = guess_cells("x", 400, cell);
-      EXPECT_EQ(guess.kind, GuessedKind::left_out) << cell(1) << ": " << guess.why;
-      EXPECT_NE(guess.why.find("lists in brackets, as '" + cell(1)), std::string::npos) << guess.why;
+      EXPECT_EQ(guess.kind, GuessedKind::list) << cell(1) << ": " << guess.why;
+      EXPECT_TRUE(guess.brackets) << cell(1);
+      EXPECT_EQ(guess.separator, separator[0] == ';' || separator[0] == '|' ? separator[0] : '\0') << cell(1);
+      EXPECT_EQ(guess.most_items, 2) << cell(1);
+      EXPECT_TRUE(guess.integers) << cell(1);
+      EXPECT_FALSE(guess.missing) << "an empty list is a value: " << cell(1);
+      EXPECT_NE(guess.why.find("in brackets, up to 2 values, 30 different ones"), std::string::npos) << guess.why;
     }
   EXPECT_EQ(guess_cells("x", 400, [](int r) { return cat("[", r % 5, "]"); }).kind, GuessedKind::category);
+  EXPECT_EQ(guess_cells("x", 400, [](int r) { return cat("(", 1 + r % 5, ",234)"); }).kind, GuessedKind::left_out)
+      << "negative amounts";
+}
+
+TEST(ColumnGuess, WhatIsNoListOfValuesInBracketsIsLeftOutWithTheReason) {
+  const auto guess_with = [](const std::string& odd, bool held_out, bool parquet = false) {
+    ColumnFacts facts;
+    facts.one_value = parquet;
+    for (int r = 0; r < 300; ++r) facts.add(r == 200 && !held_out ? odd : cat("[", r % 7, ", ", r % 5, "]"));
+    if (held_out) facts.check(odd);
+    return guess_column("x", facts);
+  };
+  for (const bool held_out : {false, true}) {
+    const ColumnGuess guess = guess_with("[[1, 2], [3, 4]]", held_out);
+    EXPECT_EQ(guess.kind, GuessedKind::left_out);
+    EXPECT_NE(guess.why.find("1 value is none, the first is '[[1, 2], [3, 4]]': there are lists in the list"),
+              std::string::npos)
+        << guess.why;
+    EXPECT_EQ(guess_with("[]", held_out).kind, GuessedKind::list);
+    EXPECT_EQ(guess_with("[7, None]", held_out).kind, GuessedKind::list);
+  }
+  const ColumnGuess parquet = guess_with("[]", false, true);
+  EXPECT_EQ(parquet.kind, GuessedKind::left_out) << "Parquet slots have no option for it";
+  EXPECT_NE(parquet.why.find("not read from Parquet"), std::string::npos) << parquet.why;
 }
 
 TEST(ColumnGuess, NumbersInOtherNotationsAreLeftOutWithAnExample) {

@@ -103,5 +103,36 @@ TEST(TextLayout, LinesThatEndWithCarriageReturnsAreNamed) {
   }
 }
 
+TEST(TextLayout, LinesBeforeTheHeaderAndRowNamesAreNamed) {
+  const auto message = [](const std::string& text) {
+    return test::message_of(Kind::data, [&] { guess_layout(text, "y"); });
+  };
+  const std::string rows = "y;b;c\n1;2;3\n0;4;5\n1;6;7\n";
+  EXPECT_EQ(message("# made in May\n" + rows),
+            "its first line '# made in May' looks like a comment, which is not read: remove it");
+  EXPECT_NE(
+      message("Report of May\n\n" + rows).find("has 1 cell, and most rows have 3: remove what stands before the "),
+      std::string::npos);
+  EXPECT_NE(message("\"y\" \"b\"\n\"1\" 2 3\n\"2\" 4 5\n").find("row names of R (row.names = FALSE)"),
+            std::string::npos);
+  EXPECT_NE(message("sep=;\n" + rows).find("tells Excel the delimiter"), std::string::npos);
+  EXPECT_EQ(guess_layout("#y,b\n1,2\n", "#y").columns, (Names{"#y", "b"})) << "a header may begin like a comment";
+}
+
+TEST(TextLayout, BackslashesThatEscapeQuotesAreNamed) {
+  const auto message = [](const std::string& text) {
+    return test::message_of(Kind::data, [&] { guess_layout(text, "y"); });
+  };
+  for (const char* cell : {R"("say \"hi, there\"")", R"("it is 5\"")", R"("\"")"}) {
+    std::string text = "y,t,x\n";
+    for (int r = 0; r < 50; ++r) text += cat(r % 2, ",", cell, ",0.5\n");
+    EXPECT_NE(message(text).find("backslashes escape quotes, delimiters or line ends here, as Spark, Hive and MySQL"),
+              std::string::npos)
+        << cell;
+  }
+  EXPECT_EQ(guess_layout("y,t\n1,\"C:\\dir\"\n0,\"D:\\\"\n", "y").grammar.quote, '"') << "paths are no escapes";
+  EXPECT_EQ(guess_layout("y\tt\n1\t{\"a\": \"x\\\"y\"}\n0\t{}\n", "y").delimiter, "\t") << "JSON between tabs";
+}
+
 }  // namespace
 }  // namespace hctr

@@ -4,9 +4,11 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
+#include "data/text_values.h"
 #include "prepare/text_work.h"
 #include "unit/data/norm_test_files.h"
 
@@ -56,6 +58,20 @@ TEST(TableParser, ABadRowLeavesNothingBehind) {
   EXPECT_EQ(rows.index[1], 2) << "bad rows have a number";
 }
 
+TEST(TableParser, ListsInBracketsHaveTheCodesOfTheirValues) {
+  TextTable table = named_table("l,y", ',', {.labels = {"y"}, .lists = {"l"}});
+  table.brackets = true;
+  table.list_separator = 0;
+  const ParsedRows rows = parsed(table, "\"['a', 'b c']\",1\n[],0\n\"[[1], [2]]\",0\n\"(a, )\",1\n", {.skip = true});
+  ASSERT_EQ(rows.rows, 3u);
+  EXPECT_EQ(rows.categories[0].codes,
+            (std::vector<uint64_t>{text_code("a", 0), text_code("b c", 0), text_code("a", 0)}));
+  EXPECT_EQ(rows.categories[0].ends[1], 2u) << "an empty list has no values";
+  EXPECT_EQ(rows.bad.first,
+            "'f' line 3, at byte 22: column l: expected a list in brackets, found '[[1], [2]]': there "
+            "are lists in the list");
+}
+
 std::string all_of(TextSource& source) {
   std::string text;
   TextBlock block;
@@ -102,15 +118,16 @@ TEST(TextWork, RowsAreCountedPieceByPieceAsTheyAreRead) {
     const auto header = round % 2 == 0 ? std::optional<std::string>() : "name,name";
     std::vector<std::string> files;
     for (const char* name : {"a", "b", "c"}) {
-      std::string text = header ? "name,name\r\n" : "";
+      std::string text = cat(round % 3 == 0 ? "\xEF\xBB\xBF" : "", header ? "name,name\r\n" : "");
       for (uint64_t left = random() % 40; left > 0; --left) text += parts[random() % std::size(parts)];
+      if (text.find('\n') == text.npos) text += '\n';  // not of carriage returns alone, which are refused
       write_text(folder / name, text);
       files.push_back(folder / name);
     }
     TextSource source(files, header);
     all_of(source);
     const int64_t piece = 1 + static_cast<int64_t>(random() % 9);
-    EXPECT_EQ(count_rows(files, header, 3, piece), source.rows())
+    EXPECT_EQ(count_rows(files, header, kPlainLines, 3, piece), source.rows())
         << "round " << round << ", pieces of " << piece << " bytes";
   }
 }
@@ -120,10 +137,103 @@ TEST(TextSource, HeadersAreInNoBlockAndMustAgree) {
   write_text(folder / "a", "\xEF\xBB\xBFx,y\r\n1,2\n");
   write_text(folder / "b", "x,y\n3,4");
   write_text(folder / "c", "x,z\n5,6\n");
-  EXPECT_EQ(first_line_of(folder / "a"), "x,y");
+  EXPECT_EQ(first_record_of(folder / "a", kPlainLines), "x,y");
   EXPECT_EQ(all_of(TextSource({folder / "a", folder / "b"}, "x,y")), "1,2\n3,4\n");
   EXPECT_SAYS(message_of([&] { all_of(TextSource({folder / "a", folder / "c"}, "x,y")); }),
               "c' line 1: the columns are named 'x,z'");
+}
+
+TEST(TextSource, QuotedRecordsAreNeverCut) {
+  const Folder folder;
+  const TextGrammar quoted{.delimiter = ',', .quote = '"'};
+  const std::string header = "\"a\nname\",b", row = "\"x\n\n,\"\"y\",1\r\n";
+  std::string text = "\xEF\xBB\xBF\n" + header + "\n";
+  for (int i = 0; i < 200'000; ++i) text += i % 3 == 0 ? row : i % 3 == 1 ? "plain,2\n" : "\n";  // several blocks
+  write_text(folder / "a", text);
+  EXPECT_EQ(first_record_of(folder / "a", quoted), header);
+  TextSource source({folder / "a", folder / "a"}, header, quoted);
+  RecordSplitter splitter(quoted);
+  int64_t rows = 0, blocks = 0, line = 4;
+  for (TextBlock block; source.next(block); ++blocks) {
+    if (block.first_row == 133'334) line = 4;  // the second file
+    EXPECT_EQ(block.first_line, line);
+    EXPECT_EQ(block.first_row, rows);
+    line += std::count(block.text.begin(), block.text.end(), '\n');
+    for (const char *p = block.text.data(), *end = p + block.text.size(); p < end;) {
+      p = splitter.split(p, end);
+      if (is_blank(splitter.cells())) continue;
+      ++rows;
+      ASSERT_EQ(splitter.cells().size(), 2u);
+      ASSERT_TRUE(splitter.cells()[0] == "x\n\n,\"y" || splitter.cells()[0] == "plain");
+    }
+  }
+  EXPECT_GT(blocks, 2);
+  EXPECT_EQ(rows, 2 * 133'334);
+  EXPECT_EQ(count_rows({folder / "a", folder / "a"}, header, quoted, 3), rows);
+  write_text(folder / "b", header + "\n\"" + std::string(3 << 20, 'x'));
+  EXPECT_SAYS(message_of([&] { all_of(TextSource({folder / "b"}, header, quoted)); }),
+              "b' line 3: longer than 1048576 bytes; is a quote never closed?");
+}
+
+TEST(TableParser, LineEndsInQuotesAreCountedAndAreNoRows) {
+  const TextTable table = named_table("c,y", ',', {.labels = {"y"}, .categories = {"c"}});
+  const ParsedRows rows = parsed(table, "\"New\nYork\",1\n\"a\n\nb\",x\nc,0\nd,z\n", {.skip = true});
+  ASSERT_EQ(rows.rows, 2u);
+  EXPECT_EQ(rows.categories[0].codes[0], text_code("New\nYork", 0));
+  EXPECT_EQ(rows.index[1], 2);
+  EXPECT_EQ(rows.bad.count, 2);
+  EXPECT_EQ(rows.bad.first, "'f' line 3, at byte 13: column y: expected a number, found 'x'");
+  EXPECT_SAYS(message_of([&] { parsed(table, "a,1\n\"b,1\nc,0\n", {.skip = true}); }),
+              "'f' line 2, at byte 4: the quote that opens value 1 is never closed");
+}
+
+TEST(TableParser, RowsOfOtherDialectsAreRefusedWithTheirCause) {
+  TextTable table = named_table("c,y", ',', {.labels = {"y"}, .categories = {"c"}});
+  table.header = "c,y";
+  const auto first = [&](const std::string& text) { return parsed(table, text, {.skip = true}).bad.first; };
+  EXPECT_SAYS(first("\"a \\\"b\\\"\",1\nc,1\n"),
+              "goes on behind its closing quote: 'b\\\"\"'; backslashes escape quotes");
+  EXPECT_SAYS(first("-- rows of May\n"), "found 1; it looks like a comment");
+  EXPECT_SAYS(first("7,c,1\n"), "found 3; a cell with a delimiter in it needs quotes");
+}
+
+TEST(TableParser, NumbersAreReadAsTheReadersReadThem) {
+  const TextTable table = named_table("b,y", ',', {.labels = {"y"}, .numbers = {"b"}});
+  const ParsedRows rows = parsed(table, "+1,+0.5\n -2.5 , 1\n1.,\t0\n.5,1e0\nNaN,1\n");
+  ASSERT_EQ(rows.rows, 5u);
+  EXPECT_EQ(std::vector<double>(rows.numbers[0].begin(), rows.numbers[0].begin() + 4),
+            (std::vector<double>{1, -2.5, 1, 0.5}));
+  EXPECT_TRUE(std::isnan(rows.numbers[0][4]));
+  EXPECT_EQ(std::vector<float>(rows.labels[0].begin(), rows.labels[0].begin() + 4),
+            (std::vector<float>{0.5f, 1, 0, 1}));
+  for (const char* cell : {"1 2", "++1", "+-1", "1e300", "inf", "0x1", "1,5"}) {
+    double number = 0;
+    EXPECT_EQ(parsed(table, cat("\"", cell, "\",1\n"), {.skip = true}).bad.count, 1) << cell;
+    EXPECT_FALSE(read_number(cell, number)) << cell;
+  }
+}
+
+TEST(TableParser, TimesSplitRowsByTheirDay) {
+  const auto seconds = [](const std::string& value, const std::string& cells) {
+    TextTable table = named_table("day,y", ',', {.labels = {"y"}, .split = "day"});
+    const double from = read_split(value, table.split_cells);
+    const ParsedRows rows = parsed(table, cells, {.skip = true});
+    std::string sides;
+    for (size_t row = 0; row < rows.rows; ++row) sides += rows.split[row] < from ? "t" : "e";
+    return sides + std::string(static_cast<size_t>(rows.bad.count), '-');
+  };
+  EXPECT_EQ(
+      seconds("2017-04-01", "2017-03-31,1\n2017-04-01,0\n2016-12-31 23:59:59,0\n2017-04-01T00:00,1\n20170402,1\n"),
+      "tetee");
+  EXPECT_EQ(seconds("2017-04-01", "2017-03-31T23:30:00-05:00,1\n2017-04-01 00:10+09:00,1\n"), "te") << "as written";
+  EXPECT_EQ(seconds("2017-04-01T00:00Z", "2017-03-31T23:30:00-05:00,1\n2017-04-01 00:10+09:00,1\n2017-04-02,1\n"),
+            "et-")
+      << "in UTC; a time without a zone is a bad row";
+  EXPECT_EQ(seconds("2017-04-01", "2017-02-30,1\n,1\n01.04.2017,1\n1491004800,0\n2017-04-01x,1\n"), "-----");
+  EXPECT_EQ(seconds("2017-04-01 10:30:00.5", "2017-04-01 10:30:00.25,1\n2017-04-01 10:30:00.75,1\n"), "te");
+  EXPECT_EQ(seconds("100", "99,0\n 100,1\n2017-04-01,1\n"), "te-") << "numbers as before";
+  SplitCells cells;
+  EXPECT_SAYS(message_of([&] { read_split("01.04.2017", cells); }), "or a date such as 2017-04-01");
 }
 
 }  // namespace

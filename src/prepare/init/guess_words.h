@@ -1,0 +1,38 @@
+// Words and figures in the reasons that --init gives.
+#pragma once
+
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+#include "config/json.h"
+#include "prepare/init/column_facts.h"
+
+namespace hctr {
+
+inline double share(int64_t part, int64_t of) {
+  return of == 0 ? 0 : static_cast<double>(part) / static_cast<double>(of);
+}
+inline std::string percent(double share) {
+  return share > 0 && share < 0.001 ? "less than 0.1 %" : cat(std::round(share * 1000) / 10, " %");
+}
+
+/// The number as a table has it: 17, 0.25, 1484705.
+inline std::string digits(double number) {
+  const bool whole = number == std::floor(number) && std::fabs(number) < 1e15;
+  return whole ? cat(static_cast<int64_t>(number)) : Json(number).text();
+}
+
+/// Whether a number is better taken by its logarithm.
+inline bool is_skewed(const ColumnFacts& facts) {
+  constexpr double kSkewed = 1.5;
+  return facts.negative * 1000 < facts.values() && facts.plain.skewness() > kSkewed;
+}
+
+/// Whether all values are integers of at least 0, written as the reader of keys reads them.
+inline bool are_key_numbers(const ColumnFacts& facts) {
+  return facts.integers == facts.values() && facts.negative == 0 && facts.leading_zeros == 0 &&
+         facts.held_out_not_keys == 0;
+}
+
+}  // namespace hctr

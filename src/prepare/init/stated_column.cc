@@ -1,0 +1,119 @@
+#include "prepare/init/stated_column.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "config/problems.h"
+#include "prepare/init/guess_words.h"
+#include "prepare/init/list_guess.h"
+
+namespace hctr {
+namespace {
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Makes a column what the user states of it.
+class Stater {
+ public:
+  Stater(const std::string& name, const ColumnFacts& facts, const StatedKind& stated)
+      : facts_(facts),
+        option_(cat(stated.list       ? "--list"
+                    : stated.category ? "--category"
+                                      : "--number",
+                    " ", name)),
+        missing_(facts.empty > 0 ? cat("; ", percent(share(facts.empty, facts.rows)), " missing") : "") {
+    guess_.name = name;
+    guess_.missing = facts.empty > 0;
+  }
+
+  ColumnGuess as(const StatedKind& stated) {
+    if (!facts_.unread_type.empty()) refuse(cat("columns of the type ", facts_.unread_type, " are not read"));
+    if (facts_.values() == 0) refuse("no row has a value");
+    if (facts_.is_list && !stated.list) refuse("it is a column of lists; name it in --list");
+    if (stated.list) as_list();
+    if (stated.category) as_category();
+    if (stated.number) as_number(stated.category);
+    return guess_;
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& why) const { throw Error(Kind::usage, cat(option_, ": ", why)); }
+
+  void as_category() {
+    if (facts_.fractions) refuse("it is a column of floats, which have no keys; store it as integers or texts");
+    guess_.kind = GuessedKind::category;
+    guess_.integers = are_key_numbers(facts_);
+    guess_.why = cat("category, as stated: ", facts_.distinct(), " different values", missing_);
+  }
+
+  void as_number(bool category_too) {
+    const int64_t words = facts_.values() - facts_.numbers + facts_.held_out_words;
+    if (words > 0)
+      refuse(cat(words, words == 1 ? " value is no number" : " values are no numbers", ", the first is '",
+                 facts_.no_number.empty() ? facts_.held_out_word : facts_.no_number, "'"));
+    guess_.kind = category_too ? GuessedKind::number_and_category : GuessedKind::number;
+    guess_.log = is_skewed(facts_);
+    guess_.why = cat(category_too ? "number and category, as stated: " : "number, as stated: ", digits(facts_.least),
+                     " to ", digits(facts_.most), guess_.log ? ", by its logarithm" : "", missing_);
+  }
+
+  void as_list() {
+    if (facts_.is_list) {
+      guess_ = guess_column(guess_.name, facts_);
+      return;
+    }
+    if (facts_.one_value) refuse("texts of Parquet are one value each; store lists");
+    const size_t form = are_lists_in_brackets(facts_) ? form_in_brackets(facts_) : likeliest_separator();
+    if (const std::string why = refused_words(facts_.lists[form]); !why.empty()) refuse(why);
+    set_list(facts_, form, guess_);
+    guess_.why += missing_;
+  }
+
+  /// The one that the values speak for, else the one in the most cells.
+  size_t likeliest_separator() const {
+    if (const std::optional<size_t> sure = list_separator(facts_)) return *sure;
+    const auto end = facts_.lists.begin() + kListSeparators.size();
+    const auto most = std::max_element(facts_.lists.begin(), end,
+                                       [](const ListFacts& a, const ListFacts& b) { return a.cells < b.cells; });
+    if (most->cells == 0) refuse(cat("no cell holds several values between one of | ; , / ^ ~ # and blanks"));
+    return static_cast<size_t>(most - facts_.lists.begin());
+  }
+
+  const ColumnFacts& facts_;
+  const std::string option_, missing_;
+  ColumnGuess guess_;
+};
+
+}  // namespace
+
+StatedKind stated_kind(const std::string& name, const InitOptions& options) {
+  return {.category = has(options.categories, name),
+          .number = has(options.numbers, name),
+          .list = has(options.lists, name)};
+}
+
+ColumnGuess stated_column(const std::string& name, const ColumnFacts& facts, const StatedKind& stated) {
+  return Stater(name, facts, stated).as(stated);
+}
+
+void expect_stated_columns(const InitOptions& options, const std::vector<std::string>& columns) {
+  const std::pair<const char*, const std::vector<std::string>*> stated[] = {{"--leave-out", &options.leave_out},
+                                                                            {"--category", &options.categories},
+                                                                            {"--number", &options.numbers},
+                                                                            {"--list", &options.lists}};
+  for (const auto& [option, names] : stated)
+    for (const std::string& name : *names) {
+      const auto fail = [&, option = option](const std::string& why) {
+        throw Error(Kind::usage, cat(option, " ", name, ": ", why));
+      };
+      if (!has(columns, name)) fail(cat("there is no such column", did_you_mean(name, columns, 3)));
+      if (std::count(columns.begin(), columns.end(), name) > 1) fail("several columns have this name");
+      if (name == options.label && names != &options.leave_out) fail("it is the label");
+      if (names != &options.leave_out && has(options.leave_out, name)) fail("it is in --leave-out too");
+      if (names != &options.lists && has(options.lists, name)) fail("it is in --list too");
+    }
+}
+
+}  // namespace hctr

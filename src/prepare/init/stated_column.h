@@ -1,0 +1,27 @@
+// Columns whose kind the user states with --category, --number and --list, which overrides the guess.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "prepare/init/column_guess.h"
+#include "prepare/init/init.h"
+
+namespace hctr {
+
+/// The kinds that are stated of a column; category and number together mean both.
+struct StatedKind {
+  bool category = false, number = false, list = false;
+
+  bool any() const { return category || number || list; }
+};
+StatedKind stated_kind(const std::string& name, const InitOptions&);
+
+/// The column as what is stated of it. Errors: Error(usage) where its values cannot be that, with the first of them.
+ColumnGuess stated_column(const std::string& name, const ColumnFacts&, const StatedKind&);
+
+/// Checks the columns that options name. Errors: Error(usage) for those that do not exist, naming the nearest, and for
+/// options that contradict each other.
+void expect_stated_columns(const InitOptions&, const std::vector<std::string>& columns);
+
+}  // namespace hctr
