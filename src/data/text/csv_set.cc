@@ -48,8 +48,7 @@ std::string unexpected_keys(const SlotRule& rule, std::string_view cell) {
   BracketedList list;
   if (rule.brackets && !list.read(cell, rule.separator))
     return cat(unexpected_cell(rule.column, "a list in brackets", cell), ": ", list.problem());
-  return unexpected_cell(rule.column, *rule.keys == KeyRule::hex ? "hexadecimal digits" : "an integer of at least 0",
-                         cell);
+  return unexpected_cell(rule.column, values_with_keys(*rule.keys), cell);
 }
 
 const char* expected_of(const LabelColumn& label) { return label.positive.texts.empty() ? "a number" : "a text"; }

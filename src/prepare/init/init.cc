@@ -232,7 +232,7 @@ class Initializer {
     if (std::count(pass_.columns.begin(), pass_.columns.end(), name) > 1) leave_out("several columns have this name");
     if (!can_be_named(name)) leave_out("its name is not UTF-8; save the table as UTF-8");
     if (std::count(options_.leave_out.begin(), options_.leave_out.end(), name) > 0) leave_out("by --leave-out");
-    const bool padded_items = in_cells && facts.lists[separator_index(guess.separator)].padded > 0;
+    const bool padded_items = guess.is_list_in_text() && !guess.brackets && facts.lists[guess.form].padded > 0;
     if (guess.kind != GuessedKind::left_out && (facts.padded > 0 || padded_items)) trim();
   }
 
