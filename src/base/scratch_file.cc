@@ -85,8 +85,8 @@ ScratchMemory::ScratchMemory(fs::path folder, size_t bytes) : file_(std::move(fo
       error == 0 ? ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.descriptor_, 0) : MAP_FAILED;
   if (error == 0 && mapped == MAP_FAILED) error = errno;
   if (error != 0)
-    throw Error(Kind::io,
-                cat("cannot map ", bytes, " bytes of a file in '", file_.folder().string(), "': ", std::strerror(error)));
+    throw Error(Kind::io, cat("cannot map ", bytes, " bytes of a file in '", file_.folder().string(),
+                              "': ", std::strerror(error)));
   data_ = static_cast<std::byte*>(mapped);
   ::madvise(mapped, bytes, MADV_RANDOM);  // where it fails, the system reads more than is needed
 }

@@ -43,8 +43,8 @@ class ScratchFile {
 /// Memory in a file without a name: the system writes it to the disk when memory is short, and reads it back on access.
 class ScratchMemory {
  public:
-  /// The disk has room for all of it from the start. Errors: Error(io) naming the folder, the bytes and the reason of the
-  /// system, such as a full disk.
+  /// The disk has room for all of it from the start. Errors: Error(io) naming the folder, the bytes and the reason of
+  /// the system, such as a full disk.
   ScratchMemory(fs::path folder, size_t bytes);
   ~ScratchMemory();
   ScratchMemory(const ScratchMemory&) = delete;

@@ -67,9 +67,9 @@ class RankGroup {
   std::atomic<uint64_t> sleeping_until_ =
       0;  // ranks that wait sleep at once until this meeting, since others want cores
   int arrived_ = 0;
-  std::atomic<bool> exchanging_ = false;  // all have arrived, and the last one exchanges with the other processes
-  int copying_ = 0;          // ranks that have not called leave_copying() yet
-  std::atomic<uint64_t> copied_ = 0;  // exchanges whose copies are complete
+  std::atomic<bool> exchanging_ = false;    // all have arrived, and the last one exchanges with the other processes
+  int copying_ = 0;                         // ranks that have not called leave_copying() yet
+  std::atomic<uint64_t> copied_ = 0;        // exchanges whose copies are complete
   std::vector<char> here_;                  // at the current barrier, by local rank
   std::vector<const Transfer*> transfers_;  // by local rank
   std::optional<Failure> failure_;

@@ -61,7 +61,7 @@ struct SlotColumns {
   std::string vocabulary, separator;
   std::optional<std::string> fallback;
   std::string key_space{};  ///< slots of one name give equal values equal keys; empty: each slot has its own
-  bool brackets = false;  ///< cells are lists in brackets, as BracketedList reads them
+  bool brackets = false;    ///< cells are lists in brackets, as BracketedList reads them
 };
 
 /// `fallback`: the manual's sentence on "default".

@@ -134,7 +134,8 @@ void DiskRows::prepare_to_add(std::span<Row> rows, const std::byte* records) {
     throw Error(
         Kind::io,
         cat(label_, ": ", map_.rows() + count, " rows",
-            growth.on_disk > 0 ? cat(", and their map, for which ", budget_.limits().host_setting, " has no room,") : "",
+            growth.on_disk > 0 ? cat(", and their map, for which ", budget_.limits().host_setting, " has no room,")
+                               : "",
             " need ", more, " bytes more in '", file_.folder().string(), "', and ", disk_room(), " of ",
             budget_.limits().disk,
             " are left; \"disk_limit\" of \"table_memory\", or what is free there at the start, must be at least ",

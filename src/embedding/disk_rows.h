@@ -26,9 +26,9 @@ namespace hctr {
 class DiskSnapshot;
 class SnapshotUse;
 
-/// A map from keys to records of a scratch file: 43 to 86 bytes for each row, in memory of the host, or in a file of its
-/// own once the budget has no room there. A record holds what is given to it, and nothing else: its checksum is in the
-/// map, so that a record that was torn, altered or left as it was before is found. For one thread, but for
+/// A map from keys to records of a scratch file: 43 to 86 bytes for each row, in memory of the host, or in a file of
+/// its own once the budget has no room there. A record holds what is given to it, and nothing else: its checksum is in
+/// the map, so that a record that was torn, altered or left as it was before is found. For one thread, but for
 /// read_ahead().
 class DiskRows : private RowDiskUser {
  public:
@@ -214,7 +214,7 @@ class DiskRows : private RowDiskUser {
   DiskPlaces places_;
   DiskWrites writes_;
   std::vector<std::pair<const std::byte*, std::span<const Row>>> behind_;  // what writes_ has
-  std::shared_ptr<SnapshotUse> snapshot_;  // null: there is none
+  std::shared_ptr<SnapshotUse> snapshot_;                                  // null: there is none
   int64_t snapshot_bytes_ = 0;
   int64_t places_for_snapshot_ = 0;  // that the file may have while it is there, and entries that the map may have
   size_t entries_for_snapshot_ = 0;

@@ -159,8 +159,8 @@ std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_wait
   if (snapshot_)
     why_not = cat(label_, ": the checkpoint before still reads them");
   else if (bytes + map_growth > memory)
-    why_not = cat(label_, ": a copy of the map of ", map_.rows(), " rows needs ", bytes + map_growth, " bytes, and ", memory,
-                  " are left for it of ", budget_.limits().host_setting);
+    why_not = cat(label_, ": a copy of the map of ", map_.rows(), " rows needs ", bytes + map_growth, " bytes, and ",
+                  memory, " are left for it of ", budget_.limits().host_setting);
   else if (never_waits && more_on_disk > disk_room())
     why_not = cat(label_, ": rows that leave meanwhile may need ", more_on_disk, " bytes more in '",
                   file_.folder().string(), "', and ", disk_room(), " of \"disk_limit\" are left");

@@ -116,7 +116,7 @@ class Embedding {
   /// Passes the rows of all ranks to `sink` on rank 0, sorted by (slot, key). On other ranks `sink` is not called.
   virtual void export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) = 0;
   /// Host memory that this takes on this rank at most, for the rows that it has memory for. Not collective.
-  virtual int64_t bytes_to_export(bool with_states) { return table().bytes_to_export(with_states); }
+  virtual int64_t bytes_to_export(bool with_states, int ranks) { return table().bytes_to_export(with_states, ranks); }
   // For deltas of models: what has changed since the last one, whole or a delta, with nothing queued.
   /// Notes that a model has all rows as they are.
   virtual void note_model() { table().note_model(); }

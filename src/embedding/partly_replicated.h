@@ -57,9 +57,9 @@ class PartlyReplicated : public Embedding {
     return found;
   }
   std::map<std::string, int64_t> counts() override { return others_.counts(); }
-  int64_t bytes_to_export(bool with_states) override {
+  int64_t bytes_to_export(bool with_states, int ranks) override {
     // Rank 0 holds the replicated rows while it writes the others.
-    return others_.bytes_to_export(with_states) + replicated_.table().bytes_to_export(with_states) +
+    return others_.bytes_to_export(with_states, ranks) + replicated_.table().bytes_to_export(with_states, 1) +
            2 * replicated_.table().bytes_of_rows(with_states);
   }
   RowStore::HostRows host_rows() override { return replicated_.table().host_rows() + others_.host_rows(); }

@@ -103,8 +103,8 @@ int64_t RowAccount::more_numbers(int64_t rows) const {
   for (const RowColumn& column : arrays_.columns())
     if (column.numbers)
       // Some have more already, where memory for others was refused.
-      sum += std::max<int64_t>(0, static_cast<int64_t>(column.granules_to(rows)) -
-                                      static_cast<int64_t>(column.memory.device_bytes()));
+      sum += std::max<int64_t>(
+          0, static_cast<int64_t>(column.granules_to(rows)) - static_cast<int64_t>(column.memory.device_bytes()));
   return sum;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "comm/collective_error.h"
 #include "config/json.h"
 #include "embedding/derived_specs.h"
 #include "embedding/gather_rows.h"
@@ -116,11 +117,13 @@ std::map<std::string, int64_t> ShardedEmbedding::counts() {
 }
 
 void ShardedEmbedding::export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {
-  PieceJoining joining(table_.spec(), sink);
-  const std::function<void(const RowBlock&)> join = [&](const RowBlock& block) { joining.add(block); };
-  RowGathering gathering(comm_, table_.spec(), placement_.pieces > 1 ? join : sink);
-  table_.export_rows(wanted, [&](const RowBlock& block) { gathering.add(block); });
-  gathering.finish();
+  or_abort(comm_, [&] {  // the others wait for the next block
+    PieceJoining joining(table_.spec(), sink);
+    const std::function<void(const RowBlock&)> join = [&](const RowBlock& block) { joining.add(block); };
+    RowGathering gathering(comm_, table_.spec(), placement_.pieces > 1 ? join : sink);
+    table_.export_rows(wanted, [&](const RowBlock& block) { gathering.add(block); });
+    gathering.finish();
+  });
 }
 
 std::vector<SlotKey> ShardedEmbedding::removed_keys() {

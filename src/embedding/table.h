@@ -173,8 +173,9 @@ class EmbeddingTable {
   int64_t bytes_of_rows(bool with_states) const {
     return store_.capacity() * 4 * (spec_.dim + (with_states ? spec_.optimizer.states() * spec_.state_dim() : 0));
   }
-  /// Host memory that the next call takes at most, for the rows that the table has memory for.
-  int64_t bytes_to_export(bool with_states) const;
+  /// Host memory that the next call takes at most, for the rows that the table has memory for, and what gathering rows
+  /// of so many ranks takes.
+  int64_t bytes_to_export(bool with_states, int ranks) const;
   /// Passes all rows of finished steps to `sink` in blocks, sorted by (slot, key). Waits for queued steps.
   void export_rows(RowsToExport, const std::function<void(const RowBlock&)>& sink);
   /// The rows are in a model now: later changes are changes since it.

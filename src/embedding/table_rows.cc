@@ -136,12 +136,14 @@ std::vector<SlotKey> EmbeddingTable::removed_keys() {
   return removed;
 }
 
-int64_t EmbeddingTable::bytes_to_export(bool with_states) const {
-  constexpr int64_t kOfRow = sizeof(int64_t) + sizeof(int32_t) + sizeof(int64_t);      // key, slot, place in the order
+int64_t EmbeddingTable::bytes_to_export(bool with_states, int ranks) const {
+  constexpr int64_t kOfRow = sizeof(int64_t) + sizeof(int32_t) + sizeof(int64_t);       // key, slot, place in the order
   constexpr int64_t kOfRowOnDisk = static_cast<int64_t>(sizeof(DiskRow)) + 3 * kOfRow;  // while arrays grow for them
-  constexpr int64_t kCopies = 8;  // of a block: on the device, the host, on the way to rank 0 and in a file
-  const int64_t on_disk = store_.disk() ? store_.disk()->rows() : 0, states = with_states ? spec_.optimizer.states() : 0;
-  return kOfRow * store_.capacity() + kOfRowOnDisk * on_disk + kCopies * kVectorBlockBytes * (1 + states);
+  // Of a block: on the device, the host, on the way to rank 0, merged there and in a file, while arrays grow.
+  const int64_t copies = 12 + 4 * ranks;
+  const int64_t on_disk = store_.disk() ? store_.disk()->rows() : 0,
+                states = with_states ? spec_.optimizer.states() : 0;
+  return kOfRow * store_.capacity() + kOfRowOnDisk * on_disk + copies * kVectorBlockBytes * (1 + states);
 }
 
 void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {

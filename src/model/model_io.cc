@@ -119,7 +119,8 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
 
 size_t Model::bytes_to_save() const {
   int64_t most = 0;  // one table after the other
-  for (const auto& table : tables_) most = std::max(most, table->bytes_to_export(config_.solver.snapshot_opt_states));
+  for (const auto& table : tables_)
+    most = std::max(most, table->bytes_to_export(config_.solver.snapshot_opt_states, comm_.size()));
   return static_cast<size_t>(most) + kBytesOfSmallFiles + static_cast<size_t>(dense_parameters()) * sizeof(float);
 }
 

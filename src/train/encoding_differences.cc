@@ -242,7 +242,8 @@ std::string encoding_differences(const Json& saved, const Json& config, const st
   for (const auto& [path, value] : is) paths.insert(path);
   std::string text;
   for (const std::string& path : paths) {
-    const auto a = was.find(path), b = is.find(path);
+    const auto a = was.find(path);
+    const auto b = is.find(path);
     // These two may be left out, and follow from the columns then. The sizes of some formats move keys.
     const bool derived = path.ends_with("/slot_num") || (path == "slot_size_array" && !sizes_move_keys(format));
     if (derived && (a == was.end() || b == is.end())) continue;

@@ -12,8 +12,8 @@ namespace hctr {
 /// its path and both values; empty when there is none. Slots and dense columns are compared one by one, in order, so
 /// that groups and spelled-out defaults do not matter; nor do fields that only say how a file is written. Csv and
 /// Parquet are compared too where both name their columns. Any other change of the format is a difference, and the only
-/// one then: keys are made in another way. `rules`: how slots of the saved config that state no "keys" got them; a config
-/// that states the same does not differ.
+/// one then: keys are made in another way. `rules`: how slots of the saved config that state no "keys" got them; a
+/// config that states the same does not differ.
 std::string encoding_differences(const Json& saved, const Json& config, const std::vector<SlotKeyRule>& rules = {});
 
 /// Whether that is a difference of formats, or between fields of two formats.

@@ -38,7 +38,9 @@ EncodingChange encoding_change(const Json& saved, const Json* data, const Config
   const bool same_keys = numbering && numbering->string() && !numbering->string()->empty() && !source.empty() &&
                          numbering_of_data(source) == *numbering->string();
   EncodingChange change;
-  if (!same_keys) change.fields = encoding_differences(saved, config.effective, data ? slot_key_rules_of(*data) : std::vector<SlotKeyRule>());
+  if (!same_keys)
+    change.fields =
+        encoding_differences(saved, config.effective, data ? slot_key_rules_of(*data) : std::vector<SlotKeyRule>());
   change.files = changed_contents(data, config.data);
   return change;
 }

@@ -175,14 +175,14 @@ TEST(DiskRows, WaitForASnapshotWhereTheDiskHasNoOtherRoom) {
   EXPECT_TRUE(records == more.records);
 }
 
-/// Random additions and removals beside a plain map, with a budget of the host that has no room for the map of the rows.
+/// Random additions and removals beside a plain map, with a budget of the host that has no room for the map of the
+/// rows.
 TEST(DiskRows, GoOnWithTheirMapInAFileWhereTheHostHasNoRoomForIt) {
   constexpr int64_t kHost = 100 << 10, kRound = 400;  // a map of 1024 entries fits, one of 2048 beside it does not
   const TemporaryFolder folder;
-  RowMemory budget(Device{}, {.host = kHost,
-                              .host_setting = "\"host\"",
-                              .disk_folder = folder.path().string(),
-                              .disk = int64_t{1} << 30});
+  RowMemory budget(
+      Device{},
+      {.host = kHost, .host_setting = "\"host\"", .disk_folder = folder.path().string(), .disk = int64_t{1} << 30});
   {
     DiskRows disk(budget, "table", kMovedRecord);
     std::map<int64_t, std::vector<std::byte>> expected;

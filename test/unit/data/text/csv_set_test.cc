@@ -196,9 +196,9 @@ TEST(CsvSet, ListsInBracketsGiveTheKeysOfTheirValues) {
   CsvOptions& csv = csv_of(section);
   csv.labels = {"y"};
   csv.missing = {"None", "?"};
-  csv.slots = {{{"names"}, KeyRule::hash, 0, "", "", "(none)", true},
-               {{"ids"}, KeyRule::number, 0, "", "", {}, true},
-               {{"parts"}, KeyRule::hash, 50, "", ";", {}, true}};
+  csv.slots = {{{"names"}, KeyRule::hash, 0, "", "", "(none)", "", true},
+               {{"ids"}, KeyRule::number, 0, "", "", {}, "", true},
+               {{"parts"}, KeyRule::hash, 50, "", ";", {}, "", true}};
   const auto name = [](const char* text) { return csv_hashed_key(text, 0, 0, kAllKeys); };
   const auto part = [](const char* text) { return csv_hashed_key(text, 0, 2, 50); };
   write_text(folder / "a",
