@@ -160,7 +160,9 @@ Json::Json(std::string value) : value_(std::move(value)) {}
 Json::Json(const char* value) : value_(std::string(value)) {}
 Json::Json(Array value) : value_(std::move(value)) {}
 Json::Json(Object value) : value_(std::move(value)) {}
-Json::Json(const Json&) = default;
+// By assignment: where a copy of an alternative throws in the copy constructor of std::variant, libstdc++ before 14
+// destroys a value that was never made.
+Json::Json(const Json& other) { value_ = other.value_; }
 Json::Json(Json&&) noexcept = default;
 Json& Json::operator=(const Json&) = default;
 Json& Json::operator=(Json&&) noexcept = default;

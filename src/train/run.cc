@@ -79,6 +79,7 @@ Run::Run(const TrainOptions& options, const Config& config, const RankPlace& ran
   if (comm_.rank() == 0) expect_one_numbering();
   if (comm_.rank() == 0) expect_one_key_rule();
   if (from && comm_.rank() == 0) expect_same_data(*from, data_json(), config);
+  expect_memory();
   comm_.barrier();  // set-up times differ between ranks; time limits of steps start after it
 }
 
