@@ -90,19 +90,18 @@ void print_summary(const TrainSummary& summary, bool as_json) {
 
 void print_evaluation(const EvaluationSummary& summary, bool as_json) {
   if (as_json) {
-    std::cout << Json(Json::Object{{"kind", "eval"},
-                                   {"model", summary.model},
-                                   {"iteration", summary.iteration},
-                                   {"data", summary.data},
-                                   {"samples", summary.samples},
-                                   {"seconds", summary.seconds},
-                                   {"device", summary.device},
-                                   {"skipped_records", summary.skipped_records},
-                                   {"metrics", numbers(summary.metrics)},
-                                   {"unmatched_keys", to_json(summary.matches)},
-                                   {"best_possible", numbers(summary.best_possible)}})
-                     .text()
-              << std::endl;
+    Json line(Json::Object{{"kind", "eval"},
+                           {"model", summary.model},
+                           {"iteration", summary.iteration},
+                           {"data", summary.data},
+                           {"samples", summary.samples},
+                           {"seconds", summary.seconds},
+                           {"device", summary.device},
+                           {"skipped_records", summary.skipped_records},
+                           {"metrics", numbers(summary.metrics)},
+                           {"best_possible", numbers(summary.best_possible)}});
+    add_matches(summary.matches, line);
+    std::cout << line.text() << std::endl;
     return;
   }
   warn_of_skipped(summary);

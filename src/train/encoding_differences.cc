@@ -161,7 +161,7 @@ bool are_alike(const std::string& format, const std::string& other) {
 }
 
 /// Of fields that start with "csv" or "parquet": the same behind the name of another section.
-Fields renamed(const Fields& fields, const std::string& from, const std::string& to) {
+Fields in_section(const Fields& fields, const std::string& from, const std::string& to) {
   Fields result;
   for (const auto& [path, value] : fields)
     result[path.starts_with(from + "/") ? to + path.substr(from.size()) : path] = value;
@@ -204,7 +204,7 @@ std::string encoding_differences(const Json& saved, const Json& config) {
                      field(field(now, of_other.c_str()), "slots");
   if (format != other && !alike) return cat("/layers/0/format was ", format, " and is ", other);
   const Fields was = encoding_of(*before);
-  const Fields is = alike ? renamed(encoding_of(*now), of_other, section) : encoding_of(*now);
+  const Fields is = alike ? in_section(encoding_of(*now), of_other, section) : encoding_of(*now);
   std::set<std::string> paths;
   for (const auto& [path, value] : was) paths.insert(path);
   for (const auto& [path, value] : is) paths.insert(path);
