@@ -39,7 +39,7 @@ void unite(std::vector<CountedKey>& keys) {
   keys.resize(end);
 }
 
-std::string percent(double share) { return formatted("%.3g %%", 100 * share); }
+std::string share_text(double share) { return formatted("%.3g %%", 100 * share); }
 
 using Share = double (SlotMatches::*)() const;
 
@@ -52,7 +52,7 @@ std::string text_of_shares(const std::vector<SlotMatches>& slots, Share share, s
                    [&](const SlotMatches& a, const SlotMatches& b) { return (a.*share)() > (b.*share)(); });
   std::string text;
   for (size_t i = 0; i < std::min(most, some.size()); ++i)
-    text += cat(text.empty() ? "" : ", ", some[i].slot, " ", percent((some[i].*share)()));
+    text += cat(text.empty() ? "" : ", ", some[i].slot, " ", share_text((some[i].*share)()));
   if (some.size() > most) text += cat(", and ", some.size() - most, " more slots");
   return text.empty() ? "none" : text;
 }
@@ -70,12 +70,11 @@ Json json_of_shares(const std::vector<SlotMatches>& slots, bool SlotMatches::*wh
 
 }  // namespace
 
-KeyMatches::KeyMatches(const Config& config, Communicator& comm, Model& model) : comm_(comm), model_(model) {
+KeyMatches::KeyMatches(const Config& config, Communicator& comm, Model& model,
+                       std::optional<std::pair<size_t, int64_t>> groups)
+    : comm_(comm), model_(model) {
   const FeatureNames names = feature_names(config.data);
   const std::vector<std::optional<int64_t>> unlisted = unlisted_keys(config.data);
-  const auto& metrics = config.solver.eval_metrics.metrics;
-  const bool groups =
-      std::any_of(metrics.begin(), metrics.end(), [](const Metric& metric) { return metric.type->of_groups; });
   for (size_t i = 0, slot = 0; i < config.data.sparse.size(); ++i) {
     const std::string& top = config.data.sparse[i].top;
     Input input{.index = i, .tables = {}, .slots = {}, .unlisted = {}, .keys = {}};
@@ -88,8 +87,7 @@ KeyMatches::KeyMatches(const Config& config, Communicator& comm, Model& model) :
       input.slots.push_back({.slot = names.slots[i][s],
                              .has_rows = !input.tables.empty(),
                              .has_vocabulary = input.unlisted.back().has_value(),
-                             .of_groups = groups && top == config.solver.group_by.input &&
-                                          static_cast<int64_t>(s) == int64_t{config.solver.group_by.slot}});
+                             .of_groups = groups == std::pair(i, static_cast<int64_t>(s))});
       any = any || input.slots.back().has_vocabulary || input.slots.back().of_groups;
     }
     input.keys.resize(input.slots.size());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -20,7 +21,8 @@ namespace hctr {
 class KeyMatches {
  public:
   static constexpr int64_t kMostKeys = int64_t{1} << 20;
-  KeyMatches(const Config&, Communicator&, Model&);
+  /// `groups`: the sparse input and its slot that metrics take groups from.
+  KeyMatches(const Config&, Communicator&, Model&, std::optional<std::pair<size_t, int64_t>> groups = {});
 
   void clear();
   /// The first `rows` rows of a batch of this rank.
