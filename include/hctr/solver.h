@@ -36,6 +36,7 @@ struct JobOptions {
   std::vector<std::string> changes;  ///< fields of the config, "solver.batchsize=1024"; the last of a field counts
   DeviceChoice device = DeviceChoice::automatic;
   EncodingChoice encoding = EncodingChoice::same;  ///< same: a difference from a saved model is an error
+  bool allow_unmatched = false;                    ///< a slot or label whose values match nothing at all is no error
   bool strict = false;                             ///< warnings about the config become errors
   bool sync_launches = false;                      ///< wait after every GPU kernel, to find one that faults
   std::optional<int> threads;                      ///< CPU threads for operators; nothing: all usable cores

@@ -1,4 +1,4 @@
-// How many keys of scored samples a model does not know.
+// How many keys of scored samples a model does not know, and how many values a vocabulary lacks.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,24 @@
 
 namespace hctr {
 
-/// The keys of a slot, and how many of them have no row in a table that reads the slot: they count as zero vectors.
+/// What of a slot of scored samples matches nothing.
 struct SlotMatches {
-  std::string slot;  ///< its column, or "<top>[<index>]"
-  int64_t keys = 0, unmatched = 0;
+  std::string slot;                 ///< its column, or "<top>[<index>]"
+  int64_t keys = 0, unmatched = 0;  ///< keys, and those without a row in a table that reads the slot: zero vectors
+  bool has_rows = true;             ///< false: keys have no rows of their own, and are not counted
+  /// Of a slot with a vocabulary: its values, and those without a line in it, which share one key.
+  bool has_vocabulary = false;
+  int64_t values = 0, unlisted = 0;
+  /// Of the slot that GroupedAUC takes groups from: the samples, and those without a value in it, which it leaves out.
+  bool of_groups = false;
+  int64_t samples = 0, without_group = 0;
 
-  double share() const { return keys == 0 ? 0 : static_cast<double>(unmatched) / static_cast<double>(keys); }
+  double share() const { return share_of(unmatched, keys); }
+  double unlisted_share() const { return share_of(unlisted, values); }
+  double without_group_share() const { return share_of(without_group, samples); }
+  static double share_of(int64_t part, int64_t all) {
+    return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
+  }
 };
 
 }  // namespace hctr

@@ -16,8 +16,7 @@ namespace hctr {
 struct ModelOptions : JobOptions {
   /// A run folder, a checkpoint, or a snapshot_prefix, with @<iteration> where it is not the newest.
   std::string model;
-  std::string data;              ///< the samples, in the format of the config; empty: its eval_source
-  bool allow_unmatched = false;  ///< a slot none of whose keys has a row is no error
+  std::string data;  ///< the samples, in the format of the config; empty: its eval_source
 };
 
 /// What was done with a saved model.

@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "config/problems.h"
 #include "data/formats/data_schema.h"
+#include "data/formats/first_matches.h"
 #include "prepare/inspect/inspect.h"
 #include "train/feature_names.h"
 #include "train/unmatched_keys.h"
@@ -47,15 +48,20 @@ double mean_keys(const SlotSummary& slot, const Inspection& found) {
   return static_cast<double>(slot.keys) / static_cast<double>(std::max<int64_t>(found.samples, 1));
 }
 
+double unlisted_share(const SlotSummary& slot) { return SlotMatches::share_of(slot.unlisted.value_or(0), slot.keys); }
+
 std::string text_of(const std::string& name, const Inspection& found) {
   std::string text = cat("Data '", name, "': the first ", found.samples, " samples of ", found.files.size(),
                          found.files.size() == 1 ? " file" : " files", "\n");
   text += text_of({"label", found.labels}) + text_of({"dense value", found.dense});
   for (size_t s = 0; s < found.slots.size(); ++s) {
     const SlotSummary& slot = found.slots[s];
-    text += cat("  slot ", s, ": ", number(mean_keys(slot, found)), " keys a sample, at most ", slot.most_nnz, "; ",
-                slot.distinct.exact() ? "" : "about ", slot.distinct.value(), " different",
-                slot.keys > 0 ? cat(", from ", slot.least_key, " to ", slot.most_key) : "", "\n");
+    text += cat(
+        "  slot ", s, ": ", number(mean_keys(slot, found)), " keys a sample, at most ", slot.most_nnz, "; ",
+        slot.distinct.exact() ? "" : "about ", slot.distinct.value(), " different",
+        slot.keys > 0 ? cat(", from ", slot.least_key, " to ", slot.most_key) : "",
+        slot.unlisted ? cat("; ", number(100 * unlisted_share(slot)), " % of values are not in the vocabulary") : "",
+        "\n");
   }
   for (const std::string& problem : found.problems) text += cat("  problem: ", problem, "\n");
   if (found.problem_count > static_cast<int64_t>(found.problems.size()))
@@ -72,6 +78,7 @@ Json json_of(const std::string& name, const Inspection& found) {
                           {"distinct", slot.distinct.value()},
                           {"exact", slot.distinct.exact()}});
     if (slot.keys > 0) one.set("least_key", slot.least_key).set("most_key", slot.most_key);
+    if (slot.unlisted) one.set("unlisted_values", unlisted_share(slot));
     slots.add(std::move(one));
   }
   for (const std::string& problem : found.problems) problems.add(problem);
@@ -108,6 +115,21 @@ std::vector<SlotMatches> matches_of(const DataSection& section, const Inspection
   return all;
 }
 
+/// What training or an evaluation would refuse, as nothing matches.
+std::vector<std::string> problems_of(const InspectOptions& options, const Source& source, const Inspection& found) {
+  std::vector<std::string> problems;
+  for (size_t s = 0; s < found.slots.size(); ++s)
+    if (const SlotSummary& slot = found.slots[s]; slot.keys >= kUnmatchedToFail && slot.unlisted == slot.keys)
+      problems.push_back(cat("the vocabulary of slot ", s, " has none of its ", slot.keys, " values"));
+  if (found.samples == 0 || options.section->follow) return problems;
+  try {
+    check_positives(*options.section, source, options.key_width, false, Log::to_stderr());
+  } catch (const Error& error) {
+    if (found.problem_count == 0) problems.push_back(error.what());  // else it is among them
+  }
+  return problems;
+}
+
 }  // namespace
 
 DataCheck check_data(const Json& config, const std::string& name) {
@@ -125,14 +147,20 @@ DataCheck check_data(const Json& config, const std::string& name) {
   for (const std::string& source : {options.section->source, options.section->eval_source}) {
     if (source.empty()) continue;
     Inspection found = inspect(data_files(source, options, Log::to_stderr()), options);
+    const bool trains = source == options.section->source;
+    for (std::string& problem : problems_of(
+             options, trains ? training_source(*options.section) : evaluation_source(*options.section), found)) {
+      found.problems.push_back(std::move(problem));
+      ++found.problem_count;
+    }
     check.text += text_of(source, found);
     Json json = json_of(source, found);
     if (training) {
       const std::vector<SlotMatches> matches = matches_of(*options.section, found, *training);
-      if (!matches.empty())
+      if (!matches.empty())  // those of vocabularies are among the slots
         check.text +=
             cat("  keys that the ", training->samples, " training samples do not have: ", describe(matches), "\n");
-      json.set("unmatched_keys", to_json(matches));
+      add_matches(matches, json);
     }
     check.json.add(std::move(json));
     check.problems += found.problem_count;

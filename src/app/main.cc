@@ -57,7 +57,7 @@ const Belongs kBelongs[] = {
     {"--model", {"--eval", "--predict", "--export"}},
     {"--data", {"--eval", "--predict", "--export"}},
     {"--encoding", {"--train", "--eval", "--predict", "--export"}},
-    {"--unmatched", {"--eval", "--predict"}},
+    {"--unmatched", {"--train", "--eval", "--predict"}},
     {"--out", {"--predict", "--init", "--export", "--report"}},
     {"--keep", {"--predict"}},
     {"--rows", {"--export"}},
@@ -207,6 +207,7 @@ int run(int argc, char** argv) {
   options.stop = &hctr::catch_stop_signals();
   if (report.given()) return report.run(options, out);
   options.encoding = with_model.encoding();
+  options.allow_unmatched = with_model.allow_unmatched();
   if (with_model.given()) return with_model.run(options, out, options.json);
   if (!train.empty()) {
     if (options.encoding == hctr::EncodingChoice::model)

@@ -41,8 +41,8 @@ ModelCommands::ModelCommands(CommandLine& app) {
       .one_of({"model", "config"});
   app.add_option(
          "--unmatched", unmatched_,
-         "Of --eval and --predict: what becomes of data in which a slot has keys that training has not seen, and "
-         "no others: error (default), or allow")
+         "What becomes of data of which nothing matches: in a slot no key that training has seen, or no value of its "
+         "vocabulary, or no label that is positive: error (default), or allow")
       .one_of({"error", "allow"});
   app.add_option("--keep", options_.keep,
                  "Of --predict: columns of Csv or Criteo data that stand behind the scores; several with commas")
@@ -70,7 +70,6 @@ void ModelCommands::expect_subject() const {
 int ModelCommands::run(const JobOptions& job, const std::string& out, bool as_json) {
   static_cast<JobOptions&>(options_) = job;
   options_.out = out;
-  options_.allow_unmatched = unmatched_ == "allow";
   options_.config = eval_ + predict_;
   return !eval_.empty() ? evaluate_model(as_json) : !predict_.empty() ? predict_with_model() : export_the_model();
 }

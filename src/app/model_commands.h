@@ -20,6 +20,8 @@ class ModelCommands {
   const std::string& eval() const { return eval_; }
   /// Of --encoding.
   EncodingChoice encoding() const;
+  /// Of --unmatched.
+  bool allow_unmatched() const { return unmatched_ == "allow"; }
   /// `out`: of --out; `as_json`: of --log. Returns the exit code. Errors: those of the commands; Error(usage).
   int run(const JobOptions&, const std::string& out, bool as_json);
   /// Errors: Error(usage) for an argument that belongs to no option.

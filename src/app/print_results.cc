@@ -101,8 +101,8 @@ void print_evaluation(const EvaluationSummary& summary, bool as_json) {
                            {"device", summary.device},
                            {"skipped_records", summary.skipped_records},
                            {"metrics", numbers(summary.metrics)},
-                           {"unmatched_keys", to_json(summary.matches)},
                            {"best_possible", numbers(summary.best_possible)}});
+    add_matches(summary.matches, line);
     if (!summary.undefined.empty())
       line.set("undefined", Json::Object(summary.undefined.begin(), summary.undefined.end()));
     std::cout << line.text() << std::endl;

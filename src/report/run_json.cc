@@ -53,9 +53,11 @@ Json scores_json(const ScoredSample& scored) {
     importance.add(Json(Json::Object{{"feature", one.feature},
                                      {"auc_lost", rounded_for_page(scored.auc - one.auc)},
                                      {"scores_moved", rounded_for_page(one.scores_moved)}}));
-  Json unmatched(Json::Array{});
-  for (const SlotMatches& slot : scored.matches)
+  Json unmatched(Json::Array{}), unlisted(Json::Array{});
+  for (const SlotMatches& slot : scored.matches) {
     if (slot.unmatched > 0) unmatched.add(Json(Json::Array{slot.slot, slot.keys, slot.unmatched}));
+    if (slot.unlisted > 0) unlisted.add(Json(Json::Array{slot.slot, slot.values, slot.unlisted}));
+  }
   Json hottest(Json::Array{});
   for (const HottestKeys& table : scored.hottest) {
     Json keys(Json::Array{});
@@ -72,6 +74,7 @@ Json scores_json(const ScoredSample& scored) {
                            {"rows", scored.rows},
                            {"labels", std::move(labels)},
                            {"unmatched", std::move(unmatched)},
+                           {"unlisted", std::move(unlisted)},
                            {"importance", std::move(importance)},
                            {"hottest", std::move(hottest)}});
 }

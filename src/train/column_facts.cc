@@ -1,6 +1,7 @@
 #include "train/column_facts.h"
 
 #include "base/error.h"
+#include "data/formats/first_matches.h"
 #include "data/formats/first_rows.h"
 #include "model/model_manifest.h"
 #include "train/trainer_parts.h"
@@ -33,14 +34,16 @@ void broadcast_statistics(Communicator& comm, const std::vector<ColumnStatistics
   config.data.statistics = column_statistics(Json::parse(text, "the statistics of rank 0"));
 }
 
-void check_training_labels(const Config& config, const Log& log) {
+void check_training_columns(const Config& config, bool allow_unmatched, const Log& log) {
   if (config.data.follow && config.data.first_files.empty()) return;
-  check_positives(config.data, training_source(config.data), key_width_of(config), log);
+  const Source source = training_source(config.data);
+  check_positives(config.data, source, key_width_of(config), allow_unmatched, log);
+  check_vocabularies(config.data, source, key_width_of(config), allow_unmatched, log);
 }
 
-void check_evaluation_labels(const Config& config, const Log& log) {
+void check_evaluation_labels(const Config& config, bool allow_unmatched, const Log& log) {
   if (config.data.eval_source.empty()) return;
-  check_positives(config.data, evaluation_source(config.data), key_width_of(config), log);
+  check_positives(config.data, evaluation_source(config.data), key_width_of(config), allow_unmatched, log);
 }
 
 }  // namespace hctr

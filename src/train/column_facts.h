@@ -13,8 +13,9 @@ std::vector<ColumnStatistics> training_statistics(const Config&, const ResumePoi
 /// none.
 void broadcast_statistics(Communicator&, const std::vector<ColumnStatistics>& of_rank_0, Config&);
 
-/// Warns of labels that do not occur: in the training data, and in the evaluation data.
-void check_training_labels(const Config&, const Log&);
-void check_evaluation_labels(const Config&, const Log&);
+/// check_positives() and check_vocabularies() of the training data.
+void check_training_columns(const Config&, bool allow_unmatched, const Log&);
+/// check_positives() of the evaluation data. What their vocabularies lack is counted by KeyMatches.
+void check_evaluation_labels(const Config&, bool allow_unmatched, const Log&);
 
 }  // namespace hctr

@@ -150,6 +150,7 @@ Fields encoding_of(const Json& data) {
                 {{"keys", name == "csv" ? "\"hash\"" : kKeysByType},
                  {"buckets", "0"},
                  {"separator", "\"\""},
+                 {"brackets", "false"},
                  {"default", text_or(section, "default_key", "none")}},
                 fields);
     add_key_spaces(name + "/slots", field(section, "slots"), fields);
@@ -192,7 +193,7 @@ bool are_alike(const std::string& format, const std::string& other) {
 }
 
 /// Of fields that start with "csv" or "parquet": the same behind the name of another section.
-Fields renamed(const Fields& fields, const std::string& from, const std::string& to) {
+Fields in_section(const Fields& fields, const std::string& from, const std::string& to) {
   Fields result;
   for (const auto& [path, value] : fields)
     result[path.starts_with(from + "/") ? to + path.substr(from.size()) : path] = value;
@@ -202,7 +203,7 @@ Fields renamed(const Fields& fields, const std::string& from, const std::string&
 /// Whether these values of one field tell two formats apart: what only says how a file is written does not, nor does
 /// what one of them leaves to the file.
 bool differ_between_formats(const std::string& path, const std::string& was, const std::string& is) {
-  for (const char* of_file : {"/trim", "/missing", "/default", "/separator", "/default_dense", "/default_key"})
+  for (const char* of_file : {"/trim", "/missing", "/default", "/separator", "/brackets", "/default_dense", "/default_key"})
     if (path.ends_with(of_file)) return false;
   if (path.ends_with("/positive") && (was == kAbsent || is == kAbsent)) return false;
   return was != is;
@@ -235,7 +236,7 @@ std::string encoding_differences(const Json& saved, const Json& config, const st
                      field(field(now, of_other.c_str()), "slots");
   if (format != other && !alike) return cat("/layers/0/format was ", format, " and is ", other);
   Fields was = encoding_of(*before);
-  const Fields is = alike ? renamed(encoding_of(*now), of_other, section) : encoding_of(*now);
+  const Fields is = alike ? in_section(encoding_of(*now), of_other, section) : encoding_of(*now);
   state_rules(rules, is, was);
   std::set<std::string> paths;
   for (const auto& [path, value] : was) paths.insert(path);

@@ -137,8 +137,8 @@ void Reporter::evaluated(int64_t iteration, const Evaluator::Result& result, dou
   }
   if (!result.undefined.empty()) line.set("undefined", Json::Object(result.undefined.begin(), result.undefined.end()));
   if (!result.matches.empty()) {
-    display(cat("Evaluation, keys without a row: ", describe(result.matches)));
-    line.set("unmatched_keys", to_json(result.matches));
+    for (const std::string& text : lines_of(result.matches)) display(cat("Evaluation, ", text));
+    add_matches(result.matches, line);
   }
   display(cat("Eval Time for ", result.samples, " samples: ", formatted("%.6f", took), "s"));
   add_line(std::move(line));

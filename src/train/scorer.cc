@@ -30,7 +30,7 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Model
       sparse_inputs_(config.data.sparse.size()),
       records_(config.solver.cuda_graph && !runtime.options().sync_launches && disk_folders(runtime, model).empty() &&
                model.fixed_sizes()) {
-  if (options.match_keys) matches_.emplace(config, comm, model);
+  if (options.match_keys) matches_.emplace(config, comm, model, options.groups);
   const size_t tasks = model.tasks().size();
   if (options.losses) losses_.assign(tasks > 1 ? 1 + tasks : 1, {});
   for (ResultTensor& loss : losses_) loss = add_result(model.loss(Phase::evaluate).spec());

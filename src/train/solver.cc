@@ -119,8 +119,8 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
     config.data.first_files = paths_of_followed(config.data, followed);
     if (!point) expect_encoding_of_start(config, options.encoding, log);
     statistics = training_statistics(config, point ? &*point : nullptr, log);
-    check_training_labels(config, log);
-    check_evaluation_labels(config, log);
+    check_training_columns(config, options.allow_unmatched, log);
+    check_evaluation_labels(config, options.allow_unmatched, log);
   }
   TrainSummary summary{.rank = job.first_rank()};
   const auto peers = std::make_shared<LookAheadGroup>();

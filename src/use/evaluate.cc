@@ -1,6 +1,7 @@
 // --eval: the metrics of a saved model.
 #include <chrono>
 
+#include "comm/collective_error.h"
 #include "train/best_metrics.h"
 #include "train/column_facts.h"
 #include "train/evaluator.h"
@@ -11,7 +12,9 @@ namespace hctr {
 EvaluationSummary evaluate(const ModelOptions& options) {
   EvaluationSummary summary;
   const auto evaluate_rank = [&](LoadedModel& on) {
-    if (on.comm.rank() == 0) check_evaluation_labels(on.config, on.log);
+    run_on_all_ranks(on.comm, [&] {
+      if (on.comm.rank() == 0) check_evaluation_labels(on.config, options.allow_unmatched, on.log);
+    });
     Evaluator evaluator(on.config, on.runtime, on.comm, on.model, on.layout, on.log);
     const auto start = std::chrono::steady_clock::now();
     const auto result = evaluator.run(on.saved.iteration, options.stop);

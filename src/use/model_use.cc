@@ -1,6 +1,7 @@
 #include "use/model_use.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "config/config_file.h"
 #include "data/numbering.h"
@@ -121,7 +122,10 @@ void report_matches(const LoadedModel& on, std::vector<SlotMatches> matches, con
   const std::string& data = on.config.data.eval_source;
   if (!options.allow_unmatched) expect_matches(matches, data);
   if (on.comm.rank() != 0) return;
-  if (!matches.empty()) on.log.info("Keys without a row in the model: ", describe(matches), ".");
+  for (std::string line : lines_of(matches)) {
+    line[0] = static_cast<char>(std::toupper(line[0]));
+    on.log.info(line, ".");
+  }
   warn_of_unmatched(matches, cat("'", data, "'"), on.log);
   use.matches = std::move(matches);
 }

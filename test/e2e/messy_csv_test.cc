@@ -238,14 +238,15 @@ TEST_F(MessyCsv, AModelWithoutStatisticsIsAnError) {
   expect_says(train(messy_config(kLearned, R"(, "dense_model_file": "bare/_dense_60.model")"), "from_bare"), 4, why);
 }
 
-TEST_F(MessyCsv, ALabelThatNeverOccursIsSaid) {
+TEST_F(MessyCsv, ALabelThatNeverOccursIsAnErrorUnlessItIsAllowed) {
   write_file(*folder_ / "dots.csv", messy_rows(0, 300, 2, "."));  // as those of adult.test end
   const std::string why =
       "no label of 'dots.csv' is 1: none of its first 300 rows has '>50K' in column 'income'; there are '<=50K.', "
       "'>50K.'";
-  expect_says(train(with_change(messy_config(kLearned), "eval.csv", "dots.csv"), "dots"), 0, why);
+  expect_says(train(with_change(messy_config(kLearned), "eval.csv", "dots.csv"), "dots"), 4, why);
   write_file(*folder_ / "other.json", with_change(messy_config(kLearned), "eval.csv", "dots.csv"));
-  expect_says(run({"--eval", "other.json", "--model", "run"}), 0, why);
+  expect_says(run({"--eval", "other.json", "--model", "run"}), 4, why);
+  expect_says(run({"--eval", "other.json", "--model", "run", "--unmatched", "allow"}), 0, "warning: " + why);
 }
 
 /// A real file as it was published: blanks behind commas, '?', and labels that end with a dot in the test set.

@@ -75,6 +75,10 @@ Json print_slots(const Inspection& found) {
       std::printf("  %lld ... %lld", whole(s.least_key), whole(s.most_key));
       slot.set("least_key", s.least_key).set("most_key", s.most_key);
     }
+    if (s.unlisted) {
+      std::printf("; %lld not in the vocabulary", whole(*s.unlisted));
+      slot.set("unlisted", *s.unlisted);
+    }
     std::printf("\n");
     all.add(std::move(slot));
   }

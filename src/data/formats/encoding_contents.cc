@@ -4,10 +4,8 @@
 #include <map>
 
 #include "base/error.h"
-#include "data/column_rules.h"
 #include "data/features/feature_section.h"
-#include "data/parquet/parquet_options.h"
-#include "data/text/csv_set.h"
+#include "data/formats/slot_rules_of.h"
 
 namespace hctr {
 namespace {
@@ -60,12 +58,7 @@ std::map<std::string, const Json*> by_place(const Json& contents) {
 
 Json encoding_contents(const DataSection& section) {
   Json contents(Json::Object{});
-  const CsvOptions* csv = section.options.find<CsvOptions>();
-  if (csv && is_csv(section))
-    add_vocabularies("csv", slot_rules(csv->slots, csv->hash_seed, csv_grammar(*csv)), contents);
-  const ParquetOptions* parquet = section.options.find<ParquetOptions>();
-  if (parquet && section.format.name == "Parquet")
-    add_vocabularies("parquet", slot_rules(parquet->slots, parquet->hash_seed, TextGrammar{}), contents);
+  add_vocabularies(is_csv(section) ? "csv" : "parquet", slot_rules_of(section), contents);
   if (!section.feature_spec.empty()) add_features(section, contents);
   return contents;
 }

@@ -4,19 +4,14 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <set>
 
 #include "base/error.h"
 #include "base/moments.h"
 #include "data/formats/format_table.h"
+#include "data/formats/visit_first_rows.h"
 
 namespace hctr {
 namespace {
-
-std::optional<StatedColumns> columns_of(DataSection& section) {
-  const FormatType& format = format_type(section.format);
-  return format.columns ? format.columns(section) : std::nullopt;
-}
 
 /// Calls visit for each column whose statistics are learned: the column, its place among the dense values, and whether
 /// its logarithm is taken.
@@ -34,31 +29,6 @@ void for_each_learned(const DataSection& section,
   }
 }
 
-/// Reads the first rows of each file. visit(block, rows) returns false to end. Returns the rows visited. `exact`: with
-/// dense values before they are rounded.
-int64_t visit_first_rows(SampleSet& set, const std::function<bool(const SampleBlock&, int64_t rows)>& visit,
-                         bool exact = false) {
-  const auto files = static_cast<int64_t>(set.files().size());
-  const int64_t most = (kFirstRows + files - 1) / files;
-  const std::unique_ptr<Parser> parser = set.parser();
-  Chunk chunk;
-  SampleBlock block;
-  block.wants_exact = exact;
-  int64_t all = 0;
-  for (int64_t f = 0; f < files && all < kFirstRows; ++f) {
-    const std::unique_ptr<Cutter> cutter = set.open(static_cast<size_t>(f), {});
-    chunk.file = static_cast<size_t>(f);
-    for (int64_t left = most; left > 0 && cutter->next(chunk);) {
-      parser->parse(chunk, block);
-      const int64_t rows = std::min(block.rows, left);
-      left -= rows;
-      all += rows;
-      if (!visit(block, rows)) return all;
-    }
-  }
-  return all;
-}
-
 /// Takes mean and deviation of what was found in `rows` rows, and warns where there is no deviation.
 void settle(const NumberStatistics& found, int64_t rows, ColumnStatistics& one, const Log& log) {
   constexpr double kExact = 0x1p53;  // up to here doubles tell integers apart
@@ -74,16 +44,6 @@ void settle(const NumberStatistics& found, int64_t rows, ColumnStatistics& one, 
   else
     log.warning("column '", one.column, "' is ", Json(one.mean).text(), " in each of the first ", rows, " rows",
                 std::abs(one.mean) <= kExact ? "" : " as a number of 53 bits", ": only that is subtracted");
-}
-
-/// A copy of the section for a look at labels and dense values alone: no keys.
-DataSection without_slots(const DataSection& section) {
-  DataSection own = section;
-  if (const auto columns = columns_of(own)) columns->slots->clear();
-  own.sparse.clear();
-  own.slot_size_array.clear();
-  own.statistics = neutral_statistics(section);
-  return own;
 }
 
 }  // namespace
@@ -144,59 +104,13 @@ std::vector<ColumnStatistics> learn_statistics(const DataSection& section, KeyWi
                  }
                  return true;
                };
-               rows = visit_first_rows(*set, add, true);
+               rows = visit_first_rows(*set, add, true).rows;
              });
   log.info("Mean and standard deviation of ", all.size(), all.size() == 1 ? " dense column" : " dense columns",
            " are of the first ", rows, rows == 1 ? " row" : " rows", " of '", source.path, "'",
            rows < kFirstRows ? "." : cat(", the most that are looked at."));
   for (size_t c = 0; c < all.size(); ++c) settle(found[c], rows, all[c], log);
   return all;
-}
-
-void check_positives(const DataSection& section, const Source& source, KeyWidth width, const Log& log) {
-  DataSection own = without_slots(section);
-  const auto columns = columns_of(own);
-  std::vector<size_t> unseen;
-  for (size_t l = 0; columns && l < columns->labels->size(); ++l)
-    if ((*columns->labels)[l].positive.given()) unseen.push_back(l);
-  if (unseen.empty()) return;
-  const std::vector<size_t> asked = unseen;
-  columns->dense->clear();
-  own.dense.dense_dim = 0;
-  Source of_texts = source;
-  const auto set_of = [&](const Source& from) { return format_type(own.format).open(own, from, width, Log::silent()); };
-  std::unique_ptr<SampleSet> set = set_of(of_texts);
-  if (!set->has_labels()) return;
-  if (set->keeps_columns()) {
-    for (const size_t l : asked) of_texts.keep.push_back((*columns->labels)[l].column);
-    set = set_of(of_texts);
-  }
-  const auto dim = columns->labels->size();
-  constexpr size_t kMostTexts = 5;
-  std::vector<std::set<std::string>> texts(dim);
-  const auto index_of = [&](size_t l) {
-    return static_cast<size_t>(std::find(asked.begin(), asked.end(), l) - asked.begin());
-  };
-  const int64_t rows = visit_first_rows(*set, [&](const SampleBlock& block, int64_t count) {
-    std::erase_if(unseen, [&](size_t l) {
-      for (int64_t r = 0; r < count; ++r)
-        if (block.label[static_cast<size_t>(r) * dim + l] == 1) return true;
-      return false;
-    });
-    for (const size_t l : unseen)
-      for (int64_t r = 0; r < count && !of_texts.keep.empty() && texts[l].size() <= kMostTexts; ++r)
-        texts[l].insert(
-            std::string(block.kept.cell(static_cast<size_t>(r) * asked.size() + index_of(l)).substr(0, 40)));
-    return !unseen.empty();
-  });
-  for (const size_t l : unseen) {
-    const LabelColumn& label = (*columns->labels)[l];
-    std::string there;
-    for (const std::string& text : texts[l]) there += cat(there.empty() ? "; there are '" : ", '", text, "'");
-    if (texts[l].size() > kMostTexts) there += " and others";
-    log.warning("no label of '", source.path, "' is 1: none of its first ", rows, " rows has ",
-                describe(label.positive), " in column '", label.column, "'", there);
-  }
 }
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-// What a look at the first rows of a set tells before training: statistics of dense columns, and whether labels occur.
+// What a look at the first rows of a set tells before training: statistics of dense columns.
 #pragma once
 
 #include <vector>
@@ -26,8 +26,5 @@ std::vector<ColumnStatistics> select_statistics(const DataSection&, const std::v
 
 /// Neutral ones, with which "standardize" changes no number: for looking at values as they are stored.
 std::vector<ColumnStatistics> neutral_statistics(const DataSection&);
-
-/// Warns of each label whose "positive" none of the first rows has. Reads until each has been seen.
-void check_positives(const DataSection&, const Source& source, KeyWidth, const Log&);
 
 }  // namespace hctr

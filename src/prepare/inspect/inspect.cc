@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/progress.h"
+#include "data/formats/unlisted_keys.h"
 #include "data/io/arriving_files.h"
 #include "data/io/file_list.h"
 #include "data/io/set_files.h"
@@ -52,8 +53,27 @@ std::string text_of(const SampleBlock& block, const RecordShape& shape, int64_t 
   return text;
 }
 
+/// What all chunks are inspected with.
+struct InspectContext {
+  const InspectOptions& options;
+  std::vector<std::optional<int64_t>> unlisted;  // by slot
+
+  void add_slot(std::vector<SlotSummary>& slots) const {
+    const size_t s = slots.size();
+    SlotSummary& slot = slots.emplace_back();
+    slot.distinct = DistinctCount(options.exact_bound);
+    if (s < unlisted.size() && unlisted[s]) slot.unlisted = 0;
+  }
+};
+
+std::vector<std::optional<int64_t>> unlisted_keys_of(const InspectOptions& options) try {
+  return options.section ? unlisted_keys(*options.section) : std::vector<std::optional<int64_t>>();
+} catch (const Error&) {
+  return {};  // whoever opens the files says what is wrong
+}
+
 void summarize(const SampleBlock& block, const RecordShape& shape, ChunkStatistics& statistics,
-               std::vector<SlotSummary>& slots, int64_t bound) {
+               const InspectContext& context, std::vector<SlotSummary>& slots) {
   statistics.labels.resize(static_cast<size_t>(shape.label_dim));
   statistics.dense.resize(static_cast<size_t>(shape.dense_dim));
   std::vector<double> values(static_cast<size_t>(block.rows));
@@ -65,7 +85,7 @@ void summarize(const SampleBlock& block, const RecordShape& shape, ChunkStatisti
   };
   add(statistics.labels, [&](size_t at) { return static_cast<double>(block.label[at]); });
   add(statistics.dense, [&](size_t at) { return block.exact_dense(at); });
-  while (static_cast<int64_t>(slots.size()) < shape.slots()) slots.emplace_back().distinct = DistinctCount(bound);
+  while (static_cast<int64_t>(slots.size()) < shape.slots()) context.add_slot(slots);
   for (int64_t s = 0; s < shape.slots(); ++s) {
     SlotSummary& slot = slots[static_cast<size_t>(s)];
     const int32_t* offsets = block.offsets.data() + s * block.rows;
@@ -80,6 +100,7 @@ void summarize(const SampleBlock& block, const RecordShape& shape, ChunkStatisti
       slot.least_key = std::min(slot.least_key, key);
       slot.most_key = std::max(slot.most_key, key);
       slot.distinct.add(key);
+      if (slot.unlisted) *slot.unlisted += key == context.unlisted[static_cast<size_t>(s)];
     }
   }
 }
@@ -116,7 +137,8 @@ void name_problems(const OpenData& data, const Chunk& chunk, const SampleJudge& 
   }
 }
 
-ChunkStatistics inspect_chunk(Work& work, const InspectOptions& options, PerThread<std::vector<SlotSummary>>& slots) {
+ChunkStatistics inspect_chunk(Work& work, const InspectContext& context, PerThread<std::vector<SlotSummary>>& slots) {
+  const InspectOptions& options = context.options;
   ChunkStatistics statistics;
   statistics.file = work.file;
   statistics.bytes_done = work.bytes_done;
@@ -139,7 +161,7 @@ ChunkStatistics inspect_chunk(Work& work, const InspectOptions& options, PerThre
   }
   statistics.samples = work.block.rows;
   statistics.bad = bad.count;
-  summarize(work.block, data.shape, statistics, slots.get(work.slots), options.exact_bound);
+  summarize(work.block, data.shape, statistics, context, slots.get(work.slots));
   const SampleJudge judge(data.shape, options);
   int64_t wrong = 0;
   std::string first = bad.first;
@@ -240,6 +262,7 @@ void SlotSummary::merge(SlotSummary& other) {
   keys += other.keys;
   least_key = std::min(least_key, other.least_key);
   most_key = std::max(most_key, other.most_key);
+  if (unlisted) *unlisted += other.unlisted.value_or(0);
   distinct.merge(other.distinct);
 }
 
@@ -285,12 +308,13 @@ Inspection inspect(const std::vector<fs::path>& paths, const InspectOptions& opt
   }
   std::vector<int64_t> good(paths.size()), bad(paths.size());
   Files files(found.files, options);
+  const InspectContext context{options, unlisted_keys_of(options)};
   PerThread<std::vector<SlotSummary>> slots;
   Progress progress("reading", "bytes", bytes);
   {
     OrderedWorkers<Work, ChunkStatistics> workers(
         options.threads, [&](Work& work) { return files.next(work); },
-        [&](Work& work) { return inspect_chunk(work, options, slots); });
+        [&](Work& work) { return inspect_chunk(work, context, slots); });
     while (std::optional<ChunkStatistics> statistics = workers.next()) {
       found.samples += statistics->samples;
       bad[statistics->file] += statistics->bad;
@@ -313,7 +337,7 @@ Inspection inspect(const std::vector<fs::path>& paths, const InspectOptions& opt
   }
   for (auto& mine : slots.all())
     for (size_t s = 0; s < mine.size(); ++s) {
-      if (found.slots.size() <= s) found.slots.emplace_back().distinct = DistinctCount(options.exact_bound);
+      if (found.slots.size() <= s) context.add_slot(found.slots);
       found.slots[s].merge(mine[s]);
     }
   return found;

@@ -28,6 +28,7 @@ struct NumberSummary {
 
 struct SlotSummary {
   int64_t least_nnz = std::numeric_limits<int64_t>::max(), most_nnz = 0, keys = 0;
+  std::optional<int64_t> unlisted;  ///< keys of values that the slot's vocabulary lacks; nothing: it has none
   int64_t least_key = std::numeric_limits<int64_t>::max(), most_key = std::numeric_limits<int64_t>::min();
   DistinctCount distinct;
 

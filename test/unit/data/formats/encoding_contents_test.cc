@@ -14,7 +14,7 @@ namespace {
 struct EncodingContents : ::testing::Test {
   /// A slot that is hashed, and one of a vocabulary.
   DataSection of_csv() {
-    DataSection section = section_of(1, 0, {input_of("x", 2, 2, 1)});
+    DataSection section = section_of(1, 0, {input_of("x", 2, 1, 2)});
     section.format = kCsvFormat;
     section.options.edit<CsvOptions>().slots = {
         {{"s"}, KeyRule::hash, 0, "", "", {}},
@@ -66,7 +66,7 @@ TEST_F(EncodingContents, AreTheFeaturesOfASpecification) {
         "feature_spec:\n  y: {dtype: bool}\n  a: {dtype: int32, cardinality: 9}\n  b: {dtype: int32, cardinality: " +
             cardinality + "}\nsource_spec:\n  train:\n    - {type: csv, features: [y, a, b], files: [t.csv]}\n" +
             "channel_spec:\n  label: [y]\n  numerical: []\n  categorical: [" + slots + "]\n");
-    DataSection section = section_of(1, 0, {input_of("x", 2, 2, 1)});
+    DataSection section = section_of(1, 0, {input_of("x", 2, 1, 2)});
     section.feature_spec = (folder / "spec.yaml").string();
     return section;
   };

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "data/formats/first_matches.h"
 #include "data/formats/format_table.h"
 #include "data/parquet/parquet_set.h"
 #include "data/text/csv_set.h"
@@ -47,7 +48,7 @@ struct FirstRows : ::testing::Test {
   std::string said(const DataSection& section, const std::string& text) {
     write_text(folder / "labels", text);
     Lines own;
-    check_positives(section, {.path = (folder / "labels").string()}, KeyWidth::detect, own.log);
+    check_positives(section, {.path = (folder / "labels").string()}, KeyWidth::detect, false, own.log);
     return own.text;
   }
   Folder folder;
@@ -212,10 +213,10 @@ TEST_F(FirstRows, ParquetToo) {
   const ReadBatch batch = *rig.next();
   EXPECT_EQ(batch.dense, (std::vector<float>{-1, 0, 1})) << "a null is the mean";
   EXPECT_EQ(batch.label, (std::vector<float>{0, 1, 1}));
-  check_positives(section, {.path = file.string()}, KeyWidth::detect, lines.log);
+  check_positives(section, {.path = file.string()}, KeyWidth::detect, false, lines.log);
   parquet.labels[0].positive.texts = {"Yes"};
   section.options.edit<ParquetOptions>() = parquet;
-  check_positives(section, {.path = file.string()}, KeyWidth::detect, lines.log);
+  check_positives(section, {.path = file.string()}, KeyWidth::detect, false, lines.log);
   EXPECT_SAYS(lines.text, "none of its first 3 rows has 'Yes' in column 'y'");
 }
 
