@@ -15,14 +15,26 @@ ValueForm form_of(ParquetType type) {
       return ValueForm::truth;
     case ParquetType::text:
       return ValueForm::text;
+    case ParquetType::date:
+      return ValueForm::date;
+    case ParquetType::timestamp:
+      return ValueForm::timestamp;
+    case ParquetType::clock:
+      return ValueForm::clock;
     default:
       return ValueForm::digits;
   }
 }
 
+bool is_time(ValueForm form) {
+  return form == ValueForm::date || form == ValueForm::timestamp || form == ValueForm::clock;
+}
+
 /// Whether equal values of two forms have equal keys.
 bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
   if (a == b) return true;
+  if (is_time(a) || is_time(b))  // texts of dates have one notation mostly, those of times have many
+    return keys && ((a == ValueForm::date && b == ValueForm::text) || (a == ValueForm::text && b == ValueForm::date));
   const bool texts = a == ValueForm::text || b == ValueForm::text;
   if (!texts) return true;                                             // true counts as 1
   if (!keys) return false;                                             // the type decides
@@ -47,8 +59,9 @@ void ParquetSlotTypes::add(const ParquetPlan& plan, const ParquetFileInfo& info,
       if (!agree(form, other.form, plan.slots[s].rule.keys))
         throw Error(Kind::data, cat("column '", field.name, "' is of the type ", field.said, " in '", file.string(),
                                     "', and of another in ", other.place, ": equal values would get different keys; ",
-                                    plan.slots[s].rule.keys ? cat("store '", field.name, "' with one type")
-                                                            : advice_on_keys(field.name)));
+                                    plan.slots[s].rule.keys || is_time(form) || is_time(other.form)
+                                        ? cat("store '", field.name, "' with one type")
+                                        : advice_on_keys(field.name)));
     seen.push_back({form, place});
   }
 }
@@ -64,7 +77,7 @@ std::vector<SlotKeyRule> ParquetSlotTypes::decide(ParquetPlan& plan, const std::
       if (!rule.fallback.value_or("").empty()) decided.push_back({rule.column, *rule.keys, "its default"});
       continue;
     }
-    rule.keys = seen_[s][0].form == ValueForm::text ? KeyRule::hash : KeyRule::number;
+    rule.keys = seen_[s][0].form == ValueForm::text || is_time(seen_[s][0].form) ? KeyRule::hash : KeyRule::number;
     decided.push_back({rule.column, *rule.keys, seen_[s][0].place});
   }
   return decided;

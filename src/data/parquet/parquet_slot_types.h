@@ -11,7 +11,7 @@
 namespace hctr {
 
 /// What the values of a column become where keys are made of texts: equal values of two forms have equal keys, or not.
-enum class ValueForm { none, digits, truth, text };
+enum class ValueForm { none, digits, truth, text, date, timestamp, clock };
 
 class ParquetSlotTypes {
  public:
