@@ -330,7 +330,7 @@ def _key_function(section, rule, seed, base, buckets, default, no_key):
         if not text:
             return no_key
         if rule == "number":
-            return _signed(int(text))
+            return _signed(int(text.rstrip("0").rstrip(".") if "." in text else text))
         if rule == "hex":
             return _signed(int(text, 16))
         hashed = _text_hash(text.encode(), seed)

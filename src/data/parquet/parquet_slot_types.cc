@@ -44,25 +44,40 @@ bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
 
 }  // namespace
 
+/// `problem(other form)`: what differs, and what would not.
+template <class Problem>
+void ParquetSlotTypes::add(Forms& seen, const ParquetField& field, const fs::path& file,
+                           const std::optional<KeyRule>& keys, const Problem& problem) {
+  const ValueForm form = form_of(field.type);
+  if (form == ValueForm::none ||
+      std::any_of(seen.begin(), seen.end(), [&](const Seen& other) { return other.form == form; }))
+    return;
+  for (const Seen& other : seen)
+    if (!agree(form, other.form, keys))
+      throw Error(Kind::data,
+                  cat("column '", field.name, "' is of the type ", field.said, " in '", file.string(),
+                      "', and of another in ", other.place, ": equal values would ", problem(form, other.form)));
+  seen.push_back({form, cat("'", file.string(), "' (", field.said, ")")});
+}
+
 void ParquetSlotTypes::add(const ParquetPlan& plan, const ParquetFileInfo& info, const std::vector<int64_t>& fields,
                            const fs::path& file) {
   seen_.resize(plan.slots.size());
+  labels_.resize(plan.labels.size());
+  const auto one_type = [](const ParquetField& field) { return cat("store '", field.name, "' with one type"); };
+  for (size_t l = 0; l < plan.labels.size(); ++l) {
+    const ParquetField& field = info.fields[fields[l]];
+    if (!plan.labels[l].label.positive.texts.empty())
+      add(labels_[l], field, file, KeyRule::hash,
+          [&](ValueForm, ValueForm) { return "be different texts of \"positive\": " + one_type(field); });
+  }
   for (size_t s = 0; s < plan.slots.size(); ++s) {
     const ParquetField& field = info.fields[fields[plan.labels.size() + plan.dense.size() + s]];
-    const ValueForm form = form_of(field.type);
-    std::vector<Seen>& seen = seen_[s];
-    if (form == ValueForm::none ||
-        std::any_of(seen.begin(), seen.end(), [&](const Seen& other) { return other.form == form; }))
-      continue;
-    const std::string place = cat("'", file.string(), "' (", field.said, ")");
-    for (const Seen& other : seen)
-      if (!agree(form, other.form, plan.slots[s].rule.keys))
-        throw Error(Kind::data, cat("column '", field.name, "' is of the type ", field.said, " in '", file.string(),
-                                    "', and of another in ", other.place, ": equal values would get different keys; ",
-                                    plan.slots[s].rule.keys || is_time(form) || is_time(other.form)
-                                        ? cat("store '", field.name, "' with one type")
-                                        : advice_on_keys(field.name)));
-    seen.push_back({form, place});
+    const std::optional<KeyRule>& keys = plan.slots[s].rule.keys;
+    add(seen_[s], field, file, keys, [&](ValueForm form, ValueForm other) {
+      return cat("get different keys; ",
+                 keys || is_time(form) || is_time(other) ? one_type(field) : advice_on_keys(field.name));
+    });
   }
 }
 

@@ -149,6 +149,34 @@ TEST_F(ParquetTypes, FloatsThatAreNoCertainIntegerAreBadRecords) {
   EXPECT_SAYS(error(one_slot()), "found inf");
 }
 
+TEST_F(ParquetTypes, ALabelByItsTextHasOneFormInAllFiles) {
+  DataSection section = one_slot();
+  parquet_of(section).labels[0].positive.texts = {"true"};
+  const auto write_labels = [&](const fs::path& to, const Column& labels) {
+    write_parquet(to, {labels, numbers<float>("d0", ParquetType::f32, {1, 1, 1}), integers});
+  };
+  const Column words_of_truth = texts("y", {"true", "false", "true"});
+  write_labels(file, words_of_truth);
+  write_labels(folder / "second.parquet", numbers<uint8_t>("y", ParquetType::boolean, {1, 0, 1}));
+  write_text(folder / "list", cat(file.string(), "\n", (folder / "second.parquet").string(), "\n"));
+  const auto message = [&] {
+    return message_of([&] { Rig(section, folder / "list", {.batch = 6, .repeat = false}).next(); });
+  };
+  EXPECT_SAYS(message(), "column 'y' is of the type bool in '");
+  EXPECT_SAYS(message(), "equal values would be different texts of \"positive\": store 'y' with one type");
+  write_labels(folder / "second.parquet", words_of_truth);
+  EXPECT_EQ(message(), "");
+}
+
+TEST_F(ParquetTypes, IdsAsTextWithZerosBehindThePointAreTheIntegers) {
+  write(texts("s0", {"17.0", "-3.", "42.00"}));
+  EXPECT_EQ(read(with_keys(KeyRule::number), 3).keys[0], (std::vector<int64_t>{17, -3, 42}));
+  for (const char* wrong : {"17.5", ".0", "1.0.0", "17.0x"}) {
+    write(texts("s0", {wrong}));
+    EXPECT_SAYS(error(with_keys(KeyRule::number)), cat("found '", wrong, "'"));
+  }
+}
+
 TEST_F(ParquetTypes, Every64BitNumberIsAKey) {
   constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
   const auto keys = (std::vector<int64_t>{most, least, -1});
