@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/progress.h"
 #include "base/random.h"
-#include "data/io/source_files.h"
 #include "data/parquet/parquet_file.h"
 #include "data/parquet/parquet_values.h"
 #include "data/text_values.h"
@@ -119,8 +118,7 @@ class ParquetTableReader {
       read_.push_back(pass_.columns.size() - 1);
       fields_.push_back(field);
     }
-    in_context([&] { return cat("looking at the columns of '", files[0].string(), "'", partitions_note(files[0])); },
-               [&] { expect_label(options.label, pass_.columns, false); });
+    expect_label(options.label, pass_.columns, false);
     pass_.label_column = static_cast<size_t>(std::find(pass_.columns.begin(), pass_.columns.end(), options.label) -
                                              pass_.columns.begin());
     const char* const said_of_label = all[pass_.label_column].said;
