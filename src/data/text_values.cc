@@ -63,6 +63,11 @@ bool read_number(std::string_view text, double& value) {
 bool read_integer(std::string_view text, int64_t& value) { return read_whole(text, value, 10); }
 bool read_key(std::string_view text, int64_t& key) {
   if (read_integer(text, key)) return true;
+  if (const size_t point = text.find('.'); point != text.npos && point > 0) {  // 17.0 is 17
+    if (text.find_first_not_of('0', point + 1) != text.npos) return false;
+    text = text.substr(0, point);
+    if (read_integer(text, key)) return true;
+  }
   uint64_t bits = 0;
   if (text.starts_with('-') || !read_whole(text, bits, 10)) return false;
   key = static_cast<int64_t>(bits);

@@ -68,7 +68,7 @@ void read_parquet(const Pretrained& from, int64_t dim, const VectorSink& sink) {
   for (int64_t group = 0; group < info.group_count; ++group) {
     const auto open = [&](int64_t field) {
       ParquetColumn* column = nullptr;
-      check(file->open_column(group, field, column));
+      check(file->open_column(group, field, ParquetForm::number, column));
       return std::unique_ptr<ParquetColumn>(column);
     };
     const std::unique_ptr<ParquetColumn> keys = open(key_field), vectors = open(vector_field);

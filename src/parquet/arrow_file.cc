@@ -34,15 +34,15 @@ arrow::Status batches_of(Reader& reader, int group, int leaf, std::shared_ptr<ar
 
 class ArrowColumn : public ParquetColumn {
  public:
-  ArrowColumn(std::shared_ptr<arrow::RecordBatchReader> batches, int64_t rows, int64_t piece)
-      : batches_(std::move(batches)), rows_(rows), piece_(piece) {}
+  ArrowColumn(std::shared_ptr<arrow::RecordBatchReader> batches, ParquetForm form, int64_t rows, int64_t piece)
+      : batches_(std::move(batches)), form_(form), rows_(rows), piece_(piece) {}
 
   const char* read(ParquetValues& values, void*& owner) override {
     return told([&] {
       ARROW_ASSIGN_OR_RAISE(const std::shared_ptr<arrow::Array> array, next(std::min(piece_, rows_)));
       rows_ -= array->length();
       auto kept = std::make_unique<ValuesOwner>();
-      ARROW_RETURN_NOT_OK(describe(array, values, *kept));
+      ARROW_RETURN_NOT_OK(describe(array, form_, values, *kept));
       owner = kept.release();
       return arrow::Status::OK();
     });
@@ -71,6 +71,7 @@ class ArrowColumn : public ParquetColumn {
 
   std::shared_ptr<arrow::RecordBatchReader> batches_;
   std::shared_ptr<arrow::Array> left_;
+  ParquetForm form_;
   int64_t rows_, piece_;  // rows_: still to come
 };
 
@@ -96,12 +97,12 @@ class ArrowFile : public ParquetFile {
 
   const ParquetFileInfo& info() const override { return info_; }
 
-  const char* open_column(int64_t group, int64_t field, ParquetColumn*& column) override {
+  const char* open_column(int64_t group, int64_t field, ParquetForm form, ParquetColumn*& column) override {
     return told([&] {
       std::shared_ptr<arrow::RecordBatchReader>
           batches;  // several threads may make them, as Arrow's own do when they read row groups ahead
       ARROW_RETURN_NOT_OK(batches_of(*reader_, static_cast<int>(group), leaves_[static_cast<size_t>(field)], batches));
-      column = new ArrowColumn(std::move(batches), groups_[static_cast<size_t>(group)].rows, piece_rows_);
+      column = new ArrowColumn(std::move(batches), form, groups_[static_cast<size_t>(group)].rows, piece_rows_);
       return arrow::Status::OK();
     });
   }

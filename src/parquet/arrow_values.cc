@@ -45,7 +45,7 @@ ParquetType plain_type(const arrow::DataType& type) {
       return values == ParquetType::text ? values : ParquetType::other;
     }
     default:
-      return ParquetType::other;
+      return converted_type(type);
   }
 }
 
@@ -75,7 +75,7 @@ arrow::Status describe_texts(const arrow::Array& array, ParquetValues& values, V
 arrow::Status describe_dictionary(const arrow::DictionaryArray& array, ParquetValues& values, ValuesOwner& owner) {
   ValuesOwner words_owner;
   ParquetValues words;
-  ARROW_RETURN_NOT_OK(describe(array.dictionary(), words, words_owner));
+  ARROW_RETURN_NOT_OK(describe(array.dictionary(), ParquetForm::value, words, words_owner));
   const auto* bytes = static_cast<const uint8_t*>(words.values);
   arrow::BufferBuilder all;
   owner.text.assign(1, 0);
@@ -96,7 +96,23 @@ arrow::Status describe_dictionary(const arrow::DictionaryArray& array, ParquetVa
   return arrow::Status::OK();
 }
 
-arrow::Status describe_items(const arrow::Array& array, ParquetValues& values, ValuesOwner& owner) {
+arrow::Status describe_converted(const arrow::Array& array, ParquetForm form, ParquetValues& values,
+                                 ValuesOwner& owner) {
+  ConvertedValues& converted = owner.converted;
+  ARROW_RETURN_NOT_OK(convert(array, form, converted));
+  if (form == ParquetForm::number) {
+    values.values = converted.numbers.data();
+  } else if (form == ParquetForm::integer) {
+    values.values = converted.integers.data();
+  } else {
+    values.values = converted.text.data();
+    values.text = converted.ends.data();
+  }
+  return arrow::Status::OK();
+}
+
+arrow::Status describe_items(const arrow::Array& array, ParquetForm form, ParquetValues& values, ValuesOwner& owner) {
+  if (converted_type(*array.type()) != ParquetType::other) return describe_converted(array, form, values, owner);
   switch (array.type_id()) {
     case Type::NA:
       return arrow::Status::OK();
@@ -157,7 +173,8 @@ ParquetType type_of(const arrow::DataType& type, bool& list) {
   return plain_type(list ? *static_cast<const arrow::BaseListType&>(type).value_type() : type);
 }
 
-arrow::Status describe(const std::shared_ptr<arrow::Array>& array, ParquetValues& values, ValuesOwner& owner) {
+arrow::Status describe(const std::shared_ptr<arrow::Array>& array, ParquetForm form, ParquetValues& values,
+                       ValuesOwner& owner) {
   owner.array = array;
   values.rows = array->length();
   describe_nulls(*array, values.valid_rows, values.valid_rows_at, owner);
@@ -172,10 +189,10 @@ arrow::Status describe(const std::shared_ptr<arrow::Array>& array, ParquetValues
       ARROW_RETURN_NOT_OK(fixed_list_of(static_cast<const arrow::FixedSizeListArray&>(*array), values, owner));
       break;
     default:
-      return describe_items(*array, values, owner);
+      return describe_items(*array, form, values, owner);
   }
   describe_nulls(*owner.items, values.valid_items, values.valid_items_at, owner);
-  return describe_items(*owner.items, values, owner);
+  return describe_items(*owner.items, form, values, owner);
 }
 
 std::shared_ptr<arrow::DataType> arrow_type(const ParquetField& field) {
@@ -220,8 +237,7 @@ std::shared_ptr<arrow::DataType> arrow_type(const ParquetField& field) {
     case ParquetType::text:
       type = arrow::utf8();
       break;
-    case ParquetType::null:
-    case ParquetType::other:
+    default:  // null, and what is read only
       type = arrow::null();
       break;
   }

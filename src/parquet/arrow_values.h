@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/parquet/parquet_plugin.h"
+#include "parquet/arrow_decimals.h"
 
 namespace hctr {
 
@@ -16,14 +17,16 @@ struct ValuesOwner {
   std::vector<int32_t> list, text;
   std::vector<uint8_t> none_valid;  // bits of an array of type null
   std::shared_ptr<arrow::Buffer> bytes;
+  ConvertedValues converted;
 };
 
 /// The type of a field; ParquetType::other for what the program does not read.
 ParquetType type_of(const arrow::DataType& type, bool& list);
 
 /// Views of `array`, whose type type_of() knows. Copies offsets where they are not 32 bits wide, and texts that a
-/// dictionary holds.
-arrow::Status describe(const std::shared_ptr<arrow::Array>& array, ParquetValues& values, ValuesOwner& owner);
+/// dictionary holds; decimals, dates and times are converted to `form`.
+arrow::Status describe(const std::shared_ptr<arrow::Array>& array, ParquetForm form, ParquetValues& values,
+                       ValuesOwner& owner);
 
 /// The type of a column to be written, and its values as an array that refers to them.
 std::shared_ptr<arrow::DataType> arrow_type(const ParquetField&);

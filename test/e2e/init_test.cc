@@ -282,7 +282,9 @@ TEST_F(InitTable, SaysWhatItNeeds) {
                  "--init and --train are two commands");
   expect_refusal({"--label", "bought", "--positive", "yes", "--model", "run"}, 2, "--model belongs to");
   expect_refusal({"--label", "bought"}, 5, "there is no such file", "nothing.csv");
-  expect_refusal({"--label", "bought"}, 2, "is a folder", ".");
+  std::filesystem::create_directory(folder_ / "empty");
+  expect_refusal({"--label", "bought"}, 5, "the folder 'empty' holds no data file", "empty");
+  expect_refusal({"--label", "bought"}, 5, "there is no such file", "none/*.csv");
   write_file(folder_ / "other.csv", "age,bought\n30,yes\n");
   expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "other.csv"}, 4, "has no column 'user'");
   write_file(folder_ / "dots.csv", with_change(mixed_table(300, 900), "yes", "yes."));
@@ -333,7 +335,8 @@ TEST_F(InitTable, RefusesWhatCanBeReadOnceOnly) {
                  "pipe.csv");
   expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "pipe.csv"}, 2,
                  "'pipe.csv' of --eval is a pipe or a device");
-  expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "."}, 2, "'.' of --eval is a folder");
+  expect_refusal({"--label", "bought", "--positive", "yes", "--eval", "."}, 2,
+                 "pipe.csv' of --eval is a pipe or a device");
 }
 
 TEST_F(InitTable, BlanksAroundLabelsAreDroppedWhereverTheyBegin) {

@@ -222,7 +222,7 @@ TEST_F(Predict, WritesParquet) {
     EXPECT_EQ(info.fields[c].name, fields[static_cast<size_t>(c)].first);
     EXPECT_EQ(info.fields[c].type, fields[static_cast<size_t>(c)].second);
     ParquetColumn* column = nullptr;
-    ASSERT_EQ(file->open_column(0, c, column), nullptr);
+    ASSERT_EQ(file->open_column(0, c, ParquetForm::number, column), nullptr);
     const std::unique_ptr<ParquetColumn> owned(column);
     ParquetValues values;
     void* owner = nullptr;

@@ -293,7 +293,7 @@ class _State:
 
 # ---- Keys of texts ----------------------------------------------------------------------------------------------------
 
-NO_KEY = -(2**63)  # stands where a slot has no key, in the inputs of an exported ONNX model
+NO_KEY = -(2**63)  # stands where a slot has no key in an ONNX model, unless its model.json has another "no_key"
 _ALL_KEYS = 2**63 - 1
 _MASK = 2**64 - 1
 
@@ -301,11 +301,12 @@ _MASK = 2**64 - 1
 def keys_of_slots(config):
     """For each slot of Csv data, in order: a function that turns the text of a value into its key.
 
-    A missing value, empty or named in "missing", is the slot's "default" where it has one, else NO_KEY. `config`: as a
-    run folder, a checkpoint or model.json of an export has it, or the path of it.
+    A missing value, empty or named in "missing", is the slot's "default" where it has one, else the model's no_key.
+    `config`: as a run folder, a checkpoint or model.json of an export has it, or the path of it.
     """
     if isinstance(config, (str, Path)):
         config = _json(Path(config))
+    no_key = config.get("no_key", NO_KEY)
     data = (config.get("config") or config)["layers"][0]
     if data.get("format") != "Csv":
         raise ModelError(f"keys of texts are those of Csv data, and this is {data.get('format', 'Norm')}")
@@ -323,24 +324,29 @@ def keys_of_slots(config):
                 base += buckets
                 if space:
                     spaces[space] = seed_and_base
-            functions.append(_key_function(section, rule, *seed_and_base, buckets, group.get("default")))
+            functions.append(_key_function(section, rule, *seed_and_base, buckets, group.get("default"), no_key))
     return functions
 
 
-def _key_function(section, rule, seed, base, buckets, default):
+def _key_function(section, rule, seed, base, buckets, default, no_key):
     def key(text):
         text = text.strip(" \t") if section.get("trim") else text
         text = ("" if text in (section.get("missing") or ()) else text) or default
         if not text:
-            return NO_KEY
+            return no_key
         if rule == "number":
-            return int(text)
+            return _signed(int(text.rstrip("0").rstrip(".") if "." in text else text))
         if rule == "hex":
-            return int(text, 16)
+            return _signed(int(text, 16))
         hashed = _text_hash(text.encode(), seed)
         return base + (hashed * buckets >> 64) if buckets else hashed * _ALL_KEYS >> 64
 
     return key
+
+
+def _signed(number):
+    """The key of a number of 64 bits, which may be unsigned."""
+    return number - 2**64 if number >= 2**63 else number
 
 
 def _mix64(x):

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <memory>
 
 #include "base/error.h"
@@ -14,6 +15,19 @@ namespace {
 bool is_partition(const std::string& name) {
   const size_t equals = name.find('=');
   return equals != name.npos && equals > 0;
+}
+
+/// "a b" of "a%20b".
+std::string decoded(std::string_view text) {
+  std::string to;
+  for (size_t i = 0; i < text.size(); ++i) {
+    uint8_t code = 0;
+    const char *const first = text.data() + i + 1, *const last = first + 2;
+    const bool coded = text[i] == '%' && i + 2 < text.size() && std::from_chars(first, last, code, 16).ptr == last;
+    to += coded ? static_cast<char>(code) : text[i];
+    i += coded ? 2 : 0;
+  }
+  return to;
 }
 
 /// Appends the data files of a folder and of its partitions, in any order.
@@ -106,15 +120,22 @@ bool source_exists(const fs::path& source) {
 
 std::string partitions_note(const fs::path& file) {
   std::string names;
-  for (const std::string& name : partitions_in(file)) names += cat(names.empty() ? "" : ", ", "'", name, "'");
+  for (const Partition& one : partitions_in(file)) names += cat(names.empty() ? "" : ", ", "'", one.name, "'");
   return names.empty() ? "" : cat(" (values of partitions, here ", names, ", are not read: write them to columns)");
 }
 
-std::vector<std::string> partitions_in(const fs::path& file) {
-  std::vector<std::string> names;
-  for (const fs::path& part : file.parent_path())
-    if (const std::string name = part.string(); is_partition(name)) names.push_back(name.substr(0, name.find('=')));
-  return names;
+std::vector<Partition> partitions_in(const fs::path& file) {
+  constexpr std::string_view missing = "__HIVE_DEFAULT_PARTITION__";
+  std::vector<Partition> partitions;
+  for (const fs::path& folder : file.parent_path()) {
+    const std::string part = folder.string();
+    if (!is_partition(part)) continue;
+    const size_t equals = part.find('=');
+    std::string value = decoded(std::string_view(part).substr(equals + 1));
+    if (value == missing) value.clear();
+    partitions.push_back({decoded(std::string_view(part).substr(0, equals)), std::move(value)});
+  }
+  return partitions;
 }
 
 }  // namespace hctr

@@ -26,9 +26,13 @@ bool is_pattern(const fs::path& source);
 /// Whether `source` is there, or is a pattern that something matches.
 bool source_exists(const fs::path& source);
 
-/// The names of partitions in a path: day and hour of "clicks/day=2020-01-01/hour=7/part.parquet".
-std::vector<std::string> partitions_in(const fs::path& file);
-/// For messages about the columns of a file: that the values of its partitions are none; empty where it has none.
+/// The partitions in a path: day, 2020-01-01, and hour, 7, of "clicks/day=2020-01-01/hour=7/part.parquet". Values are
+/// those that stand in the path in codes such as %20; a missing one is empty.
+struct Partition {
+  std::string name, value;
+};
+std::vector<Partition> partitions_in(const fs::path& file);
+/// For messages about the columns of a text: that the values of its partitions are none; empty where it has none.
 std::string partitions_note(const fs::path& file);
 
 }  // namespace hctr

@@ -29,12 +29,21 @@ bool ParquetPlan::optional(size_t column) const {
   return column >= numbers && column < numbers + slots.size() && slots[column - numbers].optional;
 }
 
+ParquetForm ParquetPlan::form(size_t column) const {
+  if (column < labels.size())
+    return labels[column].label.positive.texts.empty() ? ParquetForm::number : ParquetForm::value;
+  column -= labels.size();
+  if (column < dense.size()) return ParquetForm::number;
+  return column - dense.size() < slots.size() ? ParquetForm::value : ParquetForm::text;
+}
+
 std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) const {
   const size_t numbers = labels.size() + dense.size();
   if (column >= numbers + slots.size())
     return field.type != ParquetType::other
                ? ""
-               : cat("is of type ", field.said, ", which cannot be kept: numbers, text and lists of them can");
+               : cat("is of type ", field.said,
+                     ", which cannot be kept: numbers, text, dates, times and lists of them can");
   const char* what = column < labels.size() ? "a label" : column < numbers ? "a dense value" : "a slot";
   const char* wants = column < numbers ? "one number in each row" : "integers, text, or lists of them";
   if (field.type == ParquetType::null && (!field.list || column >= numbers)) return "";  // a part without values

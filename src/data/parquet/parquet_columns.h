@@ -51,6 +51,8 @@ struct ParquetPlan {
   bool optional(size_t column) const;
   /// What is wrong with the type of a field for this column; empty when nothing is.
   std::string type_problem(size_t column, const ParquetField&) const;
+  /// How decimals, dates and times of a column are read.
+  ParquetForm form(size_t column) const;
   /// Whether the slots of a file, whose columns stand at `fields`, are integers of at most 32 bits that stay below 2^32
   /// with what is added to them.
   bool keys_fit_u32(const ParquetFile&, const std::vector<int64_t>& fields) const;

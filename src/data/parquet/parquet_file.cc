@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "base/error.h"
+#include "data/parquet/parquet_partitions.h"
 
 namespace hctr {
 namespace {
@@ -48,7 +49,7 @@ std::shared_ptr<ParquetFile> open_parquet(const fs::path& path) {
   ParquetFile* file = nullptr;
   if (const char* problem = parquet_plugin().open(path.c_str(), kParquetPieceRows, &file))
     throw Error(Kind::data, cat("'", path.string(), "' is no whole Parquet file: ", problem));
-  return std::shared_ptr<ParquetFile>(file);
+  return with_partitions(std::shared_ptr<ParquetFile>(file), path);
 }
 
 }  // namespace hctr

@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "data/io/source_files.h"
 #include "data/parquet/parquet_options.h"
 
 namespace hctr {
@@ -139,8 +138,8 @@ std::vector<int64_t> parquet_fields(const ParquetPlan& plan, const ParquetFileIn
     if (at == info.field_count) {
       std::string all;
       for (int64_t i = 0; i < info.field_count; ++i) all += cat(i == 0 ? "" : ", ", "'", info.fields[i].name, "'");
-      throw Error(Kind::data, cat("'", file.string(), "': there is no column '", name, "'; there are ",
-                                  all.substr(0, 1000), partitions_note(file)));
+      throw Error(Kind::data,
+                  cat("'", file.string(), "': there is no column '", name, "'; there are ", all.substr(0, 1000)));
     }
     if (plan.index(c) >= 0 && plan.index(c) != at)
       throw Error(Kind::data, cat("'", metadata.string(), "' says that column '", name, "' has the index ",

@@ -23,15 +23,29 @@ enum class ParquetType : int32_t {
   f64,
   text,
   null,
+  decimal,
+  whole_decimal,
+  date,
+  timestamp,
+  clock,
   other
-};  // null: no row has a value
+};  // null: no row has a value; whole_decimal: without places behind the point; clock: a time of day
+
+/// How decimals, dates and times are read, which have no type of C++. Values of other types are as they are.
+enum class ParquetForm : int32_t {
+  number,   ///< f64: the nearest to a decimal; seconds since 1970-01-01 00:00 UTC, or since midnight
+  integer,  ///< i64, of whole_decimal
+  value,    ///< text that is equal where values are equal: "12.5", "2024-01-31 07:05:00"
+  text      ///< text as the column has it: "12.50", "2024-01-31 07:05:00Z"
+};
 
 struct ParquetField {
   const char* name;
   ParquetType type;  ///< of a list: of its items
   bool list;
-  const char* said;       ///< the type in Arrow's words, for messages
-  bool nullable = false;  ///< of a column to be written
+  const char* said;        ///< the type in Arrow's words, for messages
+  bool nullable = false;   ///< of a column to be written
+  bool formatted = false;  ///< a text that ParquetForm makes
 };
 
 struct ParquetGroup {
@@ -79,7 +93,7 @@ class ParquetFile {
  public:
   virtual ~ParquetFile() = default;
   virtual const ParquetFileInfo& info() const = 0;
-  virtual const char* open_column(int64_t group, int64_t field, ParquetColumn*& column) = 0;
+  virtual const char* open_column(int64_t group, int64_t field, ParquetForm form, ParquetColumn*& column) = 0;
   /// False when the statistics of a column of signed integers say that none is negative.
   virtual bool may_be_negative(int64_t field) const = 0;
 };
@@ -105,13 +119,13 @@ struct ParquetPlugin {
   /// Columns will be read in pieces of `piece_rows` rows.
   const char* (*open)(const char* path, int64_t piece_rows, ParquetFile** file);
   void (*drop)(void* owner);
-  /// Fields of any type but `other`; `said` does not matter. Columns are encoded by `threads` threads, to the same
-  /// bytes for any number.
+  /// Fields of any type up to `text`, or null; `said` does not matter. Columns are encoded by `threads` threads, to the
+  /// same bytes for any number.
   const char* (*create)(const ParquetField* fields, int64_t count, int64_t threads, ParquetSink sink,
                         ParquetWriter** writer);
 };
 
-inline constexpr int64_t kParquetPlugin = 4;
+inline constexpr int64_t kParquetPlugin = 5;
 inline constexpr const char* kParquetPluginFile = "libhuge_ctr_parquet.so";
 /// The plug-in's one symbol: const ParquetPlugin* ().
 inline constexpr const char* kParquetPluginEntry = "hctr_parquet_plugin";

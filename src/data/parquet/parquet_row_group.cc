@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/platform.h"
+#include "data/parquet/parquet_values.h"
 
 namespace hctr {
 
@@ -18,17 +19,15 @@ ParquetPiece::~ParquetPiece() {
 }
 
 ParquetRowGroup::ParquetRowGroup(std::shared_ptr<ParquetFile> file, fs::path path, int64_t group,
-                                 std::vector<int64_t> fields, int64_t first_piece)
-    : file_(std::move(file)),
-      path_(std::move(path)),
-      group_(group),
-      fields_(std::move(fields)),
-      columns_(fields_.size()),
-      next_(fields_.size()) {
+                                 const std::vector<ParquetRead>& columns, int64_t first_piece)
+    : file_(std::move(file)), path_(std::move(path)), group_(group), next_(columns.size()) {
+  for (const ParquetRead& read : columns)
+    columns_.emplace_back(
+        read, read.field == kNoField ? ParquetField() : read_as(file_->info().fields[read.field], read.form));
   const int64_t rows = file_->info().groups[group].rows;
   skipped_.resize(static_cast<size_t>((rows + kParquetPieceRows - 1) / kParquetPieceRows));
   std::fill_n(skipped_.begin(), first_piece, true);
-  for (size_t c = 0; c < fields_.size(); ++c)
+  for (size_t c = 0; c < columns_.size(); ++c)
     if (!has(c)) next_[c] = kNone;
 }
 
@@ -100,7 +99,7 @@ std::string ParquetRowGroup::decode_next(size_t at, int64_t piece, ParquetPiece&
   const char* problem = nullptr;
   if (!column.reader) {
     ParquetColumn* opened = nullptr;
-    problem = file_->open_column(group_, fields_[at], opened);
+    problem = file_->open_column(group_, column.read.field, column.read.form, opened);
     column.reader.reset(opened);
   }
   if (!problem) problem = column.reader->read(values.values, values.owner_);

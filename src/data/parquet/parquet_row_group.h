@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <deque>
 #include <limits>
 #include <list>
 #include <memory>
@@ -35,6 +36,12 @@ class ParquetPiece {
   std::mutex* memory_ = nullptr;
 };
 
+/// A column that is read: a field of the file, which several columns may be of, and in which form.
+struct ParquetRead {
+  int64_t field;
+  ParquetForm form = ParquetForm::number;
+};
+
 /// One row group, cut into pieces of kParquetPieceRows rows. Each piece belongs to one thread, which reads its columns
 /// in order.
 ///
@@ -46,9 +53,9 @@ class ParquetPiece {
 /// threads have requested.
 class ParquetRowGroup {
  public:
-  /// `fields`: the columns, which may name a field twice, or kNoField, which is not read. `first_piece`: earlier pieces
-  /// will not be requested.
-  ParquetRowGroup(std::shared_ptr<ParquetFile>, fs::path, int64_t group, std::vector<int64_t> fields,
+  /// `columns`: of which some may be of one field, or of kNoField, which is not read. `first_piece`: earlier pieces will
+  /// not be requested.
+  ParquetRowGroup(std::shared_ptr<ParquetFile>, fs::path, int64_t group, const std::vector<ParquetRead>& columns,
                   int64_t first_piece);
 
   /// Errors: Error(data) naming file, row group, column and row; or when a piece before failed.
@@ -62,8 +69,8 @@ class ParquetRowGroup {
   int64_t group() const { return group_; }
   const ParquetFile& file() const { return *file_; }
   /// Whether the file has the column.
-  bool has(size_t column) const { return fields_[column] != kNoField; }
-  const ParquetField& field(size_t column) const { return file_->info().fields[fields_[column]]; }
+  bool has(size_t column) const { return columns_[column].read.field != kNoField; }
+  const ParquetField& field(size_t column) const { return columns_[column].field; }
 
  private:
   struct Decoded {
@@ -71,7 +78,10 @@ class ParquetRowGroup {
     ParquetPiece values;
   };
   struct Column {
-    std::mutex memory;  // of its values; see ~ParquetPiece
+    Column(const ParquetRead& of, const ParquetField& as) : read(of), field(as) {}
+    ParquetRead read;
+    ParquetField field;  // as it is read
+    std::mutex memory;   // of its values; see ~ParquetPiece
     std::unique_ptr<ParquetColumn> reader;
     std::list<Decoded> decoded;  // kept for the threads of their pieces
     std::string problem;         // why there is no more of it
@@ -96,10 +106,9 @@ class ParquetRowGroup {
   std::shared_ptr<ParquetFile> file_;
   fs::path path_;
   int64_t group_;
-  std::vector<int64_t> fields_;
 
   std::mutex mutex_;  // of all below but the readers, each of which is the decoding thread's
-  std::vector<Column> columns_;
+  std::deque<Column> columns_;
   std::vector<int64_t> next_;    // of each column: the piece that may be decoded next; kNone while a thread decodes it,
                                  // and at its end
   std::vector<bool> skipped_;    // of each piece

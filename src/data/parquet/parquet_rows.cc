@@ -78,8 +78,9 @@ void ParquetRows::add_missing(size_t column) {
   many_ = true;
 }
 
-std::string_view ParquetRows::text_of(const ParquetValues& values, int64_t i) const {
+std::string_view ParquetRows::text_of(const ParquetField& field, const ParquetValues& values, int64_t i) const {
   std::string_view text = text_at(values, i);
+  if (field.formatted) return text;
   if (plan_.trim) text = without_blanks(text);
   const auto& missing = plan_.missing;
   return missing.empty() || std::find(missing.begin(), missing.end(), text) == missing.end() ? text
@@ -120,7 +121,7 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
     double found = 0;
     std::string_view text;
     if (!null && as_text)
-      text = field.type == ParquetType::text ? text_of(values, r) : digits_at(field.type, values, r, memory);
+      text = field.type == ParquetType::text ? text_of(field, values, r) : digits_at(field.type, values, r, memory);
     else if (!null)
       found = number_at(field.type, values, r);
     if (null || (as_text ? text.empty() : std::isnan(found))) {
@@ -205,7 +206,8 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
       return bad(row, &field, [&] {
         return cat("expected ",
                    sized ? "an integer of at least 0, as \"slot_size_array\" counts them" : values_with_keys(keys),
-                   ", found '", value.substr(0, 40), "'");
+                   ", found '", value.substr(0, 40), "'",
+                   field.formatted ? "; \"keys\": \"hash\" takes any decimal, date or time" : "");
       });
     if (keys == KeyRule::number) key += slot.offset;
     if (static_cast<uint64_t>(key) > plan_.most_key)
@@ -240,7 +242,7 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
     for (int64_t i = begin; i < end; ++i) {
       const bool null = !is_valid_item(values, i);
       const std::string_view value = null   ? std::string_view()
-                                     : text ? text_of(values, i)
+                                     : text ? text_of(field, values, i)
                                             : digits_at(field.type, values, i, memory);
       if (value.empty() && !null && !text && has_item(field.type, values, i))
         bad(added_ + r, &field, [&] { return why_no_id(field.type, number_at(field.type, values, i)); });

@@ -31,8 +31,8 @@ struct PieceSource {
 class ParquetCutter : public Cutter {
  public:
   /// Errors: Error(data) when `from` is no position between two pieces.
-  ParquetCutter(std::shared_ptr<ParquetFile> file, fs::path path, std::vector<int64_t> fields, FilePosition from)
-      : file_(std::move(file)), path_(std::move(path)), fields_(std::move(fields)) {
+  ParquetCutter(std::shared_ptr<ParquetFile> file, fs::path path, std::vector<ParquetRead> columns, FilePosition from)
+      : file_(std::move(file)), path_(std::move(path)), columns_(std::move(columns)) {
     const ParquetFileInfo& info = file_->info();
     while (at_ < info.group_count && before_ + info.groups[at_].rows <= from.record) before_ += info.groups[at_++].rows;
     row_ = from.record - before_;
@@ -50,7 +50,7 @@ class ParquetCutter : public Cutter {
     if (at_ == info.group_count) return false;
     const ParquetGroup& group = info.groups[at_];
     const int64_t piece = row_ / kParquetPieceRows;
-    if (!group_) group_ = std::make_shared<ParquetRowGroup>(file_, path_, at_, fields_, piece);
+    if (!group_) group_ = std::make_shared<ParquetRowGroup>(file_, path_, at_, columns_, piece);
     chunk.begin = {.record = before_ + row_, .offset = 0};
     chunk.records = std::min(kParquetPieceRows, group.rows - row_);
     chunk.bytes = static_cast<int64_t>(static_cast<double>(group.bytes) * static_cast<double>(chunk.records) /
@@ -63,7 +63,7 @@ class ParquetCutter : public Cutter {
  private:
   std::shared_ptr<ParquetFile> file_;
   fs::path path_;
-  std::vector<int64_t> fields_;
+  std::vector<ParquetRead> columns_;
   std::shared_ptr<ParquetRowGroup> group_;
   int64_t at_ = 0, before_ = 0, row_ = 0;  // the row group, the rows before it, the next row in it
 };
@@ -148,7 +148,9 @@ class ParquetSet : public SampleSet {
   const std::vector<fs::path>& files() const override { return files_; }
   int64_t samples() const override { return samples_; }
   std::unique_ptr<Cutter> open(size_t file, FilePosition from) override {
-    return std::make_unique<ParquetCutter>(open_parquet(files_[file]), files_[file], fields_[file], from);
+    std::vector<ParquetRead> columns;
+    for (size_t c = 0; c < plan_.columns(); ++c) columns.push_back({fields_[file][c], plan_.form(c)});
+    return std::make_unique<ParquetCutter>(open_parquet(files_[file]), files_[file], std::move(columns), from);
   }
   std::unique_ptr<Parser> parser() const override { return std::make_unique<ParquetParser>(plan_, policy_); }
   int key_bytes() const override { return key_bytes_; }

@@ -15,14 +15,26 @@ ValueForm form_of(ParquetType type) {
       return ValueForm::truth;
     case ParquetType::text:
       return ValueForm::text;
+    case ParquetType::date:
+      return ValueForm::date;
+    case ParquetType::timestamp:
+      return ValueForm::timestamp;
+    case ParquetType::clock:
+      return ValueForm::clock;
     default:
       return ValueForm::digits;
   }
 }
 
+bool is_time(ValueForm form) {
+  return form == ValueForm::date || form == ValueForm::timestamp || form == ValueForm::clock;
+}
+
 /// Whether equal values of two forms have equal keys.
 bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
   if (a == b) return true;
+  if (is_time(a) || is_time(b))  // texts of dates have one notation mostly, those of times have many
+    return keys && ((a == ValueForm::date && b == ValueForm::text) || (a == ValueForm::text && b == ValueForm::date));
   const bool texts = a == ValueForm::text || b == ValueForm::text;
   if (!texts) return true;                                             // true counts as 1
   if (!keys) return false;                                             // the type decides
@@ -32,26 +44,43 @@ bool agree(ValueForm a, ValueForm b, const std::optional<KeyRule>& keys) {
 
 }  // namespace
 
+/// `problem(other form)`: what differs, and what would not.
+template <class Problem>
+void ParquetSlotTypes::add(Forms& seen, const ParquetField& field, const fs::path& file,
+                           const std::optional<KeyRule>& keys, const Problem& problem) {
+  const ValueForm form = form_of(field.type);
+  if (form == ValueForm::none ||
+      std::any_of(seen.begin(), seen.end(), [&](const Seen& other) { return other.form == form; }))
+    return;
+  for (const Seen& other : seen)
+    if (!agree(form, other.form, keys))
+      throw Error(Kind::data,
+                  cat("column '", field.name, "' is of the type ", field.said, " in '", file.string(),
+                      "', and of another in ", other.place, ": equal values would ", problem(form, other.form)));
+  seen.push_back({form, cat("'", file.string(), "' (", field.said, ")")});
+}
+
 void ParquetSlotTypes::add(const ParquetPlan& plan, const ParquetFileInfo& info, const std::vector<int64_t>& fields,
                            const fs::path& file) {
   seen_.resize(plan.slots.size());
+  labels_.resize(plan.labels.size());
+  const auto one_type = [](const ParquetField& field) { return cat("store '", field.name, "' with one type"); };
+  for (size_t l = 0; l < plan.labels.size(); ++l) {
+    if (fields[l] == kNoField) continue;
+    const ParquetField& field = info.fields[fields[l]];
+    if (!plan.labels[l].label.positive.texts.empty())
+      add(labels_[l], field, file, KeyRule::hash,
+          [&](ValueForm, ValueForm) { return "be different texts of \"positive\": " + one_type(field); });
+  }
   for (size_t s = 0; s < plan.slots.size(); ++s) {
     const int64_t at = fields[plan.labels.size() + plan.dense.size() + s];
-    if (at < 0) continue;  // a column that need not be there
+    if (at == kNoField) continue;  // a column that need not be there
     const ParquetField& field = info.fields[at];
-    const ValueForm form = form_of(field.type);
-    std::vector<Seen>& seen = seen_[s];
-    if (form == ValueForm::none ||
-        std::any_of(seen.begin(), seen.end(), [&](const Seen& other) { return other.form == form; }))
-      continue;
-    const std::string place = cat("'", file.string(), "' (", field.said, ")");
-    for (const Seen& other : seen)
-      if (!agree(form, other.form, plan.slots[s].rule.keys))
-        throw Error(Kind::data, cat("column '", field.name, "' is of the type ", field.said, " in '", file.string(),
-                                    "', and of another in ", other.place, ": equal values would get different keys; ",
-                                    plan.slots[s].rule.keys ? cat("store '", field.name, "' with one type")
-                                                            : advice_on_keys(field.name)));
-    seen.push_back({form, place});
+    const std::optional<KeyRule>& keys = plan.slots[s].rule.keys;
+    add(seen_[s], field, file, keys, [&](ValueForm form, ValueForm other) {
+      return cat("get different keys; ",
+                 keys || is_time(form) || is_time(other) ? one_type(field) : advice_on_keys(field.name));
+    });
   }
 }
 
@@ -66,7 +95,7 @@ std::vector<SlotKeyRule> ParquetSlotTypes::decide(ParquetPlan& plan, const std::
       if (!rule.fallback.value_or("").empty()) decided.push_back({rule.column, *rule.keys, "its default"});
       continue;
     }
-    rule.keys = seen_[s][0].form == ValueForm::text ? KeyRule::hash : KeyRule::number;
+    rule.keys = seen_[s][0].form == ValueForm::text || is_time(seen_[s][0].form) ? KeyRule::hash : KeyRule::number;
     decided.push_back({rule.column, *rule.keys, seen_[s][0].place});
   }
   return decided;

@@ -1,6 +1,7 @@
-// Compares the types of the slots' columns in all files of a set.
+// Compares the types of columns whose values count as texts, those of slots and labels, in all files of a set.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,12 +12,12 @@
 namespace hctr {
 
 /// What the values of a column become where keys are made of texts: equal values of two forms have equal keys, or not.
-enum class ValueForm { none, digits, truth, text };
+enum class ValueForm { none, digits, truth, text, date, timestamp, clock };
 
 class ParquetSlotTypes {
  public:
-  /// The slots of a file, whose columns stand at `fields`. Errors: Error(data) naming both files, the column and its
-  /// types where equal values of this file and an earlier one would get different keys.
+  /// The slots and labels of a file, whose columns stand at `fields`. Errors: Error(data) naming both files, the column
+  /// and its types where equal values of this file and an earlier one would get different keys, or labels.
   void add(const ParquetPlan&, const ParquetFileInfo&, const std::vector<int64_t>& fields, const fs::path& file);
   /// States the rule of each slot that has none: by the type of its column, or as `known` says where no file has a
   /// value in it. Returns the rules that types decided.
@@ -27,7 +28,11 @@ class ParquetSlotTypes {
     ValueForm form = ValueForm::none;
     std::string place{};  // "'a.parquet' (int64)"
   };
-  std::vector<std::vector<Seen>> seen_;  // of each slot the forms that differ
+  using Forms = std::vector<Seen>;  // of a column, those that differ
+  template <class Problem>
+  static void add(Forms&, const ParquetField&, const fs::path& file, const std::optional<KeyRule>&, const Problem&);
+
+  std::vector<Forms> seen_, labels_;  // of each slot, and of each label
 };
 
 }  // namespace hctr

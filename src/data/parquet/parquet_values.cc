@@ -22,6 +22,24 @@ bool is_float(ParquetType type) {
   return type == ParquetType::f16 || type == ParquetType::f32 || type == ParquetType::f64;
 }
 
+ParquetField read_as(ParquetField field, ParquetForm form) {
+  switch (field.type) {
+    case ParquetType::decimal:
+    case ParquetType::whole_decimal:
+    case ParquetType::date:
+    case ParquetType::timestamp:
+    case ParquetType::clock:
+      field.formatted = form == ParquetForm::value || form == ParquetForm::text;
+      field.type = field.formatted               ? ParquetType::text
+                   : form == ParquetForm::number ? ParquetType::f64
+                                                 : ParquetType::i64;
+      break;
+    default:
+      break;
+  }
+  return field;
+}
+
 bool has_value(ParquetType type, const ParquetValues& values, int64_t r) {
   return is_valid(values, r) && (values.list || says_something(type, values, r));
 }

@@ -52,16 +52,15 @@ bool with_values(ParquetType type, const void* values, const Visit& visit) {
     case ParquetType::f64:
       visit(static_cast<const double*>(values));
       return true;
-    case ParquetType::boolean:
-    case ParquetType::text:
-    case ParquetType::null:
-    case ParquetType::other:
+    default:
       return false;
   }
   return false;
 }
 
 bool is_float(ParquetType);
+/// The field as it is read in a form: decimals, dates and times have the type that values then have.
+ParquetField read_as(ParquetField, ParquetForm);
 /// Whether row r has a value. Null, NaN and an empty text are none, as an empty cell of a Csv is.
 bool has_value(ParquetType, const ParquetValues&, int64_t r);
 /// The same of item i.

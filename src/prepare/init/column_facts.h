@@ -55,6 +55,7 @@ class ColumnFacts {
   std::string unread_type;  ///< of a Parquet column that is not read; empty: it is
   bool fractions = false;   ///< a Parquet column of floats, of which whole numbers alone have keys
   double whole_below = 0;   ///< of such a column: whole numbers from here on may have been rounded
+  bool instants = false;    ///< a Parquet column of dates or times, as seconds since 1970
   int64_t rows = 0;
   int64_t empty = 0;                     ///< rows without a value, marks included
   int64_t padded = 0;                    ///< cells with blanks around them, also in rows to evaluate on

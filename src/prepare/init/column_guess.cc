@@ -116,11 +116,10 @@ class Guesser {
   bool all_numbers() {
     if (facts_.numbers < facts_.values() || facts_.held_out_words > 0) return false;
     const bool whole = facts_.integers == facts_.values();
+    if (facts_.instants) return time("seconds");
     if (const std::string unit = whole ? unit_of_time(facts_) : "";
         !unit.empty() && (named_as_time_ || distinct_ > kMostNumberKeys))
-      return decide(GuessedKind::time, cat("time: ", unit,
-                                           " since 1970, used as a number; hour or weekday would need "
-                                           "columns of their own"));
+      return time(unit);
     const bool ids = whole && !ids_.empty() && distinct_ > 2;
     if (facts_.fractions && (!ids || facts_.held_out_fractions > 0))
       return whole && counts_rows() ? leave_out("id: integers that count the rows") : number(whole);
@@ -140,6 +139,12 @@ class Guesser {
                                : category(cat("integers that are names, by '", ids_, "' in the name; ", distinct_,
                                               " different ones"));
     return number(whole);
+  }
+
+  bool time(const std::string& unit) {
+    return decide(
+        GuessedKind::time,
+        cat("time: ", unit, " since 1970, used as a number; hour or weekday would need columns of their own"));
   }
 
   bool number(bool whole) {

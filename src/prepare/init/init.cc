@@ -323,7 +323,7 @@ class Initializer {
       say(cat("missing values: ", parquet_ ? "nulls" : "empty cells", " and ", marks));
     }
     say(cat("label ", plan_.label.column, ": ", plan_.label.why));
-    if (const std::string note = partitions_note(data_[0]); !note.empty()) say("partitions:" + note);
+    if (const std::string note = partitions_note(data_[0]); !note.empty() && !parquet_) say("partitions:" + note);
     for (const ColumnGuess& guess : plan_.columns) say(cat("  ", guess.name, ": ", guess.why));
     if (plan_.history)
       say(cat("history ", plan_.columns[*plan_.history].name, ", item ", plan_.columns[*plan_.item].name));

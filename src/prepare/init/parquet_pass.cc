@@ -50,14 +50,22 @@ std::vector<ParquetField> fields_of(const ParquetFile& file) {
   return {file.info().fields, file.info().fields + file.info().field_count};
 }
 
+/// How --init reads a column, and writes it to its files: decimals and times as numbers.
+ParquetForm form_of(ParquetType type) {
+  return type == ParquetType::whole_decimal ? ParquetForm::integer : ParquetForm::number;
+}
+ParquetField as_read(const ParquetField& field) { return read_as(field, form_of(field.type)); }
+
 /// Pieces of the columns of one row group, all of the same rows.
 class GroupReader {
  public:
   GroupReader(const ReadFile& file, int64_t group, std::string name) : name_(std::move(name)) {
     for (const int64_t field : file.fields) {
       ParquetColumn* column = nullptr;
-      expect_done(file.file->open_column(group, field, column));
+      const ParquetField& known = file.file->info().fields[field];
+      expect_done(file.file->open_column(group, field, form_of(known.type), column), known.name);
       columns_.emplace_back(column);
+      columns_of_.emplace_back(known.name);
     }
     owners_.resize(columns_.size());
     values_.resize(columns_.size());
@@ -68,7 +76,7 @@ class GroupReader {
   const std::vector<ParquetValues>& next() {
     drop();
     for (size_t c = 0; c < columns_.size(); ++c) {
-      expect_done(columns_[c]->read(values_[c], owners_[c]));
+      expect_done(columns_[c]->read(values_[c], owners_[c]), columns_of_[c].c_str());
       if (values_[c].rows != values_[0].rows)
         throw Error(Kind::data, cat("'", name_, "': columns of different lengths in one row group"));
     }
@@ -76,8 +84,8 @@ class GroupReader {
   }
 
  private:
-  void expect_done(const char* problem) const {
-    if (problem) throw Error(Kind::data, cat("cannot read '", name_, "': ", problem));
+  void expect_done(const char* problem, const char* column) const {
+    if (problem) throw Error(Kind::data, cat("cannot read column '", column, "' of '", name_, "': ", problem));
   }
   void drop() {
     for (void*& owner : owners_)
@@ -85,6 +93,7 @@ class GroupReader {
   }
 
   std::string name_;
+  std::vector<std::string> columns_of_;  // their names
   std::vector<std::unique_ptr<ParquetColumn>> columns_;
   std::vector<void*> owners_;
   std::vector<ParquetValues> values_;
@@ -95,12 +104,14 @@ class ParquetTableReader {
   ParquetTableReader(const std::vector<fs::path>& files, const InitOptions& options, const SplitFiles& split)
       : files_(files), options_(options) {
     const std::vector<ParquetField> all = fields_of_all();
-    for (const ParquetField& field : all) {
+    for (const ParquetField& stored : all) {
+      const ParquetField field = as_read(stored);
       pass_.columns.emplace_back(field.name);
       ColumnFacts& facts = pass_.facts.emplace_back();
       facts.fractions = is_float(field.type);
       facts.whole_below = whole_below(field.type);
       facts.one_value = field.type == ParquetType::text && !field.list;
+      facts.instants = stored.type == ParquetType::date || stored.type == ParquetType::timestamp;
       if (field.type == ParquetType::other || (field.list && is_float(field.type))) {
         facts.unread_type = field.said;
         continue;
@@ -193,7 +204,7 @@ class ParquetTableReader {
       if (found == fields.end())
         throw Error(Kind::data,
                     cat("'", path.string(), "' has no column '", wanted.name, "', as '", files_[0].string(), "' has"));
-      if (found->type != ParquetType::null && (found->type != wanted.type || found->list != wanted.list))
+      if (found->type != ParquetType::null && (as_read(*found).type != wanted.type || found->list != wanted.list))
         throw Error(Kind::data, cat("'", path.string(), "': column '", wanted.name, "' is of the type ", found->said,
                                     ", and in files before of the type ", wanted.said, ": --init needs one type"));
       opened.fields.push_back(found - fields.begin());

@@ -51,7 +51,10 @@ TEST_F(SourceFiles, PartitionsAreLookedIntoAndOtherFoldersAreRefused) {
   put("day=10/hour=1/x.parquet");
   put("day=2/_temporary/0/x.parquet");
   EXPECT_EQ(names(), (Names{"day=10/hour=1/x.parquet", "day=2/hour=10/x.parquet", "day=2/hour=9/x.parquet"}));
-  EXPECT_EQ(partitions_in(folder / "day=2/hour=9/x.parquet"), (Names{"day", "hour"}));
+  std::string all;
+  for (const Partition& one : partitions_in(folder / "day=2/city=New%20York/hour=__HIVE_DEFAULT_PARTITION__/x"))
+    all += cat(one.name, " ", one.value, ";");
+  EXPECT_EQ(all, "day 2;city New York;hour ;");
   put("old/x.parquet");
   EXPECT_SAYS(error(), "holds the folder 'old'");
   EXPECT_SAYS(error(), "old' itself, or the files with a pattern");

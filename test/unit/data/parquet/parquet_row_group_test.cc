@@ -32,7 +32,7 @@ class FakeFile : public ParquetFile {
              .groups = &group_};
   }
   const ParquetFileInfo& info() const override { return info_; }
-  const char* open_column(int64_t, int64_t field, ParquetColumn*& column) override {
+  const char* open_column(int64_t, int64_t field, ParquetForm, ParquetColumn*& column) override {
     column = new FakeColumn(*this, field);
     return nullptr;
   }
@@ -71,10 +71,10 @@ class FakeFile : public ParquetFile {
   std::vector<std::atomic<int64_t>> decoded_;
 };
 
-std::vector<int64_t> all_of(size_t columns) {
-  std::vector<int64_t> fields(columns);
-  std::iota(fields.begin(), fields.end(), int64_t{0});
-  return fields;
+std::vector<ParquetRead> all_of(size_t columns) {
+  std::vector<ParquetRead> all;
+  for (size_t c = 0; c < columns; ++c) all.push_back({static_cast<int64_t>(c)});
+  return all;
 }
 
 /// Hands pieces [first, pieces) to the threads in their order, as the reader does.
@@ -229,7 +229,7 @@ TEST_F(ParquetRowGroupTest, ColumnsOfAFileComeRightThroughManyThreadsOneOfThemTw
   for (const int64_t first : {0, 2})
     for (int64_t at = 0; at < 2; ++at) {
       const int64_t rows = kRows / 2, before = at * rows;
-      ParquetRowGroup group(file, path, at, {2, 1, 0, 1}, first);
+      ParquetRowGroup group(file, path, at, {{2}, {1}, {0}, {1}}, first);
       on_threads(16, first, (rows + kParquetPieceRows - 1) / kParquetPieceRows, [&](int64_t piece) {
         const int64_t row = before + piece * kParquetPieceRows,
                       count = std::min(kParquetPieceRows, before + rows - row);

@@ -454,7 +454,7 @@ TEST_F(Parquet, DamagedFilesAreErrors) {
 
 TEST_F(Parquet, APieceThatFailsStopsThoseBehindItAndNoneBefore) {
   write(numbers("s0", ParquetType::i64, std::vector<int64_t>(4 * kParquetPieceRows, 7)));
-  ParquetRowGroup group(open_parquet(file), file, 0, {0, 1, 2}, 0);
+  ParquetRowGroup group(open_parquet(file), file, 0, {{0}, {1}, {2}}, 0);
   group.read(0, 0);
   group.fail(1);
   EXPECT_EQ(group.read(1, 0).values.rows, kParquetPieceRows);

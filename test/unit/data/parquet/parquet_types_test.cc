@@ -149,6 +149,34 @@ TEST_F(ParquetTypes, FloatsThatAreNoCertainIntegerAreBadRecords) {
   EXPECT_SAYS(error(one_slot()), "found inf");
 }
 
+TEST_F(ParquetTypes, ALabelByItsTextHasOneFormInAllFiles) {
+  DataSection section = one_slot();
+  parquet_of(section).labels[0].positive.texts = {"true"};
+  const auto write_labels = [&](const fs::path& to, const Column& labels) {
+    write_parquet(to, {labels, numbers<float>("d0", ParquetType::f32, {1, 1, 1}), integers});
+  };
+  const Column words_of_truth = texts("y", {"true", "false", "true"});
+  write_labels(file, words_of_truth);
+  write_labels(folder / "second.parquet", numbers<uint8_t>("y", ParquetType::boolean, {1, 0, 1}));
+  write_text(folder / "list", cat(file.string(), "\n", (folder / "second.parquet").string(), "\n"));
+  const auto message = [&] {
+    return message_of([&] { Rig(section, folder / "list", {.batch = 6, .repeat = false}).next(); });
+  };
+  EXPECT_SAYS(message(), "column 'y' is of the type bool in '");
+  EXPECT_SAYS(message(), "equal values would be different texts of \"positive\": store 'y' with one type");
+  write_labels(folder / "second.parquet", words_of_truth);
+  EXPECT_EQ(message(), "");
+}
+
+TEST_F(ParquetTypes, IdsAsTextWithZerosBehindThePointAreTheIntegers) {
+  write(texts("s0", {"17.0", "-3.", "42.00"}));
+  EXPECT_EQ(read(with_keys(KeyRule::number), 3).keys[0], (std::vector<int64_t>{17, -3, 42}));
+  for (const char* wrong : {"17.5", ".0", "1.0.0", "17.0x"}) {
+    write(texts("s0", {wrong}));
+    EXPECT_SAYS(error(with_keys(KeyRule::number)), cat("found '", wrong, "'"));
+  }
+}
+
 TEST_F(ParquetTypes, Every64BitNumberIsAKey) {
   constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
   const auto keys = (std::vector<int64_t>{most, least, -1});
@@ -185,9 +213,9 @@ TEST_F(ParquetTypes, KeysOfModelFilesAreWideWhereANarrowColumnHasNegativeOnes) {
   EXPECT_EQ(bytes(numbers<uint32_t>("s0", ParquetType::u32, {5, 1, 4000000000u})), 4);
 }
 
-TEST_F(ParquetTypes, AFolderOfPartitionsIsASetAndNamesAColumnThatIsOnlyAPartition) {
+TEST_F(ParquetTypes, AFolderOfPartitionsIsASetWhoseValuesAreColumns) {
   write(integers);
-  for (const char* day : {"day=2", "day=10"}) {
+  for (const char* day : {"day=2", "day=10", "day=__HIVE_DEFAULT_PARTITION__"}) {
     fs::create_directories(folder / "set" / day);
     fs::copy_file(file, folder / "set" / day / "part-0.parquet");
   }
@@ -196,10 +224,24 @@ TEST_F(ParquetTypes, AFolderOfPartitionsIsASetAndNamesAColumnThatIsOnlyAPartitio
     Rig rig(one_slot(), folder / source, {.batch = 6, .repeat = false});
     EXPECT_EQ(rig.next()->keys[0], (std::vector<int64_t>{41, 42, 43, 41, 42, 43}));
   }
-  DataSection section = one_slot();
-  parquet_of(section).slots[0].columns = {"day"};
+  DataSection section = named(2, {input_of("s", 2, 1, 2)});
+  parquet_of(section).default_dense = 7;
+  parquet_of(section).dense[0].columns = {"d0", "day"};
+  parquet_of(section).slots[0].columns = {"s0", "day"};
+  parquet_of(section).slots[0].fallback = "";
+  Source source{(folder / "set").string()};
+  source.keep = {"day"};
+  Rig rig(section, source, {.batch = 9, .repeat = false});
+  const auto batch = rig.next();
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->dense, (std::vector<float>{0.5f, 10, 0.5f, 10, 0.5f, 10, 0.5f, 2, 0.5f, 2, 0.5f, 2,  //
+                                              0.5f, 7, 0.5f, 7, 0.5f, 7}));
+  const int64_t two = csv_hashed_key("2", 0, 1, kAllKeys), ten = csv_hashed_key("10", 0, 1, kAllKeys);
+  EXPECT_EQ(batch->keys[0], (std::vector<int64_t>{41, 42, 43, 41, 42, 43, 41, 42, 43, ten, ten, ten, two, two, two}));
+  EXPECT_EQ(rig.reader->take_passed_on().kept.cell(0), "10");
+  parquet_of(section).slots[0].columns = {"s0", "hour"};
   EXPECT_SAYS(message_of([&] { Rig(section, folder / "set", {.batch = 6, .repeat = false}).next(); }),
-              "there is no column 'day'; there are 'y', 'd0', 's0' (values of partitions, here 'day', are not read");
+              "there is no column 'hour'; there are 'y', 'd0', 's0', 'day'");
 }
 
 }  // namespace

@@ -421,7 +421,7 @@ TEST(CsvSet, Every64BitNumberIsAKey) {
   slots[1].keys = KeyRule::hex;
   write_text(folder / "a",
              "y,n,x\n0,-1,ffffffffffffffff\n1,-9223372036854775808,8000000000000000\n0,9223372036854775807,7f\n"
-             "1,9223372036854775808 18446744073709551615,0\n");
+             "1,9223372036854775808.0 18446744073709551615,0\n");
   Rig rig(section, folder / "a", {.batch = 4, .repeat = false});
   constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
   EXPECT_EQ(rig.next()->keys[0], (std::vector<int64_t>{-1, least, most, least, -1, -1, least, 0x7f, 0}));

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "config/json.h"
 #include "prepare/init/init.h"
+#include "support/paths.h"
 #include "unit/data/parquet_test_files.h"
 
 namespace hctr::data_test {
@@ -124,6 +125,15 @@ TEST_F(InitParquet, ListsOfWholeFloatsAreListsAndOthersAreLeftOut) {
   const InitResult result = init_of(file);
   EXPECT_TRUE(line(result, "seen").starts_with("list of categories: up to 2 in a row, 7 ")) << line(result, "seen");
   EXPECT_EQ(line(result, "vector"), "left out: lists of fractions, which have no keys");
+}
+
+TEST_F(InitParquet, DecimalsAreNumbersOrIdsAndDatesAreTimes) {
+  const fs::path stored = test::source_dir() / "test/unit/data/parquet/warehouse.parquet";
+  const InitResult result = init_of(stored, stored);
+  EXPECT_TRUE(line(result, "price").starts_with("number: -0.05 to 17")) << line(result, "price");
+  for (const char* column : {"day", "s", "us", "ns"})
+    EXPECT_TRUE(line(result, column).starts_with("time: seconds since 1970")) << line(result, column);
+  EXPECT_TRUE(line(result, "clock").starts_with("number: 0 to 86399.999")) << line(result, "clock");
 }
 
 TEST_F(InitParquet, AFolderIsLookedAtAsAWhole) {
