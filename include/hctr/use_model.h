@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hctr/solver.h"
+#include "hctr/unmatched_keys.h"
 
 namespace hctr {
 
@@ -20,6 +21,7 @@ struct ModelOptions : JobOptions {
   std::string model;
   std::string data;                                ///< the samples, in the format of the config; empty: its eval_source
   EncodingChoice encoding = EncodingChoice::same;  ///< same: a difference is an error
+  bool allow_unmatched = false;                    ///< a slot none of whose keys has a row is no error
 };
 
 /// What was done with a saved model.
@@ -30,8 +32,9 @@ struct ModelUse {
   int64_t iteration = 0;  ///< finished updates of the model
   std::string data;
   double seconds = 0;
-  int64_t skipped_records = 0;  ///< bad records that were left out
-  bool interrupted = false;     ///< ended by JobOptions::stop; there is no result then
+  int64_t skipped_records = 0;       ///< bad records that were left out
+  std::vector<SlotMatches> matches;  ///< of evaluation and prediction: how many keys of each slot have rows
+  bool interrupted = false;          ///< ended by JobOptions::stop; there is no result then
 };
 
 struct EvaluationSummary : ModelUse {

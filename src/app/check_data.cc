@@ -8,6 +8,8 @@
 #include "config/problems.h"
 #include "data/formats/data_schema.h"
 #include "prepare/inspect/inspect.h"
+#include "train/feature_names.h"
+#include "train/unmatched_keys.h"
 
 namespace hctr {
 namespace {
@@ -83,6 +85,29 @@ Json json_of(const std::string& name, const Inspection& found) {
                       {"problems", std::move(problems)}};
 }
 
+/// How many keys of a slot do not occur among those of the training samples; nothing where these were not all counted.
+std::optional<SlotMatches> matches_of(const std::string& name, const SlotSummary& slot, const SlotSummary& training) {
+  if (!slot.distinct.exact() || !training.distinct.exact() || slot.keys == 0) return std::nullopt;
+  SlotMatches matches{.slot = name};
+  slot.distinct.keys().for_each([&](uint64_t key, uint64_t times) {
+    matches.keys += static_cast<int64_t>(times);
+    if (training.distinct.value() == 0 || training.distinct.keys().of(key) == 0)
+      matches.unmatched += static_cast<int64_t>(times);
+  });
+  return matches;
+}
+
+/// Those of the slots of the evaluation samples.
+std::vector<SlotMatches> matches_of(const DataSection& section, const Inspection& found, const Inspection& training) {
+  std::vector<std::string> names;
+  for (const std::vector<std::string>& of_input : feature_names(section).slots)
+    names.insert(names.end(), of_input.begin(), of_input.end());
+  std::vector<SlotMatches> all;
+  for (size_t s = 0; s < std::min({names.size(), found.slots.size(), training.slots.size()}); ++s)
+    if (auto one = matches_of(names[s], found.slots[s], training.slots[s])) all.push_back(std::move(*one));
+  return all;
+}
+
 }  // namespace
 
 DataCheck check_data(const Json& config, const std::string& name) {
@@ -96,14 +121,24 @@ DataCheck check_data(const Json& config, const std::string& name) {
   options.threads = usable_cores();
   DataCheck check;
   check.json = Json::Array{};
+  std::optional<Inspection> training;
   for (const std::string& source : {options.section->source, options.section->eval_source}) {
     if (source.empty()) continue;
-    const Inspection found = inspect(data_files(source, options, Log::to_stderr()), options);
+    Inspection found = inspect(data_files(source, options, Log::to_stderr()), options);
     check.text += text_of(source, found);
-    check.json.add(json_of(source, found));
+    Json json = json_of(source, found);
+    if (training) {
+      const std::vector<SlotMatches> matches = matches_of(*options.section, found, *training);
+      if (!matches.empty())
+        check.text +=
+            cat("  keys that the ", training->samples, " training samples do not have: ", describe(matches), "\n");
+      json.set("unmatched_keys", to_json(matches));
+    }
+    check.json.add(std::move(json));
     check.problems += found.problem_count;
     if (!check.slots.empty() || found.samples == 0) continue;
     for (const SlotSummary& slot : found.slots) check.slots.push_back({mean_keys(slot, found), slot.distinct.value()});
+    if (source == options.section->source) training = std::move(found);
   }
   return check;
 }

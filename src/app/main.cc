@@ -56,6 +56,7 @@ const Belongs kBelongs[] = {
     {"--model", {"--eval", "--predict", "--export"}},
     {"--data", {"--eval", "--predict", "--export"}},
     {"--encoding", {"--eval", "--predict", "--export"}},
+    {"--unmatched", {"--eval", "--predict"}},
     {"--out", {"--predict", "--init", "--export", "--report"}},
     {"--keep", {"--predict"}},
     {"--rows", {"--export"}},

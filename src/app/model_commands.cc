@@ -38,6 +38,11 @@ ModelCommands::ModelCommands(CommandLine& app) {
                  "Where the config encodes data otherwise than the model was trained (slots, hashes, dense columns, "
                  "labels): encode as the model or as the config; left out, a difference is an error")
       .one_of({"model", "config"});
+  app.add_option(
+         "--unmatched", unmatched_,
+         "Of --eval and --predict: what becomes of data in which a slot has keys that training has not seen, and "
+         "no others: error (default), or allow")
+      .one_of({"error", "allow"});
   app.add_option("--keep", options_.keep,
                  "Of --predict: columns of Csv or Criteo data that stand behind the scores; several with commas")
       .type_name("COLUMN")
@@ -59,6 +64,7 @@ int ModelCommands::run(const JobOptions& job, const std::string& out, bool as_js
   static_cast<JobOptions&>(options_) = job;
   options_.out = out;
   if (!encoding_.empty()) options_.encoding = encoding_ == "model" ? EncodingChoice::model : EncodingChoice::config;
+  options_.allow_unmatched = unmatched_ == "allow";
   options_.config = eval_ + predict_;
   return !eval_.empty() ? evaluate_model(as_json) : !predict_.empty() ? predict_with_model() : export_the_model();
 }

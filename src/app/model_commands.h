@@ -29,7 +29,7 @@ class ModelCommands {
   int export_the_model();
   void expect_model(const char* command) const;
 
-  std::string eval_, predict_, encoding_, format_;
+  std::string eval_, predict_, encoding_, format_, unmatched_;
   std::string subject_;  // of --export
   std::optional<int64_t> rows_, inline_tables_;
   PredictOptions options_;

@@ -10,6 +10,7 @@
 #include "base/progress.h"
 #include "config/json.h"
 #include "train/run_folder.h"
+#include "train/unmatched_keys.h"
 
 namespace hctr {
 namespace {
@@ -98,6 +99,7 @@ void print_evaluation(const EvaluationSummary& summary, bool as_json) {
                                    {"device", summary.device},
                                    {"skipped_records", summary.skipped_records},
                                    {"metrics", numbers(summary.metrics)},
+                                   {"unmatched_keys", to_json(summary.matches)},
                                    {"best_possible", numbers(summary.best_possible)}})
                      .text()
               << std::endl;

@@ -94,21 +94,32 @@ SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed) {
   rule.column = column;
   rule.seed = slot_seed(static_cast<uint64_t>(seed), slot);
   rule.buckets = kAllKeys;
+  rule.first = slot;
   return rule;
 }
 
 std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>& groups, int64_t seed, const TextGrammar& grammar) {
+  const std::vector<int64_t> firsts = first_of_key_spaces(key_spaces_of(groups));
   std::vector<SlotRule> rules;
   int64_t base = 0;
   for (const SlotColumns& group : groups) {
-    const auto vocabulary =
-        group.keys == KeyRule::vocabulary ? std::make_shared<const VocabularyFile>(group.vocabulary, grammar) : nullptr;
+    std::shared_ptr<const VocabularyFile> vocabulary;  // of the slots of the group that share it with no slot before
     for (const std::string& column : group.columns) {
-      SlotRule& rule = rules.emplace_back(slot_rule(column, static_cast<int64_t>(rules.size()), seed));
+      const auto slot = static_cast<int64_t>(rules.size()), first = firsts[rules.size()];
+      SlotRule& rule = rules.emplace_back(slot_rule(column, first, seed));
       rule.keys = group.keys;
       rule.separator = group.separator.empty() ? '\0' : group.separator[0];
       rule.brackets = group.brackets;
       rule.fallback = group.fallback;
+      if (first < slot) {
+        const SlotRule& shared = rules[static_cast<size_t>(first)];
+        rule.base = shared.base;
+        rule.buckets = shared.buckets;
+        rule.vocabulary = shared.vocabulary;
+        continue;
+      }
+      if (group.keys == KeyRule::vocabulary && !vocabulary)
+        vocabulary = std::make_shared<const VocabularyFile>(group.vocabulary, grammar);
       rule.vocabulary = vocabulary;
       if (const int64_t keys = vocabulary ? vocabulary->size() + 1 : group.buckets; keys > 0) {
         rule.base = base;

@@ -33,13 +33,17 @@ struct SlotRule {
   std::optional<KeyRule> keys;  ///< none: the format decides
   uint64_t seed = 0;
   int64_t base = 0, buckets = 0;  ///< keys of the slot: [base, base + buckets)
+  int64_t first = 0;              ///< the first slot of the key space, which shares seed, base and vocabulary
   char separator = '\0';
   bool brackets = false;
   std::optional<std::string> fallback;
   std::shared_ptr<const VocabularyFile> vocabulary;
+
+  /// Whether a text may hold several values.
+  bool several_values() const { return brackets || separator != '\0'; }
 };
-/// `seed`: the section's; a slot's own depends on its number. Reads vocabularies, whose values are written as `grammar`
-/// says. Errors: Error(io), Error(data) for those.
+/// `seed`: the section's; a slot's own depends on the number of the first slot of its key space. Reads vocabularies,
+/// whose values are written as `grammar` says. Errors: Error(io), Error(data) for those.
 std::vector<SlotRule> slot_rules(const std::vector<SlotColumns>&, int64_t seed, const TextGrammar& grammar);
 /// The seed and all keys that slot `slot` has when nothing is said of it.
 SlotRule slot_rule(const std::string& column, int64_t slot, int64_t seed);

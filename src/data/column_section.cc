@@ -83,6 +83,15 @@ Schema<SlotColumns> common_slot_columns(const std::string& keys) {
       .opt("keys", &SlotColumns::keys, keys)
       .opt("buckets", &SlotColumns::buckets, "for hash: keys of each column; 0: 63-bit keys", between(0, 1LL << 48))
       .opt("vocabulary", &SlotColumns::vocabulary, "for vocabulary: a text file with one value a line")
+      .opt("key_space", &SlotColumns::key_space,
+           "a name: slots of one name give equal values equal keys, so that they share the vectors of a table, as an "
+           "item and a list of items; left out: each slot has keys of its own")
+      .opt("separator", &SlotColumns::separator,
+           "a text holds several values with this character between them; empty: one")
+      .opt(
+          "brackets", &SlotColumns::brackets,
+          "a text holds a list in brackets, as [3, 5], ['a', 'b'] or {}; brackets, quotes and blanks around values are "
+          "dropped; without separator: commas, or blanks between numbers and values in quotes")
       .together(check_slots);
 }
 
@@ -92,13 +101,8 @@ Schema<SlotColumns> slot_columns_schema() {
   return common_slot_columns(
              "how a value becomes a key: hashed; its line in a file; a decimal or hexadecimal number that is the key; "
              "left out: hashed")
-      .opt("separator", &SlotColumns::separator,
-           "a cell holds several values with this character between them; empty: one")
-      .opt(
-          "brackets", &SlotColumns::brackets,
-          "a cell holds a list in brackets, as [3, 5], ['a', 'b'] or {}; brackets, quotes and blanks around values are "
-          "dropped; without separator: commas, or blanks between numbers and values in quotes")
-      .opt("default", &SlotColumns::fallback, "the value that an empty cell counts as; left out: a slot without keys");
+      .opt("default", &SlotColumns::fallback,
+           "the value that an empty cell counts as; \"\" or left out: a slot without keys");
 }
 
 Schema<SlotColumns> parquet_slot_columns_schema() {
@@ -145,6 +149,53 @@ Json to_json(const DenseTransforms& transforms) {
 
 int64_t columns_of(const std::vector<DenseColumns>& groups) { return count_columns(groups); }
 int64_t columns_of(const std::vector<SlotColumns>& groups) { return count_columns(groups); }
+
+std::vector<int64_t> nnz_of(const std::vector<SlotColumns>& groups) {
+  std::vector<int64_t> nnz;
+  for (const SlotColumns& group : groups)
+    nnz.resize(nnz.size() + group.columns.size(), group.separator.empty() && !group.brackets);
+  return nnz;
+}
+
+std::vector<std::string> key_spaces_of(const std::vector<SlotColumns>& groups) {
+  std::vector<std::string> names;
+  for (const SlotColumns& group : groups) names.resize(names.size() + group.columns.size(), group.key_space);
+  return names;
+}
+
+std::vector<int64_t> first_of_key_spaces(const std::vector<std::string>& key_spaces) {
+  std::vector<int64_t> firsts;
+  for (auto name = key_spaces.begin(); name != key_spaces.end(); ++name)
+    firsts.push_back((name->empty() ? name : std::find(key_spaces.begin(), name, *name)) - key_spaces.begin());
+  return firsts;
+}
+
+void check_key_spaces(const std::vector<SlotColumns>& groups, bool by_type, const std::string& pointer,
+                      Problems& problems) {
+  const auto same_as = [&](const SlotColumns& group) {
+    return [&](const SlotColumns& other) { return other.key_space == group.key_space; };
+  };
+  for (auto group = groups.begin(); group != groups.end(); ++group) {
+    if (group->key_space.empty()) continue;
+    const std::string here = cat(pointer, "/slots/", group - groups.begin(), "/");
+    const auto first = std::find_if(groups.begin(), group, same_as(*group));
+    const auto differ = [&](const char* field) {
+      problems.error(here + field, cat("differs from ", pointer, "/slots/", first - groups.begin(), "/", field,
+                                       ", which is of the key space \"", group->key_space,
+                                       "\" too: slots of one key space make keys alike"));
+    };
+    if (by_type && !group->keys)
+      problems.error(here + "keys",
+                     "slots with a \"key_space\" need \"keys\", such as \"hash\": without it the type of each column "
+                     "decides, and columns of integers and of text make different keys");
+    if (group->keys.value_or(KeyRule::hash) != first->keys.value_or(KeyRule::hash)) differ("keys");
+    if (group->buckets != first->buckets) differ("buckets");
+    if (group->vocabulary != first->vocabulary) differ("vocabulary");
+    if (group->columns.size() == 1 && std::count_if(groups.begin(), groups.end(), same_as(*group)) == 1)
+      problems.warn(here + "key_space",
+                    cat("no other slot has the key space \"", group->key_space, "\", so that nothing is shared"));
+  }
+}
 
 const std::vector<std::pair<std::string, DenseTransform>>& EnumWords<DenseTransform>::table() {
   static const std::vector<std::pair<std::string, DenseTransform>> words = {

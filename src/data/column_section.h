@@ -60,7 +60,8 @@ struct SlotColumns {
   int64_t buckets = 0;
   std::string vocabulary, separator;
   std::optional<std::string> fallback;
-  bool brackets = false;  ///< cells are lists in brackets, as BracketedList reads them
+  std::string key_space{};  ///< slots of one name give equal values equal keys; empty: each slot has its own
+  bool brackets = false;    ///< cells are lists in brackets, as BracketedList reads them
 };
 
 /// `fallback`: the manual's sentence on "default".
@@ -72,6 +73,16 @@ Schema<SlotColumns> parquet_slot_columns_schema();
 /// Columns that the groups name.
 int64_t columns_of(const std::vector<DenseColumns>&);
 int64_t columns_of(const std::vector<SlotColumns>&);
+/// Keys of each slot: 1, or 0 where a text holds several values.
+std::vector<int64_t> nnz_of(const std::vector<SlotColumns>&);
+
+/// The name of the key space of each slot, in order; empty where a slot has its own.
+std::vector<std::string> key_spaces_of(const std::vector<SlotColumns>&);
+/// The slot whose seed and base each slot has: the first of its key space, itself where it has its own.
+std::vector<int64_t> first_of_key_spaces(const std::vector<std::string>& key_spaces);
+/// Reports slots of one key space whose values become keys in different ways. `by_type`: without "keys" the type of a
+/// column decides.
+void check_key_spaces(const std::vector<SlotColumns>&, bool by_type, const std::string& pointer, Problems&);
 
 /// What a format's object states of columns. Pointers to its lists.
 struct StatedColumns {

@@ -24,6 +24,7 @@
 #include "data/rank_slice.h"
 #include "data/row_map.h"
 #include "data/sample_block.h"
+#include "data/slot_key_rules.h"
 
 namespace hctr {
 
@@ -183,6 +184,8 @@ class SampleSet {
   /// left out. Else null.
   virtual const RowMap* row_map() const { return nullptr; }
 
+  /// Slots whose keys the types of the set's columns decide.
+  virtual std::vector<SlotKeyRule> slot_key_rules() const { return {}; }
   /// Whether the first file has labels; only a Source with optional ones may have none.
   virtual bool has_labels() const { return true; }
   /// Whether parsers pass on the columns of Source::keep.

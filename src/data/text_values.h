@@ -7,6 +7,8 @@
 
 namespace hctr {
 
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 /// The text without the spaces and tabs around it.
 std::string_view without_blanks(std::string_view text);
 /// A number without the plus sign before it.

@@ -94,6 +94,9 @@ class Embedding {
   virtual const TableSpec& spec() const = 0;
   /// Rows of all ranks together.
   virtual int64_t rows() = 0;
+  /// Which of these keys have rows on this rank: what lookup() finds on one of the ranks. Not collective. Waits for
+  /// queued steps.
+  virtual std::vector<uint8_t> have_rows(std::span<const SlotKey> keys) { return table().have_rows(keys); }
   virtual std::map<std::string, int64_t> counts() = 0;
   /// Rows of this rank in host memory, and their bytes there. Not collective. Waits for queued steps.
   virtual RowStore::HostRows host_rows() { return table().host_rows(); }

@@ -50,6 +50,12 @@ class PartlyReplicated : public Embedding {
   bool fixed_sizes() const override { return others_.fixed_sizes(); }
   BytesBetweenHosts bytes_between_hosts() const override { return others_.bytes_between_hosts(); }
   const TableSpec& spec() const override { return others_.spec(); }
+  std::vector<uint8_t> have_rows(std::span<const SlotKey> keys) override {
+    std::vector<uint8_t> found = others_.have_rows(keys);
+    const std::vector<uint8_t> here = replicated_.have_rows(keys);
+    for (size_t i = 0; i < found.size(); ++i) found[i] |= here[i];
+    return found;
+  }
   std::map<std::string, int64_t> counts() override { return others_.counts(); }
   RowStore::HostRows host_rows() override { return replicated_.table().host_rows() + others_.host_rows(); }
   RowStore::DeviceBytes device_bytes() override { return replicated_.table().device_bytes() + others_.device_bytes(); }

@@ -111,6 +111,17 @@ std::vector<int32_t> ReplicatedRows::seen() {
   return to_host<int32_t>(runtime_.compute_stream(), arena_.get(seen_));
 }
 
+std::vector<uint8_t> ReplicatedRows::have_rows(std::span<const SlotKey> keys) {
+  if (!table_.spec().fixed_keys) return table_.have_rows(keys);
+  std::vector<uint8_t> found;
+  const std::vector<int32_t> known = has_rows() ? seen() : std::vector<int32_t>();
+  for (const auto& [slot, key] : keys) {
+    const auto index = index_of(key, slot);
+    found.push_back(index && known[*index + 1] != 0);
+  }
+  return found;
+}
+
 int64_t ReplicatedRows::rows_seen() {
   const std::vector<int32_t> known = seen();
   int64_t count = 0;

@@ -49,6 +49,8 @@ class ReplicatedRows {
   void assign_rows(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen);
   bool has_rows() const { return !keys_.empty(); }
   bool has(int64_t key, int32_t slot) const { return index_of(key, slot).has_value(); }
+  /// Which of these keys have rows that find() shows.
+  std::vector<uint8_t> have_rows(std::span<const SlotKey> keys);
   /// The number of rows whose key has occurred. Waits for queued steps.
   int64_t rows_seen();
   /// Overwrites the rows of the block that are replicated, with the same values on every rank. Their keys count as

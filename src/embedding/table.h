@@ -145,6 +145,9 @@ class EmbeddingTable {
   /// For a table with fixed keys: see RowStore.
   void assign_rows(std::span<const int64_t> keys, std::span<const int32_t> slots) { store_.assign_rows(keys, slots); }
 
+  /// Which of these keys have rows of their own here, of finished steps; with direct keys all. Waits for queued steps.
+  std::vector<uint8_t> have_rows(std::span<const SlotKey> keys);
+
   const TableSpec& spec() const { return spec_; }
   /// Rows as of the last finished step. Waits for queued steps.
   int64_t rows();
@@ -211,6 +214,7 @@ class EmbeddingTable {
   void emit_rows(int64_t count, const RowAt& at, bool with_states, const std::function<void(const RowBlock&)>& sink);
   /// Finds rows by direct index, and reports keys outside their ranges.
   void find_directly(Context&, const ops::KeyBatch&, bool evaluation, int32_t* rows);
+  void find_on_host(std::span<const SlotKey> keys, std::span<uint8_t> found);
   void evict_or_refuse(int buffer);
   void upload_columns(int32_t* of_slot, int32_t* slots);
   void import_chunk(const RowBlock&, std::span<const int64_t> order, Context&);

@@ -6,6 +6,7 @@
 #include "data/formats/data_schema.h"
 #include "layers/catalog.h"
 #include "model/key_ranges.h"
+#include "model/shared_keys.h"
 
 namespace hctr {
 namespace {
@@ -263,6 +264,7 @@ Config read_config(const Json& file, Problems& problems) {
   check_start(config, problems);
   clip_gradients(config);
   place_keys(config, problems);
+  check_shared_keys(config, problems);
   config.effective = Json(Json::Object{});
   config.effective.set("solver", solver_schema().effective(config.solver));
   config.effective.set("optimizer", optimizer_schema().effective(config.optimizer));

@@ -124,6 +124,10 @@ class Model {
   const Graph& graph() const { return train_graph_; }
   int64_t dense_parameters() const { return train_graph_.parameters; }
   int64_t embedding_rows() const;
+  /// Embedding::have_rows() of an embedding.
+  std::vector<uint8_t> have_rows(size_t embedding, std::span<const SlotKey> keys) {
+    return tables_[embedding]->have_rows(keys);
+  }
   /// Whether steps and evaluations can be recorded whole (Embedding::fixed_sizes), and what this rank has sent to other
   /// hosts.
   bool fixed_sizes() const;

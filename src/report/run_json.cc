@@ -53,6 +53,9 @@ Json scores_json(const ScoredSample& scored) {
     importance.add(Json(Json::Object{{"feature", one.feature},
                                      {"auc_lost", rounded_for_page(scored.auc - one.auc)},
                                      {"scores_moved", rounded_for_page(one.scores_moved)}}));
+  Json unmatched(Json::Array{});
+  for (const SlotMatches& slot : scored.matches)
+    if (slot.unmatched > 0) unmatched.add(Json(Json::Array{slot.slot, slot.keys, slot.unmatched}));
   Json hottest(Json::Array{});
   for (const HottestKeys& table : scored.hottest) {
     Json keys(Json::Array{});
@@ -68,6 +71,7 @@ Json scores_json(const ScoredSample& scored) {
                            {"data", scored.data},
                            {"rows", scored.rows},
                            {"labels", std::move(labels)},
+                           {"unmatched", std::move(unmatched)},
                            {"importance", std::move(importance)},
                            {"hottest", std::move(hottest)}});
 }

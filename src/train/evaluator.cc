@@ -19,7 +19,8 @@ ScorerOptions evaluation_options(const Config& config, const ReaderPosition& fro
                         .losses = asked([](const Metric& metric) { return !metric.type->measure; }),
                         .predictions = asked([](const Metric& metric) { return metric.type->measure != nullptr; }) ||
                                        !solver.export_predictions_prefix.empty(),
-                        .cached = continues ? 0 : config.data.cache_eval_data.most};
+                        .cached = continues ? 0 : config.data.cache_eval_data.most,
+                        .match_keys = true};
   if (options.continues) options.from = from;
   if (asked([](const Metric& metric) { return metric.type->of_groups; }))
     for (size_t i = 0; i < config.data.sparse.size(); ++i)
@@ -59,6 +60,7 @@ std::optional<Evaluator::Result> Evaluator::run(int64_t steps, const std::atomic
     result.metrics[l == 0 ? "AverageLoss" : "AverageLoss/" + tasks_[l - 1]] =
         loss_sums_[l] / static_cast<double>(result.samples);
   result.metrics.merge(merged_values());
+  result.matches = scorer_.matches();
   return result;
 }
 

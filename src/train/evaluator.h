@@ -26,6 +26,7 @@ class Evaluator {
     /// loss.
     std::map<std::string, double> metrics;
     int64_t samples = 0;
+    std::vector<SlotMatches> matches;  ///< how many keys have rows
   };
   /// `steps`: training steps done so far. Waits for queued training steps. When `stop` becomes other than 0 on a rank,
   /// all leave the evaluation, and the result is empty; it may be null. With export_predictions_prefix also writes the

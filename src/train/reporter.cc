@@ -125,14 +125,13 @@ void Reporter::trained(const TrainedFigures& at) {
   shown_disk_seconds_ = at.disk_seconds;
 }
 
-void Reporter::evaluated(int64_t iteration, int64_t eval_samples, const std::map<std::string, double>& metrics,
-                         double took) {
+void Reporter::evaluated(int64_t iteration, const Evaluator::Result& result, double took) {
   Json line(Json::Object{{"kind", "eval"},
                          {"iteration", iteration},
-                         {"samples", eval_samples},
+                         {"samples", result.samples},
                          {"seconds", seconds()},
                          {"eval_seconds", took}});
-  for (const auto& [name, value] : metrics) {
+  for (const auto& [name, value] : result.metrics) {
     display(cat("Evaluation, ", name, ": ",
                 std::isnan(value)
                     ? "not a number: the labels are of one class, there are none, or a prediction is not a "
@@ -140,7 +139,11 @@ void Reporter::evaluated(int64_t iteration, int64_t eval_samples, const std::map
                     : formatted("%.6f", value)));
     line.set(name, value);
   }
-  display(cat("Eval Time for ", eval_samples, " samples: ", formatted("%.6f", took), "s"));
+  if (!result.matches.empty()) {
+    display(cat("Evaluation, keys without a row: ", describe(result.matches)));
+    line.set("unmatched_keys", to_json(result.matches));
+  }
+  display(cat("Eval Time for ", result.samples, " samples: ", formatted("%.6f", took), "s"));
   add_line(std::move(line));
   shown_ += std::chrono::duration_cast<Clock::duration>(
       std::chrono::duration<double>(took));  // the training speed excludes evaluation

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/progress.h"
+#include "train/evaluator.h"
 #include "train/event_file.h"
 #include "train/progress_line.h"
 #include "train/prometheus_file.h"
@@ -63,7 +64,7 @@ class Reporter {
   void add_line(Json line);
   /// Reports a display.
   void trained(const TrainedFigures&);
-  void evaluated(int64_t iteration, int64_t eval_samples, const std::map<std::string, double>& metrics, double seconds);
+  void evaluated(int64_t iteration, const Evaluator::Result&, double seconds);
   /// Reports the counts of tables that have changed since the last call. `shown`: to people too.
   void tables(int64_t iteration, const TableCounts& counts, bool shown = true);
   void event(const std::string& line);

@@ -122,6 +122,12 @@ std::vector<ColumnStatistics> statistics_of(const Manifest& manifest) {
 void expect_same_data(const ResumePoint& point, const Json& data, const Config& config) {
   const Json* was = point.manifest.about.find("data");
   if (was && was->text() == data.text()) return;
+  if (was && !was->find("slot_keys") && data.find("slot_keys")) {  // of a program that did not save them yet
+    Json without(Json::Object{});
+    for (const auto& [name, value] : *data.object())
+      if (name != "slot_keys") without.set(name, value);
+    return expect_same_data(point, without, config);
+  }
   throw Error(Kind::data, cat("the training data '", config.data.source, "' are not those of the checkpoint '",
                               point.folder.string(), "': now ", data.text(), ", then ", was ? was->text() : "unknown",
                               "; a run goes on with the files it began with"));

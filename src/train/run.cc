@@ -75,6 +75,7 @@ Run::Run(const TrainOptions& options, const Config& config, const RankPlace& ran
   expect_one_data_set();
   saver_.set_origin({folder_.run(), data_json()});
   if (comm_.rank() == 0) expect_one_numbering();
+  if (comm_.rank() == 0) expect_one_key_rule();
   if (from && comm_.rank() == 0) expect_same_data(*from, data_json(), config);
   comm_.barrier();  // set-up times differ between ranks; time limits of steps start after it
 }
@@ -89,6 +90,7 @@ TrainSummary Run::train() {
     if (!samples) {
       if (stopping_) break;  // before there was a batch
       ++now_.epochs;
+      if (now_.iterations == 0 && !feed_) expect_trained();  // another pass would give no batch either
       if (!finished()) trainer_->restart();
       continue;
     }
@@ -223,7 +225,7 @@ void Run::after_step(double rate) {
   report_->queued(now_.samples);
   if (every(config_.solver.display, iteration)) display(rate);
   if (every(config_.solver.eval_interval, iteration)) evaluate();
-  if (every(config_.solver.snapshot, iteration) && !now_.stopped_at) {
+  if (every(config_.solver.snapshot, iteration) && !now_.stopped_at && has_trained()) {
     check_finite(last_loss());
     if (saver_.snapshot(iteration, trainer_->key_bytes())) {
       const auto& files = saver_.last()->files;
@@ -231,7 +233,7 @@ void Run::after_step(double rate) {
           cat("Snapshot: ", files.front().string(), files.size() > 1 ? cat(" and ", files.size() - 1, " more") : ""));
       report_unsaved();
     }
-  } else if (every(config_.solver.snapshot_delta, iteration) && !now_.stopped_at) {
+  } else if (every(config_.solver.snapshot_delta, iteration) && !now_.stopped_at && has_trained()) {
     check_finite(last_loss());
     saver_.save_delta(iteration, trainer_->key_bytes());
   }
@@ -290,7 +292,8 @@ void Run::evaluate() {
   const bool better = note_best();
   const double took = report_->seconds() - before;
   now_.eval_seconds += took;
-  report_->evaluated(now_.iterations, result->samples, now_.metrics, took);
+  matches_ = result->matches;
+  report_->evaluated(now_.iterations, *result, took);
   report_->tables(now_.iterations, model_.table_rows(), false);  // not at displays: ranks would wait for each other
   if (now_.stopped_at) report_->event(cat("Reached ", *now_.stopped_at, ": training ends."));
   const EarlyStopping& early = config_.solver.early_stopping;
@@ -307,7 +310,7 @@ void Run::evaluate() {
 
 bool Run::note_best() {
   const MetricType* type = config_.solver.best_metric();
-  if (!type) return false;
+  if (!type || !has_trained()) return false;
   const auto found = now_.metrics.find(type->name);
   if (found != now_.metrics.end() && std::isnan(found->second)) {  // decides nothing
     if (!std::exchange(warned_of_undefined_, true))

@@ -108,6 +108,19 @@ class Run {
   }
   Error with_model(const Error&, const std::string& what);
 
+  // In run_trained.cc:
+  /// Collective: notes which losses have had a sample that counts, and returns the others.
+  std::vector<CountedSamples::Loss> uncounted_losses();
+  /// Collective: whether a step has been made that some sample counted in.
+  bool has_trained();
+  /// Collective: why not; empty if it has.
+  std::string why_untrained();
+  std::string why_no_step() const;
+  /// Collective. Errors: Error(data) when nothing has been trained.
+  void expect_trained();
+  /// Collective.
+  void warn_of_uncounted_losses();
+
   // In run_follow.cc:
   /// With "follow": rank 0 begins to look for files.
   void start_following();
@@ -132,6 +145,7 @@ class Run {
   Json data_json() const;
   /// Errors: Error(data) for evaluation data, or models to start from, of another numbering than the training data.
   void expect_one_numbering() const;
+  void expect_one_key_rule() const;
   /// Takes the model and the numbers of the run from the checkpoint.
   void load_checkpoint();
   /// Collective. `finished`: whether nothing is left to do.
@@ -159,7 +173,9 @@ class Run {
   std::string device_;
   std::string algorithms_;  // of matrix products, as text; empty without a search
   RunProgress now_;
+  std::vector<SlotMatches> matches_;         // of the last evaluation
   bool stopping_ = false, trained_ = false;  // trained_: since this process began
+  bool trained_something_ = false;           // has_trained()
   bool warned_of_undefined_ = false;         // the metric of early stopping was undefined once
   bool diverged_ = false;
   int64_t host_row_bytes_ = 0;  // as reported last

@@ -28,8 +28,9 @@ std::string driver_version_in(const std::string& line) {
 }
 
 Json to_json(const DataFingerprint& print) {
-  return Json(
-      Json::Object{{"files", print.files}, {"bytes", print.bytes}, {"sizes", static_cast<int64_t>(print.sizes)}});
+  Json json(Json::Object{{"files", print.files}, {"bytes", print.bytes}, {"sizes", static_cast<int64_t>(print.sizes)}});
+  if (!print.slot_key_rules.empty()) json.set("slot_keys", to_json(print.slot_key_rules));
+  return json;
 }
 
 Json about_start(const TrainOptions& options, const std::string& device, int ranks, int threads) {

@@ -38,6 +38,21 @@ void Run::expect_one_numbering() const {
       }
 }
 
+/// The types of the evaluation data's columns, and of those of the model that training starts from, make keys as those
+/// of the training data do.
+void Run::expect_one_key_rule() const {
+  const std::string& source = config_.data.source;
+  const std::vector<SlotKeyRule> keys = trainer_->data_fingerprint().slot_key_rules;
+  if (evaluator_)
+    expect_slot_key_rules(keys, cat("the training data '", source, "'"), evaluator_->data_fingerprint().slot_key_rules,
+                          cat("the evaluation data '", config_.data.eval_source, "'"));
+  if (from_) return;  // which began with the same data
+  for (const std::string& file : config_.solver.sparse_model_file)
+    if (const auto manifest = manifest_of(file))
+      expect_slot_key_rules(slot_key_rules_of(manifest->data), cat("the training data of the model '", file, "'"), keys,
+                            cat("the training data '", source, "'"));
+}
+
 void Run::load_checkpoint() {
   model_.load_state(StateReader(from_->folder, from_->manifest, exact_, comm_.rank(), runtime_.compute_stream()));
   now_ = from_->progress;
@@ -94,6 +109,7 @@ void Run::save_checkpoint(bool finished) {
   if (!config_.solver.checkpoint.given || now_.iterations == 0) return;
   now_.loss = last_loss();  // waits for all steps
   check_finite(now_.loss);
+  uncounted_losses();  // notes the others
   Checkpointer::Content content{.iteration = now_.iterations,
                                 .state = [this](StateWriter to) { model_.save_state(std::move(to)); },
                                 .best_iteration = now_.best_iteration};

@@ -15,19 +15,26 @@ TrainSummary Run::finish() {
   check_finite(now_.loss);
   const double seconds = report_->seconds() - now_.eval_seconds;
   const bool complete = finished();
+  if (!stopping_ || complete) expect_trained();
   if (complete && now_.evaluated_at != now_.iterations) evaluate();
   const bool interrupted = stopping_ && (!complete || (evaluator_ && now_.evaluated_at != now_.iterations));
   const int signal = interrupted ? stop_signal() : 0;
+  const bool saves = config_.solver.final_snapshot && has_trained();
   if (interrupted) {
+    const std::string untrained = has_trained() ? "" : why_untrained();
     report_->event(cat("Stopped on request after iteration ", now_.iterations,
-                       config_.solver.final_snapshot ? "; saving the model." : "."));
+                       !untrained.empty() ? cat("; no model is saved: ", untrained, ".")
+                       : saves            ? "; saving the model."
+                                          : "."));
     save_checkpoint();  // first: whoever stops a run may not wait for the model
   }
   report_skipped();
+  warn_of_uncounted_losses();
   now_.skipped_records = trainer_->skipped_records();
   if (now_.skipped_records > 0)
     log_.warning(now_.skipped_records, now_.skipped_records == 1 ? " bad record was" : " bad records were",
                  " left out");
+  warn_of_unmatched(matches_, "the last evaluation", log_);
   if (config_.solver.early_stopping.given && evaluator_ && now_.best_iteration < 0 && warned_of_undefined_)
     log_.warning("the ", config_.solver.early_stopping.metric,
                  " was undefined in every evaluation: early stopping had nothing to go by");
@@ -54,11 +61,11 @@ TrainSummary Run::finish() {
   if (best_is_final) {
     summary.best_iteration = saver_.best()->iteration;
     summary.best_metrics = now_.best_metrics;
-  } else if (config_.solver.final_snapshot) {
+  } else if (saves) {
     save_final_model();
   }
   save_on_error("ending training", [&] { run_on_all_ranks(comm_, [&] { model_.check_keys(); }); });
-  if (config_.solver.final_snapshot) {
+  if (saves) {
     const ModelSaver::Saved& final_model = best_is_final ? *saver_.best() : *saver_.last();
     summary.model_files = final_model.files;
     if (comm_.rank() == 0) saver_.link_into(folder_.path(), final_model);

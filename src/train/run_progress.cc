@@ -15,14 +15,14 @@ Json write(double value) { return value; }  // NaN becomes null
 Json write(const std::string& value) { return value; }
 Json write(const ReaderPosition& value) { return to_json(value); }
 template <class T>
-Json write(const std::optional<T>& value) {
-  return value ? write(*value) : Json();
-}
-template <class T>
 Json write(const std::vector<T>& values) {
   Json array(Json::Array{});
   for (const T& value : values) array.add(write(value));
   return array;
+}
+template <class T>
+Json write(const std::optional<T>& value) {
+  return value ? write(*value) : Json();
 }
 template <class T>
 Json write(const std::map<std::string, T>& values) {
@@ -44,15 +44,15 @@ bool read(const Json& json, ReaderPosition& to) {
   return true;
 }
 template <class T>
-bool read(const Json& json, std::optional<T>& to) {
-  return json.is_null() || read(json, to.emplace());
-}
-template <class T>
 bool read(const Json& json, std::vector<T>& to) {
   if (!json.array()) return false;
   for (const Json& value : *json.array())
     if (!read(value, to.emplace_back())) return false;
   return true;
+}
+template <class T>
+bool read(const Json& json, std::optional<T>& to) {
+  return json.is_null() || read(json, to.emplace());
 }
 template <class T>
 bool read(const Json& json, std::map<std::string, T>& to) {
@@ -77,6 +77,7 @@ void each_field(Progress& at, Visit&& visit) {
   visit("seconds", at.report.seconds);
   visit("eval_seconds", at.eval_seconds);
   visit("metrics", at.metrics);
+  visit("counted_losses", at.counted_losses);
   visit("stopped_at", at.stopped_at);
   visit("best", at.best);
   visit("best_iteration", at.best_iteration);
@@ -106,10 +107,11 @@ Json to_json(const RunProgress& progress) {
 
 RunProgress run_progress(const Json& json) {
   RunProgress progress;
+  progress.counted_losses.reset();
   each_field(progress, [&](const char* name, auto& value) {
     const Json* found = json.find(name);
     const std::string_view field = name;  // checkpoints of earlier programs lack some
-    if (!found && (field.starts_with("loss_") || field.starts_with("followed"))) return;
+    if (!found && (field.starts_with("loss_") || field.starts_with("followed") || field == "counted_losses")) return;
     if (!found || !read(*found, value))
       throw Error(Kind::data, cat("a checkpoint has ", found ? found->text() : "nothing", " as \"", name,
                                   "\" of the run's progress"));

@@ -24,6 +24,8 @@ struct RunProgress {
   int64_t skipped_steps = 0, skipped_records = 0, key_bytes = 0;
   double eval_seconds = 0;
   std::map<std::string, double> metrics;  ///< of the last evaluation
+  /// The losses that have had a sample that counts; nothing where a checkpoint of an earlier program does not say.
+  std::optional<std::vector<std::string>> counted_losses = std::vector<std::string>();
   std::optional<std::string> stopped_at;
   std::optional<double> best;  ///< the best value so far of SolverSection::best_metric()
   int64_t best_iteration = -1;

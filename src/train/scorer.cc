@@ -29,6 +29,7 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Model
       sparse_inputs_(config.data.sparse.size()),
       records_(config.solver.cuda_graph && !runtime.options().sync_launches && disk_folders(runtime, model).empty() &&
                model.fixed_sizes()) {
+  if (options.match_keys) matches_.emplace(config, comm, model);
   const size_t tasks = model.tasks().size();
   if (options.losses) losses_.assign(tasks > 1 ? 1 + tasks : 1, {});
   for (ResultTensor& loss : losses_) loss = add_result(model.loss(Phase::evaluate).spec());
@@ -109,6 +110,8 @@ Scorer::Buffer Scorer::make_buffer(int buffer) {
 bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit) {
   if (!fresh_ && !options_.continues) reader_->reset(cache_.behind());
   fresh_ = false;
+  matching_ = matches_ && cache_.size() == 0;  // batches of the cache were seen in the first pass
+  if (matching_) matches_->clear();
   std::optional<Running> running, next;
   bool fetched = false;  // the next one, or that there is none
   std::optional<Error> failed;
@@ -181,6 +184,7 @@ void Scorer::deliver(Running& batch, const Visit& visit) {
   scored.groups = batch.cached ? cache_.groups(*batch.cached) : groups(batch.buffer, state.valid_samples);
   scored.passed_on = std::move(batch.passed_on);
   if (!batch.cached) scored.inputs = ring_.on_host(batch.buffer);
+  if (matching_ && scored.inputs) matches_->add(*scored.inputs, scored.rows);
   visit(scored);
   if (!batch.cached) reader_->release(batch.buffer);
 }

@@ -17,6 +17,7 @@
 #include "train/batch_check.h"
 #include "train/batch_ring.h"
 #include "train/eval_cache.h"
+#include "train/unmatched_keys.h"
 
 namespace hctr {
 
@@ -33,6 +34,7 @@ struct ScorerOptions {
   bool check_labels = true;              ///< whether a label that its loss does not take is an error
   std::optional<InputSlot> groups = {};  ///< the slot that holds the group of a sample, where groups are wanted
   int64_t cached = 0;                    ///< batches that stay in the device's memory for later passes
+  bool match_keys = false;               ///< whether matches() is wanted
 };
 
 /// What the model makes of a batch. Views hold during the call that gets it.
@@ -64,6 +66,8 @@ class Scorer {
   /// Records what is computed of a batch again, whose matrix products use other algorithms now. Not during run().
   void record_again();
   const Reader& reader() const { return *reader_; }
+  /// Collective, after run(): how many keys of the pass have rows. Empty unless it is wanted.
+  std::vector<SlotMatches> matches() { return matches_ ? matches_->count() : std::vector<SlotMatches>(); }
 
   // One buffer is computed while the host reads the results of the other; as many again for batches of the cache.
   static constexpr int kBuffers = 2;
@@ -104,6 +108,7 @@ class Scorer {
   EvalCache cache_;
   BatchRing ring_;
   BatchCheck check_;
+  std::optional<KeyMatches> matches_;
   size_t sparse_inputs_;
   std::vector<ResultTensor> losses_, predictions_, labels_;  // losses: the sum, and of several each; else of each loss
   size_t result_bytes_ = 0;
@@ -111,6 +116,7 @@ class Scorer {
   std::vector<Buffer> buffers_;
   std::unique_ptr<Reader> reader_;
   bool records_;
+  bool matching_ = false;      // batches of this pass go to matches_
   bool fresh_ = true;          // the reader has not been used since it was made
   bool left_waiting_ = false;  // a stop has not waited for the reader
 };

@@ -27,6 +27,7 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Mod
       model_(model),
       ring_(layout, kBuffers, runtime.device()),
       check_(config, model.graph(), config.data.source),
+      counted_(config, model.graph()),
       losses_(runtime.device(), kBuffers * sizeof(ops::LossRecord)),
       loss_total_(runtime.device(), sizeof(ops::LossRecord)),
       spoiled_flag_(runtime.device(), sizeof(int32_t)),
@@ -132,6 +133,7 @@ Trainer::Fetched Trainer::fetch(const std::atomic<int>* stop) {
   {
     const ProfiledPart part(runtime_, "check", "batch");
     check_.expect(ring_.on_host(*fetched_buffer_), reader_->samples_estimated() ? 0 : reader_->samples());
+    counted_.add(ring_.on_host(*fetched_buffer_));
   }
   const ProfiledPart part(runtime_, "reserve memory", "embedding");
   tables_grew_ = model_.reserve_memory();

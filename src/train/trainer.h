@@ -16,6 +16,7 @@
 #include "ops/loss_record.h"
 #include "train/batch_check.h"
 #include "train/batch_ring.h"
+#include "train/counted_samples.h"
 #include "train/look_ahead.h"
 
 namespace hctr {
@@ -125,6 +126,9 @@ class Trainer {
   int64_t skipped_records() const { return progress_.skipped_records; }
   int64_t samples_in_set() const { return reader_->samples(); }
   bool samples_estimated() const { return reader_->samples_estimated(); }
+  int64_t rows_left_over() const { return reader_->rows_left_over(); }
+  /// Of the batches that fetch() has found on this rank.
+  const CountedSamples& counted() const { return counted_; }
   /// Bytes that the keys of the batches so far fit: 4 or 8.
   int key_bytes() const { return progress_.key_bytes > 0 ? progress_.key_bytes : reader_->key_bytes(); }
   /// After the last batch trained on; at the end of the data the start of the next pass. Batches read ahead are not
@@ -166,6 +170,7 @@ class Trainer {
   Model& model_;
   BatchRing ring_;
   BatchCheck check_;
+  CountedSamples counted_;
   int64_t steps_not_finite_ = 0, losses_not_finite_ = 0, step_not_finite_ = -1;
   bool loss_not_finite_ = false, spoiled_ = false;
   struct PastStep {

@@ -15,6 +15,7 @@ EvaluationSummary evaluate(const ModelOptions& options) {
     Evaluator evaluator(on.config, on.runtime, on.comm, on.model, on.layout, on.log);
     const auto start = std::chrono::steady_clock::now();
     const auto result = evaluator.run(on.saved.iteration, options.stop);
+    if (result) report_matches(on, result->matches, options, summary);
     if (on.comm.rank() != 0) return;
     describe_use(on, start, summary);
     summary.skipped_records = evaluator.skipped_records();

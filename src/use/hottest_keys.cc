@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "embedding/access_stats_summary.h"
-#include "use/feature_names.h"
+#include "train/feature_names.h"
 
 namespace hctr {
 namespace {

@@ -1,9 +1,12 @@
 #include "use/model_use.h"
 
+#include <algorithm>
+
 #include "config/config_file.h"
 #include "data/numbering.h"
+#include "train/encoding_differences.h"
 #include "train/load_config.h"
-#include "use/encoding_differences.h"
+#include "train/unmatched_keys.h"
 
 namespace hctr {
 namespace {
@@ -66,6 +69,18 @@ void choose_data(const ModelOptions& options, Config& config) {
   }
 }
 
+Source prediction_source(const Config& config) {
+  Source source = evaluation_source(config.data);
+  source.labels_optional = true;
+  for (const SparseInput& input : config.data.sparse) {
+    const bool read =
+        std::any_of(config.embeddings.begin(), config.embeddings.end(),
+                    [&](const EmbeddingEntry& embedding) { return embedding.section.bottom == input.top; });
+    source.slots_optional.insert(source.slots_optional.end(), static_cast<size_t>(int64_t{input.slot_num}), !read);
+  }
+  return source;
+}
+
 int use_model(const ModelOptions& options, const std::string& doing, const std::function<void(Config&)>& prepare,
               const std::function<void(LoadedModel&)>& body) {
   const Log log = Log::to_stderr(), quiet = errors_only(log);
@@ -94,6 +109,16 @@ int use_model(const ModelOptions& options, const std::string& doing, const std::
     });
   });
   return first_rank;
+}
+
+void report_matches(const LoadedModel& on, std::vector<SlotMatches> matches, const ModelOptions& options,
+                    ModelUse& use) {
+  const std::string& data = on.config.data.eval_source;
+  if (!options.allow_unmatched) expect_matches(matches, data);
+  if (on.comm.rank() != 0) return;
+  if (!matches.empty()) on.log.info("Keys without a row in the model: ", describe(matches), ".");
+  warn_of_unmatched(matches, cat("'", data, "'"), on.log);
+  use.matches = std::move(matches);
 }
 
 void describe_use(const LoadedModel& on, std::chrono::steady_clock::time_point start, ModelUse& use) {

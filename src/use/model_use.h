@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 
+#include "data/source.h"
 #include "hctr/use_model.h"
 #include "train/start.h"
 #include "use/saved_model.h"
@@ -26,10 +27,16 @@ struct LoadedModel {
 /// none.
 void choose_data(const ModelOptions&, Config&);
 
+/// The evaluation samples for scores alone: without the columns that only training and metrics read.
+Source prediction_source(const Config&);
+
 /// Reads the config, and calls prepare(config). Then finds the model, loads it on
 /// every rank and calls body() there. Returns the first rank of this process. `doing`: for messages, "evaluating".
 int use_model(const ModelOptions&, const std::string& doing, const std::function<void(Config&)>& prepare,
               const std::function<void(LoadedModel&)>& body);
+/// On every rank, before there is a result: reports how many keys have rows, and keeps it in `use` on rank 0. Errors:
+/// those of expect_matches(), unless the options allow it.
+void report_matches(const LoadedModel&, std::vector<SlotMatches>, const ModelOptions&, ModelUse&);
 /// Fills in what is known on rank 0 after what began at `start`.
 void describe_use(const LoadedModel&, std::chrono::steady_clock::time_point start, ModelUse&);
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/random.h"
-#include "use/feature_names.h"
+#include "train/feature_names.h"
 
 namespace hctr {
 

@@ -44,6 +44,7 @@ class Prediction {
       meet();
     });
     progress.clear();
+    if (whole) report_matches(on_, scorer_.matches(), options_, summary);
     run_on_all_ranks(on_.comm, [&] {
       if (first && whole) writer_->finish();
     });
@@ -53,10 +54,9 @@ class Prediction {
 
  private:
   ScorerOptions scoring() const {
-    Source source = evaluation_source(on_.config.data);
-    source.labels_optional = true;
+    Source source = prediction_source(on_.config);
     source.keep = options_.keep;
-    return {.source = source, .losses = false, .check_labels = false};
+    return {.source = source, .losses = false, .check_labels = false, .match_keys = true};
   }
   void open() {
     std::vector<int64_t> scores;

@@ -11,9 +11,10 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "config/config_file.h"
 #include "data/formats/first_rows.h"
+#include "data/parquet/parquet_options.h"
 #include "hctr/formats.h"
 #include "model/model_manifest.h"
-#include "use/encoding_differences.h"
+#include "train/encoding_differences.h"
 
 namespace hctr {
 namespace {
@@ -120,9 +121,10 @@ SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& 
   }
   if (const auto manifest = manifest_of(model.dense)) {
     model.differences = layer_differences(&manifest->config, config);
-    model.encoding = encoding_differences(manifest->config, config.effective);
+    model.encoding = encoding_differences(manifest->config, config.effective, slot_key_rules_of(manifest->data));
     model.statistics = manifest->statistics;
     model.numbering = numbering_in(&manifest->data);
+    model.slot_key_rules = slot_key_rules_of(manifest->data);
   }
   if (model.tables.size() != config.embeddings.size()) fail_tables(model, config);
   return model;
@@ -160,11 +162,12 @@ SavedModel model_of_run(const fs::path& folder, const Config& config) {
   if (const auto manifest = manifest_of(model.dense)) {
     model.statistics = manifest->statistics;
     model.numbering = numbering_in(&manifest->data);
+    model.slot_key_rules = slot_key_rules_of(manifest->data);
   }
   if (fs::exists(folder / "config.json")) {
     const Json saved = read_config_file(folder / "config.json");
     model.differences = layer_differences(&saved, config);
-    model.encoding = encoding_differences(saved, config.effective);
+    model.encoding = encoding_differences(saved, config.effective, model.slot_key_rules);
   }
   if (model.tables.size() != config.embeddings.size()) fail_tables(model, config);
   return model;
@@ -177,10 +180,12 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
   model.iteration = model.checkpoint->progress.iterations;
   model.name = cat("the checkpoint '", model.checkpoint->folder.string(), "'");
   model.differences = layer_differences(model.checkpoint->manifest.about.find("config"), config);
+  const Json* data = model.checkpoint->manifest.about.find("data");
+  model.numbering = numbering_in(data);
+  if (data) model.slot_key_rules = slot_key_rules_of(*data);
   if (const Json* saved = model.checkpoint->manifest.about.find("config"))
-    model.encoding = encoding_differences(*saved, config.effective);
+    model.encoding = encoding_differences(*saved, config.effective, model.slot_key_rules);
   model.statistics = statistics_of(model.checkpoint->manifest);
-  model.numbering = numbering_in(model.checkpoint->manifest.about.find("data"));
   return model;
 }
 
@@ -285,12 +290,14 @@ SavedModel broadcast(Communicator& comm, const SavedModel* of_rank_0) {
                                                    {"dense", of_rank_0->dense},
                                                    {"tables", files},
                                                    {"statistics", to_json(of_rank_0->statistics)},
+                                                   {"slot_keys", to_json(of_rank_0->slot_key_rules)},
                                                    {"differences", of_rank_0->differences}});
   const Json got = Json::parse(comm.broadcast(sent.text(), 0), "the model of rank 0");
   SavedModel model{.name = *got.find("name")->string(),
                    .iteration = *got.find("iteration")->integer(),
                    .dense = *got.find("dense")->string(),
                    .statistics = column_statistics(*got.find("statistics")),
+                   .slot_key_rules = slot_key_rules_of(got),
                    .differences = *got.find("differences")->string()};
   for (const Json& table : *got.find("tables")->array()) model.tables.push_back(*table.string());
   model.checkpoint = broadcast(comm, of_rank_0 && of_rank_0->checkpoint ? &*of_rank_0->checkpoint : nullptr);
@@ -299,6 +306,7 @@ SavedModel broadcast(Communicator& comm, const SavedModel* of_rank_0) {
 
 void use_saved_model(const SavedModel& model, Config& config) {
   config.data.statistics = select_statistics(config.data, model.statistics, model.name);
+  if (!model.slot_key_rules.empty()) config.data.options.edit<ParquetOptions>().known_rules = model.slot_key_rules;
   SolverSection& solver = config.solver;
   solver.dense_model_file = model.dense;
   solver.sparse_model_file = model.tables;

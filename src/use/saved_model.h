@@ -21,6 +21,7 @@ struct SavedModel {
   std::vector<std::string> tables = {};  ///< of model files, in the order of the config
   std::optional<ResumePoint> checkpoint = {};
   std::vector<ColumnStatistics> statistics = {};  ///< of dense columns
+  std::vector<SlotKeyRule> slot_key_rules = {};   ///< of the data that it was trained on; empty: not known
   std::string numbering = {};                     ///< of the data that it was trained on; empty: not known
   std::string encoding = {};     ///< where its config encodes data otherwise; empty: nowhere, or not known
   std::string differences = {};  ///< layers that the saved config has otherwise; empty: none, or not known

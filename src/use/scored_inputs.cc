@@ -58,8 +58,7 @@ class InputKeys {
 
 std::optional<ScoredInputs> score_inputs(LoadedModel& on, int64_t most, const std::atomic<int>* stop) {
   const DataSection& data = on.config.data;
-  Source source = evaluation_source(data);
-  source.labels_optional = true;
+  const Source source = prediction_source(on.config);
   const int64_t batch = on.config.solver.eval_batch();
   Scorer scorer(on.config, on.runtime, on.comm, on.model, on.layout,
                 {.source = source, .batches = (most + batch - 1) / batch, .losses = false, .check_labels = false},

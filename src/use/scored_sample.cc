@@ -9,6 +9,7 @@
 #include "metrics/auc.h"
 #include "train/batch_ring.h"
 #include "train/trainer_parts.h"
+#include "train/unmatched_keys.h"
 #include "use/hottest_keys.h"
 #include "use/model_use.h"
 #include "use/permuted_batch.h"
@@ -39,7 +40,8 @@ class SampleScorer {
         scored_(on.layout, 1, on.device),
         tensors_(batch_tensors(scored_, 0, on.config.data.sparse.size())),
         binding_(on.model.bind(Phase::evaluate, tensors_)),
-        keys_(on.config, on.saved) {}
+        keys_(on.config, on.saved),
+        matches_(on.config, on.comm, on.model) {}
 
   /// False when a stop was requested.
   bool run(ScoredSample& sample) {
@@ -61,6 +63,7 @@ class SampleScorer {
       const int64_t rows = std::min<int64_t>(read_.state(*buffer).valid_samples, options_.rows - sample.rows);
       std::copy_n(block, read_.used_bytes(*buffer), scored_host());
       keys_.add(on_.layout, block, rows);
+      matches_.add(BatchView(on_.layout, block), rows);
       score();
       add(rows, sample);
       const std::vector<int64_t> order = random_order(read_.state(*buffer).valid_samples, static_cast<uint64_t>(batch));
@@ -76,6 +79,7 @@ class SampleScorer {
     sample.skipped_records = reader_->skipped_records();
     if (stopped()) return false;
     sample.hottest = keys_.hottest();
+    sample.matches = matches_.count();
     if (sample.labels.empty()) return true;
     sample.auc = auc_of(sample.labels[0], sample.labels[0].scores);
     for (size_t f = 0; f < features.size(); ++f)
@@ -137,6 +141,7 @@ class SampleScorer {
   BatchTensors tensors_;
   Network::Binding binding_;
   KeyCounter keys_;
+  KeyMatches matches_;
   std::unique_ptr<Reader> reader_;  // ends before its buffers
 };
 

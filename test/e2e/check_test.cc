@@ -66,9 +66,12 @@ TEST_F(CheckCommandLine, LooksIntoTheData) {
   EXPECT_EQ(sets[0].find("slots")->array()->size(), 4u);
   EXPECT_DOUBLE_EQ((*sets[0].find("labels")->array())[0].find("most")->number(), 1);
   EXPECT_TRUE(*found.find("step")->find("keys_counted")->boolean());
+  ASSERT_TRUE(sets[1].find("unmatched_keys"));
+  EXPECT_EQ(sets[1].find("unmatched_keys")->object()->size(), 4u);
   const Outcome text = check({"--check-data", "--device", "cpu"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
   EXPECT_NE(text.out.find("model.json is right."), std::string::npos);
+  EXPECT_NE(text.out.find("keys that the 3000 training samples do not have: "), std::string::npos) << text.out;
 
   // More keys than the config allows are problems of the data, named with their place.
   const Outcome wrong = check({"--check-data", "--device", "cpu", "--set", "layers.Data.sparse.1.max_nnz=1", "--set",

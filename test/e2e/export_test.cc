@@ -26,7 +26,7 @@ std::string exported_config() {
     {"type": "Data", "format": "Csv", "source": "train.csv", "eval_source": "eval.csv",
      "csv": {"labels": ["click"], "dense": [{"columns": ["price"]}], "hash_seed": 5,
              "trim": true, "missing": ["NA"],
-             "slots": [{"columns": ["city"], "default": "none"}, {"columns": ["user", "item"], "buckets": 1000},
+             "slots": [{"columns": ["city"], "default": "none"}, {"columns": ["user", "item"], "buckets": 1000, "key_space": "ids"},
                        {"columns": ["tags"], "keys": "number", "separator": "|"}]},
      "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 1},
      "sparse": [{"top": "one", "slot_num": 1, "nnz_per_slot": 1}, {"top": "two", "slot_num": 2, "nnz_per_slot": 1},

@@ -215,6 +215,22 @@ TEST_F(InitTable, EveryModelTrains) {
   }
 }
 
+TEST_F(InitTable, ItemsAndHistoriesOfTextShareTheRowsOfATable) {
+  std::string text = "bought,item,seen\n";
+  for (int r = 0; r < 600; ++r) {
+    const Row row = row_of(r);
+    text += cat(row.positive ? 1 : 0, ",sku-", row.item, ",", joined_numbers(row.items, row.item_count, "; ", "sku-"),
+                "\n");
+  }
+  write_file(folder_ / "data.csv", text);
+  const Outcome done = init({"--label", "bought", "--template", "din", "--out", "c.json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const Outcome trained =
+      huge_ctr({"--train", "c.json", "--run-dir", "run", "--max-iter", "40", "--device", "cpu", "--strict"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_NE(read_file(folder_ / "run/metrics.jsonl").find("\"rows\":30,"), std::string::npos) << "30 items, once each";
+}
+
 TEST_F(InitTable, ReadsTextsWithoutAHeader) {
   std::string text;
   for (int r = 0; r < 400; ++r) {

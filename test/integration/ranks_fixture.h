@@ -102,6 +102,7 @@ class RanksTest : public ::testing::Test {
   };
   struct Result {
     std::vector<double> losses, metrics;
+    std::vector<std::string> unmatched;  // the shares of keys without a row, of each evaluation
     std::vector<float> dense;
     std::vector<std::map<std::pair<uint64_t, int64_t>, std::vector<float>>> rows;  // one map per table
     std::string statistics;
@@ -133,6 +134,7 @@ class RanksTest : public ::testing::Test {
       if (*json.find("kind")->string() == "train") out.losses.push_back(json.find("loss")->number());
       if (*json.find("kind")->string() == "eval")
         for (const char* metric : {"AUC", "AverageLoss", "samples"}) out.metrics.push_back(json.find(metric)->number());
+      if (const Json* unmatched = json.find("unmatched_keys")) out.unmatched.push_back(unmatched->text());
     }
     return out;
   }
@@ -192,6 +194,7 @@ class RanksTest : public ::testing::Test {
     ASSERT_EQ(many.metrics.size(), one.metrics.size());
     for (size_t i = 0; i < one.metrics.size(); ++i)
       EXPECT_NEAR(many.metrics[i] / one.metrics[i], 1, of_metrics) << "evaluation, number " << i;
+    if (!many.unmatched.empty() && !one.unmatched.empty()) EXPECT_EQ(many.unmatched.back(), one.unmatched.back());
     EXPECT_LT(distance_of(one.dense, many.dense), tolerance) << "dense weights";
     for (size_t e = 0; e < one.rows.size(); ++e) {
       std::vector<float> a, b;

@@ -310,15 +310,20 @@ def keys_of_slots(config):
     if data.get("format") != "Csv":
         raise ModelError(f"keys of texts are those of Csv data, and this is {data.get('format', 'Norm')}")
     section = data["csv"]
-    functions, base = [], 0
+    functions, base, spaces = [], 0, {}  # of a key space: the seed and the base of its first slot
     for group in section["slots"]:
-        rule, buckets = group.get("keys") or "hash", group.get("buckets") or 0
+        rule, buckets, space = group.get("keys") or "hash", group.get("buckets") or 0, group.get("key_space")
         if rule == "vocabulary":
             raise ModelError(f"the columns {group['columns']} have the keys of a vocabulary file, which is not read here")
-        for _ in group["columns"]:
-            seed = _mix64((section.get("hash_seed", 0) + len(functions)) & _MASK)
-            functions.append(_key_function(section, rule, seed, base, buckets, group.get("default")))
-            base += buckets
+        for _ in np.ravel(group["columns"]):
+            seed_and_base = _mix64((section.get("hash_seed", 0) + len(functions)) & _MASK), base
+            if space in spaces:
+                seed_and_base = spaces[space]
+            else:
+                base += buckets
+                if space:
+                    spaces[space] = seed_and_base
+            functions.append(_key_function(section, rule, *seed_and_base, buckets, group.get("default")))
     return functions
 
 

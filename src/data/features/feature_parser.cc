@@ -97,6 +97,9 @@ void FeatureParser::mark(int64_t row, Describe&& describe) {
 BadRecords FeatureParser::parse_rows(Chunk& chunk, const RowSelection& selection, SampleBlock& block) {
   const int64_t rows = rows_ = selection.count(chunk.records);
   grow(block.label, rows * plan_.label_dim);
+  for (const FeaturePlan::MissingLabel& missing : plan_.missing_labels)
+    for (int64_t r = 0; r < rows; ++r)
+      block.label[static_cast<size_t>(r * plan_.label_dim + missing.index)] = missing.value;
   grow(block.dense, rows * plan_.dense_dim);
   grow(block.keys, rows * plan_.slots);
   block.rows = rows;

@@ -77,14 +77,32 @@ void add_groups(const FeatureSpec& spec, FeaturePlan& plan, const AddFields& add
   }
 }
 
+/// Adds the labels that no chunk of the mapping holds.
+void add_missing_labels(const FeatureSpec& spec, const FeatureUse& use, const DataSection& section,
+                        const Source& source, FeaturePlan& plan) {
+  for (size_t i = 0; i < use.labels.size(); ++i) {
+    const auto& chunks = spec.source(plan.mapping).chunks;
+    const auto holds = [&](const FeatureChunk& chunk) {
+      return std::find(chunk.features.begin(), chunk.features.end(), use.labels[i]) != chunk.features.end();
+    };
+    if (std::any_of(chunks.begin(), chunks.end(), holds)) continue;
+    const std::string& name = spec.features[use.labels[i]].name;
+    const auto value = label_without_column(section, source, i);
+    if (!value)
+      throw Error(Kind::data, cat("no chunk of mapping \"", plan.mapping, "\" of '", section.feature_spec,
+                                  "' holds the label \"", name, "\"; only predictions need none"));
+    plan.missing_labels.push_back({name, static_cast<int64_t>(i), *value});
+  }
+}
+
 }  // namespace
 
-FeaturePlan plan_features(const DataSection& section, const std::string& mapping) {
+FeaturePlan plan_features(const DataSection& section, const Source& source) {
   const FeatureSpec spec = read_feature_spec(section.feature_spec);
   Problems problems;
   const FeatureUse use = use_features(spec, section, "/layers/0", problems);
   problems.throw_if_any(section.feature_spec);
-  FeaturePlan plan{.mapping = mapping,
+  FeaturePlan plan{.mapping = source.path,
                    .label_dim = section.label.label_dim,
                    .dense_dim = section.dense.dense_dim,
                    .slots = section.slots(),
@@ -93,6 +111,7 @@ FeaturePlan plan_features(const DataSection& section, const std::string& mapping
   add_groups(spec, plan, [&](size_t feature, size_t place, std::vector<FeatureField>& fields) {
     add_fields(spec, use, section.slot_size_array, feature, place, fields);
   });
+  add_missing_labels(spec, use, section, source, plan);
   return plan;
 }
 

@@ -9,6 +9,7 @@
 
 #include "data/data_section.h"
 #include "data/features/feature_spec.h"
+#include "data/source.h"
 
 namespace hctr {
 
@@ -39,12 +40,19 @@ struct FeaturePlan {
   int64_t label_dim = 0, dense_dim = 0, slots = 0;
   std::vector<FeatureGroup> groups;
   std::optional<int64_t> rows;  ///< rows of the mapping; known if it has a binary chunk
+  /// A label that the mapping lacks, as it may: each sample has this value.
+  struct MissingLabel {
+    std::string feature;
+    int64_t index = 0;
+    float value = 0;
+  };
+  std::vector<MissingLabel> missing_labels{};
 };
 
-/// Plans the reading of a mapping for a Data section. Chunks without a used column are not opened. Errors:
-/// Error(config) for a specification that does not fit the section; Error(io) for missing files; Error(data) for a size
-/// that is not a whole number of rows, and for binary chunks of different lengths.
-FeaturePlan plan_features(const DataSection&, const std::string& mapping);
+/// Plans the reading of the mapping Source::path for a Data section. Chunks without a used column are not opened.
+/// Errors: Error(config) for a specification that does not fit the section; Error(io) for missing files; Error(data)
+/// for a size that is not a whole number of rows, and for binary chunks of different lengths.
+FeaturePlan plan_features(const DataSection&, const Source&);
 /// Plans the reading of the features `wanted` (indices into the specification's) as columns 0, 1, ... Errors: as above.
 FeaturePlan plan_columns(const FeatureSpec&, const std::string& mapping, const std::vector<size_t>& wanted);
 

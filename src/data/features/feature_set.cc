@@ -12,8 +12,17 @@ namespace {
 
 class FeatureSet : public SampleSet {
  public:
-  FeatureSet(const DataSection& section, const Source& source)
-      : policy_(section.bad_records), files_{section.feature_spec}, plan_(plan_features(section, source.path)) {
+  FeatureSet(const DataSection& section, const Source& source, const Log& log)
+      : policy_(section.bad_records),
+        labels_(section.labels()),
+        files_{section.feature_spec},
+        plan_(plan_features(section, source)) {
+    for (const FeaturePlan::MissingLabel& missing : plan_.missing_labels) {
+      if (missing.index == section.labels())
+        note_missing_weight(source.labels_optional ? "" : missing.feature, section.feature_spec, log);
+      else
+        --labels_;
+    }
     if (source.num_samples > 0) most_ = source.num_samples;
     if (plan_.rows && most_.value_or(0) > *plan_.rows)
       throw Error(Kind::data,
@@ -32,6 +41,7 @@ class FeatureSet : public SampleSet {
     return std::make_unique<FeatureCutter>(plan_, from.record, most_);
   }
   std::unique_ptr<Parser> parser() const override { return std::make_unique<FeatureParser>(plan_, policy_); }
+  bool has_labels() const override { return labels_ > 0; }
   std::string facts(size_t) const override { return cat(kFeatureFormat.name, " '", files_[0].string(), "'"); }
   /// Sizes of the files with columns of a sample.
   int64_t bytes(size_t) const override {
@@ -62,6 +72,7 @@ class FeatureSet : public SampleSet {
   }
 
   std::optional<BadRecordPolicy> policy_;
+  int64_t labels_;               // without those that are missing
   std::vector<fs::path> files_;  // the specification only: the mapping is read as one file
   FeaturePlan plan_;
   std::optional<int64_t> most_;
@@ -70,8 +81,9 @@ class FeatureSet : public SampleSet {
 
 }  // namespace
 
-std::unique_ptr<SampleSet> open_feature_set(const DataSection& section, const Source& source, KeyWidth, const Log&) {
-  return std::make_unique<FeatureSet>(section, source);
+std::unique_ptr<SampleSet> open_feature_set(const DataSection& section, const Source& source, KeyWidth,
+                                            const Log& log) {
+  return std::make_unique<FeatureSet>(section, source, log);
 }
 
 FormatType feature_format() {

@@ -168,13 +168,14 @@ class SpecParser {
   void check_together(const YAML::Node& root) {
     for (const FeatureSource& source : spec_.sources)
       for (const FeatureChannel& channel : spec_.channels)
-        for (const size_t feature : channel.features)
-          if (std::none_of(source.chunks.begin(), source.chunks.end(), [&](const FeatureChunk& chunk) {
-                return std::find(chunk.features.begin(), chunk.features.end(), feature) != chunk.features.end();
-              }))
-            error("/source_spec/" + source.name, root["source_spec"][source.name],
-                  cat("no chunk holds \"", spec_.features[feature].name, "\", which the channel \"", channel.name,
-                      "\" wants"));
+        if (channel.name != kLabelChannel)  // what is to be predicted has no labels: plan_features()
+          for (const size_t feature : channel.features)
+            if (std::none_of(source.chunks.begin(), source.chunks.end(), [&](const FeatureChunk& chunk) {
+                  return std::find(chunk.features.begin(), chunk.features.end(), feature) != chunk.features.end();
+                }))
+              error("/source_spec/" + source.name, root["source_spec"][source.name],
+                    cat("no chunk holds \"", spec_.features[feature].name, "\", which the channel \"", channel.name,
+                        "\" wants"));
   }
 
   Problems& problems_;

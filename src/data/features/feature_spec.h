@@ -76,8 +76,8 @@ inline constexpr const char* kNumericalChannel = "numerical";
 inline constexpr const char* kCategoricalChannel = "categorical";
 
 /// Reads a specification. Errors: Error(config) with every problem, its place and line: unknown features, types or
-/// keys; a feature twice in a mapping or channel; a mapping without a feature of a channel; a cardinality that does not
-/// fit its type.
+/// keys; a feature twice in a mapping or channel; a mapping without a feature of a channel, but for labels; a
+/// cardinality that does not fit its type.
 FeatureSpec read_feature_spec(const fs::path&);
 FeatureSpec parse_feature_spec(std::string_view yaml, const std::string& name, const fs::path& folder);
 

@@ -160,6 +160,7 @@ void check_positives(const DataSection& section, const Source& source, KeyWidth 
   for (size_t l = 0; columns && l < columns->labels->size(); ++l)
     if ((*columns->labels)[l].positive.given()) unseen.push_back(l);
   if (unseen.empty()) return;
+  const std::vector<size_t> asked = unseen;
   columns->dense->clear();
   own.dense.dense_dim = 0;
   Source of_texts = source;
@@ -167,12 +168,15 @@ void check_positives(const DataSection& section, const Source& source, KeyWidth 
   std::unique_ptr<SampleSet> set = set_of(of_texts);
   if (!set->has_labels()) return;
   if (set->keeps_columns()) {
-    for (const LabelColumn& label : *columns->labels) of_texts.keep.push_back(label.column);
+    for (const size_t l : asked) of_texts.keep.push_back((*columns->labels)[l].column);
     set = set_of(of_texts);
   }
   const auto dim = columns->labels->size();
   constexpr size_t kMostTexts = 5;
   std::vector<std::set<std::string>> texts(dim);
+  const auto index_of = [&](size_t l) {
+    return static_cast<size_t>(std::find(asked.begin(), asked.end(), l) - asked.begin());
+  };
   const int64_t rows = visit_first_rows(*set, [&](const SampleBlock& block, int64_t count) {
     std::erase_if(unseen, [&](size_t l) {
       for (int64_t r = 0; r < count; ++r)
@@ -181,7 +185,8 @@ void check_positives(const DataSection& section, const Source& source, KeyWidth 
     });
     for (const size_t l : unseen)
       for (int64_t r = 0; r < count && !of_texts.keep.empty() && texts[l].size() <= kMostTexts; ++r)
-        texts[l].insert(std::string(block.kept.cell(static_cast<size_t>(r) * dim + l).substr(0, 40)));
+        texts[l].insert(
+            std::string(block.kept.cell(static_cast<size_t>(r) * asked.size() + index_of(l)).substr(0, 40)));
     return !unseen.empty();
   });
   for (const size_t l : unseen) {

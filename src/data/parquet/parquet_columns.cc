@@ -23,6 +23,12 @@ int64_t ParquetPlan::index(size_t column) const {
   return column < slots.size() ? slots[column].index : -1;
 }
 
+bool ParquetPlan::optional(size_t column) const {
+  if (column < labels.size()) return labels[column].without_column.has_value();
+  const size_t numbers = labels.size() + dense.size();
+  return column >= numbers && column < numbers + slots.size() && slots[column - numbers].optional;
+}
+
 std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) const {
   const size_t numbers = labels.size() + dense.size();
   if (column >= numbers + slots.size())
@@ -33,6 +39,8 @@ std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) 
   const char* wants = column < numbers ? "one number in each row" : "integers, text, or lists of them";
   if (field.type == ParquetType::null && (!field.list || column >= numbers)) return "";  // a part without values
   bool right = field.type != ParquetType::other;
+  if (column >= numbers && field.list && slots[column - numbers].rule.several_values())
+    return cat("is of type ", field.said, ", and \"brackets\" and \"separator\" take texts apart, not lists");
   if (column < numbers) {
     const ParquetNumber& number = column < labels.size() ? labels[column] : dense[column - labels.size()];
     const bool texts = !number.label.positive.texts.empty();
@@ -43,8 +51,6 @@ std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) 
     else if (field.type == ParquetType::text && !field.list)
       wants =
           "one number in each row; name the column in \"parquet\" of the Data layer to have its text read as numbers";
-  } else {
-    right = right && !is_float(field.type);
   }
   return right ? "" : cat("is of type ", field.said, ", and ", what, " wants ", wants);
 }
@@ -53,6 +59,7 @@ bool ParquetPlan::keys_fit_u32(const ParquetFileInfo& info, const std::vector<in
   const size_t first = labels.size() + dense.size();
   for (size_t s = 0; s < slots.size(); ++s) {
     const ParquetSlot& slot = slots[s];
+    if (fields[first + s] == kNoField) continue;
     const ParquetType type = info.fields[fields[first + s]].type;
     if (type == ParquetType::null && slot.rule.fallback.value_or("").empty()) continue;  // no keys
     int64_t largest = 0;  // of keys that are not negative

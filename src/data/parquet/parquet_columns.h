@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,17 +15,22 @@ namespace hctr {
 /// A column that becomes a label or a dense value.
 struct ParquetNumber {
   DenseRule rule;
-  bool text = false;    ///< text is read as a number; else it is of the wrong type
-  int64_t index = -1;   ///< its index by _metadata.json; -1: not stated
-  LabelColumn label{};  ///< of a label
+  bool text = false;                      ///< text is read as a number; else it is of the wrong type
+  int64_t index = -1;                     ///< its index by _metadata.json; -1: not stated
+  LabelColumn label{};                    ///< of a label
+  std::optional<float> without_column{};  ///< of a label whose column may be missing
 };
 
 /// A column that becomes a slot.
 struct ParquetSlot {
   SlotRule rule;
   int64_t index = -1;
-  int64_t offset = 0;  ///< added to values that are keys themselves
+  int64_t offset = 0;     ///< added to values that are keys themselves
+  bool optional = false;  ///< its column may be missing: it has no keys then
 };
+
+/// The field of a column that a file lacks, as it may.
+inline constexpr int64_t kNoField = -1;
 
 /// The columns that samples are made of.
 struct ParquetPlan {
@@ -40,6 +46,8 @@ struct ParquetPlan {
   /// Columns in the order of reading: labels, dense values, slots, those that are passed on.
   const std::string& name(size_t column) const;
   int64_t index(size_t column) const;
+  /// Whether files may lack the column.
+  bool optional(size_t column) const;
   /// What is wrong with the type of a field for this column; empty when nothing is.
   std::string type_problem(size_t column, const ParquetField&) const;
   /// Whether the slots of a file, whose columns stand at `fields`, are integers of at most 32 bits that stay below 2^32

@@ -22,6 +22,7 @@ Schema<ParquetOptions> parquet_options_schema() {
       .opt("hash_seed", &ParquetOptions::hash_seed, "of the hashes of values", between(0, 1LL << 48))
       .together([](ParquetOptions& options, const std::string& pointer, Problems& problems) {
         check_missing(options.missing, options.labels, pointer, problems);
+        check_key_spaces(options.slots, true, pointer, problems);
       });
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/column_section.h"
+#include "data/slot_key_rules.h"
 
 namespace hctr {
 
@@ -19,6 +20,7 @@ struct ParquetOptions {
   bool trim = false;                 ///< blanks around texts are not part of them
   std::vector<std::string> missing;  ///< texts that count as null
   int64_t hash_seed = 0;
+  std::vector<SlotKeyRule> known_rules;  ///< no field: of the model's training data; empty: not known
 };
 Schema<ParquetOptions> parquet_options_schema();
 

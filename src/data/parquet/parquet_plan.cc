@@ -109,17 +109,18 @@ ParquetPlan parquet_plan(const DataSection& section, const ParquetMetadata* meta
   plan.missing = options.missing;
   std::vector<int64_t> offsets(section.slot_size_array.size());
   std::exclusive_scan(section.slot_size_array.begin(), section.slot_size_array.end(), offsets.begin(), int64_t{0});
-  for (size_t s = 0; s < offsets.size() && s < plan.slots.size(); ++s) plan.slots[s].offset = offsets[s];
+  for (size_t s = 0; s < offsets.size() && s < plan.slots.size(); ++s)
+    plan.slots[s].offset = offsets[static_cast<size_t>(plan.slots[s].rule.first)];
   return plan;
 }
 
-void let_labels_lack(ParquetPlan& plan, const ParquetFileInfo& info) {
-  const auto has = [&](const ParquetNumber& label) {
-    return std::any_of(info.fields, info.fields + info.field_count,
-                       [&](const ParquetField& field) { return label.rule.column == field.name; });
-  };
-  if (std::none_of(plan.labels.begin(), plan.labels.end(), has)) plan.labels.clear();
-  for (ParquetNumber& label : plan.labels) label.rule.fallback = kNoLabel;
+void let_columns_lack(ParquetPlan& plan, const DataSection& section, const Source& source) {
+  for (size_t i = 0; i < plan.labels.size(); ++i) {
+    plan.labels[i].without_column = label_without_column(section, source, i);
+    if (source.labels_optional) plan.labels[i].rule.fallback = plan.labels[i].without_column;
+  }
+  for (size_t s = 0; s < plan.slots.size() && s < source.slots_optional.size(); ++s)
+    plan.slots[s].optional = source.slots_optional[s];
 }
 
 std::vector<int64_t> parquet_fields(const ParquetPlan& plan, const ParquetFileInfo& info, const fs::path& file,
@@ -129,6 +130,10 @@ std::vector<int64_t> parquet_fields(const ParquetPlan& plan, const ParquetFileIn
     const std::string& name = plan.name(c);
     int64_t at = 0;
     while (at < info.field_count && name != info.fields[at].name) ++at;
+    if (at == info.field_count && plan.optional(c)) {
+      fields.push_back(kNoField);
+      continue;
+    }
     if (at == info.field_count) {
       std::string all;
       for (int64_t i = 0; i < info.field_count; ++i) all += cat(i == 0 ? "" : ", ", "'", info.fields[i].name, "'");

@@ -14,11 +14,11 @@ namespace hctr {
 ParquetPlan parquet_plan(const DataSection&, const ParquetMetadata* metadata, const fs::path& first_file, KeyWidth,
                          const Log&);
 
-/// Labels may lack: those that are null are kNoLabel, and where a file has none of their columns, they are not read.
-void let_labels_lack(ParquetPlan&, const ParquetFileInfo&);
+/// Lets the columns lack that the source says, and what is null in them.
+void let_columns_lack(ParquetPlan&, const DataSection&, const Source&);
 
-/// The fields of the plan's columns in a file. Errors: Error(data) for columns that are missing, not where `metadata`
-/// says, or of the wrong type.
+/// The fields of the plan's columns in a file; kNoField for those that may be missing and are. Errors: Error(data) for
+/// other columns that are missing, and for columns that are not where `metadata` says, or of the wrong type.
 std::vector<int64_t> parquet_fields(const ParquetPlan&, const ParquetFileInfo&, const fs::path& file,
                                     const fs::path& metadata);
 

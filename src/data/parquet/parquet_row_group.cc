@@ -28,6 +28,8 @@ ParquetRowGroup::ParquetRowGroup(std::shared_ptr<ParquetFile> file, fs::path pat
   const int64_t rows = file_->info().groups[group].rows;
   skipped_.resize(static_cast<size_t>((rows + kParquetPieceRows - 1) / kParquetPieceRows));
   std::fill_n(skipped_.begin(), first_piece, true);
+  for (size_t c = 0; c < fields_.size(); ++c)
+    if (!has(c)) next_[c] = kNone;
 }
 
 ParquetPiece ParquetRowGroup::read(size_t at, int64_t piece) {

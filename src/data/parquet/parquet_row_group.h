@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/parquet/parquet_columns.h"
 #include "data/parquet/parquet_file.h"
 
 namespace hctr {
@@ -45,7 +46,8 @@ class ParquetPiece {
 /// threads have requested.
 class ParquetRowGroup {
  public:
-  /// `fields`: the columns, which may name a field twice. `first_piece`: earlier pieces will not be requested.
+  /// `fields`: the columns, which may name a field twice, or kNoField, which is not read. `first_piece`: earlier pieces
+  /// will not be requested.
   ParquetRowGroup(std::shared_ptr<ParquetFile>, fs::path, int64_t group, std::vector<int64_t> fields,
                   int64_t first_piece);
 
@@ -59,6 +61,8 @@ class ParquetRowGroup {
   const fs::path& path() const { return path_; }
   int64_t group() const { return group_; }
   const ParquetFile& file() const { return *file_; }
+  /// Whether the file has the column.
+  bool has(size_t column) const { return fields_[column] != kNoField; }
   const ParquetField& field(size_t column) const { return file_->info().fields[fields_[column]]; }
 
  private:

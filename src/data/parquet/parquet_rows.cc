@@ -1,6 +1,7 @@
 #include "data/parquet/parquet_rows.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <type_traits>
@@ -8,7 +9,7 @@
 #include "base/error.h"
 #include "data/one_hot.h"
 #include "data/parquet/parquet_values.h"
-#include "data/source.h"
+#include "data/slot_values.h"
 #include "data/text_values.h"
 
 namespace hctr {
@@ -33,7 +34,6 @@ void ParquetRows::start(int64_t rows, SampleBlock& block) {
   kept_.resize(plan_.kept.size());
   for (KeptCells& column : kept_) column.clear();
   grow(block.label, rows * plan_.shape.label_dim);
-  if (plan_.labels.empty()) std::fill_n(block.label.begin(), rows * plan_.shape.label_dim, kNoLabel);
   grow(block.dense, rows * plan_.shape.dense_dim);
   if (block.wants_exact) grow(block.exact, rows * plan_.shape.dense_dim);
   const auto slots = static_cast<int64_t>(plan_.slots.size());
@@ -67,8 +67,23 @@ void ParquetRows::add(size_t column, const ParquetField& field, const ParquetVal
   if (added_ == rows_) added_ = 0;
 }
 
+void ParquetRows::add_missing(size_t column) {
+  const size_t labels = plan_.labels.size();
+  if (column < labels) {
+    for (size_t r = 0; r < static_cast<size_t>(rows_); ++r)
+      block_->label[r * labels + column] = *plan_.labels[column].without_column;
+    return;
+  }
+  const auto slot = static_cast<int64_t>(column - labels - plan_.dense.size());
+  std::fill_n(block_->offsets.begin() + slot * rows_, rows_, static_cast<int32_t>(keys_));
+  many_ = true;
+}
+
 std::string_view ParquetRows::text_of(const ParquetValues& values, int64_t i) const {
-  std::string_view text = text_at(values, i);
+  return value_of(text_at(values, i));
+}
+
+std::string_view ParquetRows::value_of(std::string_view text) const {
   if (plan_.trim) text = without_blanks(text);
   const auto& missing = plan_.missing;
   return missing.empty() || std::find(missing.begin(), missing.end(), text) == missing.end() ? text
@@ -136,6 +151,17 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
   }
 }
 
+/// What is wrong with a float that is no id.
+std::string ParquetRows::why_no_id(ParquetType type, double number) {
+  char digits[32];
+  const bool whole = number == std::floor(number) && std::isfinite(number);
+  const char* const end = std::to_chars(digits, digits + sizeof digits, number, std::chars_format::general, 17).ptr;
+  const std::string_view found(digits, static_cast<size_t>(end - digits));
+  if (!whole) return cat("expected a whole number, as ids are, found ", number);
+  return cat("the id ", found, " is not certain: of this type other integers are rounded to it from ",
+             static_cast<int64_t>(whole_below(type)), " on; store ids as integers or text");
+}
+
 /// One integer in each row that is a key: false when something is wrong with one of them.
 template <class T>
 bool ParquetRows::add_plain_keys(const ParquetSlot& slot, const T* values, int64_t rows) {
@@ -193,6 +219,18 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
       });
     block_->keys[static_cast<size_t>(keys_++)] = key;
   };
+  const auto add_values = [&](int64_t row, std::string_view cell) {  // of a text with several
+    grow(block_->keys, keys_ + static_cast<int64_t>(cell.size()) + rows);
+    const char* problem = nullptr;
+    const int64_t before = keys_;
+    const bool right = for_each_slot_value(rule, cell, problem, [&](std::string_view value) {
+      value = value_of(value);
+      if (!value.empty()) add_key(row, value);
+      return keys_ - before <= plan_.shape.max_keys();
+    });
+    if (!right && problem && *problem)
+      bad(row, &field, [&] { return cat("expected a list in brackets, found '", cell.substr(0, 40), "': ", problem); });
+  };
   const auto add_default = [&](int64_t row, bool null) {
     if (!rule.fallback)
       bad(row, &field, [&] {
@@ -220,12 +258,18 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
       const std::string_view value = null   ? std::string_view()
                                      : text ? text_of(values, i)
                                             : digits_at(field.type, values, i, memory);
-      if (value.empty())
+      if (value.empty() && !null && !text && has_item(field.type, values, i))
+        bad(added_ + r, &field, [&] { return why_no_id(field.type, number_at(field.type, values, i)); });
+      else if (value.empty())
         add_default(added_ + r, null);
+      else if (text && rule.several_values())
+        add_values(added_ + r, value);
       else
         add_key(added_ + r, value);
     }
   }
+  if (keys_ > std::numeric_limits<int32_t>::max())
+    throw Error(Kind::data, cat("column '", field.name, "': more than 2^31 keys in ", rows, " rows"));
   many_ = true;
   if (added_ + rows == rows_) check_limits(at, field);
 }

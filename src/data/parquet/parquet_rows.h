@@ -22,6 +22,8 @@ class ParquetRows {
 
   void start(int64_t rows, SampleBlock& block);
   void add(size_t column, const ParquetField&, const ParquetValues&);
+  /// A column that the file lacks, as the plan lets it.
+  void add_missing(size_t column);
   /// Ends the block. where(row) names a row. The first of the bad ones is that with the lowest number.
   BadRecords finish(const std::function<std::string(int64_t row)>& where);
 
@@ -32,7 +34,9 @@ class ParquetRows {
                    double* exact, int64_t stride);
   /// Item i of a column of text, as the options say; nothing for a missing one.
   std::string_view text_of(const ParquetValues&, int64_t i) const;
+  std::string_view value_of(std::string_view text) const;
   std::string why_missing(const ParquetField&, bool null, const char* advice) const;
+  static std::string why_no_id(ParquetType, double number);
   void add_slot(size_t slot, const ParquetField&, const ParquetValues&);
   template <class T>
   bool add_plain_keys(const ParquetSlot&, const T* values, int64_t rows);

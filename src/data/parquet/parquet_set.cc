@@ -1,5 +1,6 @@
 #include "data/parquet/parquet_set.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/error.h"
@@ -7,6 +8,7 @@
 #include "data/parquet/parquet_plan.h"
 #include "data/parquet/parquet_row_group.h"
 #include "data/parquet/parquet_rows.h"
+#include "data/parquet/parquet_slot_types.h"
 #include "data/parquet/parquet_values.h"
 
 namespace hctr {
@@ -79,6 +81,10 @@ class ParquetParser : public Parser {
     rows_.start(count, block);
     if (count == 0) group.skip(reading->piece);
     for (size_t c = 0; count > 0 && c < plan_.columns(); ++c) {
+      if (!group.has(c)) {
+        rows_.add_missing(c);
+        continue;
+      }
       const ParquetPiece piece = group.read(c, reading->piece);
       const ParquetField& field = group.field(c);
       HCTR_EXPECT(piece.values.rows == chunk.records, "column '", field.name, "' has ", piece.values.rows, " rows of ",
@@ -116,6 +122,7 @@ class ParquetSet : public SampleSet {
     parquet_plugin();  // its absence is reported before anything else
     files_ = source.files.empty() ? parquet_files(source.path, log) : source.files;
     std::map<fs::path, std::optional<ParquetMetadata>> metadata;
+    ParquetSlotTypes types;
     for (const fs::path& path : files_) {
       const fs::path folder = path.parent_path();
       if (!metadata.contains(folder)) metadata[folder] = read_parquet_metadata(folder);
@@ -123,12 +130,17 @@ class ParquetSet : public SampleSet {
       if (fields_.empty()) plan_ = parquet_plan(section, in_folder ? &*in_folder : nullptr, path, width, log);
       plan_.kept = source.keep;
       const std::shared_ptr<ParquetFile> file = open_parquet(path);
-      if (fields_.empty() && source.labels_optional) let_labels_lack(plan_, file->info());
+      if (fields_.empty()) let_columns_lack(plan_, section, source);
       if (in_folder) check_rows(*in_folder, path, file->info().rows);
       fields_.push_back(parquet_fields(plan_, file->info(), path, in_folder ? in_folder->path : fs::path()));
       if (!plan_.keys_fit_u32(file->info(), fields_.back())) key_bytes_ = 8;
+      types.add(plan_, file->info(), fields_.back(), path);
       samples_ += file->info().rows;
     }
+    look_for_labels(section, source, log);
+    const std::vector<SlotKeyRule>& known = section.options.get<ParquetOptions>().known_rules;
+    slot_key_rules_ = types.decide(plan_, known);
+    expect_slot_key_rules(known, "the training data of the model", slot_key_rules_, cat("'", source.path, "'"));
     if (samples_ == 0 && source.files.empty())
       throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
   }
@@ -140,7 +152,8 @@ class ParquetSet : public SampleSet {
   }
   std::unique_ptr<Parser> parser() const override { return std::make_unique<ParquetParser>(plan_, policy_); }
   int key_bytes() const override { return key_bytes_; }
-  bool has_labels() const override { return !plan_.labels.empty(); }
+  bool has_labels() const override { return has_labels_; }
+  std::vector<SlotKeyRule> slot_key_rules() const override { return slot_key_rules_; }
   bool keeps_columns() const override { return true; }
   std::string facts(size_t file) const override {
     const std::shared_ptr<ParquetFile> opened = open_parquet(files_[file]);
@@ -153,6 +166,16 @@ class ParquetSet : public SampleSet {
   std::optional<int64_t> exact_samples() const override { return samples_; }
 
  private:
+  void look_for_labels(const DataSection& section, const Source& source, const Log& log) {
+    const auto labels = static_cast<size_t>(section.labels());
+    has_labels_ = std::any_of(fields_[0].begin(), fields_[0].begin() + static_cast<ptrdiff_t>(labels),
+                              [](int64_t field) { return field != kNoField; });
+    if (!section.sample_weight.given || source.labels_optional) return;
+    for (size_t f = 0; f < files_.size(); ++f)
+      if ((fields_[f][labels] == kNoField) != (fields_[0][labels] == kNoField))
+        fail_mixed_weights(files_[0], files_[f]);
+    if (fields_[0][labels] == kNoField) note_missing_weight(plan_.name(labels), files_[0], log);
+  }
   static void check_rows(const ParquetMetadata& metadata, const fs::path& path, int64_t rows) {
     const auto stated = metadata.rows.find(path.filename().string());
     if (stated == metadata.rows.end())
@@ -167,7 +190,9 @@ class ParquetSet : public SampleSet {
   std::vector<fs::path> files_;
   ParquetPlan plan_;
   std::vector<std::vector<int64_t>> fields_;  // of each file: the fields of the plan's columns
+  std::vector<SlotKeyRule> slot_key_rules_;
   int64_t samples_ = 0;
+  bool has_labels_ = true;
   int key_bytes_ = 4;
 };
 
@@ -178,7 +203,7 @@ StatedWidths parquet_widths(const DataSection& section) {
   StatedWidths widths;
   if (!options.labels.empty()) widths.label_dim = static_cast<int64_t>(options.labels.size());
   if (!options.dense.empty()) widths.dense_dim = columns_of(options.dense);
-  if (!options.slots.empty()) widths.nnz.emplace(static_cast<size_t>(columns_of(options.slots)), 1);
+  if (!options.slots.empty()) widths.nnz = nnz_of(options.slots);
   return widths;
 }
 

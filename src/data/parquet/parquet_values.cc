@@ -47,11 +47,24 @@ double number_at(ParquetType type, const ParquetValues& values, int64_t item) {
   return number;
 }
 
+double whole_below(ParquetType type) {
+  return type == ParquetType::f64   ? 9007199254740992.0  // 2^53
+         : type == ParquetType::f32 ? 16777216.0          // 2^24
+         : type == ParquetType::f16 ? 2048.0
+                                    : 0;
+}
+
 std::string_view digits_at(ParquetType type, const ParquetValues& values, int64_t item, char (&memory)[24]) {
   if (type == ParquetType::text) return text_at(values, item);
   if (type == ParquetType::boolean)
     return bit(static_cast<const uint8_t*>(values.values), values.bits_at + item) ? "1" : "0";
   char* end = memory;
+  if (is_float(type)) {
+    const double number = number_at(type, values, item);
+    if (number != std::floor(number) || !(std::fabs(number) < whole_below(type))) return {};
+    end = std::to_chars(memory, memory + sizeof memory, static_cast<int64_t>(number)).ptr;
+    return {memory, static_cast<size_t>(end - memory)};
+  }
   with_values(type, values.values, [&](const auto* from) {
     using T = std::remove_cvref_t<decltype(*from)>;
     if constexpr (std::is_integral_v<T>) end = std::to_chars(memory, memory + sizeof memory, +from[item]).ptr;

@@ -80,7 +80,10 @@ inline bool is_valid_item(const ParquetValues& values, int64_t i) {
 std::string_view text_at(const ParquetValues&, int64_t i);
 /// A number as a double; integers beyond 2^53 are rounded.
 double number_at(ParquetType, const ParquetValues&, int64_t i);
-/// The decimal digits of an integer, written to `memory`, or the text.
+/// Floats below it in size are whole numbers that no other number is rounded to; 0 for other types.
+double whole_below(ParquetType);
+/// The decimal digits of an integer, written to `memory`, or the text. A whole float counts as the integer; any other,
+/// and one that other integers may be rounded to, has no digits.
 std::string_view digits_at(ParquetType, const ParquetValues&, int64_t i, char (&memory)[24]);
 
 /// Appends the value of row r as a text: nothing for none, numbers with as many digits as tell them apart, true and

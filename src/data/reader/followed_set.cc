@@ -72,6 +72,7 @@ class FollowedSet : public SampleSet {
   void wake() override { feed_->wake(); }
   int64_t samples() const override { return 0; }
   bool samples_estimated() const override { return true; }
+  std::vector<SlotKeyRule> slot_key_rules() const override { return slot_key_rules_; }
   std::unique_ptr<Cutter> open(size_t index, FilePosition from) override {
     std::shared_ptr<SampleSet> set = open_file(index);
     auto cutter = std::make_unique<FollowedCutter>(set, from);
@@ -90,7 +91,12 @@ class FollowedSet : public SampleSet {
                       [&] {
                         Source one = source_;
                         one.files = {path_of_arrived(source_.path, name)};
-                        return format_type(section_.format).open(section_, one, width_, log_);
+                        auto set = format_type(section_.format).open(section_, one, width_, log_);
+                        const std::vector<SlotKeyRule> keys = set->slot_key_rules();
+                        expect_slot_key_rules(slot_key_rules_, "the files before", keys, "this file");
+                        for (const SlotKeyRule& slot : keys)
+                          if (!find_slot_key_rule(slot_key_rules_, slot.column)) slot_key_rules_.push_back(slot);
+                        return set;
                       });
   }
 
@@ -100,7 +106,8 @@ class FollowedSet : public SampleSet {
   const Log log_;
   const std::shared_ptr<FileFeed> feed_;
   const std::vector<fs::path> no_files_;
-  std::atomic<int> key_bytes_ = 0;  // the widest of the files opened; 0: none
+  std::vector<SlotKeyRule> slot_key_rules_;  // of the files opened
+  std::atomic<int> key_bytes_ = 0;           // the widest of the files opened; 0: none
   bool selects_rows_ = false, counts_records_ = false;
 };
 

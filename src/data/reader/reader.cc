@@ -121,10 +121,15 @@ bool Reader::samples_estimated() const { return set_->samples->samples_estimated
 
 int Reader::key_bytes() const { return set_->samples->key_bytes(); }
 
+int64_t Reader::rows_left_over() const { return set_->rows_left_over; }
+
 int64_t Reader::samples() const { return set_->delivered_samples; }
 
 DataFingerprint Reader::fingerprint() const {
-  DataFingerprint print{.files = static_cast<int64_t>(set_->samples->files().size()), .bytes = 0, .sizes = 0};
+  DataFingerprint print{.files = static_cast<int64_t>(set_->samples->files().size()),
+                        .bytes = 0,
+                        .sizes = 0,
+                        .slot_key_rules = set_->samples->slot_key_rules()};
   for (size_t f = 0; f < set_->samples->files().size(); ++f) {
     const int64_t bytes = in_context([&] { return cat("looking at '", set_->samples->files()[f].string(), "'"); },
                                      [&] { return set_->samples->bytes(f); });

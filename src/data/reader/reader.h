@@ -72,7 +72,8 @@ struct PassedOn {
 /// What tells data sets apart without reading them.
 struct DataFingerprint {
   int64_t files = 0, bytes = 0;
-  uint64_t sizes = 0;  ///< a hash of the sizes of all files in their order
+  uint64_t sizes = 0;                         ///< a hash of the sizes of all files in their order
+  std::vector<SlotKeyRule> slot_key_rules{};  ///< of slots whose keys the types of columns decide
   bool operator==(const DataFingerprint&) const = default;
 };
 
@@ -120,6 +121,9 @@ class Reader {
   /// Samples in the set, as SampleSet::samples(); with negative sampling an estimate of those that are delivered.
   int64_t samples() const;
   bool samples_estimated() const;
+  /// Once next() has found the end of the set: the samples behind the last batch, which were too few for one; 0 where
+  /// samples() is exact.
+  int64_t rows_left_over() const;
   /// Whether the samples have labels; only a Source with optional ones may have none.
   bool has_labels() const;
   /// Errors: Error(io) when a file is missing.

@@ -86,7 +86,10 @@ class ChunkRun : public ReaderRun {
       BatchRows batch{};
       batch.rows = stream->next(set_.options.batch, batch.all);
       if (batch.rows < set_.options.batch && !ending_) set_.pass_rows = stream->pass_rows();
-      if (batch.rows == 0 || (batch.rows < set_.options.batch && !set_.options.keep_last_partial)) break;
+      if (batch.rows == 0 || (batch.rows < set_.options.batch && !set_.options.keep_last_partial)) {
+        set_.rows_left_over = batch.rows;
+        break;
+      }
       if (!chunks_.slice()) batch.all.keep_slice(set_.rank_begin, set_.rank_end);
       samples += batch.rows;
       batch.after = stream->position();

@@ -28,6 +28,7 @@ struct ReaderSet {
   NegativeSampling negatives;
   int64_t delivered_samples = 0;          ///< of a pass; with negative sampling an estimate
   std::optional<int64_t> pass_rows = {};  ///< when shuffling, once a run has come to the end of the set
+  int64_t rows_left_over = 0;             ///< the last rows of a pass, of all ranks, that are in no batch
 
   PassOptions pass_options() const {
     return {.repeat = options.repeat, .shuffle_files = options.shuffle > 0 && !options.feed, .seed = options.seed};

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/bracketed_list.h"
 #include "data/column_rules.h"
 #include "data/io/set_files.h"
+#include "data/slot_values.h"
 #include "data/text_values.h"
 
 namespace hctr {
@@ -16,14 +16,25 @@ struct CsvRules {
   std::vector<DenseRule> dense;
   std::vector<SlotRule> slots;
   std::vector<std::string> missing;
+  bool trim = false;
+  bool empty_labels = false;                           // cells of labels may be empty
+  std::vector<std::optional<float>> without_column{};  // of each label, when its column is missing
+  std::vector<bool> slots_optional{};
+  std::string weight{};  // the column of weights, which is the last label
 };
 
-CsvRules rules_of(const DataSection& section) {
+CsvRules rules_of(const DataSection& section, const Source& source) {
   const auto& options = section.options.get<CsvOptions>();
   CsvRules rules{options.labels, dense_rules(options.dense, section.statistics),
-                 slot_rules(options.slots, options.hash_seed, csv_grammar(options)), options.missing};
+                 slot_rules(options.slots, options.hash_seed, csv_grammar(options)), options.missing, options.trim};
   for (DenseRule& rule : rules.dense) rule.fallback = rule.fallback.value_or(0.0f);
   for (SlotRule& rule : rules.slots) rule.keys = rule.keys.value_or(KeyRule::hash);
+  rules.empty_labels = source.labels_optional;
+  for (size_t i = 0; i < rules.labels.size(); ++i)
+    rules.without_column.push_back(label_without_column(section, source, i));
+  rules.slots_optional = source.slots_optional;
+  rules.slots_optional.resize(rules.slots.size());
+  if (section.sample_weight.given) rules.weight = section.sample_weight.column;
   return rules;
 }
 
@@ -34,9 +45,9 @@ std::string unexpected_cell(const std::string& column, const char* expected, std
 
 /// Says why add_keys() refuses a cell.
 std::string unexpected_keys(const SlotRule& rule, std::string_view cell) {
-  BracketedList list;
-  if (rule.brackets && !list.read(cell, rule.separator))
-    return cat(unexpected_cell(rule.column, "a list in brackets", cell), ": ", list.problem());
+  const char* problem = "";
+  if (rule.brackets && !for_each_slot_value(rule, cell, problem, [](std::string_view) { return true; }))
+    return cat(unexpected_cell(rule.column, "a list in brackets", cell), ": ", problem);
   return unexpected_cell(rule.column, *rule.keys == KeyRule::hex ? "hexadecimal digits" : "an integer of at least 0",
                          cell);
 }
@@ -46,10 +57,11 @@ const char* expected_of(const LabelColumn& label) { return label.positive.texts.
 /// The column rules, and the index of each column in a file.
 class CsvRowMaker : public RowMaker {
  public:
-  CsvRowMaker(std::shared_ptr<const CsvRules> rules, const std::vector<std::string>& columns, bool labels_optional)
-      : rules_(std::move(rules)), columns_(columns.size()), labels_optional_(labels_optional) {
-    const auto place = [&](const std::string& column) {
+  CsvRowMaker(std::shared_ptr<const CsvRules> rules, const std::vector<std::string>& columns)
+      : rules_(std::move(rules)), columns_(columns.size()) {
+    const auto place = [&](const std::string& column, bool optional) {
       const auto found = std::find(columns.begin(), columns.end(), column);
+      if (found == columns.end() && optional) return kAbsent;
       std::string all;
       for (const std::string& name : columns) all += cat(all.empty() ? "" : ", ", "'", name, "'");
       if (found == columns.end())
@@ -59,36 +71,48 @@ class CsvRowMaker : public RowMaker {
                                     all.substr(0, 1000)));
       return static_cast<size_t>(found - columns.begin());
     };
-    const auto missing = [&](const LabelColumn& label) {
-      return std::find(columns.begin(), columns.end(), label.column) == columns.end();
-    };
-    if (!labels_optional || !std::all_of(rules_->labels.begin(), rules_->labels.end(), missing))
-      for (const LabelColumn& label : rules_->labels) labels_.push_back(place(label.column));
-    for (const DenseRule& rule : rules_->dense) dense_.push_back(place(rule.column));
-    for (const SlotRule& rule : rules_->slots) slots_.push_back(place(rule.column));
+    for (size_t i = 0; i < rules_->labels.size(); ++i)
+      labels_.push_back(place(rules_->labels[i].column, rules_->without_column[i].has_value()));
+    for (const DenseRule& rule : rules_->dense) dense_.push_back(place(rule.column, false));
+    for (size_t i = 0; i < rules_->slots.size(); ++i)
+      slots_.push_back(place(rules_->slots[i].column, rules_->slots_optional[i]));
   }
 
   size_t columns() const override { return columns_; }
-  bool has_labels() const override { return !labels_.empty(); }
+  bool has_labels() const override {
+    for (size_t i = 0; i < labels_.size(); ++i)
+      if (labels_[i] != kAbsent && rules_->labels[i].column != rules_->weight) return true;
+    return false;
+  }
+  std::string missing_weight() const override {
+    return !rules_->empty_labels && !rules_->weight.empty() && labels_.back() == kAbsent ? rules_->weight : "";
+  }
 
   std::string make(Cells cells, const RowMajor::Row& row) const override {
     if (rules_->missing.empty()) return make(cells, cells, row);
     thread_local std::vector<std::string_view> values;
     values.assign(cells.begin(), cells.end());
     for (std::string_view& value : values)
-      if (std::find(rules_->missing.begin(), rules_->missing.end(), value) != rules_->missing.end()) value = {};
+      if (is_missing(value)) value = {};
     return make(values, cells, row);
   }
 
  private:
+  bool is_missing(std::string_view value) const {
+    return std::find(rules_->missing.begin(), rules_->missing.end(), value) != rules_->missing.end();
+  }
+
   /// `values`: the cells, with nothing for those that count as empty.
   std::string make(Cells values, Cells cells, const RowMajor::Row& row) const {
-    if (labels_.empty()) std::fill_n(row.label, rules_->labels.size(), kNoLabel);
     for (size_t i = 0; i < labels_.size(); ++i) {
+      if (labels_[i] == kAbsent) {
+        row.label[i] = *rules_->without_column[i];
+        continue;
+      }
       const LabelColumn& label = rules_->labels[i];
       const std::string_view value = values[labels_[i]];
-      double number = kNoLabel;
-      if (value.empty() ? !labels_optional_ : !label_of(label, value, number))
+      double number = rules_->without_column[i].value_or(kNoLabel);
+      if (value.empty() ? !rules_->empty_labels : !label_of(label, value, number))
         return unexpected_cell(label.column, expected_of(label), cells[labels_[i]]);
       row.label[i] = static_cast<float>(number);
     }
@@ -97,6 +121,10 @@ class CsvRowMaker : public RowMaker {
         return unexpected_cell(rules_->dense[i].column, "a number or nothing", cells[dense_[i]]);
     for (size_t i = 0; i < slots_.size(); ++i) {
       const size_t before = row.keys->size();
+      if (slots_[i] == kAbsent) {
+        row.nnz[i] = 0;
+        continue;
+      }
       if (!add_keys(rules_->slots[i], values[slots_[i]], *row.keys))
         return unexpected_keys(rules_->slots[i], cells[slots_[i]]);
       row.nnz[i] = static_cast<int32_t>(row.keys->size() - before);
@@ -118,22 +146,15 @@ class CsvRowMaker : public RowMaker {
 
   bool add_keys(const SlotRule& rule, std::string_view cell, std::vector<int64_t>& keys) const {
     if (cell.empty()) {
-      if (!rule.fallback) return true;
+      if (!rule.fallback || rule.fallback->empty()) return true;
       cell = *rule.fallback;
-      if (rule.brackets) return cell.empty() || add_key(rule, cell, keys);
+      if (rule.brackets) return add_key(rule, cell, keys);
     }
-    if (rule.brackets) return add_list(rule, cell, keys);
-    if (rule.separator == 0) return add_key(rule, cell, keys);
-    return for_each_value(cell, rule.separator, [&](std::string_view value) { return add_key(rule, value, keys); });
-  }
-
-  /// A value that is one of "missing" counts as an empty one.
-  bool add_list(const SlotRule& rule, std::string_view cell, std::vector<int64_t>& keys) const {
-    thread_local BracketedList list;
-    if (!list.read(cell, rule.separator)) return false;
-    const std::vector<std::string>& missing = rules_->missing;
-    return std::all_of(list.values().begin(), list.values().end(), [&](std::string_view value) {
-      return std::find(missing.begin(), missing.end(), value) != missing.end() || add_key(rule, value, keys);
+    if (!rule.several_values()) return add_key(rule, cell, keys);
+    const char* problem = nullptr;
+    return for_each_slot_value(rule, cell, problem, [&](std::string_view value) {
+      if (rules_->trim) value = without_blanks(value);
+      return value.empty() || is_missing(value) || add_key(rule, value, keys);
     });
   }
 
@@ -144,10 +165,10 @@ class CsvRowMaker : public RowMaker {
     return true;
   }
 
+  static constexpr size_t kAbsent = static_cast<size_t>(-1);
   std::shared_ptr<const CsvRules> rules_;
   size_t columns_;
-  bool labels_optional_;
-  std::vector<size_t> labels_, dense_, slots_;  // indices of the columns
+  std::vector<size_t> labels_, dense_, slots_;  // indices of the columns; kAbsent: missing, as it may be
 };
 
 constexpr size_t kLongestDelimiter = 16;
@@ -167,6 +188,7 @@ void check_csv_options(const CsvOptions& options, const std::string& pointer, Pr
   if (options.header && !options.columns.empty())
     problems.error(pointer + "/columns", "the header names the columns; say \"header\": false where there is none");
   check_missing(options.missing, options.labels, pointer, problems);
+  check_key_spaces(options.slots, false, pointer, problems);
 }
 
 Schema<CsvOptions> csv_schema() {
@@ -196,10 +218,7 @@ Schema<CsvOptions> csv_schema() {
 StatedWidths csv_widths(const DataSection& section) {
   const CsvOptions* csv = section.options.find<CsvOptions>();
   if (!csv) return {};
-  std::vector<int64_t> nnz;
-  for (const SlotColumns& group : csv->slots)
-    nnz.resize(nnz.size() + group.columns.size(), group.separator.empty() && !group.brackets);
-  return {static_cast<int64_t>(csv->labels.size()), columns_of(csv->dense), std::move(nnz)};
+  return {static_cast<int64_t>(csv->labels.size()), columns_of(csv->dense), nnz_of(csv->slots)};
 }
 
 void check_csv_section(const DataSection& section, const std::string& pointer, Problems& problems) {
@@ -220,7 +239,7 @@ void check_csv_section(const DataSection& section, const std::string& pointer, P
 }
 
 std::unique_ptr<SampleSet> open_csv_set(const DataSection& section, const Source& source, KeyWidth, const Log& log) {
-  return open_text_set(section, source, csv_text_format(section, source.labels_optional), log);
+  return open_text_set(section, source, csv_text_format(section, source), log);
 }
 
 }  // namespace
@@ -244,9 +263,9 @@ TextGrammar csv_grammar(const CsvOptions& options) {
           .more = options.delimiter.substr(1)};
 }
 
-TextFormat csv_text_format(const DataSection& section, bool labels_optional) {
+TextFormat csv_text_format(const DataSection& section, const Source& source) {
   const auto& options = section.options.get<CsvOptions>();
-  auto rules = std::make_shared<const CsvRules>(rules_of(section));
+  auto rules = std::make_shared<const CsvRules>(rules_of(section, source));
   const auto columns_of_file = [header = options.header, names = options.columns](Cells first) {
     std::vector<std::string> columns = names;
     if (header) columns.assign(first.begin(), first.end());
@@ -255,8 +274,8 @@ TextFormat csv_text_format(const DataSection& section, bool labels_optional) {
       throw Error(Kind::data, cat("it has ", first.size(), " values, but \"columns\" names ", columns.size()));
     return columns;
   };
-  const auto maker = [rules, columns_of_file, labels_optional](Cells first) {
-    return std::make_shared<const CsvRowMaker>(rules, columns_of_file(first), labels_optional);
+  const auto maker = [rules, columns_of_file](Cells first) {
+    return std::make_shared<const CsvRowMaker>(rules, columns_of_file(first));
   };
   return {csv_grammar(options), options.header, maker, columns_of_file};
 }

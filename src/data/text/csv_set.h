@@ -29,8 +29,8 @@ FormatType csv_format();
 
 /// Returns how records are split into cells.
 TextGrammar csv_grammar(const CsvOptions&);
-/// Returns how to read the files of a section, as Source::labels_optional has it. Reads the vocabularies. Errors:
-/// Error(io) and Error(data) for these.
-TextFormat csv_text_format(const DataSection&, bool labels_optional = false);
+/// Returns how to read the files of a section, without the columns that the source lets lack. Reads the vocabularies.
+/// Errors: Error(io) and Error(data) for these.
+TextFormat csv_text_format(const DataSection&, const Source& = {});
 
 }  // namespace hctr

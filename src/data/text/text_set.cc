@@ -43,6 +43,7 @@ class TextSet : public SampleSet {
         files_(source.files.empty() ? text_files(source.path, log) : source.files),
         known_(files_.size()) {
     know(0);
+    note_missing_weight(known_[0].maker->missing_weight(), files_[0], log);
     estimated_ = source.num_samples <= 0;
     samples_ = estimated_ ? estimate() : source.num_samples;
   }
@@ -110,6 +111,7 @@ class TextSet : public SampleSet {
                  if (!keep_.empty()) known.passed_on = find_columns(format_.columns(splitter.cells()));
                  known.maker = format_.maker(splitter.cells());
                });
+    if (known.maker->missing_weight() != known_[0].maker->missing_weight()) fail_mixed_weights(files_[0], path);
     if (file == 0) {
       const auto lines = std::max<int64_t>(1, std::count(begin, end, '\n'));
       bytes_per_record_ = static_cast<double>(std::max<int64_t>(1, stream->consumed())) / static_cast<double>(lines);

@@ -32,6 +32,8 @@ class RowMaker {
   virtual std::string make(Cells cells, const RowMajor::Row& row) const = 0;
   /// Whether records have labels.
   virtual bool has_labels() const { return true; }
+  /// The column of weights where it is wanted and missing; each sample counts once.
+  virtual std::string missing_weight() const { return ""; }
 };
 
 struct TextFormat {

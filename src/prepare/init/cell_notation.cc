@@ -21,7 +21,6 @@ constexpr std::string_view kUnits[] = {"%",  "\u2030", "kg", "mg", "lb", "lbs", 
                                        "px", "ms",     "kB", "KB", "MB", "GB",  "TB", "kW", "kWh", "min", "hours"};
 constexpr std::string_view kGroupSigns[] = {",", ".", "'", " ", "_", "\u00a0", "\u202f", "\u2019"};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 size_t digits_at_start(std::string_view text) {
   return static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
 }

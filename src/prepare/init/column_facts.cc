@@ -17,8 +17,6 @@ constexpr int64_t kValueSample = 200'000;  // and rows whose values are looked f
 constexpr std::string_view kMarks[] = {"?",    "NA",   "N/A",  "n/a", "NaN",  "nan", "NAN", "null",
                                        "NULL", "Null", "None", "\\N", "#N/A", "-",   "--",  "."};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 bool is_integer_text(std::string_view text) {
   int64_t value = 0;
   return read_integer(text, value) && value >= 0;
@@ -58,7 +56,10 @@ void ColumnFacts::check(std::string_view cell) {
   if (in_brackets > 0 || is_in_brackets(text))
     for (size_t form = kFirstInBrackets; form < kListForms; ++form) read_in_brackets(form, text);
   double number = 0;
-  if (read_number(text, number)) return;
+  if (read_number(text, number)) {
+    held_out_fractions += number != std::floor(number);
+    return;
+  }
   if (held_out_words++ == 0) held_out_word = text.substr(0, 40);
 }
 

@@ -53,7 +53,8 @@ class ColumnFacts {
   void end_list();
 
   std::string unread_type;  ///< of a Parquet column that is not read; empty: it is
-  bool fractions = false;   ///< a Parquet column of floats, which has no keys
+  bool fractions = false;   ///< a Parquet column of floats, of which whole numbers alone have keys
+  double whole_below = 0;   ///< of such a column: whole numbers from here on may have been rounded
   int64_t rows = 0;
   int64_t empty = 0;                     ///< rows without a value, marks included
   int64_t padded = 0;                    ///< cells with blanks around them, also in rows to evaluate on
@@ -70,17 +71,17 @@ class ColumnFacts {
   int64_t words = 0;               ///< of all values together
   int64_t rising = 0;              ///< numbers larger than the one before by one
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
-  Moments plain, logs;            ///< of the numbers, and of ln(1 + max(x, 0))
-  std::string no_number;          ///< the first value that is none
-  int64_t held_out_words = 0;     ///< values to evaluate on that are no numbers
-  int64_t held_out_not_keys = 0;  ///< values to evaluate on that are no integers of at least 0
-  std::string held_out_word;      ///< the first of them that is no number
-  bool is_list = false;           ///< a list column of Parquet
-  int64_t most_items = 0;         ///< of such a column
+  Moments plain, logs;             ///< of the numbers, and of ln(1 + max(x, 0))
+  std::string no_number;           ///< the first value that is none
+  int64_t held_out_words = 0;      ///< values to evaluate on that are no numbers
+  int64_t held_out_not_keys = 0;   ///< values to evaluate on that are no integers of at least 0
+  std::string held_out_word;       ///< the first of them that is no number
+  int64_t held_out_fractions = 0;  ///< numbers to evaluate on that are not whole
+  bool is_list = false;            ///< a list column of Parquet
+  int64_t most_items = 0;          ///< of such a column
   int64_t integer_items = 0, items = 0;
   std::array<ListFacts, kListForms> lists;
   std::set<std::string> marks_in_lists;  ///< texts in brackets that mean a missing value
-  bool one_value = false;                ///< a text of Parquet, whose reader takes no lists apart
 
   int64_t values() const { return rows - empty; }
   /// Different values; an estimate beyond 65,536.

@@ -98,6 +98,8 @@ class Guesser {
   bool column_of_lists() {
     if (!facts_.is_list) return false;
     if (facts_.items == 0) return leave_out("all lists are empty");
+    if (facts_.fractions && (facts_.integer_items < facts_.items || facts_.held_out_fractions > 0))
+      return leave_out("lists of fractions, which have no keys");
     guess_.most_items = facts_.most_items;
     guess_.integers = facts_.integer_items == facts_.items;
     return decide(GuessedKind::list,
@@ -119,12 +121,21 @@ class Guesser {
       return decide(GuessedKind::time, cat("time: ", unit,
                                            " since 1970, used as a number; hour or weekday would need "
                                            "columns of their own"));
-    if (facts_.fractions) return whole && counts_rows() ? leave_out("id: integers that count the rows") : number(whole);
+    const bool ids = whole && !ids_.empty() && distinct_ > 2;
+    if (facts_.fractions && (!ids || facts_.held_out_fractions > 0))
+      return whole && counts_rows() ? leave_out("id: integers that count the rows") : number(whole);
+    if (facts_.fractions && std::max(facts_.most, -facts_.least) >= facts_.whole_below)
+      return leave_out(cat("ids by '", ids_,
+                           "' in the name, as floating-point numbers of which several may have become "
+                           "one: from ",
+                           digits(facts_.whole_below),
+                           " on not every integer has its own; store them as "
+                           "integers or text"));
     if (whole && facts_.leading_zeros > 0)
       return unique_ > kUnique ? leave_out("id: digits with leading zeros, nearly every row has its own")
                                : category(cat("digits with leading zeros, ", distinct_, " different ones"));
     if (whole && counts_rows()) return leave_out("id: integers that count the rows");
-    if (whole && !ids_.empty() && distinct_ > 2)
+    if (ids)
       return unique_ > kUnique ? leave_out(cat("id: nearly every row has its own, and the name has '", ids_, "'"))
                                : category(cat("integers that are names, by '", ids_, "' in the name; ", distinct_,
                                               " different ones"));
@@ -169,8 +180,6 @@ class Guesser {
 
   bool list_in_brackets() {
     if (!are_lists_in_brackets(facts_)) return false;
-    if (facts_.one_value)
-      return leave_out("lists in brackets as text, which are not read from Parquet; store lists of texts or integers");
     const size_t form = form_in_brackets(facts_);
     if (const std::string why = refused_words(facts_.lists[form]); !why.empty()) return leave_out(why);
     set_list(facts_, form, guess_);

@@ -10,6 +10,7 @@
 #include "data/io/set_files.h"
 #include "data/text_values.h"
 #include "prepare/init/column_guess.h"
+#include "prepare/init/guess_words.h"
 #include "prepare/init/init_config.h"
 #include "prepare/init/parquet_pass.h"
 #include "prepare/init/stated_column.h"
@@ -213,7 +214,8 @@ class Initializer {
     if (std::count(pass_.columns.begin(), pass_.columns.end(), name) > 1) leave_out("several columns have this name");
     if (!can_be_named(name)) leave_out("its name is not UTF-8; save the table as UTF-8");
     if (std::count(options_.leave_out.begin(), options_.leave_out.end(), name) > 0) leave_out("by --leave-out");
-    if (guess.kind != GuessedKind::left_out && facts.padded > 0) trim();
+    const bool padded_items = guess.is_list_in_text() && facts.lists[guess.form].padded > 0;
+    if (guess.kind != GuessedKind::left_out && (facts.padded > 0 || padded_items)) trim();
   }
 
   void trim() { (plan_.layout ? plan_.layout->grammar.trim : plan_.trim) = true; }
@@ -242,29 +244,34 @@ class Initializer {
       check_eval_text(options_.eval, *plan_.layout, used, plan_.label, pass_.labels);
   }
 
-  /// The list of integers, and the column of integers most of whose values are among its values.
+  const ColumnFacts& facts_of(size_t column) const {
+    return pass_.facts[column < pass_.label_column ? column : column + 1];
+  }
+
+  /// Whether all values of a column are integers that can be keys.
+  bool are_numbers(size_t column) const {
+    const ColumnGuess& guess = plan_.columns[column];
+    return guess.integers || (guess.kind == GuessedKind::number_and_category && are_key_numbers(facts_of(column)));
+  }
+
+  /// The list and the column most of whose values are among its values.
   void choose_items() {
     double best = 0;
     bool any_list = false;
-    const auto facts_of = [&](size_t i) -> const ColumnFacts& {
-      return pass_.facts[i < pass_.label_column ? i : i + 1];
-    };
     for (size_t l = 0; l < plan_.columns.size(); ++l) {
       const ColumnGuess& list = plan_.columns[l];
-      any_list = any_list || list.kind == GuessedKind::list;
-      if (list.kind != GuessedKind::list || !list.integers) continue;
+      if (list.kind != GuessedKind::list) continue;
+      any_list = true;
       for (size_t i = 0; i < plan_.columns.size(); ++i) {
         const ColumnGuess& item = plan_.columns[i];
-        const bool integers = item.integers || (item.kind == GuessedKind::number_and_category &&
-                                                facts_of(i).integers == facts_of(i).values() &&
-                                                facts_of(i).negative == 0 && facts_of(i).held_out_not_keys == 0);
-        if (item.kind == GuessedKind::list || !item.is_slot() || !integers) continue;
+        if (item.kind == GuessedKind::list || !item.is_slot()) continue;
         const double share = facts_of(i).share_in(facts_of(l), list.form);
         const double fit = share * std::log1p(static_cast<double>(plan_.distinct[i]));
         if (share < 0.5 || fit <= best) continue;
         best = fit;
         plan_.history = l;
         plan_.item = i;
+        plan_.item_numbers = list.integers && are_numbers(i);
       }
     }
     if (!any_list)
@@ -274,8 +281,9 @@ class Initializer {
     if (!plan_.history)
       throw Error(
           Kind::usage,
-          "--template din needs a list of integers, such as the items that a user had before, and a column of integers "
-          "with the same ids, such as the item that is offered; there are no two such columns; try --template wdl");
+          "--template din needs a list, such as the items that a user had before, and a column with one of the "
+          "same ids, such as the item that is offered; there are no two columns of which most values of the one "
+          "stand in lists of the other; try --template wdl");
   }
 
   void report(InitResult& result) const {

@@ -103,9 +103,11 @@ class Columns {
     }
   }
 
-  /// Slots whose keys are the numbers themselves, so that both have the same.
+  /// Slots in which equal values have equal keys: the numbers themselves, or hashes in one key space.
   void add_items(const ColumnGuess& column) {
-    Json section(Object{{"columns", names({&column})}, {"keys", "number"}});
+    Json section(Object{{"columns", names({&column})}});
+    if (plan_.item_numbers || !plan_.layout) section.set("keys", plan_.item_numbers ? "number" : "hash");
+    if (!plan_.item_numbers) section.set("key_space", "items");
     set_form({column.brackets, column.separator}, section);
     if (!plan_.layout) section.set("default", "");
     slots.add(std::move(section));

@@ -25,6 +25,7 @@ struct InitPlan {
   int64_t train_rows = 0, eval_rows = 0;  ///< eval_rows 0: not known
   std::string snapshot_prefix;
   std::optional<size_t> history, item;  ///< din: a list, and the column whose values its values are
+  bool item_numbers = false;            ///< these are integers, which are keys themselves
 };
 
 /// The shares of a run that are epochs and batches of it.

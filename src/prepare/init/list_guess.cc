@@ -58,8 +58,7 @@ void set_list(const ColumnFacts& facts, size_t form, ColumnGuess& guess) {
   const std::string how = guess.brackets ? "in brackets"
                                          : cat("'", std::string(1, guess.separator), "' in ",
                                                percent(share(list.cells, facts.values())), " of the cells");
-  guess.why = cat("list of categories: ", how, ", up to ", list.most, " values, ", list.distinct, " different ones",
-                  list.padded > 0 ? "; blanks behind the separator are part of a value" : "");
+  guess.why = cat("list of categories: ", how, ", up to ", list.most, " values, ", list.distinct, " different ones");
 }
 
 bool has_decimal_commas(const ColumnFacts& facts) {

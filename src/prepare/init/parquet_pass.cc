@@ -18,9 +18,10 @@
 namespace hctr {
 namespace {
 
-/// An item as text: of a fraction the shortest that gives it again.
+/// An item as text: of a fraction the shortest that gives it again. A whole float is written as the integer is.
 std::string_view text_of(const ParquetField& field, const ParquetValues& values, int64_t item, char (&memory)[24]) {
-  if (!is_float(field.type)) return digits_at(field.type, values, item, memory);
+  const std::string_view digits = digits_at(field.type, values, item, memory);
+  if (!digits.empty() || !is_float(field.type)) return digits;
   char* const begin = memory;
   const double number = number_at(field.type, values, item);
   const auto written = field.type == ParquetType::f64
@@ -97,8 +98,8 @@ class ParquetTableReader {
       pass_.columns.emplace_back(field.name);
       ColumnFacts& facts = pass_.facts.emplace_back();
       facts.fractions = is_float(field.type);
-      facts.one_value = field.type == ParquetType::text && !field.list;
-      if (field.type == ParquetType::other || (field.list && is_float(field.type))) {
+      facts.whole_below = whole_below(field.type);
+      if (field.type == ParquetType::other) {
         facts.unread_type = field.said;
         continue;
       }
@@ -176,7 +177,7 @@ class ParquetTableReader {
   /// What is wrong with a row: an infinity, which the reader refuses.
   std::optional<std::string> infinity_in(const std::vector<ParquetValues>& values, int64_t row) const {
     for (const size_t c : floats_)
-      if (is_valid(values[c], row) && std::isinf(number_at(fields_[c].type, values[c], row)))
+      if (!fields_[c].list && is_valid(values[c], row) && std::isinf(number_at(fields_[c].type, values[c], row)))
         return cat("column '", fields_[c].name, "' (", fields_[c].said, "): the value ",
                    number_at(fields_[c].type, values[c], row),
                    " is no finite float; make it null or NaN, or name the column in --leave-out");
@@ -226,7 +227,8 @@ class ParquetTableReader {
   /// Of a column of numbers all values are.
   static void check_value(const ParquetField& field, const ParquetValues& values, int64_t row, ColumnFacts& facts) {
     char memory[24];
-    if (!field.list && has_value(field.type, values, row)) facts.check(text_of(field, values, row, memory));
+    if (!field.list || is_float(field.type))
+      for_each_item(field, values, row, [&](int64_t item) { facts.check(text_of(field, values, item, memory)); });
   }
 
   uint64_t hash_of(const std::vector<ParquetValues>& values, int64_t row) const {

@@ -170,6 +170,9 @@
     }
     return all;
   });
+  for (const run of scored.filter((one) => one.scores.unmatched.length))
+    scoreCards.push(make('div', 'card', head(run), make('p', 'lead', 'Keys without a row in the model: training has not seen them, and they count as zero vectors. Slots that are not here have none.'),
+      bars(run, ['Slot', 'Keys', 'without a row'], run.scores.unmatched.map(([slot, keys, without]) => [slot, keys.toLocaleString('en'), percent(without / keys), without / keys]))));
   const sizes = [...new Set(scored.map((run) => `${run.scores.rows.toLocaleString('en')} rows of ${run.scores.data}`))];
   section('scores', 'Scores', scored.length ? `Of the saved models on the first ${sizes.join(' and ')}.` : '', grid(scoreCards));
 

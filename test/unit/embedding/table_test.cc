@@ -66,6 +66,24 @@ TEST_P(TableTest, OneKeyPerBag) {
   compare_over_steps(GetParam(), spec, 1, 200, 5);
 }
 
+TEST_P(TableTest, TheHostLearnsWhichKeysHaveRows) {
+  for (const bool by_slot : {false, true}) {
+    SCOPED_TRACE(by_slot);
+    TableSpec spec = small_spec(5, 3, 16, 16 * 3 * 4);
+    spec.identity_by_slot = by_slot;
+    TableRig rig(GetParam(), spec);
+    Bags bags = empty_bags(spec, spec.samples);
+    bags[0][3] = {7, 9};
+    bags[2][5] = {8, -1};
+    const std::vector<SlotKey> wanted = {{2, 8}, {0, 7}, {1, 7}, {0, 8}, {2, -1}, {0, 10}, {0, 9}};
+    EXPECT_EQ(rig.table->have_rows(wanted), std::vector<uint8_t>(wanted.size(), 0)) << "before the first step";
+    rig.step(bags, std::vector<float>(static_cast<size_t>(spec.samples * spec.slots * spec.dim), 1.0f));
+    const std::vector<uint8_t> of_slots = {1, 1, 0, 0, 1, 0, 1}, of_keys = {1, 1, 1, 1, 1, 0, 1};
+    EXPECT_EQ(rig.table->have_rows(wanted), by_slot ? of_slots : of_keys);
+    EXPECT_TRUE(rig.table->have_rows({}).empty());
+  }
+}
+
 TEST_P(TableTest, AKeyThatFillsTheBatchIsSummedRight) {
   // 20000 occurrences of one key: the reduction has three levels.
   TableSpec spec = small_spec(7, 1, 20000, 20016);

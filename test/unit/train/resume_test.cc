@@ -96,6 +96,7 @@ TEST(RunProgressTest, ComesBackFromJson) {
                        .key_bytes = 8,
                        .eval_seconds = 0.25,
                        .metrics = {{"AUC", 0.7}, {"NDCG", std::nan("")}},
+                       .counted_losses = std::vector<std::string>{"loss"},
                        .stopped_at = "AUC:0.7",
                        .best = 0.7,
                        .best_iteration = 10,
@@ -117,6 +118,12 @@ TEST(RunProgressTest, ComesBackFromJson) {
       message_of(Kind::data, [&] { run_progress(Json::parse(with_change(text, "\"samples\":", "\"sam\":"), "test")); })
           .find("\"samples\""),
       std::string::npos);
+}
+
+TEST(RunProgressTest, ACheckpointOfAnEarlierProgramDoesNotSayWhichLossesHaveCounted) {
+  EXPECT_TRUE(run_progress(to_json(RunProgress())).counted_losses);
+  const std::string earlier = with_change(to_json(RunProgress()).text(), "\"counted_losses\":[],", "");
+  EXPECT_FALSE(run_progress(Json::parse(earlier, "test")).counted_losses);
 }
 
 }  // namespace

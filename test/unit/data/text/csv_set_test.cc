@@ -196,9 +196,9 @@ TEST(CsvSet, ListsInBracketsGiveTheKeysOfTheirValues) {
   CsvOptions& csv = csv_of(section);
   csv.labels = {"y"};
   csv.missing = {"None", "?"};
-  csv.slots = {{{"names"}, KeyRule::hash, 0, "", "", "(none)", true},
-               {{"ids"}, KeyRule::number, 0, "", "", {}, true},
-               {{"parts"}, KeyRule::hash, 50, "", ";", {}, true}};
+  csv.slots = {{{"names"}, KeyRule::hash, 0, "", "", "(none)", "", true},
+               {{"ids"}, KeyRule::number, 0, "", "", {}, "", true},
+               {{"parts"}, KeyRule::hash, 50, "", ";", {}, "", true}};
   const auto name = [](const char* text) { return csv_hashed_key(text, 0, 0, kAllKeys); };
   const auto part = [](const char* text) { return csv_hashed_key(text, 0, 2, 50); };
   write_text(folder / "a",
@@ -293,6 +293,35 @@ TEST(CsvSet, TrimmedCellsMissingTextsAndLabelsOfTexts) {
   write_text(folder / "b", "age,y,income,rating,job,hours,n\n1,,?,NA,a,1,1\n");
   Rig without(section, Source{.path = (folder / "b").string(), .labels_optional = true}, {.batch = 1, .repeat = false});
   EXPECT_EQ(without.next()->label, (std::vector<float>{kNoLabel, kNoLabel, kNoLabel}));
+}
+
+TEST(CsvSet, ValuesOfListsAreTrimmedAndMayBeMissingAsCells) {
+  const Folder folder;
+  DataSection section = section_of(1, 0, {input_of("x", 2, 4, 8)});
+  section.format = kCsvFormat;
+  CsvOptions& csv = csv_of(section);
+  csv.labels = {"y"};
+  csv.missing = {"NA"};
+  csv.slots = {{{"tags"}, KeyRule::hash, 0, "", ";", "none"}, {{"n"}, KeyRule::number, 0, "", "|", {}}};
+  write_text(folder / "a", "y,tags,n\n1,a; b;NA;,1|NA|2\n0,NA,NA\n0, ;NA,3\n");
+  const auto key = [](const char* text) { return csv_hashed_key(text, 0, 0, kAllKeys); };
+  expect_reads(
+      section, folder / "a",
+      {{{1}, {}, {{key("a"), key(" b")}, {1, 2}}}, {{0}, {}, {{key("none")}, {}}}, {{0}, {}, {{key(" ")}, {3}}}});
+  csv.trim = true;
+  write_text(folder / "a", "y,tags,n\n1,a; b ;\tNA;, 1| NA |2\n0,NA,NA\n0, ;NA,3\n");
+  expect_reads(section, folder / "a",
+               {{{1}, {}, {{key("a"), key("b")}, {1, 2}}}, {{0}, {}, {{key("none")}, {}}}, {{0}, {}, {{}, {3}}}});
+}
+
+TEST(CsvSet, AnEmptyDefaultGivesNoKeyAsInParquet) {
+  const Folder folder;
+  DataSection section = section_of(1, 0, {input_of("x", 2, 1, 2)});
+  section.format = kCsvFormat;
+  csv_of(section).labels = {"y"};
+  csv_of(section).slots = {{{"a"}, KeyRule::hash, 0, "", "", ""}, {{"b"}, KeyRule::number, 0, "", "", ""}};
+  write_text(folder / "a", "y,a,b\n1,,\n0,x,5\n");
+  expect_reads(section, folder / "a", {{{1}, {}, {{}, {}}}, {{0}, {}, {{csv_hashed_key("x", 0, 0, kAllKeys)}, {5}}}});
 }
 
 TEST(CsvSet, DelimitersOfSeveralCharacters) {

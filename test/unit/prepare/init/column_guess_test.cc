@@ -249,9 +249,8 @@ TEST(ColumnGuess, ListsInBracketsHaveTheValuesInThem) {
 }
 
 TEST(ColumnGuess, WhatIsNoListOfValuesInBracketsIsLeftOutWithTheReason) {
-  const auto guess_with = [](const std::string& odd, bool held_out, bool parquet = false) {
+  const auto guess_with = [](const std::string& odd, bool held_out) {
     ColumnFacts facts;
-    facts.one_value = parquet;
     for (int r = 0; r < 300; ++r) facts.add(r == 200 && !held_out ? odd : cat("[", r % 7, ", ", r % 5, "]"));
     if (held_out) facts.check(odd);
     return guess_column("x", facts);
@@ -265,9 +264,6 @@ TEST(ColumnGuess, WhatIsNoListOfValuesInBracketsIsLeftOutWithTheReason) {
     EXPECT_EQ(guess_with("[]", held_out).kind, GuessedKind::list);
     EXPECT_EQ(guess_with("[7, None]", held_out).kind, GuessedKind::list);
   }
-  const ColumnGuess parquet = guess_with("[]", false, true);
-  EXPECT_EQ(parquet.kind, GuessedKind::left_out) << "Parquet slots have no option for it";
-  EXPECT_NE(parquet.why.find("not read from Parquet"), std::string::npos) << parquet.why;
 }
 
 TEST(ColumnGuess, NumbersInOtherNotationsAreLeftOutWithAnExample) {
@@ -285,11 +281,20 @@ TEST(ColumnGuess, NumbersInOtherNotationsAreLeftOutWithAnExample) {
   EXPECT_EQ(guess_cells("x", 400, ids).kind, GuessedKind::list) << "ids of three digits";
 }
 
-TEST(ColumnGuess, FractionsOfParquetAreNumbersAlone) {
+TEST(ColumnGuess, FloatsOfParquetAreCategoriesOnlyUnderTheNameOfAnIdAndWhole) {
   ColumnFacts facts;
   facts.fractions = true;
+  facts.whole_below = 100;
   for (int r = 0; r < 100; ++r) facts.add(cat(r % 5));
-  EXPECT_EQ(guess_column("user", facts).kind, GuessedKind::number) << "floats have no keys";
+  EXPECT_EQ(guess_column("visits", facts).kind, GuessedKind::number);
+  EXPECT_EQ(guess_column("user", facts).kind, GuessedKind::category);
+  facts.check("0.5");
+  EXPECT_EQ(guess_column("user", facts).kind, GuessedKind::number) << "a fraction has no key";
+  ColumnFacts rounded;
+  rounded.fractions = true;
+  rounded.whole_below = 100;
+  for (int r = 0; r < 100; ++r) rounded.add(cat(96 + r % 5));
+  EXPECT_EQ(guess_column("user", rounded).kind, GuessedKind::left_out) << "100 may be another number, rounded";
 }
 
 }  // namespace

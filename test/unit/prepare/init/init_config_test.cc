@@ -42,6 +42,33 @@ TEST(InitConfig, TextIsTheSameJsonInShortLines) {
   EXPECT_NE(text.find("\"a column \\\"39\\\"\""), std::string::npos);
 }
 
+TEST(InitConfig, AnItemAndAHistoryHaveEqualKeys) {
+  InitPlan plan = plan_of(1000, 10);
+  plan.model = InitModel::din;
+  plan.columns.push_back(plan.columns[0]);
+  plan.columns[1].name = "before";
+  plan.columns[1].kind = GuessedKind::list;
+  plan.columns[1].separator = ';';
+  plan.columns[1].most_items = 7;
+  plan.distinct.push_back(10);
+  plan.item = 0;
+  plan.history = 1;
+  const auto slots = [&] {
+    const Json config = Json::parse(init_config(plan), "config");
+    const Json& data = config.find("layers")->array()->front();
+    return data.find(plan.layout ? "csv" : "parquet")->find("slots")->text();
+  };
+  EXPECT_EQ(slots(), R"([{"columns":["before"],"key_space":"items","separator":";"},)"
+                     R"({"columns":["c"],"key_space":"items"}])");
+  plan.item_numbers = true;
+  EXPECT_EQ(slots(), R"([{"columns":["before"],"keys":"number","separator":";"},{"columns":["c"],"keys":"number"}])");
+  plan.item_numbers = false;
+  plan.layout.reset();
+  plan.columns[1].separator = 0;
+  EXPECT_EQ(slots(), R"([{"columns":["before"],"keys":"hash","key_space":"items","default":""},)"
+                     R"({"columns":["c"],"keys":"hash","key_space":"items","default":""}])");
+}
+
 TEST(InitConfig, LargerTablesTakeLargerBatchesAndFewerPasses) {
   InitSchedule before = schedule_of(plan_of(10, 2));
   for (int64_t rows = 20; rows < int64_t{1} << 36; rows *= 2) {

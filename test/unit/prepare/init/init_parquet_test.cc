@@ -97,5 +97,34 @@ TEST_F(InitParquet, AColumnOfTypeNullIsLeftOut) {
   EXPECT_EQ(line(init_of(file), "none"), "left out: no row has a value");
 }
 
+TEST_F(InitParquet, WholeFloatsUnderTheNameOfAnIdAreCategoriesAsIntegersAre) {
+  const double nan = std::nan("");
+  const auto id = [](int r) { return 1000.0 * drawn(r, 30); };
+  write_parquet(file, {label(), made<double>("user_id", ParquetType::f64, [&](int r) { return r == 5 ? nan : id(r); }),
+                       made<int64_t>("item_id", ParquetType::i64, [&](int r) { return id(r); }),
+                       made<float>("weight", ParquetType::f32, [](int r) { return drawn(r, 999); }),
+                       made<double>("zip", ParquetType::f64, [](int r) { return r % 10 == 1 ? 0.5 : drawn(r, 30); }),
+                       made<double>("code", ParquetType::f64, [](int r) { return 1e17 + 64 * drawn(r, 30); })});
+  const InitResult result = init_of(file);
+  EXPECT_TRUE(line(result, "user_id").starts_with("category: integers that are names, by 'user' in the name; 30 diff"))
+      << line(result, "user_id");
+  EXPECT_TRUE(line(result, "item_id").starts_with("category: integers that are names")) << line(result, "item_id");
+  EXPECT_TRUE(line(result, "weight").starts_with("number: ")) << line(result, "weight");
+  EXPECT_TRUE(line(result, "zip").starts_with("number: ")) << line(result, "zip");
+  EXPECT_TRUE(line(result, "code").starts_with("left out: ids by 'code'")) << line(result, "code");
+}
+
+TEST_F(InitParquet, ListsOfWholeFloatsAreListsAndOthersAreLeftOut) {
+  std::vector<std::vector<double>> whole, fractions;
+  for (int r = 0; r < kRows; ++r) {
+    whole.push_back({1.0 + drawn(r, 7), 3});
+    fractions.push_back({0.5 + drawn(r, 7)});
+  }
+  write_parquet(file, {label(), lists("seen", ParquetType::f64, whole), lists("vector", ParquetType::f64, fractions)});
+  const InitResult result = init_of(file);
+  EXPECT_TRUE(line(result, "seen").starts_with("list of categories: up to 2 in a row, 7 ")) << line(result, "seen");
+  EXPECT_EQ(line(result, "vector"), "left out: lists of fractions, which have no keys");
+}
+
 }  // namespace
 }  // namespace hctr::data_test

@@ -1,4 +1,4 @@
-#include "use/feature_names.h"
+#include "train/feature_names.h"
 
 #include "base/error.h"
 #include "data/parquet/parquet_options.h"

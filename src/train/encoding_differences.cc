@@ -1,4 +1,4 @@
-#include "use/encoding_differences.h"
+#include "train/encoding_differences.h"
 
 #include <algorithm>
 #include <map>
@@ -6,9 +6,12 @@
 
 #include "base/error.h"
 #include "config/values.h"
+#include "data/column_section.h"
 
 namespace hctr {
 namespace {
+
+constexpr const char* kKeysByType = "by type";
 
 /// Values by the path of their field.
 using Fields = std::map<std::string, std::string>;
@@ -88,6 +91,20 @@ void add_columns(const std::string& path, const Json* groups, const std::map<std
   }
 }
 
+/// Adds which slots share the keys of another one. The names of key spaces do not matter.
+void add_key_spaces(const std::string& path, const Json* groups, Fields& fields) {
+  std::vector<std::string> names;
+  for (const Json& group : elements(groups)) {
+    const Json* name = field(&group, "key_space");
+    const std::string* text = name ? name->string() : nullptr;
+    names.resize(names.size() + elements(field(&group, "columns")).size(), text ? *text : "");
+  }
+  const std::vector<int64_t> firsts = first_of_key_spaces(names);
+  for (size_t slot = 0; slot < firsts.size(); ++slot)
+    fields[cat(path, "/", slot, "/key_space")] =
+        firsts[slot] == static_cast<int64_t>(slot) ? "its own" : cat("that of slot ", firsts[slot]);
+}
+
 /// The fields of a Data layer that decide what a value becomes.
 Fields encoding_of(const Json& data) {
   Fields fields;
@@ -106,12 +123,13 @@ Fields encoding_of(const Json& data) {
     add_columns(name + "/dense", field(section, "dense"),
                 {{"transform", "\"none\""}, {"mean", "learned"}, {"std", "learned"}, {"default", "none"}}, fields);
     add_columns(name + "/slots", field(section, "slots"),
-                {{"keys", name == "csv" ? "\"hash\"" : "by type"},
+                {{"keys", name == "csv" ? "\"hash\"" : kKeysByType},
                  {"buckets", "0"},
                  {"separator", "\"\""},
                  {"brackets", "false"},
                  {"default", "none"}},
                 fields);
+    add_key_spaces(name + "/slots", field(section, "slots"), fields);
     for (const char* other : {"default_dense", "default_key"})
       fields[cat(name, "/", other)] = text_or(section, other, "none");
     fields[name + "/trim"] = text_or(section, "trim", "false");
@@ -124,6 +142,20 @@ Fields encoding_of(const Json& data) {
          {std::pair{"wide", "\"none\""}, {"integers", "\"dense\""}, {"buckets", "0"}, {"key_bits", "64"}})
       fields[cat("criteo/", name)] = text_or(criteo, name, otherwise);
   return fields;
+}
+
+/// States the "keys" of saved slots that had them by the type of their column, where the other config states some.
+void state_rules(const std::vector<SlotKeyRule>& rules, const Fields& other, Fields& saved) {
+  for (const SlotKeyRule& rule : rules)
+    for (const auto& [path, column] : Fields(saved)) {
+      constexpr std::string_view kColumn = "/column";
+      if (!path.starts_with("parquet/slots/") || !path.ends_with(kColumn) || column != Json(rule.column).text())
+        continue;
+      const std::string keys = path.substr(0, path.size() - kColumn.size()) + "/keys";
+      const auto stated = other.find(keys);
+      if (saved[keys] == kKeysByType && stated != other.end() && stated->second != kKeysByType)
+        saved[keys] = cat("\"", word_of_rule(rule), "\"");
+    }
 }
 
 const Json* data_layer(const Json& config) {
@@ -163,16 +195,19 @@ Json with_encoding_of(const Json& saved, const Json& config) {
   return result;
 }
 
-std::string encoding_differences(const Json& saved, const Json& config) {
+std::string encoding_differences(const Json& saved, const Json& config, const std::vector<SlotKeyRule>& rules) {
   const Json *before = data_layer(saved), *now = data_layer(config);
   if (!before || !now || text_or(before, "format", "\"Norm\"") != text_or(now, "format", "\"Norm\"")) return "";
-  const Fields was = encoding_of(*before), is = encoding_of(*now);
+  Fields was = encoding_of(*before);
+  const Fields is = encoding_of(*now);
+  state_rules(rules, is, was);
   std::set<std::string> paths;
   for (const auto& [path, value] : was) paths.insert(path);
   for (const auto& [path, value] : is) paths.insert(path);
   std::string text;
   for (const std::string& path : paths) {
-    const auto a = was.find(path), b = is.find(path);
+    const auto a = was.find(path);
+    const auto b = is.find(path);
     // These two may be left out, and follow from the columns then.
     const bool derived = path.ends_with("/slot_num") || path == "slot_size_array";
     if (derived && (a == was.end() || b == is.end())) continue;

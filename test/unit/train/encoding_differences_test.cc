@@ -1,4 +1,4 @@
-#include "use/encoding_differences.h"
+#include "train/encoding_differences.h"
 
 #include <gtest/gtest.h>
 
@@ -48,6 +48,29 @@ TEST(EncodingDifferences, AreFoundInHashesTransformsMeansAndLabels) {
   EXPECT_EQ(changed(R"(["p", "q"])", R"(["q", "p"])"), "");
   EXPECT_NE(changed(R"(["p", "q"])", R"("p")"), "");
   EXPECT_NE(changed(R"("transform": "standardize")", R"("transform": ["log", "standardize"])"), "");
+}
+
+TEST(EncodingDifferences, AreFoundInTheKeySpacesOfSlots) {
+  const std::string apart = R"("slots": [{"columns": ["a"]}, {"columns": ["b"]}])",
+                    shared = R"("slots": [{"columns": ["a"], "key_space": "x"}, {"columns": ["b"], "key_space": "x"}])",
+                    renamed = R"("slots": [{"columns": ["a", "b"], "key_space": "y"}])",
+                    alone = R"("slots": [{"columns": ["a"], "key_space": "x"}, {"columns": ["b"]}])";
+  EXPECT_EQ(csv_differences(apart, shared), "/layers/0/csv/slots/1/key_space was its own and is that of slot 0");
+  EXPECT_EQ(csv_differences(shared, apart), "/layers/0/csv/slots/1/key_space was that of slot 0 and is its own");
+  EXPECT_EQ(csv_differences(shared, renamed), "");
+  EXPECT_EQ(csv_differences(apart, alone), "");
+}
+
+TEST(EncodingDifferences, AreNoneWhereAConfigStatesTheKeysThatTypesDecidedInTraining) {
+  const auto config = [](const std::string& keys) {
+    return config_with(R"("format": "Parquet", "parquet": {"slots": [{"columns": ["user"])" + keys + "}]}");
+  };
+  const Json saved = config(""), number = config(R"(, "keys": "number")");
+  EXPECT_EQ(encoding_differences(saved, number), R"(/layers/0/parquet/slots/0/keys was by type and is "number")");
+  EXPECT_EQ(encoding_differences(saved, number, {{"user", KeyRule::number}}), "");
+  EXPECT_EQ(encoding_differences(saved, saved, {{"user", KeyRule::number}}), "");
+  EXPECT_EQ(encoding_differences(saved, number, {{"user", KeyRule::hash}}),
+            R"(/layers/0/parquet/slots/0/keys was "hash" and is "number")");
 }
 
 TEST(EncodingDifferences, AreFoundInCriteoBucketsAndInTheOrderOfInputs) {

@@ -1,0 +1,33 @@
+// Compares the types of the slots' columns in all files of a set.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "data/parquet/parquet_columns.h"
+#include "data/slot_key_rules.h"
+
+namespace hctr {
+
+/// What the values of a column become where keys are made of texts: equal values of two forms have equal keys, or not.
+enum class ValueForm { none, digits, truth, text };
+
+class ParquetSlotTypes {
+ public:
+  /// The slots of a file, whose columns stand at `fields`. Errors: Error(data) naming both files, the column and its
+  /// types where equal values of this file and an earlier one would get different keys.
+  void add(const ParquetPlan&, const ParquetFileInfo&, const std::vector<int64_t>& fields, const fs::path& file);
+  /// States the rule of each slot that has none: by the type of its column, or as `known` says where no file has a
+  /// value in it. Returns the rules that types decided.
+  std::vector<SlotKeyRule> decide(ParquetPlan&, const std::vector<SlotKeyRule>& known) const;
+
+ private:
+  struct Seen {
+    ValueForm form = ValueForm::none;
+    std::string place{};  // "'a.parquet' (int64)"
+  };
+  std::vector<std::vector<Seen>> seen_;  // of each slot the forms that differ
+};
+
+}  // namespace hctr

@@ -1,0 +1,28 @@
+// test/fuzz/spellings.py: a table has the same scores in every spelling.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "support/paths.h"
+#include "support/program.h"
+
+namespace hctr::test {
+namespace {
+
+/// Tables with lists, missing values, empty defaults, vocabularies and shared key spaces, in which spellings differed
+/// once.
+TEST(Spellings, HaveTheScoresOfTheOneThatTrained) {
+  const char* given = std::getenv("HCTR_PYTHON");
+  const std::string python = given ? given : "python3";
+  const TemporaryFolder folder;
+  const Outcome done = run_program("/usr/bin/env",
+                                   {python, (source_dir() / "test/fuzz/spellings.py").string(), "--bin",
+                                    bin_dir().string(), "--seeds", "3,13,22,29,36,39,42"},
+                                   folder.path(), {{"PYTHONDONTWRITEBYTECODE", "1"}});
+  if (done.exit_code == 127) GTEST_SKIP() << "no " << python << "; HCTR_PYTHON names a Python";
+  EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
+  EXPECT_NE(done.out.find("failed: none"), std::string::npos) << done.out << done.err;
+}
+
+}  // namespace
+}  // namespace hctr::test

@@ -1,0 +1,71 @@
+// Keys that training has not seen are reported wherever a model scores data.
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "support/program.h"
+
+namespace hctr::test {
+namespace {
+
+/// Rows of users from `first_user` on, whose ids end in `behind_user`, and pages.
+std::string rows(int count, int first_user, const std::string& behind_user) {
+  std::string text = "user,page,click\n";
+  for (int i = 0; i < count; ++i)
+    text += cat(first_user + i % 40, behind_user, ",p", i % 7, ",", (i * 7 + i / 5) % 3 == 0, "\n");
+  return text;
+}
+
+constexpr const char* kConfig = R"({
+  "solver": {"max_iter": 30, "batchsize": 64, "batchsize_eval": 32, "eval_interval": 15, "snapshot_prefix": "m/"},
+  "optimizer": {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.05}},
+  "layers": [
+    {"type": "Data", "format": "Csv", "source": "train.csv", "eval_source": "half.csv",
+     "csv": {"labels": ["click"], "slots": [{"columns": ["user", "page"]}]},
+     "label": {"top": "label"}, "dense": {"top": "dense", "dense_dim": 0}, "sparse": [{"top": "keys"}]},
+    {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "e",
+     "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": "sum"}},
+    {"type": "Reshape", "bottom": "e", "top": "flat", "leading_dim": 8},
+    {"type": "InnerProduct", "bottom": "flat", "top": "logit", "fc_param": {"num_output": 1}},
+    {"type": "BinaryCrossEntropyLoss", "bottom": ["logit", "label"], "top": "loss"}]})";
+
+TEST(UnmatchedKeys, AreReportedInTrainingEvaluationAndPrediction) {
+  const TemporaryFolder folder;
+  write_file(folder / "config.json", kConfig);
+  write_file(folder / "train.csv", rows(400, 0, ""));
+  write_file(folder / "half.csv", rows(200, 20, ""));
+  write_file(folder / "float.csv", rows(200, 0, ".0"));
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--device", "cpu"});
+    return run_program("huge_ctr", words, folder.path());
+  };
+  const Outcome trained = run({"--train", "config.json", "--run-dir", "run"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_NE(trained.err.find("Evaluation, keys without a row: user 50 %"), std::string::npos) << trained.err;
+  EXPECT_EQ(trained.err.find("warning"), std::string::npos) << trained.err;
+  const std::string metrics = read_file(folder / "run" / "metrics.jsonl");
+  EXPECT_NE(metrics.find(R"("unmatched_keys":{"user":0.5,"page":0)"), std::string::npos) << metrics;
+
+  const Outcome half = run({"--eval", "config.json", "--model", "run", "--log", "json"});
+  ASSERT_EQ(half.exit_code, 0) << half.err;
+  const Json json = Json::parse(half.out, "output");
+  EXPECT_EQ(json.find("unmatched_keys")->find("user")->number(), 0.5);
+  EXPECT_EQ(json.find("unmatched_keys")->find("page")->number(), 0);
+
+  const Outcome failed = run({"--eval", "config.json", "--model", "run", "--data", "float.csv"});
+  EXPECT_NE(failed.exit_code, 0);
+  EXPECT_NE(failed.err.find("no key of a slot has a row in the model"), std::string::npos) << failed.err;
+  EXPECT_NE(failed.err.find("user (200 keys)"), std::string::npos) << failed.err;
+  const std::vector<std::string> predict = {"--predict", "config.json", "--model", "run",
+                                            "--data",    "float.csv",   "--out",   "scores.csv"};
+  EXPECT_NE(run(predict).exit_code, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder / "scores.csv")) << "scores that mean nothing are not there";
+  std::vector<std::string> allowed = predict;
+  allowed.insert(allowed.end(), {"--unmatched", "allow"});
+  const Outcome done = run(allowed);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.err.find("warning: most keys of a slot of 'float.csv' have no row"), std::string::npos) << done.err;
+  EXPECT_TRUE(std::filesystem::exists(folder / "scores.csv"));
+}
+
+}  // namespace
+}  // namespace hctr::test
