@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "data/cell_notation.h"
 #include "data/one_hot.h"
 #include "data/parquet/parquet_values.h"
 #include "data/slot_values.h"
@@ -142,7 +143,8 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
     if (!as_text) {
       found = label_of(number.label, found);
     } else if (!label_of(number.label, text, found)) {
-      bad(added_ + r, &field, [&] { return cat("expected a number, found '", text.substr(0, 40), "'"); });
+      bad(added_ + r, &field,
+          [&] { return cat("expected a number, found '", text.substr(0, 40), "'", number_hint(text)); });
       continue;
     }
     if (exact) exact[r * stride] = transformed(rule, found);

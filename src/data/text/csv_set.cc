@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "data/cell_notation.h"
 #include "data/column_rules.h"
 #include "data/io/set_files.h"
 #include "data/slot_values.h"
@@ -41,6 +42,10 @@ CsvRules rules_of(const DataSection& section, const Source& source) {
 std::string unexpected_cell(const std::string& column, const char* expected, std::string_view found) {
   return cat("column '", column, "': expected ", expected, ", found ",
              found.empty() ? "nothing" : cat("'", found.substr(0, 40), "'"));
+}
+
+std::string unexpected_number(const std::string& column, const char* expected, std::string_view found) {
+  return unexpected_cell(column, expected, found) + number_hint(found);
 }
 
 /// Says why add_keys() refuses a cell.
@@ -113,12 +118,12 @@ class CsvRowMaker : public RowMaker {
       const std::string_view value = values[labels_[i]];
       double number = rules_->without_column[i].value_or(kNoLabel);
       if (value.empty() ? !rules_->empty_labels : !label_of(label, value, number))
-        return unexpected_cell(label.column, expected_of(label), cells[labels_[i]]);
+        return unexpected_number(label.column, expected_of(label), cells[labels_[i]]);
       row.label[i] = static_cast<float>(number);
     }
     for (size_t i = 0; i < dense_.size(); ++i)
       if (!dense_value(rules_->dense[i], values[dense_[i]], row.dense[i], row.exact ? row.exact + i : nullptr))
-        return unexpected_cell(rules_->dense[i].column, "a number or nothing", cells[dense_[i]]);
+        return unexpected_number(rules_->dense[i].column, "a number or nothing", cells[dense_[i]]);
     for (size_t i = 0; i < slots_.size(); ++i) {
       const size_t before = row.keys->size();
       if (slots_[i] == kAbsent) {

@@ -68,6 +68,11 @@ class ColumnFacts {
   int64_t other_numbers = 0;       ///< values that may be numbers in a notation that is not read
   int64_t sure_other_numbers = 0;  ///< of these, those that can be nothing else
   std::string other_number;        ///< the first of them
+  std::string odd_value;           ///< the first value that is a number in no notation
+  int64_t points = 0;              ///< numbers written with a point
+  int64_t group_points = 0;        ///< of these, those whose point may stand between thousands
+  std::string group_point;         ///< the first of them
+  int64_t large_plain = 0;         ///< numbers of 1000 or more without a point
   int64_t words = 0;               ///< of all values together
   int64_t rising = 0;              ///< numbers larger than the one before by one
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();

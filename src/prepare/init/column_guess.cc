@@ -142,7 +142,18 @@ class Guesser {
     return number(whole);
   }
 
+  /// Whether points may stand between thousands: 12, 950, 1.005. Fractions of three digits alone would be as many in
+  /// large and small numbers.
+  bool may_have_points_of_thousands() const {
+    return !facts_.fractions && facts_.group_points == facts_.points && facts_.points >= 5 &&
+           share(facts_.points, facts_.values()) >= 0.05 && facts_.points < facts_.numbers && facts_.large_plain == 0;
+  }
+
   bool number(bool whole) {
+    if (may_have_points_of_thousands())
+      return leave_out(cat("numbers such as '", facts_.group_point,
+                           "', whose point may stand between thousands, which is not read, or before a fraction; "
+                           "--number says that it is a fraction"));
     guess_.log = is_skewed(facts_);
     const bool few = !facts_.fractions && distinct_ <= (whole ? kMostNumberKeys : kMostNumberKeys / 100) &&
                      distinct_ * kRowsPerKey <= facts_.values();
@@ -204,6 +215,11 @@ class Guesser {
 
   /// Says so where most values are numbers and some are not: the user may want to mend these.
   std::string but_numbers() const {
+    if (facts_.sure_other_numbers > 0 && 2 * (facts_.numbers + facts_.other_numbers) >= facts_.values() &&
+        !facts_.odd_value.empty())
+      return cat("; ", facts_.numbers + facts_.other_numbers, " of ", facts_.values(),
+                 " values are numbers, some written as '", facts_.other_number, "', which are not read, but not '",
+                 facts_.odd_value, "'");
     if (2 * facts_.numbers < facts_.values() || (facts_.no_number.empty() && facts_.held_out_word.empty())) return {};
     return cat("; ", facts_.numbers, " of ", facts_.values(), " values are numbers, but not '",
                facts_.no_number.empty() ? facts_.held_out_word + "' of a row to evaluate on" : facts_.no_number + "'");

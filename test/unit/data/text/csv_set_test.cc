@@ -447,6 +447,21 @@ TEST(CsvSet, EveryCorruptionNamesFileLineByteAndColumn) {
   }
 }
 
+TEST(CsvSet, NumbersInOtherNotationsAreRefusedWithTheOneThatIsRead) {
+  const Folder folder;
+  const DataSection section = csv_section(1, 1, {input_of("x", 1, 1, 1)});
+  const auto message = [&](const std::string& row) {
+    write_text(folder / "a", "L0,D0,S0\n" + row + "\n");
+    return message_of([&] { expect_reads(section, folder / "a", {}); });
+  };
+  for (const char* cell : {"\"2,750.5\"", "\"9,5\"", "$12", "7 %", "3'100", "(1,250)", "\"1.250,75 \u20ac\""})
+    EXPECT_SAYS(message(cat("1,", std::string(cell) == "(1,250)" ? "\"(1,250)\"" : cell, ",a")),
+                "numbers are read without units, signs of currencies and separators of thousands, and with a point");
+  EXPECT_SAYS(message("\"1,0\",2,a"), "column 'L0': expected a number, found '1,0'; numbers are read without units");
+  EXPECT_SAYS(message("1,2024-05-17 08:30,a"), "a date or time is read as a number only: give seconds since 1970");
+  EXPECT_TRUE(message("1,many,a").ends_with("found 'many'"));
+}
+
 TEST(CsvSet, RecordsOfOtherDialectsAreRefusedWithTheirCause) {
   const Folder folder;
   DataSection section = csv_section(1, 1, {input_of("x", 1, 1, 1)});

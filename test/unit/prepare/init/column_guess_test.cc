@@ -268,9 +268,10 @@ TEST(ColumnGuess, WhatIsNoListOfValuesInBracketsIsLeftOutWithTheReason) {
 
 TEST(ColumnGuess, NumbersInOtherNotationsAreLeftOutWithAnExample) {
   const auto tail = [](int r) { return std::to_string(1000 + drawn(r, 900)).substr(1); };
-  const std::pair<const char*, const char*> signs[] = {{"7,", ""},  {"7,", ".25"},  {"7.", ",25"}, {"7 ", ""},
-                                                       {"7'", ""},  {"$7,", ".50"}, {"7.", " €"},  {"USD ", ""},
-                                                       {"-£ ", ""}, {"1,", " kg"},  {"12,", " %"}};
+  const std::pair<const char*, const char*> signs[] = {
+      {"7,", ""},   {"7,", ".25"},   {"7.", ",25"},  {"7 ", ""},       {"7'", ""},  {"$7,", ".50"}, {"7.", " €"},
+      {"USD ", ""}, {"-£ ", ""},     {"1,", " kg"},  {"12,", " %"},    {"R$ ", ""}, {"\u20bd", ""}, {"7,", " z\u0142"},
+      {"(7,", ")"}, {"7\u2009", ""}, {"\u2212", ""}, {"12,34,", ".5"}, {"7", "-"}};
   for (const auto& [before, behind] : signs) {
     const ColumnGuess guess =
         guess_cells("x", 400, [&, before = before, behind = behind](int r) { return before + tail(r) + behind; });
@@ -279,6 +280,27 @@ TEST(ColumnGuess, NumbersInOtherNotationsAreLeftOutWithAnExample) {
   }
   const auto ids = [](int r) { return cat(111 + drawn(r, 80), ",", 111 + drawn(r + 999, 80), r % 2 ? ",155" : ""); };
   EXPECT_EQ(guess_cells("x", 400, ids).kind, GuessedKind::list) << "ids of three digits";
+}
+
+TEST(ColumnGuess, PointsThatMayStandBetweenThousandsAreNotTakenForFractions) {
+  const auto german = [](int r) {
+    return r % 3 ? cat(1 + drawn(r, 9), ".", 100 + drawn(r + 7, 900)) : cat(drawn(r, 999));
+  };
+  const ColumnGuess guess = guess_cells("x", 400, german);
+  EXPECT_EQ(guess.kind, GuessedKind::left_out) << guess.why;
+  EXPECT_NE(guess.why.find("whose point may stand between thousands"), std::string::npos) << guess.why;
+  EXPECT_EQ(guess_cells("x", 400, [&](int r) { return r ? german(r) : "0.125"; }).kind, GuessedKind::number);
+  EXPECT_EQ(guess_cells("x", 400, [&](int r) { return r ? german(r) : "1250"; }).kind, GuessedKind::number);
+  EXPECT_EQ(guess_cells("x", 400, [&](int r) { return german(3 * r + 1); }).kind, GuessedKind::number)
+      << "all have one";
+}
+
+TEST(ColumnGuess, NumbersAmongOtherTextsAreNamed) {
+  const ColumnGuess guess =
+      guess_cells("x", 400, [](int r) { return r % 8 ? cat("1,", 100 + drawn(r, 20), ".5") : "on request"; });
+  EXPECT_EQ(guess.kind, GuessedKind::category) << guess.why;
+  EXPECT_NE(guess.why.find("350 of 400 values are numbers, some written as '1,"), std::string::npos) << guess.why;
+  EXPECT_NE(guess.why.find("but not 'on request'"), std::string::npos) << guess.why;
 }
 
 TEST(ColumnGuess, FloatsOfParquetAreCategoriesOnlyUnderTheNameOfAnIdAndWhole) {
