@@ -204,6 +204,17 @@ bool has_list_in_brackets(std::string_view text) {
   return is_in_brackets(text) && text.find_first_of(",;|'\" \n\t", 1) != text.npos;
 }
 
+std::string_view unit_behind(std::string_view text) {
+  const size_t end = text.find_first_not_of("0123456789.,+- '");
+  if (end == 0 || end == text.npos || text.size() - end > 12) return {};
+  const std::string_view number = without_blanks(text.substr(0, end)), unit = text.substr(end);
+  double value = 0;
+  if (!read_number(number, value) && number_notation(number) == Notation::none) return {};
+  if (unit.find_first_of("0123456789") != unit.npos) return {};
+  constexpr std::string_view scales[] = {"K", "k", "M", "m", "B", "T", "bn", "mn", "Mio", "Mrd"};
+  return std::find(std::begin(scales), std::end(scales), unit) == std::end(scales) ? unit : scales[0];
+}
+
 bool has_point_of_thousands(std::string_view text) {
   const size_t first = digits_at_start(text);
   return first > 0 && first <= 3 && text[0] != '0' && text.size() == first + 4 && text[first] == '.' &&

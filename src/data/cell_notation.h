@@ -21,6 +21,10 @@ enum class Notation {
 /// What the text is as a number in a notation that read_number() does not read.
 Notation number_notation(std::string_view text);
 
+/// What stands behind a number: " years" of "30 years"; those of thousands and millions, as "K" of "1.5K", are one and
+/// the same. Empty: the text does not begin with one, or is one.
+std::string_view unit_behind(std::string_view text);
+
 /// Whether a number may have its point between thousands: "1.234".
 bool has_point_of_thousands(std::string_view text);
 

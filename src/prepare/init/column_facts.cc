@@ -103,6 +103,9 @@ void ColumnFacts::look_at_notation(std::string_view text) {
   const Notation notation = number_notation(text);
   if (notation == Notation::none) {
     if (odd_value.empty()) odd_value = text.substr(0, 40);
+    const std::string_view behind = unit_behind(text);
+    if (behind.empty() || (with_units > 0 && behind != unit)) return;
+    if (with_units++ == 0) unit = behind, with_unit = text.substr(0, 40);
     return;
   }
   ++other_numbers;

@@ -208,13 +208,22 @@ class Guesser {
     const double words = share(facts_.words, facts_.values());
     if (words >= kTextWords && unique_ > 0.5)
       return leave_out(cat("text: ", std::round(words), " words a row, ", percent(unique_), " different"));
+    if (facts_.values() >= 20 && unique_ > kUnique && all_with_unit())
+      return leave_out(cat("numbers written as '", facts_.with_unit, "', which are not read; write them without '",
+                           facts_.unit, "'"));
     if (facts_.values() >= 20 && unique_ > kUnique)
       return leave_out(cat("id: ", percent(unique_), " of the values are different", but_numbers()));
     return false;
   }
 
+  /// Numbers that all have the same behind them, such as "30 years".
+  bool all_with_unit() const { return share(facts_.with_units, facts_.values()) >= 0.95; }
+
   /// Says so where most values are numbers and some are not: the user may want to mend these.
   std::string but_numbers() const {
+    if (all_with_unit())
+      return cat("; to have numbers such as '", facts_.with_unit, "' read as numbers, write them without '",
+                 facts_.unit, "'");
     if (facts_.sure_other_numbers > 0 && 2 * (facts_.numbers + facts_.other_numbers) >= facts_.values() &&
         !facts_.odd_value.empty())
       return cat("; ", facts_.numbers + facts_.other_numbers, " of ", facts_.values(),

@@ -295,6 +295,21 @@ TEST(ColumnGuess, PointsThatMayStandBetweenThousandsAreNotTakenForFractions) {
       << "all have one";
 }
 
+TEST(ColumnGuess, NumbersWithAUnitAreNamed) {
+  const ColumnGuess few = guess_cells("x", 400, [](int r) { return cat(12 * (1 + r % 5), " months"); });
+  EXPECT_EQ(few.kind, GuessedKind::category);
+  EXPECT_EQ(few.why,
+            "category: 5 different values; to have numbers such as '12 months' read as numbers, write them "
+            "without 'months'");
+  for (const char* unit : {" sqft", "\u00b0C", " m\u00b2", "K"}) {
+    const ColumnGuess many = guess_cells("x", 400, [&](int r) { return cat(r * 7 % 401, ".", r % 7, unit); });
+    EXPECT_EQ(many.kind, GuessedKind::left_out) << unit;
+    EXPECT_NE(many.why.find("numbers written as '"), std::string::npos) << many.why;
+  }
+  const ColumnGuess ids = guess_cells("x", 400, [](int r) { return cat(r, "-", r % 7, "a", r); });
+  EXPECT_NE(ids.why.find("id: "), std::string::npos) << ids.why;
+}
+
 TEST(ColumnGuess, NumbersAmongOtherTextsAreNamed) {
   const ColumnGuess guess =
       guess_cells("x", 400, [](int r) { return r % 8 ? cat("1,", 100 + drawn(r, 20), ".5") : "on request"; });
