@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/foreign_content.h"
 #include "config/problems.h"
-#include "data/io/foreign_content.h"
 #include "data/text/dialect_hint.h"
 #include "data/text_values.h"
 #include "prepare/init/column_facts.h"

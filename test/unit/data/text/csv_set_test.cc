@@ -252,6 +252,12 @@ TEST(CsvSet, VocabulariesAreReadAsCellsAre) {
   EXPECT_EQ(keys_of_vocabulary("Oslo \nRome\n"), "2 1 ") << "blanks that are part of cells are part of values";
 }
 
+TEST(CsvSet, VocabulariesThatAreNoTextAreNamed) {
+  EXPECT_NE(keys_of_vocabulary("Oslo\rRome\r").find("cities': its lines end with a carriage return"),
+            std::string::npos);
+  EXPECT_NE(keys_of_vocabulary(std::string("O\0s\0l\0o\0\n\0", 10)).find("cities': it is UTF-16"), std::string::npos);
+}
+
 TEST(CsvSet, VocabulariesOfSeveralColumnsAreRefused) {
   const std::string columns = keys_of_vocabulary("Oslo,17\nRome,3\n");
   EXPECT_NE(columns.find("cities' value 1: expected one value a line, found 2 cells"), std::string::npos) << columns;

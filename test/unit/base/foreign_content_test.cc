@@ -1,5 +1,5 @@
 // Files that are not what they seem are named, with what would make rows of them, whoever reads them.
-#include "data/io/foreign_content.h"
+#include "base/foreign_content.h"
 
 #include <gtest/gtest.h>
 

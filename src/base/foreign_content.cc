@@ -1,4 +1,4 @@
-#include "data/io/foreign_content.h"
+#include "base/foreign_content.h"
 
 #include <algorithm>
 #include <cctype>
