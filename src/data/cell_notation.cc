@@ -210,7 +210,7 @@ std::string_view unit_behind(std::string_view text) {
   const std::string_view number = without_blanks(text.substr(0, end)), unit = text.substr(end);
   double value = 0;
   if (!read_number(number, value) && number_notation(number) == Notation::none) return {};
-  if (unit.find_first_of("0123456789") != unit.npos) return {};
+  if (unit.find_first_of("0123456789 \"';|/:()[]{}<>#_") != unit.npos) return {};
   constexpr std::string_view scales[] = {"K", "k", "M", "m", "B", "T", "bn", "mn", "Mio", "Mrd"};
   return std::find(std::begin(scales), std::end(scales), unit) == std::end(scales) ? unit : scales[0];
 }

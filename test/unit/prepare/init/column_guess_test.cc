@@ -306,6 +306,7 @@ TEST(ColumnGuess, NumbersWithAUnitAreNamed) {
     EXPECT_EQ(many.kind, GuessedKind::left_out) << unit;
     EXPECT_NE(many.why.find("numbers written as '"), std::string::npos) << many.why;
   }
+  EXPECT_EQ(guess_cells("x", 400, [](int r) { return cat(r % 9, "\" screen"); }).why, "category: 9 different values");
   const ColumnGuess ids = guess_cells("x", 400, [](int r) { return cat(r, "-", r % 7, "a", r); });
   EXPECT_NE(ids.why.find("id: "), std::string::npos) << ids.why;
 }
