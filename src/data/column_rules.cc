@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/foreign_content.h"
 #include "base/random.h"
 #include "data/key_space.h"
 #include "data/log_of_count.h"
@@ -19,6 +20,8 @@ class VocabularyFile {
  public:
   VocabularyFile(const fs::path& path, const TextGrammar& grammar) {
     const std::string all = read_text(path, "vocabulary");
+    if (const std::string why = why_no_rows(all); !why.empty())
+      throw Error(Kind::data, cat("'", path.string(), "': ", why));
     std::string_view text = all;
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
     RecordSplitter splitter(grammar);

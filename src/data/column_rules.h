@@ -45,6 +45,9 @@ struct SlotRule {
   bool brackets = false;
   std::optional<std::string> fallback;
   std::shared_ptr<const VocabularyFile> vocabulary;
+
+  /// Whether a text may hold several values.
+  bool several_values() const { return brackets || separator != '\0'; }
 };
 /// `seed`: the section's; a slot's own depends on the number of the first slot of its key space. Reads vocabularies,
 /// whose values are written as `grammar` says. Errors: Error(io), Error(data) for those.

@@ -86,6 +86,12 @@ Schema<SlotColumns> common_slot_columns(const std::string& keys) {
       .opt("key_space", &SlotColumns::key_space,
            "a name: slots of one name give equal values equal keys, so that they share the vectors of a table, as an "
            "item and a list of items; left out: each slot has keys of its own")
+      .opt("separator", &SlotColumns::separator,
+           "a text holds several values with this character between them; empty: one")
+      .opt(
+          "brackets", &SlotColumns::brackets,
+          "a text holds a list in brackets, as [3, 5], ['a', 'b'] or {}; brackets, quotes and blanks around values are "
+          "dropped; without separator: commas, or blanks between numbers and values in quotes")
       .together(check_slots);
 }
 
@@ -95,12 +101,6 @@ Schema<SlotColumns> slot_columns_schema() {
   return common_slot_columns(
              "how a value becomes a key: hashed; its line in a file; a decimal or hexadecimal number that is the key; "
              "left out: hashed")
-      .opt("separator", &SlotColumns::separator,
-           "a cell holds several values with this character between them; empty: one")
-      .opt(
-          "brackets", &SlotColumns::brackets,
-          "a cell holds a list in brackets, as [3, 5], ['a', 'b'] or {}; brackets, quotes and blanks around values are "
-          "dropped; without separator: commas, or blanks between numbers and values in quotes")
       .opt("default", &SlotColumns::fallback,
            "the value that an empty cell counts as; \"\" or left out: a slot without keys");
 }
@@ -149,6 +149,13 @@ Json to_json(const DenseTransforms& transforms) {
 
 int64_t columns_of(const std::vector<DenseColumns>& groups) { return count_columns(groups); }
 int64_t columns_of(const std::vector<SlotColumns>& groups) { return count_columns(groups); }
+
+std::vector<int64_t> nnz_of(const std::vector<SlotColumns>& groups) {
+  std::vector<int64_t> nnz;
+  for (const SlotColumns& group : groups)
+    nnz.resize(nnz.size() + group.columns.size(), group.separator.empty() && !group.brackets);
+  return nnz;
+}
 
 std::vector<std::string> key_spaces_of(const std::vector<SlotColumns>& groups) {
   std::vector<std::string> names;

@@ -73,6 +73,8 @@ Schema<SlotColumns> parquet_slot_columns_schema();
 /// Columns that the groups name.
 int64_t columns_of(const std::vector<DenseColumns>&);
 int64_t columns_of(const std::vector<SlotColumns>&);
+/// Keys of each slot: 1, or 0 where a text holds several values.
+std::vector<int64_t> nnz_of(const std::vector<SlotColumns>&);
 
 /// The name of the key space of each slot, in order; empty where a slot has its own.
 std::vector<std::string> key_spaces_of(const std::vector<SlotColumns>&);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/io/foreign_content.h"
+#include "base/foreign_content.h"
 
 namespace hctr {
 namespace {

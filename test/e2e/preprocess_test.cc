@@ -182,7 +182,7 @@ TEST(Preprocess, InputThatIsNotRightIsNamedWithItsPlaceAndARemedy) {
   says(message(rows.substr(0, rows.find('\n')) + "x\n", criteo, 4),
        "column C26: expected up to 8 hexadecimal digits or nothing, found '");
   says(message("0\tx" + rows.substr(rows.find('\t', 2)), criteo, 4),
-       "column I1: expected a number or nothing, found 'x'");
+       "column I1: expected an integer or nothing, found 'x'");
   says(message(std::string("\x28\xb5\x2f\xfd") + rows, criteo, 4), "'bad' is damaged");
   says(message(std::string("\x1f\x8b\x08\0", 4) + rows, criteo, 4), "'bad' is damaged or cut off");
   says(message("", criteo, 4), "no rows for training");

@@ -94,6 +94,8 @@ void read_table(Arguments& given, const CommandLine& app) {
     throw Error(Kind::usage, "the standard input needs --header: its first line cannot be looked at beforehand");
   const char separator = one_character(given.separator, "--separator");
   const std::string names = named ? given.header : first_record_of(make.inputs[0], {.delimiter = separator});
+  if (names.empty())
+    throw Error(Kind::data, cat("'", make.inputs[0], "' is empty; its first line should name the columns"));
   make.table = named_table(names, separator, roles);
   make.table.brackets = given.brackets;
   make.table.split_cells = split_cells;

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/foreign_content.h"
 #include "data/io/byte_file.h"
-#include "data/io/foreign_content.h"
 
 namespace hctr {
 namespace {

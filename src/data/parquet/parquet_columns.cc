@@ -48,6 +48,8 @@ std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) 
   const char* wants = column < numbers ? "one number in each row" : "integers, text, or lists of them";
   if (field.type == ParquetType::null && (!field.list || column >= numbers)) return "";  // a part without values
   bool right = field.type != ParquetType::other;
+  if (column >= numbers && field.list && slots[column - numbers].rule.several_values())
+    return cat("is of type ", field.said, ", and \"brackets\" and \"separator\" take texts apart, not lists");
   if (column < numbers) {
     const ParquetNumber& number = column < labels.size() ? labels[column] : dense[column - labels.size()];
     const bool texts = !number.label.positive.texts.empty();

@@ -7,8 +7,10 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "data/cell_notation.h"
 #include "data/one_hot.h"
 #include "data/parquet/parquet_values.h"
+#include "data/slot_values.h"
 #include "data/text_values.h"
 
 namespace hctr {
@@ -79,8 +81,11 @@ void ParquetRows::add_missing(size_t column) {
 }
 
 std::string_view ParquetRows::text_of(const ParquetField& field, const ParquetValues& values, int64_t i) const {
-  std::string_view text = text_at(values, i);
-  if (field.formatted) return text;
+  const std::string_view text = text_at(values, i);
+  return field.formatted ? text : value_of(text);
+}
+
+std::string_view ParquetRows::value_of(std::string_view text) const {
   if (plan_.trim) text = without_blanks(text);
   const auto& missing = plan_.missing;
   return missing.empty() || std::find(missing.begin(), missing.end(), text) == missing.end() ? text
@@ -139,7 +144,8 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
     if (!as_text) {
       found = label_of(number.label, found);
     } else if (!label_of(number.label, text, found)) {
-      bad(added_ + r, &field, [&] { return cat("expected a number, found '", text.substr(0, 40), "'"); });
+      bad(added_ + r, &field,
+          [&] { return cat("expected a number, found '", text.substr(0, 40), "'", number_hint(text)); });
       continue;
     }
     if (exact) exact[r * stride] = transformed(rule, found);
@@ -217,6 +223,18 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
       });
     block_->keys[static_cast<size_t>(keys_++)] = key;
   };
+  const auto add_values = [&](int64_t row, std::string_view cell) {  // of a text with several
+    grow(block_->keys, keys_ + static_cast<int64_t>(cell.size()) + rows);
+    const char* problem = nullptr;
+    const int64_t before = keys_;
+    const bool right = for_each_slot_value(rule, cell, problem, [&](std::string_view value) {
+      value = value_of(value);
+      if (!value.empty()) add_key(row, value);
+      return keys_ - before <= plan_.shape.max_keys();
+    });
+    if (!right && problem && *problem)
+      bad(row, &field, [&] { return cat("expected a list in brackets, found '", cell.substr(0, 40), "': ", problem); });
+  };
   const auto add_default = [&](int64_t row, bool null) {
     if (!rule.fallback)
       bad(row, &field, [&] {
@@ -248,10 +266,14 @@ void ParquetRows::add_slot(size_t at, const ParquetField& field, const ParquetVa
         bad(added_ + r, &field, [&] { return why_no_id(field.type, number_at(field.type, values, i)); });
       else if (value.empty())
         add_default(added_ + r, null);
+      else if (text && rule.several_values())
+        add_values(added_ + r, value);
       else
         add_key(added_ + r, value);
     }
   }
+  if (keys_ > std::numeric_limits<int32_t>::max())
+    throw Error(Kind::data, cat("column '", field.name, "': more than 2^31 keys in ", rows, " rows"));
   many_ = true;
   if (added_ + rows == rows_) check_limits(at, field);
 }

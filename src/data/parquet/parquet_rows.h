@@ -34,6 +34,7 @@ class ParquetRows {
                    double* exact, int64_t stride);
   /// Item i of a column of text, as the options say; nothing for a missing one.
   std::string_view text_of(const ParquetField&, const ParquetValues&, int64_t i) const;
+  std::string_view value_of(std::string_view text) const;
   std::string why_missing(const ParquetField&, bool null, const char* advice) const;
   static std::string why_no_id(ParquetType, double number);
   void add_slot(size_t slot, const ParquetField&, const ParquetValues&);

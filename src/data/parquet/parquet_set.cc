@@ -205,7 +205,7 @@ StatedWidths parquet_widths(const DataSection& section) {
   StatedWidths widths;
   if (!options.labels.empty()) widths.label_dim = static_cast<int64_t>(options.labels.size());
   if (!options.dense.empty()) widths.dense_dim = columns_of(options.dense);
-  if (!options.slots.empty()) widths.nnz.emplace(static_cast<size_t>(columns_of(options.slots)), 1);
+  if (!options.slots.empty()) widths.nnz = nnz_of(options.slots);
   return widths;
 }
 

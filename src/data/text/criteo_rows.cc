@@ -69,7 +69,7 @@ std::string parse_criteo_cells(std::span<const std::string_view> cells, CriteoRo
   for (size_t i = 0; i < kCriteoIntegers; ++i) {
     const std::string_view cell = cells[1 + i];
     int64_t value = 0;
-    if (!cell.empty() && !read_whole_number(cell, value))
+    if (!read_digits(cell, value) && !cell.empty() && !read_whole_number(cell, value))
       return unexpected_field(cat("I", i + 1), "an integer or nothing", cell);
     row.integers[i] = cell.empty() ? std::nullopt : std::optional(value);
   }

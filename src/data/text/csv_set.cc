@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "data/bracketed_list.h"
+#include "data/cell_notation.h"
 #include "data/column_rules.h"
 #include "data/io/set_files.h"
+#include "data/slot_values.h"
 #include "data/text_values.h"
 
 namespace hctr {
@@ -43,11 +44,15 @@ std::string unexpected_cell(const std::string& column, const char* expected, std
              found.empty() ? "nothing" : cat("'", found.substr(0, 40), "'"));
 }
 
+std::string unexpected_number(const std::string& column, const char* expected, std::string_view found) {
+  return unexpected_cell(column, expected, found) + number_hint(found);
+}
+
 /// Says why add_keys() refuses a cell.
 std::string unexpected_keys(const SlotRule& rule, std::string_view cell) {
-  BracketedList list;
-  if (rule.brackets && !list.read(cell, rule.separator))
-    return cat(unexpected_cell(rule.column, "a list in brackets", cell), ": ", list.problem());
+  const char* problem = "";
+  if (rule.brackets && !for_each_slot_value(rule, cell, problem, [](std::string_view) { return true; }))
+    return cat(unexpected_cell(rule.column, "a list in brackets", cell), ": ", problem);
   return unexpected_cell(rule.column, values_with_keys(*rule.keys), cell);
 }
 
@@ -112,12 +117,12 @@ class CsvRowMaker : public RowMaker {
       const std::string_view value = values[labels_[i]];
       double number = rules_->without_column[i].value_or(kNoLabel);
       if (value.empty() ? !rules_->empty_labels : !label_of(label, value, number))
-        return unexpected_cell(label.column, expected_of(label), cells[labels_[i]]);
+        return unexpected_number(label.column, expected_of(label), cells[labels_[i]]);
       row.label[i] = static_cast<float>(number);
     }
     for (size_t i = 0; i < dense_.size(); ++i)
       if (!dense_value(rules_->dense[i], values[dense_[i]], row.dense[i], row.exact ? row.exact + i : nullptr))
-        return unexpected_cell(rules_->dense[i].column, "a number or nothing", cells[dense_[i]]);
+        return unexpected_number(rules_->dense[i].column, "a number or nothing", cells[dense_[i]]);
     for (size_t i = 0; i < slots_.size(); ++i) {
       const size_t before = row.keys->size();
       if (slots_[i] == kAbsent) {
@@ -147,23 +152,13 @@ class CsvRowMaker : public RowMaker {
     if (cell.empty()) {
       if (!rule.fallback || rule.fallback->empty()) return true;
       cell = *rule.fallback;
-      if (rule.brackets) return cell.empty() || add_key(rule, cell, keys);
+      if (rule.brackets) return add_key(rule, cell, keys);
     }
-    if (rule.brackets) return add_list(rule, cell, keys);
-    if (rule.separator == 0) return add_key(rule, cell, keys);
-    return for_each_value(cell, rule.separator, [&](std::string_view value) {
+    if (!rule.several_values()) return add_key(rule, cell, keys);
+    const char* problem = nullptr;
+    return for_each_slot_value(rule, cell, problem, [&](std::string_view value) {
       if (rules_->trim) value = without_blanks(value);
       return value.empty() || is_missing(value) || add_key(rule, value, keys);
-    });
-  }
-
-  /// A value that is one of "missing" counts as an empty one.
-  bool add_list(const SlotRule& rule, std::string_view cell, std::vector<int64_t>& keys) const {
-    thread_local BracketedList list;
-    if (!list.read(cell, rule.separator)) return false;
-    const std::vector<std::string>& missing = rules_->missing;
-    return std::all_of(list.values().begin(), list.values().end(), [&](std::string_view value) {
-      return std::find(missing.begin(), missing.end(), value) != missing.end() || add_key(rule, value, keys);
     });
   }
 
@@ -227,10 +222,7 @@ Schema<CsvOptions> csv_schema() {
 StatedWidths csv_widths(const DataSection& section) {
   const CsvOptions* csv = section.options.find<CsvOptions>();
   if (!csv) return {};
-  std::vector<int64_t> nnz;
-  for (const SlotColumns& group : csv->slots)
-    nnz.resize(nnz.size() + group.columns.size(), group.separator.empty() && !group.brackets);
-  return {static_cast<int64_t>(csv->labels.size()), columns_of(csv->dense), std::move(nnz)};
+  return {static_cast<int64_t>(csv->labels.size()), columns_of(csv->dense), nnz_of(csv->slots)};
 }
 
 void check_csv_section(const DataSection& section, const std::string& pointer, Problems& problems) {

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "data/cell_notation.h"
 #include "data/text_grammar.h"
 #include "data/text_values.h"
-#include "prepare/init/cell_notation.h"
 
 namespace hctr {
 namespace {
@@ -82,6 +82,10 @@ void ColumnFacts::add_text(std::string_view text) {
   integers += whole;
   negative += number < 0;
   leading_zeros += text.size() > 1 && text[0] == '0' && is_digit(text[1]);
+  if (text.find('.') == text.npos)
+    large_plain += std::fabs(number) >= 1000;
+  else if (++points, has_point_of_thousands(text.substr(number < 0)) && group_points++ == 0)
+    group_point = text;
   rising += number == last_ + 1;
   last_ = number;
   least = std::min(least, number);
@@ -97,7 +101,13 @@ void ColumnFacts::look_at_notation(std::string_view text) {
     lists_in_brackets += has_list_in_brackets(text);
   }
   const Notation notation = number_notation(text);
-  if (notation == Notation::none) return;
+  if (notation == Notation::none) {
+    if (odd_value.empty()) odd_value = text.substr(0, 40);
+    const std::string_view behind = unit_behind(text);
+    if (behind.empty() || (with_units > 0 && behind != unit)) return;
+    if (with_units++ == 0) unit = behind, with_unit = text.substr(0, 40);
+    return;
+  }
   ++other_numbers;
   if (notation == Notation::number && sure_other_numbers++ == 0) other_number = text;
 }

@@ -69,6 +69,13 @@ class ColumnFacts {
   int64_t other_numbers = 0;       ///< values that may be numbers in a notation that is not read
   int64_t sure_other_numbers = 0;  ///< of these, those that can be nothing else
   std::string other_number;        ///< the first of them
+  std::string odd_value;           ///< the first value that is a number in no notation
+  std::string unit, with_unit;     ///< what stands behind the first number that has more behind it, and that value
+  int64_t with_units = 0;          ///< values with the same unit
+  int64_t points = 0;              ///< numbers written with a point
+  int64_t group_points = 0;        ///< of these, those whose point may stand between thousands
+  std::string group_point;         ///< the first of them
+  int64_t large_plain = 0;         ///< numbers of 1000 or more without a point
   int64_t words = 0;               ///< of all values together
   int64_t rising = 0;              ///< numbers larger than the one before by one
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
@@ -83,7 +90,6 @@ class ColumnFacts {
   int64_t integer_items = 0, items = 0;
   std::array<ListFacts, kListForms> lists;
   std::set<std::string> marks_in_lists;  ///< texts in brackets that mean a missing value
-  bool one_value = false;                ///< a text of Parquet, whose reader takes no lists apart
 
   int64_t values() const { return rows - empty; }
   /// Different values; an estimate beyond 65,536.

@@ -147,7 +147,18 @@ class Guesser {
         cat("time: ", unit, " since 1970, used as a number; hour or weekday would need columns of their own"));
   }
 
+  /// Whether points may stand between thousands: 12, 950, 1.005. Fractions of three digits alone would be as many in
+  /// large and small numbers.
+  bool may_have_points_of_thousands() const {
+    return !facts_.fractions && facts_.group_points == facts_.points && facts_.points >= 5 &&
+           share(facts_.points, facts_.values()) >= 0.05 && facts_.points < facts_.numbers && facts_.large_plain == 0;
+  }
+
   bool number(bool whole) {
+    if (may_have_points_of_thousands())
+      return leave_out(cat("numbers such as '", facts_.group_point,
+                           "', whose point may stand between thousands, which is not read, or before a fraction; "
+                           "--number says that it is a fraction"));
     guess_.log = is_skewed(facts_);
     const bool few = !facts_.fractions && distinct_ <= (whole ? kMostNumberKeys : kMostNumberKeys / 100) &&
                      distinct_ * kRowsPerKey <= facts_.values();
@@ -185,8 +196,6 @@ class Guesser {
 
   bool list_in_brackets() {
     if (!are_lists_in_brackets(facts_)) return false;
-    if (facts_.one_value)
-      return leave_out("lists in brackets as text, which are not read from Parquet; store lists of texts or integers");
     const size_t form = form_in_brackets(facts_);
     if (const std::string why = refused_words(facts_.lists[form]); !why.empty()) return leave_out(why);
     set_list(facts_, form, guess_);
@@ -204,13 +213,27 @@ class Guesser {
     const double words = share(facts_.words, facts_.values());
     if (words >= kTextWords && unique_ > 0.5)
       return leave_out(cat("text: ", std::round(words), " words a row, ", percent(unique_), " different"));
+    if (facts_.values() >= 20 && unique_ > kUnique && all_with_unit())
+      return leave_out(cat("numbers written as '", facts_.with_unit, "', which are not read; write them without '",
+                           facts_.unit, "'"));
     if (facts_.values() >= 20 && unique_ > kUnique)
       return leave_out(cat("id: ", percent(unique_), " of the values are different", but_numbers()));
     return false;
   }
 
+  /// Numbers that all have the same behind them, such as "30 years".
+  bool all_with_unit() const { return share(facts_.with_units, facts_.values()) >= 0.95; }
+
   /// Says so where most values are numbers and some are not: the user may want to mend these.
   std::string but_numbers() const {
+    if (all_with_unit())
+      return cat("; to have numbers such as '", facts_.with_unit, "' read as numbers, write them without '",
+                 facts_.unit, "'");
+    if (facts_.sure_other_numbers > 0 && 2 * (facts_.numbers + facts_.other_numbers) >= facts_.values() &&
+        !facts_.odd_value.empty())
+      return cat("; ", facts_.numbers + facts_.other_numbers, " of ", facts_.values(),
+                 " values are numbers, some written as '", facts_.other_number, "', which are not read, but not '",
+                 facts_.odd_value, "'");
     if (2 * facts_.numbers < facts_.values() || (facts_.no_number.empty() && facts_.held_out_word.empty())) return {};
     return cat("; ", facts_.numbers, " of ", facts_.values(), " values are numbers, but not '",
                facts_.no_number.empty() ? facts_.held_out_word + "' of a row to evaluate on" : facts_.no_number + "'");

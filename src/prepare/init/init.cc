@@ -11,6 +11,7 @@
 #include "data/io/source_files.h"
 #include "data/text_values.h"
 #include "prepare/init/column_guess.h"
+#include "prepare/init/guess_words.h"
 #include "prepare/init/init_config.h"
 #include "prepare/init/parquet_pass.h"
 #include "prepare/init/stated_column.h"
@@ -269,10 +270,8 @@ class Initializer {
 
   /// Whether all values of a column are integers that can be keys.
   bool are_numbers(size_t column) const {
-    const ColumnFacts& facts = facts_of(column);
     const ColumnGuess& guess = plan_.columns[column];
-    return guess.integers || (guess.kind == GuessedKind::number_and_category && facts.integers == facts.values() &&
-                              facts.negative == 0 && facts.held_out_not_keys == 0);
+    return guess.integers || (guess.kind == GuessedKind::number_and_category && are_key_numbers(facts_of(column)));
   }
 
   /// The list and the column most of whose values are among its values.

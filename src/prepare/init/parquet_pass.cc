@@ -110,9 +110,8 @@ class ParquetTableReader {
       ColumnFacts& facts = pass_.facts.emplace_back();
       facts.fractions = is_float(field.type);
       facts.whole_below = whole_below(field.type);
-      facts.one_value = field.type == ParquetType::text && !field.list;
       facts.instants = stored.type == ParquetType::date || stored.type == ParquetType::timestamp;
-      if (field.type == ParquetType::other || (field.list && is_float(field.type))) {
+      if (field.type == ParquetType::other) {
         facts.unread_type = field.said;
         continue;
       }

@@ -42,7 +42,10 @@ class Stater {
   [[noreturn]] void refuse(const std::string& why) const { throw Error(Kind::usage, cat(option_, ": ", why)); }
 
   void as_category() {
-    if (facts_.fractions) refuse("it is a column of floats, which have no keys; store it as integers or texts");
+    if (facts_.fractions && (facts_.integers < facts_.values() || facts_.held_out_fractions > 0 ||
+                             std::max(facts_.most, -facts_.least) >= facts_.whole_below))
+      refuse(
+          "it is a column of floats that are not all whole, or too large to be exact; store it as integers or texts");
     guess_.kind = GuessedKind::category;
     guess_.integers = are_key_numbers(facts_);
     guess_.why = cat("category, as stated: ", facts_.distinct(), " different values", missing_);
@@ -64,7 +67,6 @@ class Stater {
       guess_ = guess_column(guess_.name, facts_);
       return;
     }
-    if (facts_.one_value) refuse("texts of Parquet are one value each; store lists");
     const size_t form = are_lists_in_brackets(facts_) ? form_in_brackets(facts_) : likeliest_separator();
     if (const std::string why = refused_words(facts_.lists[form]); !why.empty()) refuse(why);
     set_list(facts_, form, guess_);

@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "base/foreign_content.h"
 #include "config/problems.h"
-#include "data/io/foreign_content.h"
 #include "data/text/dialect_hint.h"
 #include "data/text_values.h"
 #include "prepare/init/column_facts.h"
@@ -130,17 +130,45 @@ void expect_text(std::string_view start) {
   if (zero != start.npos) throw Error(Kind::data, cat("it is no text of separated values: byte ", zero, " is zero"));
 }
 
-/// Errors: Error(data) where the first record has other cells than most: a comment, row names of R, or a title.
-void expect_usual_start(const Record& first, std::string_view start, size_t cells) {
+/// The first `count` lines that are not blank.
+std::vector<std::string_view> first_lines(std::string_view start, size_t count) {
+  std::vector<std::string_view> lines;
+  while (lines.size() < count && !start.empty()) {
+    const size_t end = std::min(start.find('\n'), start.size());
+    if (start.find_first_not_of("\r\n") < end) lines.push_back(start.substr(0, end));
+    start.remove_prefix(std::min(end + 1, start.size()));
+  }
+  return lines;
+}
+
+/// Why the header may have a name less than most rows have cells.
+std::string why_one_name_less(std::string_view row, const TextGrammar& grammar) {
+  if (const size_t end = row.find_last_not_of('\r'); end != row.npos && row[end] == grammar.delimiter)
+    return "rows end with a delimiter, and the header does not: remove it, or add one to the header";
+  if (row.find('\'') != row.npos)
+    return "cells in single quotes, which are quotes with \"quote\": \"'\" of \"csv\" alone, would be one cell each in "
+           "double "
+           "quotes";
+  return "without the row names of R (row.names = FALSE) both would agree; or name the first column too";
+}
+
+/// Errors: Error(data) where the first record has other cells than most: a comment, row names of R, a title, or cells
+/// that are taken apart.
+void expect_usual_start(const Record& first, std::string_view start, size_t cells, const TextGrammar& grammar) {
   if (first.size() == cells) return;
-  start.remove_prefix(std::min(start.find_first_not_of("\r\n"), start.size()));
-  const std::string_view line = start.substr(0, std::min(start.find('\n'), start.size()));
-  const std::string what = cat("its first line '", line.substr(0, 40), "' ");
-  if (looks_like_comment(line)) throw Error(Kind::data, what + "looks like a comment, which is not read: remove it");
+  const std::vector<std::string_view> lines = first_lines(start, 3);
+  const std::string what = cat("its first line '", lines[0].substr(0, 40), "' ");
+  if (looks_like_comment(lines[0]))
+    throw Error(Kind::data, what + "looks like a comment, which is not read: remove it");
+  if (const size_t end = lines[0].find('\r'); end < lines[0].size() - 1)
+    throw Error(Kind::data, what + "has a carriage return alone in it: its lines end in two ways; write line feeds");
+  for (size_t i = 1; i < lines.size(); ++i)
+    if (has_backslash_escapes(lines[i], grammar))
+      throw Error(Kind::data,
+                  cat("most rows have ", cells, " cells, and the first has ", first.size(), backslash_words()));
   if (first.size() + 1 == cells)
     throw Error(Kind::data, cat(what, "has ", first.size(), " names, and most rows have ", cells,
-                                " cells: without the row names of R (row.names = FALSE) both would agree; or name the "
-                                "first column too"));
+                                " cells: ", why_one_name_less(lines[1], grammar)));
   throw Error(Kind::data, cat(what, "has ", first.size(), first.size() == 1 ? " cell" : " cells",
                               ", and most rows have ", cells, ": remove what stands before the header"));
 }
@@ -181,7 +209,7 @@ TextLayout guess_layout(std::string_view start, const std::string& label) {
   TextLayout layout{.delimiter = best.delimiter,
                     .grammar = grammar_of(best.delimiter, best.quote, plain.records != trimmed.records)};
   const Record& first = trimmed.records[0];
-  expect_usual_start(first, start, best.cells);
+  expect_usual_start(first, start, best.cells, layout.grammar);
   layout.header = looks_like_header(first, label);
   if (!layout.header) expect_no_names(trimmed.records, label);
   if (layout.header)

@@ -27,7 +27,7 @@ void check_criteo_options(const CriteoOptions& options) {
 CriteoSummary convert_criteo(const CriteoOptions& given, const Log& log) {
   check_criteo_options(given);
   PreprocessOptions options;
-  options.table = criteo_table(ColumnKind::integer);
+  options.table = criteo_table();
   options.inputs = given.inputs;
   options.folder = given.folder;
   options.criteo = given.style;

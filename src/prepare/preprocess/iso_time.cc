@@ -43,9 +43,14 @@ bool take_date(std::string_view& text, double& days) {
 /// Removes a time of day, and gives its seconds.
 bool take_time(std::string_view& text, double& seconds) {
   int hour = 0, minute = 0, second = 0;
-  if (!take_number(text, 2, 24, hour) || !take(text, ':') || !take_number(text, 2, 59, minute)) return false;
-  seconds = 3600.0 * hour + 60.0 * minute;
-  if (!take(text, ':')) return true;
+  if (!take_number(text, 2, 24, hour)) return false;
+  const bool colons = take(text, ':');
+  const auto goes_on = [&] { return !text.empty() && is_digit(text[0]); };
+  seconds = 3600.0 * hour;
+  if (!colons && !goes_on()) return true;
+  if (!take_number(text, 2, 59, minute)) return false;
+  seconds += 60.0 * minute;
+  if (colons ? !take(text, ':') : !goes_on()) return true;
   if (!take_number(text, 2, 60, second)) return false;
   seconds += second;
   if (!text.starts_with('.') && !text.starts_with(',')) return true;

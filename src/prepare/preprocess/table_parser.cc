@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "data/bracketed_list.h"
+#include "data/cell_notation.h"
 #include "data/text/criteo_rows.h"
 #include "data/text/dialect_hint.h"
 #include "data/text_grammar.h"
@@ -161,7 +162,8 @@ std::string TableParser::parse_row(std::span<const std::string_view> cells, Pars
     }
     if (!good)
       return cat("column ", column.name, ": expected ", expected_of(column.kind, table_.split_cells), ", found '",
-                 cell.substr(0, 40), "'");
+                 cell.substr(0, 40), "'",
+                 column.kind == ColumnKind::number || column.kind == ColumnKind::label ? number_hint(cell) : "");
   }
   return "";
 }

@@ -45,10 +45,10 @@ ColumnKind TextTable::category_kind(size_t place) const {
   return found->kind;
 }
 
-TextTable criteo_table(ColumnKind dense) {
+TextTable criteo_table() {
   TextTable table;
   table.columns.push_back({"label", ColumnKind::click, 0});
-  for (size_t i = 0; i < kCriteoIntegers; ++i) table.columns.push_back({cat("I", i + 1), dense, i});
+  for (size_t i = 0; i < kCriteoIntegers; ++i) table.columns.push_back({cat("I", i + 1), ColumnKind::integer, i});
   for (size_t i = 0; i < kCriteoCategories; ++i) table.columns.push_back({cat("C", i + 1), ColumnKind::hex, i});
   return table;
 }

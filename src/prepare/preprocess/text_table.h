@@ -52,7 +52,7 @@ struct TextTable {
 
 /// Returns the table of Criteo's logs: label, I1..I13, C1..C26, separated by tabs, no header. `dense`: number or
 /// integer.
-TextTable criteo_table(ColumnKind dense = ColumnKind::number);
+TextTable criteo_table();
 
 /// The columns of each role, in record order.
 struct TextRoles {

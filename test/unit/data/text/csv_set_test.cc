@@ -252,6 +252,12 @@ TEST(CsvSet, VocabulariesAreReadAsCellsAre) {
   EXPECT_EQ(keys_of_vocabulary("Oslo \nRome\n"), "2 1 ") << "blanks that are part of cells are part of values";
 }
 
+TEST(CsvSet, VocabulariesThatAreNoTextAreNamed) {
+  EXPECT_NE(keys_of_vocabulary("Oslo\rRome\r").find("cities': its lines end with a carriage return"),
+            std::string::npos);
+  EXPECT_NE(keys_of_vocabulary(std::string("O\0s\0l\0o\0\n\0", 10)).find("cities': it is UTF-16"), std::string::npos);
+}
+
 TEST(CsvSet, VocabulariesOfSeveralColumnsAreRefused) {
   const std::string columns = keys_of_vocabulary("Oslo,17\nRome,3\n");
   EXPECT_NE(columns.find("cities' value 1: expected one value a line, found 2 cells"), std::string::npos) << columns;
@@ -465,6 +471,21 @@ TEST(CsvSet, EveryCorruptionNamesFileLineByteAndColumn) {
     cut_bytes(folder / file, 9);
     EXPECT_SAYS(message_of([&] { expect_reads(section, folder / file, {}); }), cat(file, "' is damaged or cut off"));
   }
+}
+
+TEST(CsvSet, NumbersInOtherNotationsAreRefusedWithTheOneThatIsRead) {
+  const Folder folder;
+  const DataSection section = csv_section(1, 1, {input_of("x", 1, 1, 1)});
+  const auto message = [&](const std::string& row) {
+    write_text(folder / "a", "L0,D0,S0\n" + row + "\n");
+    return message_of([&] { expect_reads(section, folder / "a", {}); });
+  };
+  for (const char* cell : {"\"2,750.5\"", "\"9,5\"", "$12", "7 %", "3'100", "(1,250)", "\"1.250,75 \u20ac\""})
+    EXPECT_SAYS(message(cat("1,", std::string(cell) == "(1,250)" ? "\"(1,250)\"" : cell, ",a")),
+                "numbers are read without units, signs of currencies and separators of thousands, and with a point");
+  EXPECT_SAYS(message("\"1,0\",2,a"), "column 'L0': expected a number, found '1,0'; numbers are read without units");
+  EXPECT_SAYS(message("1,2024-05-17 08:30,a"), "a date or time is read as a number only: give seconds since 1970");
+  EXPECT_TRUE(message("1,many,a").ends_with("found 'many'"));
 }
 
 TEST(CsvSet, RecordsOfOtherDialectsAreRefusedWithTheirCause) {

@@ -249,9 +249,8 @@ TEST(ColumnGuess, ListsInBracketsHaveTheValuesInThem) {
 }
 
 TEST(ColumnGuess, WhatIsNoListOfValuesInBracketsIsLeftOutWithTheReason) {
-  const auto guess_with = [](const std::string& odd, bool held_out, bool parquet = false) {
+  const auto guess_with = [](const std::string& odd, bool held_out) {
     ColumnFacts facts;
-    facts.one_value = parquet;
     for (int r = 0; r < 300; ++r) facts.add(r == 200 && !held_out ? odd : cat("[", r % 7, ", ", r % 5, "]"));
     if (held_out) facts.check(odd);
     return guess_column("x", facts);
@@ -265,16 +264,14 @@ TEST(ColumnGuess, WhatIsNoListOfValuesInBracketsIsLeftOutWithTheReason) {
     EXPECT_EQ(guess_with("[]", held_out).kind, GuessedKind::list);
     EXPECT_EQ(guess_with("[7, None]", held_out).kind, GuessedKind::list);
   }
-  const ColumnGuess parquet = guess_with("[]", false, true);
-  EXPECT_EQ(parquet.kind, GuessedKind::left_out) << "Parquet slots have no option for it";
-  EXPECT_NE(parquet.why.find("not read from Parquet"), std::string::npos) << parquet.why;
 }
 
 TEST(ColumnGuess, NumbersInOtherNotationsAreLeftOutWithAnExample) {
   const auto tail = [](int r) { return std::to_string(1000 + drawn(r, 900)).substr(1); };
-  const std::pair<const char*, const char*> signs[] = {{"7,", ""},  {"7,", ".25"},  {"7.", ",25"}, {"7 ", ""},
-                                                       {"7'", ""},  {"$7,", ".50"}, {"7.", " €"},  {"USD ", ""},
-                                                       {"-£ ", ""}, {"1,", " kg"},  {"12,", " %"}};
+  const std::pair<const char*, const char*> signs[] = {
+      {"7,", ""},   {"7,", ".25"},   {"7.", ",25"},  {"7 ", ""},       {"7'", ""},  {"$7,", ".50"}, {"7.", " €"},
+      {"USD ", ""}, {"-£ ", ""},     {"1,", " kg"},  {"12,", " %"},    {"R$ ", ""}, {"\u20bd", ""}, {"7,", " z\u0142"},
+      {"(7,", ")"}, {"7\u2009", ""}, {"\u2212", ""}, {"12,34,", ".5"}, {"7", "-"}};
   for (const auto& [before, behind] : signs) {
     const ColumnGuess guess =
         guess_cells("x", 400, [&, before = before, behind = behind](int r) { return before + tail(r) + behind; });
@@ -283,6 +280,43 @@ TEST(ColumnGuess, NumbersInOtherNotationsAreLeftOutWithAnExample) {
   }
   const auto ids = [](int r) { return cat(111 + drawn(r, 80), ",", 111 + drawn(r + 999, 80), r % 2 ? ",155" : ""); };
   EXPECT_EQ(guess_cells("x", 400, ids).kind, GuessedKind::list) << "ids of three digits";
+}
+
+TEST(ColumnGuess, PointsThatMayStandBetweenThousandsAreNotTakenForFractions) {
+  const auto german = [](int r) {
+    return r % 3 ? cat(1 + drawn(r, 9), ".", 100 + drawn(r + 7, 900)) : cat(drawn(r, 999));
+  };
+  const ColumnGuess guess = guess_cells("x", 400, german);
+  EXPECT_EQ(guess.kind, GuessedKind::left_out) << guess.why;
+  EXPECT_NE(guess.why.find("whose point may stand between thousands"), std::string::npos) << guess.why;
+  EXPECT_EQ(guess_cells("x", 400, [&](int r) { return r ? german(r) : "0.125"; }).kind, GuessedKind::number);
+  EXPECT_EQ(guess_cells("x", 400, [&](int r) { return r ? german(r) : "1250"; }).kind, GuessedKind::number);
+  EXPECT_EQ(guess_cells("x", 400, [&](int r) { return german(3 * r + 1); }).kind, GuessedKind::number)
+      << "all have one";
+}
+
+TEST(ColumnGuess, NumbersWithAUnitAreNamed) {
+  const ColumnGuess few = guess_cells("x", 400, [](int r) { return cat(12 * (1 + r % 5), " months"); });
+  EXPECT_EQ(few.kind, GuessedKind::category);
+  EXPECT_EQ(few.why,
+            "category: 5 different values; to have numbers such as '12 months' read as numbers, write them "
+            "without 'months'");
+  for (const char* unit : {" sqft", "\u00b0C", " m\u00b2", "K"}) {
+    const ColumnGuess many = guess_cells("x", 400, [&](int r) { return cat(r * 7 % 401, ".", r % 7, unit); });
+    EXPECT_EQ(many.kind, GuessedKind::left_out) << unit;
+    EXPECT_NE(many.why.find("numbers written as '"), std::string::npos) << many.why;
+  }
+  EXPECT_EQ(guess_cells("x", 400, [](int r) { return cat(r % 9, "\" screen"); }).why, "category: 9 different values");
+  const ColumnGuess ids = guess_cells("x", 400, [](int r) { return cat(r, "-", r % 7, "a", r); });
+  EXPECT_NE(ids.why.find("id: "), std::string::npos) << ids.why;
+}
+
+TEST(ColumnGuess, NumbersAmongOtherTextsAreNamed) {
+  const ColumnGuess guess =
+      guess_cells("x", 400, [](int r) { return r % 8 ? cat("1,", 100 + drawn(r, 20), ".5") : "on request"; });
+  EXPECT_EQ(guess.kind, GuessedKind::category) << guess.why;
+  EXPECT_NE(guess.why.find("350 of 400 values are numbers, some written as '1,"), std::string::npos) << guess.why;
+  EXPECT_NE(guess.why.find("but not 'on request'"), std::string::npos) << guess.why;
 }
 
 TEST(ColumnGuess, FloatsOfParquetAreCategoriesOnlyUnderTheNameOfAnIdAndWhole) {

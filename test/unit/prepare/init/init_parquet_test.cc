@@ -161,5 +161,22 @@ TEST_F(InitParquet, AFolderIsLookedAtAsAWhole) {
               "part-2.parquet': column 'x' is of the type string, and in files before of the type double");
 }
 
+TEST_F(InitParquet, TextsThatHoldSeveralValuesAreListsAsInTexts) {
+  std::vector<std::optional<std::string>> brackets, between;
+  for (int r = 0; r < kRows; ++r) {
+    brackets.push_back(r % 9 == 0 ? "[]" : cat("['a", drawn(r, 20), "', 'b ", drawn(r + 500, 5), "']"));
+    between.push_back(cat("k", drawn(r + 900, 7), r % 2 ? "" : cat("|k", drawn(r + 901, 7))));
+  }
+  write_parquet(file, {label(), texts("tags", brackets), texts("words", between)});
+  const InitResult result = init_of(file);
+  EXPECT_EQ(line(result, "tags"), "list of categories: in brackets, up to 2 values, 25 different ones");
+  EXPECT_NE(line(result, "words").find("list of categories: '|'"), std::string::npos) << line(result, "words");
+  const Json section = parquet_section(result);
+  const Json::Array& slots = *section.find("slots")->array();
+  ASSERT_EQ(slots.size(), 2u) << result.config;
+  EXPECT_TRUE(*slots[0].find("brackets")->boolean());
+  EXPECT_EQ(*slots[1].find("separator")->string(), "|");
+}
+
 }  // namespace
 }  // namespace hctr::data_test

@@ -115,6 +115,9 @@ TEST(TextLayout, LinesBeforeTheHeaderAndRowNamesAreNamed) {
       std::string::npos);
   EXPECT_NE(message("\"y\" \"b\"\n\"1\" 2 3\n\"2\" 4 5\n").find("row names of R (row.names = FALSE)"),
             std::string::npos);
+  EXPECT_NE(message("y,b\n1,a,\n0,c,\n").find("rows end with a delimiter, and the header does not"), std::string::npos);
+  EXPECT_NE(message("y,b\n1,'a, x'\n0,'c, z'\n").find("cells in single quotes"), std::string::npos);
+  EXPECT_NE(message("y,b,c\r1,2,3\n0,2,3\n1,2,3\n").find("its lines end in two ways"), std::string::npos);
   EXPECT_NE(message("sep=;\n" + rows).find("tells Excel the delimiter"), std::string::npos);
   EXPECT_EQ(guess_layout("#y,b\n1,2\n", "#y").columns, (Names{"#y", "b"})) << "a header may begin like a comment";
 }
@@ -130,6 +133,8 @@ TEST(TextLayout, BackslashesThatEscapeQuotesAreNamed) {
               std::string::npos)
         << cell;
   }
+  EXPECT_NE(message("y,t\n1,a\\,b\n0,c\\,d\n").find("backslashes escape"), std::string::npos) << "delimiters";
+  EXPECT_NE(message("y\tt\n1\ta\\\tb\n0\tc\\\td\n").find("backslashes escape"), std::string::npos);
   EXPECT_EQ(guess_layout("y,t\n1,\"C:\\dir\"\n0,\"D:\\\"\n", "y").grammar.quote, '"') << "paths are no escapes";
   EXPECT_EQ(guess_layout("y\tt\n1\t{\"a\": \"x\\\"y\"}\n0\t{}\n", "y").delimiter, "\t") << "JSON between tabs";
 }

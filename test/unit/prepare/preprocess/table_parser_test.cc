@@ -213,6 +213,23 @@ TEST(TableParser, NumbersAreReadAsTheReadersReadThem) {
   }
 }
 
+TEST(TableParser, CriteoRowsAreReadAsTheReaderReadsThem) {
+  const auto row = [](const std::string& integer, const std::string& click = "1") {
+    return cat(click, "\t", integer, std::string(12, '\t'), "\tff", std::string(25, '\t'), "\n");
+  };
+  for (const char* cell : {"17", "+17", " 17 ", "17.0", "1.7e1"}) {
+    const ParsedRows rows = parsed(criteo_table(), row(cell, "1.0"));
+    ASSERT_EQ(rows.rows, 1u) << cell;
+    EXPECT_EQ(rows.numbers[0][0], 17) << cell;
+    EXPECT_EQ(rows.labels[0][0], 1) << cell;
+  }
+  for (const char* cell : {"1.5", "NaN", " ", "1e60", "0x11"}) {
+    const ParsedRows rows = parsed(criteo_table(), row(cell), {.skip = true});
+    EXPECT_SAYS(rows.bad.first, cat("column I1: expected an integer or nothing, found '", cell, "'"));
+  }
+  EXPECT_EQ(parsed(criteo_table(), row("1", "2"), {.skip = true}).bad.count, 1);
+}
+
 TEST(TableParser, TimesSplitRowsByTheirDay) {
   const auto seconds = [](const std::string& value, const std::string& cells) {
     TextTable table = named_table("day,y", ',', {.labels = {"y"}, .split = "day"});
@@ -231,6 +248,8 @@ TEST(TableParser, TimesSplitRowsByTheirDay) {
       << "in UTC; a time without a zone is a bad row";
   EXPECT_EQ(seconds("2017-04-01", "2017-02-30,1\n,1\n01.04.2017,1\n1491004800,0\n2017-04-01x,1\n"), "-----");
   EXPECT_EQ(seconds("2017-04-01 10:30:00.5", "2017-04-01 10:30:00.25,1\n2017-04-01 10:30:00.75,1\n"), "te");
+  EXPECT_EQ(seconds("2017-04-01T10", "20170401T095959,1\n2017-04-01T10,1\n20170401T1000Z,1\n2017-04-01T1,1\n"), "tee-")
+      << "the basic format, and hours alone";
   EXPECT_EQ(seconds("100", "99,0\n 100,1\n2017-04-01,1\n"), "te-") << "numbers as before";
   SplitCells cells;
   EXPECT_SAYS(message_of([&] { read_split("01.04.2017", cells); }), "or a date such as 2017-04-01");

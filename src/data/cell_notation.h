@@ -1,6 +1,7 @@
 // In which notation a cell is written: dates, numbers with signs that the readers do not read, lists in brackets.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace hctr {
@@ -19,5 +20,15 @@ enum class Notation {
 };
 /// What the text is as a number in a notation that read_number() does not read.
 Notation number_notation(std::string_view text);
+
+/// What stands behind a number: " years" of "30 years"; those of thousands and millions, as "K" of "1.5K", are one and
+/// the same. Empty: the text does not begin with one, or is one.
+std::string_view unit_behind(std::string_view text);
+
+/// Whether a number may have its point between thousands: "1.234".
+bool has_point_of_thousands(std::string_view text);
+
+/// What would make a number of a text that is none, behind "; ", where it is a date or a number in another notation.
+std::string number_hint(std::string_view text);
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-#include "prepare/init/cell_notation.h"
+#include "data/cell_notation.h"
 
 #include <algorithm>
 #include <string>
@@ -15,11 +15,12 @@ constexpr std::string_view kDates[] = {"Y-m-d", "Y/m/d", "Y.m.d", "d.m.Y", "d/m/
 constexpr std::string_view kTimes[] = {"H:M:S", "H:M"};
 constexpr std::string_view kMonths[] = {"jan", "feb", "mar", "apr", "may", "jun",
                                         "jul", "aug", "sep", "oct", "nov", "dec"};
-constexpr std::string_view kCurrencies[] = {"$",   "\u20ac", "\u00a3", "\u00a5", "\u20b9", "USD",
-                                            "EUR", "GBP",    "JPY",    "CHF",    "CNY",    "INR"};
+constexpr std::string_view kCurrencies[] = {"USD", "EUR", "GBP", "JPY", "CHF", "CNY",     "INR",     "RUB", "SEK",
+                                            "NOK", "DKK", "PLN", "BRL", "AUD", "CAD",     "KRW",     "TRY", "kr",
+                                            "kr.", "Rs",  "Rs.", "Ft",  "Fr.", "z\u0142", "K\u010d", "lei", "Kr"};
 constexpr std::string_view kUnits[] = {"%",  "\u2030", "kg", "mg", "lb", "lbs", "oz", "km", "cm",  "mm",  "mi",   "ft",
                                        "px", "ms",     "kB", "KB", "MB", "GB",  "TB", "kW", "kWh", "min", "hours"};
-constexpr std::string_view kGroupSigns[] = {",", ".", "'", " ", "_", "\u00a0", "\u202f", "\u2019"};
+constexpr std::string_view kGroupSigns[] = {",", ".", "'", " ", "_", "\u00a0", "\u202f", "\u2009", "\u2019"};
 
 size_t digits_at_start(std::string_view text) {
   return static_cast<size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
@@ -109,6 +110,57 @@ bool take_sign(std::string_view& text, std::string_view sign) {
   return true;
 }
 
+/// The length of the sign of a currency at the start of `text`: '$' and those of Unicode; 0 for any other text.
+size_t currency_sign(std::string_view text) {
+  if (text.starts_with('$')) return 1;
+  for (const std::string_view sign : {"\u00a2", "\u00a3", "\u00a4", "\u00a5"})
+    if (text.starts_with(sign)) return sign.size();
+  return text.size() >= 3 && text.starts_with("\xE2\x82") && static_cast<unsigned char>(text[2]) >= 0xa0 ? 3 : 0;
+}
+
+/// Removes a currency's sign, perhaps with up to three letters, as "US$" and "R$", or its code.
+bool take_currency(std::string_view& text) {
+  const auto is_letter = [](char c) { return (c | 0x20) >= 'a' && (c | 0x20) <= 'z'; };
+  for (size_t at = 0; at < text.size(); ++at) {
+    const size_t sign = currency_sign(text.substr(at));
+    if (sign == 0) continue;
+    std::string_view before = text.substr(0, at), behind = text.substr(at + sign);
+    while (!before.empty() && is_letter(before.back()) && at - before.size() < 3) before.remove_suffix(1);
+    while (before.ends_with(' ')) before.remove_suffix(1);
+    while (behind.starts_with(' ')) behind.remove_prefix(1);
+    if (!before.empty() && before != "-" && !behind.empty()) return false;
+    if (before == "-" && !behind.empty())
+      text = behind;
+    else
+      text = before.empty() ? behind : before;
+    return true;
+  }
+  return std::any_of(std::begin(kCurrencies), std::end(kCurrencies),
+                     [&](std::string_view code) { return take_sign(text, code); });
+}
+
+/// Removes a minus sign: that of ASCII, or of Unicode.
+bool take_minus(std::string_view& text) {
+  for (const std::string_view sign : {"-", "\u2212"})
+    if (text.starts_with(sign)) {
+      text.remove_prefix(sign.size());
+      return true;
+    }
+  return false;
+}
+
+/// Digits grouped as in India: 12,34,567.
+bool has_indian_groups(std::string_view text) {
+  const size_t first = digits_at_start(text);
+  if (first == 0 || first > 2) return false;
+  text.remove_prefix(first);
+  size_t pairs = 0;
+  for (; text.starts_with(',') && digits_at_start(text.substr(1)) == 2; ++pairs) text.remove_prefix(3);
+  if (pairs == 0 || !text.starts_with(',') || digits_at_start(text.substr(1)) != 3) return false;
+  text.remove_prefix(4);
+  return text.empty() || (text[0] == '.' && digits_at_start(text.substr(1)) == text.size() - 1);
+}
+
 /// Digits in groups of three with `sign` between them, and perhaps a fraction.
 Notation grouped_digits(std::string_view text, std::string_view sign) {
   const size_t first = digits_at_start(text);
@@ -152,6 +204,23 @@ bool has_list_in_brackets(std::string_view text) {
   return is_in_brackets(text) && text.find_first_of(",;|'\" \n\t", 1) != text.npos;
 }
 
+std::string_view unit_behind(std::string_view text) {
+  const size_t end = text.find_first_not_of("0123456789.,+- '");
+  if (end == 0 || end == text.npos || text.size() - end > 12) return {};
+  const std::string_view number = without_blanks(text.substr(0, end)), unit = text.substr(end);
+  double value = 0;
+  if (!read_number(number, value) && number_notation(number) == Notation::none) return {};
+  if (unit.find_first_of("0123456789 \"';|/:()[]{}<>#_") != unit.npos) return {};
+  constexpr std::string_view scales[] = {"K", "k", "M", "m", "B", "T", "bn", "mn", "Mio", "Mrd"};
+  return std::find(std::begin(scales), std::end(scales), unit) == std::end(scales) ? unit : scales[0];
+}
+
+bool has_point_of_thousands(std::string_view text) {
+  const size_t first = digits_at_start(text);
+  return first > 0 && first <= 3 && text[0] != '0' && text.size() == first + 4 && text[first] == '.' &&
+         digits_at_start(text.substr(first + 1)) == 3;
+}
+
 Notation number_notation(std::string_view text) {
   if (text.size() > 40) return Notation::none;
   bool marked = false;
@@ -159,17 +228,31 @@ Notation number_notation(std::string_view text) {
     text = text.substr(1, text.size() - 2);
     marked = grouped_digits(text, ",") != Notation::none;
   }
-  if (text.starts_with('-')) text.remove_prefix(1);
-  for (const std::string_view sign : kCurrencies) marked = marked || take_sign(text, sign);
+  bool minus = take_minus(text);
+  if (!minus && text.size() > 1 && text.ends_with('-') && is_digit(text[text.size() - 2])) {  // SAP writes 5.20-
+    text.remove_suffix(1);
+    marked = true;
+  }
+  marked = take_currency(text) || marked;
   for (const std::string_view unit : kUnits)
     if (!marked && text.ends_with(unit)) marked = take_sign(text, unit);
-  if (text.starts_with('-')) text.remove_prefix(1);
+  minus = take_minus(text) || minus;
   if (text.empty() || !is_digit(text.front())) return Notation::none;
   double number = 0;
-  if (marked && read_number(text, number)) return Notation::number;
+  if (read_number(text, number)) return Notation::number;  // with a sign or a unit, or it would have been read before
   Notation best = has_decimal_comma(text) ? Notation::ambiguous : Notation::none;
+  if (has_indian_groups(text)) best = Notation::number;
   for (const std::string_view sign : kGroupSigns) best = std::max(best, grouped_digits(text, sign));
-  return marked && best != Notation::none ? Notation::number : best;
+  return (marked || minus) && best != Notation::none ? Notation::number : best;
+}
+
+std::string number_hint(std::string_view text) {
+  if (is_date_or_time(text))
+    return "; a date or time is read as a number only: give seconds since 1970, or its hour and weekday as columns";
+  if (number_notation(text) != Notation::none)
+    return "; numbers are read without units, signs of currencies and separators of thousands, and with a point: "
+           "1234.5";
+  return {};
 }
 
 }  // namespace hctr

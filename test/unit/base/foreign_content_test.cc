@@ -1,5 +1,5 @@
 // Files that are not what they seem are named, with what would make rows of them, whoever reads them.
-#include "data/io/foreign_content.h"
+#include "base/foreign_content.h"
 
 #include <gtest/gtest.h>
 
@@ -47,6 +47,8 @@ TEST(ForeignContent, EveryKindIsNamedWithARemedy) {
       {std::string(16, '\0') + "\1\2\3\4", "it is binary data"},
       {"<!DOCTYPE HTML>\n<html>", "a page of HTML"},
       {"{\"y\": 1, \"a\": 2}\n{\"y\": 0, \"a\": 3}\n", "it is JSON"},
+      {"[{\"y\": 1},\n{\"y\": 0}]\n", "it is JSON"},
+      {"\xFF\xFE\0\0y\0\0\0"s, "it is UTF-32"},
       {"sep=;\ny;a\n1;2\n", "its first line 'sep=;' tells Excel the delimiter and is no row"},
       {"\xEF\xBB\xBFSEP=,\r\ny,a\r\n", "tells Excel the delimiter"},
       {"y,a\r1,2\r0,3\r", "its lines end with a carriage return alone"}};

@@ -1,4 +1,4 @@
-#include "data/io/foreign_content.h"
+#include "base/foreign_content.h"
 
 #include <algorithm>
 #include <cctype>
@@ -66,6 +66,8 @@ std::string why_no_rows(std::string_view start) {
   for (const Known& known : kOthers)
     if (start.starts_with(known.start)) return sentence(known.name, known.remedy);
   if (is_tar(start)) return sentence("a tar archive", "unpack it: tar xf");
+  if (start.starts_with("\xFF\xFE\0\0"sv) || start.starts_with("\0\0\xFE\xFF"sv))
+    return sentence("UTF-32", "save it as UTF-8");
   const auto [even, odd] = zeros(start);
   if (start.starts_with("\xFF\xFE") || start.starts_with("\xFE\xFF") || (even + odd >= 4 && (even == 0 || odd == 0)))
     return sentence("UTF-16", "save it as UTF-8");
@@ -74,7 +76,8 @@ std::string why_no_rows(std::string_view start) {
   const std::string_view line = start.substr(0, std::min(start.find_first_of("\r\n"), start.size()));
   if (begins_with(line, "<!doctype html") || begins_with(line, "<html"))
     return sentence("a page of HTML, perhaps the answer of a server in place of the file", "download it again");
-  if (line.starts_with("{\"") && (line.ends_with('}') || line.ends_with("},")))
+  if ((line.starts_with("{\"") || line.starts_with("[{\"")) &&
+      (line.ends_with('}') || line.ends_with("},") || line.ends_with("}]")))
     return sentence("JSON", "write the rows as CSV or Parquet");
   if (begins_with(line, "sep=") && line.size() <= 6)
     return cat("its first line '", line, "' tells Excel the delimiter and is no row; remove it: tail -n +2 OLD > NEW");
