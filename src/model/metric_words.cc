@@ -1,11 +1,49 @@
 #include "model/metric_words.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <string_view>
+#include <utility>
 
 namespace hctr {
 namespace {
+
+char lower_case(char letter) { return static_cast<char>(std::tolower(static_cast<unsigned char>(letter))); }
+
+/// Words of other programs for these metrics.
+constexpr std::pair<const char*, const char*> kMetricsElsewhere[] = {{"GAUC", "GroupedAUC"},
+                                                                     {"UAUC", "GroupedAUC"},
+                                                                     {"GroupAUC", "GroupedAUC"},
+                                                                     {"QAUC", "GroupedAUC"},
+                                                                     {"UserAUC", "GroupedAUC"},
+                                                                     {"ROC_AUC", "AUC"},
+                                                                     {"ROCAUC", "AUC"},
+                                                                     {"AUROC", "AUC"},
+                                                                     {"BCE", "AverageLoss"},
+                                                                     {"Loss", "AverageLoss"},
+                                                                     {"CrossEntropy", "AverageLoss"},
+                                                                     {"NE", "NormalizedEntropy"},
+                                                                     {"PCOC", "Calibration"},
+                                                                     {"COPC", "Calibration"}};
+
+/// "; did you mean ...?", or the metrics that there are.
+std::string metric_hint(const std::string& name) {
+  std::string letters;
+  for (const char letter : name)
+    if (letter != '-' && letter != ' ') letters += letter;
+  for (const auto& [other, ours] : kMetricsElsewhere)
+    if (std::ranges::equal(letters, std::string_view(other), {}, lower_case, lower_case))
+      return cat("; did you mean \"", ours, "\"?");
+  std::vector<std::string> names;
+  for (const MetricType& type : metric_types()) {
+    names.push_back(type.name);
+    names.insert(names.end(), type.aliases.begin(), type.aliases.end());
+  }
+  const std::string hint = did_you_mean(name, names, 3);
+  return hint.empty() ? cat(", which are ", one_of(names)) : hint;
+}
 
 /// "AUC" or "AUC:0.8".
 Misfit read_metric(const Json& value, Metric& out) {
@@ -14,15 +52,7 @@ Misfit read_metric(const Json& value, Metric& out) {
   const size_t colon = word.find(':');
   const std::string name = word.substr(0, colon);
   out.type = find_metric_type(name);
-  if (!out.type) {
-    std::vector<std::string> names;
-    for (const MetricType& type : metric_types()) {
-      names.push_back(type.name);
-      names.insert(names.end(), type.aliases.begin(), type.aliases.end());
-    }
-    const std::string hint = did_you_mean(name, names, 3);
-    return cat("a metric", hint.empty() ? cat(", which are ", one_of(names)) : hint);
-  }
+  if (!out.type) return cat("a metric", metric_hint(name));
   if (colon == word.npos) return {};
   if (out.type->better == MetricType::Better::near_one)
     return cat(name, " without a threshold: the best value is 1, and both larger and smaller values are worse");

@@ -48,6 +48,14 @@ TEST(MetricWords, AreTwoWhenNotGiven) {
   EXPECT_EQ(to_json(solver.eval_metrics).text(), R"(["AUC","AverageLoss"])");
 }
 
+TEST(MetricWords, OfOtherProgramsNameOurs) {
+  for (const auto& [other, ours] : {std::pair("GAUC", "GroupedAUC"), std::pair("gauc:0.7", "GroupedAUC"),
+                                    std::pair("roc_auc", "AUC"), std::pair("NE", "NormalizedEntropy")})
+    EXPECT_NE(complaints(cat(R"("eval_metrics": [")", other, "\"]")).find(cat("did you mean \"", ours, "\"?")),
+              std::string::npos)
+        << other;
+}
+
 TEST(MetricWords, ThatAreNoneAreNamedWithTheNearest) {
   EXPECT_EQ(
       complaints(R"("eval_metrics": ["AUC", "AverageLos"])"),
