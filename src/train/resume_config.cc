@@ -37,6 +37,7 @@ constexpr std::array kRules = {
     Rule{"/solver/batchsize_eval", Verdict::allowed},
     Rule{"/solver/export_predictions_prefix", Verdict::allowed},
     Rule{"/solver/snapshot", Verdict::allowed},  // and snapshot_prefix, snapshot_opt_states
+    Rule{"/solver/replace_models", Verdict::allowed},
     Rule{"/solver/model_format", Verdict::allowed},
     Rule{"/solver/final_snapshot", Verdict::allowed},
     Rule{"/solver/checkpoint", Verdict::allowed},

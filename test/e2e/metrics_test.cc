@@ -75,7 +75,7 @@ class EvalMetrics : public testing::Test {
     const std::string loss = R"({"type": "MultiCrossEntropyLoss", "target_weight": [1], "loss_weight": )";
     write_file(
         folder_ / "config.json",
-        R"({"solver": {"batchsize": 128, "max_iter": 3, "eval_interval": 1, "dense_model_file": "start.model", "snapshot_prefix": "out/",
+        R"({"solver": {"batchsize": 128, "max_iter": 3, "eval_interval": 1, "dense_model_file": "start.model", "snapshot_prefix": "out/", "replace_models": true,
                "eval_metrics": )" +
             words + more + R"(},
   "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0}},

@@ -172,7 +172,6 @@ class Initializer {
     expect_label_of_config();
     plan_.train_rows = pass_.train_rows;
     plan_.eval_rows = pass_.eval_rows;
-    plan_.snapshot_prefix = cat("runs/", fs::path(paths_.stem).filename().string(), "_model/");
     plan_.skip_bad_rows = !options_.eval.empty() && (pass_.bad_rows > 0 || pass_.without_label > 0 ||
                                                      pass_.eval_bad_rows > 0 || pass_.eval_without_label > 0);
     for (size_t i = 0; i < pass_.columns.size(); ++i)
