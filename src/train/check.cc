@@ -7,6 +7,7 @@
 #include "data/formats/format_table.h"
 #include "hctr/solver.h"
 #include "train/check_report.h"
+#include "train/column_facts.h"
 #include "train/known_gpus.h"
 #include "train/load_config.h"
 #include "train/placement_plan.h"
@@ -114,6 +115,7 @@ std::string check(const CheckOptions& options, const std::function<void(std::str
   CheckReport report{.config = options.config.string(), .layers = {}, .plan = {}};
   problems.throw_if_any(report.config);
   note_absent_files(config, report.config, note);
+  note_shared_files(config, log);
   report.layers = layer_table(config, graph);
   report.plan = plan_outlook(config);
 

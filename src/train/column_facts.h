@@ -17,4 +17,7 @@ void broadcast_statistics(Communicator&, const std::vector<ColumnStatistics>& of
 void check_training_labels(const Config&, const Log&);
 void check_evaluation_labels(const Config&, const Log&);
 
+/// Notes files that are read for training and for evaluation.
+void note_shared_files(const Config&, const Log&);
+
 }  // namespace hctr

@@ -121,6 +121,7 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
     statistics = training_statistics(config, point ? &*point : nullptr, log);
     check_training_labels(config, log);
     check_evaluation_labels(config, log);
+    note_shared_files(config, log);
   }
   TrainSummary summary{.rank = job.first_rank()};
   const auto peers = std::make_shared<LookAheadGroup>();

@@ -11,7 +11,10 @@ namespace hctr {
 EvaluationSummary evaluate(const ModelOptions& options) {
   EvaluationSummary summary;
   const auto evaluate_rank = [&](LoadedModel& on) {
-    if (on.comm.rank() == 0) check_evaluation_labels(on.config, on.log);
+    if (on.comm.rank() == 0) {
+      check_evaluation_labels(on.config, on.log);
+      note_shared_files(on.config, on.log);
+    }
     Evaluator evaluator(on.config, on.runtime, on.comm, on.model, on.layout, on.log);
     const auto start = std::chrono::steady_clock::now();
     const auto result = evaluator.run(on.saved.iteration, options.stop);

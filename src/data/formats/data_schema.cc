@@ -64,6 +64,24 @@ void add_sample_weight(DataSection& section, const FormatType& format, const std
 }
 
 void check_following(const DataSection& section, const FormatType& format, const std::string& pointer,
+/// A note on each label that is a feature too.
+void note_labels_among_features(DataSection& section, const FormatType& format, const std::string& pointer,
+                                Problems& problems) {
+  const auto columns = format.columns ? format.columns(section) : std::nullopt;
+  if (!columns) return;
+  const auto note = [&](const auto& groups, const char* list, const char* what) {
+    for (size_t g = 0; g < groups.size(); ++g)
+      for (const std::string& column : groups[g].columns)
+        for (const LabelColumn& label : *columns->labels)
+          if (label.column == column && column != section.sample_weight.column)
+            problems.note(cat(pointer, "/", format.object.name, "/", list, "/", g),
+                          cat("column '", column, "' is a label and ", what,
+                              ": the model reads what it is to predict, and its metrics mean nothing"));
+  };
+  note(*columns->dense, "dense", "a dense value");
+  note(*columns->slots, "slots", "a slot");
+}
+
                      Problems& problems) {
   if (!section.follow) {
     if (section.follow_idle) problems.error(pointer + "/follow_idle", "needs \"follow\": true");
@@ -88,6 +106,7 @@ void check_together(DataSection& section, const std::string& pointer, Problems& 
   for (size_t i = 0; i < section.sparse.size(); ++i)
     if (section.sparse[i].slot_num.given()) check_limits(section.sparse[i], cat(pointer, "/sparse/", i), problems);
   if (problems.errors().size() == before && format.check) format.check(section, pointer, problems);
+  note_labels_among_features(section, format, pointer, problems);
   for (const FormatType& type : format_types())
     if (type.format != section.format && !type.object.name.empty() && type.object.given(section))
       problems.note(pointer + "/" + type.object.name,

@@ -308,6 +308,9 @@ class Initializer {
                                        : "; split by a hash of each row's features, without the label"));
     else
       say(cat("rows: ", pass_.train_rows, " to train on; ", options_.eval, " to evaluate on"));
+    if (!options_.eval.empty() && fs::equivalent(options_.eval, options_.data))
+      say("note: these are the rows to train on too: metrics of them say little of other rows; leave --eval out, and a "
+          "tenth of the rows is held out");
     const InitSchedule schedule = schedule_of(plan_);
     say(cat("model: ", name_of(plan_.model), ", at most ", schedule.epochs, schedule.epochs == 1 ? " pass" : " passes",
             " in batches of ", schedule.batch, "; the model of the best evaluation is kept"));
