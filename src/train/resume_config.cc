@@ -54,6 +54,7 @@ constexpr std::array kRules = {
     Rule{"/solver/pretrained", Verdict::without_effect},
     Rule{"/solver/sparse_opt_states_file", Verdict::without_effect},
     Rule{"/layers/0/source", Verdict::allowed},  // the files are compared
+    Rule{"/layers/0/bad_records_file", Verdict::allowed},
     Rule{"/layers/0/eval_source", Verdict::allowed},
     Rule{"/layers/0/eval_num_samples", Verdict::allowed},
     Rule{"/layers/0/cache_eval_data", Verdict::allowed},
