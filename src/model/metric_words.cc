@@ -1,49 +1,13 @@
 #include "model/metric_words.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <cstdlib>
-#include <string_view>
-#include <utility>
+
+#include "model/metric_hint.h"
 
 namespace hctr {
 namespace {
-
-char lower_case(char letter) { return static_cast<char>(std::tolower(static_cast<unsigned char>(letter))); }
-
-/// Words of other programs for these metrics.
-constexpr std::pair<const char*, const char*> kMetricsElsewhere[] = {{"GAUC", "GroupedAUC"},
-                                                                     {"UAUC", "GroupedAUC"},
-                                                                     {"GroupAUC", "GroupedAUC"},
-                                                                     {"QAUC", "GroupedAUC"},
-                                                                     {"UserAUC", "GroupedAUC"},
-                                                                     {"ROC_AUC", "AUC"},
-                                                                     {"ROCAUC", "AUC"},
-                                                                     {"AUROC", "AUC"},
-                                                                     {"BCE", "AverageLoss"},
-                                                                     {"Loss", "AverageLoss"},
-                                                                     {"CrossEntropy", "AverageLoss"},
-                                                                     {"NE", "NormalizedEntropy"},
-                                                                     {"PCOC", "Calibration"},
-                                                                     {"COPC", "Calibration"}};
-
-/// "; did you mean ...?", or the metrics that there are.
-std::string metric_hint(const std::string& name) {
-  std::string letters;
-  for (const char letter : name)
-    if (letter != '-' && letter != ' ') letters += letter;
-  for (const auto& [other, ours] : kMetricsElsewhere)
-    if (std::ranges::equal(letters, std::string_view(other), {}, lower_case, lower_case))
-      return cat("; did you mean \"", ours, "\"?");
-  std::vector<std::string> names;
-  for (const MetricType& type : metric_types()) {
-    names.push_back(type.name);
-    names.insert(names.end(), type.aliases.begin(), type.aliases.end());
-  }
-  const std::string hint = did_you_mean(name, names, 3);
-  return hint.empty() ? cat(", which are ", one_of(names)) : hint;
-}
 
 /// "AUC" or "AUC:0.8".
 Misfit read_metric(const Json& value, Metric& out) {
@@ -108,6 +72,7 @@ void check_measured(const std::string& name, const MetricList& list, const std::
     if (metric.type == type) return;
     names.push_back(metric.type->name);
   }
+  if (!type) return problems.error(pointer, cat("expected a metric", metric_hint(name), ", found \"", name, "\""));
   problems.error(pointer, cat("expected a metric of \"eval_metrics\" (", one_of(names), "), found \"", name, "\""));
 }
 

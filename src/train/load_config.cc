@@ -18,13 +18,19 @@ bool names_unknown_field(const Problems::Entry& problem) {
          problem.message.find(" has no part \"") != std::string::npos;
 }
 
-/// The unknown fields of a config.
+bool names_field_without_effect(const Problems::Entry& note) {
+  return note.message.find("\" is accepted and has no effect: ") != std::string::npos;
+}
+
+/// The fields of a config that are unknown, or known to have no effect where another one of their name has.
 std::vector<Problems::Entry> unknown_fields(const Json& config) {
   Problems problems;
   read_config(config, problems);
   std::vector<Problems::Entry> unknown;
   for (const auto* list : {&problems.errors(), &problems.warnings()})
     std::copy_if(list->begin(), list->end(), std::back_inserter(unknown), names_unknown_field);
+  for (const Problems::Entry& note : problems.notes())
+    if (names_field_without_effect(note)) unknown.push_back(note);
   return unknown;
 }
 
@@ -52,6 +58,10 @@ void check_changed_fields(const Json& before, const Json& after, const std::vect
     const std::string name = unknown.pointer.substr(unknown.pointer.rfind('/') + 1);
     const auto [path, place] = typed_path(changes, name);
     const std::string meant = nearest_field(after, path);
+    if (names_field_without_effect(unknown)) {
+      if (!meant.ends_with("." + name)) continue;
+      throw Error(Kind::config, cat("--set: ", unknown.message, "; did you mean ", meant, "?"));
+    }
     throw Error(Kind::config,
                 cat("--set: no field \"", name, "\" in ", place.empty() ? "the config" : place,
                     meant.empty() ? "; --explain config lists all fields" : cat("; did you mean ", meant, "?")));

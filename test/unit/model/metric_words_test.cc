@@ -54,6 +54,9 @@ TEST(MetricWords, OfOtherProgramsNameOurs) {
     EXPECT_NE(complaints(cat(R"("eval_metrics": [")", other, "\"]")).find(cat("did you mean \"", ours, "\"?")),
               std::string::npos)
         << other;
+  EXPECT_NE(complaints(R"("early_stopping": {"metric": "GAUC", "patience": 2}, "eval_interval": 1)")
+                .find("/early_stopping/metric: expected a metric; did you mean \"GroupedAUC\"?, found \"GAUC\""),
+            std::string::npos);
 }
 
 TEST(MetricWords, ThatAreNoneAreNamedWithTheNearest) {

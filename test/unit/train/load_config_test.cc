@@ -43,6 +43,14 @@ TEST_F(LoadConfig, AChangeOfAFieldThatTheConfigLeavesOutNamesItsPath) {
             "--set: no field \"data\" in the config; did you mean layers.Data.eval_source?");
 }
 
+TEST_F(LoadConfig, AChangeOfAFieldWithoutEffectNamesThatWithOne) {
+  EXPECT_EQ(
+      refused({"optimizer.learning_rate=0.1"}),
+      "--set: \"learning_rate\" is accepted and has no effect: the rate stands in the *_hparam object; did you mean "
+      "optimizer.adam_hparam.learning_rate?");
+  EXPECT_EQ(refused({"solver.perf_logging=true"}).find("--set"), std::string::npos);
+}
+
 TEST_F(LoadConfig, AChangeOfAnUnknownFieldWithNothingNearIsRefused) {
   EXPECT_EQ(refused({"optimizer.zzzzzzzzz=1"}),
             "--set: no field \"zzzzzzzzz\" in optimizer; --explain config lists all fields");
