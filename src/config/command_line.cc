@@ -25,6 +25,20 @@ CLI::Validator check_word(const std::vector<std::string>& words) {
       listed + "}");
 }
 
+/// "; did you mean \"--train\"?" for the first argument that is no option of a program or of its subcommands.
+std::string option_meant(const CLI::App& app) {
+  std::vector<std::string> names;
+  const auto add_names = [&](const CLI::App& of) {
+    for (const CLI::Option* option : of.get_options())
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  };
+  add_names(app);
+  for (const CLI::App* command : app.get_subcommands(nullptr)) add_names(*command);
+  for (const std::string& given : app.remaining(true))
+    if (given.starts_with("--")) return did_you_mean(given.substr(0, given.find('=')), names);
+  return "";
+}
+
 }  // namespace
 
 CommandOption CommandOption::required() {
@@ -147,6 +161,9 @@ bool CommandLine::parse(int argc, char** argv) {
     std::printf("%s", app_->help().c_str());
   } catch (const CLI::CallForVersion& version) {
     std::printf("%s\n", version.what());
+  } catch (const CLI::ExtrasError& error) {
+    throw Error(Kind::usage,
+                cat(error.what(), option_meant(*app_), "; ", app_->get_name(), " --help lists what there is"));
   } catch (const CLI::ParseError& error) {
     throw Error(Kind::usage, cat(error.what(), "; ", app_->get_name(), " --help lists what there is"));
   }

@@ -117,11 +117,20 @@ class Cutter {
   virtual std::optional<int64_t> consumed() const { return {}; }
 };
 
+/// A record that was left out, for a file of such records.
+struct BadRecord {
+  std::string file{};
+  int64_t record = -1;  ///< its number in the file, from 1; -1: the format does not count records
+  int64_t offset = -1;  ///< bytes before it in the content; -1: not known
+  std::string cause{};
+};
+
 /// Records of a chunk that make no sense and were left out.
 struct BadRecords {
   int64_t count = 0;
   std::string first{};                 ///< what is wrong with the first of them: file, record, offset, column, value
   std::vector<int64_t> rows_before{};  ///< [count] of each, in their order: the rows of the chunk in front of it
+  std::vector<BadRecord> records{};    ///< [count] where SampleBlock::names_bad asks for them
 
   void add(int64_t rows, const auto& describe) {
     if (count++ == 0) first = describe();

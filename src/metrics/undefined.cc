@@ -10,6 +10,7 @@ namespace hctr {
 void SampleFacts::add(const Measure::Samples& of) {
   samples += static_cast<int64_t>(of.labels.size());
   for (const float prediction : of.predictions) not_numbers += std::isnan(prediction);
+  for (const auto& group : of.groups) without_group += !group;
   for (const float label : of.labels) {
     lowest = std::min(lowest, label);
     highest = std::max(highest, label);
@@ -19,6 +20,7 @@ void SampleFacts::add(const Measure::Samples& of) {
 void SampleFacts::merge(const SampleFacts& other) {
   samples += other.samples;
   not_numbers += other.not_numbers;
+  without_group += other.without_group;
   lowest = std::min(lowest, other.lowest);
   highest = std::max(highest, other.highest);
 }
@@ -29,6 +31,8 @@ std::string why_undefined(const MetricType& type, const SampleFacts& facts) {
   if (facts.not_numbers > 0)
     return cat(facts.not_numbers, " of ", facts.samples,
                facts.not_numbers == 1 ? " predictions is not a number" : " predictions are not numbers");
+  if (type.of_groups && facts.without_group == facts.samples)
+    return "no evaluation sample has a group: the slot that \"group_by\" names holds no key";
   const bool one_class = facts.lowest > kPositive || facts.highest <= kPositive;
   if (one_class && type.of_labels) {
     const std::string all =

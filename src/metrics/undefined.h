@@ -13,6 +13,7 @@ namespace hctr {
 /// What decides whether metrics of these samples are defined.
 struct SampleFacts {
   int64_t samples = 0, not_numbers = 0;                                      ///< not_numbers: predictions that are NaN
+  int64_t without_group = 0;                                                 ///< where groups are wanted
   float lowest = std::numeric_limits<float>::infinity(), highest = -lowest;  ///< of the labels
 
   void add(const Measure::Samples&);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "data/formats/data_schema.h"
+#include "data/formats/unshared_slot.h"
 #include "layers/catalog.h"
 #include "model/key_ranges.h"
 #include "model/shared_keys.h"
@@ -110,10 +111,19 @@ void add_sample_weight(Config& config, Problems& problems) {
   config.layers.insert(config.layers.begin(), std::move(cut));
 }
 
+/// A note where groups of samples share keys, of formats whose columns cannot be read once more.
+void note_shared_groups(const Config& config, Problems& problems) {
+  const auto& metrics = config.solver.eval_metrics.metrics;
+  const std::string why = why_shared(config.data);
+  const bool grouped = std::ranges::any_of(metrics, [](const Metric& metric) { return metric.type->of_groups; });
+  if (grouped && !why.empty()) problems.note("/solver/group_by", cat("values that share a key are one group: ", why));
+}
+
 void check_groups(const Config& config, Problems& problems) {
   const GroupBy& by = config.solver.group_by;
   const std::string here = "/solver/group_by";
   if (!by.given || config.data.sparse.empty()) return;
+  note_shared_groups(config, problems);
   std::vector<std::string> names;
   for (const SparseInput& input : config.data.sparse) {
     if (input.top == by.input && by.slot >= input.slot_num)

@@ -13,6 +13,7 @@
 #include "layers/catalog.h"
 #include "model/config.h"
 #include "model/config_schema.h"
+#include "model/metric_hint.h"
 #include "optim/catalog.h"
 
 namespace hctr {
@@ -190,7 +191,8 @@ std::string explain(const std::string& name) {
     if (contains(each.names, name, same_letter)) return each.text();
     names.insert(names.end(), each.names.begin(), each.names.end());
   }
-  const std::string hint = did_you_mean(name, names, 3);
+  const std::string metric = metric_elsewhere(name);
+  const std::string hint = metric.empty() ? did_you_mean(name, names, 3) : cat("; did you mean \"", metric, "\"?");
   throw Error(Kind::usage, cat("there is nothing called \"", name, "\" to explain",
                                hint.empty() ? "; there are " + one_of(names) : hint));
 }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "model/metric_hint.h"
+
 namespace hctr {
 namespace {
 
@@ -14,15 +16,7 @@ Misfit read_metric(const Json& value, Metric& out) {
   const size_t colon = word.find(':');
   const std::string name = word.substr(0, colon);
   out.type = find_metric_type(name);
-  if (!out.type) {
-    std::vector<std::string> names;
-    for (const MetricType& type : metric_types()) {
-      names.push_back(type.name);
-      names.insert(names.end(), type.aliases.begin(), type.aliases.end());
-    }
-    const std::string hint = did_you_mean(name, names, 3);
-    return cat("a metric", hint.empty() ? cat(", which are ", one_of(names)) : hint);
-  }
+  if (!out.type) return cat("a metric", metric_hint(name));
   if (colon == word.npos) return {};
   if (out.type->better == MetricType::Better::near_one)
     return cat(name, " without a threshold: the best value is 1, and both larger and smaller values are worse");
@@ -64,8 +58,9 @@ Schema<GroupBy> group_schema() {
   return Schema<GroupBy>("group_by")
       .need("input", &GroupBy::input, "name (top) of the sparse input that holds the groups")
       .opt("slot", &GroupBy::slot,
-           "the slot that holds the groups, from 0; its first key is the group, and a sample without a key is in no "
-           "group",
+           "the slot that holds the groups, from 0; its first value is the group, also where several values share a "
+           "key, "
+           "and a sample without a value is in no group",
            at_least(0))
       .together([](GroupBy& group, const std::string&, Problems&) { group.given = true; });
 }
@@ -77,6 +72,7 @@ void check_measured(const std::string& name, const MetricList& list, const std::
     if (metric.type == type) return;
     names.push_back(metric.type->name);
   }
+  if (!type) return problems.error(pointer, cat("expected a metric", metric_hint(name), ", found \"", name, "\""));
   problems.error(pointer, cat("expected a metric of \"eval_metrics\" (", one_of(names), "), found \"", name, "\""));
 }
 

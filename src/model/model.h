@@ -27,7 +27,8 @@ namespace hctr {
 /// What the manifest of model files says of the run that saves them.
 struct ModelOrigin {
   std::string run;  ///< its id
-  Json data;        ///< fingerprint of the training data
+  Json data{};      ///< fingerprint of the training data
+  std::string run_folder = {};
 };
 
 class PendingDelta;

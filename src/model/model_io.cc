@@ -52,6 +52,7 @@ int Model::key_bytes_of_files(int data_key_bytes) const {
 ModelManifest Model::manifest(const std::string& prefix, int64_t iteration, const ModelOrigin& origin) const {
   const auto scale = loss_scale();
   ModelManifest manifest{.run = origin.run,
+                         .run_folder = origin.run_folder,
                          .iteration = iteration,
                          .updates = updates_before_ + iteration - (scale ? scale->skipped : 0),
                          .config = config_.effective,

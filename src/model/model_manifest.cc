@@ -71,6 +71,8 @@ ModelManifest read_model_manifest(const fs::path& path, const std::string& prefi
   in_context([&] { return cat("reading the ", kManifestOfModel, " '", path.string(), "'"); },
              [&] {
                manifest.run = needed_text(json, "run");
+               if (const Json* folder = json.find("run_folder"); folder && folder->string())
+                 manifest.run_folder = *folder->string();
                manifest.iteration = natural_number(json, "iteration");
                manifest.updates = natural_number(json, "updates");
                manifest.config = needed(json, "config");
@@ -148,6 +150,7 @@ void write_model_manifest(FileSet& set, AtomicFile& to, ModelManifest manifest) 
                          {"files", std::move(files)},
                          {"data", manifest.data},
                          {"config", manifest.config}});
+  if (!manifest.run_folder.empty()) json.set("run_folder", manifest.run_folder);
   if (!manifest.statistics.empty()) json.set("statistics", to_json(manifest.statistics));
   if (manifest.delta) {
     Json of_tables(Json::Array{});

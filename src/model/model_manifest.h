@@ -40,10 +40,11 @@ struct ModelManifest {
     FileChecksum checksum;
   };
 
-  std::string run;        ///< the id of the run; empty if a program without one has saved the set
-  int64_t iteration = 0;  ///< finished updates, skipped ones included
-  int64_t updates = 0;    ///< t of Adam
-  Json config{}, data{};  ///< with every default filled in; fingerprint of the training data
+  std::string run;           ///< the id of the run; empty if a program without one has saved the set
+  std::string run_folder{};  ///< as it was named; empty: not known
+  int64_t iteration = 0;     ///< finished updates, skipped ones included
+  int64_t updates = 0;       ///< t of Adam
+  Json config{}, data{};     ///< with every default filled in; fingerprint of the training data
   std::vector<SavedTable> tables{};
   std::vector<ColumnStatistics> statistics{};  ///< of dense columns, as the model was trained with them
   std::optional<SavedDelta> delta{};           ///< none: the model is whole

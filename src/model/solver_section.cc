@@ -193,7 +193,10 @@ Schema<SolverSection> solver_schema() {
       .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: only at the end", at_least(0))
       .opt("snapshot_delta", &S::snapshot_delta,
            "iterations between deltas: what has changed since the last snapshot or delta; 0: none", at_least(0))
-      .opt("snapshot_prefix", &S::snapshot_prefix, "what snapshot file names start with")
+      .opt("snapshot_prefix", &S::snapshot_prefix,
+           "what names of model files start with; left out: models/ in the run folder")
+      .opt("replace_models", &S::replace_models,
+           "models of other runs at snapshot_prefix may be replaced; else a run that would do so is an error")
       .opt("final_snapshot", &S::final_snapshot, "save the model at the end; false: for runs that only measure")
       .opt("snapshot_opt_states", &S::snapshot_opt_states,
            "save the optimizer's states with each model, for dense_opt_states_file and sparse_opt_states_file. A "

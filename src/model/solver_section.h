@@ -77,7 +77,8 @@ struct SolverSection {
   bool tensorboard = false;
   std::optional<int64_t> max_iter, num_epochs;
   int64_t snapshot = 0, snapshot_delta = 0;
-  std::string snapshot_prefix = "./";
+  std::string snapshot_prefix;  // empty: models lie in the run folder
+  bool replace_models = false;  // of other runs
   bool final_snapshot = true;
   bool snapshot_opt_states = false;
   ModelFormat model_format = ModelFormat::v2;

@@ -8,6 +8,7 @@
 #include "data/io/source_files.h"
 #include "hctr/solver.h"
 #include "train/check_report.h"
+#include "train/column_facts.h"
 #include "train/known_gpus.h"
 #include "train/load_config.h"
 #include "train/placement_plan.h"
@@ -32,7 +33,8 @@ void check_folder(const std::string& what, const fs::path& folder, std::vector<s
 std::vector<std::string> unwritable_folders(const SolverSection& solver) {
   std::vector<std::string> unwritable;
   check_folder("runs/, for the run folder without --run-dir", "runs", unwritable);
-  check_folder("/solver/snapshot_prefix", fs::path(solver.snapshot_prefix + "x").parent_path(), unwritable);
+  if (!solver.snapshot_prefix.empty())
+    check_folder("/solver/snapshot_prefix", fs::path(solver.snapshot_prefix + "x").parent_path(), unwritable);
   if (solver.checkpoint.given) check_folder("/solver/checkpoint/folder", solver.checkpoint.folder, unwritable);
   if (!solver.export_predictions_prefix.empty())
     check_folder("/solver/export_predictions_prefix", fs::path(solver.export_predictions_prefix + "x").parent_path(),
@@ -114,6 +116,7 @@ std::string check(const CheckOptions& options, const std::function<void(std::str
   CheckReport report{.config = options.config.string(), .layers = {}, .plan = {}};
   problems.throw_if_any(report.config);
   note_absent_files(config, report.config, note);
+  note_shared_files(config, log);
   report.layers = layer_table(config, graph);
   report.plan = plan_outlook(config);
 

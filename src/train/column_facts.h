@@ -18,4 +18,7 @@ void check_training_columns(const Config&, bool allow_unmatched, const Log&);
 /// check_positives() of the evaluation data. What their vocabularies lack is counted by KeyMatches.
 void check_evaluation_labels(const Config&, bool allow_unmatched, const Log&);
 
+/// Notes files that are read for training and for evaluation.
+void note_shared_files(const Config&, const Log&);
+
 }  // namespace hctr

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace hctr {
 namespace {
@@ -103,12 +104,20 @@ void Evaluator::add_losses(Result& result) {
   }
 }
 
+void Evaluator::note_samples_without_group() {
+  const SampleFacts& facts = scores_.front().facts();
+  if (!options_.groups || facts.without_group == 0 || std::exchange(noted_groups_, true)) return;
+  log_.info("note: metrics of groups leave out ", facts.without_group, " of ", facts.samples,
+            " evaluation samples, which have no group: the slot that \"group_by\" names holds no key there.");
+}
+
 void Evaluator::add_merged_values(Result& result) {
   for (size_t t = 0; t < scores_.size(); ++t) {
     if (comm_.size() > 1) {
       const auto states = comm_.gather(comm_.rank() == 0 ? "" : scores_[t].state(), 0);
       for (size_t r = 1; r < states.size(); ++r) scores_[t].merge(states[r]);
     }
+    if (t == 0 && comm_.rank() == 0) note_samples_without_group();
     for (const auto& [name, value] : scores_[t].values()) {
       double merged = value;
       const std::string of_rank_0 = comm_.broadcast({reinterpret_cast<const char*>(&merged), sizeof merged}, 0);

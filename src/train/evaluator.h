@@ -49,6 +49,8 @@ class Evaluator {
   void export_or_warn(const std::function<void()>& body);
   /// Adds the mean of each loss, on every rank.
   void add_losses(Result&);
+  /// Once; on rank 0.
+  void note_samples_without_group();
   /// Adds the metrics over all ranks, on every rank.
   void add_merged_values(Result&);
 
@@ -60,6 +62,7 @@ class Evaluator {
   MetricList metrics_;
   std::string sample_weight_;  // the column
   ScorerOptions options_;
+  bool noted_groups_ = false;
   Scorer scorer_;
   std::vector<Scores> scores_;     // per task, over this rank's samples of the current evaluation
   std::vector<double> loss_sums_;  // as ScoredBatch::losses

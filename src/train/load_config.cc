@@ -1,79 +1,70 @@
 #include "train/load_config.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
 
 #include "config/config_file.h"
 #include "config/problems.h"
+#include "model/field_paths.h"
 #include "train/own_files.h"
 
 namespace hctr {
 namespace {
 
-bool names_unknown_field(const Problems::Entry& warning) {
-  return warning.message.find(" has no field \"") != std::string::npos;
+bool names_unknown_field(const Problems::Entry& problem) {
+  return problem.message.find(" has no field \"") != std::string::npos ||
+         problem.message.find(" has no part \"") != std::string::npos;
 }
 
-/// Visits every field below `section`, with its path in it, "fc_param.num_output".
-template <class Visit>
-void each_field(const Json& section, const std::string& path, const Visit& visit) {
-  if (!section.object()) return;
-  for (const auto& [key, value] : *section.object()) {
-    visit(path + key, key);
-    each_field(value, path + key + ".", visit);
+bool names_field_without_effect(const Problems::Entry& note) {
+  return note.message.find("\" is accepted and has no effect: ") != std::string::npos;
+}
+
+/// The fields of a config that are unknown, or known to have no effect where another one of their name has.
+std::vector<Problems::Entry> unknown_fields(const Json& config) {
+  Problems problems;
+  read_config(config, problems);
+  std::vector<Problems::Entry> unknown;
+  for (const auto* list : {&problems.errors(), &problems.warnings()})
+    std::copy_if(list->begin(), list->end(), std::back_inserter(unknown), names_unknown_field);
+  for (const Problems::Entry& note : problems.notes())
+    if (names_field_without_effect(note)) unknown.push_back(note);
+  return unknown;
+}
+
+/// The last change whose path has a name, as it was typed: all of it, and the part in front of that name.
+std::pair<std::string, std::string> typed_path(const std::vector<std::string>& changes, const std::string& name) {
+  for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
+    const std::string path = change->substr(0, change->find('='));
+    for (size_t at = 0; at < path.size();) {
+      const size_t end = std::min(path.find('.', at), path.size());
+      if (path.compare(at, end - at, name) == 0) return {path, at == 0 ? "" : path.substr(0, at - 1)};
+      at = end + 1;
+    }
   }
-}
-
-/// The section that holds the value of a pointer; null where there is none.
-const Json* section_of(const Json& config, const std::string& pointer) {
-  const Json* at = &config;
-  const size_t last = pointer.rfind('/');
-  for (size_t from = 1; at && from < last;) {
-    const size_t end = std::min(pointer.find('/', from), last);
-    const std::string name = pointer.substr(from, end - from);
-    at = at->array() ? &at->array()->at(std::stoul(name)) : at->find(name);
-    from = end + 1;
-  }
-  return at;
-}
-
-/// "; did you mean ...?": the same name deeper in the section, else the nearest name there.
-std::string suggestion(const Json* section, const std::string& leaf, const std::string& place) {
-  std::vector<std::string> keys;
-  std::string same, near;
-  if (section)
-    each_field(*section, "", [&](const std::string& path, const std::string& key) {
-      if (key != leaf) keys.push_back(key);
-      if (key == leaf && path != leaf && same.empty()) same = path;
-    });
-  if (!same.empty()) return cat("; did you mean ", place, ".", same, "?");
-  const std::string best = nearest(leaf, keys);
-  return best.empty() ? "; --explain config lists all fields" : cat("; did you mean \"", best, "\"?");
-}
-
-/// The section of the change that names such a field, as it was typed; else that of the pointer.
-std::string typed_place(const std::vector<std::string>& changes, const std::string& pointer, const std::string& leaf) {
-  for (const std::string& change : changes) {
-    const std::string path = change.substr(0, change.find('='));
-    if (path.ends_with("." + leaf)) return path.substr(0, path.size() - leaf.size() - 1);
-  }
-  std::string place = pointer.substr(0, pointer.rfind('/'));
-  std::replace(place.begin(), place.end(), '/', '.');
-  return place.empty() ? "the config" : place.substr(1);
+  return {name, ""};
 }
 
 /// A field that only a change names must exist: who types it means it. Errors: Error(config).
 void check_changed_fields(const Json& before, const Json& after, const std::vector<std::string>& changes) {
-  Problems old, now;
-  read_config(after, now);
-  if (std::none_of(now.warnings().begin(), now.warnings().end(), names_unknown_field)) return;
-  read_config(before, old);
-  for (const auto& warning : now.warnings()) {
-    const auto is_same = [&](const Problems::Entry& other) { return other.pointer == warning.pointer; };
-    if (!names_unknown_field(warning) || std::any_of(old.warnings().begin(), old.warnings().end(), is_same)) continue;
-    const std::string leaf = warning.pointer.substr(warning.pointer.rfind('/') + 1);
-    const std::string place = typed_place(changes, warning.pointer, leaf);
-    throw Error(Kind::config, cat("--set: no field \"", leaf, "\" in ", place,
-                                  suggestion(section_of(after, warning.pointer), leaf, place)));
+  const std::vector<Problems::Entry> now = unknown_fields(after);
+  if (now.empty()) return;
+  const std::vector<Problems::Entry> old = unknown_fields(before);
+  for (const Problems::Entry& unknown : now) {
+    const auto is_same = [&](const Problems::Entry& other) { return other.pointer == unknown.pointer; };
+    if (std::any_of(old.begin(), old.end(), is_same)) continue;
+    const std::string name = unknown.pointer.substr(unknown.pointer.rfind('/') + 1);
+    const auto [path, place] = typed_path(changes, name);
+    const std::string meant = nearest_field(after, path);
+    if (names_field_without_effect(unknown)) {
+      if (!meant.ends_with("." + name)) continue;
+      throw Error(Kind::config, cat("--set: ", unknown.message, "; did you mean ", meant, "?"));
+    }
+    throw Error(Kind::config,
+                cat("--set: no field \"", name, "\" in ", place.empty() ? "the config" : place,
+                    meant.empty() ? "; --explain config lists all fields" : cat("; did you mean ", meant, "?")));
   }
 }
 

@@ -6,6 +6,8 @@
 #include "base/current_error.h"
 #include "base/files.h"
 #include "comm/collective_error.h"
+#include "hctr/formats.h"
+#include "train/models_at_prefix.h"
 
 namespace hctr {
 namespace {
@@ -19,11 +21,10 @@ std::vector<std::string> model_inputs(const Config& config) {
 }
 
 /// The file among those that training starts from that a snapshot of this iteration would replace; else empty.
-fs::path replaced_file(const Config& config, int64_t iteration) {
-  const SolverSection& solver = config.solver;
-  std::vector<fs::path> names = {cat(solver.snapshot_prefix, "_dense_", iteration, ".model")};
+fs::path replaced_file(const Config& config, const std::string& prefix, int64_t iteration) {
+  std::vector<fs::path> names = {formats::dense_model_name(prefix, iteration)};
   for (size_t e = 0; e < config.embeddings.size(); ++e)
-    names.emplace_back(cat(solver.snapshot_prefix, e, "_sparse_", iteration, ".model"));
+    names.emplace_back(formats::sparse_model_name(prefix, static_cast<int64_t>(e), iteration));
   std::error_code error;
   for (const std::string& input : model_inputs(config))
     if (std::any_of(names.begin(), names.end(),
@@ -42,22 +43,28 @@ std::optional<int64_t> iteration_of(const std::string& file) {
 
 void expect_inputs_stay(const Config& config) {
   const SolverSection& solver = config.solver;
+  const std::string& prefix = solver.snapshot_prefix;
   for (const std::string& file : model_inputs(config)) {
     const auto iteration = iteration_of(file);
-    if (!iteration || replaced_file(config, *iteration).empty()) continue;
+    if (!iteration || replaced_file(config, prefix, *iteration).empty()) continue;
     const bool is_last = solver.max_iter == iteration, before_end = !solver.max_iter || *iteration < *solver.max_iter;
     if (is_last || (solver.snapshot > 0 && *iteration % solver.snapshot == 0 && before_end))
-      throw Error(Kind::config, cat("the model of iteration ", *iteration, " would replace '", file,
-                                    "', which training starts from: give another \"snapshot_prefix\" than \"",
-                                    solver.snapshot_prefix, "\""));
+      throw Error(Kind::config,
+                  cat("the model of iteration ", *iteration, " would replace '", file,
+                      "', which training starts from: give another \"snapshot_prefix\" than \"", prefix, "\""));
   }
 }
 
 }  // namespace
 
-void prepare_snapshots(const Config& config, const Log& log) {
-  const std::string& prefix = config.solver.snapshot_prefix;
+void expect_models_stay(const Config& config, const std::string& run) {
+  if (config.solver.snapshot_prefix.empty()) return;  // models lie in the run folder
   expect_inputs_stay(config);
+  if (!config.solver.replace_models) expect_no_other_models(config.solver, run);
+}
+
+void prepare_snapshots(const Config& config, const fs::path& run_folder, const Log& log) {
+  const std::string prefix = snapshot_prefix_of(config.solver, run_folder);
   in_context([&] { return cat("writing a file to see whether \"snapshot_prefix\" \"", prefix, "\" can be used"); },
              [&] {
                create_parent_folder(prefix);
@@ -76,6 +83,7 @@ ModelSaver::ModelSaver(const Config& config, Communicator& comm, Model& model, c
     : config_(config),
       comm_(comm),
       model_(model),
+      prefix_(comm.broadcast(snapshot_prefix_of(config.solver, run_folder), 0)),
       run_prefix_(comm.broadcast((run_folder / "saved").string(), 0)),
       log_(log) {}
 
@@ -86,18 +94,26 @@ const ModelSaver::Saved& ModelSaver::save_at(const std::string& prefix, int64_t 
 
 const ModelSaver::Saved& ModelSaver::save(int64_t iteration, int data_key_bytes) {
   if (last_ && last_->iteration == iteration) return *last_;
-  const std::string kept = comm_.broadcast(comm_.rank() == 0 ? replaced_file(config_, iteration).string() : "", 0);
+  const std::string kept = comm_.broadcast(comm_.rank() == 0 ? why_kept(iteration) : "", 0);
   if (!kept.empty()) {
-    log_.warning("'", kept, "' is kept, since training started from it: the model of iteration ", iteration,
-                 " is saved as '", run_prefix_, "*'");
+    log_.warning(kept, ": the model of iteration ", iteration, " is saved as '", run_prefix_, "*'");
     return save_at(run_prefix_, iteration, data_key_bytes);
   }
   try {
-    return save_at(config_.solver.snapshot_prefix, iteration, data_key_bytes);
+    return save_at(prefix_, iteration, data_key_bytes);
   } catch (const Error&) {
     failed_at_ = iteration;
     throw;
   }
+}
+
+std::string ModelSaver::why_kept(int64_t iteration) const {
+  if (const fs::path input = replaced_file(config_, prefix_, iteration); !input.empty())
+    return cat("'", input.string(), "' is kept, since training started from it");
+  const std::string other =
+      replaces_others_ || config_.solver.replace_models ? "" : other_run_at(prefix_, iteration, origin_.run);
+  if (other.empty()) return "";
+  return cat("'", formats::dense_model_name(prefix_, iteration), "' is kept, since it is a model of ", other);
 }
 
 bool ModelSaver::snapshot(int64_t iteration, int data_key_bytes) {
@@ -129,8 +145,7 @@ void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {
     return;
   }
   try {
-    auto delta =
-        model_.save_delta(config_.solver.snapshot_prefix, iteration, std::stoll(base), data_key_bytes, origin_);
+    auto delta = model_.save_delta(prefix_, iteration, std::stoll(base), data_key_bytes, origin_);
     if (comm_.rank() != 0) return;
     delta_base_ = iteration;
     writing_ = std::make_unique<DeltaThread>();

@@ -1,4 +1,4 @@
-// Where and when the model of a run is saved: at snapshot_prefix, or in the run folder where that fails.
+// Where and when the model of a run is saved: at snapshot_prefix, or in the run folder where there is none or it fails.
 #pragma once
 
 #include <atomic>
@@ -18,10 +18,12 @@
 
 namespace hctr {
 
-/// Before a run: creates the folder of the prefix, removes what processes that were killed left there, and writes a
-/// file to see that it can be written. Errors: Error(io); Error(config) if a snapshot would replace a file that
-/// training starts from.
-void prepare_snapshots(const Config&, const Log&);
+/// Before a run: Errors: Error(config) if a model that it saves would replace a file that training starts from, or a
+/// model of another run than `run`, which is empty for a new one.
+void expect_models_stay(const Config&, const std::string& run);
+/// Then creates the folder of the prefix, removes what processes that were killed left there, and writes a file to see
+/// that it can be written. Errors: Error(io).
+void prepare_snapshots(const Config&, const std::filesystem::path& run_folder, const Log&);
 
 /// One per rank. Calls are collective; rank 0 writes.
 class ModelSaver {
@@ -40,6 +42,8 @@ class ModelSaver {
   };
   /// What manifests say of the run; of rank 0.
   void set_origin(ModelOrigin origin) { origin_ = std::move(origin); }
+  /// Models of other runs may be replaced: those of an earlier attempt at this one.
+  void replace_others() { replaces_others_ = true; }
   /// For a run that goes on: the last model that it has saved.
   void go_on(Saved saved) { last_ = std::move(saved); }
   /// The last model that was saved whole.
@@ -77,11 +81,15 @@ class ModelSaver {
   /// The next delta is of what changes from now on.
   void start_deltas(int64_t iteration);
   const Saved& save_at(const std::string& prefix, int64_t iteration, int data_key_bytes);
+  /// Why files at the prefix must stay as they are; empty: they need not. On rank 0.
+  std::string why_kept(int64_t iteration) const;
 
   const Config& config_;
   Communicator& comm_;
   Model& model_;
-  std::string run_prefix_;  // of files in the run folder, on every rank
+  std::string prefix_;      // snapshot_prefix_of(), on every rank
+  std::string run_prefix_;  // of files that cannot be saved there, in the run folder
+  bool replaces_others_ = false;
   const Log& log_;
   ModelOrigin origin_;
   std::optional<Saved> last_, best_;

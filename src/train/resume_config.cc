@@ -37,6 +37,7 @@ constexpr std::array kRules = {
     Rule{"/solver/batchsize_eval", Verdict::allowed},
     Rule{"/solver/export_predictions_prefix", Verdict::allowed},
     Rule{"/solver/snapshot", Verdict::allowed},  // and snapshot_prefix, snapshot_opt_states
+    Rule{"/solver/replace_models", Verdict::allowed},
     Rule{"/solver/model_format", Verdict::allowed},
     Rule{"/solver/final_snapshot", Verdict::allowed},
     Rule{"/solver/checkpoint", Verdict::allowed},
@@ -53,6 +54,7 @@ constexpr std::array kRules = {
     Rule{"/solver/pretrained", Verdict::without_effect},
     Rule{"/solver/sparse_opt_states_file", Verdict::without_effect},
     Rule{"/layers/0/source", Verdict::allowed},  // the files are compared
+    Rule{"/layers/0/bad_records_file", Verdict::allowed},
     Rule{"/layers/0/eval_source", Verdict::allowed},
     Rule{"/layers/0/eval_num_samples", Verdict::allowed},
     Rule{"/layers/0/cache_eval_data", Verdict::allowed},

@@ -75,7 +75,8 @@ Run::Run(const TrainOptions& options, const Config& config, const RankPlace& ran
     log.info("No eval_source: nothing is evaluated.");
   choose_algorithms();
   expect_one_data_set();
-  saver_.set_origin({folder_.run(), data_json()});
+  saver_.set_origin({folder_.run(), data_json(), folder_.path().string()});
+  if (options.attempt && options.attempt->number > 0) saver_.replace_others();
   if (comm_.rank() == 0) expect_one_numbering();
   if (comm_.rank() == 0) expect_one_key_rule();
   if (from && comm_.rank() == 0) expect_same_data(*from, data_json(), config);

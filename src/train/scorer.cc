@@ -2,6 +2,7 @@
 
 #include "base/current_error.h"
 #include "comm/collective_error.h"
+#include "data/formats/unshared_slot.h"
 #include "device/copy.h"
 #include "train/disk_tables.h"
 #include "train/trainer_parts.h"
@@ -15,6 +16,19 @@ size_t extent(const TensorSpec& spec) {
   return static_cast<size_t>((spec.rows() - 1) * spec.row_stride + spec.row_elements()) * size_of(spec.dtype);
 }
 
+/// Options whose groups are keys that no two values share, from a slot that is added to the data where it takes one.
+ScorerOptions with_own_groups(ScorerOptions options, DataSection& data) {
+  if (!options.groups) return options;
+  const auto [input, slot] = *options.groups;
+  if (const auto added = add_unshared_slot(data, input, slot)) options.groups = {*added, 0};
+  return options;
+}
+
+BatchLayout with_tables_of(const DataSection& data, const BatchLayout& layout) {
+  if (data.sparse.size() == layout.shape.tables.size()) return layout;
+  return BatchLayout(batch_shape(data, layout.shape.samples), layout.dense_stride, layout.dense_dtype);
+}
+
 }  // namespace
 
 Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout,
@@ -22,9 +36,11 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Model
     : runtime_(runtime),
       comm_(comm),
       model_(model),
-      options_(options),
+      data_(config.data),
+      options_(with_own_groups(options, data_)),
+      layout_(with_tables_of(data_, layout)),
       cache_(runtime.device(), options.cached),
-      ring_(layout, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime.device()),
+      ring_(layout_, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime.device()),
       check_(config, model.graph(), options.source.path, options.check_labels),
       counted_(config, model.graph()),
       sparse_inputs_(config.data.sparse.size()),
@@ -47,7 +63,7 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Model
   read_into.resize(kBuffers);
   ReaderOptions reading = reader_options(config, comm, config.solver.eval_batch(), options.continues);
   reading.from = options.from;
-  reader_ = std::make_unique<Reader>(config.data, options.source, layout, read_into, reading, log);
+  reader_ = std::make_unique<Reader>(data_, options_.source, layout_, read_into, reading, log);
 }
 
 Scorer::~Scorer() {

@@ -107,7 +107,9 @@ class Scorer {
   Runtime& runtime_;
   Communicator& comm_;
   Model& model_;
+  DataSection data_;  // with a slot of the groups' own, where they share keys in theirs
   ScorerOptions options_;
+  BatchLayout layout_;
   EvalCache cache_;
   BatchRing ring_;
   BatchCheck check_;

@@ -31,6 +31,8 @@ class Scores {
   void merge(std::string_view state);
   /// By metric name. With several labels, the mean over those where the metric is defined; NaN when there are none.
   std::map<std::string, double> values();
+  /// Of the first label, merged ones included.
+  const SampleFacts& facts() const { return facts_.front(); }
   /// Of each metric that was NaN at the last values(): why.
   const std::map<std::string, std::string>& undefined() const { return undefined_; }
 

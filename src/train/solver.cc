@@ -109,9 +109,11 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
   const bool finished = point && point->finished_for(config);
   if (lock && !finished) take_checkpoint_folder(config, point ? &*point : nullptr, log);
   if (logs && options.attempt) options.attempt->owns_checkpoints = true;
+  const bool first_attempt = !options.attempt || options.attempt->number == 0;
+  if (logs && !finished && first_attempt) expect_models_stay(config, point ? point->run() : "");
   RunFolder folder = logs && !finished ? run_folder(options, config, point, log) : RunFolder(), no_folder;
   folder.write_config(config.effective);
-  if (logs && !finished) prepare_snapshots(config, log);
+  if (logs && !finished) prepare_snapshots(config, folder.path(), log);
   std::vector<ColumnStatistics> statistics;
   std::vector<std::string> followed;
   if (logs && !finished) {
@@ -121,6 +123,7 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
     statistics = training_statistics(config, point ? &*point : nullptr, log);
     check_training_columns(config, options.allow_unmatched, log);
     check_evaluation_labels(config, options.allow_unmatched, log);
+    note_shared_files(config, log);
   }
   TrainSummary summary{.rank = job.first_rank()};
   const auto peers = std::make_shared<LookAheadGroup>();

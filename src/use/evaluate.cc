@@ -13,7 +13,9 @@ EvaluationSummary evaluate(const ModelOptions& options) {
   EvaluationSummary summary;
   const auto evaluate_rank = [&](LoadedModel& on) {
     run_on_all_ranks(on.comm, [&] {
-      if (on.comm.rank() == 0) check_evaluation_labels(on.config, options.allow_unmatched, on.log);
+      if (on.comm.rank() != 0) return;
+      check_evaluation_labels(on.config, options.allow_unmatched, on.log);
+      note_shared_files(on.config, on.log);
     });
     Evaluator evaluator(on.config, on.runtime, on.comm, on.model, on.layout, on.log);
     const auto start = std::chrono::steady_clock::now();

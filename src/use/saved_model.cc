@@ -14,6 +14,8 @@
 #include "data/parquet/parquet_options.h"
 #include "hctr/formats.h"
 #include "model/model_manifest.h"
+#include "train/models_at_prefix.h"
+#include "train/run_folder.h"
 
 namespace hctr {
 namespace {
@@ -129,6 +131,18 @@ SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& 
   return model;
 }
 
+/// Errors: Error(data) when the dense file that a run names as its own is one of another run by now.
+void expect_own_model(const fs::path& folder, const std::string& dense) {
+  const std::string run = RunFolder::run_of(folder);
+  const auto manifest = manifest_of(dense);
+  if (manifest && (run.empty() || manifest->run == run)) return;
+  if (!manifest && fs::path(dense).parent_path() == folder) return;  // by a program that wrote no manifest
+  throw Error(Kind::data,
+              cat("the run folder '", folder.string(), "' names '", dense, "' as its model, and that is one of ",
+                  manifest ? SavingRun{manifest->run, manifest->run_folder}.text() : "an unknown run",
+                  ": its own is not there any more"));
+}
+
 /// The model that a run ended with: its best one where it kept that, else the last.
 SavedModel model_of_run(const fs::path& folder, const Config& config) {
   const Json summary = Json::read_file(folder / kSummaryFile);
@@ -152,6 +166,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config) {
                               "' has saved no final model (\"final_snapshot\" is false): name a checkpoint of it, or a "
                               "snapshot_prefix"));
   SavedModel model{.iteration = iterations && iterations->integer() ? *iterations->integer() : 0, .dense = found[0]};
+  expect_own_model(folder, found[0]);
   model.name =
       cat("the ", best ? "best" : "final", " model of run '", folder.string(), "', iteration ", model.iteration);
   std::copy_if(found.begin() + 1, found.end(), std::back_inserter(model.tables), [](const std::string& file) {
@@ -192,13 +207,16 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
 /// Says what a folder of a run without summary holds.
 [[noreturn]] void fail_unfinished_run(const fs::path& folder) {
   std::string hint;
-  for (const auto& [prefix, iterations] : snapshots_in(folder))
+  Snapshots there = snapshots_in(folder);
+  there.merge(snapshots_in(folder / "models" / ""));
+  for (const auto& [prefix, iterations] : there)
     hint = cat("; a model was saved at --model ", prefix, ", of iteration ", *iterations.rbegin());
   if (hint.empty() && fs::exists(folder / "config.json")) {
     const Json config = read_config_file(folder / "config.json");
     const Json* solver = config.find("solver");
     const Json* prefix = solver ? solver->find("snapshot_prefix") : nullptr;
-    if (prefix && prefix->string()) hint = cat("; its snapshots are at --model ", *prefix->string());
+    if (prefix && prefix->string() && !prefix->string()->empty())
+      hint = cat("; its snapshots are at --model ", *prefix->string());
   }
   throw Error(Kind::io, cat("the run in '", folder.string(), "' has no ", kSummaryFile,
                             ": it goes on, or has been ended by an error", hint));
@@ -240,7 +258,7 @@ std::pair<std::string, int64_t> find_snapshot(const std::string& model, const st
     throw Error(Kind::io,
                 cat("there is no model of iteration ", *iteration, " at prefix '", prefix, "', which would be '",
                     formats::dense_model_name(prefix, *iteration), "'; there are iterations ", list_of(iterations)));
-  return {prefix, iteration.value_or(*iterations.rbegin())};
+  return {prefix, iteration ? *iteration : newest_of_one_run(prefix)};
 }
 
 }  // namespace

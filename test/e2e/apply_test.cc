@@ -41,7 +41,7 @@ class Apply : public ::testing::Test {
       if (name != "eval_source") with_eval.set(name, value);
     if (!eval.empty()) with_eval.set("eval_source", eval);
     const std::string text = R"({"solver": {"batchsize": 100, "max_iter": 200, "display": 0, "eval_interval": 100,
-      "eval_metrics": ["AUC"], "seed": 5, "input_key_type": "I32", "snapshot_prefix": ")" +
+      "eval_metrics": ["AUC"], "seed": 5, "input_key_type": "I32", "replace_models": true, "snapshot_prefix": ")" +
                              out + R"(_model/"},
       "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 0.02}},
       "layers": [)" + with_eval.text() +

@@ -297,6 +297,32 @@ TEST_F(Ends, ValuesThatTheLossCannotTakeAreNamedWithTheirPlace) {
   expect_said(train(small_config()), 4, {"'eval.txt': sample 1 has -1 as label 0", "is saved as out/_dense_30.model"});
 }
 
+TEST_F(Ends, ASecondRunReplacesNoModelOfTheFirst) {
+  const std::string strict = with_change(small_config(), ", \"replace_models\": true", "");
+  expect_said(train(strict, "first"), 0, {});
+  const std::string model = read_file(folder_ / "out/_dense_60.model");
+  expect_said(train(strict, "second"), 3,
+              {"/solver/snapshot_prefix \"out/\": 'out/_dense_60.model' is a model of run 'first'",
+               "solver.snapshot_prefix=null"});
+  EXPECT_FALSE(fs::exists(folder_ / "second"));
+  const std::string own = with_change(strict, "\"snapshot_prefix\": \"out/\",", "");
+  expect_said(train(with_change(own, "\"seed\": 7", "\"seed\": 8"), "second"), 0, {});
+  EXPECT_TRUE(fs::exists(folder_ / "second/models/_dense_60.model"));
+  EXPECT_EQ(read_file(folder_ / "out/_dense_60.model"), model);
+  EXPECT_NE(read_file(folder_ / "second/final__dense_60.model"), model);
+  // A shorter run at the prefix of a longer one: the newest is of which run?
+  expect_said(train(with_change(strict, "\"max_iter\": 60", "\"max_iter\": 20"), "third"), 0, {});
+  const auto evaluate = [&](const std::string& of) {
+    return run_program("huge_ctr", {"--eval", "this.json", "--model", of, "--device", "cpu"}, folder_.path());
+  };
+  expect_said(evaluate("out/"), 5, {"are of 2 runs", "of run 'third': 20; of run 'first': 60"});
+  expect_said(evaluate("out/@20"), 0, {});
+  for (const std::string& name : names("first", "final_")) fs::remove_all(folder_ / "first" / name);
+  expect_said(evaluate("first"), 0, {"'first', iteration 60"});
+  expect_said(train(small_config(), "fourth"), 0, {});
+  expect_said(evaluate("first"), 4, {"'out/_dense_60.model' as its model, and that is one of run 'fourth'"});
+}
+
 TEST_F(Ends, WeightsThatAreNotNumbersAreNotLoaded) {
   EXPECT_EQ(train(small_config()).exit_code, 0);
   const auto spoil = [&](const std::string& file, size_t at) {

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 std::string exported_config() {
   return R"({
   "solver": {"display": 0, "max_iter": 60, "batchsize": 100, "gpu": [0], "seed": 3, "snapshot": 60,
-             "snapshot_prefix": "out/", "eval_metrics": ["AUC"], "checkpoint": {"every": 60}},
+             "replace_models": true, "snapshot_prefix": "out/", "eval_metrics": ["AUC"], "checkpoint": {"every": 60}},
   "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 0.02, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},
   "layers": [
     {"type": "Data", "format": "Csv", "source": "train.csv", "eval_source": "eval.csv",
@@ -172,7 +172,7 @@ TEST_F(Export, AModelOfHalfPrecisionIsExportedInFull) {
 std::string sequence_config() {
   return R"({
   "solver": {"display": 0, "max_iter": 20, "batchsize": 100, "batchsize_eval": 64, "gpu": [0], "seed": 3,
-             "snapshot_prefix": "sequence/"},
+             "replace_models": true, "snapshot_prefix": "sequence/"},
   "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 0.02, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},
   "layers": [
     {"type": "Data", "format": "Csv", "source": "train.csv", "eval_source": "eval.csv",

@@ -46,6 +46,7 @@ Json model_around(const Json& data, int64_t batch = 64) {
                                     {"batchsize", batch},
                                     {"snapshot", 0},
                                     {"snapshot_prefix", "out/"},
+                                    {"replace_models", true},
                                     {"eval_interval", 5},
                                     {"eval_metrics", Json::Array{"AUC", "AverageLoss"}},
                                     {"seed", 7}});

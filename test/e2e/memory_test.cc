@@ -119,7 +119,7 @@ TEST_F(Memory, OfTheToolForFeatureSpecifications) {
 
 /// A config with one epoch over `source`.
 std::string config_of(const std::string& source, const std::string& more) {
-  return R"({"solver": {"batchsize": 4096, "num_epochs": 1, "display": 1000000, "eval_interval": 1000000, "snapshot": 1000000, "snapshot_prefix": ")" +
+  return R"({"solver": {"batchsize": 4096, "num_epochs": 1, "display": 1000000, "eval_interval": 1000000, "snapshot": 1000000, "replace_models": true, "snapshot_prefix": ")" +
          source + R"(_model/", "input_key_type": "I32"},
     "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0.01}}, "layers": [
     {"type": "Data", "source": ")" +

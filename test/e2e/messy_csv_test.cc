@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 std::string messy_config(const std::string& dense, const std::string& more = "") {
   return cat(R"({
-  "solver": {"display": 0, "max_iter": 60, "batchsize": 64, "gpu": [0], "seed": 3, "snapshot_prefix": "out/",
+  "solver": {"display": 0, "max_iter": 60, "batchsize": 64, "gpu": [0], "seed": 3, "replace_models": true, "snapshot_prefix": "out/",
              "eval_interval": 30, "eval_metrics": ["AUC", "AverageLoss"])",
              more, R"(},
   "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 0.02, "warmup_steps": "10%", "decay_start": 0.5,

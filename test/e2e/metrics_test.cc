@@ -75,7 +75,7 @@ class EvalMetrics : public testing::Test {
     const std::string loss = R"({"type": "MultiCrossEntropyLoss", "target_weight": [1], "loss_weight": )";
     write_file(
         folder_ / "config.json",
-        R"({"solver": {"batchsize": 128, "max_iter": 3, "eval_interval": 1, "dense_model_file": "start.model", "snapshot_prefix": "out/",
+        R"({"solver": {"batchsize": 128, "max_iter": 3, "eval_interval": 1, "dense_model_file": "start.model", "snapshot_prefix": "out/", "replace_models": true,
                "eval_metrics": )" +
             words + more + R"(},
   "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0}},
@@ -146,6 +146,45 @@ TEST_F(EvalMetrics, AreThoseAskedForAndNoOther) {
   EXPECT_EQ(names(metrics("[]", "cpu")), (std::set<std::string>{}));
   const std::string lines = read_file(folder_ / "run" / "metrics.jsonl");
   EXPECT_EQ(lines.find("AUC"), std::string::npos) << lines;
+}
+
+TEST(GroupsOfTexts, AreValuesAndNotBuckets) {
+  const TemporaryFolder folder;
+  std::string rows = "y,x,user\n";
+  for (int i = 0; i < 400; ++i)
+    rows += cat(i * 7 % 5 < 2, ",", i * 37 % 101, ",u", i % 23 == 0 ? "" : cat(i % 40), "\n");
+  write_file(folder / "rows.csv", rows);
+  write_file(folder / "config.json", R"({"solver": {"batchsize": 50, "max_iter": 4, "eval_interval": 4,
+      "eval_metrics": ["AUC", "GroupedAUC"], "group_by": {"input": "own"}},
+    "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0.01}},
+    "layers": [{"type": "Data", "format": "Csv", "source": "rows.csv", "eval_source": "rows.csv",
+                "csv": {"labels": ["y"], "dense": [{"columns": ["x"]}],
+                        "slots": [{"columns": ["user"], "buckets": 3}, {"columns": ["user"]}]},
+                "label": {"top": "label", "label_dim": 1}, "dense": {"top": "dense", "dense_dim": 1},
+                "sparse": [{"top": "shared", "slot_num": 1}, {"top": "own", "slot_num": 1}]},
+               {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "shared", "top": "e",
+                "sparse_embedding_hparam": {"embedding_vec_size": 1, "combiner": "sum"}},
+               {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "own", "top": "f",
+                "sparse_embedding_hparam": {"embedding_vec_size": 1, "combiner": "sum"}},
+               {"type": "Reshape", "bottom": "e", "top": "e1", "leading_dim": 1},
+               {"type": "Reshape", "bottom": "f", "top": "f1", "leading_dim": 1},
+               {"type": "Concat", "bottom": ["dense", "e1", "f1"], "top": "all"},
+               {"type": "InnerProduct", "bottom": "all", "top": "z", "fc_param": {"num_output": 1}},
+               {"type": "BinaryCrossEntropyLoss", "bottom": ["z", "label"], "top": "loss"}]})");
+  const auto grouped = [&](const std::string& input, const std::string& gpus) {
+    const Outcome done = run_program(
+        "huge_ctr",
+        {"--train", "config.json", "--device", "cpu", "--run-dir", "run", "--set", "solver.group_by.input=" + input,
+         "--set", "solver.gpu=" + gpus, "--set", "layers.Data.cache_eval_data=2", "--set", "solver.eval_interval=2"},
+        folder.path());
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_NE(done.err.find("'rows.csv' is read for training and for evaluation"), std::string::npos) << done.err;
+    const Json summary = Json::read_file(folder / "run/summary.json");
+    return summary.find("metrics")->find("GroupedAUC")->number();
+  };
+  const double own = grouped("own", "[0]");
+  EXPECT_EQ(grouped("shared", "[0]"), own);
+  EXPECT_EQ(grouped("shared", "[0,1]"), grouped("own", "[0,1]"));
 }
 
 TEST_F(EvalMetrics, EndTrainingOnTheirBetterSide) {

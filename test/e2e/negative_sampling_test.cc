@@ -35,7 +35,7 @@ class NegativeSamplingRun : public testing::Test {
     const bool two = loss == "CrossEntropyLoss";
     return cat(R"({
       "solver": {"batchsize": 500, "max_iter": 300, "display": 0, "seed": 5, "eval_metrics": ["Calibration", "AUC"],
-                 "snapshot_prefix": "model/", "checkpoint": {"every": 100}},
+                 "replace_models": true, "snapshot_prefix": "model/", "checkpoint": {"every": 100}},
       "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 0.05, "decay": "linear", "end_lr": 0.0001}},
       "layers": [{"type": "Data", "format": "Csv", "source": "rows.csv", "eval_source": "rows.csv", )",
                sampling, R"(

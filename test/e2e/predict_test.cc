@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 std::string text_config() {
   return R"({
   "solver": {"display": 0, "max_iter": 80, "batchsize": 100, "batchsize_eval": 70, "gpu": [0], "seed": 3,
-             "snapshot_prefix": "out/", "eval_metrics": ["AUC", "AverageLoss"]},
+             "replace_models": true, "snapshot_prefix": "out/", "eval_metrics": ["AUC", "AverageLoss"]},
   "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 0.02, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},
   "layers": [
     {"type": "Data", "format": "Csv", "source": "train.csv", "eval_source": "eval.csv",

@@ -68,7 +68,7 @@ print("read")
 std::string reader_config() {
   return R"({
   "solver": {"display": 0, "max_iter": 60, "batchsize": 100, "gpu": [0], "seed": 3, "snapshot": 30,
-             "snapshot_prefix": "out/", "eval_metrics": ["AUC", "AverageLoss"], "checkpoint": {"every": 60}},
+             "replace_models": true, "snapshot_prefix": "out/", "eval_metrics": ["AUC", "AverageLoss"], "checkpoint": {"every": 60}},
   "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 0.02, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},
   "layers": [
     {"type": "Data", "format": "Csv", "source": "train.csv", "eval_source": "eval.csv",

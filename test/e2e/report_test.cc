@@ -109,7 +109,7 @@ TEST_F(Report, FeaturesThatDecideAreTheImportantOnes) {
   for (int r = 0; r < 3000; ++r) rows += cat(r * 7919 % 1000 % 2, ",", r * 7919 % 1000 % 2, ",", r * 31 % 17, "\n");
   write_file(*folder_ / "rows.csv", rows);
   write_file(*folder_ / "features.json", R"({
-  "solver": {"max_iter": 60, "batchsize": 100, "display": 10, "snapshot_prefix": "features/"},
+  "solver": {"max_iter": 60, "batchsize": 100, "display": 10, "replace_models": true, "snapshot_prefix": "features/"},
   "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 0.05, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},
   "layers": [
     {"type": "Data", "format": "Csv", "source": "rows.csv", "eval_source": "rows.csv",

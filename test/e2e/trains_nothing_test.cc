@@ -18,8 +18,9 @@ class TrainsNothing : public testing::Test {
     write_file(folder_ / "rows.csv", text + "1,1,1,oops\n");
   }
   Outcome train(const std::string& solver, const std::string& losses, const std::vector<std::string>& more = {}) {
-    write_file(folder_ / "config.json", R"({"solver": {"seed": 1, "display": 0, "snapshot_prefix": "out/", )" + solver +
-                                            R"(}, "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0.1}},
+    write_file(folder_ / "config.json",
+               R"({"solver": {"seed": 1, "display": 0, "replace_models": true, "snapshot_prefix": "out/", )" + solver +
+                   R"(}, "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0.1}},
       "layers": [{"type": "Data", "format": "Csv", "source": "rows.csv", "bad_records": "skip",
                   "csv": {"labels": ["y", "z"], "dense": [{"columns": ["x"]}]}, "label": {"top": "label", "label_dim": 2},
                   "sample_weight": {"top": "weight", "column": "w"}, "dense": {"top": "dense", "dense_dim": 1},
@@ -27,7 +28,7 @@ class TrainsNothing : public testing::Test {
                  {"type": "Slice", "bottom": "label", "top": ["first", "second"], "ranges": [[0, 1], [1, 2]]},
                  {"type": "InnerProduct", "bottom": "dense", "top": "a", "fc_param": {"num_output": 1}},
                  {"type": "InnerProduct", "bottom": "dense", "top": "b", "fc_param": {"num_output": 1}}, )" +
-                                            losses + "]}");
+                   losses + "]}");
     std::vector<std::string> words = {"--train", "config.json", "--device", "cpu", "--run-dir", "run"};
     words.insert(words.end(), more.begin(), more.end());
     return run_program("huge_ctr", words, folder_.path());

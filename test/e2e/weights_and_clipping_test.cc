@@ -16,7 +16,7 @@ class WeightsAndClipping : public ::testing::Test {
                            const std::vector<std::string>& more = {}) {
     write_file(folder_ / (run + ".csv"), csv);
     write_file(folder_ / (run + ".json"), R"({
-      "solver": {"batchsize": 4, "max_iter": 5, "display": 0, "seed": 3, "snapshot_prefix": ")" +
+      "solver": {"batchsize": 4, "max_iter": 5, "display": 0, "seed": 3, "replace_models": true, "snapshot_prefix": ")" +
                                               run + R"(_model/"},
       "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0.5}},
       "layers": [{"type": "Data", "format": "Csv", "source": ")" +

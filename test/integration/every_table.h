@@ -71,7 +71,7 @@ class EveryTable : public RanksTest {
     config_ = cat(
         R"({"solver": {"lr_policy": "fixed", "display": 1, "max_iter": 20, "gpu": [0], "batchsize": 61,
       "snapshot": 1000000,
-      "snapshot_prefix": "out/", "eval_interval": 10, "eval_metrics": ["AUC", "AverageLoss"], "seed": 7},
+      "snapshot_prefix": "out/", "replace_models": true, "eval_interval": 10, "eval_metrics": ["AUC", "AverageLoss"], "seed": 7},
       "optimizer": {)",
         kRules[0].section, R"(}, "layers": [
       {"type": "Data", "source": "train.txt", "eval_source": "eval.txt", "check": "Sum",

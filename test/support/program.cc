@@ -215,7 +215,8 @@ void write_file(const fs::path& path, const std::string& text) { std::ofstream(p
 std::string small_config() {
   return R"({
   "solver": {"lr_policy": "fixed", "display": 20, "max_iter": 60, "gpu": [0], "batchsize": 128, "snapshot": 1000000,
-             "snapshot_prefix": "out/", "eval_interval": 30, "eval_metrics": ["AUC", "AverageLoss"], "seed": 7},
+             "snapshot_prefix": "out/", "replace_models": true,
+             "eval_interval": 30, "eval_metrics": ["AUC", "AverageLoss"], "seed": 7},
   "optimizer": {"type": "Adam", "update_type": "Global",
                 "adam_hparam": {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},
   "layers": [

@@ -131,6 +131,8 @@ def _load_prefix(name, config):
             f"there is no model '{name}': neither '{name}/summary.json' (a run folder) nor '{name}/manifest.json' "
             f"(a checkpoint) nor '{prefix}_dense_<n>.model' (a snapshot_prefix)"
         )
+    if wanted is None:
+        _expect_one_run(prefix, found)
     iteration = max(found) if wanted is None else wanted
     if iteration not in found:
         raise ModelError(f"there is no model of iteration {iteration} at '{prefix}'; there are {sorted(found)}")
@@ -142,6 +144,19 @@ def _load_prefix(name, config):
         config = _json(manifest).get("config")
     dense = Path(f"{prefix}_dense_{iteration}.model")
     return _load_files(dense, [Path(f"{dense}.layout.json")], tables, iteration, config)
+
+
+def _expect_one_run(prefix, iterations):
+    runs = {}
+    for iteration in sorted(iterations):
+        manifest = Path(f"{prefix}_model_{iteration}.json")
+        run = _json(manifest).get("run", "") if manifest.is_file() else ""
+        runs.setdefault(run, []).append(iteration)
+    if len(runs) > 1:
+        raise ModelError(
+            f"the models at '{prefix}' are of {len(runs)} runs, with iterations "
+            f"{' and '.join(str(of_run) for of_run in runs.values())}: name the run folder, or '{prefix}@ITERATION'"
+        )
 
 
 def _iterations(prefix):

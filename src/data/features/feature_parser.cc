@@ -85,10 +85,13 @@ std::string number_problem(const FeatureField& field, double value) {
 }  // namespace
 
 template <class Describe>
-void FeatureParser::mark(int64_t row, Describe&& describe) {
-  if (bad_ == 0 || row < first_bad_) {
-    first_bad_ = row;
-    problem_ = describe();
+void FeatureParser::mark(int64_t row, const char* unit, Describe&& describe) {
+  const bool first = bad_ == 0 || row < first_bad_, named = names_bad_ && !named_.contains(row);
+  if (first || named) {
+    const BadRecord bad = describe();
+    if (first) problem_ = cat("'", bad.file, "' ", unit, " ", bad.record, ": ", bad.cause);
+    if (first) first_bad_ = row;
+    if (named) named_[row] = bad;
   }
   bad_ += !is_bad_[static_cast<size_t>(row)];
   is_bad_[static_cast<size_t>(row)] = 1;
@@ -105,6 +108,8 @@ BadRecords FeatureParser::parse_rows(Chunk& chunk, const RowSelection& selection
   block.rows = rows;
   is_bad_.assign(static_cast<size_t>(rows), 0);
   bad_ = 0;
+  names_bad_ = block.names_bad;
+  named_.clear();
   for (size_t g = 0; g < plan_.groups.size(); ++g) {
     const FeatureGroup& group = plan_.groups[g];
     if (rows == 0) break;
@@ -120,6 +125,7 @@ BadRecords FeatureParser::parse_rows(Chunk& chunk, const RowSelection& selection
   one_key_each(block, block.rows, plan_.slots);
   BadRecords bad;
   if (bad_ > 0) bad.add_flagged(is_bad_, [&] { return problem_; });
+  for (auto& [row, record] : named_) bad.records.push_back(std::move(record));
   return bad;
 }
 
@@ -166,8 +172,9 @@ void FeatureParser::name_bad(const FeatureField& field, const ChunkPart& part, c
       problem = number_problem(field, real_at(field.feature.type, from));
     }
     if (!problem.empty())
-      mark(r, [&] {
-        return cat("'", part.open->path().string(), "' row ", part.first + selection.row(r) + 1, ": ", problem);
+      mark(r, "row", [&] {
+        const int64_t at = part.first + selection.row(r);
+        return BadRecord{part.open->path().string(), at + 1, at * static_cast<int64_t>(width), problem};
       });
   }
 }
@@ -182,9 +189,10 @@ void FeatureParser::parse_csv(const FeatureGroup& group, const ChunkPart& part, 
       if (at++ < selection.spans()[span].begin) return true;
     }
     if (const std::string problem = parse_line(group, line, row, rows_, block); !problem.empty())
-      mark(row, [&] {
-        return cat("'", group.files[part.file].string(), "' line ", line_number, ": ", problem,
-                   line_number == 1 ? "; a csv chunk has no line of names" : "");
+      mark(row, "line", [&] {
+        return BadRecord{.file = group.files[part.file].string(),
+                         .record = line_number,
+                         .cause = cat(problem, line_number == 1 ? "; a csv chunk has no line of names" : "")};
       });
     return ++row < rows_;
   });

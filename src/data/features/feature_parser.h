@@ -21,7 +21,7 @@ class FeatureParser : public Parser {
 
  private:
   template <class Describe>
-  void mark(int64_t row, Describe&& describe);
+  void mark(int64_t row, const char* unit, Describe&& describe);
   void parse_binary(const FeatureGroup&, const ChunkPart&, const RowSelection&, SampleBlock&);
   void parse_csv(const FeatureGroup&, const ChunkPart&, const Chunk&, const RowSelection&, SampleBlock&);
   std::string parse_line(const FeatureGroup&, std::string_view line, int64_t row, int64_t rows, SampleBlock&);
@@ -32,8 +32,10 @@ class FeatureParser : public Parser {
   std::optional<BadRecordPolicy> policy_;
   std::vector<std::byte> bytes_;  // rows of a binary group
   FeatureCells cells_;            // cells of a line
-  std::vector<uint8_t> is_bad_;   // [rows]
-  int64_t rows_ = 0;              // number of parsed rows
+  bool names_bad_ = false;
+  std::map<int64_t, BadRecord> named_;  // by row, where every bad one is to be named
+  std::vector<uint8_t> is_bad_;         // [rows]
+  int64_t rows_ = 0;                    // number of parsed rows
   int64_t bad_ = 0, first_bad_ = 0;
   std::string problem_;  // the problem of the first bad row
 };

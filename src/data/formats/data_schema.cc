@@ -1,6 +1,7 @@
 #include "data/formats/data_schema.h"
 
 #include "base/error.h"
+#include "data/formats/bad_records_file.h"
 #include "data/formats/format_table.h"
 #include "data/formats/section_widths.h"
 
@@ -63,6 +64,24 @@ void add_sample_weight(DataSection& section, const FormatType& format, const std
   if (section.label.label_dim.given()) section.label.label_dim = section.label.label_dim + 1;
 }
 
+/// A note on each label that is a feature too.
+void note_labels_among_features(DataSection& section, const FormatType& format, const std::string& pointer,
+                                Problems& problems) {
+  const auto columns = format.columns ? format.columns(section) : std::nullopt;
+  if (!columns) return;
+  const auto note = [&](const auto& groups, const char* list, const char* what) {
+    for (size_t g = 0; g < groups.size(); ++g)
+      for (const std::string& column : groups[g].columns)
+        for (const LabelColumn& label : *columns->labels)
+          if (label.column == column && column != section.sample_weight.column)
+            problems.note(cat(pointer, "/", format.object.name, "/", list, "/", g),
+                          cat("column '", column, "' is a label and ", what,
+                              ": the model reads what it is to predict, and its metrics mean nothing"));
+  };
+  note(*columns->dense, "dense", "a dense value");
+  note(*columns->slots, "slots", "a slot");
+}
+
 void check_following(const DataSection& section, const FormatType& format, const std::string& pointer,
                      Problems& problems) {
   if (!section.follow) {
@@ -87,6 +106,7 @@ void check_together(DataSection& section, const std::string& pointer, Problems& 
   complete_widths(section, format, pointer, problems);
   for (size_t i = 0; i < section.sparse.size(); ++i)
     if (section.sparse[i].slot_num.given()) check_limits(section.sparse[i], cat(pointer, "/sparse/", i), problems);
+  note_labels_among_features(section, format, pointer, problems);
   if (problems.errors().size() == before && format.check) format.check(section, pointer, problems);
   for (const FormatType& type : format_types())
     if (type.format != section.format && !type.object.name.empty() && type.object.given(section))
@@ -105,6 +125,8 @@ void check_together(DataSection& section, const std::string& pointer, Problems& 
                    cat("needs a single label, which says what is a negative; there are ", section.labels(),
                        section.sample_weight.given ? "" : " (weights of samples go to \"sample_weight\")"));
   check_following(section, format, pointer, problems);
+  if (section.options.find<BadRecordsSection>() && section.bad_records != BadRecordPolicy::skip)
+    problems.error(pointer + "/bad_records_file", "needs \"bad_records\": \"skip\": other bad records are errors");
   if (section.source.empty())
     problems.error(pointer + "/source", cat("expected ", format.source_text, ", found an empty string"));
 
@@ -216,7 +238,10 @@ Schema<DataSection> data_schema() {
            "but "
            "Norm records that fail their check sum are left out")
       .opt("max_bad_records", &DataSection::max_bad_records,
-           "most records that may be left out before that is an error; left out: any number", at_least(0));
+           "most records that may be left out before that is an error; left out: any number", at_least(0))
+      .part_in("bad_records_file", &DataSection::options, bad_records_schema(),
+               "a file for the records that \"bad_records\": \"skip\" leaves out: a JSON line for each, with file, "
+               "record, offset and cause. A path, or an object");
   for (const FormatType& type : format_types())
     if (!type.object.name.empty()) type.object.declare(schema);
   schema

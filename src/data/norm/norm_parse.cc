@@ -95,11 +95,22 @@ void place_inputs(const std::byte* slots, const NormInfo& info, const std::byte*
   }
 }
 
+int64_t offset_of(const Chunk& chunk, int64_t record) {
+  return chunk.begin.offset + chunk.begins[static_cast<size_t>(record)] - chunk.begins[0];
+}
+
 /// "'a.data': record 7 of 100, at byte 64: ..."
 std::string describe(const NormInfo& info, const Chunk& chunk, int64_t record, const std::string& problem) {
   return cat("'", info.path.string(), "': record ", chunk.begin.record + record + 1, " of ",
-             info.header.number_of_records, ", at byte ",
-             chunk.begin.offset + chunk.begins[static_cast<size_t>(record)] - chunk.begins[0], ": ", problem);
+             info.header.number_of_records, ", at byte ", offset_of(chunk, record), ": ", problem);
+}
+
+/// Adds a record, the `rows`-th, to those that are left out.
+void leave_out(const NormInfo& info, const Chunk& chunk, int64_t record, int64_t rows, const std::string& problem,
+               bool named, BadRecords& bad) {
+  bad.add(rows, [&] { return describe(info, chunk, record, problem); });
+  if (named)
+    bad.records.push_back({info.path.string(), chunk.begin.record + record + 1, offset_of(chunk, record), problem});
 }
 
 /// The payload of a record with a frame, and whether its check sum is right.
@@ -156,20 +167,17 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& s
       payload += formats::kFrameLengthBytes;
       end -= formats::kFrameSumBytes;
       if (!summed && !sum_is_right(chunk, i)) {
-        bad.add(rows, [&] { return describe(info, chunk, i, kFailed); });
+        leave_out(info, chunk, i, rows, kFailed, block.names_bad, bad);
         if (policy == BadRecordPolicy::error) throw Error(Kind::data, bad.first);
         continue;
       }
     }
     const std::byte* slots = payload + sizes.numbers;
     if (const int64_t at = find_not_finite(payload, label + dense); at >= 0) {
-      const auto problem = [&] {
-        return describe(info, chunk, i,
-                        cat(at < label ? "label " : "dense value ", at < label ? at : at - label, " is ",
-                            load<float>(payload + at * 4)));
-      };
-      bad.add(rows, problem);
-      if (policy != BadRecordPolicy::skip) throw Error(Kind::data, problem());
+      const std::string problem = cat(at < label ? "label " : "dense value ", at < label ? at : at - label, " is ",
+                                      load<float>(payload + at * 4));
+      leave_out(info, chunk, i, rows, problem, block.names_bad, bad);
+      if (policy != BadRecordPolicy::skip) throw Error(Kind::data, describe(info, chunk, i, problem));
       continue;
     }
     const bool ones = sizes.one_hot_fits && end - payload == static_cast<ptrdiff_t>(sizes.one_hot) &&
@@ -198,7 +206,7 @@ BadRecords parse(const NormInfo& info, const Chunk& chunk, const RowSelection& s
         else if (walk.end == SlotWalk::End::whole && walk.at != end)
           problem = cat("its slots end after ", walk.at - payload, " of its ", end - payload, " bytes");
         if (!problem.empty()) {
-          bad.add(rows, [&] { return describe(info, chunk, i, problem); });
+          leave_out(info, chunk, i, rows, problem, block.names_bad, bad);
           if (policy != BadRecordPolicy::skip) throw Error(Kind::data, describe(info, chunk, i, problem));
           continue;
         }

@@ -19,9 +19,13 @@ template <class Describe>
 void ParquetRows::bad(int64_t row, const ParquetField* field, const Describe& describe) {
   if (!bad_[static_cast<size_t>(row)]) ++bad_count_;
   bad_[static_cast<size_t>(row)] = 1;
-  if (first_bad_ >= 0 && first_bad_ <= row) return;
+  const bool named = block_->names_bad && !problems_.contains(row), first = first_bad_ < 0 || row < first_bad_;
+  if (!named && !first) return;
+  const std::string problem = field ? cat("column '", field->name, "' (", field->said, "): ", describe()) : describe();
+  if (named) problems_[row] = problem;
+  if (!first) return;
   first_bad_ = row;
-  first_problem_ = field ? cat("column '", field->name, "' (", field->said, "): ", describe()) : describe();
+  first_problem_ = problem;
 }
 
 void ParquetRows::start(int64_t rows, SampleBlock& block) {
@@ -32,6 +36,7 @@ void ParquetRows::start(int64_t rows, SampleBlock& block) {
   bad_.assign(static_cast<size_t>(rows), 0);
   bad_count_ = 0;
   first_bad_ = -1;
+  problems_.clear();
   kept_.resize(plan_.kept.size());
   for (KeptCells& column : kept_) column.clear();
   grow(block.label, rows * plan_.shape.label_dim);
@@ -349,6 +354,7 @@ BadRecords ParquetRows::finish(const std::function<std::string(int64_t row)>& wh
   BadRecords found;
   if (bad_count_ > 0) {
     found.add_flagged(bad_, [&] { return cat(where(first_bad_), ": ", first_problem_); });
+    for (const auto& [row, problem] : problems_) found.records.push_back({.record = row, .cause = problem});
     leave_out_bad_rows();
   }
   block_->rows = rows_;

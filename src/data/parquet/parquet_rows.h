@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,8 @@ class ParquetRows {
   void add(size_t column, const ParquetField&, const ParquetValues&);
   /// A column that the file lacks, as the plan lets it.
   void add_missing(size_t column);
-  /// Ends the block. where(row) names a row. The first of the bad ones is that with the lowest number.
+  /// Ends the block. where(row) names a row. The first of the bad ones is that with the lowest number; where each is to
+  /// be named, `records` have the numbers of their rows here.
   BadRecords finish(const std::function<std::string(int64_t row)>& where);
 
  private:
@@ -54,6 +56,7 @@ class ParquetRows {
   std::vector<uint8_t> bad_;
   int64_t bad_count_ = 0, first_bad_ = 0;
   std::string first_problem_;
+  std::map<int64_t, std::string> problems_;  // of each bad row, where every one is to be named
 };
 
 }  // namespace hctr

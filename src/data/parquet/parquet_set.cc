@@ -99,12 +99,16 @@ class ParquetParser : public Parser {
       });
     }
     reading->done = true;
-    const BadRecords bad = rows_.finish([&](int64_t i) {
+    BadRecords bad = rows_.finish([&](int64_t i) {
       const int64_t row = rows.row(i);
       return cat("'", group.path().string(), "': row ", chunk.begin.record + row + 1, " (row group ", group.group() + 1,
                  ", its row ", reading->piece * kParquetPieceRows + row + 1, ")");
     });
     if (bad.count > 0 && policy_ != BadRecordPolicy::skip) throw Error(Kind::data, bad.first);
+    for (BadRecord& one : bad.records) {
+      one.file = group.path().string();
+      one.record = chunk.begin.record + rows.row(one.record) + 1;
+    }
     return bad;
   }
 

@@ -169,6 +169,7 @@ BadRecords parse_raw(const RawShape& shape, const std::byte* bytes, int64_t reco
     if (!read_record(shape, record, most_added(shape), block.label.data() + rows * shape.label_dim,
                      block.dense.data() + rows * shape.dense_dim)) {
       bad.add(rows, [&] { return cat(where(i), ": ", problem_of(shape, record)); });
+      if (block.names_bad) bad.records.push_back({.record = i, .cause = problem_of(shape, record)});
       if (policy != BadRecordPolicy::skip) throw Error(Kind::data, bad.first);
       continue;
     }

@@ -103,7 +103,14 @@ class RawSet : public SampleSet, public RowMap {
           file->read_at(chunk.begin.offset, chunk.buffer.data(), bytes);
         }
         const auto where = [&](int64_t i) { return set.name_of(chunk.file, chunk.begin.record + rows.row(i)); };
-        return parse_raw(set.shape_, chunk.buffer.data(), count, set.policy_, where, scratch, block);
+        BadRecords bad = parse_raw(set.shape_, chunk.buffer.data(), count, set.policy_, where, scratch, block);
+        for (BadRecord& one : bad.records) {
+          const int64_t row = rows.row(one.record);
+          one.file = path.string();
+          one.offset = chunk.begin.offset + row * record;
+          one.record = chunk.begin.record + row + 1;
+        }
+        return bad;
       }
       const RawSet& set;
       std::optional<ByteFile> file;  // the one read last

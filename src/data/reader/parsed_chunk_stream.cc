@@ -87,6 +87,7 @@ ParsedChunkStream::Result ParsedChunkStream::parse(Work& work) {
   const RowSelection rows = some ? RowSelection(work.selected) : RowSelection();
   SampleBlock& parsed_block = negatives_ ? work.all : *samples;
   if (negatives_) parsed_block.one_hot = false;
+  parsed_block.names_bad = bad_report_.aside != nullptr;
   BadRecords bad = work.parser->parse_rows(work.chunk, rows, parsed_block);
   if (some) HCTR_EXPECT(samples->rows == rows.count(0), samples->rows, " rows were parsed of ", rows.count(0));
   parsed_rows_ += parsed_block.rows;
@@ -117,11 +118,12 @@ std::optional<ParsedChunk> ParsedChunkStream::next() {
   return std::move(result->chunk);
 }
 
-void ParsedChunkStream::count_bad_records(const Result& result) {
-  const BadRecords& bad = result.bad;
+void ParsedChunkStream::count_bad_records(Result& result) {
+  BadRecords& bad = result.bad;
   if (bad.count == 0) return;
   bad_records_ += bad.count;
   pass_bad_ += bad.count;
+  if (bad_report_.aside) bad_report_.aside->add(std::move(bad.records), bad_report_.log);
   if (bad_report_.most && bad_records_ > *bad_report_.most)
     throw Error(Kind::data,
                 cat("'", bad_report_.set, "': ", bad_records_, " bad records, and \"max_bad_records\" allows ",

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/ordered_workers.h"
+#include "data/formats/bad_records_file.h"
 #include "data/reader/chunk_source.h"
 #include "data/reader/negative_sampling.h"
 #include "data/reader/shuffled_slice.h"
@@ -61,10 +62,11 @@ struct ParsedChunk {
 /// Reports bad records: warns of the first in each file, and fails when there are too many. Used by one thread at a
 /// time.
 struct BadRecordReport {
-  std::string set;                ///< its name, for messages
-  std::optional<int64_t> most{};  ///< more bad records than these are an error; none: any number
-  Log log = Log::silent();        ///< receives the warnings
-  std::set<size_t> files{};       ///< the files that a warning named
+  std::string set;                             ///< its name, for messages
+  std::optional<int64_t> most{};               ///< more bad records than these are an error; none: any number
+  Log log = Log::silent();                     ///< receives the warnings
+  std::set<size_t> files{};                    ///< the files that a warning named
+  std::shared_ptr<BadRecordsFile> aside = {};  ///< where they are set aside; null: nowhere
 };
 
 /// A stream's rule that leaves samples out, and the widths of its blocks.
@@ -118,7 +120,7 @@ class ParsedChunkStream {
   bool selects(const Work& work) const { return slice_ || (shuffled_ && shuffled_->selects(work.pass)); }
   void select_rows(Work&, ParsedChunk&);
   void in_turn(Work&, ParsedChunk&, const std::function<void()>&);
-  void count_bad_records(const Result&);
+  void count_bad_records(Result&);
   [[noreturn]] void fail_empty() const;
 
   SampleSet& set_;

@@ -27,6 +27,12 @@ std::unique_ptr<SampleSet> open_set(const DataSection& section, const Source& so
   return format_type(section.format).open(section, source, options.key_width, log);
 }
 
+/// Where bad records are left out every rank parses all rows, so that the first one names them all.
+std::shared_ptr<BadRecordsFile> bad_records_file(const DataSection& section, const ReaderOptions& options) {
+  const auto* file = section.options.find<BadRecordsSection>();
+  return file && options.rank == 0 ? BadRecordsFile::open(*file) : nullptr;
+}
+
 std::unique_ptr<ReaderRun> make_run(ReaderSet& set, const ReaderPosition& from) {
   const bool every_row = set.options.shuffle == 0 && !set.negatives.samples() && set.samples->samples() > 0;
   const RowMap* rows = every_row ? set.samples->row_map() : nullptr;
@@ -54,7 +60,10 @@ Reader::Reader(const DataSection& section, const Source& source, const BatchLayo
                            .buffers = std::move(buffers),
                            .options = options,
                            .blocks = {},
-                           .bad_report = {.set = source.path, .most = section.max_bad_records, .log = log},
+                           .bad_report = {.set = source.path,
+                                          .most = section.max_bad_records,
+                                          .log = log,
+                                          .aside = bad_records_file(section, options)},
                            .kept_columns = source.keep.size(),
                            .negatives = {options.negative_share, options.seed}});
   ReaderSet& set = *set_;

@@ -36,6 +36,8 @@ class RowMajor {
     for (const size_t column : passed_on_) block_->kept.add(cells[column]);
   }
   int64_t rows() const { return rows_; }
+  /// Whether every bad record is to be named.
+  bool names_bad() const { return block_->names_bad; }
   /// Writes the keys to the block in slot order.
   void finish();
 

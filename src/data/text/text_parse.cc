@@ -48,6 +48,7 @@ void parse_text(const char* text, size_t begin, size_t end, const RowMaker& make
       continue;
     }
     bad.add(rows.rows(), [&] { return cat(where(static_cast<size_t>(p - text)), ": ", problem); });
+    if (rows.names_bad()) bad.records.push_back({.offset = p - text, .cause = problem});
     if (policy != BadRecordPolicy::skip || splitter.unclosed())
       throw Error(Kind::data, cat(where(static_cast<size_t>(p - text)), ": ", problem));
   }

@@ -185,6 +185,10 @@ class TextChunkParser : public Parser {
       for (const RowSpan& span : rows.spans())
         parse_part(chunk.begins[static_cast<size_t>(span.begin)], chunk.begins[static_cast<size_t>(span.end)]);
     rows_.finish();
+    for (BadRecord& record : bad.records) {
+      record.file = path.string();
+      record.offset += chunk.begin.offset;
+    }
     return bad;
   }
 

@@ -192,7 +192,6 @@ class Initializer {
     expect_label_of_config();
     plan_.train_rows = pass_.train_rows;
     plan_.eval_rows = pass_.eval_rows;
-    plan_.snapshot_prefix = cat("runs/", fs::path(paths_.stem).filename().string(), "_model/");
     plan_.skip_bad_rows = !options_.eval.empty() && (pass_.bad_rows > 0 || pass_.without_label > 0 ||
                                                      pass_.eval_bad_rows > 0 || pass_.eval_without_label > 0);
     for (size_t i = 0; i < pass_.columns.size(); ++i)
@@ -340,6 +339,9 @@ class Initializer {
                                        : "; split by a hash of each row's features, without the label"));
     else
       say(cat("rows: ", pass_.train_rows, " to train on; ", options_.eval, " to evaluate on"));
+    if (!options_.eval.empty() && fs::equivalent(options_.eval, options_.data))
+      say("note: these are the rows to train on too: metrics of them say little of other rows; leave --eval out, and a "
+          "tenth of the rows is held out");
     const InitSchedule schedule = schedule_of(plan_);
     say(cat("model: ", name_of(plan_.model), ", at most ", schedule.epochs, schedule.epochs == 1 ? " pass" : " passes",
             " in batches of ", schedule.batch, "; the model of the best evaluation is kept"));

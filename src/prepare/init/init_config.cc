@@ -138,7 +138,6 @@ Json solver(const InitPlan& plan, const InitSchedule& schedule) {
                       {"eval_interval", std::max<int64_t>(1, schedule.steps_per_epoch / evaluations)},
                       {"eval_metrics", Json(Json::Array{"AUC", "AverageLoss"})},
                       {"early_stopping", Json(Object{{"metric", "AUC"}, {"patience", 3}})},
-                      {"snapshot_prefix", plan.snapshot_prefix},
                       {"input_key_type", "I64"},
                       {"seed", 1}});
   if (plan.eval_rows > kMostEvaluated) section.set("max_eval_samples", kMostEvaluated);

@@ -48,6 +48,17 @@ TEST(MetricWords, AreTwoWhenNotGiven) {
   EXPECT_EQ(to_json(solver.eval_metrics).text(), R"(["AUC","AverageLoss"])");
 }
 
+TEST(MetricWords, OfOtherProgramsNameOurs) {
+  for (const auto& [other, ours] : {std::pair("GAUC", "GroupedAUC"), std::pair("gauc:0.7", "GroupedAUC"),
+                                    std::pair("roc_auc", "AUC"), std::pair("NE", "NormalizedEntropy")})
+    EXPECT_NE(complaints(cat(R"("eval_metrics": [")", other, "\"]")).find(cat("did you mean \"", ours, "\"?")),
+              std::string::npos)
+        << other;
+  EXPECT_NE(complaints(R"("early_stopping": {"metric": "GAUC", "patience": 2}, "eval_interval": 1)")
+                .find("/early_stopping/metric: expected a metric; did you mean \"GroupedAUC\"?, found \"GAUC\""),
+            std::string::npos);
+}
+
 TEST(MetricWords, ThatAreNoneAreNamedWithTheNearest) {
   EXPECT_EQ(
       complaints(R"("eval_metrics": ["AUC", "AverageLos"])"),

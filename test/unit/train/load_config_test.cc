@@ -25,13 +25,30 @@ class LoadConfig : public testing::Test {
 };
 
 TEST_F(LoadConfig, AChangeOfAMisspelledFieldNamesTheNearest) {
-  EXPECT_EQ(refused({"optimizer.adam_hparam.learningrate=0.2"}),
-            "--set: no field \"learningrate\" in optimizer.adam_hparam; did you mean \"learning_rate\"?");
+  EXPECT_EQ(
+      refused({"optimizer.adam_hparam.learningrate=0.2"}),
+      "--set: no field \"learningrate\" in optimizer.adam_hparam; did you mean optimizer.adam_hparam.learning_rate?");
 }
 
 TEST_F(LoadConfig, AChangeOfAFieldThatLiesDeeperNamesItsPath) {
   EXPECT_EQ(refused({"layers.top1.num_output=16"}),
             "--set: no field \"num_output\" in layers.top1; did you mean layers.top1.fc_param.num_output?");
+}
+
+TEST_F(LoadConfig, AChangeOfAFieldThatTheConfigLeavesOutNamesItsPath) {
+  EXPECT_EQ(refused({"solver.epochs=3"}), "--set: no field \"epochs\" in solver; did you mean solver.num_epochs?");
+  EXPECT_EQ(refused({"optimizer.lr=0.1"}),
+            "--set: no field \"lr\" in optimizer; did you mean optimizer.adam_hparam.learning_rate?");
+  EXPECT_EQ(refused({"data.eval_source=x.csv"}),
+            "--set: no field \"data\" in the config; did you mean layers.Data.eval_source?");
+}
+
+TEST_F(LoadConfig, AChangeOfAFieldWithoutEffectNamesThatWithOne) {
+  EXPECT_EQ(
+      refused({"optimizer.learning_rate=0.1"}),
+      "--set: \"learning_rate\" is accepted and has no effect: the rate stands in the *_hparam object; did you mean "
+      "optimizer.adam_hparam.learning_rate?");
+  EXPECT_EQ(refused({"solver.perf_logging=true"}).find("--set"), std::string::npos);
 }
 
 TEST_F(LoadConfig, AChangeOfAnUnknownFieldWithNothingNearIsRefused) {

@@ -57,6 +57,16 @@ TEST(UndefinedMetrics, NameGroupsMissingLabelsAndPredictionsThatAreNoNumbers) {
   EXPECT_EQ(undefined({{std::nanf(""), 0, 1}, {0.9f, 1, 1}}).at("AUC"), "1 of 2 predictions is not a number");
 }
 
+TEST(UndefinedMetrics, NameSamplesThatHaveNoGroup) {
+  Scores scores(metrics_of({"AUC", "GroupedAUC"}), 1);
+  add(scores, {{0.1f, 0}, {0.9f, 1}});
+  scores.values();
+  EXPECT_EQ(scores.facts().without_group, 2);
+  EXPECT_EQ(scores.undefined(),
+            (std::map<std::string, std::string>{
+                {"GroupedAUC", "no evaluation sample has a group: the slot that \"group_by\" names holds no key"}}));
+}
+
 TEST(UndefinedMetrics, OfSeveralRanksCountTheSamplesOfAll) {
   Scores one(metrics_of({"AUC"}), 1), other(metrics_of({"AUC"}), 1), third(metrics_of({"AUC"}), 1);
   add(one, {{0.1f, 0}});

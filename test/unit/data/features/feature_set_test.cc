@@ -14,6 +14,7 @@
 #include "base/platform.h"
 #include "data/features/feature_section.h"
 #include "data/features/feature_spec.h"
+#include "data/formats/bad_records_file.h"
 #include "data/formats/data_schema.h"
 #include "data/raw/raw_set.h"
 #include "unit/data/reader_rig.h"
@@ -355,6 +356,15 @@ TEST_F(Samples, BadRowsAreErrorsOrLeftOutWithAllTheirColumns) {
     Rig rig(of, "train", {.batch = 1000, .workers = 2, .repeat = false});
     rig.all();
     EXPECT_EQ(rig.reader->skipped_records(), 3);
+    const fs::path aside = fs::path(table.spec.features[0].name + ".bad");
+    of.options.edit<BadRecordsSection>() = {(folder / aside).string()};
+    Rig(of, "train", {.batch = 1000, .workers = 2, .repeat = false}).all();
+    const std::string lines = read_text(folder / aside, "");
+    EXPECT_EQ(std::ranges::count(lines, '\n'), 3);
+    if (chunks == binary_columns) {
+      EXPECT_NE(lines.find(R"(c1_0.bin","record":6,"offset":)"), std::string::npos) << lines;
+    }
+    fs::remove(folder / aside);
   }
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/half.h"
 #include "data/column_rules.h"
+#include "data/formats/bad_records_file.h"
 #include "data/parquet/parquet_row_group.h"
 #include "data/text/csv_set.h"
 #include "prepare/inspect/inspect.h"
@@ -321,8 +322,12 @@ TEST_F(Parquet, ColumnsOfAnyTypeArePassedOnAsTexts) {
   DataSection section = one_slot();
   section.bad_records = BadRecordPolicy::skip;
   parquet_of(section).dense[0].columns = {"big"};
+  section.options.edit<BadRecordsSection>() = {source.path + ".bad"};
   Rig skipping(section, source, {.batch = 2, .repeat = false});
   EXPECT_EQ(kept(skipping), joined({first, third}));
+  const std::string aside = read_text(source.path + ".bad", "");
+  EXPECT_EQ(std::ranges::count(aside, '\n'), 1);
+  EXPECT_NE(aside.find(R"("record":2,"cause":"column 'big' ()"), std::string::npos) << aside;
 
   Source missing = source;
   missing.keep = {"ids"};

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "data/formats/bad_records_file.h"
 #include "data/formats/data_schema.h"
 #include "unit/data/raw_test_files.h"
 #include "unit/data/reader_rig.h"
@@ -149,7 +150,15 @@ TEST(RawSet, BadRecordsAreErrorsOrLeftOut) {
         cat("record 15001 of 20000, at byte 600000: dense value 1 is ", floats ? "nan" : "-1, and ln(x + 1) is taken"));
     section.bad_records = BadRecordPolicy::skip;
     if (!floats) take_logarithms(good);
-    for (const char* file : {"key", "dense"}) expect_reads(section, folder / file, good);
+    for (const char* file : {"key", "dense"}) {
+      const fs::path aside = folder / cat(file, ".bad");
+      section.options.edit<BadRecordsSection>() = {aside.string()};
+      expect_reads(section, folder / file, good);
+      const std::string lines = read_text(aside, "");
+      EXPECT_EQ(std::ranges::count(lines, '\n'), 1);
+      EXPECT_NE(lines.find(R"("record":15001,"offset":600000,"cause":")"), std::string::npos) << lines;
+      fs::remove(aside);
+    }
   }
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "data/formats/bad_records_file.h"
 #include "unit/data/raw_test_files.h"
 #include "unit/data/reader_rig.h"
 
@@ -427,6 +428,19 @@ TEST(Reader, SkippedRecordsAreCountedAndLoggedOncePerFile) {
   EXPECT_GE(rig.reader->skipped_records(), 3);
   rig.reader.reset();
   EXPECT_EQ(warnings, 1);
+}
+
+TEST(Reader, SkippedRecordsOfNormDataAreSetAside) {
+  DataSection section = two_inputs();
+  const DataSet set(section, {10, 50});
+  std::vector<std::byte> bytes = bytes_of(set.folder / "part1.data");
+  bytes[69 + 4] ^= std::byte{1};
+  put_bytes(set.folder / "part1.data", bytes);
+  section.bad_records = BadRecordPolicy::skip;
+  section.options.edit<BadRecordsSection>() = {(set.folder / "bad").string()};
+  Rig(section, set.list, {.batch = 59, .workers = 2, .repeat = true}).all(3);
+  EXPECT_EQ(read_text(set.folder / "bad", ""), cat(R"({"file":")", (set.folder / "part1.data").string(),
+                                                   R"(","record":1,"offset":69,"cause":"fails its check sum"})", "\n"));
 }
 
 TEST(Reader, ASetOfOnlyBadRecordsIsAnErrorInsteadOfAnEndlessSearch) {

@@ -7,6 +7,7 @@
 
 #include "base/platform.h"
 #include "data/column_rules.h"
+#include "data/formats/bad_records_file.h"
 #include "data/formats/data_schema.h"
 #include "data/text/text_cutters.h"
 #include "data/text_values.h"
@@ -531,6 +532,13 @@ TEST(CsvSet, BadRecordsMayBeLeftOutAndNothingBehindThemIsMisread) {
   Rig rig(section, folder / "a", {.batch = 3000, .workers = 2, .repeat = false});
   rig.all();
   EXPECT_EQ(rig.reader->skipped_records(), 429);
+  section.options.edit<BadRecordsSection>() = {(folder / "bad").string()};
+  for (const int rank : {1, 0, 0})
+    Rig(section, folder / "a", {.batch = 3000, .workers = 2, .repeat = false, .rank = rank, .ranks = 2}).all();
+  const std::string aside = read_text(folder / "bad", "");
+  EXPECT_EQ(std::ranges::count(aside, '\n'), 429) << "of one rank, and once";
+  EXPECT_NE(aside.find(R"("record":4,"offset":)"), std::string::npos) << "a line of the file: a row before has two";
+  EXPECT_NE(aside.find(R"("cause":"column 'L0': expected a number, found 'x'"})"), std::string::npos);
 }
 
 TEST(CsvSet, PositionsOfTextsAreExactToo) {

@@ -23,7 +23,6 @@ InitPlan plan_of(int64_t rows, int64_t keys) {
   column.kind = GuessedKind::category;
   plan.distinct = {keys};
   plan.train_rows = rows;
-  plan.snapshot_prefix = "runs/t/";
   return plan;
 }
 

@@ -1,0 +1,13 @@
+// What a word that names no metric most likely means.
+#pragma once
+
+#include <string>
+
+namespace hctr {
+
+/// The metric that other programs call so: "GroupedAUC" for "GAUC"; empty for other words.
+std::string metric_elsewhere(const std::string& word);
+/// "; did you mean \"GroupedAUC\"?", or ", which are ..." with all metrics.
+std::string metric_hint(const std::string& word);
+
+}  // namespace hctr

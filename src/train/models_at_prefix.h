@@ -1,0 +1,44 @@
+// The models at a snapshot_prefix, and the runs that have saved them: no run replaces a model of another one.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "model/config.h"
+
+namespace hctr {
+
+/// The run that has saved a model, as its manifest says.
+struct SavingRun {
+  std::string id;      ///< empty: no manifest says
+  std::string folder;  ///< its run folder; empty: not known
+
+  bool operator==(const SavingRun& other) const { return id == other.id; }
+  /// "run 'runs/first'", or "an unknown run".
+  std::string text() const;
+};
+
+struct ModelAtPrefix {
+  int64_t iteration = 0;
+  bool delta = false;  ///< a folder of what has changed
+  fs::path path{};     ///< the dense file, or that folder
+};
+
+/// In the order of their iterations.
+std::vector<ModelAtPrefix> models_at(const std::string& prefix);
+SavingRun saving_run(const ModelAtPrefix&);
+
+/// Where models of a run are saved: snapshot_prefix, or "models/" in the run folder where the config has none.
+std::string snapshot_prefix_of(const SolverSection&, const fs::path& run_folder);
+
+/// Before a run with a snapshot_prefix. `run`: of the run that goes on; empty for a new one. Errors: Error(config)
+/// naming the model of another run that this one would replace.
+void expect_no_other_models(const SolverSection&, const std::string& run);
+/// The run whose model a new one of this iteration would replace, other than `run`; empty: none would be.
+std::string other_run_at(const std::string& prefix, int64_t iteration, const std::string& run);
+/// The newest whole model at a prefix. Errors: Error(io) where the models there are of several runs.
+int64_t newest_of_one_run(const std::string& prefix);
+
+}  // namespace hctr

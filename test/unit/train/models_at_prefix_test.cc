@@ -1,0 +1,122 @@
+// Models of other runs at a prefix: none is replaced, and none of them is taken for "the newest".
+#include "train/models_at_prefix.h"
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "model/model_manifest.h"
+#include "support/message_of.h"
+#include "support/temporary_folder.h"
+
+namespace hctr::test {
+namespace {
+
+class ModelsAtPrefix : public testing::Test {
+ protected:
+  void save(int64_t iteration, const std::string& run, const std::string& folder, bool delta = false) const {
+    const std::string at = delta ? cat(prefix(), "_delta_", iteration, "/") : prefix();
+    FileSet set;
+    AtomicFile& to = set.add(cat(at, "_model_", iteration, ".json"));
+    set.add(cat(at, "_dense_", iteration, ".model")).write("weights");
+    ModelManifest manifest{.run = run, .run_folder = folder, .iteration = iteration, .prefix = at};
+    if (delta) manifest.delta.emplace();
+    write_model_manifest(set, to, std::move(manifest));
+    set.commit();
+  }
+  std::string prefix() const { return (folder_ / "out" / "m").string(); }
+  std::string refused(SolverSection solver, const std::string& run = "") const {
+    solver.snapshot_prefix = prefix();
+    try {
+      expect_no_other_models(solver, run);
+      return "";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), Kind::config);
+      return error.what();
+    }
+  }
+  bool contains(const std::string& text, const std::string& piece) const { return text.find(piece) != text.npos; }
+
+  TemporaryFolder folder_;
+};
+
+SolverSection steps(int64_t max_iter) {
+  SolverSection solver;
+  solver.max_iter = max_iter;
+  return solver;
+}
+
+TEST_F(ModelsAtPrefix, OfAnotherRunAreNotReplaced) {
+  save(60, "a1", "runs/first");
+  const std::string said = refused(steps(60));
+  EXPECT_TRUE(contains(said,
+                       "m_dense_60.model' is a model of run 'runs/first', and this run would replace it with its "
+                       "own of iteration 60"))
+      << said;
+  EXPECT_TRUE(contains(said, "--set solver.snapshot_prefix=null")) << said;
+  EXPECT_EQ(refused(steps(60), "a1"), "") << "it goes on with that run";
+  EXPECT_NE(refused(steps(60), "b2"), "");
+  EXPECT_EQ(other_run_at(prefix(), 60, "b2"), "run 'runs/first'");
+  EXPECT_EQ(other_run_at(prefix(), 60, "a1"), "");
+  EXPECT_EQ(other_run_at(prefix(), 61, "b2"), "");
+}
+
+TEST_F(ModelsAtPrefix, MatterAtIterationsThatTheRunSaves) {
+  save(60, "a1", "runs/first");
+  EXPECT_EQ(refused(steps(50)), "");
+  EXPECT_EQ(refused(steps(100)), "");
+  const auto with = [](int64_t SolverSection::*field, int64_t value, int64_t max_iter = 100) {
+    SolverSection solver = steps(max_iter);
+    solver.*field = value;
+    return solver;
+  };
+  EXPECT_NE(refused(with(&SolverSection::snapshot, 20)), "");
+  EXPECT_EQ(refused(with(&SolverSection::snapshot, 40)), "");
+  EXPECT_EQ(refused(with(&SolverSection::snapshot, 20, 50)), "");
+  SolverSection stops = with(&SolverSection::eval_interval, 30);
+  EXPECT_EQ(refused(stops), "");
+  stops.early_stopping.given = true;
+  EXPECT_NE(refused(stops), "");
+  SolverSection epochs;
+  epochs.num_epochs = 1;
+  EXPECT_NE(refused(epochs), "") << "nobody knows how long it is";
+  epochs.final_snapshot = false;
+  EXPECT_EQ(refused(epochs), "");
+}
+
+TEST_F(ModelsAtPrefix, MayBeDeltas) {
+  save(30, "a1", "runs/first", true);
+  SolverSection solver = steps(100);
+  EXPECT_EQ(refused(solver), "");
+  solver.snapshot_delta = 10;
+  EXPECT_TRUE(contains(refused(solver), "m_delta_30' is a model of run 'runs/first'")) << refused(solver);
+  EXPECT_EQ(refused(solver, "a1"), "");
+}
+
+TEST_F(ModelsAtPrefix, WithoutAManifestAreOfAnUnknownRun) {
+  write_text(prefix() + "_dense_7.model", "weights");
+  EXPECT_TRUE(contains(refused(steps(7)), "is a model of an unknown run")) << refused(steps(7));
+  EXPECT_EQ(newest_of_one_run(prefix()), 7);
+}
+
+TEST_F(ModelsAtPrefix, TheNewestOfSeveralRunsIsNotGuessed) {
+  save(100, "a1", "runs/first");
+  save(300, "a1", "runs/first");
+  EXPECT_EQ(newest_of_one_run(prefix()), 300);
+  save(50, "b2", "runs/second");
+  save(20, "c3", "");
+  EXPECT_EQ(message_of(Kind::io, [&] { newest_of_one_run(prefix()); }),
+            cat("the models at '", prefix(),
+                "' are of 3 runs, and which is meant is not said: iterations of run c3: 20; "
+                "of run 'runs/second': 50; of run 'runs/first': 100, 300. Name the run folder, or ",
+                prefix(), "@300 for the model of that iteration"));
+}
+
+TEST(SnapshotPrefix, IsInTheRunFolderWhereNoneIsGiven) {
+  SolverSection solver;
+  EXPECT_EQ(snapshot_prefix_of(solver, "runs/a"), "runs/a/models/");
+  solver.snapshot_prefix = "out/";
+  EXPECT_EQ(snapshot_prefix_of(solver, "runs/a"), "out/");
+}
+
+}  // namespace
+}  // namespace hctr::test
