@@ -41,9 +41,8 @@ std::optional<int64_t> iteration_of(const std::string& file) {
   return std::stoll(digits);
 }
 
-void expect_inputs_stay(const Config& config) {
+void expect_inputs_stay(const Config& config, const std::string& prefix) {
   const SolverSection& solver = config.solver;
-  const std::string& prefix = solver.snapshot_prefix;
   for (const std::string& file : model_inputs(config)) {
     const auto iteration = iteration_of(file);
     if (!iteration || replaced_file(config, prefix, *iteration).empty()) continue;
@@ -58,13 +57,13 @@ void expect_inputs_stay(const Config& config) {
 }  // namespace
 
 void expect_models_stay(const Config& config, const std::string& run) {
-  if (config.solver.snapshot_prefix.empty()) return;  // models lie in the run folder
-  expect_inputs_stay(config);
-  if (!config.solver.replace_models) expect_no_other_models(config.solver, run);
+  if (!config.solver.snapshot_prefix.empty() && !config.solver.replace_models)
+    expect_no_other_models(config.solver, run);
 }
 
 void prepare_snapshots(const Config& config, const fs::path& run_folder, const Log& log) {
   const std::string prefix = snapshot_prefix_of(config.solver, run_folder);
+  expect_inputs_stay(config, prefix);
   in_context([&] { return cat("writing a file to see whether \"snapshot_prefix\" \"", prefix, "\" can be used"); },
              [&] {
                create_parent_folder(prefix);

@@ -18,11 +18,12 @@
 
 namespace hctr {
 
-/// Before a run: Errors: Error(config) if a model that it saves would replace a file that training starts from, or a
-/// model of another run than `run`, which is empty for a new one.
+/// Before a run has its folder. `run`: of the one that goes on; empty for a new one. Errors: Error(config) if a model
+/// that it saves would replace a model of another run.
 void expect_models_stay(const Config&, const std::string& run);
-/// Then creates the folder of the prefix, removes what processes that were killed left there, and writes a file to see
-/// that it can be written. Errors: Error(io).
+/// Before a run: creates the folder of the prefix, removes what processes that were killed left there, and writes a
+/// file to see that it can be written. Errors: Error(io); Error(config) if a snapshot would replace a file that
+/// training starts from.
 void prepare_snapshots(const Config&, const std::filesystem::path& run_folder, const Log&);
 
 /// One per rank. Calls are collective; rank 0 writes.
