@@ -62,7 +62,7 @@ TEST(UnmatchedKeys, ValuesWithoutALineAndSamplesWithoutAGroupAreNamedToo) {
   add_matches(slots, json);
   EXPECT_EQ(json.text(), R"({"unmatched_keys":{"user":0.0,"page":0.0},"unlisted_values":{"city":0.25},"without_group":)"
                          R"({"user":0.25}})");
-  EXPECT_EQ(lines_of({}).size(), 0);
+  EXPECT_EQ(lines_of(std::vector<SlotMatches>()).size(), 0u);
 }
 
 TEST(UnmatchedKeys, MostValuesWithoutALineAreAWarningAndAllAreAnError) {
