@@ -30,7 +30,7 @@ std::string problems_of(const std::string& slots, const std::vector<int>& inputs
 }
 
 const std::string kShared = R"([{"columns": ["a"], "key_space": "s"}, {"columns": ["b", "c"], "key_space": "s"}])",
-                  kApart = R"([{"columns": ["a", "b", "c"]}])";
+                  kOneColumnEach = R"([{"columns": ["a", "b", "c"]}])";
 
 TEST(SharedKeys, OneTableThatReadsTwoOfTheSlotsIsEnough) {
   EXPECT_EQ(problems_of(kShared, {3}, "Distributed"), "");
@@ -50,14 +50,14 @@ TEST(SharedKeys, AWarningSaysWhyNoVectorIsShared) {
 
 TEST(SharedKeys, ATableOfKeysOverSlotsThatHaveNoneInCommonIsNoted) {
   const std::string key = R"(, "identity": "key")";
-  EXPECT_EQ(problems_of(kApart, {3}, "Distributed"), "") << "the default of the type";
+  EXPECT_EQ(problems_of(kOneColumnEach, {3}, "Distributed"), "") << "the default of the type";
   EXPECT_EQ(
-      problems_of(kApart, {3}, "Distributed", key),
+      problems_of(kOneColumnEach, {3}, "Distributed", key),
       "note /layers/1/sparse_embedding_hparam/identity: equal values of two slots share no vector, since each slot "
       "hashes or numbers its values apart; slots with the same \"key_space\" share them\n");
   EXPECT_EQ(problems_of(R"([{"columns": ["a"]}, {"columns": ["b", "c"], "keys": "number"}])", {3}, "Distributed", key),
             "");
-  EXPECT_EQ(problems_of(kApart, {1, 1, 1}, "Distributed", key), "");
+  EXPECT_EQ(problems_of(kOneColumnEach, {1, 1, 1}, "Distributed", key), "");
 }
 
 }  // namespace

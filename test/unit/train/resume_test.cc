@@ -106,11 +106,12 @@ TEST(RunProgressTest, ComesBackFromJson) {
                        .undefined_evaluations = 3,
                        .undefined_warned = {"NDCG"},
                        .best_files = {"c"},
-                       .report = {.seconds = 1.5, .samples = 100, .iteration = 10, .tables = {{"t", {{"rows", 5}}}}},
+                       .report = {.seconds = 1.5, .samples = 100, .iteration = 10},
                        .reader = {.pass = 1, .file = 2, .record = 3, .samples = 77},
                        .eval_reader = {.offset = 9},
                        .snapshot_iteration = 10,
                        .snapshot_files = {"a", "b"}};
+  progress.report.tables["t"]["rows"] = 5;
   const std::string text = to_json(progress).text();
   const RunProgress back = run_progress(Json::parse(text, "test"));
   EXPECT_EQ(to_json(back).text(), text);
