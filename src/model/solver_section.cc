@@ -196,7 +196,9 @@ Schema<SolverSection> solver_schema() {
       .opt("snapshot_prefix", &S::snapshot_prefix,
            "what names of model files start with; left out: models/ in the run folder")
       .opt("replace_models", &S::replace_models,
-           "models of other runs at snapshot_prefix may be replaced; else a run that would do so is an error")
+           "models of other runs at snapshot_prefix may be replaced even where their run folders keep no copy; else "
+           "that is "
+           "an error")
       .opt("final_snapshot", &S::final_snapshot, "save the model at the end; false: for runs that only measure")
       .opt("snapshot_opt_states", &S::snapshot_opt_states,
            "save the optimizer's states with each model, for dense_opt_states_file and sparse_opt_states_file. A "

@@ -203,7 +203,8 @@ Fields in_section(const Fields& fields, const std::string& from, const std::stri
 /// Whether these values of one field tell two formats apart: what only says how a file is written does not, nor does
 /// what one of them leaves to the file.
 bool differ_between_formats(const std::string& path, const std::string& was, const std::string& is) {
-  for (const char* of_file : {"/trim", "/missing", "/default", "/separator", "/brackets", "/default_dense", "/default_key"})
+  for (const char* of_file :
+       {"/trim", "/missing", "/default", "/separator", "/brackets", "/default_dense", "/default_key"})
     if (path.ends_with(of_file)) return false;
   if (path.ends_with("/positive") && (was == kAbsent || is == kAbsent)) return false;
   return was != is;

@@ -56,9 +56,9 @@ void expect_inputs_stay(const Config& config, const std::string& prefix) {
 
 }  // namespace
 
-void expect_models_stay(const Config& config, const std::string& run) {
+void expect_models_stay(const Config& config, const std::string& run, const Log& log) {
   if (!config.solver.snapshot_prefix.empty() && !config.solver.replace_models)
-    expect_no_other_models(config.solver, run);
+    expect_no_other_models(config.solver, run, log);
 }
 
 void prepare_snapshots(const Config& config, const fs::path& run_folder, const Log& log) {

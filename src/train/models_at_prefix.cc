@@ -11,6 +11,15 @@
 namespace hctr {
 namespace {
 
+/// Whether the run folder of a final model keeps it, too.
+bool has_copy(const ModelAtPrefix& model, const SavingRun& of) try {
+  if (model.delta || of.id.empty() || of.folder.empty()) return false;
+  const auto kept = manifest_of(fs::path(of.folder) / cat("final_", model.path.filename().string()));
+  return kept && kept->run == of.id && kept->iteration == model.iteration;
+} catch (const Error&) {
+  return false;
+}
+
 /// "<mark><number><ending>" as the number, which has at most 18 digits.
 std::optional<int64_t> number_between(std::string_view text, std::string_view mark, std::string_view ending) {
   if (!text.starts_with(mark) || !text.ends_with(ending) || text.size() <= mark.size() + ending.size()) return {};
@@ -72,25 +81,31 @@ std::string snapshot_prefix_of(const SolverSection& solver, const fs::path& run_
   return solver.snapshot_prefix.empty() ? (run_folder / "models" / "").string() : solver.snapshot_prefix;
 }
 
-void expect_no_other_models(const SolverSection& solver, const std::string& run) {
+void expect_no_other_models(const SolverSection& solver, const std::string& run, const Log& log) {
   const std::string& prefix = solver.snapshot_prefix;
+  std::string replaced;
   for (const ModelAtPrefix& model : models_at(prefix)) {
     if (!may_save(solver, model)) continue;
     const SavingRun other = saving_run(model);
     if (!run.empty() && other.id == run) continue;
-    throw Error(Kind::config,
-                cat("/solver/snapshot_prefix \"", prefix, "\": '", model.path.string(), "' is a model of ",
-                    other.text(), ", and this run would replace it with its own of iteration ", model.iteration,
-                    ". Leave \"snapshot_prefix\" out, and models lie in the run folder (--set "
-                    "solver.snapshot_prefix=null); or give another one, or say \"replace_models\": true"));
+    if (!has_copy(model, other))
+      throw Error(
+          Kind::config,
+          cat("/solver/snapshot_prefix \"", prefix, "\": '", model.path.string(), "' is the only copy of a model of ",
+              other.text(), ", and this run would replace it with its own of iteration ", model.iteration,
+              ". Leave \"snapshot_prefix\" out, and models lie in the run folder (--set "
+              "solver.snapshot_prefix=null); or give another one, or say \"replace_models\": true"));
+    replaced = cat("'", model.path.string(), "' is a model of ", other.text(), ", whose folder keeps a copy: this run ",
+                   "will replace it at \"snapshot_prefix\"");
   }
+  if (!replaced.empty()) log.warning(replaced);
 }
 
 std::string other_run_at(const std::string& prefix, int64_t iteration, const std::string& run) {
   const ModelAtPrefix model{iteration, false, formats::dense_model_name(prefix, iteration)};
   if (!fs::exists(model.path)) return "";
   const SavingRun other = saving_run(model);
-  return !other.id.empty() && other.id == run ? "" : other.text();
+  return (!other.id.empty() && other.id == run) || has_copy(model, other) ? "" : other.text();
 }
 
 int64_t newest_of_one_run(const std::string& prefix) {

@@ -1,4 +1,5 @@
-// The models at a snapshot_prefix, and the runs that have saved them: no run replaces a model of another one.
+// The models at a snapshot_prefix, and the runs that have saved them: no run removes the only copy of another one's
+// model.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/log.h"
 #include "model/config.h"
 
 namespace hctr {
@@ -33,10 +35,12 @@ SavingRun saving_run(const ModelAtPrefix&);
 /// Where models of a run are saved: snapshot_prefix, or "models/" in the run folder where the config has none.
 std::string snapshot_prefix_of(const SolverSection&, const fs::path& run_folder);
 
-/// Before a run with a snapshot_prefix. `run`: of the run that goes on; empty for a new one. Errors: Error(config)
-/// naming the model of another run that this one would replace.
-void expect_no_other_models(const SolverSection&, const std::string& run);
-/// The run whose model a new one of this iteration would replace, other than `run`; empty: none would be.
+/// Before a run with a snapshot_prefix. `run`: of the run that goes on; empty for a new one. Warns of a model of
+/// another run that this one will replace, and that the folder of that run keeps. Errors: Error(config) naming a model
+/// of which there is no other copy.
+void expect_no_other_models(const SolverSection&, const std::string& run, const Log&);
+/// The run whose model, of which there is no other copy, a new one of this iteration would replace, other than `run`;
+/// empty: none would be.
 std::string other_run_at(const std::string& prefix, int64_t iteration, const std::string& run);
 /// The newest whole model at a prefix. Errors: Error(io) where the models there are of several runs.
 int64_t newest_of_one_run(const std::string& prefix);

@@ -301,8 +301,12 @@ TEST_F(Ends, ASecondRunReplacesNoModelOfTheFirst) {
   const std::string strict = with_change(small_config(), ", \"replace_models\": true", "");
   expect_said(train(strict, "first"), 0, {});
   const std::string model = read_file(folder_ / "out/_dense_60.model");
+  expect_said(train(strict, "again"), 0,
+              {"warning: 'out/_dense_60.model' is a model of run 'first', whose folder keeps"});
+  EXPECT_EQ(read_file(folder_ / "first/final__dense_60.model"), model);
+  for (const std::string& name : names("again", "final_")) fs::remove_all(folder_ / "again" / name);
   expect_said(train(strict, "second"), 3,
-              {"/solver/snapshot_prefix \"out/\": 'out/_dense_60.model' is a model of run 'first'",
+              {"/solver/snapshot_prefix \"out/\": 'out/_dense_60.model' is the only copy of a model of run 'again'",
                "solver.snapshot_prefix=null"});
   EXPECT_FALSE(fs::exists(folder_ / "second"));
   const std::string own = with_change(strict, "\"snapshot_prefix\": \"out/\",", "");
@@ -315,12 +319,12 @@ TEST_F(Ends, ASecondRunReplacesNoModelOfTheFirst) {
   const auto evaluate = [&](const std::string& of) {
     return run_program("huge_ctr", {"--eval", "this.json", "--model", of, "--device", "cpu"}, folder_.path());
   };
-  expect_said(evaluate("out/"), 5, {"are of 2 runs", "of run 'third': 20; of run 'first': 60"});
+  expect_said(evaluate("out/"), 5, {"are of 2 runs", "of run 'third': 20; of run 'again': 60"});
   expect_said(evaluate("out/@20"), 0, {});
-  for (const std::string& name : names("first", "final_")) fs::remove_all(folder_ / "first" / name);
   expect_said(evaluate("first"), 0, {"'first', iteration 60"});
+  expect_said(evaluate("again"), 0, {"'again', iteration 60"});
   expect_said(train(small_config(), "fourth"), 0, {});
-  expect_said(evaluate("first"), 4, {"'out/_dense_60.model' as its model, and that is one of run 'fourth'"});
+  expect_said(evaluate("again"), 4, {"'out/_dense_60.model' as its model, and that is one of run 'fourth'"});
 }
 
 TEST_F(Ends, WeightsThatAreNotNumbersAreNotLoaded) {

@@ -53,8 +53,8 @@ struct ParquetRead {
 /// threads have requested.
 class ParquetRowGroup {
  public:
-  /// `columns`: of which some may be of one field, or of kNoField, which is not read. `first_piece`: earlier pieces will
-  /// not be requested.
+  /// `columns`: of which some may be of one field, or of kNoField, which is not read. `first_piece`: earlier pieces
+  /// will not be requested.
   ParquetRowGroup(std::shared_ptr<ParquetFile>, fs::path, int64_t group, const std::vector<ParquetRead>& columns,
                   int64_t first_piece);
 

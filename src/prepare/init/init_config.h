@@ -23,8 +23,8 @@ struct InitPlan {
   std::vector<ColumnGuess> columns;       ///< but for the label, in the order of the table
   std::vector<int64_t> distinct;          ///< [columns] different values
   int64_t train_rows = 0, eval_rows = 0;  ///< eval_rows 0: not known
-  std::optional<size_t> history, item;  ///< din: a list, and the column whose values its values are
-  bool item_numbers = false;            ///< these are integers, which are keys themselves
+  std::optional<size_t> history, item;    ///< din: a list, and the column whose values its values are
+  bool item_numbers = false;              ///< these are integers, which are keys themselves
 };
 
 /// The shares of a run that are epochs and batches of it.

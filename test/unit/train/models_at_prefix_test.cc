@@ -24,10 +24,11 @@ class ModelsAtPrefix : public testing::Test {
     set.commit();
   }
   std::string prefix() const { return (folder_ / "out" / "m").string(); }
-  std::string refused(SolverSection solver, const std::string& run = "") const {
+  std::string refused(SolverSection solver, const std::string& run = "") {
     solver.snapshot_prefix = prefix();
     try {
-      expect_no_other_models(solver, run);
+      said_.clear();
+      expect_no_other_models(solver, run, Log([this](Level, std::string_view line) { said_ += line; }));
       return "";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), Kind::config);
@@ -37,6 +38,7 @@ class ModelsAtPrefix : public testing::Test {
   bool contains(const std::string& text, const std::string& piece) const { return text.find(piece) != text.npos; }
 
   TemporaryFolder folder_;
+  std::string said_;  // warnings of refused()
 };
 
 SolverSection steps(int64_t max_iter) {
@@ -48,9 +50,10 @@ SolverSection steps(int64_t max_iter) {
 TEST_F(ModelsAtPrefix, OfAnotherRunAreNotReplaced) {
   save(60, "a1", "runs/first");
   const std::string said = refused(steps(60));
-  EXPECT_TRUE(contains(said,
-                       "m_dense_60.model' is a model of run 'runs/first', and this run would replace it with its "
-                       "own of iteration 60"))
+  EXPECT_TRUE(contains(
+      said,
+      "m_dense_60.model' is the only copy of a model of run 'runs/first', and this run would replace it with its "
+      "own of iteration 60"))
       << said;
   EXPECT_TRUE(contains(said, "--set solver.snapshot_prefix=null")) << said;
   EXPECT_EQ(refused(steps(60), "a1"), "") << "it goes on with that run";
@@ -58,6 +61,19 @@ TEST_F(ModelsAtPrefix, OfAnotherRunAreNotReplaced) {
   EXPECT_EQ(other_run_at(prefix(), 60, "b2"), "run 'runs/first'");
   EXPECT_EQ(other_run_at(prefix(), 60, "a1"), "");
   EXPECT_EQ(other_run_at(prefix(), 61, "b2"), "");
+}
+
+TEST_F(ModelsAtPrefix, AreReplacedWhereTheirRunFolderKeepsThem) {
+  const fs::path run = folder_ / "first";
+  save(60, "a1", run.string());
+  fs::create_directories(run);
+  for (const char* name : {"m_dense_60.model", "m_model_60.json"})
+    fs::create_hard_link(folder_ / "out" / name, run / cat("final_", name));
+  EXPECT_EQ(refused(steps(60)), "");
+  EXPECT_TRUE(contains(said_, "whose folder keeps a copy: this run will replace it")) << said_;
+  EXPECT_EQ(other_run_at(prefix(), 60, "b2"), "");
+  save(60, "b2", run.string());
+  EXPECT_NE(refused(steps(60)), "") << "the folder has a model of an earlier run";
 }
 
 TEST_F(ModelsAtPrefix, MatterAtIterationsThatTheRunSaves) {
@@ -88,13 +104,14 @@ TEST_F(ModelsAtPrefix, MayBeDeltas) {
   SolverSection solver = steps(100);
   EXPECT_EQ(refused(solver), "");
   solver.snapshot_delta = 10;
-  EXPECT_TRUE(contains(refused(solver), "m_delta_30' is a model of run 'runs/first'")) << refused(solver);
+  EXPECT_TRUE(contains(refused(solver), "m_delta_30' is the only copy of a model of run 'runs/first'"))
+      << refused(solver);
   EXPECT_EQ(refused(solver, "a1"), "");
 }
 
 TEST_F(ModelsAtPrefix, WithoutAManifestAreOfAnUnknownRun) {
   write_text(prefix() + "_dense_7.model", "weights");
-  EXPECT_TRUE(contains(refused(steps(7)), "is a model of an unknown run")) << refused(steps(7));
+  EXPECT_TRUE(contains(refused(steps(7)), "is the only copy of a model of an unknown run")) << refused(steps(7));
   EXPECT_EQ(newest_of_one_run(prefix()), 7);
 }
 

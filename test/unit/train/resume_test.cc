@@ -84,33 +84,38 @@ TEST_F(ResumedConfig, IsRefusedWhereItDecidesTheModel) {
   }
 }
 
+/// Each field has a value of its own.
+[[gnu::noinline]] RunProgress progress_of_every_field() {
+  return {.finished = true,
+          .iterations = 12,
+          .samples = 1LL << 40,
+          .epochs = 2,
+          .evaluated_at = 10,
+          .loss = 0.1,
+          .skipped_steps = 3,
+          .skipped_records = 4,
+          .key_bytes = 8,
+          .eval_seconds = 0.25,
+          .metrics = {{"AUC", 0.7}, {"NDCG", std::nan("")}},
+          .undefined = {{"NDCG", "all 7 evaluation samples have label 0"}},
+          .counted_losses = std::vector<std::string>{"loss"},
+          .stopped_at = "AUC:0.7",
+          .best = 0.7,
+          .best_iteration = 10,
+          .best_metrics = {{"AUC", 0.7}},
+          .evaluations_since_best = 2,
+          .undefined_evaluations = 3,
+          .undefined_warned = {"NDCG"},
+          .best_files = {"c"},
+          .report = {.seconds = 1.5, .samples = 100, .iteration = 10},
+          .reader = {.pass = 1, .file = 2, .record = 3, .samples = 77},
+          .eval_reader = {.offset = 9},
+          .snapshot_iteration = 10,
+          .snapshot_files = {"a", "b"}};
+}
+
 TEST(RunProgressTest, ComesBackFromJson) {
-  RunProgress progress{.finished = true,
-                       .iterations = 12,
-                       .samples = 1LL << 40,
-                       .epochs = 2,
-                       .evaluated_at = 10,
-                       .loss = 0.1,
-                       .skipped_steps = 3,
-                       .skipped_records = 4,
-                       .key_bytes = 8,
-                       .eval_seconds = 0.25,
-                       .metrics = {{"AUC", 0.7}, {"NDCG", std::nan("")}},
-                       .undefined = {{"NDCG", "all 7 evaluation samples have label 0"}},
-                       .counted_losses = std::vector<std::string>{"loss"},
-                       .stopped_at = "AUC:0.7",
-                       .best = 0.7,
-                       .best_iteration = 10,
-                       .best_metrics = {{"AUC", 0.7}},
-                       .evaluations_since_best = 2,
-                       .undefined_evaluations = 3,
-                       .undefined_warned = {"NDCG"},
-                       .best_files = {"c"},
-                       .report = {.seconds = 1.5, .samples = 100, .iteration = 10},
-                       .reader = {.pass = 1, .file = 2, .record = 3, .samples = 77},
-                       .eval_reader = {.offset = 9},
-                       .snapshot_iteration = 10,
-                       .snapshot_files = {"a", "b"}};
+  RunProgress progress = progress_of_every_field();
   progress.report.tables["t"]["rows"] = 5;
   const std::string text = to_json(progress).text();
   const RunProgress back = run_progress(Json::parse(text, "test"));
