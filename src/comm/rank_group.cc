@@ -79,8 +79,6 @@ void RankGroup::exchange(int rank, const Transfer& transfer, Wait wait, const ch
     throw;
   }
   leave_copying();
-  const std::lock_guard lock(mutex_);
-  throw_failure(rank);
 }
 
 void RankGroup::copy_to(int rank, const Transfer& transfer, const char* name) const {
