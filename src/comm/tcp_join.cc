@@ -94,11 +94,11 @@ class Host {
   void say_who_may_join(const Log& log) const {
     const std::string& because = listener_.all_because();
     const std::string all =
-        because.empty() ? "" : cat(", at all interfaces, since of MASTER_ADDR \"", launch_.address, "\" ", because);
+        because.empty() ? "" : cat(" at all interfaces (MASTER_ADDR=\"", launch_.address, "\": ", because, ")");
     const bool this_host_only = is_loopback(launch_.address) && !listener_.at_all_interfaces();
     if (launch_.secret.empty() && !this_host_only && !lost_after_)
       log.warning("anybody who reaches port ", listener_.port(), " of ", host_name(), all,
-                  ", can join this job or end it: it has no secret. Set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE, the "
+                  " can join this job or end it: it has no secret. Set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE, the "
                   "same for all processes (openssl rand -hex 32 makes one)");
     else if (!all.empty())
       log.info("Process 0 waits for the others at port ", listener_.port(), all, ".");
@@ -107,8 +107,9 @@ class Host {
     const int64_t refused = acceptor_.refused();
     return cat(refused, refused == 1 ? " connection, from " : " connections, the first from ",
                acceptor_.first_refused(), refused == 1 ? ", was closed: its" : ", were closed: their", " other end ",
-               launch_.secret.empty() ? "belongs to another job, or has a secret, and this one has none"
-                                      : "has another secret or none, or belongs to another job");
+               launch_.secret.empty()
+                   ? "is another program, belongs to another job, or has a secret, and this process has none"
+                   : "is another program, belongs to another job, or has another secret or none");
   }
   /// The job cannot start: those that are here hear why, and those that come within a few seconds, so that they do not
   /// try to connect until their own time is over.

@@ -168,7 +168,7 @@ TEST(TcpListener, ListensAtTheInterfaceOfItsAddress) {
   const TcpListener all(0);
   EXPECT_TRUE(all.at_all_interfaces() && all.all_because().empty());
   EXPECT_TRUE(connects("127.0.0.1", all.port()) && connects("127.0.0.5", all.port()));
-  const TcpListener of_nobody(0, "192.0.2.1"), unknown(0, "no-such-host.invalid");
+  const TcpListener of_nobody(0, "203.0.113.9"), unknown(0, "no-such-host.invalid");
   EXPECT_EQ(of_nobody.all_because(), "no interface of this host has it");
   EXPECT_NE(unknown.all_because().find("the name is not known"), std::string::npos);
   EXPECT_TRUE(connects("127.0.0.1", of_nobody.port()) && connects("127.0.0.1", unknown.port()));
