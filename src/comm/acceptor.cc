@@ -63,7 +63,14 @@ void Acceptor::drop_late() {
 
 void Acceptor::take_new() {
   while (pending_.size() < kMostPending) {
-    TcpSocket socket = listener_.accept(TcpClock::now());
+    TcpSocket socket;
+    try {
+      socket = listener_.accept(TcpClock::now());
+    } catch (const Error&) {  // no descriptor is left: those that have not said who they are give theirs
+      if (pending_.empty()) throw;
+      pending_.pop_front();
+      continue;
+    }
     if (!socket.connected()) return;
     Pending pending{std::move(socket), TcpClock::now()};
     if (send_now(pending.socket, pending.challenge.text())) pending_.push_back(std::move(pending));

@@ -30,7 +30,7 @@ inline std::string process_list(const std::set<int>& processes) {
   return number_list("process", "processes", processes);
 }
 
-inline constexpr int64_t kMostRanks = int64_t{1} << 16;
+inline constexpr int64_t kMostRanksOfJob = int64_t{1} << 16;
 
 /// `of_each`, `hosts`: the ranks of each process, as it says itself, and the name of its host. Errors: Error(comm)
 /// naming the process that says less than one, or with which there are more than a job can have.
@@ -38,9 +38,9 @@ inline void check_rank_counts(const std::vector<int>& of_each, const std::vector
   int64_t total = 0;
   for (size_t p = 0; p < of_each.size(); ++p) {
     total += of_each[p];
-    if (of_each[p] < 1 || total > kMostRanks)
+    if (of_each[p] < 1 || total > kMostRanksOfJob)
       throw Error(Kind::comm, cat("process ", p, " on ", hosts.at(p), " says that it has ", of_each[p],
-                                  " ranks; a process has at least one, and a job at most ", kMostRanks));
+                                  " ranks; a process has at least one, and a job at most ", kMostRanksOfJob));
   }
 }
 
