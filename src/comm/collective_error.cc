@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "comm/join_text.h"
+
 namespace hctr {
 
 bool thrown_on_all_ranks(const Communicator& comm) {
@@ -26,7 +28,8 @@ void throw_on_all_ranks(Communicator& comm, const std::optional<Error>& own) {
     return found == all.end() ? std::string() : *found;
   };
   const std::string text = comm.broadcast(first(texts), 0), kind = comm.broadcast(first(kinds), 0);
-  throw CollectiveError(Error(static_cast<Kind>(std::stoi(kind)), text));
+  const auto known = whole_number(kind, 0, static_cast<int>(Kind::interrupted));
+  throw CollectiveError(Error(known ? static_cast<Kind>(*known) : Kind::comm, text));
 }
 
 }  // namespace hctr

@@ -4,6 +4,8 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "comm/job_secret.h"
+#include "comm/join_text.h"
 
 namespace hctr {
 namespace {
@@ -52,6 +54,9 @@ void expect_place(const Launch& launch, const char* process, const char* process
   if (launch.processes < 1 || launch.process >= launch.processes)
     throw Error(Kind::usage, cat("the environment has ", process, "=", launch.process, " and ", processes, "=",
                                  launch.processes, "; processes are numbered from 0"));
+  if (launch.processes > kMostProcesses)
+    throw Error(Kind::usage, cat("the environment has ", processes, "=", launch.processes, "; at most ", kMostProcesses,
+                                 " processes can join"));
 }
 
 void set_meeting_point(const Environment& environment, Launch& launch) {
@@ -153,6 +158,7 @@ std::optional<Launch> find_launch(const Environment& environment, bool over_tcp)
   if (!launch) launch = by_variables(environment);
   if (!launch) launch = by_srun(environment);
   if (launch && launch->processes == 1) return std::nullopt;
+  if (launch && !launch->by_mpi) launch->secret = find_job_secret(environment);
   return launch;
 }
 

@@ -94,6 +94,13 @@ class MpiProcesses : public Processes {
     host_name().copy(mine.host, sizeof mine.host - 1);
     members_.resize(static_cast<size_t>(count_));
     check(mpi_.gather(&mine, sizeof mine, members_.data()));
+    std::vector<int> of_each;
+    std::vector<std::string> hosts;
+    for (const Member& member : members_) {
+      of_each.push_back(member.ranks);
+      hosts.emplace_back(member.host);
+    }
+    check_rank_counts(of_each, hosts);
     process_of_.clear();
     for (int p = 0; p < count_; ++p) {
       if (p == process_) local_ranks_.first = static_cast<int>(process_of_.size());

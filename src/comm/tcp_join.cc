@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <map>
-#include <sstream>
 
 #include "base/error.h"
 #include "base/host_name.h"
+#include "base/printable.h"
+#include "comm/acceptor.h"
+#include "comm/join_text.h"
 #include "comm/rank_list.h"
 
 namespace hctr {
@@ -15,37 +16,17 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr std::string_view kGreeting = "huge_ctr job 1";  // the number is that of what is said below
-constexpr size_t kMostText = 1 << 20;
+constexpr seconds kHandshakeLimit{10};
+constexpr size_t kMostReason = 4096;
+constexpr const char* kWelcome = "welcome";
 
-/// What a process says when it has connected: fields by name.
-using Hello = std::map<std::string, std::string>;
+JobKey key_of(const Launch& launch) { return {launch.secret, launch.job}; }
 
-std::string text_of(const Hello& hello) {
-  std::string text(kGreeting);
-  for (const auto& [name, value] : hello) text += cat("\n", name, " ", value);
-  return text;
-}
-
-/// Empty if the text is of another program.
-Hello hello_from(const std::string& text) {
-  Hello hello;
-  std::istringstream lines(text);
-  std::string line;
-  if (!std::getline(lines, line) || line != kGreeting) return {};
-  while (std::getline(lines, line)) {
-    const size_t blank = std::min(line.find(' '), line.size());
-    hello[line.substr(0, blank)] = blank < line.size() ? line.substr(blank + 1) : "";
-  }
-  return hello;
-}
-
-int integer(const Hello& hello, const char* name) {
-  const auto found = hello.find(name);
-  return found == hello.end() ? -1 : std::atoi(found->second.c_str());
-}
-
-bool is_loopback(const std::string& address) { return address.starts_with("127.") || address == "::1"; }
+/// Why the job cannot start.
+struct Refusal {
+  Error error;
+  std::string to_others;  ///< without a secret anybody may ask: this text has no name and no version of process 0
+};
 
 /// Process 0: waits for all others.
 class Host {
@@ -56,23 +37,29 @@ class Host {
         version_(version),
         end_(end),
         lost_after_(lost_after),
-        listener_(launch.port),
+        listener_(launch.port, launch.address),
+        acceptor_(listener_, key_of(launch), "dc"),
         members_(static_cast<size_t>(launch.processes)) {}
 
   JobConnections join(const Log& log) {
+    say_who_may_join(log);
     members_[0].host = host_name();
     members_[0].address = launch_.address;
     try {
       while (!missing().empty()) {
-        TcpSocket socket = listener_.accept(lost_after_.value_or(end_));
-        if (!socket.connected() && lost_after_) break;
-        if (!socket.connected()) fail_missing();
-        take(std::move(socket));
+        auto accepted = acceptor_.next(lost_after_.value_or(end_));
+        if (!accepted && lost_after_) break;
+        if (!accepted) fail_missing();
+        take(std::move(*accepted));
       }
+    } catch (const Refusal& refusal) {
+      tell_all(launch_.secret.empty() ? refusal.to_others : refusal.error.what());
+      throw Error(refusal.error);
     } catch (const Error& error) {
-      tell_all(error);
+      tell_all(error.what());
       throw;
     }
+    if (acceptor_.refused() > 0) log.warning(refused_connections());
     leave_out_missing(log);
     send_table();
     JobConnections job;
@@ -104,25 +91,42 @@ class Host {
       if (!members_[p].data.connected() || !members_[p].control.connected()) processes.push_back(static_cast<int>(p));
     return processes;
   }
+  void say_who_may_join(const Log& log) const {
+    const std::string& because = listener_.all_because();
+    const std::string all =
+        because.empty() ? "" : cat(" at all interfaces (MASTER_ADDR=\"", launch_.address, "\": ", because, ")");
+    const bool this_host_only = is_loopback(launch_.address) && !listener_.at_all_interfaces();
+    if (launch_.secret.empty() && !this_host_only && !lost_after_)
+      log.warning("anybody who reaches port ", listener_.port(), " of ", host_name(), all,
+                  " can join this job or end it: it has no secret. Set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE, the "
+                  "same for all processes (openssl rand -hex 32 makes one)");
+    else if (!all.empty())
+      log.info("Process 0 waits for the others at port ", listener_.port(), all, ".");
+  }
+  std::string refused_connections() const {
+    const int64_t refused = acceptor_.refused();
+    return cat(refused, refused == 1 ? " connection, from " : " connections, the first from ",
+               acceptor_.first_refused(), refused == 1 ? ", was closed: its" : ", were closed: their", " other end ",
+               launch_.secret.empty()
+                   ? "is another program, belongs to another job, or has a secret, and this process has none"
+                   : "is another program, belongs to another job, or has another secret or none");
+  }
   /// The job cannot start: those that are here hear why, and those that come within a few seconds, so that they do not
   /// try to connect until their own time is over.
-  void tell_all(const Error& error) {
-    const std::string text = cat("error\n", error.what());
+  void tell_all(const std::string& why) {
+    const std::string text = cat("error\n", why);
     for (const Member& member : members_)
       if (member.data.connected()) try_to_send(member.data, text);
     std::vector<int> late = missing();
     std::erase(late, refused_);
     const TcpClock::time_point end = std::min(end_, TcpClock::now() + seconds(10));
     while (!late.empty()) {
-      const TcpSocket socket = listener_.accept(end);
-      if (!socket.connected()) return;
-      try {
-        Hello hello = hello_from(socket.receive_text(kMostText, std::min(end, TcpClock::now() + seconds(2))));
-        if (hello.empty() || hello["job"] != launch_.job) continue;
-        std::erase(late, integer(hello, "process"));
-        try_to_send(socket, text);
-      } catch (const Error&) {  // somebody else
-      }
+      const auto accepted = acceptor_.next(end);
+      if (!accepted) return;
+      const auto greeting = greeting_from(accepted->greeting);
+      if (!greeting) continue;
+      std::erase(late, greeting->process);
+      try_to_send(accepted->socket, text);
     }
   }
   [[noreturn]] void fail_missing() const {
@@ -130,7 +134,8 @@ class Host {
     throw Error(Kind::comm, cat(process_list({late.begin(), late.end()}), late.size() == 1 ? " has" : " have",
                                 " not reported to process 0 on ", host_name(), ", port ", listener_.port(),
                                 ", in time; ", launch_.processes, " were started (", launch_.launcher,
-                                "). Have all been started, and does a firewall let the port through?"));
+                                "). Have all been started, and does a firewall let the port through?",
+                                acceptor_.refused() > 0 ? cat(" ", refused_connections()) : ""));
   }
   /// After a restart: the others take the numbers of those that have not come.
   void leave_out_missing(const Log& log) {
@@ -144,41 +149,44 @@ class Host {
       if (!std::binary_search(lost.begin(), lost.end(), static_cast<int>(p))) here.push_back(std::move(members_[p]));
     members_ = std::move(here);
   }
-  /// Takes a connection. One of another program, or of another job, is closed.
-  void take(TcpSocket socket) {
-    Hello hello;
-    try {
-      hello = hello_from(socket.receive_text(kMostText, std::min(end_, TcpClock::now() + seconds(5))));
-    } catch (const Error&) {
-      return;  // somebody else, who looks what listens here
-    }
-    if (hello.empty() || hello["job"] != launch_.job) return;
-    const int process = integer(hello, "process");
-    const std::string who = cat("process ", process, " on ", hello["host"]);
-    const auto refuse = [&](const std::string& why) {
-      const Error error(Kind::comm, cat(who, " ", why));
+  /// Takes a connection. One that says no greeting is closed.
+  void take(Accepted accepted) {
+    const auto greeting = greeting_from(accepted.greeting);
+    if (!greeting) return;
+    const int process = greeting->process;
+    const std::string who = cat("process ", process, " on ", greeting->host);
+    const auto refuse = [&](const std::string& why, const std::string& to_others) {
+      const Refusal refusal{Error(Kind::comm, cat(who, " ", why)), cat(who, " ", to_others)};
       refused_ = process;
-      try_to_send(socket, cat("error\n", error.what()));
-      throw error;
+      try_to_send(accepted.socket, cat("error\n", launch_.secret.empty() ? refusal.to_others : refusal.error.what()));
+      throw Refusal(refusal);
     };
-    if (hello["version"] != version_)
-      refuse(cat("runs ", hello["version"], " and process 0 on ", host_name(), " runs ", version_,
-                 ": all must run one program"));
-    if (integer(hello, "processes") != launch_.processes)
-      refuse(cat("was started as one of ", hello["processes"], " and process 0 as one of ", launch_.processes));
-    if (process < 1 || process >= launch_.processes)
-      refuse(cat("has a number that is not between 1 and ", launch_.processes - 1));
+    if (greeting->version != version_) {
+      const std::string runs = cat("runs ", greeting->version, " and process 0 "), all = ": all must run one program";
+      refuse(cat(runs, "on ", host_name(), " runs ", version_, all),
+             cat(runs, "runs another version, which its own messages name", all));
+    }
+    if (greeting->processes != launch_.processes) {
+      const std::string counts =
+          cat("was started as one of ", greeting->processes, " and process 0 as one of ", launch_.processes);
+      refuse(counts, counts);
+    }
+    if (process < 1 || process >= launch_.processes) {
+      const std::string range = cat("has a number that is not between 1 and ", launch_.processes - 1);
+      refuse(range, range);
+    }
     Member& member = members_[static_cast<size_t>(process)];
-    TcpSocket& place = hello["kind"] == "control" ? member.control : member.data;
-    if (place.connected()) refuse(cat("was started twice; the first is on ", member.host));
-    member.host = hello["host"];
+    const bool is_control = accepted.kind == ConnectionKind::control;
+    TcpSocket& place = is_control ? member.control : member.data;
+    if (place.connected()) refuse(cat("was started twice; the first is on ", member.host), "was started twice");
+    member.host = greeting->host;
     // Others cannot reach the loopback address of this host.
-    const std::string address = socket.peer_address();
+    const std::string address = accepted.socket.peer_address();
     member.address = is_loopback(address) ? launch_.address : address;
     member.launched = process;
-    if (hello["kind"] != "control") member.port = integer(hello, "port");
-    try_to_send(socket, "welcome");  // whoever is refused hears of it at once
-    place = std::move(socket);
+    if (!is_control) member.port = greeting->port;
+    try_to_send(accepted.socket, kWelcome);  // whoever is refused hears of it at once
+    place = std::move(accepted.socket);
   }
   static void try_to_send(const TcpSocket& socket, const std::string& text) {
     try {
@@ -188,9 +196,10 @@ class Host {
   }
 
   void send_table() const {
-    std::string table = "members";
+    std::vector<Whereabout> members;
     for (const Member& member : members_)
-      table += cat("\n", member.launched, " ", member.port, " ", member.address, " ", member.host);
+      members.push_back({member.launched, member.port, member.address, member.host});
+    const std::string table = text_of(members);
     for (size_t p = 1; p < members_.size(); ++p)
       in_context(
           [&] {
@@ -204,6 +213,7 @@ class Host {
   TcpClock::time_point end_;
   std::optional<TcpClock::time_point> lost_after_;
   TcpListener listener_;
+  Acceptor acceptor_;
   std::vector<Member> members_;
   int refused_ = 0;  // the process with which the job cannot start
 };
@@ -212,90 +222,84 @@ class Host {
 class Guest {
  public:
   Guest(const Launch& launch, std::string_view version, TcpClock::time_point end)
-      : launch_(launch), version_(version), end_(end), listener_(0) {}
+      : launch_(launch), version_(version), end_(end) {}
 
   JobConnections join() {
     JobConnections job;
-    job.data.resize(1);
-    const auto to_host = [&](const char* kind) {
-      TcpSocket socket = connect_to(launch_.address, launch_.port, "process 0", end_);
-      socket.send_text(hello(kind), end_);
-      next_message(socket);  // "welcome"
-      return socket;
-    };
-    job.data[0] = to_host("data");
+    job.data.push_back(to_host(ConnectionKind::data));
     try {
-      job.control.push_back(to_host("control"));
+      job.control.push_back(to_host(ConnectionKind::control));
     } catch (const Error&) {
       next_message(job.data[0]);  // process 0 has given up, and says here why
       throw;
     }
-    std::istringstream lines(next_message(job.data[0]));
-    std::string line;
-    std::getline(lines, line);  // "members"
-    std::vector<int> launched;  // by process
-    bool before = true;         // this one in the table
-    for (size_t p = 0; std::getline(lines, line); ++p) {
-      std::istringstream words(line);
-      int number = 0, port = 0;
-      std::string address, host;
-      words >> number >> port >> address >> host;
-      job.hosts.push_back(host);
-      launched.push_back(number);
-      job.data.resize(std::max(job.data.size(), p + 1));
-      if (number == launch_.process) {
-        job.process = static_cast<int>(p);
-        before = false;
-      }
-      if (p == 0 || !before) continue;
-      job.data[p] = connect_to(address, port, cat("process ", number, " on ", host), end_);
-      job.data[p].send_text(hello("data"), end_);
+    const std::vector<Whereabout> table =
+        in_context([&] { return at_host(); },
+                   [&] { return table_from(next_message(job.data[0]), launch_.process, launch_.processes); });
+    job.data.resize(table.size());
+    for (size_t p = 0; p < table.size(); ++p) {
+      job.hosts.push_back(table[p].host);
+      if (table[p].launched == launch_.process) job.process = static_cast<int>(p);
     }
-    while (std::any_of(job.data.begin() + job.process + 1, job.data.end(),
-                       [](const TcpSocket& socket) { return !socket.connected(); }))
-      accept_into(job, launched);
+    for (size_t p = 1; p < static_cast<size_t>(job.process); ++p) {
+      const Whereabout& at = table[p];
+      // It answers once it is connected with those before it.
+      job.data[p] =
+          connect_as_member(at.address, at.port, cat("process ", at.launched, " on ", at.host), key_of(launch_),
+                            ConnectionKind::peer, end_, std::chrono::ceil<seconds>(end_ - TcpClock::now()));
+      job.data[p].send_text(greeting(), end_);
+    }
+    accept_others(job, table);
     return job;
   }
 
  private:
-  std::string hello(const char* kind) const {
-    return text_of({{"kind", kind},
-                    {"job", launch_.job},
-                    {"version", version_},
-                    {"process", std::to_string(launch_.process)},
-                    {"processes", std::to_string(launch_.processes)},
-                    {"host", host_name()},
-                    {"port", std::to_string(listener_.port())}});
+  TcpSocket to_host(ConnectionKind kind) {
+    TcpSocket socket =
+        connect_as_member(launch_.address, launch_.port, "process 0", key_of(launch_), kind, end_, kHandshakeLimit);
+    // Others reach this process as process 0 does; where that is by a loopback address, by that of process 0.
+    const std::string own = socket.own_address();
+    if (!listener_) listener_.emplace(0, is_loopback(own) ? launch_.address : own);
+    socket.send_text(greeting(), end_);
+    next_message(socket);  // kWelcome
+    return socket;
   }
+  std::string greeting() const {
+    return text_of(
+        Greeting{launch_.process, launch_.processes, listener_ ? listener_->port() : 0, host_name(), version_});
+  }
+  std::string at_host() const { return cat("joining process 0 at ", launch_.address, ", port ", launch_.port); }
   std::string next_message(const TcpSocket& from) const {
     std::string text = in_context(
-        [&] { return cat("joining process 0 at ", launch_.address, ", port ", launch_.port); },
-        [&] { return from.receive_text(kMostText, end_ + seconds(5)); });  // which has a reason to say at `end`
+        [&] { return at_host(); },
+        [&] { return from.receive_text(kMostTable, end_ + seconds(5)); });  // which has a reason to say at `end`
     constexpr std::string_view kError = "error\n";
-    if (text.starts_with(kError)) throw Error(Kind::comm, text.substr(kError.size()));
+    if (text.starts_with(kError)) throw Error(Kind::comm, printable(text.substr(kError.size(), kMostReason)));
     return text;
   }
-  void accept_into(JobConnections& job, const std::vector<int>& launched) const {
-    TcpSocket socket = listener_.accept(end_);
-    if (!socket.connected())
-      throw Error(Kind::comm, cat("process ", launch_.process, " on ", host_name(), ", port ", listener_.port(),
-                                  ", has waited in vain for processes with higher numbers: does a firewall let "
-                                  "connections between the hosts through?"));
-    Hello hello;
-    try {
-      hello = hello_from(socket.receive_text(kMostText, std::min(end_, TcpClock::now() + seconds(5))));
-    } catch (const Error&) {
-      return;
+  void accept_others(JobConnections& job, const std::vector<Whereabout>& table) {
+    const auto behind = job.data.begin() + job.process + 1;
+    Acceptor acceptor(*listener_, key_of(launch_), "p");
+    while (!std::all_of(behind, job.data.end(), [](const TcpSocket& socket) { return socket.connected(); })) {
+      auto accepted = acceptor.next(end_);
+      if (!accepted)
+        throw Error(Kind::comm, cat("process ", launch_.process, " on ", host_name(), ", port ", listener_->port(),
+                                    ", has waited in vain for processes with higher numbers: does a firewall let "
+                                    "connections between the hosts through?"));
+      const auto from = greeting_from(accepted->greeting);
+      if (!from) continue;
+      const auto found = std::find_if(table.begin() + job.process + 1, table.end(),
+                                      [&](const Whereabout& each) { return each.launched == from->process; });
+      if (found == table.end()) continue;
+      TcpSocket& place = job.data[static_cast<size_t>(found - table.begin())];
+      if (!place.connected()) place = std::move(accepted->socket);
     }
-    const auto found = std::find(launched.begin() + job.process + 1, launched.end(), integer(hello, "process"));
-    if (hello.empty() || hello["job"] != launch_.job || found == launched.end()) return;
-    job.data[static_cast<size_t>(found - launched.begin())] = std::move(socket);
   }
 
   const Launch& launch_;
   std::string version_;
   TcpClock::time_point end_;
-  TcpListener listener_;
+  std::optional<TcpListener> listener_;
 };
 
 }  // namespace

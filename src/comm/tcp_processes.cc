@@ -14,6 +14,7 @@
 #include "base/build_info.h"
 #include "base/error.h"
 #include "base/stopped_time.h"
+#include "comm/rank_list.h"
 #include "comm/tcp_join.h"
 #include "comm/watch.h"
 
@@ -115,6 +116,7 @@ class TcpProcesses : public Processes {
     }
     exchange({&transfer}, Wait::unlimited);
     of_each[static_cast<size_t>(process_)] = ranks;
+    check_rank_counts(of_each, hosts_);
     for (size_t p = 0; p < of_each.size(); ++p) first_[p + 1] = first_[p] + of_each[p];
     return {first_[static_cast<size_t>(process_)], ranks, first_.back()};
   }

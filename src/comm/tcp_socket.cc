@@ -1,6 +1,5 @@
 #include "comm/tcp_socket.h"
 
-#include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -11,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <thread>
 #include <utility>
 
@@ -23,20 +21,15 @@ namespace {
 
 std::string reason_of(int error) { return std::strerror(error); }
 
-/// Waits until the descriptor is ready. False at `end`.
-bool wait_for(int descriptor, short events, TcpClock::time_point end) {
-  pollfd entry{descriptor, events, 0};
-  for (;;) {
-    const int ready = ::poll(&entry, 1, milliseconds_until(end));
-    if (ready > 0) return true;
-    if (ready == 0 && TcpClock::now() >= end) return false;
-    if (ready < 0 && errno != EINTR) throw Error(Kind::comm, cat("poll: ", reason_of(errno)));
-  }
-}
-
-void set_flags(int descriptor) {
-  const int on = 1;
-  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // messages wait for each other
+/// The text of an address; empty where the system has none.
+std::string address_text(const sockaddr_storage& address, socklen_t size) {
+  char text[NI_MAXHOST] = "";
+  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&address), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) !=
+      0)
+    return "";
+  const std::string name(text);
+  constexpr std::string_view kMapped = "::ffff:";  // an IPv4 address on an IPv6 socket
+  return name.starts_with(kMapped) ? name.substr(kMapped.size()) : name;
 }
 
 /// Sends or receives all bytes. `call`: send or recv.
@@ -51,24 +44,11 @@ void transfer_all(int descriptor, Byte* data, size_t bytes, short event, TcpCloc
     } else if (done == 0) {
       throw Error(Kind::comm, "the other end has closed the connection");
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (!wait_for(descriptor, event, end)) throw Error(Kind::comm, "the other end has not answered in time");
+      if (!wait_until_ready(descriptor, event, end)) throw Error(Kind::comm, "the other end has not answered in time");
     } else if (errno != EINTR) {
       throw Error(Kind::comm, cat(name, ": ", reason_of(errno)));
     }
   }
-}
-
-struct FreeAddresses {
-  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
-};
-
-/// The addresses of a name. `why`: what is wrong where there are none.
-std::unique_ptr<addrinfo, FreeAddresses> addresses_of(const std::string& host, int port, std::string& why) {
-  addrinfo hints{}, *found = nullptr;
-  hints.ai_socktype = SOCK_STREAM;
-  const int status = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (status != 0) why = cat("the name is not known (", ::gai_strerror(status), ")");
-  return std::unique_ptr<addrinfo, FreeAddresses>(found);
 }
 
 /// Begins to connect. 0 when it is connected, EINPROGRESS when it will be writable then, or the errno of the failure.
@@ -90,10 +70,37 @@ int connect_result(const TcpSocket& socket) {
 int try_address(const addrinfo& address, TcpClock::time_point end, TcpSocket& socket) {
   const int begun = begin_connect(address, socket);
   if (begun != EINPROGRESS) return begun;
-  return wait_for(socket.descriptor(), POLLOUT, end) ? connect_result(socket) : ETIMEDOUT;
+  return wait_until_ready(socket.descriptor(), POLLOUT, end) ? connect_result(socket) : ETIMEDOUT;
 }
 
 }  // namespace
+
+std::unique_ptr<addrinfo, FreeAddresses> addresses_of(const std::string& host, int port, std::string& why) {
+  addrinfo hints{}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  const int status = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+  if (status != 0) why = cat("the name is not known (", ::gai_strerror(status), ")");
+  return std::unique_ptr<addrinfo, FreeAddresses>(found);
+}
+
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address == "::1" || address == "localhost" || address.ends_with(".localhost");
+}
+
+bool wait_until_ready(int descriptor, short events, TcpClock::time_point end) {
+  pollfd entry{descriptor, events, 0};
+  for (;;) {
+    const int ready = ::poll(&entry, 1, milliseconds_until(end));
+    if (ready > 0) return true;
+    if (ready == 0 && TcpClock::now() >= end) return false;
+    if (ready < 0 && errno != EINTR) throw Error(Kind::comm, cat("poll: ", reason_of(errno)));
+  }
+}
+
+void send_at_once(int descriptor) {
+  const int on = 1;
+  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // messages wait for each other
+}
 
 int milliseconds_until(TcpClock::time_point end) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - TcpClock::now()).count();
@@ -117,34 +124,43 @@ int TcpSocket::release() { return std::exchange(descriptor_, -1); }
 std::string TcpSocket::peer_address() const {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
-  char text[NI_MAXHOST] = "";
-  if (::getpeername(descriptor_, reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
-      ::getnameinfo(reinterpret_cast<sockaddr*>(&address), size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0)
-    return "unknown address";
-  const std::string name(text);
-  constexpr std::string_view kMapped = "::ffff:";  // an IPv4 address on an IPv6 socket
-  return name.starts_with(kMapped) ? name.substr(kMapped.size()) : name;
+  const bool known = ::getpeername(descriptor_, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+  const std::string text = known ? address_text(address, size) : "";
+  return text.empty() ? "unknown address" : text;
+}
+
+std::string TcpSocket::own_address() const {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  return ::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &size) == 0 ? address_text(address, size)
+                                                                                       : "";
+}
+
+void TcpSocket::send_bytes(std::string_view bytes, TcpClock::time_point end) const {
+  transfer_all(descriptor_, bytes.data(), bytes.size(), POLLOUT, end, "send",
+               [](int descriptor, const char* data, size_t count) {
+                 return ::send(descriptor, data, count, MSG_NOSIGNAL | MSG_DONTWAIT);
+               });
+}
+
+void TcpSocket::receive_bytes(std::span<char> bytes, TcpClock::time_point end) const {
+  transfer_all(descriptor_, bytes.data(), bytes.size(), POLLIN, end, "recv",
+               [](int descriptor, char* data, size_t count) { return ::recv(descriptor, data, count, MSG_DONTWAIT); });
 }
 
 void TcpSocket::send_text(std::string_view text, TcpClock::time_point end) const {
   const uint64_t size = text.size();
   std::string message(reinterpret_cast<const char*>(&size), sizeof size);
   message += text;
-  transfer_all(descriptor_, message.data(), message.size(), POLLOUT, end, "send",
-               [](int descriptor, const char* data, size_t bytes) {
-                 return ::send(descriptor, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-               });
+  send_bytes(message, end);
 }
 
 std::string TcpSocket::receive_text(size_t most, TcpClock::time_point end) const {
-  const auto receive = [](int descriptor, char* data, size_t bytes) {
-    return ::recv(descriptor, data, bytes, MSG_DONTWAIT);
-  };
   uint64_t size = 0;
-  transfer_all(descriptor_, reinterpret_cast<char*>(&size), sizeof size, POLLIN, end, "recv", receive);
+  receive_bytes({reinterpret_cast<char*>(&size), sizeof size}, end);
   if (size > most) throw Error(Kind::comm, cat("a message of ", size, " bytes: the other end is another program"));
   std::string text(size, '\0');
-  transfer_all(descriptor_, text.data(), text.size(), POLLIN, end, "recv", receive);
+  receive_bytes(text, end);
   return text;
 }
 
@@ -167,7 +183,7 @@ TcpSocket connect_to(const std::string& host, int port, const std::string& what,
       TcpSocket socket;
       const int error = try_address(*each, until, socket);
       if (error == 0) {
-        set_flags(socket.descriptor());
+        send_at_once(socket.descriptor());
         return socket;
       }
       why = reason_of(error);
@@ -210,7 +226,7 @@ TcpSocket connect_to_any(const std::vector<std::string>& addresses, int port, co
         settle(attempts[i], reason_of(error));
         continue;
       }
-      set_flags(attempts[i].socket.descriptor());
+      send_at_once(attempts[i].socket.descriptor());
       if (suits(attempts[i].socket)) return std::move(attempts[i].socket);
       settle(attempts[i], "another program answers");
     }
@@ -218,53 +234,6 @@ TcpSocket connect_to_any(const std::vector<std::string>& addresses, int port, co
   std::string tried;
   for (const Attempt& attempt : attempts) tried += cat(tried.empty() ? "" : ", ", attempt.address, ": ", attempt.why);
   throw Error(Kind::comm, cat(host_name(), " cannot connect to ", what, ", port ", port, " (", tried, ")"));
-}
-
-TcpListener::TcpListener(int port) {
-  descriptor_ = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  const bool v6 = descriptor_ >= 0;
-  if (!v6) descriptor_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);  // a kernel without IPv6
-  if (descriptor_ < 0) throw Error(Kind::comm, cat("socket: ", reason_of(errno)));
-  const int on = 1, off = 0;
-  ::setsockopt(descriptor_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  sockaddr_storage address{};
-  socklen_t size = 0;
-  if (v6) {
-    ::setsockopt(descriptor_, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-    auto& any = reinterpret_cast<sockaddr_in6&>(address);
-    any.sin6_family = AF_INET6;
-    any.sin6_port = htons(static_cast<uint16_t>(port));
-    size = sizeof any;
-  } else {
-    auto& any = reinterpret_cast<sockaddr_in&>(address);
-    any.sin_family = AF_INET;
-    any.sin_port = htons(static_cast<uint16_t>(port));
-    size = sizeof any;
-  }
-  if (::bind(descriptor_, reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(descriptor_, 1024) != 0) {
-    const int error = errno;
-    ::close(descriptor_);
-    throw Error(Kind::comm, cat(host_name(), " cannot wait for other processes at port ", port, ": ", reason_of(error),
-                                error == EADDRINUSE ? "; another MASTER_PORT may be free" : ""));
-  }
-  ::getsockname(descriptor_, reinterpret_cast<sockaddr*>(&address), &size);
-  port_ =
-      ntohs(v6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port : reinterpret_cast<sockaddr_in&>(address).sin_port);
-}
-
-TcpListener::~TcpListener() { ::close(descriptor_); }
-
-TcpSocket TcpListener::accept(TcpClock::time_point end) const {
-  for (;;) {
-    TcpSocket socket(::accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.connected()) {
-      set_flags(socket.descriptor());
-      return socket;
-    }
-    if (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR && errno != ECONNABORTED)
-      throw Error(Kind::comm, cat("accept: ", reason_of(errno)));
-    if (!wait_for(descriptor_, POLLIN, end)) return TcpSocket();
-  }
 }
 
 }  // namespace hctr

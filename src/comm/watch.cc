@@ -9,8 +9,10 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/process_end.h"
 #include "base/stopped_time.h"
+#include "comm/join_text.h"
 
 namespace hctr {
 namespace {
@@ -21,7 +23,7 @@ using std::chrono::seconds;
 // mpirun leaves a process a second to say what it knows.
 constexpr seconds kBeat{1}, kToEndAfterFailure{8}, kToLeave{5}, kToSend{2};
 constexpr std::chrono::milliseconds kToSayFailure{200};
-constexpr size_t kMostWatchText = 1 << 16;
+constexpr size_t kMostWatchText = 1 << 16, kMostReasonText = 4096;
 const std::string kAlive = "alive", kBye = "bye", kFailed = "failed ", kAbort = "abort ";
 
 void raise_event(int descriptor) {
@@ -134,11 +136,11 @@ void Watch::read_from(Peer& peer) {
   if (text == kBye) {
     has_left(peer);
   } else if (text.starts_with(kFailed)) {
-    fail_with(text.substr(kFailed.size()));
+    fail_with(printable(text.substr(kFailed.size(), kMostReasonText)));
   } else if (text.starts_with(kAbort)) {
     if (process_ == 0) send_to_all(text, &peer);
     say_failure();
-    std::_Exit(std::atoi(text.c_str() + kAbort.size()));
+    std::_Exit(exit_code_from(text.substr(kAbort.size())));
   }
 }
 

@@ -3,18 +3,17 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
-#include <poll.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <iterator>
 #include <memory>
-#include <random>
 #include <set>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/host_name.h"
+#include "comm/acceptor.h"
+#include "comm/join_text.h"
 #include "comm/rank_list.h"
 
 namespace hctr {
@@ -22,16 +21,15 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr size_t kMostGreeting = 256;
 constexpr seconds kToGreet{2};
-constexpr const char* kWelcome = "welcome";
+constexpr const char* kWelcomeToWatch = "welcome";
 
 /// What a process tells the others. Texts end with a zero.
 struct Whereabouts {
   char host[256] = "";
   // Of process 0:
   char addresses[1024] = "";  // with blanks between them
-  uint64_t job = 0;           // tells those who connect from others
+  Digest secret{};            // MPI carries it, so that nobody else knows it
   int32_t port = 0;
 };
 
@@ -65,39 +63,25 @@ std::string own_addresses() {
   return text;
 }
 
-std::string greeting(uint64_t job) { return cat("huge_ctr watch ", job, " "); }
+JobKey watch_key(const Whereabouts& first) { return {std::string(std::begin(first.secret), std::end(first.secret))}; }
 
-/// The number of the process that has connected; 0 if it is somebody else.
-int greeted_by(const TcpSocket& socket, uint64_t job) {
-  try {
-    const std::string text = socket.receive_text(kMostGreeting, TcpClock::now() + kToGreet), start = greeting(job);
-    if (!text.starts_with(start)) return 0;
-    socket.send_text(kWelcome, TcpClock::now() + kToGreet);
-    return std::atoi(text.c_str() + start.size());
-  } catch (const Error&) {
-    return 0;
-  }
-}
-
-/// Process 0. Those who connect and say nothing keep nobody waiting: processes try several addresses at once.
-std::vector<TcpSocket> accept_all(const TcpListener& listener, uint64_t job, int count, TcpClock::time_point end) {
-  std::vector<TcpSocket> control(static_cast<size_t>(count)), silent;
-  for (int missing = count - 1; missing > 0 && TcpClock::now() < end;) {
-    std::vector<pollfd> entries = {{listener.descriptor(), POLLIN, 0}};
-    for (const TcpSocket& socket : silent) entries.push_back({socket.descriptor(), POLLIN, 0});
-    ::poll(entries.data(), entries.size(), milliseconds_until(end));
-    for (size_t i = silent.size(); i-- > 0;) {
-      if (entries[i + 1].revents == 0) continue;
-      TcpSocket socket = std::move(silent[i]);
-      silent.erase(silent.begin() + static_cast<std::ptrdiff_t>(i));
-      const int process = greeted_by(socket, job);
-      if (process < 1 || process >= count) continue;
-      TcpSocket& place = control[static_cast<size_t>(process)];
-      if (!place.connected()) --missing;
-      place = std::move(socket);  // of two the first was too late
+/// Process 0.
+std::vector<TcpSocket> accept_all(const TcpListener& listener, const JobKey& key, int count, TcpClock::time_point end) {
+  std::vector<TcpSocket> control(static_cast<size_t>(count));
+  Acceptor acceptor(listener, key, std::string(1, static_cast<char>(ConnectionKind::watch)));
+  for (int missing = count - 1; missing > 0;) {
+    auto accepted = acceptor.next(end);
+    if (!accepted) break;
+    const auto process = whole_number(accepted->greeting, 1, count - 1);
+    if (!process) continue;
+    try {
+      accepted->socket.send_text(kWelcomeToWatch, TcpClock::now() + kToGreet);
+    } catch (const Error&) {
+      continue;  // it has taken another address
     }
-    if (entries[0].revents == 0) continue;
-    if (TcpSocket socket = listener.accept(TcpClock::now()); socket.connected()) silent.push_back(std::move(socket));
+    TcpSocket& place = control[static_cast<size_t>(*process)];
+    if (!place.connected()) --missing;
+    place = std::move(accepted->socket);  // of two the first was too late
   }
   return control;
 }
@@ -108,8 +92,9 @@ TcpSocket connect_to_first(const Whereabouts& first, int process, TcpClock::time
   return connect_to_any(addresses, first.port, cat("process 0 on ", first.host), end, [&](const TcpSocket& socket) {
     try {
       const auto soon = std::min(end, TcpClock::now() + kToGreet);
-      socket.send_text(greeting(first.job) + std::to_string(process), soon);
-      return socket.receive_text(kMostGreeting, soon) == kWelcome;
+      if (!prove_membership(socket, watch_key(first), ConnectionKind::watch, soon)) return false;
+      socket.send_text(std::to_string(process), soon);
+      return socket.receive_text(kMostGreeting, soon) == kWelcomeToWatch;
     } catch (const Error&) {
       return false;
     }
@@ -124,10 +109,9 @@ WatchConnections connect_watches(int process, int count, const std::optional<std
   Whereabouts mine;
   put(host_name(), mine.host);
   if (process == 0) {
-    listener.emplace(0);
+    listener.emplace(0, address.value_or(""));
     put(address.value_or(own_addresses()), mine.addresses);
-    std::random_device random;
-    mine.job = uint64_t{random()} << 32 | random();
+    mine.secret = unpredictable_bytes();
     mine.port = listener->port();
   }
   std::vector<Whereabouts> all(static_cast<size_t>(count));
@@ -138,7 +122,7 @@ WatchConnections connect_watches(int process, int count, const std::optional<std
   const TcpClock::time_point end = TcpClock::now() + limit;
   Verdict verdict;
   if (process == 0) {
-    connections.control = accept_all(*listener, mine.job, count, end + kToGreet);
+    connections.control = accept_all(*listener, watch_key(mine), count, end + kToGreet);
   } else {
     connections.control.resize(1);
     try {

@@ -125,6 +125,7 @@ TEST_F(Launchers, SbatchRunsTheScriptOfTheSample) {
     const Outcome outcome = launch(hosts, cat(more_hosts, command, " config.json --device cpu"));
     EXPECT_NE(outcome.err.find(cat(count, " processes joined over TCP, on host0 (1), host1 (1)")), std::string::npos)
         << outcome.err;
+    EXPECT_EQ(outcome.err.find("can join this job"), std::string::npos) << outcome.err;
     expect_model_of_one_process(outcome, count, count);
     EXPECT_TRUE(std::filesystem::exists(folder_ / (count == 2 ? "run-4711" : "run-4712") / "summary.json"));
     if (count == 2) {
@@ -161,6 +162,7 @@ TEST_F(Launchers, TorchrunStartsAProcessForEachRank) {
     EXPECT_NE(outcome.err.find(cat(2 * count, " processes joined over TCP, on host0 (2), host1 (2)")),
               std::string::npos)
         << outcome.err;
+    EXPECT_NE(outcome.err.find("warning: anybody who reaches port 29500 of host0"), std::string::npos) << outcome.err;
     expect_model_of_one_process(outcome, count, 2 * count);
   }
 }
@@ -212,6 +214,11 @@ TEST_F(Launchers, KubernetesRunsThePodsOfTheManifest) {
       std::string value;
       if (variable["value"]) {
         value = variable["value"].as<std::string>();
+      } else if (const YAML::Node secret = variable["valueFrom"]["secretKeyRef"]) {
+        const std::string option = cat("kubectl create secret generic ", secret["name"].as<std::string>(),
+                                       " --from-literal=", secret["key"].as<std::string>(), "=");
+        EXPECT_NE(read_file(kSample / "kubernetes.yaml").find(option), std::string::npos) << option;
+        value = "a-secret-of-the-cluster";
       } else {
         ASSERT_EQ(variable["valueFrom"]["fieldRef"]["fieldPath"].as<std::string>(),
                   "metadata.annotations['batch.kubernetes.io/job-completion-index']");
@@ -223,6 +230,7 @@ TEST_F(Launchers, KubernetesRunsThePodsOfTheManifest) {
   }
   write_file(folder_ / "config.json", config("[0, 1]", "out"));
   const Outcome outcome = launch(hosts, start + kWaitForAll);
+  EXPECT_EQ(outcome.err.find("can join this job"), std::string::npos) << outcome.err;
   expect_model_of_one_process(outcome, pods, pods);
 }
 

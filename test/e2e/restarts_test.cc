@@ -65,7 +65,8 @@ class Restarts : public testing::Test {
                                       {{"RANK", std::to_string(p)},
                                        {"WORLD_SIZE", std::to_string(processes)},
                                        {"MASTER_ADDR", "127.0.0.1"},
-                                       {"MASTER_PORT", port}},
+                                       {"MASTER_PORT", port},
+                                       {"HCTR_JOB_SECRET", "of all these processes"}},
                                       cat("restarts-", p)));
     wait_for_text(started[0].err, "Iter: 60 ");
     strike(started);

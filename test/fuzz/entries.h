@@ -26,7 +26,10 @@ using Bytes = std::span<const uint8_t>;
       entry(config_text)  /* a config */                                                                              \
       entry(model_set)    /* which files, then a dense and two sparse model files, with 255 for zero, 0 between */    \
       entry(checkpoint_index) /* a manifest */                                                                        \
-      entry(checkpoint_state) /* the part of a manifest on one file, a zero byte, and that file */
+      entry(checkpoint_state) /* the part of a manifest on one file, a zero byte, and that file */                    \
+      entry(join_greeting)    /* what a process says that has connected */                                            \
+      entry(join_table)       /* a table of processes, behind two bytes: the number of this one, and of how many */   \
+      entry(join_number)      /* a number of another process: of a process, or the exit code that it orders */
 
 #define HCTR_DECLARE(name) void name(Bytes);
 HCTR_FUZZ_ENTRIES(HCTR_DECLARE)

@@ -5,7 +5,9 @@
 
 #include <map>
 
+#include "base/files.h"
 #include "support/message_of.h"
+#include "support/temporary_folder.h"
 
 namespace hctr::test {
 namespace {
@@ -151,6 +153,47 @@ TEST(Launcher, VariablesThatDoNotFitAreNamed) {
   for (const auto& [variables, says] : cases)
     EXPECT_NE(why_not(variables).find(says), std::string::npos) << why_not(variables) << " lacks: " << says;
   EXPECT_FALSE(launch_of({{"RANK", "7"}}));  // somebody else's
+}
+
+TEST(Launcher, MoreProcessesThanAJobCanHaveAreNamedByTheirVariable) {
+  const auto of = [](const char* size) {
+    return why_not({{"RANK", "0"}, {"WORLD_SIZE", size}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "5"}});
+  };
+  EXPECT_EQ(of("2000000000"), "the environment has WORLD_SIZE=2000000000; at most 65536 processes can join");
+  EXPECT_EQ(of("10000000"), "the environment has WORLD_SIZE=10000000; at most 65536 processes can join");
+  EXPECT_NE(of("20000000000").find("has WORLD_SIZE=\"20000000000\"; expected a number"), std::string::npos);
+}
+
+TEST(Launcher, FindsTheSecretOfProcessesThatJoinOverTcp) {
+  Variables variables = {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "5"}};
+  EXPECT_EQ(launch_of(variables)->secret, "");
+  variables["HCTR_JOB_SECRET"] = "0123456789abcdef\n";
+  EXPECT_EQ(launch_of(variables)->secret, "0123456789abcdef");
+  variables["HCTR_JOB_SECRET"] = "";
+  EXPECT_NE(why_not(variables).find("HCTR_JOB_SECRET has a secret of 0 characters; at least 16"), std::string::npos);
+  variables["HCTR_JOB_SECRET_FILE"] = "file";
+  EXPECT_NE(why_not(variables).find("HCTR_JOB_SECRET and HCTR_JOB_SECRET_FILE: set one of them"), std::string::npos);
+}
+
+TEST(Launcher, ASecretInAFileIsRefusedWhereOthersMayReadIt) {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "secret").string();
+  Variables variables = {
+      {"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "5"}, {"HCTR_JOB_SECRET_FILE", file}};
+  EXPECT_NE(message_of(Kind::io, [&] { launch_of(variables); }).find(file + "\": No such file"), std::string::npos);
+  write_text(file, "a secret of some length \n");
+  using fs::perms;
+  for (const perms open : {perms::group_read, perms::others_read, perms::others_write}) {
+    fs::permissions(file, perms::owner_read | open);
+    EXPECT_NE(why_not(variables).find("others than its owner may read or change it: chmod 600"), std::string::npos);
+  }
+  fs::permissions(file, perms::owner_read | perms::owner_write);
+  EXPECT_EQ(launch_of(variables)->secret, "a secret of some length");
+  write_text(file, "short\n");
+  fs::permissions(file, perms::owner_read);
+  EXPECT_NE(why_not(variables).find("HCTR_JOB_SECRET_FILE has a secret of 5 characters"), std::string::npos);
+  variables["HCTR_JOB_SECRET_FILE"] = folder.path().string();
+  EXPECT_NE(why_not(variables).find("is no file"), std::string::npos);
 }
 
 TEST(Launcher, NodeLists) {

@@ -6,16 +6,21 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <thread>
 
 #include "base/error.h"
 #include "base/host_name.h"
+#include "base/platform.h"
+#include "comm/acceptor.h"
+#include "comm/join_text.h"
 #include "support/joined.h"
 #include "support/message_of.h"
 
 namespace hctr::test {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 /// One process: how it is started, and what came of it.
@@ -35,7 +40,7 @@ std::vector<Process> processes(int count) {
   return all;
 }
 
-void join(std::vector<Process>& all, seconds limit = seconds(20), std::optional<seconds> lost = {}) {
+void join(std::vector<Process>& all, milliseconds limit = seconds(20), std::optional<seconds> lost = {}) {
   std::vector<std::thread> threads;
   for (Process& process : all)
     threads.emplace_back([&process, limit, lost] {
@@ -48,6 +53,11 @@ void join(std::vector<Process>& all, seconds limit = seconds(20), std::optional<
       }
     });
   for (std::thread& thread : threads) thread.join();
+}
+
+std::vector<Process> with_secret(std::vector<Process> all) {
+  for (Process& process : all) process.launch.secret = "known to all of these";
+  return all;
 }
 
 /// Each sends each of the others a word and receives theirs.
@@ -97,10 +107,140 @@ TEST(TcpJoin, AfterARestartTheOthersGoOnWithoutThoseThatAreLost) {
 }
 
 TEST(TcpJoin, AnotherVersionIsNamedWithItsHost) {
-  std::vector<Process> all = processes(2);
+  std::vector<Process> all = with_secret(processes(2));
   all[1].version = "2";
   join(all);
   expect_all_say(all, cat("process 1 on ", host_name(), " runs 2 and process 0 on ", host_name(), " runs 1"));
+}
+
+TEST(TcpJoin, WithoutASecretOnlyProcessZeroSaysItsVersionAndItsHost) {
+  std::vector<Process> all = processes(2);
+  all[1].version = "2";
+  join(all);
+  EXPECT_NE(all[0].error.find(cat("process 0 on ", host_name(), " runs 1: all")), std::string::npos) << all[0].error;
+  EXPECT_NE(all[1].error.find("runs 2 and process 0 runs another version"), std::string::npos) << all[1].error;
+  EXPECT_EQ(all[1].error.find("runs 1"), std::string::npos) << all[1].error;
+}
+
+TEST(TcpJoin, TheSecretMustBeTheSame) {
+  std::vector<Process> all = with_secret(processes(4));
+  join(all);
+  for (const Process& process : all) ASSERT_EQ(process.error, "");
+  expect_connected(all);
+  const std::string secrets[] = {"", "one of these secrets", "the other of these"};
+  for (const std::string& of_first : secrets)
+    for (const std::string& of_second : secrets) {
+      if (of_first == of_second) continue;
+      SCOPED_TRACE(cat("\"", of_first, "\" and \"", of_second, "\""));
+      all = processes(2);
+      all[0].launch.secret = of_first;
+      all[1].launch.secret = of_second;
+      join(all, milliseconds(300));
+      EXPECT_NE(all[1].error.find(of_second.empty() ? "it expects a secret" : "it has another secret or none"),
+                std::string::npos)
+          << all[1].error;
+      EXPECT_NE(all[0].error.find("process 1 has not reported"), std::string::npos) << all[0].error;
+      EXPECT_NE(all[0].error.find("1 connection, from 127.0.0.1, was closed: its other end "), std::string::npos)
+          << all[0].error;
+      for (const Process& process : all)
+        for (const std::string& secret : secrets)
+          if (!secret.empty()) {
+            EXPECT_EQ(process.error.find(secret), std::string::npos) << process.error;
+          }
+    }
+}
+
+TEST(TcpJoin, ConnectionsThatSayNothingDelayItByLessThanASecond) {
+  for (const size_t silent : {3, 600}) {  // 600: more than are kept open
+    std::vector<Process> all = with_secret(processes(3)), first, others;
+    const int port = all[0].launch.port;
+    first.push_back(std::move(all[0]));
+    for (const size_t p : {1, 2}) others.push_back(std::move(all[p]));
+    std::thread host([&] { join(first); });
+    std::vector<TcpSocket> strangers;
+    for (size_t i = 0; i < silent; ++i)
+      strangers.push_back(connect_to("127.0.0.1", port, "process 0", TcpClock::now() + seconds(20)));
+    const auto begin = TcpClock::now();
+    join(others);
+    host.join();
+    for (const Process* process : {&first[0], &others[0], &others[1]}) EXPECT_EQ(process->error, "");
+    EXPECT_LT(TcpClock::now() - begin, seconds(silent == 3 || kSanitized ? 4 : 2));  // 5 s would be one's own limit
+  }
+}
+
+TEST(TcpJoin, AFalseProcessZeroIsNotBelieved) {
+  std::vector<Process> all = with_secret(processes(2));
+  const TcpListener listener(all[0].launch.port, "127.0.0.1");
+  all.erase(all.begin());
+  std::thread guest([&] { join(all, milliseconds(500)); });
+  const auto end = TcpClock::now() + seconds(5);
+  // It says what one without a secret would say, and that the answer is right.
+  const TcpSocket socket = listener.accept(end);
+  const Challenge challenge;
+  socket.send_bytes(challenge.text(), end);
+  std::array<char, kAnswerBytes> answer;
+  socket.receive_bytes(answer, end);
+  std::string verdict;
+  EXPECT_FALSE(challenge.check({answer.data(), answer.size()}, {.secret = ""}, verdict));
+  verdict[0] = '+';
+  socket.send_bytes(verdict, end);
+  char more = 0;
+  EXPECT_THROW(socket.receive_bytes({&more, 1}, end), Error) << "it has said more to a stranger";
+  guest.join();
+  EXPECT_NE(all[0].error.find("a program answers that does not know the job's secret"), std::string::npos)
+      << all[0].error;
+}
+
+TEST(TcpJoin, ATableWithoutLinesOrWithWrongOnesIsNotFollowed) {
+  for (const char* table :
+       {"members", "members\n", "member\n0 0 127.0.0.1 a", "members\n0 0 127.0.0.1 a", "members\n1 5 127.0.0.1 a",
+        "members\n0 0 127.0.0.1 a\n7 5 127.0.0.1 b", "members\n0 0 127.0.0.1 a\n1 0 127.0.0.1 b",
+        "members\n0 0 127.0.0.1\n1 5 127.0.0.1 b", "members\n0 0 127.0.0.1 a\n1 99999999999 127.0.0.1 b", ""}) {
+    std::vector<Process> all = processes(2);
+    const TcpListener listener(all[0].launch.port, "127.0.0.1");
+    all.erase(all.begin());
+    std::thread guest([&] { join(all, seconds(5)); });
+    const auto end = TcpClock::now() + seconds(5);
+    Acceptor acceptor(listener, {}, "dc");
+    std::vector<TcpSocket> sockets;
+    for (int i = 0; i < 2; ++i) {
+      auto accepted = acceptor.next(end);
+      ASSERT_TRUE(accepted);
+      accepted->socket.send_text("welcome", end);
+      sockets.push_back(std::move(accepted->socket));
+    }
+    sockets[0].send_text(table, end);
+    guest.join();
+    EXPECT_NE(all[0].error.find("the table of processes cannot be read: line "), std::string::npos) << all[0].error;
+  }
+}
+
+TEST(TcpJoin, AnybodyElseIsWarnedOfOnceWhereThePortIsOpenAndThereIsNoSecret) {
+  // At an address for documents, which no interface has, it listens at all of them.
+  for (const char* address : {"127.0.0.1", "localhost", "203.0.113.9"})
+    for (const bool has_secret : {false, true})
+      for (const bool again : {false, true}) {
+        SCOPED_TRACE(cat(address, has_secret, again));
+        std::string lines;
+        const Log log([&](Level level, std::string_view line) { lines += cat(level == Level::warning, line, "\n"); });
+        std::vector<Process> all = processes(2);
+        all[0].launch.address = address;
+        if (has_secret) all[0].launch.secret = "sixteen of these";
+        const auto now = TcpClock::now();
+        const auto soon = now + milliseconds(20);
+        if (again) {
+          join_job(all[0].launch, "1", now + seconds(5), log, soon);
+        } else {
+          EXPECT_THROW(join_job(all[0].launch, "1", soon, log), Error);
+        }
+        const bool open = address[0] == '2';
+        EXPECT_EQ(lines.find("1anybody who reaches port ") != std::string::npos, open && !has_secret && !again)
+            << lines;
+        EXPECT_EQ(lines.find("at all interfaces (MASTER_ADDR=\"203.0.113.9\": no interface of this host has it)") !=
+                      std::string::npos,
+                  open)
+            << lines;
+      }
 }
 
 TEST(TcpJoin, OneThatComesLaterHearsAtOnceWhyTheJobCannotStart) {
@@ -109,7 +249,7 @@ TEST(TcpJoin, OneThatComesLaterHearsAtOnceWhyTheJobCannotStart) {
   all.pop_back();
   all[1].version = "2";
   std::thread others([&] { join(all); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // process 0 has refused process 1 by then
+  std::this_thread::sleep_for(milliseconds(300));  // process 0 has refused process 1 by then
   join(late, seconds(60));
   others.join();
   EXPECT_NE(late[0].error.find("process 1 on"), std::string::npos) << late[0].error;
@@ -163,9 +303,25 @@ TEST(TcpJoin, StrangersAreSentAway) {
   stranger().send_text("GET / HTTP/1.0", end);
   const uint64_t huge = UINT64_MAX;
   (void)!::write(stranger().descriptor(), &huge, sizeof huge);
+  // Strangers that know how to begin, as anybody can where there is no secret.
+  const auto talker = [&](ConnectionKind kind) {
+    TcpSocket socket = stranger();
+    EXPECT_TRUE(prove_membership(socket, {}, kind, end));
+    return socket;
+  };
+  const TcpSocket endless = talker(ConnectionKind::data);
+  (void)!::write(endless.descriptor(), &huge, sizeof huge);
+  for (const char* greeting :
+       {"", "huge_ctr job 1", "process 1", "process x\nprocesses 2\nport 1\nhost a\nversion 1",
+        "process 99999999999\nprocesses 2\nport 1\nhost a\nversion 1",
+        "process 1\nprocesses 2\nport 1\nhost a b\nversion 1", "process 1\nprocesses 2\nport 70000\nhost a\nversion 1",
+        "process 1\nprocess 1\nprocesses 2\nport 1\nhost a\nversion 1"})
+    talker(ConnectionKind::data).send_text(greeting, end);
+  // Not a kind of connection that process 0 takes.
+  talker(ConnectionKind::peer).send_text(text_of(Greeting{1, 2, 5, "a", "1"}), end);
   other[0].launch.job = "another job";
   join(other, seconds(1));
-  EXPECT_NE(other[0].error, "");
+  EXPECT_NE(other[0].error.find("belongs to another job"), std::string::npos) << other[0].error;
   join(second);
   host.join();
   EXPECT_EQ(first[0].error, "");

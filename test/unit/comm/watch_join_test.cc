@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/host_name.h"
+#include "comm/tcp_listener.h"
 #include "support/message_of.h"
 
 namespace hctr::test {
