@@ -267,15 +267,19 @@ inline ShardedOutcome run_sharded(int ranks, const ShardedRun& run, const RowCop
     return outcome;
   }
   RankGroup group(ranks, nullptr, std::chrono::seconds(60));
-  run_ranks(ranks, [&](int rank) {
-    ThreadComm comm(group, rank, run.go, run.damage);
-    try {
-      train_sharded(run, comm, start, outcome, mutex);
-    } catch (const Error& error) {
-      comm.abort(error);
-      throw;
-    }
-  });
+  try {
+    run_ranks(ranks, [&](int rank) {
+      ThreadComm comm(group, rank, run.go, run.damage);
+      try {
+        train_sharded(run, comm, start, outcome, mutex);
+      } catch (const Error& error) {
+        comm.abort(error);
+        throw;
+      }
+    });
+  } catch (const Error&) {  // of whichever rank was joined first
+    throw Error(group.failure()->error);
+  }
   return outcome;
 }
 

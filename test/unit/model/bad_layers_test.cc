@@ -134,7 +134,7 @@ void expect_error(const Json& config, const std::string& place, const std::strin
   };
   for (const auto& error : errors)
     if (error.pointer.starts_with(place) &&
-        (says(error.message, words) || (words == "expected " && says(error.message, " needs \""))))
+        (says(error.message, words) || (words == "expected " && says(error.message, "needs \""))))
       return;
   ADD_FAILURE() << "no \"" << words << "\" at " << place << " in" << listed(errors) << "\nof\n" << config.text();
 }

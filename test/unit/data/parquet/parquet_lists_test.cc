@@ -47,7 +47,7 @@ TEST_F(ParquetLists, WhatIsNoSuchListNamesColumnValueAndReason) {
   write(texts("s0", {"[1, x]", "[2]", "[3]"}));
   DataSection numbers_only = section(true, "");
   parquet_of(numbers_only).slots[0].keys = KeyRule::number;
-  EXPECT_SAYS(error(numbers_only), "expected an integer of at least 0, found 'x'");
+  EXPECT_SAYS(error(numbers_only), "expected an integer from -2^63 to 2^64 - 1, found 'x'");
   write(texts("s0", {"[a, b, c, d, e]", "[a]", "[b]"}));
   EXPECT_SAYS(error(section(true, "")), "5 keys");
   write(lists<int64_t>("s0", ParquetType::i64, {{1}, {2}, {3}}));

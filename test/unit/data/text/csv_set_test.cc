@@ -219,7 +219,8 @@ TEST(CsvSet, ListsInBracketsGiveTheKeysOfTheirValues) {
   };
   EXPECT_SAYS(message("1,\"[(1, 2), (3, 4)]\",[1],[a]\n"),
               "column 'names': expected a list in brackets, found '[(1, 2), (3, 4)]': there are lists in the list");
-  EXPECT_SAYS(message("1,[a],\"[1, b]\",[a]\n"), "column 'ids': expected an integer of at least 0, found '[1, b]'");
+  EXPECT_SAYS(message("1,[a],\"[1, b]\",[a]\n"),
+              "column 'ids': expected an integer from -2^63 to 2^64 - 1, found '[1, b]'");
 }
 
 /// The keys that the cells "Oslo" and `cell` get, or the error.
