@@ -15,8 +15,12 @@ const char* word_of_rule(const SlotKeyRule& slot) { return slot.rule == KeyRule:
 
 Json to_json(const std::vector<SlotKeyRule>& slots) {
   Json list(Json::Array{});
-  for (const SlotKeyRule& slot : slots)
-    list.add(Json(Json::Object{{"column", slot.column}, {"keys", word_of_rule(slot)}}));
+  for (const SlotKeyRule& slot : slots) {
+    Json one(Json::Object{{"column", slot.column}, {"keys", word_of_rule(slot)}});
+    if (slot.stated) one.set("stated", true);
+    if (slot.times) one.set("times", true);
+    list.add(std::move(one));
+  }
   return list;
 }
 
@@ -27,7 +31,14 @@ std::vector<SlotKeyRule> slot_key_rules(const Json& json) {
     const Json *column = slot.find("column"), *keys = slot.find("keys");
     if (!column || !column->string() || !keys || !keys->string())
       throw Error(Kind::data, cat("the keys of slots lack \"column\" or \"keys\": ", slot.text()));
-    slots.push_back({*column->string(), *keys->string() == "hash" ? KeyRule::hash : KeyRule::number});
+    const auto is_true = [&](const char* name) {
+      const Json* value = slot.find(name);
+      return value && value->boolean() && *value->boolean();
+    };
+    slots.push_back({.column = *column->string(),
+                     .rule = *keys->string() == "hash" ? KeyRule::hash : KeyRule::number,
+                     .stated = is_true("stated"),
+                     .times = is_true("times")});
   }
   return slots;
 }
@@ -51,11 +62,25 @@ void expect_slot_key_rules(const std::vector<SlotKeyRule>& wanted, const std::st
                            const std::vector<SlotKeyRule>& found, const std::string& source) {
   for (const SlotKeyRule& slot : found) {
     const SlotKeyRule* other = find_slot_key_rule(wanted, slot.column);
-    if (!other || other->rule == slot.rule) continue;
+    if (!other || other->rule == slot.rule || (slot.stated && other->stated)) continue;
     const auto at = [](const SlotKeyRule& of) { return of.place.empty() ? std::string() : cat(", as in ", of.place); };
     throw Error(Kind::data, cat("column '", slot.column, "': its keys are ", words_of(slot.rule), " in ", source,
                                 at(slot), ", and ", words_of(other->rule), " in ", wanted_of, at(*other),
                                 ": no key would be found again; ", advice_on_keys(slot.column)));
+  }
+}
+
+void expect_same_times(const std::vector<SlotKeyRule>& wanted, const std::string& wanted_of,
+                       const std::vector<SlotKeyRule>& found, const std::string& source) {
+  for (const SlotKeyRule& slot : found) {
+    const SlotKeyRule* other = find_slot_key_rule(wanted, slot.column);
+    if ((other && other->times) == slot.times) continue;
+    throw Error(Kind::data,
+                cat("column '", slot.column, "' holds ", slot.times ? "times in " : "other values than times in ",
+                    source, slot.place.empty() ? std::string() : cat(", ", slot.place), ", and ",
+                    slot.times ? "other values in " : "times in ", wanted_of,
+                    ": the keys are hashes of their texts, and none would be found again; store it with the type that "
+                    "it had there"));
   }
 }
 

@@ -1,4 +1,4 @@
-// How slots whose config states no "keys" get their keys from the types of a set's columns.
+// How slots get their keys from the types of a set's columns.
 #pragma once
 
 #include <string>
@@ -9,13 +9,17 @@
 
 namespace hctr {
 
-/// Of a slot without "keys": the rule that the type of its column decides.
+/// Of a slot: the rule that the config states or, without "keys", the type of its column decides.
 struct SlotKeyRule {
   std::string column;
   KeyRule rule = KeyRule::number;
   std::string place{};  ///< for messages: "'a.parquet' (int64)"; empty: not known
+  bool stated = false;
+  bool times = false;  ///< of timestamps or times of day, whose texts are written in a way of their own
 
-  bool operator==(const SlotKeyRule& other) const { return column == other.column && rule == other.rule; }
+  bool operator==(const SlotKeyRule& other) const {
+    return column == other.column && rule == other.rule && stated == other.stated && times == other.times;
+  }
 };
 
 /// The word of "keys" that says the same.
@@ -29,6 +33,11 @@ std::vector<SlotKeyRule> slot_key_rules(const Json&);
 
 /// The rule of a column in a list; null where none is known.
 const SlotKeyRule* find_slot_key_rule(const std::vector<SlotKeyRule>&, const std::string& column);
+
+/// Errors: Error(data) naming the first column of `found` that holds times where it holds none in `wanted`, or the
+/// reverse: their keys are hashes of texts, which differ.
+void expect_same_times(const std::vector<SlotKeyRule>& wanted, const std::string& wanted_of,
+                       const std::vector<SlotKeyRule>& found, const std::string& source);
 
 /// Compares slots that both lists have. `wanted_of`, `source`: for messages, as "the model 'runs/a'". Errors:
 /// Error(data) naming the first column that gets keys by another rule, and what to do.

@@ -170,7 +170,8 @@ Fields encoding_of(const Json& data) {
 }
 
 /// States the "keys" of saved slots that had them by the type of their column, where the other config states some.
-void state_rules(const std::vector<SlotKeyRule>& rules, const Fields& other, Fields& saved) {
+/// `of_texts`: the other config is of texts, which hold no times as Parquet writes them.
+void state_rules(const std::vector<SlotKeyRule>& rules, const Fields& other, Fields& saved, bool of_texts) {
   for (const SlotKeyRule& rule : rules)
     for (const auto& [path, column] : Fields(saved)) {
       constexpr std::string_view kColumn = "/column";
@@ -180,6 +181,7 @@ void state_rules(const std::vector<SlotKeyRule>& rules, const Fields& other, Fie
       const auto stated = other.find(keys);
       if (saved[keys] == kKeysByType && stated != other.end() && stated->second != kKeysByType)
         saved[keys] = cat("\"", word_of_rule(rule), "\"");
+      if (rule.times && of_texts) saved[keys] += " of times";
     }
 }
 
@@ -238,7 +240,7 @@ std::string encoding_differences(const Json& saved, const Json& config, const st
   if (format != other && !alike) return cat("/layers/0/format was ", format, " and is ", other);
   Fields was = encoding_of(*before);
   const Fields is = alike ? in_section(encoding_of(*now), of_other, section) : encoding_of(*now);
-  state_rules(rules, is, was);
+  state_rules(rules, is, was, alike);
   std::set<std::string> paths;
   for (const auto& [path, value] : was) paths.insert(path);
   for (const auto& [path, value] : is) paths.insert(path);
@@ -250,6 +252,8 @@ std::string encoding_differences(const Json& saved, const Json& config, const st
     const bool derived = path.ends_with("/slot_num") || (path == "slot_size_array" && !sizes_move_keys(format));
     if (derived && (a == was.end() || b == is.end())) continue;
     const std::string old = a == was.end() ? kAbsent : a->second, next = b == is.end() ? kAbsent : b->second;
+    // Compared with the types of the columns, once these are read.
+    if (path.ends_with("/keys") && next == kKeysByType && (old == "\"hash\"" || old == "\"number\"")) continue;
     if (alike ? !differ_between_formats(path, old, next) : old == next) continue;
     const std::string place = alike && path.starts_with(section)
                                   ? cat("/layers/0/", of_other, path.substr(section.size()), " ")

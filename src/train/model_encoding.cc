@@ -45,6 +45,25 @@ EncodingChange encoding_change(const Json& saved, const Json* data, const Config
   return change;
 }
 
+std::vector<SlotKeyRule> key_rules_of_model(const Json& saved, const Json* data) {
+  std::vector<SlotKeyRule> rules = data ? slot_key_rules_of(*data) : std::vector<SlotKeyRule>();
+  const Json* layer = data_layer(saved);
+  for (const char* name : {"csv", "parquet"}) {
+    const Json* section = layer ? layer->find(name) : nullptr;
+    const Json* slots = section ? section->find("slots") : nullptr;
+    for (const Json& group : slots && slots->array() ? *slots->array() : Json::Array()) {
+      const Json *keys = group.find("keys"), *columns = group.find("columns");
+      const std::string word = keys && keys->string() ? *keys->string() : name == std::string("csv") ? "hash" : "";
+      if ((word != "hash" && word != "number") || !columns || !columns->array()) continue;
+      for (const Json& column : *columns->array())
+        if (column.string() && !find_slot_key_rule(rules, *column.string()))
+          rules.push_back(
+              {.column = *column.string(), .rule = word == "hash" ? KeyRule::hash : KeyRule::number, .stated = true});
+    }
+  }
+  return rules;
+}
+
 void expect_encoding(const EncodingChange& change, const std::string& model, EncodingChoice choice, const Log& log) {
   if (!change.any()) return;
   const std::string what = cat("the config encodes data otherwise than ", model, " was trained: ", change.text());

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/log.h"
+#include "data/slot_key_rules.h"
 #include "hctr/solver.h"
 #include "model/config.h"
 
@@ -21,6 +23,10 @@ struct EncodingChange {
 /// `saved`: the model's config; `data`: the description of its training data, or null. Fields are not compared where
 /// the data at `source` were numbered by preprocess as those of the model, which may be in another format.
 EncodingChange encoding_change(const Json& saved, const Json* data, const Config&, const std::string& source);
+
+/// How slots of a model's training data got their keys, as its config states or, where it does not, the types of the
+/// columns decided. `data`: the description of that data, or null.
+std::vector<SlotKeyRule> key_rules_of_model(const Json& saved, const Json* data);
 
 /// Errors: Error(config) for a change that EncodingChoice::config does not allow, with what would take it away.
 /// `model`: "the model 'a'".

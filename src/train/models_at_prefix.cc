@@ -11,9 +11,10 @@
 namespace hctr {
 namespace {
 
-/// Whether the run folder of a final model keeps it, too.
+/// Whether the run folder of a final model keeps it, too, or is gone: whoever removed it needs the model no longer.
 bool has_copy(const ModelAtPrefix& model, const SavingRun& of) try {
   if (model.delta || of.id.empty() || of.folder.empty()) return false;
+  if (!fs::exists(of.folder)) return true;
   const auto kept = manifest_of(fs::path(of.folder) / cat("final_", model.path.filename().string()));
   return kept && kept->run == of.id && kept->iteration == model.iteration;
 } catch (const Error&) {
@@ -95,8 +96,9 @@ void expect_no_other_models(const SolverSection& solver, const std::string& run,
               other.text(), ", and this run would replace it with its own of iteration ", model.iteration,
               ". Leave \"snapshot_prefix\" out, and models lie in the run folder (--set "
               "solver.snapshot_prefix=null); or give another one, or say \"replace_models\": true"));
-    replaced = cat("'", model.path.string(), "' is a model of ", other.text(), ", whose folder keeps a copy: this run ",
-                   "will replace it at \"snapshot_prefix\"");
+    replaced =
+        cat("'", model.path.string(), "' is a model of ", other.text(), ", whose folder ",
+            fs::exists(other.folder) ? "keeps a copy" : "is gone", ": this run will replace it at \"snapshot_prefix\"");
   }
   if (!replaced.empty()) log.warning(replaced);
 }

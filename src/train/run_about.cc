@@ -29,7 +29,9 @@ std::string driver_version_in(const std::string& line) {
 
 Json to_json(const DataFingerprint& print) {
   Json json(Json::Object{{"files", print.files}, {"bytes", print.bytes}, {"sizes", static_cast<int64_t>(print.sizes)}});
-  if (!print.slot_key_rules.empty()) json.set("slot_keys", to_json(print.slot_key_rules));
+  std::vector<SlotKeyRule> by_type = print.slot_key_rules;
+  std::erase_if(by_type, [](const SlotKeyRule& slot) { return slot.stated && !slot.times; });
+  if (!by_type.empty()) json.set("slot_keys", to_json(by_type));
   return json;
 }
 

@@ -5,6 +5,7 @@
 #include "data/numbering.h"
 #include "embedding/plan_file.h"
 #include "model/model_manifest.h"
+#include "train/model_encoding.h"
 #include "train/placement_plan.h"
 #include "train/product_choice.h"
 #include "train/run.h"
@@ -44,14 +45,19 @@ void Run::expect_one_numbering() const {
 void Run::expect_one_key_rule() const {
   const std::string& source = config_.data.source;
   const std::vector<SlotKeyRule> keys = trainer_->data_fingerprint().slot_key_rules;
+  const auto expect_same = [](const std::vector<SlotKeyRule>& wanted, const std::string& of,
+                              const std::vector<SlotKeyRule>& found, const std::string& in) {
+    expect_slot_key_rules(wanted, of, found, in);
+    expect_same_times(wanted, of, found, in);
+  };
   if (evaluator_)
-    expect_slot_key_rules(keys, cat("the training data '", source, "'"), evaluator_->data_fingerprint().slot_key_rules,
-                          cat("the evaluation data '", config_.data.eval_source, "'"));
+    expect_same(keys, cat("the training data '", source, "'"), evaluator_->data_fingerprint().slot_key_rules,
+                cat("the evaluation data '", config_.data.eval_source, "'"));
   if (from_) return;  // which began with the same data
   for (const std::string& file : config_.solver.sparse_model_file)
     if (const auto manifest = manifest_of(file))
-      expect_slot_key_rules(slot_key_rules_of(manifest->data), cat("the training data of the model '", file, "'"), keys,
-                            cat("the training data '", source, "'"));
+      expect_same(key_rules_of_model(manifest->config, &manifest->data),
+                  cat("the training data of the model '", file, "'"), keys, cat("the training data '", source, "'"));
 }
 
 void Run::load_checkpoint() {

@@ -125,7 +125,7 @@ SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& 
     model.encoding = encoding_change(manifest->config, &manifest->data, config, config.data.eval_source);
     model.statistics = manifest->statistics;
     model.numbering = numbering_in(&manifest->data);
-    model.slot_key_rules = slot_key_rules_of(manifest->data);
+    model.slot_key_rules = key_rules_of_model(manifest->config, &manifest->data);
   }
   if (model.tables.size() != config.embeddings.size()) fail_tables(model, config);
   return model;
@@ -177,7 +177,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config) {
   if (manifest) {
     model.statistics = manifest->statistics;
     model.numbering = numbering_in(&manifest->data);
-    model.slot_key_rules = slot_key_rules_of(manifest->data);
+    model.slot_key_rules = key_rules_of_model(manifest->config, &manifest->data);
   }
   if (fs::exists(folder / "config.json")) {
     const Json saved = read_config_file(folder / "config.json");
@@ -200,7 +200,8 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
     model.encoding = encoding_change(*saved, data, config, config.data.eval_source);
   model.statistics = statistics_of(model.checkpoint->manifest);
   model.numbering = numbering_in(data);
-  if (data) model.slot_key_rules = slot_key_rules_of(*data);
+  if (const Json* saved = model.checkpoint->manifest.about.find("config"))
+    model.slot_key_rules = key_rules_of_model(*saved, data);
   return model;
 }
 
@@ -324,7 +325,11 @@ SavedModel broadcast(Communicator& comm, const SavedModel* of_rank_0) {
 
 void use_saved_model(const SavedModel& model, Config& config) {
   config.data.statistics = select_statistics(config.data, model.statistics, model.name);
-  if (!model.slot_key_rules.empty()) config.data.options.edit<ParquetOptions>().known_rules = model.slot_key_rules;
+  if (config.data.format == kParquetFormat) {
+    auto& options = config.data.options.edit<ParquetOptions>();
+    options.known_rules = model.slot_key_rules;
+    options.rules_known = true;
+  }
   SolverSection& solver = config.solver;
   solver.dense_model_file = model.dense;
   solver.sparse_model_file = model.tables;

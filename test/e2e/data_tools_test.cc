@@ -366,6 +366,7 @@ class Commands : public testing::Test {
         "printf "
         "'user,movie,genres,age,time,click\\n1,2,a|b,30,978299000,1\\n1,3,b,,978299001,0\\n2,2,a|b,31,978300001,0\\n' "
         "> ratings.csv; "
+        "printf 'day,city,bought\\n2017-03-30,a,1\\n2017-03-31,b,0\\n2017-04-01,a,0\\n' > shop.csv; "
         "printf '1,0.5,3,4\\n0,1.5,2,1\\n' > a.csv; cp a.csv b.csv; cp a.csv c.csv; mkdir data; cp ?.csv data; "
         "for row in 0 1; do echo $row $(seq 41); done > train.out";
     ASSERT_EQ(run_program("/bin/bash", {"-c", setup}, folder_.path()).exit_code, 0);

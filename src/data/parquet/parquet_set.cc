@@ -145,6 +145,8 @@ class ParquetSet : public SampleSet {
     const std::vector<SlotKeyRule>& known = section.options.get<ParquetOptions>().known_rules;
     slot_key_rules_ = types.decide(plan_, known);
     expect_slot_key_rules(known, "the training data of the model", slot_key_rules_, cat("'", source.path, "'"));
+    if (section.options.get<ParquetOptions>().rules_known)
+      expect_same_times(known, "the training data of the model", slot_key_rules_, cat("'", source.path, "'"));
     if (samples_ == 0 && source.files.empty())
       throw Error(Kind::data, cat("'", source.path, "': the data set is empty: its files hold no records"));
   }

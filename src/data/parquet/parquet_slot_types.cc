@@ -88,7 +88,15 @@ std::vector<SlotKeyRule> ParquetSlotTypes::decide(ParquetPlan& plan, const std::
   std::vector<SlotKeyRule> decided;
   for (size_t s = 0; s < plan.slots.size() && s < seen_.size(); ++s) {
     SlotRule& rule = plan.slots[s].rule;
-    if (rule.keys) continue;
+    const bool times = std::any_of(seen_[s].begin(), seen_[s].end(), [](const Seen& seen) {
+      return seen.form == ValueForm::timestamp || seen.form == ValueForm::clock;
+    });
+    if (rule.keys) {
+      const bool known_word = *rule.keys == KeyRule::hash || *rule.keys == KeyRule::number;
+      if (!seen_[s].empty() && (known_word || times))
+        decided.push_back({rule.column, known_word ? *rule.keys : KeyRule::hash, seen_[s][0].place, true, times});
+      continue;
+    }
     if (seen_[s].empty()) {
       const SlotKeyRule* other = find_slot_key_rule(known, rule.column);
       rule.keys = other ? other->rule : KeyRule::number;
@@ -96,7 +104,7 @@ std::vector<SlotKeyRule> ParquetSlotTypes::decide(ParquetPlan& plan, const std::
       continue;
     }
     rule.keys = seen_[s][0].form == ValueForm::text || is_time(seen_[s][0].form) ? KeyRule::hash : KeyRule::number;
-    decided.push_back({rule.column, *rule.keys, seen_[s][0].place});
+    decided.push_back({rule.column, *rule.keys, seen_[s][0].place, false, times});
   }
   return decided;
 }

@@ -20,7 +20,7 @@ class ParquetSlotTypes {
   /// and its types where equal values of this file and an earlier one would get different keys, or labels.
   void add(const ParquetPlan&, const ParquetFileInfo&, const std::vector<int64_t>& fields, const fs::path& file);
   /// States the rule of each slot that has none: by the type of its column, or as `known` says where no file has a
-  /// value in it. Returns the rules that types decided.
+  /// value in it. Returns the rules that types decided, and those that are stated.
   std::vector<SlotKeyRule> decide(ParquetPlan&, const std::vector<SlotKeyRule>& known) const;
 
  private:

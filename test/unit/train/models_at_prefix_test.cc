@@ -18,11 +18,14 @@ class ModelsAtPrefix : public testing::Test {
     FileSet set;
     AtomicFile& to = set.add(cat(at, "_model_", iteration, ".json"));
     set.add(cat(at, "_dense_", iteration, ".model")).write("weights");
-    ModelManifest manifest{.run = run, .run_folder = folder, .iteration = iteration, .prefix = at};
+    ModelManifest manifest{
+        .run = run, .run_folder = folder.empty() ? "" : run_folder(folder), .iteration = iteration, .prefix = at};
+    if (!folder.empty()) fs::create_directories(run_folder(folder));
     if (delta) manifest.delta.emplace();
     write_model_manifest(set, to, std::move(manifest));
     set.commit();
   }
+  std::string run_folder(const std::string& name) const { return (folder_ / name).string(); }
   std::string prefix() const { return (folder_ / "out" / "m").string(); }
   std::string refused(SolverSection solver, const std::string& run = "") {
     solver.snapshot_prefix = prefix();
@@ -50,30 +53,30 @@ SolverSection steps(int64_t max_iter) {
 TEST_F(ModelsAtPrefix, OfAnotherRunAreNotReplaced) {
   save(60, "a1", "runs/first");
   const std::string said = refused(steps(60));
-  EXPECT_TRUE(contains(
-      said,
-      "m_dense_60.model' is the only copy of a model of run 'runs/first', and this run would replace it with its "
-      "own of iteration 60"))
+  EXPECT_TRUE(contains(said, cat("m_dense_60.model' is the only copy of a model of run '", run_folder("runs/first"),
+                                 "', and this run would replace it with its own of iteration 60")))
       << said;
   EXPECT_TRUE(contains(said, "--set solver.snapshot_prefix=null")) << said;
   EXPECT_EQ(refused(steps(60), "a1"), "") << "it goes on with that run";
   EXPECT_NE(refused(steps(60), "b2"), "");
-  EXPECT_EQ(other_run_at(prefix(), 60, "b2"), "run 'runs/first'");
+  EXPECT_EQ(other_run_at(prefix(), 60, "b2"), cat("run '", run_folder("runs/first"), "'"));
   EXPECT_EQ(other_run_at(prefix(), 60, "a1"), "");
   EXPECT_EQ(other_run_at(prefix(), 61, "b2"), "");
 }
 
 TEST_F(ModelsAtPrefix, AreReplacedWhereTheirRunFolderKeepsThem) {
-  const fs::path run = folder_ / "first";
-  save(60, "a1", run.string());
-  fs::create_directories(run);
+  save(60, "a1", "first");
+  const fs::path run = run_folder("first");
   for (const char* name : {"m_dense_60.model", "m_model_60.json"})
     fs::create_hard_link(folder_ / "out" / name, run / cat("final_", name));
   EXPECT_EQ(refused(steps(60)), "");
   EXPECT_TRUE(contains(said_, "whose folder keeps a copy: this run will replace it")) << said_;
   EXPECT_EQ(other_run_at(prefix(), 60, "b2"), "");
-  save(60, "b2", run.string());
+  save(60, "b2", "first");
   EXPECT_NE(refused(steps(60)), "") << "the folder has a model of an earlier run";
+  fs::remove_all(run);
+  EXPECT_EQ(refused(steps(60)), "");
+  EXPECT_TRUE(contains(said_, "whose folder is gone: this run will replace it")) << said_;
 }
 
 TEST_F(ModelsAtPrefix, MatterAtIterationsThatTheRunSaves) {
@@ -104,7 +107,8 @@ TEST_F(ModelsAtPrefix, MayBeDeltas) {
   SolverSection solver = steps(100);
   EXPECT_EQ(refused(solver), "");
   solver.snapshot_delta = 10;
-  EXPECT_TRUE(contains(refused(solver), "m_delta_30' is the only copy of a model of run 'runs/first'"))
+  EXPECT_TRUE(
+      contains(refused(solver), cat("m_delta_30' is the only copy of a model of run '", run_folder("runs/first"), "'")))
       << refused(solver);
   EXPECT_EQ(refused(solver, "a1"), "");
 }
@@ -124,8 +128,9 @@ TEST_F(ModelsAtPrefix, TheNewestOfSeveralRunsIsNotGuessed) {
   EXPECT_EQ(message_of(Kind::io, [&] { newest_of_one_run(prefix()); }),
             cat("the models at '", prefix(),
                 "' are of 3 runs, and which is meant is not said: iterations of run c3: 20; "
-                "of run 'runs/second': 50; of run 'runs/first': 100, 300. Name the run folder, or ",
-                prefix(), "@300 for the model of that iteration"));
+                "of run '",
+                run_folder("runs/second"), "': 50; of run '", run_folder("runs/first"),
+                "': 100, 300. Name the run folder, or ", prefix(), "@300 for the model of that iteration"));
 }
 
 TEST(SnapshotPrefix, IsInTheRunFolderWhereNoneIsGiven) {
