@@ -12,6 +12,7 @@
 #include "config/config_file.h"
 #include "data/formats/first_rows.h"
 #include "data/parquet/parquet_options.h"
+#include "data/parquet/parquet_set.h"
 #include "hctr/formats.h"
 #include "model/model_manifest.h"
 #include "train/models_at_prefix.h"
