@@ -56,9 +56,9 @@ void expect_inputs_stay(const Config& config, const std::string& prefix) {
 
 }  // namespace
 
-void expect_models_stay(const Config& config, const std::string& run, const Log& log) {
+void expect_models_stay(const Config& config, const OwnRun& own, const Log& log) {
   if (!config.solver.snapshot_prefix.empty() && !config.solver.replace_models)
-    expect_no_other_models(config.solver, run, log);
+    expect_no_other_models(config.solver, own, log);
 }
 
 void prepare_snapshots(const Config& config, const fs::path& run_folder, const Log& log) {
@@ -109,8 +109,9 @@ const ModelSaver::Saved& ModelSaver::save(int64_t iteration, int data_key_bytes)
 std::string ModelSaver::why_kept(int64_t iteration) const {
   if (const fs::path input = replaced_file(config_, prefix_, iteration); !input.empty())
     return cat("'", input.string(), "' is kept, since training started from it");
-  const std::string other =
-      replaces_others_ || config_.solver.replace_models ? "" : other_run_at(prefix_, iteration, origin_.run);
+  const std::string other = replaces_others_ || config_.solver.replace_models
+                                ? ""
+                                : other_run_at(prefix_, iteration, {origin_.run, origin_.run_folder});
   if (other.empty()) return "";
   return cat("'", formats::dense_model_name(prefix_, iteration), "' is kept, since it is a model of ", other);
 }

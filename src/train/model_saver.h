@@ -15,12 +15,13 @@
 #include "base/log.h"
 #include "model/model.h"
 #include "model/model_delta.h"
+#include "train/models_at_prefix.h"
 
 namespace hctr {
 
-/// Before a run has its folder. `run`: of the one that goes on; empty for a new one. Errors: Error(config) if a model
-/// that it saves would replace the only copy of a model of another run.
-void expect_models_stay(const Config&, const std::string& run, const Log&);
+/// Before a run has its folder. Errors: Error(config) if a model that it saves would replace the only copy of a model
+/// of another run.
+void expect_models_stay(const Config&, const OwnRun&, const Log&);
 /// Before a run: creates the folder of the prefix, removes what processes that were killed left there, and writes a
 /// file to see that it can be written. Errors: Error(io); Error(config) if a snapshot would replace a file that
 /// training starts from.

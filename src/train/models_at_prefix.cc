@@ -11,6 +11,12 @@
 namespace hctr {
 namespace {
 
+bool is_own(const SavingRun& of, const OwnRun& own) {
+  if (!own.id.empty() && of.id == own.id) return true;
+  return !own.folder.empty() && !of.folder.empty() &&
+         fs::weakly_canonical(own.folder) == fs::weakly_canonical(of.folder);
+}
+
 /// Whether the run folder of a final model keeps it, too, or is gone: whoever removed it needs the model no longer.
 bool has_copy(const ModelAtPrefix& model, const SavingRun& of) try {
   if (model.delta || of.id.empty() || of.folder.empty()) return false;
@@ -82,13 +88,13 @@ std::string snapshot_prefix_of(const SolverSection& solver, const fs::path& run_
   return solver.snapshot_prefix.empty() ? (run_folder / "models" / "").string() : solver.snapshot_prefix;
 }
 
-void expect_no_other_models(const SolverSection& solver, const std::string& run, const Log& log) {
+void expect_no_other_models(const SolverSection& solver, const OwnRun& own, const Log& log) {
   const std::string& prefix = solver.snapshot_prefix;
   std::string replaced;
   for (const ModelAtPrefix& model : models_at(prefix)) {
     if (!may_save(solver, model)) continue;
     const SavingRun other = saving_run(model);
-    if (!run.empty() && other.id == run) continue;
+    if (is_own(other, own)) continue;
     if (!has_copy(model, other))
       throw Error(
           Kind::config,
@@ -103,11 +109,11 @@ void expect_no_other_models(const SolverSection& solver, const std::string& run,
   if (!replaced.empty()) log.warning(replaced);
 }
 
-std::string other_run_at(const std::string& prefix, int64_t iteration, const std::string& run) {
+std::string other_run_at(const std::string& prefix, int64_t iteration, const OwnRun& own) {
   const ModelAtPrefix model{iteration, false, formats::dense_model_name(prefix, iteration)};
   if (!fs::exists(model.path)) return "";
   const SavingRun other = saving_run(model);
-  return (!other.id.empty() && other.id == run) || has_copy(model, other) ? "" : other.text();
+  return is_own(other, own) || has_copy(model, other) ? "" : other.text();
 }
 
 int64_t newest_of_one_run(const std::string& prefix) {

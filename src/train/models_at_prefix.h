@@ -35,13 +35,18 @@ SavingRun saving_run(const ModelAtPrefix&);
 /// Where models of a run are saved: snapshot_prefix, or "models/" in the run folder where the config has none.
 std::string snapshot_prefix_of(const SolverSection&, const fs::path& run_folder);
 
-/// Before a run with a snapshot_prefix. `run`: of the run that goes on; empty for a new one. Warns of a model of
-/// another run that this one will replace, and that the folder of that run keeps. Errors: Error(config) naming a model
-/// of which there is no other copy.
-void expect_no_other_models(const SolverSection&, const std::string& run, const Log&);
-/// The run whose model, of which there is no other copy, a new one of this iteration would replace, other than `run`;
-/// empty: none would be.
-std::string other_run_at(const std::string& prefix, int64_t iteration, const std::string& run);
+/// A run that saves models.
+struct OwnRun {
+  std::string id{};   ///< of one that goes on; empty for a new one that has none yet
+  fs::path folder{};  ///< where it is known: earlier runs there, and their models, are replaced
+};
+
+/// Before a run with a snapshot_prefix. Warns of a model of another run that this one will replace, and that the folder
+/// of that run keeps. Errors: Error(config) naming a model of which there is no other copy.
+void expect_no_other_models(const SolverSection&, const OwnRun&, const Log&);
+/// The other run whose model, of which there is no other copy, a new one of this iteration would replace; empty: none
+/// would be.
+std::string other_run_at(const std::string& prefix, int64_t iteration, const OwnRun&);
 /// The newest whole model at a prefix. Errors: Error(io) where the models there are of several runs.
 int64_t newest_of_one_run(const std::string& prefix);
 

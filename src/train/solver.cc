@@ -110,7 +110,7 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
   if (lock && !finished) take_checkpoint_folder(config, point ? &*point : nullptr, log);
   if (logs && options.attempt) options.attempt->owns_checkpoints = true;
   const bool first_attempt = !options.attempt || options.attempt->number == 0;
-  if (logs && !finished && first_attempt) expect_models_stay(config, point ? point->run() : "", log);
+  if (logs && !finished && first_attempt) expect_models_stay(config, {point ? point->run() : "", options.run_dir}, log);
   RunFolder folder = logs && !finished ? run_folder(options, config, point, log) : RunFolder(), no_folder;
   folder.write_config(config.effective);
   if (logs && !finished) prepare_snapshots(config, folder.path(), log);

@@ -280,7 +280,7 @@ TEST(Formats, TheConfigsOfTheManualTrainAsTheyStandThere) {
                               numbers<int64_t>("user", ParquetType::i64, {17, 18, 17, 0}, {3})});
   }
   const auto configs = blocks_of(page, "json");
-  EXPECT_EQ(configs.size(), 7u);
+  EXPECT_EQ(configs.size(), 8u);
   for (const auto& [name, text] : configs) {
     SCOPED_TRACE(text);
     if (!why.empty() && text.find("Parquet") != text.npos) continue;

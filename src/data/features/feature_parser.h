@@ -1,6 +1,7 @@
 // Turns the rows of a mapping's files into samples, column by column, so that one loop converts values of one type.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>

@@ -31,7 +31,7 @@ class ModelsAtPrefix : public testing::Test {
     solver.snapshot_prefix = prefix();
     try {
       said_.clear();
-      expect_no_other_models(solver, run, Log([this](Level, std::string_view line) { said_ += line; }));
+      expect_no_other_models(solver, {.id = run}, Log([this](Level, std::string_view line) { said_ += line; }));
       return "";
     } catch (const Error& error) {
       EXPECT_EQ(error.kind(), Kind::config);
@@ -59,9 +59,9 @@ TEST_F(ModelsAtPrefix, OfAnotherRunAreNotReplaced) {
   EXPECT_TRUE(contains(said, "--set solver.snapshot_prefix=null")) << said;
   EXPECT_EQ(refused(steps(60), "a1"), "") << "it goes on with that run";
   EXPECT_NE(refused(steps(60), "b2"), "");
-  EXPECT_EQ(other_run_at(prefix(), 60, "b2"), cat("run '", run_folder("runs/first"), "'"));
-  EXPECT_EQ(other_run_at(prefix(), 60, "a1"), "");
-  EXPECT_EQ(other_run_at(prefix(), 61, "b2"), "");
+  EXPECT_EQ(other_run_at(prefix(), 60, {.id = "b2"}), cat("run '", run_folder("runs/first"), "'"));
+  EXPECT_EQ(other_run_at(prefix(), 60, {.id = "a1"}), "");
+  EXPECT_EQ(other_run_at(prefix(), 61, {.id = "b2"}), "");
 }
 
 TEST_F(ModelsAtPrefix, AreReplacedWhereTheirRunFolderKeepsThem) {
@@ -71,9 +71,10 @@ TEST_F(ModelsAtPrefix, AreReplacedWhereTheirRunFolderKeepsThem) {
     fs::create_hard_link(folder_ / "out" / name, run / cat("final_", name));
   EXPECT_EQ(refused(steps(60)), "");
   EXPECT_TRUE(contains(said_, "whose folder keeps a copy: this run will replace it")) << said_;
-  EXPECT_EQ(other_run_at(prefix(), 60, "b2"), "");
+  EXPECT_EQ(other_run_at(prefix(), 60, {.id = "b2"}), "");
   save(60, "b2", "first");
   EXPECT_NE(refused(steps(60)), "") << "the folder has a model of an earlier run";
+  EXPECT_EQ(other_run_at(prefix(), 60, {.id = "c3", .folder = run}), "") << "a run there replaces earlier ones";
   fs::remove_all(run);
   EXPECT_EQ(refused(steps(60)), "");
   EXPECT_TRUE(contains(said_, "whose folder is gone: this run will replace it")) << said_;
