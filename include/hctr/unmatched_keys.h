@@ -6,12 +6,12 @@
 
 namespace hctr {
 
-/// What of a slot of scored samples matches nothing.
+/// Counts, for a slot of scored samples, of keys, values and groups that match nothing.
 struct SlotMatches {
   std::string slot;                 ///< its column, or "<top>[<index>]"
   int64_t keys = 0, unmatched = 0;  ///< keys, and those without a row in a table that reads the slot: zero vectors
   bool has_rows = true;             ///< false: keys have no rows of their own, and are not counted
-  /// Of a slot with a vocabulary: its values, and those without a line in it, which share one key.
+  /// For a slot with a vocabulary: all values, and the out-of-vocabulary ones, which share one key.
   bool has_vocabulary = false;
   int64_t values = 0, unlisted = 0;
   /// Of the slot that GroupedAUC takes groups from: the samples, and those without a value in it, which it leaves out.

@@ -14,7 +14,9 @@
 set -uo pipefail
 [ $# -ge 1 ] || { echo "usage: sbatch $0 CONFIG [OPTIONS]" >&2; exit 2; }
 # A secret that the tasks of this job alone know: its port follows from the job's number, which everybody sees.
-[ -n "${HCTR_JOB_SECRET_FILE:-}" ] || export HCTR_JOB_SECRET="${HCTR_JOB_SECRET:-$(od -An -vN32 -tx1 /dev/urandom | tr -d ' \n')}"
+if [ -z "${HCTR_JOB_SECRET_FILE:-}" ]; then
+  export HCTR_JOB_SECRET="${HCTR_JOB_SECRET:-$(od -An -vN32 -tx1 /dev/urandom | tr -d ' \n')}"
+fi
 # With several networks: export NCCL_SOCKET_IFNAME=ib0
 srun --kill-on-bad-exit=1 "${HUGE_CTR:-huge_ctr}" --train "$1" --resume latest --run-dir "run-${SLURM_JOB_ID:-0}" "${@:2}"
 code=$?

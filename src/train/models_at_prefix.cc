@@ -18,7 +18,7 @@ bool is_own(const SavingRun& of, const OwnRun& own) {
 }
 
 /// Whether the run folder of a final model keeps it, too, or is gone: whoever removed it needs the model no longer.
-bool has_copy(const ModelAtPrefix& model, const SavingRun& of) try {
+bool may_be_replaced(const ModelAtPrefix& model, const SavingRun& of) try {
   if (model.delta || of.id.empty() || of.folder.empty()) return false;
   if (!fs::exists(of.folder)) return true;
   const auto kept = manifest_of(fs::path(of.folder) / cat("final_", model.path.filename().string()));
@@ -95,7 +95,7 @@ void expect_no_other_models(const SolverSection& solver, const OwnRun& own, cons
     if (!may_save(solver, model)) continue;
     const SavingRun other = saving_run(model);
     if (is_own(other, own)) continue;
-    if (!has_copy(model, other))
+    if (!may_be_replaced(model, other))
       throw Error(
           Kind::config,
           cat("/solver/snapshot_prefix \"", prefix, "\": '", model.path.string(), "' is the only copy of a model of ",
@@ -113,7 +113,7 @@ std::string other_run_at(const std::string& prefix, int64_t iteration, const Own
   const ModelAtPrefix model{iteration, false, formats::dense_model_name(prefix, iteration)};
   if (!fs::exists(model.path)) return "";
   const SavingRun other = saving_run(model);
-  return is_own(other, own) || has_copy(model, other) ? "" : other.text();
+  return is_own(other, own) || may_be_replaced(model, other) ? "" : other.text();
 }
 
 int64_t newest_of_one_run(const std::string& prefix) {

@@ -3,9 +3,9 @@
 
   test/trials/refused_memory.py build/cpu/bin --trials 300 --jobs 4
 
-A trial limits addresses (`ulimit -v`), data (`ulimit -d`), or has one allocation fail (test/preload/refused_allocation.cc)
-at a random point of a run of 1 to 4 ranks, as threads, or as processes joined by MPI or TCP. It fails when the run crashes,
-says "bug", takes more than 30 s, or leaves no model or checkpoint newer than the last display.
+A trial limits addresses (`ulimit -v`), data (`ulimit -d`), or has one allocation fail at a random point
+(test/preload/refused_allocation.cc) in a run of 1 to 4 ranks, as threads, or as processes joined by MPI or TCP. It
+fails when the run crashes, says "bug", takes more than 30 s, or leaves no model newer than the last display.
 """
 import argparse
 import concurrent.futures
@@ -58,8 +58,8 @@ class Trials:
         with open(os.path.join(self.folder, "config.json"), "w") as f:
             json.dump(config([0]), f)
         subprocess.run([os.path.join(self.bin, "data_generator"), "--config", "config.json", "--samples", "30000",
-                        "--eval-samples", "1000", "--vocabulary", "300000", "--alpha", "0"], cwd=self.folder, check=True,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                        "--eval-samples", "1000", "--vocabulary", "300000", "--alpha", "0"], cwd=self.folder,
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.peaks = {}
 
     def commands(self, way, ranks, where):
@@ -89,14 +89,12 @@ class Trials:
         seen = []
         while jobs[0].poll() is None:
             try:
-                pid = jobs[0].pid
-                if way == "mpi":
-                    pid = int(subprocess.run(["pgrep", "-n", "-f", where], capture_output=True, text=True).stdout.split()[0])
-                status = dict(re.findall(r"(Vm\w+):\s+(\d+)", open(f"/proc/{pid}/status").read()))
+                with open(f"/proc/{jobs[0].pid}/status") as file:
+                    status = dict(re.findall(r"(Vm\w+):\s+(\d+)", file.read()))
                 if os.path.exists(os.path.join(where, "run", "metrics.jsonl")):
                     seen.append((int(status["VmSize"]), int(status["VmData"])))
-            except (OSError, IndexError, KeyError, ValueError):
-                pass
+            except (OSError, KeyError):
+                pass  # it has just ended
             time.sleep(0.02)
         for job in jobs:
             job.communicate()
@@ -151,8 +149,9 @@ class Trials:
             codes.append(job.returncode)
         took = time.time() - start
         shown = max([int(n) for n in re.findall(r"Iter: (\d+) ", out)] or [0])
-        saved = [int(n) for n in re.findall(r"_dense_(\d+)\.model", " ".join(os.listdir(os.path.join(where, "out"))))] \
-            if os.path.isdir(os.path.join(where, "out")) else []
+        out_folder = os.path.join(where, "out")
+        left = os.listdir(out_folder) if os.path.isdir(out_folder) else []
+        saved = [int(n) for n in re.findall(r"_dense_(\d+)\.model", " ".join(left))]
         problems = []
         if took > SECONDS:
             problems.append(f"{took:.0f} s")
@@ -165,7 +164,7 @@ class Trials:
             problems.append(f"exit {codes}")
         if shown > 0 and max(saved or [0]) < shown:
             problems.append(f"no model since iteration {shown}, only of {max(saved or [0])}")
-        if ".part" in " ".join(os.listdir(os.path.join(where, "out"))) if os.path.isdir(os.path.join(where, "out")) else False:
+        if any(".part" in name for name in left):
             problems.append("unfinished files")
         shutil.rmtree(where)
         return number, f"{ranks} ranks, {way}, {text}", finished, shown, problems, took, out
@@ -187,7 +186,8 @@ def main():
     failed = finished = before = 0
     longest = 0.0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for number, what, whole, shown, problems, took, out in pool.map(trials.run, range(options.first, options.first + options.trials)):
+        numbers = range(options.first, options.first + options.trials)
+        for number, what, whole, shown, problems, took, out in pool.map(trials.run, numbers):
             finished += whole
             before += not whole and shown == 0
             longest = max(longest, took)
@@ -196,8 +196,8 @@ def main():
                 print(f"{number}: {what}: {', '.join(problems)}")
                 if options.show:
                     print("   " + "\n   ".join(out.strip().split("\n")[-12:]))
-    print(f"{options.trials} trials: {failed} failed; {finished} had memory enough, {before} ended before the first display; "
-          f"the longest took {longest:.1f} s")
+    print(f"{options.trials} trials: {failed} failed; {finished} had memory enough, {before} ended before the first "
+          f"display; the longest took {longest:.1f} s")
     shutil.rmtree(trials.folder)
     sys.exit(failed > 0)
 
