@@ -176,6 +176,8 @@ class EmbeddingTable {
   /// Host memory that the next call takes at most, for the rows that the table has memory for, and what gathering rows
   /// of so many ranks takes.
   int64_t bytes_to_export(bool with_states, int ranks) const;
+  /// The same of the table's device, for blocks that are gathered there.
+  int64_t device_bytes_to_export(bool with_states) const;
   /// Passes all rows of finished steps to `sink` in blocks, sorted by (slot, key). Waits for queued steps.
   void export_rows(RowsToExport, const std::function<void(const RowBlock&)>& sink);
   /// The rows are in a model now: later changes are changes since it.

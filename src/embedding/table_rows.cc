@@ -146,6 +146,11 @@ int64_t EmbeddingTable::bytes_to_export(bool with_states, int ranks) const {
   return kOfRow * store_.capacity() + kOfRowOnDisk * on_disk + copies * kVectorBlockBytes * (1 + states);
 }
 
+int64_t EmbeddingTable::device_bytes_to_export(bool with_states) const {
+  constexpr int64_t kOfWords = 4;  // last steps, last seen, occurrences and rows
+  return kVectorBlockBytes * (1 + kOfWords + (with_states ? spec_.optimizer.states() : 0));
+}
+
 void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {
   const int64_t count = store_.close_up();
   const StreamRef stream = runtime_.compute_stream();

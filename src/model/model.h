@@ -70,6 +70,8 @@ class Model {
   bool reserve_memory();
   /// Host memory that save() needs at most on this rank, for the rows that tables have memory for. Not collective.
   size_t bytes_to_save() const;
+  /// Memory of the device that save() needs at most on this rank.
+  size_t device_bytes_to_save() const;
   /// Whether that has changed the work of a step (Embedding::consume_rerecord_flag).
   bool consume_rerecord_flag();
   /// Host, once prepare() of the next step, in `buffer`, is queued and before train_step() is. Errors: Error(data) when

@@ -125,6 +125,13 @@ size_t Model::bytes_to_save() const {
   return static_cast<size_t>(most) + kBytesOfSmallFiles + static_cast<size_t>(dense_parameters()) * sizeof(float);
 }
 
+size_t Model::device_bytes_to_save() const {
+  int64_t most = 0;
+  for (const auto& table : tables_)
+    most = std::max(most, table->device_bytes_to_export(config_.solver.snapshot_opt_states));
+  return static_cast<size_t>(most) + kBytesOfSmallFiles;  // code of kernels that have not run yet
+}
+
 void Model::note_model() {
   for (const auto& table : tables_) table->note_model();
 }

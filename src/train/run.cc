@@ -81,6 +81,7 @@ Run::Run(const TrainOptions& options, const Config& config, const RankPlace& ran
   if (comm_.rank() == 0) expect_one_key_rule();
   if (from && comm_.rank() == 0) expect_same_data(*from, data_json(), config);
   expect_memory();
+  if (runtime_.device().is_cuda()) device_to_save_ = Buffer(runtime_.device(), model_.device_bytes_to_save());
   comm_.barrier();  // set-up times differ between ranks; time limits of steps start after it
 }
 
@@ -388,6 +389,7 @@ Error Run::with_model(const Error& error, const std::string& what) {
   if (diverged_) return error;
   if (now_.iterations == 0) return error.with_context(what);
   if (options_.reserve) options_.reserve->release();
+  device_to_save_ = {};
   return error.with_context(cat(what, "; ", saver_.save_after_error(error, now_.iterations, trainer_->key_bytes())));
 }
 

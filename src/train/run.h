@@ -10,6 +10,7 @@
 
 #include "base/memory_reserve.h"
 #include "comm/collective_error.h"
+#include "device/buffer.h"
 #include "hctr/solver.h"
 #include "train/checkpointer.h"
 #include "train/evaluator.h"
@@ -164,6 +165,7 @@ class Run {
   Communicator& comm_;
   RunFolder& folder_;
   Runtime runtime_;
+  Buffer device_to_save_;         // on a GPU: held until an error, so that the model can be saved then
   const Json encoding_contents_;  // of the files that the Data layer names besides data
   BatchLayout layout_, eval_layout_;
   const ResumePoint* from_;

@@ -15,7 +15,7 @@ namespace {
 constexpr double kHiding = 0.5, kSlowed = 0.5;
 // For each further host that a host exchanges with.
 constexpr double kMessage = 1e-6;
-constexpr double kKey = sizeof(int64_t);
+constexpr double kKeyBytes = sizeof(int64_t);
 
 using SlotsOfInputs = std::vector<std::vector<SlotKeys>>;
 
@@ -34,12 +34,12 @@ struct SentByHost {
 
   /// Each key once and the place of every occurrence, or if that is more (ops/embedding/host_keys.h) every occurrence.
   SentByHost(double different, double all, double bags, double vector_bytes)
-      : keys(different * kKey + all * (different <= 1 << 8    ? 1
-                                       : different <= 1 << 16 ? 2
-                                                              : 4)),
+      : keys(different * kKeyBytes + all * (different <= 1 << 8    ? 1
+                                            : different <= 1 << 16 ? 2
+                                                                   : 4)),
         vectors(std::min(different, bags)) {
-    if (all * kKey + 2 * bags * vector_bytes > keys + 2 * vectors * vector_bytes) return;
-    keys = all * kKey;
+    if (all * kKeyBytes + 2 * bags * vector_bytes > keys + 2 * vectors * vector_bytes) return;
+    keys = all * kKeyBytes;
     vectors = bags;
   }
 };
@@ -58,7 +58,7 @@ void add_slot(const PlanTable& table, const PlanSlot& slot, double distinct_of_h
   const double bytes = static_cast<double>(table.dim * table.number_bytes) * part,
                bags = samples * static_cast<double>(slot.vectors), to_others = (gpus - 1) / gpus,
                to_other_hosts = (hosts - 1) / hosts;
-  traffic.keys += samples * slot.keys * kKey * to_others / gpus;
+  traffic.keys += samples * slot.keys * kKeyBytes * to_others / gpus;
   const bool spread = owner == Placement::kSpread;
   // Each owner sums those keys of a bag that it has.
   const double parts = spread ? owners_with_a_key(gpus, slot.keys / static_cast<double>(slot.vectors)) : 1;

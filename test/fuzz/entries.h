@@ -14,22 +14,24 @@ using Bytes = std::span<const uint8_t>;
 
 // The list, which test/CMakeLists.txt reads too. Each entry returns for any bytes, and crashes where a promise is
 // broken: a memory error, an Error(bug), or two ways of reading that differ.
-#define HCTR_FUZZ_ENTRIES(entry)                                                                                      \
-  entry(norm_file)        /* a file's bytes behind one that picks the section */                                      \
-      entry(raw_records)  /* the same */                                                                              \
-      entry(csv_text)     /* a text behind two bytes: the grammar, and where it is cut in two */                      \
-      entry(criteo_text)  /* the same */                                                                              \
-      entry(feature_spec) /* a specification */                                                                       \
-      entry(feature_rows) /* a text and a binary file, behind two bytes: types and policy, and where the text ends */ \
-      entry(file_list)    /* a list */                                                                                \
-      entry(cell_values)  /* the text of one cell */                                                                  \
-      entry(config_text)  /* a config */                                                                              \
-      entry(model_set)    /* which files, then a dense and two sparse model files, with 255 for zero, 0 between */    \
-      entry(checkpoint_index) /* a manifest */                                                                        \
-      entry(checkpoint_state) /* the part of a manifest on one file, a zero byte, and that file */                    \
-      entry(join_greeting)    /* what a process says that has connected */                                            \
-      entry(join_table)       /* a table of processes, behind two bytes: the number of this one, and of how many */   \
-      entry(join_number)      /* a number of another process: of a process, or the exit code that it orders */
+#define HCTR_FUZZ_ENTRIES(entry)                                                                                       \
+  entry(norm_file)        /* a file's bytes behind one that picks the section */                                       \
+      entry(raw_records)  /* the same */                                                                               \
+      entry(csv_text)     /* a text behind two bytes: the grammar, and where it is cut in two */                       \
+      entry(criteo_text)  /* the same */                                                                               \
+      entry(feature_spec) /* a specification */                                                                        \
+      entry(feature_rows) /* a text and a binary file, behind two bytes: types and policy, and where the text ends */  \
+      entry(file_list)    /* a list */                                                                                 \
+      entry(cell_values)  /* the text of one cell */                                                                   \
+      entry(config_text)  /* a config */                                                                               \
+      entry(model_set)    /* which files, then a dense and two sparse model files, with 255 for zero, 0 between */     \
+      entry(checkpoint_index)    /* a manifest */                                                                      \
+      entry(checkpoint_state)    /* the part of a manifest on one file, a zero byte, and that file */                  \
+      entry(checkpoint_manifest) /* one that will be signed, a zero byte, and that of the whole checkpoint below it */ \
+      entry(model_manifest)      /* one that will be signed */                                                         \
+      entry(join_greeting)       /* what a process says that has connected */                                          \
+      entry(join_table)          /* a table of processes, behind two bytes: the number of this one, and of how many */ \
+      entry(join_number)         /* a number of another process: of a process, or the exit code that it orders */
 
 #define HCTR_DECLARE(name) void name(Bytes);
 HCTR_FUZZ_ENTRIES(HCTR_DECLARE)

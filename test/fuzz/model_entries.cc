@@ -1,63 +1,17 @@
 // Configs, model files, and the files of checkpoints.
-#include <fstream>
 #include <memory>
 
 #include "checkpoint/state_reader.h"
 #include "comm/self_comm.h"
-#include "fuzz/entry_tools.h"
+#include "fuzz/model_entry_tools.h"
 #include "model/model.h"
 #include "train/run_progress.h"
 
 namespace hctr::fuzz {
+
 namespace {
 
-std::string text_of(Bytes bytes) { return {bytes.begin(), bytes.end()}; }
-
-/// The bytes before the first zero byte, and those behind it.
-std::pair<Bytes, Bytes> split_at_zero(Bytes bytes) {
-  size_t at = 0;
-  while (at < bytes.size() && bytes[at] != 0) ++at;
-  return {bytes.first(at), bytes.subspan(std::min(at + 1, bytes.size()))};
-}
-
-/// The JSON of a manifest, whose checksum has been found right.
-Json manifest_json(Bytes bytes) {
-  try {
-    return Json::parse(text_of(bytes), "manifest");
-  } catch (const Error& error) {
-    expect(error.kind() == Kind::config);
-    return {};
-  }
-}
-
-/// Files in memory, one folder for each process.
-class ModelFolder {
- public:
-  ModelFolder() : path_(fs::path("/dev/shm") / cat("hctr-fuzz-", ::getpid())) { fs::create_directories(path_); }
-  ~ModelFolder() {
-    std::error_code error;
-    fs::remove_all(path_, error);
-  }
-  ModelFolder(const ModelFolder&) = delete;
-  ModelFolder& operator=(const ModelFolder&) = delete;
-  fs::path write(const std::string& name, Bytes bytes) const {
-    std::ofstream file(path_ / name, std::ios::binary);
-    file << text_of(bytes);
-    expect(file.good());
-    return path_ / name;
-  }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-const ModelFolder& model_folder() {
-  static const ModelFolder folder;
-  return folder;
-}
-
-/// A wide and a deep table, a layer with statistics, and Adam.
-Config fuzzed_model() {
+Config parsed_model() {
   constexpr const char* kText = R"({"solver": {"batchsize": 4, "max_iter": 1, "seed": 5, "input_key_type": "I64",
                "checkpoint": {"whole_every": 2}},
     "optimizer": {"type": "Adam", "update_type": "Local",
@@ -83,20 +37,47 @@ Config fuzzed_model() {
   return config;
 }
 
+}  // namespace
+
+const Config& fuzzed_model() {
+  static const Config config = parsed_model();
+  return config;
+}
+
+namespace {
+
+Runtime& shared_runtime() {
+  static Runtime runtime{Device{}, {.threads = 1, .seed = 5}};
+  return runtime;
+}
+
 struct FuzzedModel {
-  explicit FuzzedModel(Config of) : config(std::move(of)), model(config, runtime, comm, 4, 4, 1) {}
-  Config config;
-  Runtime runtime{Device{}, {.threads = 1, .seed = 5}};
+  Config config = fuzzed_model();
   SelfComm comm;
-  Model model;
+  Model model{config, shared_runtime(), comm, 4, 4, 1};
+
+  bool has_rows() const {
+    for (const auto& counts : {model.table_rows(), model.table_counts()})
+      for (const auto& [table, of_table] : counts)
+        if (const auto rows = of_table.find("rows"); rows != of_table.end() && rows->second > 0) return true;
+    return false;
+  }
 };
+
+/// Made anew only when it holds something: that takes longer than to refuse a file.
+FuzzedModel& empty_model() {
+  shared_runtime();  // made before the model, so that it is destroyed after
+  static std::unique_ptr<FuzzedModel> model;
+  if (!model || model->has_rows()) model = std::make_unique<FuzzedModel>();
+  return *model;
+}
 
 }  // namespace
 
 void config_text(Bytes bytes) {
   try {
     Problems problems;
-    const Config config = read_config(Json::parse(text_of(bytes), "fuzzed"), problems);
+    const Config config = read_config(Json::parse(bytes_text(bytes), "fuzzed"), problems);
     if (!problems.any_error()) wire(config, config.solver.batchsize, problems);
     problems.throw_if_any("fuzzed");
   } catch (const Error& error) {
@@ -108,18 +89,20 @@ void model_set(Bytes bytes) {
   const auto [dense, tables] = split_at_zero(bytes.empty() ? bytes : bytes.subspan(1));
   const auto [deep, wide] = split_at_zero(tables);
   const uint8_t which = bytes.empty() ? 0 : bytes[0];
-  Config config = fuzzed_model();
+  FuzzedModel& fuzzed = empty_model();
+  SolverSection& solver = fuzzed.config.solver;
+  solver.dense_model_file.clear();
+  solver.sparse_model_file.clear();
   // Zero bytes of the files themselves are written as 255.
   const auto unmask = [](Bytes masked) {
     std::vector<uint8_t> plain(masked.begin(), masked.end());
     for (uint8_t& byte : plain) byte = static_cast<uint8_t>(byte == 255 ? 0 : byte);
     return plain;
   };
-  if (which & 1) config.solver.dense_model_file = model_folder().write("f_dense_1.model", unmask(dense)).string();
+  if (which & 1) solver.dense_model_file = model_folder().write("f_dense_1.model", unmask(dense)).string();
   if (which & 2)
-    config.solver.sparse_model_file = {model_folder().write("f0_sparse_1.model", unmask(deep)).string(),
-                                       model_folder().write("f1_sparse_1.model", unmask(wide)).string()};
-  FuzzedModel fuzzed(std::move(config));
+    solver.sparse_model_file = {model_folder().write("f0_sparse_1.model", unmask(deep)).string(),
+                                model_folder().write("f1_sparse_1.model", unmask(wide)).string()};
   tolerate([&] { fuzzed.model.load(); });
 }
 
@@ -144,11 +127,12 @@ bool loads_checkpoint(Bytes bytes) {
   fs::create_directories(folder);
   bool loaded = false;
   tolerate([&] {
+    const Json json = manifest_json(text);
     Manifest manifest;
-    manifest.files.push_back(state_index(manifest_json(text)));
+    manifest.files.push_back(state_index(json));
     manifest.files[0].file = "rank_0.state";
     // What the base has is in the same file.
-    if (const Json base = manifest_json(text); const Json* index = base.find("base")) {
+    if (const Json* index = json.find("base")) {
       Manifest whole;
       whole.files.push_back(state_index(*index));
       whole.files[0].file = "rank_0.state";
@@ -156,9 +140,9 @@ bool loads_checkpoint(Bytes bytes) {
     }
     expect_fits_base(manifest, folder);
     model_folder().write("iteration_000001/rank_0.state", state);
-    FuzzedModel fuzzed(fuzzed_model());
+    FuzzedModel& fuzzed = empty_model();
     fuzzed.model.load_state(
-        StateReader(folder, manifest, !state.empty() && state[0] % 2 == 0, 0, fuzzed.runtime.compute_stream()));
+        StateReader(folder, manifest, !state.empty() && state[0] % 2 == 0, 0, shared_runtime().compute_stream()));
     loaded = true;
   });
   return loaded;

@@ -11,7 +11,7 @@ run() {
   mkdir -p "$folder/$entry"
   cp -n "$here/corpus/$entry"/* "$folder/$entry/" || true  # some say 1 where a file is there already
   code=0
-  nice -n 19 "$bin/fuzz_$entry" -max_total_time="$seconds" -rss_limit_mb=4096 -print_final_stats=1 -artifact_prefix="$folder/crash-$entry-" "$folder/$entry" > "$folder/$entry.log" 2>&1 || code=$?
+  nice -n 19 "$bin/fuzz_$entry" -max_total_time="$seconds" -rss_limit_mb=4096 -entropic=0 -print_final_stats=1 -artifact_prefix="$folder/crash-$entry-" "$folder/$entry" > "$folder/$entry.log" 2>&1 || code=$?
   runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$folder/$entry.log")
   echo "$entry: ${runs:-?} runs in $seconds s, exit code $code, $(ls "$folder/$entry" | wc -l) files in the corpus"
 }

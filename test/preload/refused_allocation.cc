@@ -1,7 +1,10 @@
-// A library for LD_PRELOAD: once a file exists, one allocation is refused. HCTR_TEST_REFUSE: its path.
-// HCTR_TEST_REFUSE_NTH: which allocation after that, from 1.
+// A library for LD_PRELOAD: once a file has so many lines, one allocation is refused. HCTR_TEST_REFUSE: its path.
+// HCTR_TEST_REFUSE_LINES: how many; left out: it exists. HCTR_TEST_REFUSE_NTH: which allocation after that, from 1.
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
@@ -13,14 +16,28 @@ namespace {
 
 std::atomic<long> allocations{0};
 
+long number_from(const char* name, long otherwise) {
+  const char* const text = std::getenv(name);
+  return text ? std::atol(text) : otherwise;
+}
+
+/// Allocates nothing.
+bool has_lines(const char* path, long wanted) {
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  std::array<char, 4096> bytes;
+  long lines = 0;
+  for (ssize_t read = 1; lines < wanted && (read = ::read(file, bytes.data(), bytes.size())) > 0;)
+    lines += std::count(bytes.begin(), bytes.begin() + read, '\n');
+  ::close(file);
+  return lines >= wanted;
+}
+
 bool refused() {
   static const char* const file = std::getenv("HCTR_TEST_REFUSE");
-  static const long nth = [] {
-    const char* const text = std::getenv("HCTR_TEST_REFUSE_NTH");
-    return text ? std::atol(text) : 1;
-  }();
+  static const long nth = number_from("HCTR_TEST_REFUSE_NTH", 1), lines = number_from("HCTR_TEST_REFUSE_LINES", 0);
   static std::atomic<bool> armed{false};
-  if (!file || (!armed && ::access(file, F_OK) != 0)) return false;
+  if (!file || (!armed && !has_lines(file, lines))) return false;
   armed = true;
   if (++allocations != nth) return false;
   errno = ENOMEM;

@@ -2,10 +2,13 @@
 """Trains while the system refuses memory, again and again: each run must end with exit 6, its cause and a saved model.
 
   test/trials/refused_memory.py build/cpu/bin --trials 300 --jobs 4
+  test/trials/refused_memory.py build/cuda/bin --trials 30 --gpu
 
 A trial limits addresses (`ulimit -v`), data (`ulimit -d`), or has one allocation fail at a random point
-(test/preload/refused_allocation.cc) in a run of 1 to 4 ranks, as threads, or as processes joined by MPI or TCP. It
-fails when the run crashes, says "bug", takes more than 30 s, or leaves no model newer than the last display.
+(test/preload/refused_allocation.cc) in a run of 1 to 4 ranks, as threads, or as processes joined by MPI or TCP. With
+--gpu another process takes the memory of a GPU that one rank trains on. Nine of ten limits are such that the first
+display comes before them. A trial fails when the run crashes, says "bug", takes more than 30 s, or leaves no model newer
+than the last display.
 """
 import argparse
 import concurrent.futures
@@ -21,12 +24,15 @@ import tempfile
 import time
 
 ITERATIONS, DISPLAY, SECONDS = 200, 20, 30
+SAMPLES, VOCABULARY = 30000, 300000
+OF_GPU = 20  # times as many samples and keys, and four times the iterations
 
 
-def config(ranks):
+def config(ranks, gpu=False):
     """A table of wide rows that grows with every batch."""
     return {
-        "solver": {"lr_policy": "fixed", "display": DISPLAY, "max_iter": ITERATIONS, "gpu": ranks, "batchsize": 512,
+        "solver": {"lr_policy": "fixed", "display": DISPLAY, "max_iter": ITERATIONS * (4 if gpu else 1), "gpu": ranks,
+                   "batchsize": 512,
                    "snapshot": 50, "snapshot_prefix": "out/", "eval_interval": 0, "seed": 3},
         "optimizer": {"type": "Adam", "update_type": "Local",
                       "adam_hparam": {"learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},
@@ -50,26 +56,70 @@ def free_port():
         return s.getsockname()[1]
 
 
+def lines_in(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read().count(b"\n")
+    except OSError:
+        return 0
+
+
+def take_gpu_memory(bytes_left, metrics, lines):
+    """Takes all memory of the first GPU but so many bytes once a run has written so many lines, until it is killed."""
+    import ctypes
+    cuda = ctypes.CDLL("libcuda.so.1")
+
+    def call(name, *arguments):
+        code = getattr(cuda, name)(*arguments)
+        if code != 0:
+            raise RuntimeError(f"{name}: {code}")
+
+    context, free, total = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+    call("cuInit", 0)
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
+    call("cuCtxSetCurrent", context)
+    print("ready", flush=True)
+    while lines_in(metrics) < lines:
+        time.sleep(0.001)
+    piece = 64 << 20
+    while True:
+        call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        spare = free.value - bytes_left
+        while piece > 2 << 20 and piece > spare:
+            piece //= 2
+        pointer = ctypes.c_uint64()
+        if spare < piece or cuda.cuMemAlloc_v2(ctypes.byref(pointer), ctypes.c_size_t(piece)) != 0:
+            piece = 2 << 20
+            time.sleep(0.001)  # the run may give memory back
+
+
+def start_job(command, env, where):
+    return subprocess.Popen(command, env=env, cwd=where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
 class Trials:
     def __init__(self, options):
+        self.gpu = options.gpu
         self.bin = os.path.abspath(options.bin)
         self.preload = os.path.join(self.bin, "librefused_allocation.so")
         self.folder = tempfile.mkdtemp(prefix="refused_memory_")
         with open(os.path.join(self.folder, "config.json"), "w") as f:
             json.dump(config([0]), f)
-        subprocess.run([os.path.join(self.bin, "data_generator"), "--config", "config.json", "--samples", "30000",
-                        "--eval-samples", "1000", "--vocabulary", "300000", "--alpha", "0"], cwd=self.folder,
-                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        times = OF_GPU if self.gpu else 1
+        subprocess.run([os.path.join(self.bin, "data_generator"), "--config", "config.json", "--samples",
+                        str(SAMPLES * times), "--eval-samples", "1000", "--vocabulary", str(VOCABULARY * times),
+                        "--alpha", "0"], cwd=self.folder, check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
         self.peaks = {}
 
     def commands(self, way, ranks, where):
         """The processes of a job: (command, environment)."""
-        train = [os.path.join(self.bin, "huge_ctr"), "--train", "config.json", "--device", "cpu", "--threads", "1",
-                 "--run-dir", "run", "--peer-timeout", "10"]
+        train = [os.path.join(self.bin, "huge_ctr"), "--train", "config.json", "--run-dir", "run", "--peer-timeout", "10"]
+        train += [] if self.gpu else ["--device", "cpu", "--threads", "1"]
         env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         lists = list(range(ranks)) if way == "threads" else [[r] for r in range(ranks)]
         with open(os.path.join(where, "config.json"), "w") as f:
-            json.dump(config(lists), f)
+            json.dump(config(lists, self.gpu), f)
         if way == "threads":
             return [(train, env)]
         if way == "mpi":
@@ -79,28 +129,28 @@ class Trials:
                          "MASTER_PORT": port}) for r in range(ranks)]
 
     def peak(self, way, ranks):
-        """Kilobytes of addresses and of data that a process has when it trains first and at its end."""
+        """Kilobytes of addresses and of data that a process has from its first display on, and before, from its start."""
         if (way, ranks) in self.peaks:
             return self.peaks[way, ranks]
         where = tempfile.mkdtemp(dir=self.folder)
         self.link_data(where)
         jobs = [subprocess.Popen(c, env=e, cwd=where, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
                 for c, e in self.commands(way, ranks, where)]
-        seen = []
+        seen, before = [], []
+        metrics = os.path.join(where, "run", "metrics.jsonl")
         while jobs[0].poll() is None:
             try:
                 with open(f"/proc/{jobs[0].pid}/status") as file:
                     status = dict(re.findall(r"(Vm\w+):\s+(\d+)", file.read()))
-                if os.path.exists(os.path.join(where, "run", "metrics.jsonl")):
-                    seen.append((int(status["VmSize"]), int(status["VmData"])))
+                (seen if lines_in(metrics) >= 2 else before).append((int(status["VmSize"]), int(status["VmData"])))
             except (OSError, KeyError):
                 pass  # it has just ended
             time.sleep(0.02)
         for job in jobs:
             job.communicate()
         shutil.rmtree(where)
-        self.peaks[way, ranks] = seen
-        return seen
+        self.peaks[way, ranks] = seen, [s for s in before if s[0] > max(b[0] for b in before) / 2] + seen
+        return self.peaks[way, ranks]
 
     def link_data(self, where):
         for name in os.listdir(self.folder):
@@ -109,6 +159,9 @@ class Trials:
 
     def run(self, number):
         chance = random.Random(number)
+        early = chance.random() < 0.1
+        if self.gpu:
+            return self.run_on_gpu(number, chance, early)
         ways = ["threads", "threads", "tcp"] + (["mpi"] if shutil.which("mpirun") else [])
         way = chance.choice(ways)
         ranks = chance.randint(1, 4) if way == "threads" else chance.randint(2, 3)
@@ -118,11 +171,12 @@ class Trials:
         env_more, limit = {}, ""
         if how == "allocation":
             nth = int(10 ** chance.uniform(0, 4))
+            lines = 0 if early else chance.randint(2, 9)
             env_more = {"LD_PRELOAD": self.preload, "HCTR_TEST_REFUSE": os.path.join(where, "run", "metrics.jsonl"),
-                        "HCTR_TEST_REFUSE_NTH": str(nth)}
-            text = f"allocation {nth}"
+                        "HCTR_TEST_REFUSE_LINES": str(lines), "HCTR_TEST_REFUSE_NTH": str(nth)}
+            text = f"allocation {nth} after {lines} lines"
         else:
-            seen = self.peak("threads" if way == "mpi" else way, ranks if way != "mpi" else 1)
+            seen = self.peak("tcp" if way == "mpi" else way, ranks)[early]
             low, high = (f(s[how == "data"] for s in seen) for f in (min, max))
             kilobytes = int(chance.uniform(low, high))
             limit = f"ulimit -{'v' if how == 'addresses' else 'd'} {kilobytes}; "
@@ -137,8 +191,25 @@ class Trials:
             if way == "mpi":
                 for name, value in env_more.items():
                     words[1:1] = ["-x", f"{name}={value}"]
-            jobs.append(subprocess.Popen(words + command[at:], env={**env, **more}, cwd=where, stdout=subprocess.PIPE,
-                                         stderr=subprocess.STDOUT, text=True))
+            jobs.append(start_job(words + command[at:], {**env, **more}, where))
+        return (number, f"{ranks} ranks, {way}, {text}") + self.judged(jobs, where, start)
+
+    def run_on_gpu(self, number, chance, early):
+        where = tempfile.mkdtemp(dir=self.folder)
+        self.link_data(where)
+        megabytes, lines = chance.choice([0, chance.randint(1, 1000)]), 0 if early else chance.randint(2, 20)
+        other = subprocess.Popen([sys.executable, os.path.abspath(__file__), "--take-gpu-memory", str(megabytes << 20),
+                                  os.path.join(where, "run", "metrics.jsonl"), str(lines)], stdout=subprocess.PIPE)
+        other.stdout.readline()
+        start = time.time()
+        jobs = [start_job(c, e, where) for c, e in self.commands("threads", 1, where)]
+        result = self.judged(jobs, where, start)
+        other.kill()
+        other.wait()
+        return (number, f"GPU, {megabytes} MiB left after {lines} lines") + result
+
+    def judged(self, jobs, where, start):
+        """Whether the run finished, the last iteration it displayed, what was wrong, its seconds and its output."""
         out, codes = "", []
         for job in jobs:
             try:
@@ -167,7 +238,7 @@ class Trials:
         if any(".part" in name for name in left):
             problems.append("unfinished files")
         shutil.rmtree(where)
-        return number, f"{ranks} ranks, {way}, {text}", finished, shown, problems, took, out
+        return finished, shown, problems, took, out
 
 
 def main():
@@ -177,12 +248,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--first", type=int, default=0, help="the number, and random seed, of the first trial")
     parser.add_argument("--show", action="store_true", help="the output of runs that failed")
+    parser.add_argument("--gpu", action="store_true", help="one rank on a GPU whose memory another process takes")
     options = parser.parse_args()
     trials = Trials(options)
-    for ranks in range(1, 5):
-        trials.peak("threads", ranks)
-    for ranks in (2, 3):
-        trials.peak("tcp", ranks)
+    if options.gpu:
+        options.jobs = 1
+    else:
+        for way, ranks in [("threads", r) for r in range(1, 5)] + [("tcp", 2), ("tcp", 3)]:
+            trials.peak(way, ranks)
     failed = finished = before = 0
     longest = 0.0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
@@ -203,4 +276,6 @@ def main():
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--take-gpu-memory"]:
+        take_gpu_memory(int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
     main()

@@ -1,0 +1,64 @@
+// What entries of files of models and checkpoints share.
+#pragma once
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include "base/files.h"
+#include "config/json.h"
+#include "fuzz/entry_tools.h"
+#include "model/config.h"
+
+namespace hctr::fuzz {
+
+inline std::string bytes_text(Bytes bytes) { return {bytes.begin(), bytes.end()}; }
+
+/// The bytes before the first zero byte, and those behind it.
+inline std::pair<Bytes, Bytes> split_at_zero(Bytes bytes) {
+  size_t at = 0;
+  while (at < bytes.size() && bytes[at] != 0) ++at;
+  return {bytes.first(at), bytes.subspan(std::min(at + 1, bytes.size()))};
+}
+
+/// The JSON of a manifest, whose checksum has been found right.
+inline Json manifest_json(Bytes bytes) {
+  try {
+    return Json::parse(bytes_text(bytes), "manifest");
+  } catch (const Error& error) {
+    expect(error.kind() == Kind::config);
+    return {};
+  }
+}
+
+/// Files in memory, one folder for each process.
+class ModelFolder {
+ public:
+  ModelFolder() : path_(fs::path("/dev/shm") / cat("hctr-fuzz-", ::getpid())) { fs::create_directories(path_); }
+  ~ModelFolder() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+  ModelFolder(const ModelFolder&) = delete;
+  ModelFolder& operator=(const ModelFolder&) = delete;
+  fs::path write(const std::string& name, Bytes bytes) const {
+    std::ofstream file(path_ / name, std::ios::binary);
+    file << bytes_text(bytes);
+    expect(file.good());
+    return path_ / name;
+  }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+inline const ModelFolder& model_folder() {
+  static const ModelFolder folder;
+  return folder;
+}
+
+/// A wide and a deep table, a layer with statistics, and Adam.
+const Config& fuzzed_model();
+
+}  // namespace hctr::fuzz
