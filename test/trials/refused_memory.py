@@ -149,6 +149,7 @@ class Trials:
         for job in jobs:
             job.communicate()
         shutil.rmtree(where)
+        seen = [s for s in seen if all(a >= max(b[i] for b in before) for i, a in enumerate(s))] or seen
         self.peaks[way, ranks] = seen, [s for s in before if s[0] > max(b[0] for b in before) / 2] + seen
         return self.peaks[way, ranks]
 
