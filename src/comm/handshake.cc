@@ -45,6 +45,12 @@ std::optional<ConnectionKind> Challenge::check(std::string_view answer, const Jo
   return kind;
 }
 
+std::string answer_to(std::string_view challenge, const JobKey& key, ConnectionKind kind, const Digest& nonce) {
+  const std::string_view theirs = challenge.substr(kProtocol.size());
+  const Digest proof = proof_of(key, Side::connecting, kind, theirs, view_of(nonce));
+  return cat(std::string(1, static_cast<char>(kind)), view_of(nonce), view_of(proof));
+}
+
 bool prove_membership(const TcpSocket& socket, const JobKey& key, ConnectionKind kind, TcpClock::time_point end) {
   std::array<char, kChallengeBytes> challenge;
   socket.receive_bytes(challenge, end);
@@ -52,9 +58,7 @@ bool prove_membership(const TcpSocket& socket, const JobKey& key, ConnectionKind
   if (!text.starts_with(kProtocol)) throw Error(Kind::comm, "another program, or another version of this one, answers");
   const std::string_view theirs = text.substr(kProtocol.size());
   const Digest mine = unpredictable_bytes();
-  const std::string kind_text(1, static_cast<char>(kind));
-  socket.send_bytes(
-      cat(kind_text, view_of(mine), view_of(proof_of(key, Side::connecting, kind, theirs, view_of(mine)))), end);
+  socket.send_bytes(answer_to(text, key, kind, mine), end);
   std::array<char, kVerdictBytes> verdict;
   socket.receive_bytes(verdict, end);
   if (verdict[0] != kAccepted) return false;

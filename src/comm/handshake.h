@@ -44,6 +44,9 @@ class Challenge {
   Digest nonce_;
 };
 
+/// The second message, for the first one, [kChallengeBytes]. `nonce`: of this side, which nobody can predict.
+std::string answer_to(std::string_view challenge, const JobKey&, ConnectionKind, const Digest& nonce);
+
 /// The side that has connected. False: the other end does not accept the secret of this one. Errors: Error(comm) where
 /// it is another program, does not know the secret itself, or does not answer in time.
 bool prove_membership(const TcpSocket&, const JobKey&, ConnectionKind, TcpClock::time_point end);

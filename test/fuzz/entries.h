@@ -30,6 +30,7 @@ using Bytes = std::span<const uint8_t>;
       entry(checkpoint_manifest) /* one that will be signed, a zero byte, and that of the whole checkpoint below it */ \
       entry(model_manifest)      /* one that will be signed */                                                         \
       entry(join_greeting)       /* what a process says that has connected */                                          \
+      entry(join_acceptor)       /* what three connections do in turn */                                               \
       entry(join_table)          /* a table of processes, behind two bytes: the number of this one, and of how many */ \
       entry(join_number)         /* a number of another process: of a process, or the exit code that it orders */
 
