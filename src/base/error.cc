@@ -1,7 +1,8 @@
 #include "base/error.h"
 
 #include <charconv>
-#include <cstring>
+
+#include "base/source_place.h"
 
 namespace hctr {
 
@@ -73,9 +74,14 @@ int exit_code(Kind kind) {
 
 Error Error::with_context(std::string_view what) const { return Error(kind_, cat(this->what(), "\n  while ", what)); }
 
+std::string source_place(std::string_view file, int line) {
+  constexpr std::string_view kRoot = "/src/";
+  const size_t at = file.rfind(kRoot);
+  return cat(at == file.npos ? file : file.substr(at + 1), ":", line);
+}
+
 void broken_promise(const char* file, int line, const std::string& message) {
-  const char* path = std::strstr(file, "src/");
-  throw Error(Kind::bug, cat(message, "; ", path ? path : file, ":", line));
+  throw Error(Kind::bug, cat(message, "; ", source_place(file, line)));
 }
 
 }  // namespace hctr

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <memory>
 
+#include "base/source_place.h"
 #include "device/cuda_check.cuh"
 #include "device/cuda_libraries.cuh"
 #include "device/cuda_recording.h"
@@ -31,9 +32,7 @@ namespace {
 void use(int index) { HCTR_CHECK(cudaSetDevice(index)); }
 
 std::string location_of(const char* call, const char* file, int line) {
-  const std::string path = file;
-  const size_t begin = path.find("src/");
-  return cat(call, " at ", begin == path.npos ? path : path.substr(begin), ":", line);
+  return cat(call, " at ", source_place(file, line));
 }
 
 }  // namespace

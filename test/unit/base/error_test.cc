@@ -52,6 +52,8 @@ TEST(Error, ContextIsBuiltOnlyForAnError) {
 TEST(Error, ABrokenPromiseNamesItsPlace) {
   EXPECT_EQ(message_of(Kind::bug, [] { broken_promise("/x/src/ops/add.cc", 12, "rank 3"); }),
             "rank 3; src/ops/add.cc:12");
+  EXPECT_EQ(message_of(Kind::bug, [] { broken_promise("/usr/local/src/huge_ctr/src/ops/add.cc", 12, "rank 3"); }),
+            "rank 3; src/ops/add.cc:12");
 }
 
 TEST(Error, EveryKindHasAnExitCodeAndAName) {
