@@ -7,6 +7,7 @@
 #include "base/step_state.h"
 #include "base/thread_pool.h"
 #include "device/device.h"
+#include "device/held_memory.h"
 #include "device/row_memory.h"
 #include "device/stream.h"
 
@@ -50,6 +51,8 @@ class Runtime {
   /// Measures the parts of the steps that are queued now (device/profiler.h); null: nobody does.
   Profiler* profiler() const { return profiler_; }
   void set_profiler(Profiler* profiler) { profiler_ = profiler; }
+  /// For what must not fail where the device has no more memory.
+  HeldMemory& held_memory() { return held_memory_; }
   /// Handles of CUDA libraries; null on the CPU. The type is defined for .cu files only (device/cuda_libraries.cuh).
   struct CudaLibraries;
   CudaLibraries* cuda_libraries() { return libraries_.get(); }
@@ -62,6 +65,7 @@ class Runtime {
   RuntimeOptions options_;
   ThreadPool threads_;
   RowMemory row_memory_;
+  HeldMemory held_memory_;
   Stream compute_, prepare_, keys_, exchange_;
   Profiler* profiler_ = nullptr;
   std::unique_ptr<CudaLibraries, DestroyLibraries> libraries_;

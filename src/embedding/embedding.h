@@ -117,8 +117,9 @@ class Embedding {
   virtual void export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) = 0;
   /// Host memory that this takes on this rank at most, for the rows that it has memory for. Not collective.
   virtual int64_t bytes_to_export(bool with_states, int ranks) { return table().bytes_to_export(with_states, ranks); }
-  /// The same of this rank's device: for the table and for replicated rows beside it.
-  int64_t device_bytes_to_export(bool with_states) { return 2 * table().device_bytes_to_export(with_states); }
+  /// The same of this rank's device.
+  int64_t device_bytes_to_export(bool with_states) { return table().device_bytes_to_export(with_states); }
+  void load_export_kernels() { table().load_export_kernels(); }
   // For deltas of models: what has changed since the last one, whole or a delta, with nothing queued.
   /// Notes that a model has all rows as they are.
   virtual void note_model() { table().note_model(); }

@@ -178,6 +178,8 @@ class EmbeddingTable {
   int64_t bytes_to_export(bool with_states, int ranks) const;
   /// The same of the table's device, for blocks that are gathered there.
   int64_t device_bytes_to_export(bool with_states) const;
+  /// Loads the code of the kernels that this runs, which takes memory of the device. Rows must have memory.
+  void load_export_kernels();
   /// Passes all rows of finished steps to `sink` in blocks, sorted by (slot, key). Waits for queued steps.
   void export_rows(RowsToExport, const std::function<void(const RowBlock&)>& sink);
   /// The rows are in a model now: later changes are changes since it.

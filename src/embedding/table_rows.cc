@@ -33,8 +33,9 @@ struct RowsOnDisk {
 template <class T>
 class Staging {
  public:
-  Staging(Device device, int64_t rows, int64_t width)
-      : buffer_(device, static_cast<size_t>(rows * width) * sizeof(T)), width_(width) {}
+  Staging(Context& ctx, int64_t rows, int64_t width)
+      : buffer_(ctx.runtime().held_memory(), ctx.device(), static_cast<size_t>(rows * width) * sizeof(T)),
+        width_(width) {}
 
   Tensor tensor(int64_t rows) const {
     return Tensor(buffer_.data(), TensorSpec(kDTypeOf<T>, {rows, width_}), buffer_.device());
@@ -72,7 +73,7 @@ class Staging {
       take(T{});
   }
 
-  Buffer buffer_;
+  HeldBuffer buffer_;
   int64_t width_;
   std::vector<T> host_;
 };
@@ -151,6 +152,22 @@ int64_t EmbeddingTable::device_bytes_to_export(bool with_states) const {
   return kVectorBlockBytes * (1 + kOfWords + (with_states ? spec_.optimizer.states() : 0));
 }
 
+void EmbeddingTable::load_export_kernels() {
+  Context ctx(runtime_, runtime_.compute_stream());
+  const ops::RowData& data = store_.data();
+  const Buffer row(ctx.device(), sizeof(int32_t));  // row 0, which every table has
+  const auto* rows = reinterpret_cast<const int32_t*>(row.data());
+  const auto load = [&]<class T>(Staging<T> staging, const ops::RowMemory& from) {
+    if (from) ops::gather_rows(ctx, rows, from, staging.tensor(1));
+  };
+  load(Staging<float>(ctx, 1, spec_.dim), data.vectors);
+  for (int s = 0; s < spec_.optimizer.states(); ++s) load(Staging<float>(ctx, 1, data.state_dim), data.states[s]);
+  for (void* const words : {static_cast<void*>(data.last_step), static_cast<void*>(store_.access_stats().last_seen),
+                            static_cast<void*>(store_.access_stats().occurrences)})
+    load(Staging<int32_t>(ctx, 1, 1), words_of(words));
+  ctx.stream().synchronize();
+}
+
 void EmbeddingTable::export_rows(RowsToExport wanted, const std::function<void(const RowBlock&)>& sink) {
   const int64_t count = store_.close_up();
   const StreamRef stream = runtime_.compute_stream();
@@ -208,18 +225,16 @@ void EmbeddingTable::emit_rows(int64_t count, const RowAt& at, bool with_states,
   const ops::RowData& data = store_.data();
   const bool by_slot = spec_.identity_by_slot;
   const int64_t block = std::clamp<int64_t>(kVectorBlockBytes / (spec_.dim * 4), 1, std::max<int64_t>(count, 1));
-  Staging<float> vectors(ctx.device(), block, spec_.dim);
+  Staging<float> vectors(ctx, block, spec_.dim);
   std::vector<Staging<float>> states;
-  for (int s = 0; with_states && s < spec_.optimizer.states(); ++s)
-    states.emplace_back(ctx.device(), block, data.state_dim);
-  Staging<int32_t> last_steps(ctx.device(), with_states ? block : 0, 1);
+  for (int s = 0; with_states && s < spec_.optimizer.states(); ++s) states.emplace_back(ctx, block, data.state_dim);
+  Staging<int32_t> last_steps(ctx, with_states ? block : 0, 1);
   ops::AccessStats stats = spec_.policy.keeps_access_stats() ? store_.access_stats() : ops::AccessStats{};
   // What is kept for the disk alone does not go into models.
   if (!spec_.policy.tracks_last_step()) stats.last_seen = nullptr;
   if (!spec_.policy.counts_occurrences()) stats.occurrences = nullptr;
-  Staging<int32_t> last_seen(ctx.device(), stats.last_seen ? block : 0, 1),
-      occurrences(ctx.device(), stats.occurrences ? block : 0, 1);
-  Buffer rows(ctx.device(), static_cast<size_t>(block) * sizeof(int32_t));
+  Staging<int32_t> last_seen(ctx, stats.last_seen ? block : 0, 1), occurrences(ctx, stats.occurrences ? block : 0, 1);
+  const HeldBuffer rows(ctx.runtime().held_memory(), ctx.device(), static_cast<size_t>(block) * sizeof(int32_t));
   const auto* device_rows = reinterpret_cast<const int32_t*>(rows.data());
   for (int64_t first = 0; first < count; first += block) {
     const int64_t n = std::min(block, count - first);
@@ -319,13 +334,12 @@ void EmbeddingTable::import_chunk(const RowBlock& block, std::span<const int64_t
     ops::index_insert(ctx, index, batch, rows);
     ops::init_new_rows(ctx, index, store_.init(), data);
   }
-  if (!block.vectors.empty())
-    Staging<float>(device, n, spec_.dim).scatter(ctx, rows, block.vectors, order, data.vectors);
+  if (!block.vectors.empty()) Staging<float>(ctx, n, spec_.dim).scatter(ctx, rows, block.vectors, order, data.vectors);
   for (int s = 0; s < spec_.optimizer.states(); ++s)
     if (!block.states[s].empty())
-      Staging<float>(device, n, data.state_dim).scatter(ctx, rows, block.states[s], order, data.states[s]);
+      Staging<float>(ctx, n, data.state_dim).scatter(ctx, rows, block.states[s], order, data.states[s]);
   const auto scatter_words = [&](void* column, std::span<const int32_t> words) {
-    if (column && !words.empty()) Staging<int32_t>(device, n, 1).scatter(ctx, rows, words, order, words_of(column));
+    if (column && !words.empty()) Staging<int32_t>(ctx, n, 1).scatter(ctx, rows, words, order, words_of(column));
   };
   scatter_words(data.last_step, block.last_steps);
   scatter_words(store_.access_stats().last_seen, as_signed(block.last_seen));

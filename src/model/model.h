@@ -70,8 +70,9 @@ class Model {
   bool reserve_memory();
   /// Host memory that save() needs at most on this rank, for the rows that tables have memory for. Not collective.
   size_t bytes_to_save() const;
-  /// Memory of the device that save() needs at most on this rank.
-  size_t device_bytes_to_save() const;
+  /// Holds the memory of the device that save() needs on this rank, so that it does not fail where the device has no
+  /// more. Errors: Error(device).
+  void hold_memory_to_save();
   /// Whether that has changed the work of a step (Embedding::consume_rerecord_flag).
   bool consume_rerecord_flag();
   /// Host, once prepare() of the next step, in `buffer`, is queued and before train_step() is. Errors: Error(data) when

@@ -125,11 +125,12 @@ size_t Model::bytes_to_save() const {
   return static_cast<size_t>(most) + kBytesOfSmallFiles + static_cast<size_t>(dense_parameters()) * sizeof(float);
 }
 
-size_t Model::device_bytes_to_save() const {
-  int64_t most = 0;
+void Model::hold_memory_to_save() {
+  int64_t most = 0;  // one table after the other
   for (const auto& table : tables_)
     most = std::max(most, table->device_bytes_to_export(config_.solver.snapshot_opt_states));
-  return static_cast<size_t>(most) + kBytesOfSmallFiles;  // code of kernels that have not run yet
+  runtime_.held_memory().hold(runtime_.device(), static_cast<size_t>(most));
+  for (const auto& table : tables_) table->load_export_kernels();
 }
 
 void Model::note_model() {

@@ -81,7 +81,7 @@ Run::Run(const TrainOptions& options, const Config& config, const RankPlace& ran
   if (comm_.rank() == 0) expect_one_key_rule();
   if (from && comm_.rank() == 0) expect_same_data(*from, data_json(), config);
   expect_memory();
-  if (runtime_.device().is_cuda()) device_to_save_ = Buffer(runtime_.device(), model_.device_bytes_to_save());
+  if (runtime_.device().is_cuda()) model_.hold_memory_to_save();
   comm_.barrier();  // set-up times differ between ranks; time limits of steps start after it
 }
 
@@ -96,7 +96,9 @@ TrainSummary Run::train() {
       if (stopping_) break;  // before there was a batch
       ++now_.epochs;
       if (now_.iterations == 0 && !feed_) expect_trained();  // another pass would give no batch either
-      if (!finished()) trainer_->restart();
+      if (!finished())
+        save_on_error("starting another pass over the data",
+                      [&] { run_on_all_ranks(comm_, [&] { trainer_->restart(); }); });
       continue;
     }
     now_.samples += *samples;
@@ -104,7 +106,7 @@ TrainSummary Run::train() {
     trained_ = true;
     if (profile_)
       for (const std::string& line : profile_->after_step(waits_after(now_.iterations))) report_->event(line);
-    after_step(rate);
+    save_on_error(cat("reporting or saving iteration ", now_.iterations), [&] { after_step(rate); });
   }
   return finish();
 }
@@ -386,10 +388,9 @@ void Run::expect_one_data_set() {
 }
 
 Error Run::with_model(const Error& error, const std::string& what) {
-  if (diverged_) return error;
+  if (diverged_ || std::exchange(saved_after_error_, true)) return error;
   if (now_.iterations == 0) return error.with_context(what);
   if (options_.reserve) options_.reserve->release();
-  device_to_save_ = {};
   return error.with_context(cat(what, "; ", saver_.save_after_error(error, now_.iterations, trainer_->key_bytes())));
 }
 

@@ -10,7 +10,6 @@
 
 #include "base/memory_reserve.h"
 #include "comm/collective_error.h"
-#include "device/buffer.h"
 #include "hctr/solver.h"
 #include "train/checkpointer.h"
 #include "train/evaluator.h"
@@ -165,7 +164,6 @@ class Run {
   Communicator& comm_;
   RunFolder& folder_;
   Runtime runtime_;
-  Buffer device_to_save_;         // on a GPU: held until an error, so that the model can be saved then
   const Json encoding_contents_;  // of the files that the Data layer names besides data
   BatchLayout layout_, eval_layout_;
   const ResumePoint* from_;
@@ -186,7 +184,7 @@ class Run {
   std::vector<SlotMatches> matches_;         // of the last evaluation
   bool stopping_ = false, trained_ = false;  // trained_: since this process began
   bool trained_something_ = false;           // has_trained()
-  bool diverged_ = false;
+  bool diverged_ = false, saved_after_error_ = false;
   int64_t host_row_bytes_ = 0;  // as reported last
   struct Reads {
     int64_t all = 0, from_gpu = 0;
