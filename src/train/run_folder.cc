@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/input_files.h"
 #include "config/config_file.h"
 #include "train/run_about.h"
 
@@ -74,6 +75,12 @@ void move_away(const fs::path& path, const std::vector<fs::path>& inputs, const 
   log.info("The run folder '", folder.string(), "' held an earlier run: it is moved to '", to.string(), "'.");
 }
 
+/// Whether a run writes a file of this name into its folder.
+bool is_file_of_run(const std::string& name) {
+  return name.starts_with("final_") || name == kAbout || name == "config.json" || name == "summary.json" ||
+         name == "plan.json" || name == "profile.json";
+}
+
 std::string new_run_id() {
   std::random_device source;
   char digits[17];
@@ -105,6 +112,8 @@ RunFolder::RunFolder(const fs::path& wanted, const fs::path& config, const std::
   if (fs::exists(path_ / kMetrics)) {
     ::close(open_locked(path_ / kMetrics));
     move_away(path_, inputs, log);
+  } else {
+    expect_no_input_in(path_, "--run-dir", inputs, is_file_of_run);
   }
   std::error_code error;
   fs::create_directories(path_, error);

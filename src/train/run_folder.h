@@ -36,7 +36,8 @@ class RunFolder {
   /// Creates `wanted`, or a new folder under runs/ named after the config and the time. A folder that holds an earlier
   /// run is moved to `wanted`.1 (.2, ...) first, and the log says so. `inputs`: files the run will read. The folder is
   /// locked until the RunFolder is destroyed. Errors: Error(io), also when a run that has not ended owns the folder;
-  /// Error(config) when an input lies in the folder that would be moved.
+  /// Error(config) when an input lies in the folder that would be moved; Error(usage) when it has the name of a file
+  /// that the run writes there.
   RunFolder(const std::filesystem::path& wanted, const std::filesystem::path& config,
             const std::vector<std::filesystem::path>& inputs, const Log& log);
   /// Goes on in the folder of run `run`: cuts metrics.jsonl to its first `bytes` and appends to it. A folder that is

@@ -12,26 +12,11 @@
 #include "train/own_files.h"
 #include "train/rank_table.h"
 #include "train/run.h"
+#include "train/run_inputs.h"
 #include "train/start.h"
 
 namespace hctr {
 namespace {
-
-/// The files that the config names for reading.
-std::vector<fs::path> input_files(const TrainOptions& options, const Config& config) {
-  const SolverSection& solver = config.solver;
-  std::vector<fs::path> files = {options.config};
-  for (const std::string& file : {solver.dense_model_file, solver.dense_opt_states_file, solver.placement_file,
-                                  config.data.source, config.data.eval_source, config.data.feature_spec})
-    if (!file.empty()) files.emplace_back(file);
-  files.insert(files.end(), solver.sparse_model_file.begin(), solver.sparse_model_file.end());
-  files.insert(files.end(), solver.sparse_opt_states_file.begin(), solver.sparse_opt_states_file.end());
-  for (const Pretrained& from : solver.pretrained) files.insert(files.end(), {from.file, from.keys, from.vectors});
-  std::erase(files, fs::path());
-  for (const EmbeddingEntry& embedding : config.embeddings)
-    if (const std::string& keys = embedding.section.hparam.frequent_keys; !keys.empty()) files.emplace_back(keys);
-  return files;
-}
 
 /// The effective config after options of the command line. Shares of a run of max_iter steps are steps there, so that
 /// --resume says when a longer run changes the learning rate.
@@ -48,11 +33,11 @@ Json effective_config(Config& config) {
 /// The folder of a new run; or that of the run that goes on, unless the options name another one.
 RunFolder run_folder(const TrainOptions& options, const Config& config, const std::optional<ResumePoint>& from,
                      const Log& log) {
-  if (!from) return RunFolder(options.run_dir, options.config, input_files(options, config), log);
+  if (!from) return RunFolder(options.run_dir, options.config, input_files(options.config, config), log);
   const fs::path folder = options.run_dir.empty() ? from->run_dir() : options.run_dir;
   if (options.run_dir.empty() || RunFolder::run_of(folder) == from->run())
     return RunFolder::go_on(folder, from->run(), from->metrics_bytes(), log);
-  RunFolder other(folder, options.config, input_files(options, config), log);
+  RunFolder other(folder, options.config, input_files(options.config, config), log);
   other.set_run(from->run());
   return other;
 }
@@ -99,6 +84,10 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
     of.data.eval_source = path_of_rank(eval_source, rank);
   };
   name_files(config, job.first_rank());
+  if (logs) {
+    expect_outputs_of_config(options.config, config);
+    expect_metrics_file(options.metrics_file, options.config, config);
+  }
   const CheckpointSection& checkpoint = config.solver.checkpoint;
   std::optional<FolderLock> lock;  // before anybody looks into the folder
   if (logs) resume_own(options, checkpoint);

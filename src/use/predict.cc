@@ -91,7 +91,7 @@ PredictionSummary predict(const PredictOptions& options) {
     summary = of_rank;
     describe_use(on, start, summary);
   };
-  summary.rank = use_model(options, "predicting", all_rows, predict_rank);
+  summary.rank = use_model(options, "predicting", all_rows, predict_rank, options.out == "-" ? "" : options.out);
   return summary;
 }
 

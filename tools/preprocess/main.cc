@@ -152,7 +152,10 @@ void run(Arguments& given, const CommandLine& app) {
   read_table(given, app);
   read_rest(given, app);
   const std::string numbering = given.saved ? given.saved->numbering : "";
-  if (given.saved) apply_columns(std::move(*given.saved), given.make);
+  if (given.saved) {
+    apply_columns(std::move(*given.saved), given.make);
+    given.make.also_read = {given.apply, fs::path(given.apply).parent_path() / kVocabularyFile};
+  }
   if (!numbering.empty() && numbering_of(given.make, *given.make.applied) != numbering)
     throw Error(Kind::data, cat("'", given.apply, "' has the numbering ", numbering,
                                 ", and its vocabularies and statistics give another: a file is damaged, is of another "

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/input_files.h"
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
@@ -228,6 +229,9 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
     log.info("'", section.source, "' is there already, made with the same parameters; nothing to do");
     return parts.size() == 2 ? read_best_possible(section.eval_source) : std::nullopt;
   }
+  for (const Part& part : parts)
+    for (const fs::path& file : {part.list, sidecar(part.list), truth_path(part.list)})
+      expect_no_input(file, "the data set: its file", {options.config});
   for (const Part& part : parts)
     if (fs::exists(part.list) && !options.force)
       throw Error(Kind::usage, cat("'", part.list.string(),
