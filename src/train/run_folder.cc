@@ -53,6 +53,44 @@ int open_locked(const fs::path& metrics) {
                             "' belongs to a run that has not ended: give another --run-dir"));
 }
 
+/// Removes what dead processes have left of the folder's own files.
+void remove_parts(const fs::path& folder, const Log& log) {
+  if (const int removed = remove_parts_of_dead_processes(folder / ""); removed > 0)
+    log.info("Removed ", removed, removed == 1 ? " file '" : " files '", (folder / "*.part").string(),
+             "' of runs that were killed while they wrote.");
+}
+
+/// The id of the run that a run.json says; empty where it says none, or is none.
+std::string run_in_about(const fs::path& about) try {
+  if (!fs::exists(about)) return {};
+  const Json json = Json::read_file(about);
+  const Json* run = json.find("run");
+  return run && run->string() ? *run->string() : "";
+} catch (const Error&) {
+  return {};
+}
+
+/// Whether byte `end` of a text begins a line, or the text is shorter.
+bool ends_a_line(const fs::path& text, int64_t end) {
+  std::ifstream in(text, std::ios::binary);
+  char last = '\n';
+  if (end > 0) in.seekg(end - 1).get(last);
+  return !in || last == '\n';
+}
+
+/// Renames a file that this run cannot go on with.
+void keep_foreign(const fs::path& file, const Log& log) {
+  fs::path to;
+  for (int n = 1; to.empty() || fs::exists(to); ++n) to = cat(file.string(), ".", n);
+  std::error_code error;
+  fs::rename(file, to, error);
+  if (error)
+    throw Error(Kind::io, cat("'", file.string(), "' is not of this run, and cannot be renamed to '", to.string(),
+                              "': ", error.message()));
+  log.warning("'", file.string(), "' is damaged or not of this run: it is kept as '", to.string(),
+              "', and a new one begins; its earlier content is not in reports");
+}
+
 /// Renames a folder that holds an earlier run.
 void move_away(const fs::path& path, const std::vector<fs::path>& inputs, const Log& log) {
   const fs::path folder = (path / "").lexically_normal().parent_path();  // without a slash at the end
@@ -119,6 +157,7 @@ RunFolder::RunFolder(const fs::path& wanted, const fs::path& config, const std::
   fs::create_directories(path_, error);
   if (error) throw Error(Kind::io, cat("cannot create the run folder '", path_.string(), "': ", error.message()));
   metrics_ = open_locked(path_ / kMetrics);
+  remove_parts(path_, log);
 }
 
 RunFolder RunFolder::go_on(const fs::path& path, const std::string& run, int64_t bytes, const Log& log) {
@@ -131,6 +170,16 @@ RunFolder RunFolder::go_on(const fs::path& path, const std::string& run, int64_t
   if (error) throw Error(Kind::io, cat("cannot create the run folder '", path.string(), "': ", error.message()));
   const fs::path metrics = folder.metrics_path();
   folder.metrics_ = open_locked(metrics);
+  remove_parts(path, log);
+  if (fs::file_size(metrics, error) > 0 && (run_of(path) != run || !ends_a_line(metrics, bytes))) {
+    const int before = folder.metrics_;  // locked until the new file is
+    keep_foreign(metrics, log);
+    folder.metrics_ = open_locked(metrics);
+    ::close(before);
+  }
+  if (fs::exists(path / kAbout) && run_in_about(path / kAbout) != run) keep_foreign(path / kAbout, log);
+  if (const auto about = run_in_about(path / kAbout); about == run)
+    folder.unasked_models_ = unasked_models_in(Json::read_file(path / kAbout));
   const off_t found = ::lseek(folder.metrics_, 0, SEEK_END);
   folder.metrics_bytes_ = std::min<int64_t>(bytes, found);
   if (found < 0 || ::ftruncate(folder.metrics_, folder.metrics_bytes_) != 0)
@@ -154,6 +203,21 @@ std::string RunFolder::run_of(const fs::path& folder) {
   }
 }
 
+bool RunFolder::belongs_to(const fs::path& folder, const std::string& run) {
+  return !folder.empty() && !run.empty() && (run_in_about(folder / kAbout) == run || run_of(folder) == run);
+}
+
+void RunFolder::set_unasked_models(std::vector<int64_t> iterations) {
+  if (path_.empty() || !about_.object() || iterations == unasked_models_) return;
+  unasked_models_ = std::move(iterations);
+  about_ = with_unasked_models(about_, unasked_models_);
+  try {
+    write_text(path_ / kAbout, about_.text(2) + "\n");
+  } catch (const Error& error) {
+    log_->warning(error.what());
+  }
+}
+
 fs::path RunFolder::metrics_path() const { return path_.empty() ? fs::path() : path_ / kMetrics; }
 
 RunFolder::RunFolder(RunFolder&& other) noexcept
@@ -163,7 +227,8 @@ RunFolder::RunFolder(RunFolder&& other) noexcept
       metrics_(std::exchange(other.metrics_, -1)),
       metrics_bytes_(other.metrics_bytes_),
       lost_lines_(other.lost_lines_),
-      about_(std::move(other.about_)) {}
+      about_(std::move(other.about_)),
+      unasked_models_(std::move(other.unasked_models_)) {}
 
 RunFolder::~RunFolder() {
   if (metrics_ >= 0) ::close(metrics_);
@@ -217,6 +282,7 @@ void RunFolder::write_start(const Json& data, const Json& eval_data, const Json&
     log_->warning("what '", file.string(), "' says of earlier starts is lost: ", error.what());
   }
   about_ = about_run_file(run_, data, eval_data, start, before ? &*before : nullptr);
+  about_ = with_unasked_models(about_, unasked_models_);
   write_text(file, about_.text(2) + "\n");
 }
 

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "base/file_lock.h"
 #include "base/host_name.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "train/column_facts.h"
@@ -30,14 +31,18 @@ Json effective_config(Config& config) {
   return effective;
 }
 
-/// The folder of a new run; or that of the run that goes on, unless the options name another one.
+/// The folder of a new run; or that of the run that goes on, unless the options name another one. What a checkpoint
+/// says is taken only where that folder says the same: a checkpoint of somebody else decides nothing.
 RunFolder run_folder(const TrainOptions& options, const Config& config, const std::optional<ResumePoint>& from,
                      const Log& log) {
   if (!from) return RunFolder(options.run_dir, options.config, input_files(options.config, config), log);
   const fs::path folder = options.run_dir.empty() ? from->run_dir() : options.run_dir;
-  if (options.run_dir.empty() || RunFolder::run_of(folder) == from->run())
+  if (RunFolder::belongs_to(folder, from->run()))
     return RunFolder::go_on(folder, from->run(), from->metrics_bytes(), log);
-  RunFolder other(folder, options.config, input_files(options.config, config), log);
+  if (options.run_dir.empty())
+    log.warning("the checkpoint '", from->folder.string(), "' names the run folder '", folder.string(), "', which is ",
+                fs::exists(folder) ? "not that of its run" : "not there", ": a new one is made");
+  RunFolder other(options.run_dir, options.config, input_files(options.config, config), log);
   other.set_run(from->run());
   return other;
 }
@@ -69,7 +74,7 @@ void warn_of_other_folders(Communicator& comm, const CheckpointSection& checkpoi
 TrainSummary train_here(TrainOptions options, Processes* others, const Log& log) {
   const bool logs = place_of(others).process == 0;
   const Log quiet = errors_only(log);
-  Config config = load_config(options.config, options.strict, logs ? log : quiet, options.changes);
+  Config config = load_config(options.config, options.strict, logs ? log : quiet, options.changes, {}, options.stop);
   if (options.seed) config.solver.seed = {static_cast<uint64_t>(*options.seed)};
   if (options.max_iter) {
     config.solver.max_iter = options.max_iter;
@@ -100,6 +105,9 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
   if (logs && options.attempt) options.attempt->owns_checkpoints = true;
   const bool first_attempt = !options.attempt || options.attempt->number == 0;
   if (logs && !finished && first_attempt) expect_models_stay(config, {point ? point->run() : "", options.run_dir}, log);
+  std::optional<FileLock> models_lock;  // a run folder has its own
+  if (logs && !finished && !config.solver.snapshot_prefix.empty())
+    models_lock.emplace(config.solver.snapshot_prefix, "\"snapshot_prefix\"");
   RunFolder folder = logs && !finished ? run_folder(options, config, point, log) : RunFolder(), no_folder;
   folder.write_config(config.effective);
   if (logs && !finished) prepare_snapshots(config, folder.path(), log);

@@ -30,10 +30,10 @@ Json completed_config(const ModelOptions& options, const Json& file, std::string
 Config config_of(const ModelOptions& options, const Log& log) {
   if (!options.config.empty()) {
     if (options.encoding == EncodingChoice::config)
-      return load_config(options.config, options.strict, log, options.changes);
+      return load_config(options.config, options.strict, log, options.changes, {}, options.stop);
     std::string taken;
-    const Config config = load_config(options.config, options.strict, log, options.changes,
-                                      [&](const Json& file) { return completed_config(options, file, taken); });
+    const auto complete = [&](const Json& file) { return completed_config(options, file, taken); };
+    const Config config = load_config(options.config, options.strict, log, options.changes, complete, options.stop);
     if (!taken.empty())
       log.info("note: '", options.config.string(), "' leaves out ", taken, " of its Data layer, and has the model's.");
     return config;

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/file_lock.h"
 #include "base/thread_pool.h"
 #include "config/command_line.h"
 #include "data/io/set_files.h"
@@ -162,6 +163,7 @@ void run(Arguments& given, const CommandLine& app) {
                                 "run, or --integers differs"));
   if (app.count("--max-bad-rows") > 0 && !given.make.bad_rows.skip)
     throw Error(Kind::usage, "--max-bad-rows belongs to --bad-rows skip");
+  const FileLock lock(given.make.folder / "", "the folder");
   const PreprocessSummary summary = preprocess(given.make, Log::to_stderr());
   const Json described = describe_preprocessed(given.make, summary);
   if (given.make.passes == 2) write_vocabularies(given.make.folder / kVocabularyFile, summary.fitted);

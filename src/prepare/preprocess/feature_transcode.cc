@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/file_lock.h"
 #include "base/half.h"
 #include "base/input_files.h"
 #include "config/problems.h"
@@ -158,6 +159,7 @@ FeatureSpec describe_features(const DescribeOptions& options) {
 
 FeatureSpec transcode_features(const FeatureSpec& from, const TranscodeOptions& options) {
   const fs::path file = options.folder / "feature_spec.yaml";
+  const FileLock lock(options.folder / "", "the folder");
   std::vector<fs::path> read = {options.spec};
   for (const FeatureSource& source : from.sources)
     for (const FeatureChunk& chunk : source.chunks) read.insert(read.end(), chunk.files.begin(), chunk.files.end());

@@ -234,6 +234,7 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   for (const fs::path& result : results) expect_no_input(result, "--out: its file", read);
   for (const char* stem : {"train", "val"}) expect_records_replace_no_input(options.folder, stem, read);
   remove_older_results(results, options.force);
+  for (const char* stem : {"train", "val"}) remove_parts_of_dead_processes(options.folder / stem);
   if (options.holdout.by == Holdout::By::position) {
     const int64_t rows = count_rows(options.inputs, options.table.header, options.table.grammar(), options.threads);
     options.holdout.train_rows =

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file_lock.h"
 #include "base/input_files.h"
 #include "data/io/file_list.h"
 #include "prepare/text_work.h"
@@ -159,6 +160,7 @@ PreprocessedSummary convert_preprocessed(const PreprocessedOptions& options, con
     throw Error(Kind::usage, "the number of wide keys and the number of files per list must not be negative");
   TextSource source({options.input});
   source.expect_readable();  // before older lists are removed
+  const FileLock list_lock(options.list, "the file list"), data_lock(options.prefix + ".", "the prefix");
   const std::vector<fs::path> old = old_lists(options);
   for (const fs::path& list : old) expect_no_input(list, "the file list", {options.input});
   const fs::path prefix(options.prefix);
