@@ -32,6 +32,14 @@ std::string holder_in(int descriptor) {
   return got > 0 ? cat(" (", std::string(text, static_cast<size_t>(got)), ")") : "";
 }
 
+void note_holder(const fs::path& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
+  if (file < 0) return;
+  const std::string holder = cat("process ", ::getpid(), " on ", host_name());
+  (void)!::write(file, holder.data(), holder.size());
+  ::close(file);
+}
+
 }  // namespace
 
 fs::path FileLock::path_for(const fs::path& prefix) {
@@ -43,8 +51,13 @@ FileLock::FileLock(const fs::path& prefix, const std::string& what)
     : path_(path_for(prefix)), folders_(make_folders(path_.parent_path())) {
   constexpr int kMostTries = 100;  // a file that loses its name meanwhile was that of a process that has ended
   for (int tries = 0; tries < kMostTries; ++tries) {
-    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) return;
+    // For reading, so that the file system can become read-only meanwhile. NFS locks only what can be written.
+    for (const int access : {O_RDONLY, O_RDWR}) {
+      if (descriptor_ >= 0) ::close(descriptor_);
+      descriptor_ = ::open(path_.c_str(), access | O_CREAT | O_CLOEXEC, 0666);
+      if (descriptor_ < 0) return;
+      if (::flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EBADF) break;
+    }
     if (::flock(descriptor_, LOCK_EX | LOCK_NB) != 0) {
       const bool taken = errno == EWOULDBLOCK;
       const std::string holder = holder_in(descriptor_);
@@ -54,9 +67,7 @@ FileLock::FileLock(const fs::path& prefix, const std::string& what)
                                 ": wait for its end, or name another place"));
     }
     if (has_name()) {
-      const std::string holder = cat("process ", ::getpid(), " on ", host_name());
-      (void)!::ftruncate(descriptor_, 0);
-      (void)!::pwrite(descriptor_, holder.data(), holder.size(), 0);
+      note_holder(path_);
       return;
     }
     ::close(std::exchange(descriptor_, -1));

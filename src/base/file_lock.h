@@ -20,6 +20,8 @@ class FileLock {
   FileLock(FileLock&&) noexcept;
   FileLock& operator=(FileLock&&) = delete;
 
+  /// Folders that it made stay at the end, also where nothing is in them.
+  void keep_folders() { folders_.clear(); }
   static fs::path path_for(const fs::path& prefix);
 
  private:

@@ -111,6 +111,7 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
   RunFolder folder = logs && !finished ? run_folder(options, config, point, log) : RunFolder(), no_folder;
   folder.write_config(config.effective);
   if (logs && !finished) prepare_snapshots(config, folder.path(), log);
+  if (models_lock) models_lock->keep_folders();
   std::vector<ColumnStatistics> statistics;
   std::vector<std::string> followed;
   if (logs && !finished) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/file_lock.h"
 #include "support/norm_file.h"
 #include "support/program.h"
 
@@ -58,6 +59,23 @@ TEST_F(InputsStay, OfTheDataTools) {
   write_file(folder_ / "config.json", small_config());
   make_data(folder_.path(), "config.json", 300, 100);
   expect_refused("data_inspect", {"--config", "config.json", "--json", "train.txt"}, "train.txt");
+}
+
+TEST(OutputsOfTwoPrograms, AreRefusedToTheSecond) {
+  const TemporaryFolder folder;
+  write_file(folder / "config.json", small_config());
+  write_file(folder / "rows.csv", "label,city\n1,a\n0,b\n");
+  const FileLock out(folder / "out/", "a test"), list(folder / "train.txt", "a test");
+  const auto expect_taken = [&](const std::string& program, const std::vector<std::string>& words) {
+    const Outcome outcome = run_program(program, words, folder.path());
+    EXPECT_EQ(outcome.exit_code, 5) << program << ": " << outcome.err;
+    EXPECT_NE(outcome.err.find("another process writes to "), std::string::npos) << outcome.err;
+  };
+  expect_taken("preprocess", {"--csv", "rows.csv", "--label", "label", "--categories", "city", "--out", "out"});
+  expect_taken("criteo2hugectr", {"--tsv", "rows.csv", "--out", "out"});
+  expect_taken("criteo2hugectr", {"rows.csv", "part", "train.txt"});
+  expect_taken("data_generator", {"--config", "config.json", "--samples", "10", "--eval-samples", "10"});
+  EXPECT_FALSE(fs::exists(folder / "eval.txt"));
 }
 
 }  // namespace
