@@ -20,9 +20,9 @@ void expect_no_input(const fs::path& out, std::string_view named_by,
                      const std::function<std::vector<fs::path>()>& inputs, Kind kind = Kind::usage);
 
 /// Throws where one of `inputs` lies in `folder` under a name that `is_output` accepts. For programs that write many
-/// files. Errors: Error(usage).
+/// files. Errors: Error(kind).
 void expect_no_input_in(const fs::path& folder, std::string_view named_by, const std::vector<fs::path>& inputs,
-                        const std::function<bool(const std::string& name)>& is_output);
+                        const std::function<bool(const std::string& name)>& is_output, Kind kind = Kind::usage);
 
 /// Whether `name` is "<start><number><end>", as "train.0.data".
 bool is_numbered(std::string_view name, std::string_view start, std::string_view end);

@@ -1,6 +1,7 @@
 #include "train/run_folder_files.h"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <fstream>
 
@@ -85,10 +86,10 @@ bool is_file_of_run(const std::string& name) {
 
 std::string run_in_metrics(const fs::path& file) {
   std::ifstream metrics(file);
-  std::string line;
-  if (!std::getline(metrics, line)) return {};
+  std::array<char, 1 << 14> line;  // far more than a first line has; a file of garbage may have no second one
+  if (!metrics.getline(line.data(), line.size())) return {};
   try {
-    const Json start = Json::parse(line, kMetrics);
+    const Json start = Json::parse(line.data(), kMetrics);
     const Json* run = start.find("run");
     return run && run->string() ? *run->string() : "";
   } catch (const Error&) {

@@ -40,6 +40,10 @@ TEST_F(InputsStay, OfTraining) {
                                                    "\"bad_records_file\": \"",
                                                    data_file, "\"")));
   expect_refused("huge_ctr", train("bad.json", {"--run-dir", "r"}), data_file, 3);
+  fs::copy(folder_ / "eval.txt", folder_ / "p_label_30");
+  write_file(folder_ / "export.json", with_change(with_change(small_config(), "\"eval.txt\"", "\"p_label_30\""),
+                                                  "\"seed\": 7", "\"seed\": 7, \"export_predictions_prefix\": \"p\""));
+  expect_refused("huge_ctr", train("export.json", {"--run-dir", "r"}), "p_label_30", 3);
 }
 
 TEST_F(InputsStay, OfTheDataTools) {
