@@ -223,5 +223,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  hctr::end_process(hctr::run_program([&] { return run(argc, argv); }));
+  hctr::end_process(hctr::run_program([&] { return hctr::run_until_stopped([&] { return run(argc, argv); }); }));
 }

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/process_end.h"
 
 namespace hctr {
 namespace {
@@ -30,5 +31,15 @@ const std::atomic<int>& catch_stop_signals() {
 }
 
 int exit_code_of_stop(int signal_number) { return signal_number == SIGINT ? exit_code(Kind::interrupted) : 75; }
+
+int run_until_stopped(const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    if (error.kind() != Kind::interrupted || stop_signal == 0) throw;
+    print_error(error);
+    return exit_code_of_stop(stop_signal);
+  }
+}
 
 }  // namespace hctr

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 
 namespace hctr {
 
@@ -12,5 +13,9 @@ const std::atomic<int>& catch_stop_signals();
 
 /// 130 after SIGINT; 75 after the others, which schedulers take as a wish to be started again.
 int exit_code_of_stop(int signal_number);
+
+/// Returns what body() does; where an error says that it has been stopped by such a signal, says so and returns the
+/// exit code of that signal.
+int run_until_stopped(const std::function<int()>& body);
 
 }  // namespace hctr

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/passed_text.h"
 #include "config/problems.h"
 #include "config/values.h"
 
@@ -106,13 +107,14 @@ Json merged(const Json& base, const Json& over) {
 }
 
 /// Reads a file with what it includes. `files`: those read so far.
-Json read_with_includes(const fs::path& path, size_t& files) {
+Json read_with_includes(const fs::path& path, size_t& files, const std::atomic<int>* stop) {
   const bool from_input = path == "-";
   const std::string name = from_input ? "standard input" : path.string();
   if (++files > kMostFiles)
     throw Error(Kind::config,
                 cat("'", name, "': more than ", kMostFiles, " files are included; do two of them include each other?"));
-  const Json file = expand_all(Json::parse(read_text(from_input ? "/dev/stdin" : path, ""), name), name + ": ");
+  const Json file =
+      expand_all(Json::parse(read_text_until(from_input ? "/dev/stdin" : path, "", stop), name), name + ": ");
   const Json* const include = file.find(kInclude);
   if (!include) return file;
   std::vector<std::string> names;
@@ -123,7 +125,7 @@ Json read_with_includes(const fs::path& path, size_t& files) {
   Json all(Json::Object{}), own(Json::Object{});
   for (const std::string& included : names)
     all = merged(all, in_context([&] { return cat("included by '", name, "'"); },
-                                 [&] { return read_with_includes(path.parent_path() / included, files); }));
+                                 [&] { return read_with_includes(path.parent_path() / included, files, stop); }));
   for (const auto& [key, value] : *file.object())
     if (key != kInclude) own.set(key, value);
   return merged(all, own);
@@ -231,9 +233,10 @@ class Change {
 
 }  // namespace
 
-Json read_config_file(const std::filesystem::path& path, const std::vector<std::string>& changes) {
+Json read_config_file(const std::filesystem::path& path, const std::vector<std::string>& changes,
+                      const std::atomic<int>* stop) {
   size_t files = 0;
-  return with_changes(read_with_includes(path, files), changes);
+  return with_changes(read_with_includes(path, files, stop), changes);
 }
 
 Json with_escaped_variables(const Json& config) {

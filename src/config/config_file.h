@@ -1,6 +1,7 @@
 // A config as it is put together: files that it includes, variables of the environment, changes from the command line.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -23,7 +24,8 @@ namespace hctr {
 ///
 /// Errors: Error(config) naming file, place and what would be right; Error(usage) for a change that does not fit;
 /// Error(io).
-Json read_config_file(const std::filesystem::path&, const std::vector<std::string>& changes = {});
+Json read_config_file(const std::filesystem::path&, const std::vector<std::string>& changes = {},
+                      const std::atomic<int>* stop = nullptr);
 /// The config whose file gives this one: "$${" in place of "${" in every string.
 Json with_escaped_variables(const Json& config);
 /// A config with such changes. Errors: Error(usage) for one that does not fit.

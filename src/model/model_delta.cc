@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/input_files.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "device/device.h"
 #include "embedding/sparse_file.h"
@@ -307,6 +308,12 @@ AppliedDeltas apply_deltas(const fs::path& dense_model, const std::vector<fs::pa
     if (member.name.find("_opt_") == std::string::npos) base->verify(member.name);
   const std::vector<ModelManifest> deltas = read_chain(*base, folders);
   const ModelManifest& last = deltas.back();
+  std::vector<fs::path> read = {base->path};
+  for (const ModelManifest::Member& member : base->members) read.emplace_back(base->prefix + member.name);
+  for (const fs::path& folder : folders) read.push_back(folder);
+  for (const fs::path& file : {fs::path(formats::model_manifest_name(prefix, std::to_string(last.iteration))),
+                               fs::path(formats::dense_model_name(prefix, last.iteration))})
+    expect_no_input(file, "--out: its file", read);
   FileSet set;
   create_parent_folder(prefix);
   AtomicFile& to_manifest = set.add(formats::model_manifest_name(prefix, std::to_string(last.iteration)));

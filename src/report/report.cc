@@ -6,6 +6,7 @@
 #include "base/build_info.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/input_files.h"
 #include "base/wall_time.h"
 #include "report/config_differences.h"
 #include "report/page.h"
@@ -35,6 +36,20 @@ Json differences_json(const std::vector<RunData>& runs) {
   return all;
 }
 
+/// The run folders, and the data that their configs name.
+std::vector<fs::path> files_of_runs(const std::vector<RunData>& runs) {
+  std::vector<fs::path> files;
+  for (const RunData& run : runs) {
+    files.push_back(run.folder);
+    const Json* layers = run.config.find("layers");
+    if (!layers || !layers->array() || layers->array()->empty()) continue;
+    for (const char* field : {"source", "eval_source"})
+      if (const Json* source = (*layers->array())[0].find(field); source && source->string())
+        files.emplace_back(*source->string());
+  }
+  return files;
+}
+
 }  // namespace
 
 RunReportSummary report_runs(const RunReportOptions& options) {
@@ -43,6 +58,7 @@ RunReportSummary report_runs(const RunReportOptions& options) {
   std::vector<RunData> runs;
   for (const fs::path& folder : options.runs) runs.push_back(read_run(folder));
   name_runs(runs);
+  expect_no_input(options.out, "--out", [&] { return files_of_runs(runs); });
   create_parent_folder(options.out);
   AtomicFile file(options.out);  // before anything takes long
   for (RunData& run : runs)

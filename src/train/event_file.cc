@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -14,6 +15,9 @@
 
 namespace hctr {
 namespace {
+
+constexpr const char *kEventFileStart = "events.out.tfevents.", *kEventVersion = "brain.Event:2";
+constexpr uint64_t kMostEventBytes = uint64_t{1} << 24;  // far more than a line of metrics has
 
 constexpr std::array<uint32_t, 256> castagnoli_table() {
   std::array<uint32_t, 256> table{};
@@ -75,24 +79,63 @@ std::vector<std::pair<std::string, double>> scalars_of(const Json& line) {
   return scalars;
 }
 
+int64_t whole_event_bytes(const fs::path& path) {
+  const File file(std::fopen(path.c_str(), "rbe"));
+  int64_t whole = 0;
+  std::string record;
+  for (bool first = true; file; first = false) {
+    unsigned char head[12];
+    if (std::fread(head, 1, sizeof head, file.get()) != sizeof head) break;
+    uint64_t length = 0;
+    for (int byte = 7; byte >= 0; --byte) length = length << 8 | head[byte];
+    if (length > kMostEventBytes) break;
+    record.resize(length + 4);
+    if (std::fread(record.data(), 1, record.size(), file.get()) != record.size()) break;
+    const std::string expected = tf_record(std::string_view(record).substr(0, length));
+    const std::string_view found(reinterpret_cast<const char*>(head), sizeof head);
+    if (!expected.starts_with(found) || !expected.ends_with(std::string_view(record).substr(length))) break;
+    if (first && record.find(kEventVersion) == record.npos) break;
+    whole += static_cast<int64_t>(expected.size());
+  }
+  return whole;
+}
+
 EventFile::EventFile(const fs::path& folder, int64_t first_step, const Log& log) : log_(log) {
-  char host[256] = "host";
-  (void)::gethostname(host, sizeof host - 1);
   const double now = unix_time();
-  const std::string base = cat("events.out.tfevents.", static_cast<int64_t>(now), ".", host, ".", ::getpid());
-  path_ = folder / base;
-  for (int n = 2; fs::exists(path_); ++n) path_ = folder / cat(base, ".", n);
-  file_.reset(std::fopen(path_.c_str(), "wbe"));
-  if (!file_) throw Error(Kind::io, cat("cannot write '", path_.string(), "': ", std::strerror(errno)));
-  std::string version = begin_event(now, 0);
-  append_bytes(version, 3, "brain.Event:2");
-  append(version);
+  if (first_step <= 0 || !open_last(folder)) open_new(folder, now);
   if (first_step <= 0) return;
   std::string start = begin_event(now, first_step), session;
   append_tag(session, 1, WireType::varint);
   append_varint(session, 1);  // SessionLog { START }
   append_bytes(start, 7, session);
   append(start);
+}
+
+bool EventFile::open_last(const fs::path& folder) {
+  std::error_code error;
+  fs::path last;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error))
+    if (at->path().filename().string().starts_with(kEventFileStart)) last = std::max(last, at->path());
+  const int64_t bytes = last.empty() ? 0 : whole_event_bytes(last);
+  if (bytes == 0) return false;
+  fs::resize_file(last, static_cast<uintmax_t>(bytes), error);  // a kill may have left half a record
+  if (error) return false;
+  file_.reset(std::fopen(last.c_str(), "abe"));
+  if (file_) path_ = last;
+  return file_ != nullptr;
+}
+
+void EventFile::open_new(const fs::path& folder, double now) {
+  char host[256] = "host";
+  (void)::gethostname(host, sizeof host - 1);
+  const std::string base = cat(kEventFileStart, static_cast<int64_t>(now), ".", host, ".", ::getpid());
+  path_ = folder / base;
+  for (int n = 2; fs::exists(path_); ++n) path_ = folder / cat(base, ".", n);
+  file_.reset(std::fopen(path_.c_str(), "wbe"));
+  if (!file_) throw Error(Kind::io, cat("cannot write '", path_.string(), "': ", std::strerror(errno)));
+  std::string version = begin_event(now, 0);
+  append_bytes(version, 3, kEventVersion);
+  append(version);
 }
 
 void EventFile::add(const Json& line, double unix_seconds) {

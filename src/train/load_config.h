@@ -1,6 +1,7 @@
 // Reads and checks a config file.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -14,9 +15,10 @@ namespace hctr {
 
 /// Reads a config as read_config_file() does and connects its layers (with its own batch size, on one rank). Warnings
 /// and notes go to the log. `complete` adds to what the file says. Errors: Error(config) with every problem;
-/// Error(usage) for a change that does not fit; Error(io).
+/// Error(usage) for a change that does not fit; Error(io); Error(interrupted) once `stop`, which may be null, is other
+/// than 0 while a pipe is read.
 Config load_config(const std::filesystem::path&, bool strict, const Log&, const std::vector<std::string>& changes = {},
-                   const std::function<Json(const Json&)>& complete = {});
+                   const std::function<Json(const Json&)>& complete = {}, const std::atomic<int>* stop = nullptr);
 /// The same for a config that a saved model holds. `name`: where it was read, for messages.
 Config load_config(const Json&, const std::string& name, bool strict, const Log&);
 

@@ -210,6 +210,13 @@ bool ModelSaver::save_best(int64_t iteration, int data_key_bytes) {
   return true;
 }
 
+void ModelSaver::remove(int64_t iteration) const {
+  for (const std::string& prefix : {prefix_, run_prefix_})
+    if (remove_model_of_run(prefix, iteration, origin_.run, origin_.run_folder))
+      log_.info("Removed the model of iteration ", iteration, " at '", prefix,
+                "', which was saved when the run was stopped: a newer one is there now.");
+}
+
 std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, int data_key_bytes) {
   // Saving is collective. Unless all ranks threw together, the others are in the step already or have no error.
   const bool together = comm_.size() == 1 || dynamic_cast<const CollectiveError*>(&error);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -114,6 +115,43 @@ std::string other_run_at(const std::string& prefix, int64_t iteration, const Own
   if (!fs::exists(model.path)) return "";
   const SavingRun other = saving_run(model);
   return is_own(other, own) || may_be_replaced(model, other) ? "" : other.text();
+}
+
+bool is_model_of_run(const std::vector<fs::path>& files, const std::string& run, int64_t iteration) try {
+  if (files.empty() || run.empty()) return false;
+  const auto manifest = manifest_of(files.front());
+  if (!manifest || manifest->run != run || manifest->iteration != iteration || manifest->delta) return false;
+  return std::ranges::all_of(files, [&](const fs::path& file) {
+    if (file == manifest->path) return true;
+    const std::string name = manifest->name_of(file);
+    return !name.empty() && name.find('/') == name.npos &&
+           std::ranges::any_of(manifest->members, [&](const ModelManifest::Member& member) {
+             return member.name == name || member.name.starts_with(name + "/");
+           });
+  });
+} catch (const Error&) {
+  return false;  // a damaged manifest says nothing
+}
+
+bool remove_model_of_run(const std::string& prefix, int64_t iteration, const std::string& run,
+                         const fs::path& run_folder) try {
+  const fs::path dense = formats::dense_model_name(prefix, iteration);
+  if (!fs::exists(dense) || !is_model_of_run({dense}, run, iteration)) return false;
+  const auto manifest = manifest_of(dense);
+  std::set<std::string> names = {manifest->path.string().substr(prefix.size())};
+  for (const ModelManifest::Member& member : manifest->members)  // a table may be a folder
+    if (const std::string name = member.name.substr(0, member.name.find('/'));
+        name.find(cat("_", iteration, ".model")) != name.npos)
+      names.insert(name);
+  std::error_code none;
+  for (const std::string& name : names) {
+    const fs::path file = prefix + name, link = run_folder / cat("final_", file.filename().string());
+    if (!run_folder.empty()) fs::remove_all(link, none);
+    fs::remove_all(file, none);
+  }
+  return true;
+} catch (const Error&) {
+  return false;
 }
 
 int64_t newest_of_one_run(const std::string& prefix) {

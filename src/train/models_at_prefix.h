@@ -47,6 +47,14 @@ void expect_no_other_models(const SolverSection&, const OwnRun&, const Log&);
 /// The other run whose model, of which there is no other copy, a new one of this iteration would replace; empty: none
 /// would be.
 std::string other_run_at(const std::string& prefix, int64_t iteration, const OwnRun&);
+/// Whether these are files of one whole model that run `run` has saved after `iteration`, as its manifest says. What a
+/// checkpoint or run.json names is only used, or removed, where this is so.
+bool is_model_of_run(const std::vector<fs::path>& files, const std::string& run, int64_t iteration);
+/// Removes the model of an iteration at a prefix, and what names it in `run_folder` as final_*, where run `run` has
+/// saved it. Returns whether there was one. Errors: none; what cannot be removed stays.
+bool remove_model_of_run(const std::string& prefix, int64_t iteration, const std::string& run,
+                         const fs::path& run_folder);
+
 /// The newest whole model at a prefix. Errors: Error(io) where the models there are of several runs.
 int64_t newest_of_one_run(const std::string& prefix);
 

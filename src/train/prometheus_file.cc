@@ -63,7 +63,9 @@ std::string number_text(double value) {
 }  // namespace
 
 PrometheusFile::PrometheusFile(std::filesystem::path path, std::string run, const Log& log)
-    : path_(std::move(path)), run_(std::move(run)), log_(log) {}
+    : path_(std::move(path)), run_(std::move(run)), log_(log) {
+  remove_parts_of_dead_processes(path_);
+}
 
 void PrometheusFile::add(const Json& line, double unix_seconds) {
   const Json* kind = line.find("kind");

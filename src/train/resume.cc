@@ -21,6 +21,10 @@ ResumePoint load(const fs::path& folder) {
   ResumePoint point{.folder = folder, .manifest = read_manifest(folder), .progress = {}};
   point.progress = in_context([&] { return cat("reading '", (folder / kManifestName).string(), "'"); },
                               [&] { return run_progress(point.manifest.progress); });
+  if (const auto named = iteration_of(folder); named && *named != point.progress.iterations)
+    throw Error(Kind::data, cat("'", folder.string(), "': its content is of iteration ", point.progress.iterations,
+                                ": it is a copy, or was renamed; name it '",
+                                checkpoint_path({}, point.progress.iterations).string(), "', or remove it"));
   verify_files(folder, point.manifest);
   return point;
 }

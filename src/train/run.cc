@@ -391,7 +391,16 @@ Error Run::with_model(const Error& error, const std::string& what) {
   if (diverged_ || std::exchange(saved_after_error_, true)) return error;
   if (now_.iterations == 0) return error.with_context(what);
   if (options_.reserve) options_.reserve->release();
-  return error.with_context(cat(what, "; ", saver_.save_after_error(error, now_.iterations, trainer_->key_bytes())));
+  try {
+    note_unasked_model();
+  } catch (const std::exception&) {  // the model is worth more than its note
+  }
+  const std::string saved = saver_.save_after_error(error, now_.iterations, trainer_->key_bytes());
+  try {
+    if (saver_.last() && saver_.last()->iteration == now_.iterations) replace_unasked_models(false);
+  } catch (const std::exception&) {
+  }
+  return error.with_context(cat(what, "; ", saved));
 }
 
 }  // namespace hctr

@@ -114,6 +114,14 @@ class Run {
   }
   Error with_model(const Error&, const std::string& what);
 
+  // In run_unasked.cc:
+  /// On rank 0: notes that a model of this iteration is saved because the run stops or fails. Called before it is
+  /// saved, so that a kill leaves none that is not known.
+  void note_unasked_model();
+  /// On rank 0, once the model of this iteration is saved: removes earlier ones that were saved because the run stopped
+  /// or failed, unless the config asks for them.
+  void replace_unasked_models(bool this_one_is_asked_for);
+
   // In run_trained.cc:
   /// Collective: notes which losses have had a sample that counts, and returns the others.
   std::vector<CountedSamples::Loss> uncounted_losses();

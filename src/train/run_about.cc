@@ -13,6 +13,11 @@
 #include "train/run_folder.h"
 
 namespace hctr {
+namespace {
+
+constexpr const char* kUnaskedModels = "unasked_models";
+
+}  // namespace
 
 std::string driver_version() {
   std::ifstream file("/proc/driver/nvidia/version");
@@ -66,6 +71,23 @@ Json about_run_file(const std::string& run, const Json& data, const Json& eval_d
   all.add(start);
   file.set("starts", std::move(all));
   return file;
+}
+
+std::vector<int64_t> unasked_models_in(const Json& file) {
+  std::vector<int64_t> iterations;
+  const Json* models = file.find(kUnaskedModels);
+  for (size_t i = 0; models && models->array() && i < models->array()->size(); ++i)
+    if (const int64_t* iteration = (*models->array())[i].integer()) iterations.push_back(*iteration);
+  return iterations;
+}
+
+Json with_unasked_models(const Json& file, const std::vector<int64_t>& iterations) {
+  Json changed(Json::Object{}), models(Json::Array{});
+  for (const auto& [name, value] : *file.object())
+    if (name != kUnaskedModels) changed.set(name, value);
+  for (const int64_t iteration : iterations) models.add(iteration);
+  if (!iterations.empty()) changed.set(kUnaskedModels, std::move(models));
+  return changed;
 }
 
 Json with_end(const Json& file, const std::string& how) {

@@ -1,7 +1,9 @@
 // run.json: what a run was given and where it ran, so that it can be understood and repeated later.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "config/json.h"
 #include "data/reader/reader.h"
@@ -24,6 +26,9 @@ Json about_start(const TrainOptions&, const std::string& device, int ranks, int 
 /// `before`: the file of a run that goes on, whose starts stay, or null.
 Json about_run_file(const std::string& run, const Json& data, const Json& eval_data, const Json& start,
                     const Json* before);
+/// "unasked_models" of the file: RunFolder::unasked_models().
+std::vector<int64_t> unasked_models_in(const Json& file);
+Json with_unasked_models(const Json& file, const std::vector<int64_t>& iterations);
 /// The same file once the process of the last start has done its part: its "ended" and "how" ("finished", "stopped").
 Json with_end(const Json& file, const std::string& how);
 

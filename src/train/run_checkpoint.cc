@@ -63,14 +63,18 @@ void Run::expect_one_key_rule() const {
 void Run::load_checkpoint() {
   model_.load_state(StateReader(from_->folder, from_->manifest, exact_, comm_.rank(), runtime_.compute_stream()));
   now_ = from_->progress;
-  // Rank 0 decides, on whose host they were written: saving is collective.
-  const auto are_there = [&](const std::vector<std::string>& files) {
-    const auto exists = [](const std::string& file) { return fs::exists(file); };
-    return comm_.broadcast(std::all_of(files.begin(), files.end(), exists) ? "yes" : "", 0) == "yes";
+  // Rank 0 decides, on whose host they were written: saving is collective. Only models of this run count, since they
+  // are linked and removed.
+  const auto are_own = [&](const std::vector<std::string>& names, int64_t iteration) {
+    const std::vector<fs::path> files(names.begin(), names.end());
+    const auto exists = [](const fs::path& file) { return fs::exists(file); };
+    const bool own =
+        comm_.rank() == 0 && std::ranges::all_of(files, exists) && is_model_of_run(files, from_->run(), iteration);
+    return comm_.broadcast(own ? "yes" : "", 0) == "yes";
   };
-  if (now_.snapshot_iteration >= 0 && are_there(now_.snapshot_files))
+  if (now_.snapshot_iteration >= 0 && are_own(now_.snapshot_files, now_.snapshot_iteration))
     saver_.go_on({now_.snapshot_iteration, {now_.snapshot_files.begin(), now_.snapshot_files.end()}});
-  if (!now_.best_files.empty() && are_there(now_.best_files))
+  if (!now_.best_files.empty() && are_own(now_.best_files, now_.best_iteration))
     saver_.go_on_with_best({now_.best_iteration, {now_.best_files.begin(), now_.best_files.end()}});
   log_.info("Going on with '", from_->folder.string(), "' after iteration ", now_.iterations,
             exact_ ? "."

@@ -63,6 +63,7 @@ TrainSummary Run::finish() {
     summary.best_iteration = saver_.best()->iteration;
     summary.best_metrics = now_.best_metrics;
   } else if (saves) {
+    if (interrupted) note_unasked_model();
     save_final_model();
   }
   save_on_error("ending training", [&] { run_on_all_ranks(comm_, [&] { model_.check_keys(); }); });
@@ -70,6 +71,7 @@ TrainSummary Run::finish() {
     const ModelSaver::Saved& final_model = best_is_final ? *saver_.best() : *saver_.last();
     summary.model_files = final_model.files;
     if (comm_.rank() == 0) saver_.link_into(folder_.path(), final_model);
+    replace_unasked_models(!interrupted);
   }
   if (comm_.rank() == 0) metrics_bytes_ = folder_.metrics_bytes();  // a run that goes on has no end line yet
   report_->add_line(Json(Json::Object{{"kind", "end"},

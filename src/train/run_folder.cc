@@ -8,35 +8,18 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
-#include <fstream>
 #include <random>
 #include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/input_files.h"
 #include "config/config_file.h"
 #include "train/run_about.h"
+#include "train/run_folder_files.h"
 
 namespace hctr {
 namespace {
-
-constexpr const char *kMetrics = "metrics.jsonl", *kAbout = "run.json";
-
-/// Creates a folder under runs/ that no other run has.
-fs::path new_folder(const fs::path& config) {
-  char time[32];
-  const std::time_t now = std::time(nullptr);
-  std::tm local{};
-  std::strftime(time, sizeof time, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
-  const std::string base = cat("runs/", config == "-" ? "stdin" : config.stem().string(), "-", time);
-  std::string name = base;
-  std::error_code error;
-  fs::create_directories("runs", error);
-  for (int n = 2; !error && !fs::create_directory(name, error) && !error; ++n) name = cat(base, "-", n);
-  if (error) throw Error(Kind::io, cat("cannot create the run folder '", name, "': ", error.message()));
-  return name;
-}
 
 /// A descriptor of `metrics` that holds its lock. A run holds it as long as it lives, however it ends.
 int open_locked(const fs::path& metrics) {
@@ -52,28 +35,6 @@ int open_locked(const fs::path& metrics) {
                             "' belongs to a run that has not ended: give another --run-dir"));
 }
 
-/// Renames a folder that holds an earlier run.
-void move_away(const fs::path& path, const std::vector<fs::path>& inputs, const Log& log) {
-  const fs::path folder = (path / "").lexically_normal().parent_path();  // without a slash at the end
-  fs::path to;
-  for (int n = 1; to.empty() || fs::exists(to); ++n) to = cat(folder.string(), ".", n);
-  const fs::path whole = fs::weakly_canonical(folder);
-  for (const fs::path& input : inputs) {
-    const fs::path file = fs::weakly_canonical(input);
-    if (const auto [end, rest] = std::mismatch(whole.begin(), whole.end(), file.begin(), file.end());
-        end == whole.end())
-      throw Error(Kind::config, cat("'", input.string(), "' lies in the run folder '", folder.string(),
-                                    "', which holds an earlier run and would be moved to '", to.string(),
-                                    "': give another --run-dir"));
-  }
-  std::error_code error;
-  fs::rename(folder, to, error);
-  if (error)
-    throw Error(Kind::io, cat("cannot move the run folder '", folder.string(), "' of an earlier run to '", to.string(),
-                              "': ", error.message(), "; give another --run-dir"));
-  log.info("The run folder '", folder.string(), "' held an earlier run: it is moved to '", to.string(), "'.");
-}
-
 std::string new_run_id() {
   std::random_device source;
   char digits[17];
@@ -81,35 +42,22 @@ std::string new_run_id() {
   return digits;
 }
 
-Json numbers(const std::map<std::string, double>& values) {
-  Json object(Json::Object{});
-  for (const auto& [name, value] : values) object.set(name, value);
-  return object;
-}
-
-Json counts(const std::map<std::string, std::map<std::string, int64_t>>& of_tables) {
-  Json tables(Json::Object{});
-  for (const auto& [name, values] : of_tables) {
-    Json table(Json::Object{});
-    for (const auto& [what, count] : values) table.set(what, count);
-    tables.set(name, std::move(table));
-  }
-  return tables;
-}
-
 }  // namespace
 
 RunFolder::RunFolder(const fs::path& wanted, const fs::path& config, const std::vector<fs::path>& inputs,
                      const Log& log)
-    : path_(wanted.empty() ? new_folder(config) : wanted), log_(log), run_(new_run_id()) {
+    : path_(wanted.empty() ? new_run_folder(config) : wanted), log_(log), run_(new_run_id()) {
   if (fs::exists(path_ / kMetrics)) {
     ::close(open_locked(path_ / kMetrics));
     move_away(path_, inputs, log);
+  } else {
+    expect_no_input_in(path_, "--run-dir", inputs, is_file_of_run);
   }
   std::error_code error;
   fs::create_directories(path_, error);
   if (error) throw Error(Kind::io, cat("cannot create the run folder '", path_.string(), "': ", error.message()));
   metrics_ = open_locked(path_ / kMetrics);
+  remove_dead_parts(path_, log);
 }
 
 RunFolder RunFolder::go_on(const fs::path& path, const std::string& run, int64_t bytes, const Log& log) {
@@ -122,6 +70,16 @@ RunFolder RunFolder::go_on(const fs::path& path, const std::string& run, int64_t
   if (error) throw Error(Kind::io, cat("cannot create the run folder '", path.string(), "': ", error.message()));
   const fs::path metrics = folder.metrics_path();
   folder.metrics_ = open_locked(metrics);
+  remove_dead_parts(path, log);
+  if (fs::file_size(metrics, error) > 0 && (run_in_metrics(path / kMetrics) != run || !ends_a_line(metrics, bytes))) {
+    const int before = folder.metrics_;  // locked until the new file is
+    keep_foreign(metrics, log);
+    folder.metrics_ = open_locked(metrics);
+    ::close(before);
+  }
+  if (fs::exists(path / kAbout) && run_in_about(path / kAbout) != run) keep_foreign(path / kAbout, log);
+  if (const auto about = run_in_about(path / kAbout); about == run)
+    folder.unasked_models_ = unasked_models_in(Json::read_file(path / kAbout));
   const off_t found = ::lseek(folder.metrics_, 0, SEEK_END);
   folder.metrics_bytes_ = std::min<int64_t>(bytes, found);
   if (found < 0 || ::ftruncate(folder.metrics_, folder.metrics_bytes_) != 0)
@@ -132,16 +90,21 @@ RunFolder RunFolder::go_on(const fs::path& path, const std::string& run, int64_t
   return folder;
 }
 
-std::string RunFolder::run_of(const fs::path& folder) {
-  std::ifstream metrics(folder / kMetrics);
-  std::string line;
-  if (!std::getline(metrics, line)) return {};
+std::string RunFolder::run_of(const fs::path& folder) { return run_in_metrics(folder / kMetrics); }
+
+bool RunFolder::belongs_to(const fs::path& folder, const std::string& run) {
+  if (folder.empty() || run.empty()) return false;
+  return run_in_about(folder / kAbout) == run || run_in_metrics(folder / kMetrics) == run;
+}
+
+void RunFolder::set_unasked_models(std::vector<int64_t> iterations) {
+  if (path_.empty() || !about_.object() || iterations == unasked_models_) return;
+  unasked_models_ = std::move(iterations);
+  about_ = with_unasked_models(about_, unasked_models_);
   try {
-    const Json start = Json::parse(line, kMetrics);
-    const Json* run = start.find("run");
-    return run && run->string() ? *run->string() : "";
-  } catch (const Error&) {
-    return {};  // not of ours
+    write_text(path_ / kAbout, about_.text(2) + "\n");
+  } catch (const Error& error) {
+    log_->warning(error.what());
   }
 }
 
@@ -154,7 +117,8 @@ RunFolder::RunFolder(RunFolder&& other) noexcept
       metrics_(std::exchange(other.metrics_, -1)),
       metrics_bytes_(other.metrics_bytes_),
       lost_lines_(other.lost_lines_),
-      about_(std::move(other.about_)) {}
+      about_(std::move(other.about_)),
+      unasked_models_(std::move(other.unasked_models_)) {}
 
 RunFolder::~RunFolder() {
   if (metrics_ >= 0) ::close(metrics_);
@@ -202,12 +166,9 @@ void RunFolder::write_start(const Json& data, const Json& eval_data, const Json&
   if (path_.empty()) return;
   const fs::path file = path_ / kAbout;
   std::optional<Json> before;
-  try {
-    if (metrics_bytes_ > 0 && fs::exists(file)) before = Json::read_file(file);
-  } catch (const Error& error) {
-    log_->warning("what '", file.string(), "' says of earlier starts is lost: ", error.what());
-  }
+  if (run_in_about(file) == run_) before = Json::read_file(file);
   about_ = about_run_file(run_, data, eval_data, start, before ? &*before : nullptr);
+  about_ = with_unasked_models(about_, unasked_models_);
   write_text(file, about_.text(2) + "\n");
 }
 
@@ -217,45 +178,6 @@ void RunFolder::write_end(const std::string& how) const {
 
 void RunFolder::write_summary(const TrainSummary& summary) const {
   if (!path_.empty()) write_text(path_ / "summary.json", to_json(summary).text(2) + "\n");
-}
-
-Json to_json(const TrainSummary& summary) {
-  Json files(Json::Array{});
-  for (const fs::path& file : summary.model_files) files.add(file.string());
-  Json json(Json::Object{{"schema", kRunSchema},
-                         {"device", summary.device},
-                         {"iterations", summary.iterations},
-                         {"samples", summary.samples},
-                         {"seconds", summary.seconds},
-                         {"samples_per_second", summary.samples_per_second},
-                         {"final_loss", summary.final_loss},
-                         {"metrics", numbers(summary.metrics)},
-                         {"best_possible", numbers(summary.best_possible)},
-                         {"memory_in_use", Json(Json::Array(summary.memory.begin(), summary.memory.end()))},
-                         {"skipped_records", summary.skipped_records},
-                         {"interrupted", summary.interrupted},
-                         {"model_files", std::move(files)}});
-  if (!summary.undefined.empty())
-    json.set("undefined", Json::Object(summary.undefined.begin(), summary.undefined.end()));
-  if (!summary.memory_parts.empty()) {
-    Json parts(Json::Object{});
-    for (const auto& [name, bytes] : summary.memory_parts) parts.set(name, bytes);
-    json.set("memory_parts", std::move(parts));
-  }
-  if (summary.loss_scale) {
-    json.set("skipped_steps", summary.skipped_steps);
-    json.set("loss_scale", *summary.loss_scale);
-  }
-  if (const auto& between = summary.between_hosts)
-    json.set("sent_to_other_hosts",
-             Json(Json::Object{{"bytes", between->sent}, {"of_full_size", between->of_full_size}}));
-  if (!summary.tables.empty()) json.set("tables", counts(summary.tables));
-  if (summary.best_iteration) {
-    json.set("best_iteration", *summary.best_iteration);
-    json.set("best_metrics", numbers(summary.best_metrics));
-  }
-  if (summary.stopped_at) json.set("stopped_at", *summary.stopped_at);
-  return json;
 }
 
 }  // namespace hctr

@@ -36,14 +36,18 @@ class RunFolder {
   /// Creates `wanted`, or a new folder under runs/ named after the config and the time. A folder that holds an earlier
   /// run is moved to `wanted`.1 (.2, ...) first, and the log says so. `inputs`: files the run will read. The folder is
   /// locked until the RunFolder is destroyed. Errors: Error(io), also when a run that has not ended owns the folder;
-  /// Error(config) when an input lies in the folder that would be moved.
+  /// Error(config) when an input lies in the folder that would be moved; Error(usage) when it has the name of a file
+  /// that the run writes there.
   RunFolder(const std::filesystem::path& wanted, const std::filesystem::path& config,
             const std::vector<std::filesystem::path>& inputs, const Log& log);
-  /// Goes on in the folder of run `run`: cuts metrics.jsonl to its first `bytes` and appends to it. A folder that is
-  /// gone is made again. Locked as above. Errors: Error(io).
+  /// Goes on in the folder of run `run`: cuts metrics.jsonl to its first `bytes` and appends to it. A metrics.jsonl or
+  /// run.json that is not of this run is renamed to <name>.1 (.2, ...), with a warning. Locked as above. Errors:
+  /// Error(io).
   static RunFolder go_on(const std::filesystem::path&, const std::string& run, int64_t bytes, const Log& log);
   /// The id of the run that metrics.jsonl of a folder says; empty if there is none.
   static std::string run_of(const std::filesystem::path&);
+  /// Whether a folder is that of run `run`, as its run.json or metrics.jsonl says.
+  static bool belongs_to(const std::filesystem::path&, const std::string& run);
 
   ~RunFolder();
   RunFolder(RunFolder&&) noexcept;
@@ -64,6 +68,11 @@ class RunFolder {
   void write_start(const Json& data, const Json& eval_data, const Json& start);
   /// Notes in run.json how the last start ended.
   void write_end(const std::string& how) const;
+  /// Iterations of models that a stop or an error has made this run save, now or in an earlier start: the next model
+  /// replaces them. run.json keeps them.
+  const std::vector<int64_t>& unasked_models() const { return unasked_models_; }
+  /// A file that cannot be written is warned of.
+  void set_unasked_models(std::vector<int64_t> iterations);
   void write_plan(const std::string& json) const;
   void write_profile(const Json&) const;
   void write_summary(const TrainSummary&) const;
@@ -76,6 +85,7 @@ class RunFolder {
   int64_t metrics_bytes_ = 0;  // of whole lines
   int64_t lost_lines_ = 0;     // since the last one that could be written
   Json about_;                 // run.json
+  std::vector<int64_t> unasked_models_{};
 };
 
 }  // namespace hctr

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "base/file_lock.h"
 #include "base/host_name.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "train/column_facts.h"
@@ -12,26 +13,11 @@
 #include "train/own_files.h"
 #include "train/rank_table.h"
 #include "train/run.h"
+#include "train/run_inputs.h"
 #include "train/start.h"
 
 namespace hctr {
 namespace {
-
-/// The files that the config names for reading.
-std::vector<fs::path> input_files(const TrainOptions& options, const Config& config) {
-  const SolverSection& solver = config.solver;
-  std::vector<fs::path> files = {options.config};
-  for (const std::string& file : {solver.dense_model_file, solver.dense_opt_states_file, solver.placement_file,
-                                  config.data.source, config.data.eval_source, config.data.feature_spec})
-    if (!file.empty()) files.emplace_back(file);
-  files.insert(files.end(), solver.sparse_model_file.begin(), solver.sparse_model_file.end());
-  files.insert(files.end(), solver.sparse_opt_states_file.begin(), solver.sparse_opt_states_file.end());
-  for (const Pretrained& from : solver.pretrained) files.insert(files.end(), {from.file, from.keys, from.vectors});
-  std::erase(files, fs::path());
-  for (const EmbeddingEntry& embedding : config.embeddings)
-    if (const std::string& keys = embedding.section.hparam.frequent_keys; !keys.empty()) files.emplace_back(keys);
-  return files;
-}
 
 /// The effective config after options of the command line. Shares of a run of max_iter steps are steps there, so that
 /// --resume says when a longer run changes the learning rate.
@@ -45,14 +31,18 @@ Json effective_config(Config& config) {
   return effective;
 }
 
-/// The folder of a new run; or that of the run that goes on, unless the options name another one.
+/// The folder of a new run; or that of the run that goes on, unless the options name another one. What a checkpoint
+/// says is taken only where that folder says the same: a checkpoint of somebody else decides nothing.
 RunFolder run_folder(const TrainOptions& options, const Config& config, const std::optional<ResumePoint>& from,
                      const Log& log) {
-  if (!from) return RunFolder(options.run_dir, options.config, input_files(options, config), log);
+  if (!from) return RunFolder(options.run_dir, options.config, input_files(options.config, config), log);
   const fs::path folder = options.run_dir.empty() ? from->run_dir() : options.run_dir;
-  if (options.run_dir.empty() || RunFolder::run_of(folder) == from->run())
+  if (RunFolder::belongs_to(folder, from->run()))
     return RunFolder::go_on(folder, from->run(), from->metrics_bytes(), log);
-  RunFolder other(folder, options.config, input_files(options, config), log);
+  if (options.run_dir.empty())
+    log.warning("the checkpoint '", from->folder.string(), "' names the run folder '", folder.string(), "', which is ",
+                fs::exists(folder) ? "not that of its run" : "not there", ": a new one is made");
+  RunFolder other(options.run_dir, options.config, input_files(options.config, config), log);
   other.set_run(from->run());
   return other;
 }
@@ -84,7 +74,7 @@ void warn_of_other_folders(Communicator& comm, const CheckpointSection& checkpoi
 TrainSummary train_here(TrainOptions options, Processes* others, const Log& log) {
   const bool logs = place_of(others).process == 0;
   const Log quiet = errors_only(log);
-  Config config = load_config(options.config, options.strict, logs ? log : quiet, options.changes);
+  Config config = load_config(options.config, options.strict, logs ? log : quiet, options.changes, {}, options.stop);
   if (options.seed) config.solver.seed = {static_cast<uint64_t>(*options.seed)};
   if (options.max_iter) {
     config.solver.max_iter = options.max_iter;
@@ -99,6 +89,10 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
     of.data.eval_source = path_of_rank(eval_source, rank);
   };
   name_files(config, job.first_rank());
+  if (logs) {
+    expect_outputs_of_config(options.config, config);
+    expect_metrics_file(options.metrics_file, options.config, config);
+  }
   const CheckpointSection& checkpoint = config.solver.checkpoint;
   std::optional<FolderLock> lock;  // before anybody looks into the folder
   if (logs) resume_own(options, checkpoint);
@@ -111,9 +105,13 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
   if (logs && options.attempt) options.attempt->owns_checkpoints = true;
   const bool first_attempt = !options.attempt || options.attempt->number == 0;
   if (logs && !finished && first_attempt) expect_models_stay(config, {point ? point->run() : "", options.run_dir}, log);
+  std::optional<FileLock> models_lock;  // a run folder has its own
+  if (logs && !finished && !config.solver.snapshot_prefix.empty())
+    models_lock.emplace(config.solver.snapshot_prefix, "\"snapshot_prefix\"");
   RunFolder folder = logs && !finished ? run_folder(options, config, point, log) : RunFolder(), no_folder;
   folder.write_config(config.effective);
   if (logs && !finished) prepare_snapshots(config, folder.path(), log);
+  if (models_lock) models_lock->keep_folders();
   std::vector<ColumnStatistics> statistics;
   std::vector<std::string> followed;
   if (logs && !finished) {

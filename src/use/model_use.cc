@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/input_files.h"
 #include "config/config_file.h"
 #include "data/numbering.h"
+#include "model/model_manifest.h"
 #include "train/load_config.h"
+#include "train/run_inputs.h"
 #include "train/taken_encoding.h"
 #include "train/unmatched_keys.h"
 
@@ -27,16 +30,33 @@ Json completed_config(const ModelOptions& options, const Json& file, std::string
 Config config_of(const ModelOptions& options, const Log& log) {
   if (!options.config.empty()) {
     if (options.encoding == EncodingChoice::config)
-      return load_config(options.config, options.strict, log, options.changes);
+      return load_config(options.config, options.strict, log, options.changes, {}, options.stop);
     std::string taken;
-    const Config config = load_config(options.config, options.strict, log, options.changes,
-                                      [&](const Json& file) { return completed_config(options, file, taken); });
+    const auto complete = [&](const Json& file) { return completed_config(options, file, taken); };
+    const Config config = load_config(options.config, options.strict, log, options.changes, complete, options.stop);
     if (!taken.empty())
       log.info("note: '", options.config.string(), "' leaves out ", taken, " of its Data layer, and has the model's.");
     return config;
   }
   const SavedConfig saved = saved_config(options.model);
   return load_config(with_changes(saved.json, options.changes), saved.where, options.strict, log);
+}
+
+/// With the files of the model, and all of the run folder or the checkpoint that holds it.
+std::vector<fs::path> files_to_read(const ModelOptions& options, const Config& config, const SavedModel& model) {
+  Config own = config;
+  own.solver.dense_model_file = model.dense;
+  own.solver.sparse_model_file = model.tables;
+  std::vector<fs::path> files = input_files(options.config, own);
+  if (const auto manifest = model.dense.empty() ? std::nullopt : manifest_of(model.dense)) {
+    files.push_back(manifest->path);
+    for (const ModelManifest::Member& member : manifest->members) files.emplace_back(manifest->prefix + member.name);
+  }
+  std::error_code none;
+  if (fs::is_directory(options.model, none)) files.emplace_back(options.model);
+  if (model.checkpoint) files.push_back(model.checkpoint->folder);
+  if (model.checkpoint && model.checkpoint->manifest.base) files.push_back(model.checkpoint->manifest.base->folder);
+  return files;
 }
 
 /// Calls body() on one rank.
@@ -88,7 +108,7 @@ Source prediction_source(const Config& config) {
 }
 
 int use_model(const ModelOptions& options, const std::string& doing, const std::function<void(Config&)>& prepare,
-              const std::function<void(LoadedModel&)>& body) {
+              const std::function<void(LoadedModel&)>& body, const std::string& out) {
   const Log log = Log::to_stderr(), quiet = errors_only(log);
   int first_rank = 0;
   run_in_processes(options, [&](Processes* others) {
@@ -102,6 +122,8 @@ int use_model(const ModelOptions& options, const std::string& doing, const std::
       found = find_saved_model(options.model, config, log);
       expect_encoding(found->encoding, found->name, options.encoding, log);
       expect_numbering(found->numbering, found->name, config.data.eval_source);
+      expect_outputs_of_config(options.config, config);
+      expect_no_input(out, "--out", [&] { return files_to_read(options, config, *found); });
     }
     Ranks ranks(options, config, others, log, doing);
     if (found) log.info("Model: ", found->name, ".");

@@ -30,10 +30,11 @@ void choose_data(const ModelOptions&, Config&);
 /// The evaluation samples for scores alone: without the columns that only training and metrics read.
 Source prediction_source(const Config&);
 
-/// Reads the config, and calls prepare(config). Then finds the model, loads it on
-/// every rank and calls body() there. Returns the first rank of this process. `doing`: for messages, "evaluating".
+/// Reads the config, and calls prepare(config). Then finds the model, loads it on every rank and calls body() there.
+/// Returns the first rank of this process. `doing`: for messages, "evaluating". `out`: the file to write, which must
+/// not be one that is read; empty: none. Errors: Error(usage) where it is, before the model is loaded.
 int use_model(const ModelOptions&, const std::string& doing, const std::function<void(Config&)>& prepare,
-              const std::function<void(LoadedModel&)>& body);
+              const std::function<void(LoadedModel&)>& body, const std::string& out = {});
 /// On every rank, before there is a result: reports how many keys have rows, and keeps it in `use` on rank 0. Errors:
 /// those of expect_matches(), unless the options allow it.
 void report_matches(const LoadedModel&, std::vector<SlotMatches>, const ModelOptions&, ModelUse&);

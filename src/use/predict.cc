@@ -63,6 +63,7 @@ class Prediction {
     for (const Tensor& prediction : on_.model.predictions(Phase::evaluate)) scores.push_back(prediction.row_elements());
     ScoreColumns columns = score_columns(on_.model.tasks(), scores, scorer_.reader().has_labels());
     columns.kept = options_.keep;
+    if (options_.out != "-") remove_parts_of_dead_processes(options_.out);
     writer_ = open_scores(options_.out, columns);
   }
 
@@ -91,7 +92,7 @@ PredictionSummary predict(const PredictOptions& options) {
     summary = of_rank;
     describe_use(on, start, summary);
   };
-  summary.rank = use_model(options, "predicting", all_rows, predict_rank);
+  summary.rank = use_model(options, "predicting", all_rows, predict_rank, options.out == "-" ? "" : options.out);
   return summary;
 }
 

@@ -111,6 +111,23 @@ std::string numbering_in(const Json* data) {
   return numbering && numbering->string() ? *numbering->string() : "";
 }
 
+/// Of a model with fewer tables than the config has. Errors: Error(io) naming the file of a table that the model has
+/// been saved with, or that stands before another one.
+void expect_no_file_missing(const std::string& prefix, int64_t iteration, size_t of_config, const SavedModel& model) {
+  const auto manifest = manifest_of(model.dense);
+  const auto file_of = [&](size_t table) {
+    return formats::sparse_model_name(prefix, static_cast<int64_t>(table), iteration);
+  };
+  size_t saved = manifest ? manifest->tables.size() : 0;
+  for (size_t e = 0; !manifest && e < of_config; ++e)
+    if (fs::exists(file_of(e))) saved = e + 1;
+  for (size_t e = 0; e < saved; ++e)
+    if (!fs::exists(file_of(e)))
+      throw Error(Kind::io, cat(model.name, " lacks '", file_of(e), "'",
+                                manifest ? cat(", of its table '", manifest->tables[e].name, "'") : "",
+                                ": the file is not there"));
+}
+
 /// The model of an iteration at a prefix.
 SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& config) {
   SavedModel model{.name = cat("the model '", formats::dense_model_name(prefix, iteration), "'"),
@@ -128,6 +145,8 @@ SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& 
     model.numbering = numbering_in(&manifest->data);
     model.slot_key_rules = key_rules_of_model(manifest->config, &manifest->data);
   }
+  if (model.tables.size() < config.embeddings.size())
+    expect_no_file_missing(prefix, iteration, config.embeddings.size(), model);
   if (model.tables.size() != config.embeddings.size()) fail_tables(model, config);
   return model;
 }

@@ -376,6 +376,50 @@ TEST_F(Checkpoints, LetARunGoOnAfterASignal) {
   EXPECT_EQ(numbers("run"), numbers("whole"));
 }
 
+TEST_F(Checkpoints, OfARunThatIsStoppedAgainAndAgainComeWithOneModelAndOneFileOfEvents) {
+  const std::string endless =
+      with_change(config("{}", 100000000), "\"display\": 20", "\"display\": 20, \"tensorboard\": true");
+  write_file(folder_ / "config.json", endless);
+  for (const char* resume : {"", "latest", "latest"}) {
+    const std::vector<std::string> more =
+        *resume ? std::vector<std::string>{"--resume", resume} : std::vector<std::string>();
+    const Outcome stopped = run_and_signal("huge_ctr", arguments("run", more), folder_.path(), "Iter: ", SIGTERM);
+    ASSERT_EQ(stopped.exit_code, 75) << stopped.err;
+  }
+  const int64_t last = iterations().back();
+  std::map<std::string, int> found;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) {
+    const std::string name = entry.path().filename().string();
+    if (name.find("_dense_") != name.npos && name.ends_with(".model")) {
+      EXPECT_NE(name.find(cat("_dense_", last, ".model")), name.npos) << entry.path();
+      ++found[name.starts_with("final_") ? "final" : "prefix"];
+    }
+    if (name.starts_with("events.out")) ++found["events"];
+    if (name.ends_with(".json") && name.find("_model_") != name.npos) ++found["manifests"];
+  }
+  EXPECT_EQ(found, (std::map<std::string, int>{{"events", 1}, {"final", 1}, {"manifests", 2}, {"prefix", 1}}));
+}
+
+TEST_F(Checkpoints, UnderAnotherNameAreNotTaken) {
+  train_well(config(R"({"every": 20})", 40), "run");
+  fs::copy(checkpoint_path(folder_ / "ckpt", 20), checkpoint_path(folder_ / "ckpt", 900), fs::copy_options::recursive);
+  const Outcome resumed = resume(config(R"({"every": 20})", 60));
+  expect_says(resumed, 0, "iteration_000900': its content is of iteration 20: it is a copy, or was renamed");
+  expect_says(resumed, 0, "after iteration 40.");
+}
+
+TEST_F(Checkpoints, DoNotDecideWhereARunWrites) {
+  train_well(config(R"({"every": 20})", 40), "run");
+  fs::rename(folder_ / "run", folder_ / "moved");
+  fs::create_directories(folder_ / "run");
+  write_file(folder_ / "run" / "config.json", "mine");
+  const Outcome resumed = resume(config(R"({"every": 20})", 60));
+  expect_says(resumed, 0, "names the run folder 'run', which is not that of its run: a new one is made");
+  EXPECT_EQ(read_file(folder_ / "run" / "config.json"), "mine");
+  EXPECT_FALSE(fs::exists(folder_ / "run" / "metrics.jsonl"));
+  EXPECT_TRUE(fs::exists(fs::directory_iterator(folder_ / "runs")->path() / "summary.json"));
+}
+
 TEST_F(Checkpoints, DoTheEvaluationThatASignalHasCutShort) {
   make_data(folder_.path(), "data.json", 3000, 60000, {"--vocabulary", "30", "--force"});
   const auto slow = [&](const std::string& checkpoint) {

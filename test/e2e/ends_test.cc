@@ -90,13 +90,23 @@ TEST_F(Ends, EachSignalSavesAndGivesTheExitCodeThatSchedulersKnow) {
 }
 
 TEST_F(Ends, ASecondSignalEndsAtOnce) {
-  // The config comes from a pipe that stays silent.
+  // The config comes from a named pipe that nobody writes any more, which the system waits to open.
   const Outcome outcome = run_program(
       "/bin/bash",
-      {"-c", "mkfifo p; exec 3<>p; " + (bin_dir() / "huge_ctr").string() +
+      {"-c", "mkfifo p; exec 4<>p 3<p 4>&-; " + (bin_dir() / "huge_ctr").string() +
                  " --train /dev/fd/3 & pid=$!; sleep 1; kill -TERM $pid; sleep 0.3; kill -TERM $pid; wait $pid"},
       folder_.path());
   expect_said(outcome, 143, {"a second signal stops at once"});
+}
+
+TEST_F(Ends, ASignalWhileTheConfigIsStillBeingPassedIsObeyed) {
+  const Outcome outcome = run_program(
+      "/bin/bash",
+      {"-c", "mkfifo p; exec 3<>p; cat config.json >&3; timeout -s KILL 20 " + (bin_dir() / "huge_ctr").string() +
+                 " --train /dev/fd/3 2> said & pid=$!; sleep 0.5; kill -TERM $pid; wait $pid; code=$?; cat said >&2; "
+                 "exit $code"},
+      folder_.path());
+  expect_said(outcome, 75, {"Stopping after", "stopped while '/dev/fd/3' was read, which has not ended"});
 }
 
 TEST_F(Ends, AnEvaluationUnderWayIsLeft) {
@@ -150,17 +160,24 @@ TEST_F(Ends, AFolderThatCannotBeWrittenIsSaidBeforeTraining) {
   expect_said(train(with_change(small_config(), "\"out/\"", "\"/proc/x\"")), 5, {"/proc/x", "snapshot_prefix"});
 }
 
-TEST_F(Ends, ARunFolderHasOneOwner) {
+TEST_F(Ends, ARunFolderAndAPrefixHaveOneOwner) {
   write_endless();
   const Outcome outcome = run_program(
       "/bin/bash",
       {"-c",
        "H=" + (bin_dir() / "huge_ctr").string() +
            "; $H --train endless.json --run-dir run --device cpu 2> first & until grep -q 'Iter: 20 ' first; do sleep "
-           "0.05; done; $H --train config.json --run-dir run --device cpu; code=$?; kill -TERM %1; wait %1; exit "
+           "0.05; done; $H --train config.json --run-dir new --device cpu 2> second; echo $? >> second; $H --train "
+           "config.json "
+           "--set solver.snapshot_prefix=other/ --run-dir run --device cpu; code=$?; kill -TERM %1; wait %1; exit "
            "$code"},
       folder_.path());
   expect_said(outcome, 5, {"the run folder 'run' belongs to a run that has not ended: give another --run-dir"});
+  const std::string second = read_file(folder_ / "second");
+  EXPECT_NE(second.find("another process writes to \"snapshot_prefix\" 'out/' now (process "), std::string::npos)
+      << second;
+  EXPECT_TRUE(second.ends_with("\n5\n")) << second;
+  EXPECT_FALSE(fs::exists(folder_ / "new"));
 }
 
 TEST_F(Ends, AModelThatTrainingStartsFromIsNotReplaced) {

@@ -323,6 +323,21 @@ TEST_F(Predict, SaysWhatIsWrong) {
                5, {"cannot write the scores to the standard output"});
 }
 
+TEST_F(Predict, ReplacesNoFileThatItReads) {
+  const std::string rows = read_file(*folder_ / "eval.csv");
+  fs::create_hard_link(*folder_ / "eval.csv", *folder_ / "hard.csv");
+  fs::create_symlink("eval.csv", *folder_ / "link.csv");
+  for (const char* out : {"eval.csv", "./out/../eval.csv", "hard.csv", "link.csv"})
+    expect_fails(predict(out), 2, {cat("--out '", out, "' is a file that this command reads")});
+  fs::create_symlink("run/config.json", *folder_ / "config.tsv");
+  expect_fails(predict("config.tsv"), 2, {"(as 'run/config.json')"});
+  write_file(*folder_ / "rows.csv", text_rows(5, 2));
+  expect_fails(predict("rows.csv", {"--data", "rows.csv"}), 2, {"name another place"});
+  EXPECT_EQ(read_file(*folder_ / "rows.csv"), text_rows(5, 2));
+  EXPECT_EQ(read_file(*folder_ / "eval.csv"), rows);
+  for (const char* made : {"hard.csv", "link.csv", "config.tsv", "rows.csv"}) fs::remove(*folder_ / made);
+}
+
 TEST_F(Predict, KeepsNoColumnsOfFormatsWithoutNames) {
   const TemporaryFolder folder;
   write_file(folder / "config.json", small_config());

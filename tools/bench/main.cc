@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/input_files.h"
 #include "base/process_end.h"
 #include "config/command_line.h"
 #include "index_bench.h"
@@ -150,6 +151,7 @@ int main_of(int argc, char** argv) {
   std::string data;
   reader.add_option("config", data, "read the training data of this config instead: a JSON file").existing_file();
   return run_tool(app, argc, argv, [&] {
+    expect_no_input(given.json, "--json", {steps.config, data});
     const Device device = device_of(given.device);
     bench::Report report(describe(device));
     std::printf("%s\n", describe(device).c_str());

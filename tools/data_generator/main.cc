@@ -138,6 +138,7 @@ void run(Arguments& given, const CommandLine& app) {
                   cat("a vocabulary_size of ", given.make.vocabulary[0], " for ", section.slots(), " slots"));
     given.make.vocabulary = {each};
   }
+  given.make.config = given.config;
   const auto best = generate(section, given.make, Log::to_stderr());
   if (!best) return;
   print(section.eval_source, "", *best);

@@ -3,10 +3,12 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/input_files.h"
 #include "base/printable.h"
 #include "base/thread_pool.h"
 #include "config/command_line.h"
 #include "data/formats/data_schema.h"
+#include "data/formats/section_files.h"
 #include "prepare/inspect/inspect.h"
 
 namespace hctr {
@@ -126,6 +128,17 @@ Json print(const std::string& name, const Inspection& found) {
   return json;
 }
 
+std::vector<fs::path> files_read(const Arguments& given) {
+  std::vector<fs::path> files;
+  if (given.look.section) files = files_of_section(*given.look.section);
+  files.emplace_back(given.config);
+  for (const std::string& path : given.paths) {
+    files.emplace_back(path);
+    for (const fs::path& file : data_files(path, given.look, Log::silent())) files.push_back(file);
+  }
+  return files;
+}
+
 void run(Arguments& given) {
   if (!given.config.empty()) read_config(given);
   if (given.key_bits > 0) given.look.key_width = given.key_bits == 32 ? KeyWidth::u32 : KeyWidth::i64;
@@ -137,6 +150,7 @@ void run(Arguments& given) {
     given.paths.push_back(given.look.section->source);
     if (!given.look.section->eval_source.empty()) given.paths.push_back(given.look.section->eval_source);
   }
+  expect_no_input(given.json, "--json", [&] { return files_read(given); });
   int64_t problems = 0;
   Json sets(Json::Array{});
   for (const std::string& path : given.paths) {

@@ -86,6 +86,7 @@ int main_of(int argc, char** argv) {
       check_rows(read);
     } else {
       transcode.folder = folder;
+      transcode.spec = spec;
       print(transcode_features(read_feature_spec(spec), transcode));
     }
   });

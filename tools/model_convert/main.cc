@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/input_files.h"
 #include "base/progress.h"
 #include "config/command_line.h"
 #include "embedding/access_stats_file.h"
@@ -15,6 +16,7 @@
 #include "model/model_manifest.h"
 #include "model/weights.h"
 #include "train/load_config.h"
+#include "train/run_inputs.h"
 
 namespace hctr {
 namespace {
@@ -91,6 +93,18 @@ int64_t convert_table(FileSet& set, const Config& config, size_t which, size_t i
   return rows;
 }
 
+/// Errors: Error(usage) where a new file has the name of one that is read.
+void expect_new_names(const Arguments& given, const Config& config, const fs::path& manifest, int64_t iteration) {
+  const std::vector<fs::path> read = input_files(given.config, config);
+  std::vector<fs::path> written = {manifest, formats::dense_model_name(given.out, iteration),
+                                   formats::dense_opt_states_name(given.out, iteration)};
+  for (size_t e = 0; e < config.embeddings.size(); ++e) {
+    written.emplace_back(formats::sparse_model_name(given.out, static_cast<int64_t>(e), iteration));
+    written.emplace_back(formats::sparse_opt_states_name(given.out, static_cast<int64_t>(e), iteration));
+  }
+  for (const fs::path& file : written) expect_no_input(file, "--out: its file", read);
+}
+
 void convert(const Arguments& given) {
   const Log log = Log::to_stderr();
   Config config = load_config(given.config, false, log);
@@ -112,8 +126,10 @@ void convert(const Arguments& given) {
   Problems problems;
   const Graph graph = wire(config, solver.batchsize, problems);
 
+  const fs::path new_manifest = formats::model_manifest_name(given.out, std::to_string(iteration));
+  expect_new_names(given, config, new_manifest, iteration);
   FileSet set;
-  AtomicFile& to_manifest = set.add(formats::model_manifest_name(given.out, std::to_string(iteration)));
+  AtomicFile& to_manifest = set.add(new_manifest);
   const fs::path dense = formats::dense_model_name(given.out, iteration);
   set.copy(solver.dense_model_file, dense);
   for (const auto& belonging : {&Weights::layout_path, &LayerState::path_for})

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/file_lock.h"
 #include "base/thread_pool.h"
 #include "config/command_line.h"
 #include "data/io/set_files.h"
@@ -152,13 +153,17 @@ void run(Arguments& given, const CommandLine& app) {
   read_table(given, app);
   read_rest(given, app);
   const std::string numbering = given.saved ? given.saved->numbering : "";
-  if (given.saved) apply_columns(std::move(*given.saved), given.make);
+  if (given.saved) {
+    apply_columns(std::move(*given.saved), given.make);
+    given.make.also_read = {given.apply, fs::path(given.apply).parent_path() / kVocabularyFile};
+  }
   if (!numbering.empty() && numbering_of(given.make, *given.make.applied) != numbering)
     throw Error(Kind::data, cat("'", given.apply, "' has the numbering ", numbering,
                                 ", and its vocabularies and statistics give another: a file is damaged, is of another "
                                 "run, or --integers differs"));
   if (app.count("--max-bad-rows") > 0 && !given.make.bad_rows.skip)
     throw Error(Kind::usage, "--max-bad-rows belongs to --bad-rows skip");
+  const FileLock lock(given.make.folder / "", "the folder");
   const PreprocessSummary summary = preprocess(given.make, Log::to_stderr());
   const Json described = describe_preprocessed(given.make, summary);
   if (given.make.passes == 2) write_vocabularies(given.make.folder / kVocabularyFile, summary.fitted);

@@ -10,6 +10,7 @@ from 0 in each slot: 0 missing, 1 rare or unseen, then the values by descending 
 import argparse
 import json
 import math
+import os
 
 from pyspark.sql import SparkSession, Window
 from pyspark.sql import functions as F
@@ -131,6 +132,11 @@ def main():
     options = parser.parse_args()
     if not math.isfinite(float(options.fill)) or options.files < 1 or options.min_count < 1 or options.modulo < 0:
         parser.error("--fill must be a number, --files and --min-count at least 1, --modulo not negative")
+
+    written = [os.path.realpath(f"{options.out}/{name}") for name in ("train", "val")]
+    for path in options.train + options.eval:
+        if any(os.path.realpath(path) == out or os.path.realpath(path).startswith(out + os.sep) for out in written):
+            parser.error(f"'{path}' lies in a folder that is written to: it would be replaced; name another --out")
 
     spark = SparkSession.builder.appName("criteo_to_parquet").getOrCreate()
     train = with_modulo(read_rows(spark, options.train), options.modulo)

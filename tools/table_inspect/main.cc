@@ -9,6 +9,7 @@
 #include "bars.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/input_files.h"
 #include "base/printable.h"
 #include "base/progress.h"
 #include "config/command_line.h"
@@ -270,6 +271,7 @@ void apply(const Arguments& given) {
 void run(const Arguments& given) {
   if (!given.deltas.empty()) return apply(given);
   if (!given.out.empty()) throw Error(Kind::usage, "--out is the prefix of the model that --apply makes: name deltas");
+  expect_no_input(given.json, "--json", {given.config, given.file});
   is_delta(given.file) ? inspect_delta(given) : inspect(given);
 }
 

@@ -4,6 +4,8 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/file_lock.h"
+#include "base/input_files.h"
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
@@ -222,12 +224,19 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   if (!section.eval_source.empty())
     parts.push_back({"val", section.eval_source, options.eval_samples, options.eval_files});
   check_options(parts, options);
+  std::vector<FileLock> locks;
+  if (!options.folder.empty()) locks.emplace_back(options.folder / "", "the folder");
+  for (const Part& part : parts)
+    if (&part == &parts.front() || part.list != parts.front().list) locks.emplace_back(part.list, "the data set");
   const Json made = made_with(section, options);
   if (std::all_of(parts.begin(), parts.end(),
                   [&](const Part& part) { return present(part, made, options.written_as, log); })) {
     log.info("'", section.source, "' is there already, made with the same parameters; nothing to do");
     return parts.size() == 2 ? read_best_possible(section.eval_source) : std::nullopt;
   }
+  for (const Part& part : parts)
+    for (const fs::path& file : {part.list, sidecar(part.list), truth_path(part.list)})
+      expect_no_input(file, "the data set: its file", {options.config});
   for (const Part& part : parts)
     if (fs::exists(part.list) && !options.force)
       throw Error(Kind::usage, cat("'", part.list.string(),
@@ -248,6 +257,8 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   for (const Part& part : parts) {
     remove_older_results({part.list, sidecar(part.list), truth_path(part.list)},
                          true);  // otherwise they would describe other data if this run is interrupted
+    remove_parts_of_dead_processes(part.list.parent_path() / part.list.stem());
+    if (!options.folder.empty()) remove_parts_of_dead_processes(options.folder / part.name / "gen_");
     std::unique_ptr<PartWriter> writer;
     if (options.written_as == WrittenAs::parquet)
       writer = std::make_unique<ParquetFiles>(parquet_folder(part, section, options), part.list,

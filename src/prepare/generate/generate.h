@@ -31,6 +31,7 @@ struct GenerateOptions {
   WrittenAs written_as = WrittenAs::norm;
   fs::path folder;     ///< output folder for train/gen_<n>.data and val/gen_<n>.data; empty: the folder of the lists
   bool force = false;  ///< overwrite existing data
+  fs::path config{};   ///< the file that the section was read from, which is not overwritten
   int threads = 1;
 };
 

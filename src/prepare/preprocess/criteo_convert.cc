@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/file_lock.h"
 #include "prepare/preprocess/preprocess.h"
 
 namespace hctr {
@@ -41,6 +42,7 @@ CriteoSummary convert_criteo(const CriteoOptions& given, const Log& log) {
   options.bad_rows = given.bad_rows;
   options.force = given.force;
   options.threads = given.threads;
+  const FileLock lock(given.folder / "", "the folder");
   const PreprocessSummary done = preprocess(options, log);
   CriteoSummary summary{.train_rows = done.train.rows,
                         .val_rows = done.eval.rows,

@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/file_lock.h"
 #include "base/half.h"
+#include "base/input_files.h"
 #include "config/problems.h"
 #include "prepare/preprocess/feature_rows.h"
 #include "prepare/write/record_writer.h"
@@ -122,6 +124,7 @@ FeatureSpec describe_features(const DescribeOptions& options) {
   add("train", options.train);
   add("test", options.test);
 
+  for (const auto* files : {&options.train, &options.test}) expect_no_input(options.out, "--out", *files);
   std::vector<FeatureStatistics> statistics(spec.features.size());
   for (const FeatureSource& source : spec.sources) {
     FeatureRows rows(spec, source.name, everything);
@@ -156,8 +159,16 @@ FeatureSpec describe_features(const DescribeOptions& options) {
 
 FeatureSpec transcode_features(const FeatureSpec& from, const TranscodeOptions& options) {
   const fs::path file = options.folder / "feature_spec.yaml";
+  const FileLock lock(options.folder / "", "the folder");
+  std::vector<fs::path> read = {options.spec};
+  for (const FeatureSource& source : from.sources)
+    for (const FeatureChunk& chunk : source.chunks) read.insert(read.end(), chunk.files.begin(), chunk.files.end());
   for (const FeatureSource& source : from.sources)
     FeatureRows(from, source.name, all_features(source));  // opens all files before an older result is removed
+  expect_no_input(file, "--out: its file", read);
+  for (const FeatureSource& source : from.sources)
+    expect_no_input_in(options.folder / source.name, "--out: its file", read,
+                       [](const std::string& name) { return name.ends_with(".bin"); });
   remove_older_results({file}, options.force);
   FeatureSpec to = from;
   to.folder = options.folder;

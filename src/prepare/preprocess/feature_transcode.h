@@ -19,6 +19,7 @@ struct DescribeOptions {
 FeatureSpec describe_features(const DescribeOptions&);
 
 struct TranscodeOptions {
+  fs::path spec;                ///< the file of the specification that is transcoded
   fs::path folder;              ///< output folder: feature_spec.yaml, and one folder of files per mapping
   bool half_numerical = false;  ///< store the numerical channel as float16, as NVIDIA's DLRM does
   bool force = false;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/input_files.h"
 #include "base/thread_pool.h"
 #include "data/parquet/parquet_file.h"
 #include "data/parquet/parquet_set.h"
@@ -227,7 +228,13 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   if (!options.criteo)
     for (const char* file : {"preprocess.json", kVocabularyFile}) results.push_back(options.folder / file);
   for (const char* stem : {"train", "val"}) results.push_back(options.result(stem));
+  std::vector<fs::path> read = options.also_read;
+  for (const auto* files : {&options.inputs, &options.eval_inputs})
+    read.insert(read.end(), files->begin(), files->end());
+  for (const fs::path& result : results) expect_no_input(result, "--out: its file", read);
+  for (const char* stem : {"train", "val"}) expect_records_replace_no_input(options.folder, stem, read);
   remove_older_results(results, options.force);
+  for (const char* stem : {"train", "val"}) remove_parts_of_dead_processes(options.folder / stem);
   if (options.holdout.by == Holdout::By::position) {
     const int64_t rows = count_rows(options.inputs, options.table.header, options.table.grammar(), options.threads);
     options.holdout.train_rows =

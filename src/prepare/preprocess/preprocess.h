@@ -43,6 +43,7 @@ struct PreprocessOptions {
   std::optional<CriteoStyle> criteo;
   /// Vocabularies and statistics of earlier rows; null: those of these training rows.
   std::shared_ptr<const FittedColumns> applied;
+  std::vector<fs::path> also_read{};  ///< files besides the inputs that this result must not replace
   bool force = false;
   int threads = 1;
 

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/file_lock.h"
+#include "base/input_files.h"
 #include "data/io/file_list.h"
 #include "prepare/text_work.h"
 #include "prepare/write/norm_set_writer.h"
@@ -158,7 +160,14 @@ PreprocessedSummary convert_preprocessed(const PreprocessedOptions& options, con
     throw Error(Kind::usage, "the number of wide keys and the number of files per list must not be negative");
   TextSource source({options.input});
   source.expect_readable();  // before older lists are removed
-  remove_older_results(old_lists(options), true);
+  const FileLock list_lock(options.list, "the file list"), data_lock(options.prefix + ".", "the prefix");
+  const std::vector<fs::path> old = old_lists(options);
+  for (const fs::path& list : old) expect_no_input(list, "the file list", {options.input});
+  const fs::path prefix(options.prefix);
+  expect_no_input_in(
+      prefix.has_parent_path() ? prefix.parent_path() : ".", "the prefix: its file", {options.input},
+      [start = prefix.filename().string()](const std::string& name) { return is_numbered(name, start, ".data"); });
+  remove_older_results(old, true);
   NormSetWriter set(style_of(options), options.rows_per_file,
                     [prefix = options.prefix](int64_t n) { return fs::path(cat(prefix, n, ".data")); });
   KeySets key_sets(options);

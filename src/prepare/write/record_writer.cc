@@ -1,7 +1,9 @@
 #include "prepare/write/record_writer.h"
 
 #include "base/error.h"
+#include "base/input_files.h"
 #include "data/io/file_list.h"
+#include "data/parquet/parquet_metadata.h"
 
 namespace hctr {
 namespace {
@@ -78,6 +80,16 @@ std::unique_ptr<RecordWriter> parquet_record_writer(const fs::path& folder, cons
 
 std::unique_ptr<RecordWriter> raw_record_writer(const fs::path& folder, const std::string& stem) {
   return std::make_unique<RawRecords>(folder / (stem + ".bin"));
+}
+
+void expect_records_replace_no_input(const fs::path& folder, const std::string& stem,
+                                     const std::vector<fs::path>& inputs) {
+  expect_no_input_in(folder, "--out: its file", inputs, [&](const std::string& name) {
+    return name == stem + ".txt" || name == stem + ".bin" || is_numbered(name, stem + ".", ".data");
+  });
+  expect_no_input_in(folder / stem, "--out: its file", inputs, [](const std::string& name) {
+    return name == kParquetList || name == kParquetMetadata || is_numbered(name, "part_", ".parquet");
+  });
 }
 
 void remove_older_results(const std::vector<fs::path>& results, bool force) {

@@ -29,6 +29,10 @@ inline constexpr const char* kParquetList = "_file_list.txt";
 /// Writes <folder>/<stem>.bin.
 std::unique_ptr<RecordWriter> raw_record_writer(const fs::path& folder, const std::string& stem);
 
+/// Files that writers of `stem` in `folder` write must not be among those that are read. Errors: Error(usage).
+void expect_records_replace_no_input(const fs::path& folder, const std::string& stem,
+                                     const std::vector<fs::path>& inputs);
+
 /// Removes the results of an earlier run, so that no list names files of two runs. Errors: Error(usage) when a result
 /// exists and `force` is not set.
 void remove_older_results(const std::vector<fs::path>& results, bool force);

@@ -153,6 +153,32 @@ TEST(EventFile, OfARunThatGoesOnReplacesLaterStepsOfEarlierFiles) {
   EXPECT_EQ(fields_of(fields[2].bytes).at(0).value, 1u) << "SessionLog.START";
 }
 
+TEST(EventFile, OfARunThatGoesOnIsTheLastOneBehindItsLastWholeRecord) {
+  const TemporaryFolder folder;
+  TestLog log;
+  const Json line = Json::parse(R"({"kind":"train","iteration":40,"loss":0.5})", "");
+  {
+    EventFile file(folder.path(), 0, log.log());
+    file.add(line, 1000);
+  }
+  const fs::path path = fs::directory_iterator(folder.path())->path();
+  const auto whole = static_cast<int64_t>(fs::file_size(path));
+  EXPECT_EQ(whole_event_bytes(path), whole);
+  fs::resize_file(path, static_cast<uintmax_t>(whole - 3));
+  EXPECT_LT(whole_event_bytes(path), whole - 3);
+  for (int start = 0; start < 3; ++start) {
+    EventFile file(folder.path(), 41, log.log());
+    file.add(line, 1001);
+  }
+  const auto records = records_of(only_file(folder.path()));
+  EXPECT_EQ(records.size(), 1 + 3 * 2u) << "the version, and a start and a line for each";
+  EXPECT_EQ(scalars_in(records).size(), 3u);
+  write_text(path, "not events");
+  EXPECT_EQ(whole_event_bytes(path), 0);
+  { EventFile file(folder.path(), 41, log.log()); }
+  EXPECT_EQ(read_file(path), "not events");
+}
+
 TEST(EventFile, AFolderThatCannotBeWrittenIsAnError) {
   const Log log = Log::silent();
   EXPECT_NE(message_of(Kind::io, [&] { EventFile("/nowhere/at/all", 0, log); }).find("'/nowhere/at/all/events"),

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "model/model_manifest.h"
 #include "support/message_of.h"
@@ -132,6 +134,36 @@ TEST_F(ModelsAtPrefix, TheNewestOfSeveralRunsIsNotGuessed) {
                 "of run '",
                 run_folder("runs/second"), "': 50; of run '", run_folder("runs/first"),
                 "': 100, 300. Name the run folder, or ", prefix(), "@300 for the model of that iteration"));
+}
+
+TEST_F(ModelsAtPrefix, AreOfARunWhereTheirManifestSaysSo) {
+  save(60, "a1", "runs/first");
+  const fs::path dense = prefix() + "_dense_60.model", manifest = prefix() + "_model_60.json";
+  EXPECT_TRUE(is_model_of_run({dense, manifest}, "a1", 60));
+  EXPECT_FALSE(is_model_of_run({dense}, "b2", 60));
+  EXPECT_FALSE(is_model_of_run({dense}, "a1", 61));
+  EXPECT_FALSE(is_model_of_run({dense, folder_ / "other"}, "a1", 60));
+  EXPECT_FALSE(is_model_of_run({dense, prefix() + "_dense_60.model/../../other"}, "a1", 60));
+  EXPECT_FALSE(is_model_of_run({folder_ / "other"}, "a1", 60));
+  EXPECT_FALSE(is_model_of_run({}, "a1", 60));
+}
+
+TEST_F(ModelsAtPrefix, AreRemovedWithTheirNamesInTheRunFolderAndNothingElseIs) {
+  save(60, "a1", "first");
+  save(80, "a1", "first");
+  const fs::path run = run_folder("first");
+  for (const char* name : {"m_dense_60.model", "m_model_60.json", "m_dense_80.model"})
+    fs::create_hard_link(folder_ / "out" / name, run / cat("final_", name));
+  write_text(folder_ / "out/m_notes_60.txt", "mine");
+  EXPECT_FALSE(remove_model_of_run(prefix(), 60, "b2", run)) << "of another run";
+  EXPECT_TRUE(remove_model_of_run(prefix(), 60, "a1", run));
+  EXPECT_FALSE(remove_model_of_run(prefix(), 60, "a1", run)) << "it is gone";
+  std::vector<std::string> left;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_.path()))
+    if (entry.is_regular_file()) left.push_back(entry.path().filename().string());
+  std::ranges::sort(left);
+  EXPECT_EQ(left, (std::vector<std::string>{"final_m_dense_80.model", "m_dense_80.model", "m_model_80.json",
+                                            "m_notes_60.txt"}));
 }
 
 TEST(SnapshotPrefix, IsInTheRunFolderWhereNoneIsGiven) {

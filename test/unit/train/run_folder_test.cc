@@ -62,5 +62,89 @@ TEST(RunFolder, IsLockedWhileItsRunLives) {
   EXPECT_TRUE(fs::exists(folder / "run.1")) << "the first run is moved away once it has ended";
 }
 
+/// A run folder with a line of metrics and run.json, as a run leaves it. Returns the id.
+std::string write_run(const fs::path& folder, const Log& log, std::vector<int64_t> unasked = {}) {
+  RunFolder run(folder, "c.json", {}, log);
+  run.add_metrics(Json(Json::Object{{"kind", "start"}, {"run", run.run()}}));
+  run.write_start({}, {}, Json(Json::Object{{"started", "now"}}));
+  run.set_unasked_models(std::move(unasked));
+  return run.run();
+}
+
+TEST(RunFolder, IsThatOfARunWhereItsOwnFilesSaySo) {
+  const TemporaryFolder folder;
+  TestLog log;
+  const std::string run = write_run(folder / "run", log.log());
+  EXPECT_TRUE(RunFolder::belongs_to(folder / "run", run));
+  EXPECT_FALSE(RunFolder::belongs_to(folder / "run", "another"));
+  EXPECT_FALSE(RunFolder::belongs_to(folder.path(), run));
+  EXPECT_FALSE(RunFolder::belongs_to("", run));
+  EXPECT_FALSE(RunFolder::belongs_to(folder / "run", ""));
+  write_text(folder / "run/metrics.jsonl", "garbage");
+  EXPECT_TRUE(RunFolder::belongs_to(folder / "run", run));
+}
+
+TEST(RunFolder, KeepsAMetricsFileThatIsNotOfTheRunThatGoesOn) {
+  const TemporaryFolder folder;
+  TestLog log;
+  const std::string run = write_run(folder / "run", log.log());
+  const std::string line = read_text(folder / "run/metrics.jsonl", "");
+  const auto go_on = [&](int64_t bytes) {
+    const RunFolder again = RunFolder::go_on(folder / "run", run, bytes, log.log());
+    EXPECT_EQ(again.metrics_bytes(), fs::file_size(folder / "run/metrics.jsonl"));
+  };
+  go_on(static_cast<int64_t>(line.size()));
+  EXPECT_EQ(read_text(folder / "run/metrics.jsonl", ""), line);
+  log.expect("metrics.jsonl' is damaged or not of this run: it is kept as '");
+  log.expect("lines of the run are missing");
+  go_on(static_cast<int64_t>(line.size()) - 2);  // within a line: the file is another one
+  EXPECT_EQ(read_text(folder / "run/metrics.jsonl.1", ""), line);
+  EXPECT_EQ(read_text(folder / "run/metrics.jsonl", ""), "");
+  write_text(folder / "run/metrics.jsonl", "garbage");
+  go_on(3);
+  EXPECT_EQ(read_text(folder / "run/metrics.jsonl.2", ""), "garbage");
+  log.expect("run.json' is damaged or not of this run");
+  write_text(folder / "run/run.json", "{");
+  go_on(0);
+  EXPECT_EQ(read_text(folder / "run/run.json.1", ""), "{");
+}
+
+TEST(RunFolder, RemembersModelsThatNobodyAskedFor) {
+  const TemporaryFolder folder;
+  TestLog log;
+  const std::string run = write_run(folder / "run", log.log(), {20, 40});
+  const int64_t bytes = static_cast<int64_t>(fs::file_size(folder / "run/metrics.jsonl"));
+  {
+    RunFolder again = RunFolder::go_on(folder / "run", run, bytes, log.log());
+    EXPECT_EQ(again.unasked_models(), (std::vector<int64_t>{20, 40}));
+    again.write_start({}, {}, Json(Json::Object{{"started", "later"}}));
+    again.set_unasked_models({60});
+    again.write_end("stopped");
+  }
+  EXPECT_EQ(RunFolder::go_on(folder / "run", run, bytes, log.log()).unasked_models(), (std::vector<int64_t>{60}));
+  EXPECT_EQ(Json::read_file(folder / "run/run.json").find("starts")->array()->size(), 2u);
+}
+
+TEST(RunFolder, LosesPartsOfDeadProcessesAndNotOfLivingOnes) {
+  const TemporaryFolder folder;
+  TestLog log;
+  const std::string run = write_run(folder / "run", log.log());
+  constexpr int kNoProcess = 0x7ffffffe, kFirst = 1;  // process 1 lives
+  for (const int process : {kNoProcess, kFirst}) write_text(folder / cat("run/run.json.", process, ".part"), "x");
+  const RunFolder again = RunFolder::go_on(folder / "run", run, 0, log.log());
+  EXPECT_FALSE(fs::exists(folder / cat("run/run.json.", kNoProcess, ".part")));
+  EXPECT_TRUE(fs::exists(folder / cat("run/run.json.", kFirst, ".part")));
+}
+
+TEST(RunFolder, ReplacesNoInput) {
+  const TemporaryFolder folder;
+  TestLog log;
+  write_text(folder / "mine/config.json", "{}");
+  EXPECT_NE(
+      message_of(Kind::usage, [&] { RunFolder(folder / "mine", "c.json", {folder / "mine/config.json"}, log.log()); })
+          .find("config.json' is a file that this command reads"),
+      std::string::npos);
+}
+
 }  // namespace
 }  // namespace hctr::test

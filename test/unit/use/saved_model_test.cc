@@ -2,10 +2,48 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "model/config.h"
+#include "model/model_manifest.h"
+#include "support/message_of.h"
+#include "support/temporary_folder.h"
 
 namespace hctr::test {
 namespace {
+
+/// A config of one table.
+Config config_of_one_table() {
+  Problems problems;
+  Config config = read_config(Json::parse(R"({
+    "solver": {"max_iter": 1, "batchsize": 4},
+    "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0.1}},
+    "layers": [
+      {"type": "Data", "source": "train.txt", "label": {"top": "label", "label_dim": 1},
+       "dense": {"top": "dense", "dense_dim": 1}, "sparse": [{"top": "keys", "slot_num": 1, "nnz_per_slot": 1}]},
+      {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "vectors",
+       "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": "sum"}},
+      {"type": "Reshape", "bottom": "vectors", "top": "flat", "leading_dim": 4},
+      {"type": "InnerProduct", "bottom": "flat", "top": "logit", "fc_param": {"num_output": 1}},
+      {"type": "BinaryCrossEntropyLoss", "bottom": ["logit", "label"], "top": "loss"}]})",
+                                          "config"),
+                              problems);
+  problems.throw_if_any("config");
+  return config;
+}
+
+TEST(SavedModel, WithoutTheFileOfATableNamesIt) {
+  const TemporaryFolder folder;
+  const std::string prefix = (folder / "m").string();
+  FileSet set;
+  AtomicFile& to = set.add(prefix + "_model_5.json");
+  for (const char* name : {"_dense_5.model", "0_sparse_5.model"}) set.add(prefix + name).write("x");
+  write_model_manifest(set, to, {.run = "a", .iteration = 5, .tables = {{"vectors", 4, false}}, .prefix = prefix});
+  set.commit();
+  fs::remove(prefix + "0_sparse_5.model");
+  EXPECT_EQ(message_of(Kind::io, [&] { find_saved_model(prefix, config_of_one_table(), Log::silent()); }),
+            cat("the model '", prefix, "_dense_5.model' lacks '", prefix,
+                "0_sparse_5.model', of its table 'vectors': the file is not there"));
+}
 
 TEST(SavedModel, IsUsedWithoutTheOptimizerStatesOfTraining) {
   Problems problems;

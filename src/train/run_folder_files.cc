@@ -1,0 +1,100 @@
+#include "train/run_folder_files.h"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <fstream>
+
+#include "base/error.h"
+#include "config/json.h"
+
+namespace hctr {
+
+fs::path new_run_folder(const fs::path& config) {
+  char time[32];
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  std::strftime(time, sizeof time, "%Y%m%d-%H%M%S", localtime_r(&now, &local));
+  const std::string base = cat("runs/", config == "-" ? "stdin" : config.stem().string(), "-", time);
+  std::string name = base;
+  std::error_code error;
+  fs::create_directories("runs", error);
+  for (int n = 2; !error && !fs::create_directory(name, error) && !error; ++n) name = cat(base, "-", n);
+  if (error) throw Error(Kind::io, cat("cannot create the run folder '", name, "': ", error.message()));
+  return name;
+}
+
+void remove_dead_parts(const fs::path& folder, const Log& log) {
+  if (const int removed = remove_parts_of_dead_processes(folder / ""); removed > 0)
+    log.info("Removed ", removed, removed == 1 ? " file '" : " files '", (folder / "*.part").string(),
+             "' of runs that were killed while they wrote.");
+}
+
+std::string run_in_about(const fs::path& about) try {
+  if (!fs::exists(about)) return {};
+  const Json json = Json::read_file(about);
+  const Json* run = json.find("run");
+  return run && run->string() ? *run->string() : "";
+} catch (const Error&) {
+  return {};
+}
+
+bool ends_a_line(const fs::path& text, int64_t end) {
+  std::ifstream in(text, std::ios::binary);
+  char last = '\n';
+  if (end > 0) in.seekg(end - 1).get(last);
+  return !in || last == '\n';
+}
+
+void keep_foreign(const fs::path& file, const Log& log) {
+  fs::path to;
+  for (int n = 1; to.empty() || fs::exists(to); ++n) to = cat(file.string(), ".", n);
+  std::error_code error;
+  fs::rename(file, to, error);
+  if (error)
+    throw Error(Kind::io, cat("'", file.string(), "' is not of this run, and cannot be renamed to '", to.string(),
+                              "': ", error.message()));
+  log.warning("'", file.string(), "' is damaged or not of this run: it is kept as '", to.string(),
+              "', and a new one begins; its earlier content is not in reports");
+}
+
+void move_away(const fs::path& path, const std::vector<fs::path>& inputs, const Log& log) {
+  const fs::path folder = (path / "").lexically_normal().parent_path();  // without a slash at the end
+  fs::path to;
+  for (int n = 1; to.empty() || fs::exists(to); ++n) to = cat(folder.string(), ".", n);
+  const fs::path whole = fs::weakly_canonical(folder);
+  for (const fs::path& input : inputs) {
+    const fs::path file = fs::weakly_canonical(input);
+    if (const auto [end, rest] = std::mismatch(whole.begin(), whole.end(), file.begin(), file.end());
+        end == whole.end())
+      throw Error(Kind::config, cat("'", input.string(), "' lies in the run folder '", folder.string(),
+                                    "', which holds an earlier run and would be moved to '", to.string(),
+                                    "': give another --run-dir"));
+  }
+  std::error_code error;
+  fs::rename(folder, to, error);
+  if (error)
+    throw Error(Kind::io, cat("cannot move the run folder '", folder.string(), "' of an earlier run to '", to.string(),
+                              "': ", error.message(), "; give another --run-dir"));
+  log.info("The run folder '", folder.string(), "' held an earlier run: it is moved to '", to.string(), "'.");
+}
+
+bool is_file_of_run(const std::string& name) {
+  return name.starts_with("final_") || name == kAbout || name == "config.json" || name == "summary.json" ||
+         name == "plan.json" || name == "profile.json";
+}
+
+std::string run_in_metrics(const fs::path& file) {
+  std::ifstream metrics(file);
+  std::array<char, 1 << 14> line;  // far more than a first line has; a file of garbage may have no second one
+  if (!metrics.getline(line.data(), line.size())) return {};
+  try {
+    const Json start = Json::parse(line.data(), kMetrics);
+    const Json* run = start.find("run");
+    return run && run->string() ? *run->string() : "";
+  } catch (const Error&) {
+    return {};  // not of ours
+  }
+}
+
+}  // namespace hctr
