@@ -7,6 +7,7 @@
 #include "base/current_error.h"
 #include "base/process_end.h"
 #include "base/standard_streams.h"
+#include "base/terminal.h"
 #include "config/command_pages.h"
 #include "config/problems.h"
 
@@ -158,9 +159,9 @@ bool CommandLine::parse(int argc, char** argv) {
     app_->parse(argc, argv);
     return true;
   } catch (const CLI::CallForHelp&) {
-    std::printf("%s", app_->help().c_str());
+    print(app_->help());
   } catch (const CLI::CallForVersion& version) {
-    std::printf("%s\n", version.what());
+    print(cat(version.what(), "\n"));
   } catch (const CLI::ExtrasError& error) {
     throw Error(Kind::usage,
                 cat(error.what(), option_meant(*app_), "; ", app_->get_name(), " --help lists what there is"));

@@ -1,8 +1,8 @@
 // preprocess: converts click logs and other text tables to training data. The command line.
-#include <cstdio>
 #include <map>
 
 #include "base/error.h"
+#include "base/terminal.h"
 #include "base/thread_pool.h"
 #include "config/command_line.h"
 #include "data/io/set_files.h"
@@ -142,9 +142,10 @@ void read_rest(Arguments& given, const CommandLine& app) {
 }
 
 void print_set(const char* name, const PreprocessSummary::Set& set) {
-  std::printf("%-12s %lld rows, %.2f %% with a label above 0, %lld file%s\n", name, static_cast<long long>(set.rows),
-              100.0 * static_cast<double>(set.positives) / static_cast<double>(set.rows),
-              static_cast<long long>(set.files), set.files == 1 ? "" : "s");
+  print_formatted("%-12s %lld rows, %.2f %% with a label above 0, %lld file%s\n", name,
+                  static_cast<long long>(set.rows),
+                  100.0 * static_cast<double>(set.positives) / static_cast<double>(set.rows),
+                  static_cast<long long>(set.files), set.files == 1 ? "" : "s");
 }
 
 void run(Arguments& given, const CommandLine& app) {
@@ -167,11 +168,11 @@ void run(Arguments& given, const CommandLine& app) {
   if (summary.eval.rows > 0) print_set("evaluation:", summary.eval);
   int64_t ids = 0;
   for (const int64_t size : summary.fitted.slot_sizes) ids += size;
-  std::printf("%-12s %lld in %lld slots\n\nThe first element of \"layers\":\n\n%s\n\n",
-              "ids:", static_cast<long long>(ids), static_cast<long long>(given.make.slots()),
-              described.find("data")->text(2).c_str());
-  std::printf("\"input_key_type\" of the solver: \"%s\". All figures: %s\n", given.make.key_bytes == 4 ? "I32" : "I64",
-              (given.make.folder / "preprocess.json").c_str());
+  print_formatted("%-12s %lld in %lld slots\n\nThe first element of \"layers\":\n\n",
+                  "ids:", static_cast<long long>(ids), static_cast<long long>(given.make.slots()));
+  print_json(described.find("data")->text(2) + "\n\n");
+  print_formatted("\"input_key_type\" of the solver: \"%s\". All figures: %s\n",
+                  given.make.key_bytes == 4 ? "I32" : "I64", (given.make.folder / "preprocess.json").c_str());
 }
 
 int main_of(int argc, char** argv) {
