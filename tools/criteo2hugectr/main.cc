@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "config/command_line.h"
 #include "data/io/set_files.h"
+#include "data/text_values.h"
 #include "prepare/preprocess/criteo_convert.h"
 #include "prepare/preprocess/preprocessed_convert.h"
 
@@ -29,13 +30,10 @@ struct Arguments {
 };
 
 int64_t number(const std::string& text, const char* what) {
-  try {
-    size_t used = 0;
-    const int64_t value = std::stoll(text, &used);
-    if (used == text.size() && value >= 0) return value;
-  } catch (const std::logic_error&) {  // not a number: reported below
-  }
-  throw Error(Kind::usage, cat(what, ": expected a whole number, at least 0, found '", text, "'"));
+  int64_t value = 0;
+  if (!read_integer(text, value) || value < 0)
+    throw Error(Kind::usage, cat(what, ": expected a whole number, at least 0, found '", text, "'"));
+  return value;
 }
 
 void run_old_form(const Arguments& given, const CommandLine& app) {

@@ -11,6 +11,7 @@
 #include "base/progress.h"
 #include "base/terminal.h"
 #include "config/command_line.h"
+#include "data/text_values.h"
 #include "embedding/table_summary.h"
 #include "hot_keys.h"
 #include "key_counts.h"
@@ -40,8 +41,9 @@ std::optional<size_t> number_in_name(const std::string& file) {
   if (end == std::string::npos) return {};
   size_t begin = end;
   while (begin > 0 && std::isdigit(static_cast<unsigned char>(name[begin - 1]))) --begin;
-  if (begin == end) return {};
-  return std::stoull(name.substr(begin, end - begin));
+  int64_t number = 0;
+  if (!read_integer(std::string_view(name).substr(begin, end - begin), number)) return {};
+  return static_cast<size_t>(number);
 }
 
 size_t which_embedding(const Arguments& given, const Config& config) {
