@@ -37,7 +37,7 @@ struct SavedColumns {
 /// From preprocess.json and the file of vocabularies next to it. Warns of files that an older version wrote without a
 /// checksum. Errors: Error(io); Error(data) for a file without "columns", for one that is damaged, and where the two do
 /// not belong together.
-SavedColumns read_columns(const fs::path& preprocess_json, const Log&);
+SavedColumns read_columns(const fs::path& preprocess_json, const Log& = Log::silent());
 /// Takes the encoding for other rows. The table of a CSV has its roles already. Errors: Error(bug) otherwise.
 void apply_columns(SavedColumns, PreprocessOptions&);
 
