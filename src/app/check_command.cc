@@ -1,10 +1,8 @@
 #include "app/check_command.h"
 
-#include <iostream>
-
 #include "app/check_data.h"
 #include "base/error.h"
-#include "base/printable.h"
+#include "base/terminal.h"
 #include "config/config_file.h"
 #include "train/known_gpus.h"
 
@@ -40,14 +38,14 @@ int CheckCommand::run(const JobOptions& job) {
     data = check_data(read_config_file(config_, job.changes), config_);
     options_.slots = data.slots;
   }
-  const std::string found = check(options_, [](std::string_view line) { std::cerr << printable(line) << "\n"; });
+  const std::string found = check(options_, [](std::string_view line) { print_note(cat(line, "\n")); });
   if (options_.json) {
     Json json = Json::parse(found, "the result of --check");
     if (data_) json.set("data", data.json);
-    std::cout << json.text(2) << "\n";
+    print_json(json.text(2) + "\n");
   } else {
-    std::cout << printable(found) << printable(data.text);
-    if (data.problems == 0) std::cout << config_ << " is right.\n";
+    print(found + data.text);
+    if (data.problems == 0) print(config_ + " is right.\n");
   }
   if (data.problems > 0)
     throw Error(Kind::data, cat("the data do not fit '", config_, "': ", data.problems,

@@ -1,10 +1,8 @@
 #include "app/init_command.h"
 
-#include <iostream>
-
 #include "base/error.h"
-#include "base/printable.h"
 #include "base/standard_streams.h"
+#include "base/terminal.h"
 
 namespace hctr {
 
@@ -44,11 +42,11 @@ int InitCommand::run(const std::string& eval, const std::string& out) {
   options_.eval = eval;
   options_.out = out == "-" ? "" : out;
   const auto write_config = [](const std::string& config) {
-    std::cout << config;
+    print_json(config);
     flush_standard_output();
   };
   const InitResult result = init(options_, options_.out.empty() ? WriteConfig(write_config) : WriteConfig());
-  for (const std::string& line : result.report) std::cerr << printable(line) << "\n";
+  for (const std::string& line : result.report) print_note(line + "\n");
   return 0;
 }
 

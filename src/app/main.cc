@@ -1,6 +1,5 @@
 // The program: command line, signals, exit codes. The only place that catches errors.
 #include <algorithm>
-#include <iostream>
 #include <string>
 #include <vector>
 
@@ -14,6 +13,7 @@
 #include "app/stop_signals.h"
 #include "base/error.h"
 #include "base/process_end.h"
+#include "base/terminal.h"
 #include "config/command_line.h"
 #include "hctr/solver.h"
 #include "model/manual.h"
@@ -189,7 +189,7 @@ int run(int argc, char** argv) {
                "Wait after every GPU kernel, to find the one that fails (slow)");
   if (!app.parse(argc, argv)) return 0;
   if (!topic.empty()) {
-    std::cout << hctr::explain(topic);
+    hctr::print(hctr::explain(topic));
     return 0;
   }
   with_model.expect_subject();

@@ -1,17 +1,17 @@
 #include "app/model_commands.h"
 
-#include <iostream>
 #include <map>
 
 #include "app/print_results.h"
 #include "app/stop_signals.h"
 #include "base/error.h"
+#include "base/terminal.h"
 
 namespace hctr {
 namespace {
 
 int stopped(const JobOptions& options) {
-  std::cerr << "Stopped on request: there is no result.\n";
+  print_note("Stopped on request: there is no result.\n");
   return exit_code_of_stop(*options.stop);
 }
 

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iostream>
 #include <map>
 #include <string>
 
-#include "base/printable.h"
+#include "base/error.h"
 #include "base/progress.h"
+#include "base/terminal.h"
 #include "config/json.h"
 #include "metrics/undefined.h"
 #include "train/run_folder.h"
@@ -26,10 +26,11 @@ using Metrics = std::map<std::string, double>;
 void print_metrics(const Metrics& metrics, const std::map<std::string, std::string>& undefined,
                    const Metrics& best_possible, const char* indent) {
   for (const auto& [name, value] : metrics) {
-    std::cout << indent << printable(name) << ": " << metric_text(name, value, undefined);
-    if (const auto best = best_possible.find(name); best != best_possible.end())
-      std::cout << " (best possible on this data: " << rounded(best->second) << ")";
-    std::cout << "\n";
+    const auto best = best_possible.find(name);
+    print(cat(
+        indent, name, ": ", metric_text(name, value, undefined),
+        best != best_possible.end() ? cat(" (best possible on this data: ", rounded(best->second), ")") : std::string(),
+        "\n"));
   }
 }
 
@@ -46,18 +47,22 @@ void print_tiers(const std::map<std::string, std::map<std::string, int64_t>>& ta
     for (const auto& [what, count] : counts) sums[what] += count;
   const int64_t host = sums["rows_in_host_memory"], disk = sums["rows_on_disk"];
   if (host == 0 && disk == 0) return;
-  std::cout << "  rows of tables: " << host << " in host memory, " << disk << " on the disk";
+  std::string line = cat("  rows of tables: ", host, " in host memory, ", disk, " on the disk");
   if (sums["rows_to_disk"] > 0)
-    std::cout << " (" << sums["rows_to_disk"] << " rows went there, " << sums["rows_from_disk"] << " came back, "
-              << readable_time(1e-3 * static_cast<double>(sums["disk_wait_ms"])) << " of waiting)";
-  std::cout << "\n";
+    line += cat(" (", sums["rows_to_disk"], " rows went there, ", sums["rows_from_disk"], " came back, ",
+                readable_time(1e-3 * static_cast<double>(sums["disk_wait_ms"])), " of waiting)");
+  print(line + "\n");
 }
 
 void warn_of_skipped(const ModelUse& use) {
   if (use.skipped_records > 0)
-    std::cerr << "warning: " << use.skipped_records
-              << (use.skipped_records == 1 ? " bad record was" : " bad records were")
-              << " left out; the numbers of the other rows count them\n";
+    print_note(cat("warning: ", use.skipped_records, use.skipped_records == 1 ? " bad record was" : " bad records were",
+                   " left out; the numbers of the other rows count them\n"));
+}
+
+void print_line(const Json& line) {
+  print_json(line.text() + "\n");
+  flush_output();
 }
 
 }  // namespace
@@ -67,27 +72,26 @@ void print_summary(const TrainSummary& summary, bool as_json) {
     Json line(Json::Object{{"kind", "summary"}, {"run_dir", summary.run_dir.string()}});
     const Json fields = to_json(summary);
     for (const auto& [name, value] : *fields.object()) line.set(name, value);
-    std::cout << line.text() << std::endl;
+    print_line(line);
     return;
   }
-  std::cout << "\n"
-            << (summary.interrupted ? "Stopped on request" : "Done") << ": " << summary.iterations << " iterations, "
-            << with_unit_prefix(static_cast<double>(summary.samples)) << " samples in "
-            << readable_time(summary.seconds) << " (" << with_unit_prefix(summary.samples_per_second)
-            << " samples/s) on " << summary.device << "\n"
-            << "  loss of the last batch: " << rounded(summary.final_loss) << "\n";
+  print(cat("\n", summary.interrupted ? "Stopped on request" : "Done", ": ", summary.iterations, " iterations, ",
+            with_unit_prefix(static_cast<double>(summary.samples)), " samples in ", readable_time(summary.seconds),
+            " (", with_unit_prefix(summary.samples_per_second), " samples/s) on ", summary.device,
+            "\n  loss of the last batch: ", rounded(summary.final_loss), "\n"));
   print_metrics(summary.metrics, summary.undefined, summary.best_possible, "  ");
   if (summary.best_iteration) {
-    std::cout << "  the best model is that of iteration " << *summary.best_iteration << ":\n";
+    print(cat("  the best model is that of iteration ", *summary.best_iteration, ":\n"));
     print_metrics(summary.best_metrics, {}, summary.best_possible, "    ");
   }
   print_tiers(summary.tables);
   if (const auto& between = summary.between_hosts)
-    std::cout << "  embeddings, sent to other hosts: " << with_unit_prefix(static_cast<double>(between->sent))
-              << "B; messages of full size would be " << with_unit_prefix(static_cast<double>(between->of_full_size))
-              << "B\n";
-  for (const auto& file : summary.model_files) std::cout << "  model: " << file.string() << "\n";
-  std::cout << "  run folder: " << summary.run_dir.string() << std::endl;
+    print(cat("  embeddings, sent to other hosts: ", with_unit_prefix(static_cast<double>(between->sent)),
+              "B; messages of full size would be ", with_unit_prefix(static_cast<double>(between->of_full_size)),
+              "B\n"));
+  for (const auto& file : summary.model_files) print(cat("  model: ", file.string(), "\n"));
+  print(cat("  run folder: ", summary.run_dir.string(), "\n"));
+  flush_output();
 }
 
 void print_evaluation(const EvaluationSummary& summary, bool as_json) {
@@ -105,32 +109,32 @@ void print_evaluation(const EvaluationSummary& summary, bool as_json) {
     add_matches(summary.matches, line);
     if (!summary.undefined.empty())
       line.set("undefined", Json::Object(summary.undefined.begin(), summary.undefined.end()));
-    std::cout << line.text() << std::endl;
+    print_line(line);
     return;
   }
   warn_of_skipped(summary);
-  std::cerr << "Evaluated " << summary.samples << " samples of '" << summary.data << "' in "
-            << readable_time(summary.seconds) << " on " << summary.device << ".\n";
+  print_note(cat("Evaluated ", summary.samples, " samples of '", summary.data, "' in ", readable_time(summary.seconds),
+                 " on ", summary.device, ".\n"));
   print_metrics(summary.metrics, summary.undefined, summary.best_possible, "");
-  std::cout << std::flush;
+  flush_output();
 }
 
 void print_export(const ExportSummary& summary, const std::string& folder) {
   warn_of_skipped(summary);
-  for (const auto& file : summary.files) std::cout << file.string() << "\n";
-  std::cout << std::flush;
-  std::cerr << "Exported " << summary.model << " to '" << folder << "': " << summary.files.size()
-            << (summary.files.size() == 1 ? " file, " : " files, ")
-            << with_unit_prefix(static_cast<double>(summary.bytes)) << "B";
-  if (summary.rows > 0) std::cerr << ", with the scores of " << summary.rows << " rows";
-  std::cerr << " in " << readable_time(summary.seconds) << "\n";
+  for (const auto& file : summary.files) print(file.string() + "\n");
+  flush_output();
+  print_note(cat("Exported ", summary.model, " to '", folder, "': ", summary.files.size(),
+                 summary.files.size() == 1 ? " file, " : " files, ",
+                 with_unit_prefix(static_cast<double>(summary.bytes)), "B",
+                 summary.rows > 0 ? cat(", with the scores of ", summary.rows, " rows") : std::string(), " in ",
+                 readable_time(summary.seconds), "\n"));
 }
 
 void print_prediction(const PredictionSummary& summary, const std::string& out) {
   warn_of_skipped(summary);
-  std::cerr << "Scored " << summary.rows << " rows of '" << summary.data << "' in " << readable_time(summary.seconds)
-            << " (" << with_unit_prefix(static_cast<double>(summary.rows) / std::max(summary.seconds, 1e-9))
-            << " rows/s) on " << summary.device << (out == "-" ? "" : ": " + out) << "\n";
+  print_note(cat("Scored ", summary.rows, " rows of '", summary.data, "' in ", readable_time(summary.seconds), " (",
+                 with_unit_prefix(static_cast<double>(summary.rows) / std::max(summary.seconds, 1e-9)), " rows/s) on ",
+                 summary.device, out == "-" ? "" : ": " + out, "\n"));
 }
 
 }  // namespace hctr

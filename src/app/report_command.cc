@@ -1,10 +1,8 @@
 #include "app/report_command.h"
 
-#include <iostream>
-
 #include "app/stop_signals.h"
 #include "base/error.h"
-#include "base/printable.h"
+#include "base/terminal.h"
 
 namespace hctr {
 
@@ -32,11 +30,11 @@ int ReportCommand::run(const JobOptions& job, const std::string& out) {
   options_.scores = !no_scores_;
   const RunReportSummary summary = report_runs(options_);
   if (summary.interrupted) {
-    std::cerr << "Stopped on request: there is no page.\n";
+    print_note("Stopped on request: there is no page.\n");
     return exit_code_of_stop(*job.stop);
   }
-  for (const std::string& note : summary.notes) std::cerr << "note: " << printable(note) << "\n";
-  std::cerr << "Wrote " << printable(out) << ": " << runs_.size() << (runs_.size() == 1 ? " run" : " runs") << ".\n";
+  for (const std::string& note : summary.notes) print_note(cat("note: ", note, "\n"));
+  print_note(cat("Wrote ", out, ": ", runs_.size(), runs_.size() == 1 ? " run" : " runs", ".\n"));
   return 0;
 }
 

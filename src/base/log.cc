@@ -1,8 +1,6 @@
 #include "base/log.h"
 
-#include <cstdio>
-
-#include "base/printable.h"
+#include "base/terminal.h"
 
 namespace hctr {
 namespace {
@@ -17,8 +15,7 @@ void Log::write(Level level, std::string_view line) const {
 Log Log::to_stderr() {
   return Log([](Level level, std::string_view line) {
     const char* prefix = level == Level::warning ? "warning: " : level == Level::error ? "error: " : "";
-    std::fprintf(stderr, "%s%s\n", prefix, printable(line).c_str());
-    std::fflush(stderr);
+    print_note(cat(prefix, line, "\n"));
   });
 }
 

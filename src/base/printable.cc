@@ -1,28 +1,55 @@
 #include "base/printable.h"
 
 namespace hctr {
+namespace {
 
-std::string printable(std::string_view text) {
+/// Bytes of the UTF-8 character that the text begins with; 0: they are none.
+size_t character_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
+  const auto is_next = [&](size_t i) { return byte(i) >= 0x80 && byte(i) < 0xc0; };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first < 0xe0) return is_next(1) ? 2 : 0;
+  if (first >= 0xe0 && first < 0xf0) {  // a second byte below is a character in more bytes than it needs
+    const bool longer = first == 0xe0 && byte(1) < 0xa0;
+    return !longer && is_next(1) && is_next(2) ? 3 : 0;
+  }
+  if (first >= 0xf0 && first < 0xf5) {
+    const bool longer = first == 0xf0 && byte(1) < 0x90;
+    return !longer && is_next(1) && is_next(2) && is_next(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+/// The text with escape + two hexadecimal digits in place of control characters.
+std::string masked(std::string_view text, std::string_view escape) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string shown;
   shown.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < text.size() ? text[i + 1] : 0);
-    const bool is_c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;  // U+0080 to U+009F in UTF-8
-    const bool is_control = (byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7f || is_c1;
-    if (!is_control) {
-      shown += text[i];
-      continue;
+  while (!text.empty()) {
+    const size_t length = character_length(text);
+    const size_t bytes = length == 0 ? 1 : length;
+    const auto first = static_cast<unsigned char>(text[0]);
+    const unsigned char code = length == 2 && first == 0xc2 ? static_cast<unsigned char>(text[1]) : first;
+    const bool is_c0 = code < 0x20 && code != '\n' && code != '\t';
+    const bool is_c1 = code >= 0x7f && code < 0xa0;  // delete, and U+0080 to U+009F, in UTF-8 or as bytes alone
+    if (is_c0 || is_c1) {
+      shown += escape;
+      shown += kDigits[code >> 4];
+      shown += kDigits[code & 15];
+    } else {
+      shown += text.substr(0, bytes);
     }
-    const unsigned char code = is_c1 ? next : byte;
-    shown += "\\x";
-    shown += kDigits[code >> 4];
-    shown += kDigits[code & 15];
-    i += is_c1;
+    text.remove_prefix(bytes);
   }
   return shown;
 }
+
+}  // namespace
+
+std::string printable(std::string_view text) { return masked(text, "\\x"); }
+
+std::string printable_json(std::string_view json) { return masked(json, "\\u00"); }
 
 std::string filled_up(const std::string& text, size_t width) {
   return text + std::string(width > text.size() ? width - text.size() : 0, ' ');

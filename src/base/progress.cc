@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "base/terminal.h"
 
 namespace hctr {
 namespace {
@@ -70,8 +71,7 @@ void Progress::finish() {
 
 void Progress::clear() {
   if (!visible_) return;
-  std::fputs("\r\033[K", stderr);
-  std::fflush(stderr);
+  erase_line();
   visible_ = false;
 }
 
@@ -91,11 +91,9 @@ void Progress::draw(int64_t done, std::string_view remark, bool last) {
   line += " " + unit_ + (last ? " in " + readable_time(seconds) : "") + ", " + with_unit_prefix(rate) + "/s";
   if (known && rate > 0) line += ", " + readable_time(static_cast<double>(total_ - done) / rate) + " left";
   if (!remark.empty()) line += cat(", ", remark);
-  if (terminal_) std::fputs("\r\033[K", stderr);
-  std::fputs(line.c_str(), stderr);
-  if (last || !terminal_) std::fputc('\n', stderr);
+  if (terminal_) erase_line();
+  print_note(line + (last || !terminal_ ? "\n" : ""));
   visible_ = terminal_ && !last;
-  std::fflush(stderr);
 }
 
 }  // namespace hctr

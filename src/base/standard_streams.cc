@@ -4,11 +4,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <iostream>
 
 #include "base/error.h"
+#include "base/terminal.h"
 
 namespace hctr {
 
@@ -19,9 +18,7 @@ void open_closed_streams() {
 
 void flush_standard_output() {
   errno = 0;
-  std::cout.flush();
-  const bool written = std::fflush(stdout) == 0 && std::cout.good() && !std::ferror(stdout);
-  if (!written)
+  if (!flush_output())
     throw Error(Kind::io,
                 cat("cannot write the standard output: ", errno != 0 ? std::strerror(errno) : "output was lost"));
 }

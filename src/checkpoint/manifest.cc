@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "checkpoint/checked_json.h"
-#include "checkpoint/file_checksum.h"
+#include "base/file_checksum.h"
+#include "config/checked_json.h"
 
 namespace hctr {
 namespace {

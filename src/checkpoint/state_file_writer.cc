@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "checkpoint/file_checksum.h"
+#include "base/file_checksum.h"
 #include "checkpoint/state_writer.h"
 
 namespace hctr {

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "checkpoint/file_checksum.h"
+#include "base/file_checksum.h"
 
 namespace hctr {
 namespace {

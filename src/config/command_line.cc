@@ -2,11 +2,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include "base/build_info.h"
 #include "base/current_error.h"
 #include "base/process_end.h"
+#include "base/stack_limit.h"
 #include "base/standard_streams.h"
+#include "base/terminal.h"
 #include "config/command_pages.h"
 #include "config/problems.h"
 
@@ -23,6 +29,64 @@ CLI::Validator check_word(const std::vector<std::string>& words) {
         return cat("expected ", one_of(words), ", found \"", word, "\"", did_you_mean(word, words));
       },
       listed + "}");
+}
+
+/// The text without the plus sign, and the zeros, before a whole number: CLI11 would read 010 as octal.
+std::string plain_digits(std::string_view text) {
+  const bool negative = text.starts_with('-'), positive = text.starts_with('+');
+  if (positive && (text.size() < 2 || text[1] < '0' || text[1] > '9')) return std::string(text);
+  if (negative || positive) text.remove_prefix(1);
+  while (text.size() > 1 && text[0] == '0') text.remove_prefix(1);
+  return (negative ? "-" : "") + std::string(text);
+}
+
+/// Whether a value is a number of type T, in decimal digits: CLI11 would clamp one that T does not hold, and take
+/// hexadecimal ones, and "nan".
+template <class T>
+CLI::Validator check_number() {
+  return CLI::Validator(
+      [](std::string& word) {
+        std::string plain = word;
+        if constexpr (std::is_integral_v<T>) {
+          plain = plain_digits(word);
+        } else if (plain.size() > 1 && plain[0] == '+' && plain[1] != '-') {
+          plain.erase(0, 1);
+        }
+        T value{};
+        const char* const last = plain.data() + plain.size();
+        const auto [end, error] = std::from_chars(plain.data(), last, value);
+        const bool good = end == last && error == std::errc();
+        if constexpr (std::is_integral_v<T>) {
+          if (!good)
+            return cat("expected a whole number from ", std::numeric_limits<T>::min(), " to ",
+                       std::numeric_limits<T>::max(), ", found \"", word, "\"");
+        } else if (!good || !std::isfinite(value)) {
+          return cat("expected a number, found \"", word, "\"");
+        }
+        word = plain;
+        return std::string();
+      },
+      "");
+}
+
+/// Whether a number is above 0, or at least 0.
+CLI::Validator check_sign(bool may_be_zero) {
+  return CLI::Validator(
+      [may_be_zero](const std::string& word) {
+        double value = 0;
+        std::from_chars(word.data(), word.data() + word.size(), value);
+        if (value > 0 || (may_be_zero && value == 0)) return std::string();
+        return cat("expected a number ", may_be_zero ? "of at least 0" : "above 0", ", found ", word);
+      },
+      may_be_zero ? "NONNEGATIVE" : "POSITIVE");
+}
+
+/// An option with values of type T.
+template <class T, class Values>
+CommandOption add_number(CLI::App& app, const std::string& name, Values& values, const std::string& text) {
+  CLI::Option* const option = app.add_option(name, values, text);
+  option->transform(check_number<T>());
+  return CommandOption(option);
 }
 
 /// "; did you mean \"--train\"?" for the first argument that is no option of a program or of its subcommands.
@@ -62,11 +126,11 @@ CommandOption CommandOption::existing_file() {
   return *this;
 }
 CommandOption CommandOption::positive() {
-  option_->check(CLI::PositiveNumber);
+  option_->check(check_sign(false));
   return *this;
 }
 CommandOption CommandOption::non_negative() {
-  option_->check(CLI::NonNegativeNumber);
+  option_->check(check_sign(true));
   return *this;
 }
 CommandOption CommandOption::range(int64_t low, int64_t high) {
@@ -74,7 +138,7 @@ CommandOption CommandOption::range(int64_t low, int64_t high) {
   return *this;
 }
 CommandOption CommandOption::positive_number() {
-  option_->check(CLI::PositiveNumber);
+  option_->check(check_sign(false));
   return *this;
 }
 CommandOption CommandOption::real_range(double low, double high) {
@@ -105,16 +169,16 @@ CommandLine::CommandLine(const std::string& program, const std::string& descript
 }
 
 CommandOption CommandLine::add_option(const std::string& name, int& value, const std::string& text) {
-  return CommandOption(app_->add_option(name, value, text));
+  return add_number<int>(*app_, name, value, text);
 }
 CommandOption CommandLine::add_option(const std::string& name, int64_t& value, const std::string& text) {
-  return CommandOption(app_->add_option(name, value, text));
+  return add_number<int64_t>(*app_, name, value, text);
 }
 CommandOption CommandLine::add_option(const std::string& name, uint64_t& value, const std::string& text) {
-  return CommandOption(app_->add_option(name, value, text));
+  return add_number<uint64_t>(*app_, name, value, text);
 }
 CommandOption CommandLine::add_option(const std::string& name, double& value, const std::string& text) {
-  return CommandOption(app_->add_option(name, value, text));
+  return add_number<double>(*app_, name, value, text);
 }
 CommandOption CommandLine::add_option(const std::string& name, std::string& value, const std::string& text) {
   return CommandOption(app_->add_option(name, value, text));
@@ -123,16 +187,16 @@ CommandOption CommandLine::add_option(const std::string& name, std::filesystem::
   return CommandOption(app_->add_option(name, value, text));
 }
 CommandOption CommandLine::add_option(const std::string& name, std::optional<int>& value, const std::string& text) {
-  return CommandOption(app_->add_option(name, value, text));
+  return add_number<int>(*app_, name, value, text);
 }
 CommandOption CommandLine::add_option(const std::string& name, std::optional<int64_t>& value, const std::string& text) {
-  return CommandOption(app_->add_option(name, value, text));
+  return add_number<int64_t>(*app_, name, value, text);
 }
 CommandOption CommandLine::add_option(const std::string& name, std::vector<int>& values, const std::string& text) {
-  return CommandOption(app_->add_option(name, values, text));
+  return add_number<int>(*app_, name, values, text);
 }
 CommandOption CommandLine::add_option(const std::string& name, std::vector<int64_t>& values, const std::string& text) {
-  return CommandOption(app_->add_option(name, values, text));
+  return add_number<int64_t>(*app_, name, values, text);
 }
 CommandOption CommandLine::add_option(const std::string& name, std::vector<std::string>& values,
                                       const std::string& text) {
@@ -158,9 +222,9 @@ bool CommandLine::parse(int argc, char** argv) {
     app_->parse(argc, argv);
     return true;
   } catch (const CLI::CallForHelp&) {
-    std::printf("%s", app_->help().c_str());
+    print(app_->help());
   } catch (const CLI::CallForVersion& version) {
-    std::printf("%s\n", version.what());
+    print(cat(version.what(), "\n"));
   } catch (const CLI::ExtrasError& error) {
     throw Error(Kind::usage,
                 cat(error.what(), option_meant(*app_), "; ", app_->get_name(), " --help lists what there is"));
@@ -173,6 +237,7 @@ bool CommandLine::parse(int argc, char** argv) {
 int run_program(const std::function<int()>& work) {
   open_closed_streams();
   try {
+    raise_stack_limit();
     const int code = work();
     if (code == 0) flush_standard_output();
     return code;

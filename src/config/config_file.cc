@@ -52,6 +52,30 @@ std::string expand(std::string_view text, const std::string& where) {
   return out;
 }
 
+/// Whether the field at this place has names of columns, or texts of cells, as a data file has them: they are taken as
+/// they are. A stranger's file would name a variable otherwise.
+bool is_text_of_data(std::string_view where) {
+  size_t end = where.size();
+  size_t slash = where.rfind('/', end);
+  while (slash != where.npos && slash > 0 && where.find_first_not_of("0123456789", slash + 1) >= end) {
+    end = slash;
+    slash = where.rfind('/', end - 1);
+  }
+  if (slash == where.npos) return false;
+  const std::string_view field = where.substr(slash + 1, end - slash - 1);
+  return field == "column" || field == "columns" || field == "labels" || field == "positive" || field == "missing";
+}
+
+/// "${" in place of "$${", and nothing else.
+std::string unescape(std::string_view text) {
+  std::string out;
+  for (size_t at = 0; at < text.size(); ++at) {
+    at += text.substr(at).starts_with("$${");
+    out += text[at];
+  }
+  return out;
+}
+
 /// The inverse of expand().
 std::string escape(std::string_view text) {
   std::string out;
@@ -78,7 +102,11 @@ Json with_strings(const Json& value, const std::string& where, const Replace& re
   return object;
 }
 
-Json expand_all(const Json& value, const std::string& where) { return with_strings(value, where, expand); }
+Json expand_all(const Json& value, const std::string& where) {
+  return with_strings(value, where, [](const std::string& text, const std::string& place) {
+    return is_text_of_data(place) ? unescape(text) : expand(text, place);
+  });
+}
 
 /// The members of an object, to be found without looking at all of them; none of another value.
 std::unordered_map<std::string_view, const Json*> members_of(const Json& value) {
@@ -113,8 +141,10 @@ Json read_with_includes(const fs::path& path, size_t& files, const std::atomic<i
   if (++files > kMostFiles)
     throw Error(Kind::config,
                 cat("'", name, "': more than ", kMostFiles, " files are included; do two of them include each other?"));
-  const Json file =
-      expand_all(Json::parse(read_text_until(from_input ? "/dev/stdin" : path, "", stop), name), name + ": ");
+  const std::string text = read_text_until(from_input ? "/dev/stdin" : path, "", stop);
+  Json file = Json::parse(text, name);
+  if (text.find("${") != text.npos || text.find("\\u") != text.npos)  // else no string can have a variable
+    file = expand_all(file, name + ": ");
   const Json* const include = file.find(kInclude);
   if (!include) return file;
   std::vector<std::string> names;

@@ -17,7 +17,8 @@ namespace hctr {
 ///                                  that names them. Later ones, then the file itself, replace what earlier ones have:
 ///                                  objects field by field, everything else whole; null leaves a field out
 ///   "${NAME}" in any string        a variable of the environment; "${NAME:-text}" where it may be missing or empty,
-///                                  with a text without variables; "$${" stands for "${"
+///                                  with a text without variables; "$${" stands for "${". Names of columns and texts
+///                                  of cells ("column", "columns", "labels", "positive", "missing") have no variables
 ///   changes                        "solver.batchsize=1024" sets a field, and with null leaves it out. An element of an
 ///                                  array is named by its number from 0, its "top", its "name" or its "type". The value
 ///                                  is JSON, or else a text

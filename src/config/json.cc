@@ -26,6 +26,10 @@ std::string position_of(std::string_view text, size_t offset) {
 /// More than any config needs. Deeper values would take the stack: they are written and destroyed recursively.
 constexpr size_t kMaxDepth = 200;
 
+/// More than any file has that this program reads: half a million layers, or lists of as many slots. Each takes 40
+/// bytes and more, where its text may be two.
+constexpr size_t kMostValues = size_t{1} << 22;
+
 /// Counts the bytes that the parser has read, which its events do not say.
 class CountingIterator {
  public:
@@ -68,7 +72,12 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
                ? put(static_cast<int64_t>(value))
                : put(static_cast<double>(value));
   }
-  bool number_float(number_float_t value, const string_t&) override { return put(value); }
+  bool number_float(number_float_t value, const string_t& text) override {
+    if (text.find_first_not_of("-0123456789") == text.npos)  // would be rounded, and no field takes it
+      fail(read_ - text.size() - 1,
+           cat("the integer ", text, " is beyond 64 bits; a number may have an exponent: 1e30"));
+    return put(value);
+  }
   bool string(string_t& value) override { return put(std::move(value)); }
   bool binary(binary_t&) override { return false; }  // not part of JSON text
   bool start_object(std::size_t) override { return open(Json(Json::Object{})); }
@@ -107,6 +116,10 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
     return put(std::move(done));
   }
   bool put(Json value) {
+    if (++values_ > kMostValues)
+      fail(read_ - 1, cat("more than ", kMostValues,
+                          " values, which would take memory many times the text's; what is long belongs to files of "
+                          "its own, as vocabularies do"));
     if (stack_.empty()) {
       root_ = std::move(value);
     } else if (stack_.back().array()) {
@@ -119,6 +132,7 @@ class Builder : public nlohmann::json_sax<nlohmann::ordered_json> {
   }
 
   std::string_view text_, name_;
+  size_t values_ = 0;
   size_t read_ = 0;  // bytes, to the end of the token of the current event
   Json root_;
   std::vector<Json> stack_;

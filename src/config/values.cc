@@ -67,7 +67,10 @@ std::string read_value(const Json& value, const Range& range, int64_t& out) {
 
 std::string read_value(const Json& value, const Range& range, double& out) {
   const Json& v = unwrapped(value);
-  if (!v.is_number() || !std::isfinite(v.number()) || !range.holds(v.number())) return with_range("a number", range);
+  // Most become a float at some place, and would be infinite there.
+  if (v.is_number() && !std::isfinite(static_cast<float>(v.number())))
+    return with_range("a number that a float can hold (up to 3.4e38)", range);
+  if (!v.is_number() || !range.holds(v.number())) return with_range("a number", range);
   out = v.number();
   return "";
 }
@@ -75,7 +78,6 @@ std::string read_value(const Json& value, const Range& range, double& out) {
 std::string read_value(const Json& value, const Range& range, float& out) {
   double number = 0;
   if (std::string misfit = read_value(value, range, number); !misfit.empty()) return misfit;
-  if (!std::isfinite(static_cast<float>(number))) return with_range("a number", range);
   out = static_cast<float>(number);
   return "";
 }

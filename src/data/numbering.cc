@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "config/json.h"
+#include "config/checked_json.h"
 
 namespace hctr {
 namespace {
@@ -26,7 +26,8 @@ std::optional<fs::path> description_of(const fs::path& source) {
 std::string numbering_of_data(const std::string& source) {
   const auto description = description_of(source);
   if (!description || !fs::exists(*description)) return "";
-  const Json json = Json::read_file(*description);
+  bool checked = false;
+  const Json json = read_json_checked_from(kCheckedDescription, *description, "description of data", checked);
   const Json* numbering = json.find("numbering");
   return numbering && numbering->string() ? *numbering->string() : "";
 }

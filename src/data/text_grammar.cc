@@ -67,6 +67,12 @@ bool opens_cell(const TextGrammar& grammar, const char* begin, const char* quote
   return p == begin || p[-1] == grammar.delimiter || p[-1] == '\n';
 }
 
+/// The end of a cell that begins at `begin`, in front of the carriage returns of a line end at `at`.
+const char* before_returns(const char* begin, const char* at) {
+  while (at > begin && at[-1] == '\r') --at;
+  return at;
+}
+
 }  // namespace
 
 size_t end_of_last_record(std::string_view text, const TextGrammar& grammar) {
@@ -136,7 +142,7 @@ const char* RecordSplitter::split_at_character(const char* p, const char* end) {
       const char* at = word_at + std::countr_zero(breaks) / 8;
       if (at >= end) break;
       if (*at == '\n') {
-        add_plain<kTrim>(p, at > p && at[-1] == '\r' ? at - 1 : at);
+        add_plain<kTrim>(p, before_returns(p, at));
         return at + 1;
       }
       add_plain<kTrim>(p, at);
@@ -146,7 +152,7 @@ const char* RecordSplitter::split_at_character(const char* p, const char* end) {
     if (quote_next) continue;
     word_at += 8;
     if (word_at >= end) {
-      add_plain<kTrim>(p, end > p && end[-1] == '\r' ? end - 1 : end);
+      add_plain<kTrim>(p, before_returns(p, end));
       return end;
     }
   }
@@ -155,8 +161,7 @@ const char* RecordSplitter::split_at_character(const char* p, const char* end) {
 /// Splits at a delimiter of several characters; there are no quotes.
 const char* RecordSplitter::split_at_word(const char* p, const char* end) {
   const char* const newline = find(p, end, '\n');
-  const char* line_end = newline ? newline : end;
-  if (line_end > p && line_end[-1] == '\r') --line_end;
+  const char* const line_end = before_returns(p, newline ? newline : end);
   const auto add_cell = [&](const char* begin, const char* behind) {
     grammar_.trim ? add_plain<true>(begin, behind) : add_plain<false>(begin, behind);
   };
@@ -189,7 +194,7 @@ const char* RecordSplitter::quoted(const char* p, const char* end) {
     return end;
   }
   const char* at = find_break(close + 1, end, repeated(grammar_.delimiter), repeated('\n'));
-  const char* behind = at > close + 1 && at[-1] == '\r' && (at == end || *at == '\n') ? at - 1 : at;
+  const char* behind = at == end || *at == '\n' ? before_returns(close + 1, at) : at;
   if (grammar_.trim)
     while (behind > close + 1 && grammar_.is_blank(behind[-1])) --behind;
   if (behind != close + 1 && problem_.empty())

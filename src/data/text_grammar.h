@@ -69,6 +69,13 @@ bool for_each_value(std::string_view cell, char separator, Visit&& visit) {
   return true;
 }
 
+/// A line without the carriage returns in front of its line feed: one of a file from Windows, two where such a file was
+/// written as text once more.
+inline std::string_view without_returns(std::string_view line) {
+  while (line.ends_with('\r')) line.remove_suffix(1);
+  return line;
+}
+
 /// Whether the record is a blank line.
 inline bool is_blank(std::span<const std::string_view> cells) { return cells.size() == 1 && cells[0].empty(); }
 

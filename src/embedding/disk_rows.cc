@@ -136,10 +136,11 @@ void DiskRows::prepare_to_add(std::span<Row> rows, const std::byte* records) {
         cat(label_, ": ", map_.rows() + count, " rows",
             growth.on_disk > 0 ? cat(", and their map, for which ", budget_.limits().host_setting, " has no room,")
                                : "",
-            " need ", more, " bytes more in '", file_.folder().string(), "', and ", disk_room(), " of ",
-            budget_.limits().disk,
+            " need ", more, " bytes more in '", file_.folder().string(), "', and ", std::max<int64_t>(0, disk_room()),
+            " of ", budget_.limits().disk,
             " are left; \"disk_limit\" of \"table_memory\", or what is free there at the start, must be at least ",
-            budget_.limits().disk - disk_room() + more, " bytes for each rank"));
+            budget_.limits().disk - disk_room() + more, " bytes for each rank, and ", record_bytes_,
+            " more for each row that comes after these"));
   in_context([&] { return cat("the map of ", map_.rows() + count, " rows of ", label_, " on the disk"); },
              [&] { grow_map(growth); });
   const auto bytes = static_cast<size_t>(record_bytes_);

@@ -33,11 +33,11 @@ Schema<SparseEmbeddingHparam> hparam_schema(const std::string& type) {
            "rows to reserve memory for at the start; the table grows past them, unless \"when_full\" or \"grow\" makes "
            "them "
            "a limit",
-           at_least(1))
-      .opt("vocabulary_size", &H::vocabulary_size, "other spelling, over all GPUs", at_least(1))
+           between(1, kMostRows))
+      .opt("vocabulary_size", &H::vocabulary_size, "other spelling, over all GPUs", between(1, 1LL << 48))
       .alias("max_vocabulary_size_global")
       .opt("workspace_size_per_gpu_in_mb", &H::workspace_size_per_gpu_in_mb, "newer spelling, as memory of the vectors",
-           more_than(0))
+           Range{.low = 0, .high = 1LL << 30, .low_open = true})
       .opt("slot_size_array", &H::slot_size_array,
            "keys of each slot, which are counted through all slots of all sparse inputs: those of the first slot from "
            "0 on, those of the next behind them. "

@@ -141,10 +141,11 @@ int64_t EmbeddingSection::stated_rows(int64_t rank, const Placement& place) cons
     return sum_or_most(whole, share_of(spread, ranks));
   }
   if (hparam.workspace_size_per_gpu_in_mb)
-    return std::max<int64_t>(
-        1, static_cast<int64_t>(*hparam.workspace_size_per_gpu_in_mb * 1048576.0 / 4.0 / static_cast<double>(dim)));
+    return std::clamp<int64_t>(
+        static_cast<int64_t>(*hparam.workspace_size_per_gpu_in_mb * 1048576.0 / 4.0 / static_cast<double>(dim)), 1,
+        kMostRows);
   if (hparam.max_vocabulary_size_per_gpu) return *hparam.max_vocabulary_size_per_gpu;
-  if (hparam.vocabulary_size) return share_of(*hparam.vocabulary_size, ranks);
+  if (hparam.vocabulary_size) return std::min(share_of(*hparam.vocabulary_size, ranks), kMostRows);
   return 0;
 }
 

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "checkpoint/file_checksum.h"
+#include "base/file_checksum.h"
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>

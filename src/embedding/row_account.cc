@@ -140,6 +140,15 @@ void RowAccount::throw_missing_on_device(int64_t rows, int64_t missing, int64_t 
   throw Error(Kind::device, text);
 }
 
+int64_t RowAccount::host_bytes_of_row(int64_t rows, bool moving) const {
+  if (disk_) return DiskRows::bytes_in_memory(1);  // others leave for those that come
+  int64_t bytes = 0;
+  for (const RowColumn& column : arrays_.columns())
+    if (column.numbers) bytes += column.bytes_per_row;
+  const int64_t more = std::max<int64_t>(rows, 1);
+  return bytes + (besides_numbers(rows + more, moving).on_host - besides_numbers(rows, moving).on_host) / more;
+}
+
 void RowAccount::check_host_room(int64_t rows, int64_t on_device, bool moving) const {
   const Besides besides = besides_numbers(rows, moving);
   int64_t more = besides.on_host - counted_.on_host;
@@ -152,16 +161,17 @@ void RowAccount::check_host_room(int64_t rows, int64_t on_device, bool moving) c
   // What has to leave the device for keys and index goes there too.
   if (budget_.has_host() && !one_memory_)
     more += std::clamp<int64_t>(-room_for_numbers(besides), 0, arrays_.number_bytes_on_device());
-  if (more == 0) return;
+  if (more <= 0) return;
   const int64_t kept = kept_for_map();
   if (more + kept <= budget_.host_room()) return;
   int64_t least = budget_.limits().host - budget_.host_room() + more;
   if (disk_) least += std::min(most_map_bytes(), least / 3 + 1);  // a quarter of the sum
   throw Error(Kind::device, cat(arrays_.label(), ": ", rows, " rows need ", more, " bytes more in host memory, and ",
-                                budget_.host_room(), " of ", budget_.limits().host, " are left",
+                                std::max<int64_t>(0, budget_.host_room()), " of ", budget_.limits().host, " are left",
                                 kept > 0 ? cat(", ", kept, " of them for the map of rows on the disk") : std::string(),
                                 "; ", budget_.limits().host_setting, " must be at least ", least,
-                                " bytes for each rank", one_memory_ ? "" : ", or \"gpu\" larger"));
+                                " bytes for each rank, and about ", host_bytes_of_row(rows, moving),
+                                " more for each row that comes after these", one_memory_ ? "" : ", or \"gpu\" larger"));
 }
 
 int64_t RowAccount::rows_in_budget(int64_t most) const {

@@ -57,6 +57,8 @@ class RowAccount {
   /// Errors: Error(device) when the host may not hold the numbers of the rows beyond the first `on_device`, those that
   /// move there and what else is there, naming the least budget.
   void check_host_room(int64_t rows, int64_t on_device, bool moving) const;
+  /// What each row beyond these takes of the host, about.
+  int64_t host_bytes_of_row(int64_t rows, bool moving) const;
   /// Rows that there can be in memory, those that there are included, and no more than `most` otherwise. With a disk.
   int64_t rows_in_budget(int64_t most) const;
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "checkpoint/file_checksum.h"
+#include "base/file_checksum.h"
 #include "export/array_files.h"
 
 namespace hctr {

@@ -1,7 +1,6 @@
 #include "model/graph.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <map>
 #include <set>
@@ -21,7 +20,10 @@ struct Maker {
 class Wiring {
  public:
   Wiring(const Config& config, int64_t samples, Problems& problems)
-      : config_(config), samples_(samples), problems_(problems) {}
+      : config_(config),
+        samples_(samples),
+        problems_(problems),
+        lost_(config.lost_tops.begin(), config.lost_tops.end()) {}
 
   Graph run() {
     find_makers();
@@ -83,35 +85,48 @@ class Wiring {
       }
   }
 
-  bool is_lost(const std::string& name) const {
-    return std::find(config_.lost_tops.begin(), config_.lost_tops.end(), name) != config_.lost_tops.end();
-  }
+  bool is_lost(const std::string& name) const { return lost_.contains(name); }
 
-  static std::string hint(const std::string& word, const std::vector<std::string>& names) {
+  /// The nearest name, or all where they are few. For the first problems only: one takes time that grows with the
+  /// names.
+  std::string hint(const std::string& word, const std::vector<std::string>& names) const {
+    constexpr size_t kMostHints = 100, kMostNames = 100;
+    if (problems_.errors().size() >= kMostHints) return "";
     const std::string near = did_you_mean(word, names);
-    return near.empty() ? "; there is " + one_of(names) : near;
+    return near.empty() && names.size() <= kMostNames ? "; there is " + one_of(names) : near;
   }
 
   /// Sorts layers topologically. Among several possible orders, the order of the file is used.
   std::vector<size_t> running_order() {
     std::vector<size_t> order;
     std::vector<int> state(config_.layers.size(), 0);  // 0 new, 1 being placed, 2 placed
-    const std::function<bool(size_t)> place = [&](size_t i) {
-      if (state[i] == 2) return true;
-      if (state[i] == 1) return false;
-      state[i] = 1;
-      for (const std::string& bottom : config_.layers[i].bottoms)
-        if (const auto maker = makers_.find(bottom);
-            maker != makers_.end() && maker->second.layer && !place(*maker->second.layer)) {
-          problems_.error(config_.layers[i].pointer + "/bottom",
-                          cat("\"", bottom, "\" depends on this layer's own output: a cycle"));
-          break;
-        }
-      state[i] = 2;
-      order.push_back(i);
-      return true;
+    struct Placing {
+      size_t layer, bottom = 0;  // the next bottom to look at
     };
-    for (size_t i = 0; i < config_.layers.size(); ++i) place(i);
+    std::vector<Placing> stack;  // instead of recursion: a chain may be as long as the config
+    for (size_t first = 0; first < config_.layers.size(); ++first) {
+      if (state[first] == 0) stack.push_back({first});
+      while (!stack.empty()) {
+        Placing& at = stack.back();
+        const LayerEntry& layer = config_.layers[at.layer];
+        state[at.layer] = 1;
+        if (at.bottom == layer.bottoms.size()) {
+          state[at.layer] = 2;
+          order.push_back(at.layer);
+          stack.pop_back();
+          continue;
+        }
+        const std::string& bottom = layer.bottoms[at.bottom++];
+        const auto maker = makers_.find(bottom);
+        if (maker == makers_.end() || !maker->second.layer || state[*maker->second.layer] == 2) continue;
+        if (state[*maker->second.layer] == 0) {
+          stack.push_back({*maker->second.layer});
+          continue;
+        }
+        problems_.error(layer.pointer + "/bottom", cat("\"", bottom, "\" depends on this layer's own output: a cycle"));
+        at.bottom = layer.bottoms.size();
+      }
+    }
     return order;
   }
 
@@ -136,6 +151,8 @@ class Wiring {
     const DataSection& data = config_.data;
     check_size({samples_, data.label.label_dim}, "/layers/0/label");
     check_size({samples_, data.dense.dense_dim}, "/layers/0/dense");
+    for (size_t i = 0; i < data.sparse.size(); ++i)
+      check_size({samples_, data.sparse[i].kept_keys()}, cat("/layers/0/sparse/", i));
     for (size_t i = 0; i < config_.embeddings.size(); ++i)
       check_size({samples_, data.sparse[graph_.embedding_inputs[i]].slot_num, config_.embeddings[i].section.dim},
                  config_.embeddings[i].pointer);
@@ -212,9 +229,10 @@ class Wiring {
   }
 
   void finish() {
-    for (const LayerEntry& entry : config_.layers)
-      for (size_t n = 0; n < graph_.nodes.size(); ++n)
-        if (graph_.nodes[n].entry == &entry && graph_.nodes[n].is_loss()) graph_.losses.push_back(n);
+    for (size_t n = 0; n < graph_.nodes.size(); ++n)
+      if (graph_.nodes[n].is_loss()) graph_.losses.push_back(n);
+    std::sort(graph_.losses.begin(), graph_.losses.end(),  // as in the config, whose layers are one array
+              [&](size_t a, size_t b) { return graph_.nodes[a].entry < graph_.nodes[b].entry; });
     if (graph_.losses.empty())
       return problems_.error("/layers",
                              "there is no loss; add a BinaryCrossEntropyLoss that reads the last layer and the label");
@@ -235,6 +253,7 @@ class Wiring {
   const Config& config_;
   const int64_t samples_;
   Problems& problems_;
+  const std::set<std::string> lost_;
   Graph graph_;
   std::map<std::string, Maker> makers_;
   std::map<std::string, TensorId> ids_;

@@ -1,8 +1,8 @@
 #include "model/metric_words.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 
 #include "model/metric_hint.h"
 
@@ -20,11 +20,13 @@ Misfit read_metric(const Json& value, Metric& out) {
   if (colon == word.npos) return {};
   if (out.type->better == MetricType::Better::near_one)
     return cat(name, " without a threshold: the best value is 1, and both larger and smaller values are worse");
-  char* end = nullptr;
-  const char* number = word.c_str() + colon + 1;
-  const double threshold = std::strtod(number, &end);
+  double threshold = 0;
+  const char* const number = word.data() + colon + 1;
+  const char* const last = word.data() + word.size();
+  const auto [end, error] = std::from_chars(number, last, threshold);
   const Range range = std::isinf(out.type->largest) ? at_least(0) : between(0, out.type->largest);
-  if (end == number || *end || !range.holds(threshold)) return cat(name, ":<threshold>, a number, ", range.text());
+  if (error != std::errc() || end != last || !range.holds(threshold))
+    return cat(name, ":<threshold>, a number, ", range.text());
   out.stop_at = threshold;
   return {};
 }

@@ -4,7 +4,7 @@
 #include <charconv>
 
 #include "base/error.h"
-#include "checkpoint/checked_json.h"
+#include "config/checked_json.h"
 #include "hctr/formats.h"
 
 namespace hctr {

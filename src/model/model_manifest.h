@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file_checksum.h"
 #include "base/files.h"
-#include "checkpoint/file_checksum.h"
 #include "config/json.h"
 #include "data/column_statistics.h"
 

@@ -36,8 +36,7 @@ size_t end_of_first_record(std::string_view text, const TextGrammar& grammar) {
 std::string_view bare(std::string_view record) {
   record.remove_prefix(std::min(record.find_first_not_of("\r\n"), record.size()));
   if (record.ends_with('\n')) record.remove_suffix(1);
-  if (record.ends_with('\r')) record.remove_suffix(1);
-  return record;
+  return without_returns(record);
 }
 
 }  // namespace
@@ -143,7 +142,7 @@ int64_t count_rows(std::string_view text, const TextGrammar& grammar) {
   }
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = std::min(text.find('\n', begin), text.size());
-    rows += end > begin && !(end == begin + 1 && text[begin] == '\r');
+    rows += !without_returns(text.substr(begin, end - begin)).empty();
     begin = end + 1;
   }
   return rows;

@@ -74,9 +74,8 @@ void for_each_line(const TextBlock& block, Visit&& visit) {
   std::string_view text = block.text;
   for (int64_t number = block.first_line; !text.empty(); ++number) {
     const size_t newline = text.find('\n');
-    std::string_view line = text.substr(0, newline);
+    const std::string_view line = without_returns(text.substr(0, newline));
     text.remove_prefix(newline == text.npos ? text.size() : newline + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
     if (!line.empty()) visit(line, number);
   }
 }

@@ -37,10 +37,13 @@ std::vector<Piece> pieces_of(const std::vector<std::string>& files, bool quotes,
   return pieces;
 }
 
-/// Counts the non-blank lines that end in the piece. The two bytes before a line end show whether the line is blank,
-/// and in the first line a byte order mark before them; they may be in the previous piece.
+/// Bytes before a piece that show whether its first line is blank: a line feed, and carriage returns or a byte order
+/// mark.
+constexpr int64_t kBytesBefore = 64;
+
+/// Counts the non-blank lines that end in the piece.
 int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
-  const int64_t from = std::max<int64_t>(piece.begin - 5, 0);
+  const int64_t from = std::max<int64_t>(piece.begin - kBytesBefore, 0);
   bytes.resize(static_cast<size_t>(piece.end - from));
   ByteFile(piece.file).read_at(from, bytes.data(), bytes.size());
   const char* const text = reinterpret_cast<const char*>(bytes.data());
@@ -49,7 +52,8 @@ int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
       from == 0 && std::string_view(text, bytes.size()).starts_with("\xEF\xBB\xBF") ? text + 3 : text;
   const auto starts_line = [&](const char* p) { return p == text || p == mark ? from == 0 : p[-1] == '\n'; };
   const auto blank = [&](const char* line_end) {
-    return starts_line(line_end) || (line_end[-1] == '\r' && starts_line(line_end - 1));
+    while (line_end > text && line_end[-1] == '\r') --line_end;
+    return starts_line(line_end);
   };
   int64_t rows = 0;
   for (const char* p = text + (piece.begin - from); p < end; ++p) {

@@ -44,9 +44,14 @@ std::string host_rows_text(const CheckReport& report, double too_much) {
              " GiB of its own count how rows are used and say where they are.");
 }
 
+struct TiersText {
+  std::string text;
+  bool too_little = false;  ///< not all rows have room
+};
+
 /// What of the rows of a budget goes where, of the fullest rank. `on_gpu`: the most on a GPU, if it is one.
-std::string tiers_text(const MemoryBill::Rows& rows, const MemoryBill::Budget& budget,
-                       const std::optional<int64_t>& on_gpu) {
+TiersText tiers_text(const MemoryBill::Rows& rows, const MemoryBill::Budget& budget,
+                     const std::optional<int64_t>& on_gpu) {
   const bool has_disk = !budget.folder.empty();
   const auto numbers = static_cast<double>(rows.numbers);
   // Keys, index and statistics are on the GPU where there is one, whatever memory the numbers of a row are in. A
@@ -63,10 +68,15 @@ std::string tiers_text(const MemoryBill::Rows& rows, const MemoryBill::Budget& b
   if (on_gpu) text += cat(gib(there), " GiB there (", gib(share * besides), " of them keys, index and statistics), ");
   text += cat(gib(in_memory), " GiB in memory", on_gpu ? " of the host" : "");
   if (has_disk) text += cat(", ", gib(left), " GiB on the disk in '", budget.folder, "'");
-  if (has_disk && budget.most_on_disk && left > static_cast<double>(*budget.most_on_disk))
-    text += cat(", where \"disk_limit\" allows ", gib(*budget.most_on_disk), " GiB: that is too little");
-  if (!has_disk && share < 1) text += cat("; ", gib(left), " GiB of rows have no room: that is too little");
-  return text;
+  const bool little_disk = has_disk && budget.most_on_disk && left > static_cast<double>(*budget.most_on_disk),
+             little_memory = !has_disk && share < 1;
+  if (little_disk)
+    text += cat(", where \"disk_limit\" allows ", gib(*budget.most_on_disk), " GiB: that is too little, about ",
+                gib(left), " GiB for each rank are needed");
+  if (little_memory)
+    text += cat("; ", gib(left), " GiB of rows have no room: that is too little, and \"host\" needs about ",
+                gib(numbers + besides - std::min(gpu, numbers + besides)), " GiB for each rank");
+  return {text, little_disk || little_memory};
 }
 
 /// The part of a budget's tier that its tables get, by the bytes of their rows, where others share the tier.
@@ -83,11 +93,15 @@ std::optional<int64_t> part_of_tier(const MemoryBill& bill, size_t rank, const M
   return all > 0 ? static_cast<int64_t>(static_cast<double>(*most) * bytes_of(budget) / all) : most;
 }
 
-/// What goes to which tier, for each budget that states "gpu" or names a disk.
-std::string budgets_text(const CheckReport& report) {
-  const MemoryBill& bill = report.memory;
-  const size_t fullest = least_and_most(bill).second;
+struct BudgetLine {
   std::string text;
+  bool of_gpu = false, too_little = false;
+};
+
+/// What goes to which tier, for each budget that states "gpu" or names a disk.
+std::vector<BudgetLine> budget_lines(const MemoryBill& bill, const std::optional<double>& gpu_bytes) {
+  const size_t fullest = least_and_most(bill).second;
+  std::vector<BudgetLine> lines;
   for (MemoryBill::Budget budget : bill.budgets) {
     budget.most_on_gpu = part_of_tier(bill, fullest, budget, &RowMemory::Tiers::device, budget.most_on_gpu);
     budget.most_in_memory = part_of_tier(bill, fullest, budget, &RowMemory::Tiers::host, budget.most_in_memory);
@@ -107,7 +121,7 @@ std::string budgets_text(const CheckReport& report) {
         has_disk ? cat("; up to ", budget.bytes_of_row_there, " bytes of memory for each row there\n") : "\n";
     if (!budget.most_in_memory || rows.numbers == 0) {
       if (!has_disk) continue;
-      text += cat(start, "the CPU: ");
+      std::string text = cat(start, "the CPU: ");
       if (rows.numbers == 0)
         text += cat("up to ", budget.most_in_memory ? gib(*budget.most_in_memory) + " GiB" : "0.8 of the free memory",
                     " in memory, those beyond on the disk in '", budget.folder, "'", end);
@@ -115,15 +129,20 @@ std::string budgets_text(const CheckReport& report) {
         text += cat(gib(rows.numbers + rows.besides),
                     " GiB with their keys; what has no room in 0.8 of the free memory goes to the disk in '",
                     budget.folder, "'\n");
+      lines.push_back({text});
       continue;
     }
     std::optional<int64_t> on_gpu = budget.most_on_gpu;
-    if (!on_gpu && report.gpu_bytes)
-      on_gpu = std::max<int64_t>(0, static_cast<int64_t>(*report.gpu_bytes) - (sum_of(bill.gpus[fullest]) - in_parts));
-    if (on_gpu) text += cat(start, "a GPU: ", tiers_text(rows, budget, on_gpu), end);
-    if (has_disk) text += cat(start, "the CPU: ", tiers_text(rows, budget, {}), end);
+    if (!on_gpu && gpu_bytes)
+      on_gpu = std::max<int64_t>(0, static_cast<int64_t>(*gpu_bytes) - (sum_of(bill.gpus[fullest]) - in_parts));
+    const auto add = [&](const char* where, const std::optional<int64_t>& most_on_gpu) {
+      const TiersText tiers = tiers_text(rows, budget, most_on_gpu);
+      lines.push_back({cat(start, where, tiers.text, end), most_on_gpu.has_value(), tiers.too_little});
+    };
+    if (on_gpu) add("a GPU: ", on_gpu);
+    if (has_disk) add("the CPU: ", {});
   }
-  return text;
+  return lines;
 }
 
 std::string memory_text(const CheckReport& report) {
@@ -166,7 +185,7 @@ std::string memory_text(const CheckReport& report) {
     text +=
         cat("  On several hosts up to ", gib(*std::max_element(bill.between_hosts.begin(), bill.between_hosts.end())),
             " GiB more on each GPU, to pack what travels between them.\n");
-  text += budgets_text(report);
+  for (const BudgetLine& line : budget_lines(bill, report.gpu_bytes)) text += line.text;
   text += "Memory of the host:";
   for (size_t p = 0; p < bill.host.size(); ++p)
     text += cat(p == 0 ? " " : ", ", bill.host[p].first, " ", gib(bill.host[p].second), " GiB");
@@ -247,6 +266,14 @@ Json to_json(const StepForecast& step, const CheckReport& report) {
 }
 
 }  // namespace
+
+std::vector<std::string> budgets_too_small(const MemoryBill& bill, const std::optional<double>& gpu_bytes) {
+  std::vector<std::string> sentences;
+  for (const BudgetLine& line : budget_lines(bill, gpu_bytes))
+    if (line.too_little && line.of_gpu == gpu_bytes.has_value())
+      sentences.push_back(line.text.substr(0, line.text.find('\n')));
+  return sentences;
+}
 
 std::optional<bool> CheckReport::fits() const {
   if (!gpu_bytes) return std::nullopt;

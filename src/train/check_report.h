@@ -33,6 +33,10 @@ struct CheckReport {
   std::optional<bool> fits() const;
 };
 
+/// A sentence for each budget of rows that has no room for all that the config states, with what would do: on a GPU of
+/// so many bytes, or on the CPU.
+std::vector<std::string> budgets_too_small(const MemoryBill&, const std::optional<double>& gpu_bytes);
+
 std::string text_of(const CheckReport&);
 Json to_json(const CheckReport&);
 

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "checkpoint/file_checksum.h"
+#include "base/file_checksum.h"
 
 namespace hctr {
 namespace {

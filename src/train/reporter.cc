@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 #include "base/progress.h"
+#include "base/terminal.h"
 #include "base/wall_time.h"
 #include "model/table_counts.h"
 
@@ -75,8 +75,8 @@ void Reporter::add_line(Json line) {
   if (prometheus_) prometheus_->add(line, now);
   if (!options_.json) return;
   progress_.clear();
-  std::fputs((line.text() + "\n").c_str(), stdout);
-  std::fflush(stdout);
+  print_json(line.text() + "\n");
+  flush_output();
 }
 
 void Reporter::trained(const TrainedFigures& at) {

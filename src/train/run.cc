@@ -12,6 +12,7 @@
 #include "comm/rank_list.h"
 #include "data/formats/encoding_contents.h"
 #include "model/fp8_scales.h"
+#include "train/check_report.h"
 #include "train/placement_plan.h"
 #include "train/run_about.h"
 #include "train/trainer_parts.h"
@@ -127,6 +128,12 @@ void Run::begin() {
                   : cat(samples, " (", about, with_unit_prefix(static_cast<double>(per_epoch)), " in the set), "),
             model_.dense_parameters(), " dense parameters, activations ", name_of(solver.mixed_precision.activations),
             products_text(model_.graph()), ". Run folder: ", folder_.path().string());
+  const Device device = runtime_.device();
+  std::optional<double> gpu_bytes;
+  if (device.is_cuda()) gpu_bytes = static_cast<double>(free_memory(device) + used_memory(device));
+  if (comm_.rank() == 0)
+    for (const std::string& sentence : budgets_too_small(memory_bill(config_, comm_.size(), {}), gpu_bytes))
+      log_.warning(sentence, "; training ends once rows have no room");
   if (!folder_.path().empty())
     folder_.write_start(data_json(), evaluator_ ? to_json(evaluator_->data_fingerprint()) : Json(),
                         about_start(options_, device_, comm_.size(), runtime_.options().threads));

@@ -1,7 +1,6 @@
 #include "use/score_writer.h"
 
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -9,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/terminal.h"
 #include "data/parquet/parquet_file.h"
 #include "data/parquet/parquet_output.h"
 
@@ -94,7 +94,7 @@ class TextScores : public ScoreWriter {
 
   void finish() override {
     if (file_) return file_->commit();
-    if (std::fflush(stdout) != 0) fail();
+    if (!flush_output()) fail();
   }
 
  private:
@@ -115,7 +115,7 @@ class TextScores : public ScoreWriter {
   void flush() {
     if (file_)
       file_->write(text_);
-    else if (std::fwrite(text_.data(), 1, text_.size(), stdout) != text_.size())
+    else if (!print_rows(text_))
       fail();
     text_.clear();
   }

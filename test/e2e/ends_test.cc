@@ -76,6 +76,21 @@ class Ends : public testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(Ends, ASmallStackIsRaisedOrNamed) {
+  const Outcome raised = train_in_shell(small_config(), "ulimit -S -s 64; exec $TRAIN");
+  EXPECT_EQ(raised.exit_code, 0) << raised.err;
+  const Outcome named = train_in_shell(small_config(), "ulimit -s 64; exec $TRAIN");
+  EXPECT_EQ(named.exit_code, 6) << named.err;
+  EXPECT_NE(named.err.find("error (device): the stack is limited to 64 KiB"), std::string::npos) << named.err;
+}
+
+TEST_F(Ends, NoNameGetsToATerminalAsItIs) {
+  const Outcome done = run_program("huge_ctr", words("config.json", "run\x1b[31m"), folder_.path());
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ((done.out + done.err).find('\x1b'), std::string::npos);
+  EXPECT_NE(done.out.find("run folder: run\\x1b[31m\n"), std::string::npos) << done.out;
+}
+
 TEST_F(Ends, EachSignalSavesAndGivesTheExitCodeThatSchedulersKnow) {
   write_endless();
   for (const auto& [number, code] : {std::pair{SIGTERM, 75}, {SIGUSR1, 75}, {SIGHUP, 75}, {SIGINT, 130}}) {

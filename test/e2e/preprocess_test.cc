@@ -198,6 +198,7 @@ TEST(Preprocess, InputThatIsNotRightIsNamedWithItsPlaceAndARemedy) {
   says(message(rows, {"--criteo", "bad", "--format", "raw"}, 2),
        "--format: expected Norm, Parquet or Raw, found \"raw\"; did you mean \"Raw\"?");
   says(message(rows, {"--criteo", "bad", "--integers"}, 2), "--integers belongs to --format Raw");
+  says(message(rows, {"--criteo", "bad", "--fill", "1e39"}, 2), "--fill: expected a number, found '1e39'");
   says(message(rows, {"--criteo", "bad", "--cross", "C1xC99"}, 2), "there is no category \"C99\"");
 }
 

@@ -1,6 +1,6 @@
 // Manifests whose checksums are right, as those of another program or of somebody who can sign may be.
-#include "checkpoint/checked_json.h"
 #include "checkpoint/manifest.h"
+#include "config/checked_json.h"
 #include "fuzz/model_entry_tools.h"
 #include "hctr/formats.h"
 #include "model/model_manifest.h"

@@ -67,9 +67,9 @@ struct Line {
   std::string file, room, text;
 };
 
-std::vector<Line> lines_of_src() {
+std::vector<Line> lines_of(const std::string& folder) {
   std::vector<Line> lines;
-  const fs::path src = hctr::test::source_dir() / "src";
+  const fs::path src = hctr::test::source_dir() / folder;
   for (const auto& entry : fs::recursive_directory_iterator(src)) {
     const std::string ending = entry.path().extension().string();
     if (ending != ".h" && ending != ".cc" && ending != ".cu" && ending != ".cuh") continue;
@@ -80,6 +80,8 @@ std::vector<Line> lines_of_src() {
   }
   return lines;
 }
+
+std::vector<Line> lines_of_src() { return lines_of("src"); }
 
 TEST(Structure, EveryIncludePointsDown) {
   const std::regex include(R"re(^\s*#include "([a-z_/]+)/[a-z_]+\.(h|cuh)")re");
@@ -110,6 +112,16 @@ TEST(Structure, PreprocessorConditionsStandInFiveFiles) {
         line.file != "data/non_temporal.h" && line.file != "embedding/record_checksum.cc") {
       EXPECT_FALSE(std::regex_search(line.text, condition)) << line.file << ": " << line.text;
     }
+}
+
+/// base/terminal.cc alone writes to a terminal, since it lets no control character pass.
+TEST(Structure, ProgramsPrintInOnePlace) {
+  const std::regex prints(R"(std::(cout|cerr|clog|printf|puts|putchar|vprintf)\b|\b(stdout|stderr)\b)");
+  for (const char* folder : {"src", "tools"})
+    for (const Line& line : lines_of(folder))
+      if (line.file != "base/terminal.cc") {
+        EXPECT_FALSE(std::regex_search(line.text, prints)) << line.file << ": " << line.text;
+      }
 }
 
 /// Two types of one name in one namespace are one type to the linker, which takes the functions of either.

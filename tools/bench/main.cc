@@ -1,10 +1,10 @@
 // bench: measures parts of a training step on this machine, and compares them with the peak rates of the device.
 #include <algorithm>
-#include <cstdio>
 
 #include "base/error.h"
 #include "base/input_files.h"
 #include "base/process_end.h"
+#include "base/terminal.h"
 #include "config/command_line.h"
 #include "index_bench.h"
 #include "index_memory.h"
@@ -154,7 +154,7 @@ int main_of(int argc, char** argv) {
     expect_no_input(given.json, "--json", {steps.config, data});
     const Device device = device_of(given.device);
     bench::Report report(describe(device));
-    std::printf("%s\n", describe(device).c_str());
+    print_formatted("%s\n", describe(device).c_str());
     steps.threads = given.threads;
     if (given.quick) steps.times = 10;
     if (step.parsed()) {

@@ -1,17 +1,16 @@
 #include "report.h"
 
-#include <cstdio>
-
 #include "base/files.h"
+#include "base/terminal.h"
 
 namespace hctr::bench {
 
 void Report::add(const std::string& what, const std::string& where, double value, const std::string& unit,
                  double ceiling) {
-  std::printf("%-44s %-30s %10.3f %-12s", what.c_str(), where.c_str(), value, unit.c_str());
-  if (ceiling > 0) std::printf(" %5.1f %% of %.3f", 100 * value / ceiling, ceiling);
-  std::printf("\n");
-  std::fflush(stdout);
+  print_formatted("%-44s %-30s %10.3f %-12s", what.c_str(), where.c_str(), value, unit.c_str());
+  if (ceiling > 0) print_formatted(" %5.1f %% of %.3f", 100 * value / ceiling, ceiling);
+  print_formatted("\n");
+  flush_output();
   record(what, where, value, unit, ceiling);
 }
 

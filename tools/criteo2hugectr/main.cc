@@ -1,11 +1,12 @@
 // criteo2hugectr: converts Criteo's click logs, or their preprocessed text, to Norm data sets. The command line.
-#include <cstdio>
 #include <map>
 
 #include "base/error.h"
+#include "base/terminal.h"
 #include "base/thread_pool.h"
 #include "config/command_line.h"
 #include "data/io/set_files.h"
+#include "data/text_values.h"
 #include "prepare/preprocess/criteo_convert.h"
 #include "prepare/preprocess/preprocessed_convert.h"
 
@@ -29,13 +30,10 @@ struct Arguments {
 };
 
 int64_t number(const std::string& text, const char* what) {
-  try {
-    size_t used = 0;
-    const int64_t value = std::stoll(text, &used);
-    if (used == text.size() && value >= 0) return value;
-  } catch (const std::logic_error&) {  // not a number: reported below
-  }
-  throw Error(Kind::usage, cat(what, ": expected a whole number, at least 0, found '", text, "'"));
+  int64_t value = 0;
+  if (!read_integer(text, value) || value < 0)
+    throw Error(Kind::usage, cat(what, ": expected a whole number, at least 0, found '", text, "'"));
+  return value;
 }
 
 void run_old_form(const Arguments& given, const CommandLine& app) {
@@ -56,15 +54,15 @@ void run_old_form(const Arguments& given, const CommandLine& app) {
   options.keyset = given.keyset;
   options.threads = given.tsv.threads;
   const PreprocessedSummary summary = convert_preprocessed(options, Log::silent());
-  std::printf("%lld rows, %lld files, %lld lists; slot_num %d, keys of %d bits: \"input_key_type\": \"%s\"\n",
-              static_cast<long long>(summary.rows), static_cast<long long>(summary.files),
-              static_cast<long long>(summary.lists), options.wide_keys > 0 ? 27 : 26, options.key_bytes * 8,
-              options.key_bytes == 4 ? "I32" : "I64");
+  print_formatted("%lld rows, %lld files, %lld lists; slot_num %d, keys of %d bits: \"input_key_type\": \"%s\"\n",
+                  static_cast<long long>(summary.rows), static_cast<long long>(summary.files),
+                  static_cast<long long>(summary.lists), options.wide_keys > 0 ? 27 : 26, options.key_bytes * 8,
+                  options.key_bytes == 4 ? "I32" : "I64");
 }
 
 void print_set(const char* name, int64_t rows, int64_t positives, int64_t files) {
-  std::printf("%-12s %lld rows, %.2f %% positive, %lld files\n", name, static_cast<long long>(rows),
-              100.0 * static_cast<double>(positives) / static_cast<double>(rows), static_cast<long long>(files));
+  print_formatted("%-12s %lld rows, %.2f %% positive, %lld files\n", name, static_cast<long long>(rows),
+                  100.0 * static_cast<double>(positives) / static_cast<double>(rows), static_cast<long long>(files));
 }
 
 void run_tsv(Arguments& given, const CommandLine& app) {
@@ -79,15 +77,15 @@ void run_tsv(Arguments& given, const CommandLine& app) {
   print_set("training:", summary.train_rows, summary.train_positives, summary.train_files);
   if (summary.val_rows > 0) print_set("evaluation:", summary.val_rows, summary.val_positives, summary.val_files);
   if (summary.distinct_values > 0)
-    std::printf("%-12s %lld distinct in the training rows\n",
-                "values:", static_cast<long long>(summary.distinct_values));
+    print_formatted("%-12s %lld distinct in the training rows\n",
+                    "values:", static_cast<long long>(summary.distinct_values));
   const NormStyle style = options.style.norm();
-  std::printf(
-      "%-12s slot_num %lld, dense_dim %lld, %lld keys of %d bits\n\nThe first element of \"layers\":\n\n%s\n\n"
-      "\"input_key_type\" of the solver may be left out, as the files tell; it is \"%s\".\n",
-      "a sample:", static_cast<long long>(style.slots), static_cast<long long>(style.dense_dim),
-      static_cast<long long>(options.style.wide_keys() + options.style.deep_slots()), style.key_bytes * 8,
-      criteo_data_section(options).text(2).c_str(), style.key_bytes == 4 ? "I32" : "I64");
+  print_formatted("%-12s slot_num %lld, dense_dim %lld, %lld keys of %d bits\n\nThe first element of \"layers\":\n\n",
+                  "a sample:", static_cast<long long>(style.slots), static_cast<long long>(style.dense_dim),
+                  static_cast<long long>(options.style.wide_keys() + options.style.deep_slots()), style.key_bytes * 8);
+  print_json(criteo_data_section(options).text(2));
+  print_formatted("\n\n\"input_key_type\" of the solver may be left out, as the files tell; it is \"%s\".\n",
+                  style.key_bytes == 4 ? "I32" : "I64");
 }
 
 int main_of(int argc, char** argv) {

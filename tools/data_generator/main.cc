@@ -1,10 +1,10 @@
 // data_generator: generates data sets with a planted truth for a config. The command line; prepare/generate/generate.h
 // does the work.
 #include <charconv>
-#include <cstdio>
 #include <map>
 
 #include "base/error.h"
+#include "base/terminal.h"
 #include "base/thread_pool.h"
 #include "config/command_line.h"
 #include "data/formats/data_schema.h"
@@ -112,9 +112,10 @@ DataSection read_section(Arguments& given) {
 }
 
 void print(const std::string& set, const std::string& part, const BestPossible& best) {
-  std::printf("best possible on '%s'%s (%lld samples, %.4f positive): AUC %.5f, AverageLoss %.5f, calibration %.4f\n",
-              set.c_str(), part.c_str(), static_cast<long long>(best.samples), best.positive_share, best.auc,
-              best.average_loss, best.calibration);
+  print_formatted(
+      "best possible on '%s'%s (%lld samples, %.4f positive): AUC %.5f, AverageLoss %.5f, calibration %.4f\n",
+      set.c_str(), part.c_str(), static_cast<long long>(best.samples), best.positive_share, best.auc, best.average_loss,
+      best.calibration);
 }
 
 void run(Arguments& given, const CommandLine& app) {

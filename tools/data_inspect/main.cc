@@ -1,10 +1,9 @@
 // data_inspect: summarizes data files and checks them against a config. The command line and the printed report.
-#include <cstdio>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/input_files.h"
-#include "base/printable.h"
+#include "base/terminal.h"
 #include "base/thread_pool.h"
 #include "config/command_line.h"
 #include "data/formats/data_schema.h"
@@ -44,12 +43,12 @@ void read_config(Arguments& given) {
 
 Json print_numbers(const char* what, const std::vector<NumberSummary>& columns) {
   Json all(Json::Array{});
-  if (!columns.empty()) std::printf("\n  %-7s %12s %12s %12s  not finite\n", what, "least", "mean", "most");
+  if (!columns.empty()) print_formatted("\n  %-7s %12s %12s %12s  not finite\n", what, "least", "mean", "most");
   for (size_t i = 0; i < columns.size(); ++i) {
     const NumberSummary& c = columns[i];
     const NumberStatistics& finite = c.finite;
-    std::printf("  %-7zu %12.6g %12.6g %12.6g  %lld\n", i, finite.least, finite.moments.mean(), finite.most,
-                whole(c.not_finite));
+    print_formatted("  %-7zu %12.6g %12.6g %12.6g  %lld\n", i, finite.least, finite.moments.mean(), finite.most,
+                    whole(c.not_finite));
     all.add(Json(Json::Object{{"least", finite.least},
                               {"mean", finite.moments.mean()},
                               {"most", finite.most},
@@ -61,7 +60,7 @@ Json print_numbers(const char* what, const std::vector<NumberSummary>& columns) 
 
 Json print_slots(const Inspection& found) {
   Json all(Json::Array{});
-  std::printf("\n  slot    keys a sample (least mean most)      distinct  keys from ... to\n");
+  print_formatted("\n  slot    keys a sample (least mean most)      distinct  keys from ... to\n");
   for (size_t i = 0; i < found.slots.size(); ++i) {
     const SlotSummary& s = found.slots[i];
     const double mean = static_cast<double>(s.keys) / static_cast<double>(std::max<int64_t>(found.samples, 1));
@@ -71,17 +70,17 @@ Json print_slots(const Inspection& found) {
                            {"keys", s.keys},
                            {"distinct", s.distinct.value()},
                            {"exact", s.distinct.exact()}});
-    std::printf("  %-7zu %8lld %8.3f %8lld   %12s%lld", i, whole(s.least_nnz), mean, whole(s.most_nnz),
-                s.distinct.exact() ? "" : "about ", whole(s.distinct.value()));
+    print_formatted("  %-7zu %8lld %8.3f %8lld   %12s%lld", i, whole(s.least_nnz), mean, whole(s.most_nnz),
+                    s.distinct.exact() ? "" : "about ", whole(s.distinct.value()));
     if (s.keys > 0) {
-      std::printf("  %lld ... %lld", whole(s.least_key), whole(s.most_key));
+      print_formatted("  %lld ... %lld", whole(s.least_key), whole(s.most_key));
       slot.set("least_key", s.least_key).set("most_key", s.most_key);
     }
     if (s.unlisted) {
-      std::printf("; %lld not in the vocabulary", whole(*s.unlisted));
+      print_formatted("; %lld not in the vocabulary", whole(*s.unlisted));
       slot.set("unlisted", *s.unlisted);
     }
-    std::printf("\n");
+    print_formatted("\n");
     all.add(std::move(slot));
   }
   return all;
@@ -91,13 +90,13 @@ Json print_slots(const Inspection& found) {
 Json print(const std::string& name, const Inspection& found) {
   int64_t bad = 0;
   Json files(Json::Array{});
-  std::printf("%s: %lld samples in %zu file%s\n", printable(name).c_str(), whole(found.samples), found.files.size(),
-              found.files.size() == 1 ? "" : "s");
+  print_formatted("%s: %lld samples in %zu file%s\n", name.c_str(), whole(found.samples), found.files.size(),
+                  found.files.size() == 1 ? "" : "s");
   for (const InspectedFile& file : found.files) {
     if (!file.facts.empty())
-      std::printf("  %s: %lld records, %lld bytes%s; %s\n", printable(file.path.string()).c_str(), whole(file.records),
-                  whole(file.bytes), file.bad_records > 0 ? cat(", ", file.bad_records, " bad").c_str() : "",
-                  file.facts.c_str());
+      print_formatted("  %s: %lld records, %lld bytes%s; %s\n", file.path.string().c_str(), whole(file.records),
+                      whole(file.bytes), file.bad_records > 0 ? cat(", ", file.bad_records, " bad").c_str() : "",
+                      file.facts.c_str());
     bad += file.bad_records;
     files.add(Json(Json::Object{{"path", file.path.string()},
                                 {"records", file.records},
@@ -111,17 +110,17 @@ Json print(const std::string& name, const Inspection& found) {
     json.set("slots", print_slots(found));
     const bool estimated = std::any_of(found.slots.begin(), found.slots.end(),
                                        [](const SlotSummary& slot) { return !slot.distinct.exact(); });
-    if (estimated) std::printf("  \"about\": an estimate, with a standard error of 0.8 %%\n");
+    if (estimated) print_formatted("  \"about\": an estimate, with a standard error of 0.8 %%\n");
   }
-  if (!found.head.empty()) std::printf("\n  first samples\n");
-  for (const std::string& line : found.head) std::printf("  %s\n", printable(line).c_str());
+  if (!found.head.empty()) print_formatted("\n  first samples\n");
+  for (const std::string& line : found.head) print_formatted("  %s\n", line.c_str());
   if (found.problem_count > 0)
-    std::printf("\n  %lld problem%s\n", whole(found.problem_count), found.problem_count == 1 ? "" : "s");
-  for (const std::string& problem : found.problems) std::printf("  %s\n", printable(problem).c_str());
+    print_formatted("\n  %lld problem%s\n", whole(found.problem_count), found.problem_count == 1 ? "" : "s");
+  for (const std::string& problem : found.problems) print_formatted("  %s\n", problem.c_str());
   if (found.problem_count > static_cast<int64_t>(found.problems.size()))
-    std::printf("  ... and %lld more; --problems N shows more\n",
-                whole(found.problem_count - static_cast<int64_t>(found.problems.size())));
-  std::printf("\n");
+    print_formatted("  ... and %lld more; --problems N shows more\n",
+                    whole(found.problem_count - static_cast<int64_t>(found.problems.size())));
+  print_formatted("\n");
   json.set("head", to_json(found.head))
       .set("problems", to_json(found.problems))
       .set("problem_count", found.problem_count);

@@ -1,8 +1,7 @@
 // feature_spec: creates, checks and transcodes feature specifications. The command line.
-#include <cstdio>
 
 #include "base/error.h"
-#include "base/printable.h"
+#include "base/terminal.h"
 #include "config/command_line.h"
 #include "prepare/preprocess/feature_rows.h"
 #include "prepare/preprocess/feature_transcode.h"
@@ -18,15 +17,15 @@ Examples:
 
 A specification has the sections feature_spec, source_spec, channel_spec and metadata; docs/data_tools.md describes them.)";
 
-void print(const FeatureSpec& spec) {
+void print_spec(const FeatureSpec& spec) {
   for (const FeatureChannel& channel : spec.channels) {
-    std::printf("%-12s", printable(channel.name).c_str());
+    print_formatted("%-12s", channel.name.c_str());
     for (const size_t i : channel.features) {
       const FeatureColumn& feature = spec.features[i];
-      std::printf(" %s (%s%s)", printable(feature.name).c_str(), name_of(feature.type).c_str(),
-                  feature.cardinality ? cat(", ", *feature.cardinality, " ids").c_str() : "");
+      print_formatted(" %s (%s%s)", feature.name.c_str(), name_of(feature.type).c_str(),
+                      feature.cardinality ? cat(", ", *feature.cardinality, " ids").c_str() : "");
     }
-    std::printf("\n");
+    print_formatted("\n");
   }
 }
 
@@ -37,8 +36,8 @@ void check_rows(const FeatureSpec& spec) {
     for (const FeatureChunk& chunk : source.chunks) all.insert(all.end(), chunk.features.begin(), chunk.features.end());
     FeatureRows rows(spec, source.name, all);
     const int64_t done = rows.for_each_block(cat("reading ", source.name), [](const FeatureBlock&) {});
-    std::printf("%-12s %lld rows in %zu chunks: right\n", printable(source.name).c_str(), static_cast<long long>(done),
-                source.chunks.size());
+    print_formatted("%-12s %lld rows in %zu chunks: right\n", source.name.c_str(), static_cast<long long>(done),
+                    source.chunks.size());
   }
 }
 
@@ -79,15 +78,15 @@ int main_of(int argc, char** argv) {
       describe.out = out;
       describe.train.assign(train.begin(), train.end());
       describe.test.assign(test.begin(), test.end());
-      print(describe_features(describe));
+      print_spec(describe_features(describe));
     } else if (checking.parsed()) {
       const FeatureSpec read = read_feature_spec(spec);
-      print(read);
+      print_spec(read);
       check_rows(read);
     } else {
       transcode.folder = folder;
       transcode.spec = spec;
-      print(transcode_features(read_feature_spec(spec), transcode));
+      print_spec(transcode_features(read_feature_spec(spec), transcode));
     }
   });
 }

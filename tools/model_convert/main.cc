@@ -1,12 +1,12 @@
 // model_convert: writes a saved model in the other layout of tables.
 #include <algorithm>
-#include <cstdio>
 #include <optional>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/input_files.h"
 #include "base/progress.h"
+#include "base/terminal.h"
 #include "config/command_line.h"
 #include "embedding/access_stats_file.h"
 #include "embedding/sparse_file.h"
@@ -152,8 +152,8 @@ void convert(const Arguments& given) {
   }
   write_model_manifest(set, to_manifest, manifest);
   set.commit();
-  std::printf("%s and %zu tables of %lld rows are in format %s.\n", dense.c_str(), config.embeddings.size(),
-              static_cast<long long>(rows), given.to.c_str());
+  print_formatted("%s and %zu tables of %lld rows are in format %s.\n", dense.c_str(), config.embeddings.size(),
+                  static_cast<long long>(rows), given.to.c_str());
 }
 
 int main_of(int argc, char** argv) {

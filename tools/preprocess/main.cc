@@ -1,15 +1,17 @@
 // preprocess: converts click logs and other text tables to training data. The command line.
-#include <cstdio>
 #include <map>
 
 #include "base/error.h"
 #include "base/file_lock.h"
+#include "base/terminal.h"
 #include "base/thread_pool.h"
+#include "config/checked_json.h"
 #include "config/command_line.h"
 #include "data/io/set_files.h"
 #include "data/norm/norm_set.h"
 #include "data/parquet/parquet_set.h"
 #include "data/raw/raw_set.h"
+#include "data/text_values.h"
 #include "prepare/preprocess/preprocess_report.h"
 #include "prepare/preprocess/saved_columns.h"
 
@@ -44,7 +46,7 @@ void read_saved(Arguments& given, const CommandLine& app) {
                              "--modulo", "--cross", "--fill", "--log", "--normalize"})
     if (app.count(option) > 0)
       throw Error(Kind::usage, cat(option, " is taken from '", given.apply, "', which --apply names; leave it out"));
-  given.saved = read_columns(given.apply);
+  given.saved = read_columns(given.apply, Log::to_stderr());
   if (given.saved->criteo != given.csv.empty())
     throw Error(Kind::usage, cat("'", given.apply, "' was made of ", given.saved->criteo ? "--criteo" : "--csv",
                                  " rows, and these are ", given.saved->criteo ? "--csv" : "--criteo"));
@@ -57,13 +59,9 @@ char one_character(const std::string& text, const char* option) {
 }
 
 double number(const std::string& text, const char* option) {
-  try {
-    size_t used = 0;
-    const double value = std::stod(text, &used);
-    if (used == text.size()) return value;
-  } catch (const std::logic_error&) {  // not a number: reported below
-  }
-  throw Error(Kind::usage, cat(option, ": expected a number, found '", text, "'"));
+  double value = 0;
+  if (!read_number(text, value)) throw Error(Kind::usage, cat(option, ": expected a number, found '", text, "'"));
+  return value;
 }
 
 void read_table(Arguments& given, const CommandLine& app) {
@@ -143,9 +141,10 @@ void read_rest(Arguments& given, const CommandLine& app) {
 }
 
 void print_set(const char* name, const PreprocessSummary::Set& set) {
-  std::printf("%-12s %lld rows, %.2f %% with a label above 0, %lld file%s\n", name, static_cast<long long>(set.rows),
-              100.0 * static_cast<double>(set.positives) / static_cast<double>(set.rows),
-              static_cast<long long>(set.files), set.files == 1 ? "" : "s");
+  print_formatted("%-12s %lld rows, %.2f %% with a label above 0, %lld file%s\n", name,
+                  static_cast<long long>(set.rows),
+                  100.0 * static_cast<double>(set.positives) / static_cast<double>(set.rows),
+                  static_cast<long long>(set.files), set.files == 1 ? "" : "s");
 }
 
 void run(Arguments& given, const CommandLine& app) {
@@ -167,16 +166,16 @@ void run(Arguments& given, const CommandLine& app) {
   const PreprocessSummary summary = preprocess(given.make, Log::to_stderr());
   const Json described = describe_preprocessed(given.make, summary);
   if (given.make.passes == 2) write_vocabularies(given.make.folder / kVocabularyFile, summary.fitted);
-  write_text(given.make.folder / "preprocess.json", described.text(2) + "\n");
+  write_text(given.make.folder / "preprocess.json", with_checksum(described));
   print_set("training:", summary.train);
   if (summary.eval.rows > 0) print_set("evaluation:", summary.eval);
   int64_t ids = 0;
   for (const int64_t size : summary.fitted.slot_sizes) ids += size;
-  std::printf("%-12s %lld in %lld slots\n\nThe first element of \"layers\":\n\n%s\n\n",
-              "ids:", static_cast<long long>(ids), static_cast<long long>(given.make.slots()),
-              described.find("data")->text(2).c_str());
-  std::printf("\"input_key_type\" of the solver: \"%s\". All figures: %s\n", given.make.key_bytes == 4 ? "I32" : "I64",
-              (given.make.folder / "preprocess.json").c_str());
+  print_formatted("%-12s %lld in %lld slots\n\nThe first element of \"layers\":\n\n",
+                  "ids:", static_cast<long long>(ids), static_cast<long long>(given.make.slots()));
+  print_json(described.find("data")->text(2) + "\n\n");
+  print_formatted("\"input_key_type\" of the solver: \"%s\". All figures: %s\n",
+                  given.make.key_bytes == 4 ? "I32" : "I64", (given.make.folder / "preprocess.json").c_str());
 }
 
 int main_of(int argc, char** argv) {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <tuple>
 
 #include "base/error.h"
+#include "base/terminal.h"
 
 namespace hctr {
 
@@ -51,12 +51,12 @@ std::string name_of(bool by_slot, uint64_t slot, int64_t key) {
 }
 
 Json show_hottest(const std::string& title, bool by_slot, const std::vector<HotKey>& keys, const NormsOfKeys& norms) {
-  std::printf("\n  %s\n", title.c_str());
+  print_formatted("\n  %s\n", title.c_str());
   Json out(Json::Array{});
   for (const HotKey& key : keys) {
     const double norm = norms.of(key);
-    std::printf("  %s  %lld times, %s\n", name_of(by_slot, key.slot, key.key).c_str(),
-                static_cast<long long>(key.times), norm < 0 ? "has no row" : cat("norm ", norm).c_str());
+    print_formatted("  %s  %lld times, %s\n", name_of(by_slot, key.slot, key.key).c_str(),
+                    static_cast<long long>(key.times), norm < 0 ? "has no row" : cat("norm ", norm).c_str());
     Json entry(Json::Object{{"slot", static_cast<int64_t>(key.slot)}, {"key", key.key}, {"times", key.times}});
     if (norm >= 0) entry.set("norm", norm);
     out.add(entry);

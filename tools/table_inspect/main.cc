@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <cstdio>
 #include <optional>
 
 #include "access_stats_report.h"
@@ -10,9 +9,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/input_files.h"
-#include "base/printable.h"
 #include "base/progress.h"
+#include "base/terminal.h"
 #include "config/command_line.h"
+#include "data/text_values.h"
 #include "embedding/table_summary.h"
 #include "hot_keys.h"
 #include "key_counts.h"
@@ -42,8 +42,9 @@ std::optional<size_t> number_in_name(const std::string& file) {
   if (end == std::string::npos) return {};
   size_t begin = end;
   while (begin > 0 && std::isdigit(static_cast<unsigned char>(name[begin - 1]))) --begin;
-  if (begin == end) return {};
-  return std::stoull(name.substr(begin, end - begin));
+  int64_t number = 0;
+  if (!read_integer(std::string_view(name).substr(begin, end - begin), number)) return {};
+  return static_cast<size_t>(number);
 }
 
 size_t which_embedding(const Arguments& given, const Config& config) {
@@ -138,15 +139,15 @@ void inspect(const Arguments& given) {
   read_sparse(given.file, shape, add, log);
   progress.finish();
 
-  std::printf("%s: table '%s', %s, %lld slots, vectors of %lld\n", given.file.c_str(), printable(section.top()).c_str(),
-              by_slot ? "a row for each slot and key" : "a row for each key", whole(shape.slots), whole(shape.dim));
-  std::printf("  rows    %lld, keys from %lld to %lld\n", whole(summary.rows()), whole(summary.smallest_key()),
-              whole(summary.largest_key()));
-  std::printf("  norms   smallest %.4g, median %.4g, mean %.4g, largest %.4g\n", summary.smallest_norm(),
-              summary.median_norm(), summary.mean_norm(), summary.largest_norm());
-  if (summary.rows_of_zeros() > 0) std::printf("  %lld rows are all zeros\n", whole(summary.rows_of_zeros()));
+  print_formatted("%s: table '%s', %s, %lld slots, vectors of %lld\n", given.file.c_str(), section.top().c_str(),
+                  by_slot ? "a row for each slot and key" : "a row for each key", whole(shape.slots), whole(shape.dim));
+  print_formatted("  rows    %lld, keys from %lld to %lld\n", whole(summary.rows()), whole(summary.smallest_key()),
+                  whole(summary.largest_key()));
+  print_formatted("  norms   smallest %.4g, median %.4g, mean %.4g, largest %.4g\n", summary.smallest_norm(),
+                  summary.median_norm(), summary.mean_norm(), summary.largest_norm());
+  if (summary.rows_of_zeros() > 0) print_formatted("  %lld rows are all zeros\n", whole(summary.rows_of_zeros()));
   if (summary.rows_not_finite() > 0)
-    std::printf("  %lld rows hold a NaN or an infinity: training diverged\n", whole(summary.rows_not_finite()));
+    print_formatted("  %lld rows hold a NaN or an infinity: training diverged\n", whole(summary.rows_not_finite()));
   Json json(Json::Object{{"schema", 1},
                          {"table", section.top()},
                          {"rows", summary.rows()},
@@ -162,9 +163,9 @@ void inspect(const Arguments& given) {
 
   if (by_slot) {
     Json per_slot(Json::Array{});
-    std::printf("\n  slot        rows\n");
+    print_formatted("\n  slot        rows\n");
     for (const auto& [slot, rows] : summary.rows_per_slot()) {
-      std::printf("  %4llu  %10lld\n", static_cast<unsigned long long>(slot), whole(rows));
+      print_formatted("  %4llu  %10lld\n", static_cast<unsigned long long>(slot), whole(rows));
       per_slot.add(Json(Json::Object{{"slot", static_cast<int64_t>(slot)}, {"rows", rows}}));
     }
     json.set("rows_per_slot", per_slot);
@@ -174,19 +175,19 @@ void inspect(const Arguments& given) {
   int64_t most = 0;
   for (const auto& bin : bins) most = std::max(most, bin.rows);
   Json histogram(Json::Array{});
-  std::printf("\n  norm from       to        rows\n");
+  print_formatted("\n  norm from       to        rows\n");
   for (const auto& bin : bins) {
-    std::printf("  %9.4g %9.4g  %10lld  %s\n", std::exp2(bin.exponent), std::exp2(bin.exponent + 1), whole(bin.rows),
-                bar(bin.rows, most).c_str());
+    print_formatted("  %9.4g %9.4g  %10lld  %s\n", std::exp2(bin.exponent), std::exp2(bin.exponent + 1),
+                    whole(bin.rows), bar(bin.rows, most).c_str());
     histogram.add(
         Json(Json::Object{{"from", std::exp2(bin.exponent)}, {"to", std::exp2(bin.exponent + 1)}, {"rows", bin.rows}}));
   }
   json.set("norms", histogram);
 
   Json largest(Json::Array{});
-  std::printf("\n  largest norms\n");
+  print_formatted("\n  largest norms\n");
   for (const auto& row : summary.largest()) {
-    std::printf("  %s  %.4g\n", name_of(by_slot, row.slot, row.key).c_str(), row.norm);
+    print_formatted("  %s  %.4g\n", name_of(by_slot, row.slot, row.key).c_str(), row.norm);
     largest.add(Json(Json::Object{{"slot", static_cast<int64_t>(row.slot)}, {"key", row.key}, {"norm", row.norm}}));
   }
   json.set("largest", largest);
@@ -199,7 +200,7 @@ void inspect(const Arguments& given) {
                                      counted, norms));
     json.set("rows_met", met);
     json.set("samples_counted", counts.samples);
-    std::printf("  %lld of %lld rows occur in these samples\n", whole(met), whole(summary.rows()));
+    print_formatted("  %lld of %lld rows occur in these samples\n", whole(met), whole(summary.rows()));
   }
   if (!given.json.empty()) write_text(given.json, json.text(2) + "\n");
 }
@@ -211,13 +212,13 @@ bool is_delta(const std::string& file) {
 
 Json show_keys(const char* what, const std::vector<SlotKey>& keys, bool by_slot, int64_t top) {
   Json shown(Json::Array{});
-  if (!keys.empty()) std::printf("  %s\n", what);
+  if (!keys.empty()) print_formatted("  %s\n", what);
   for (const auto& [slot, key] : keys) {
     if (static_cast<int64_t>(shown.array()->size()) == top) {
-      std::printf("    and %lld more\n", whole(static_cast<int64_t>(keys.size()) - top));
+      print_formatted("    and %lld more\n", whole(static_cast<int64_t>(keys.size()) - top));
       break;
     }
-    std::printf("    %s\n", name_of(by_slot, static_cast<uint64_t>(slot), key).c_str());
+    print_formatted("    %s\n", name_of(by_slot, static_cast<uint64_t>(slot), key).c_str());
     shown.add(Json(Json::Object{{"slot", int64_t{slot}}, {"key", key}}));
   }
   return shown;
@@ -227,8 +228,8 @@ Json show_keys(const char* what, const std::vector<SlotKey>& keys, bool by_slot,
 void inspect_delta(const Arguments& given) {
   const ModelManifest delta = delta_manifest(given.file);
   for (const ModelManifest::Member& member : delta.members) delta.verify(member.name);
-  std::printf("%s: a delta of iteration %lld, of what has changed since iteration %lld\n", given.file.c_str(),
-              whole(delta.iteration), whole(delta.delta->base));
+  print_formatted("%s: a delta of iteration %lld, of what has changed since iteration %lld\n", given.file.c_str(),
+                  whole(delta.iteration), whole(delta.delta->base));
   Json tables(Json::Array{});
   bool found = false;
   for (size_t t = 0; t < delta.tables.size(); ++t) {
@@ -236,8 +237,8 @@ void inspect_delta(const Arguments& given) {
     const SavedDelta::Table& about = delta.delta->tables[t];
     if (!given.embedding.empty() && given.embedding != table.name) continue;
     found = true;
-    std::printf("\ntable '%s': %lld of %lld rows changed or new, %lld removed\n", printable(table.name).c_str(),
-                whole(about.changed), whole(about.rows), whole(about.removed));
+    print_formatted("\ntable '%s': %lld of %lld rows changed or new, %lld removed\n", table.name.c_str(),
+                    whole(about.changed), whole(about.rows), whole(about.removed));
     const DeltaKeys keys = keys_of_delta(delta, t);
     Json json(Json::Object{
         {"table", table.name}, {"rows", about.rows}, {"changed", about.changed}, {"removed", about.removed}});
@@ -264,8 +265,9 @@ void apply(const Arguments& given) {
     changed += table.changed;
     removed += table.removed;
   }
-  std::printf("%s_dense_%lld.model and %zu tables of %lld rows: %lld changed or new, %lld removed\n", given.out.c_str(),
-              whole(done.iteration), done.tables.size(), whole(rows), whole(changed), whole(removed));
+  print_formatted("%s_dense_%lld.model and %zu tables of %lld rows: %lld changed or new, %lld removed\n",
+                  given.out.c_str(), whole(done.iteration), done.tables.size(), whole(rows), whole(changed),
+                  whole(removed));
 }
 
 void run(const Arguments& given) {

@@ -48,7 +48,7 @@ bool CsvLines::read_on() {
   }
   for (size_t newline; (newline = text_.find('\n', seen_)) != std::string::npos; seen_ = newline + 1) {
     ++lines_;
-    if (newline > seen_ + 1 || (newline == seen_ + 1 && text_[seen_] != '\r')) ends_.push_back({newline + 1, lines_});
+    if (text_.find_first_not_of('\r', seen_) < newline) ends_.push_back({newline + 1, lines_});
   }
   if (text_.size() - seen_ > kLongestLine)
     throw Error(Kind::data, cat("'", path_.string(), "' line ", lines_ + 1, ": more than ", kLongestLine,

@@ -87,9 +87,8 @@ void for_each_csv_row(const Chunk& chunk, const ChunkPart& part, const Visit& vi
   std::string_view text(reinterpret_cast<const char*>(chunk.buffer.data()) + part.begin, part.end - part.begin);
   for (int64_t number = part.first + 1; !text.empty(); ++number) {
     const size_t newline = text.find('\n');
-    std::string_view line = text.substr(0, newline);
+    const std::string_view line = without_returns(text.substr(0, newline));
     text.remove_prefix(newline + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
     if (!line.empty() && !visit(line, number)) return;
   }
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "config/config_file.h"
 #include "prepare/init/wide_json.h"
 
 namespace hctr {
@@ -230,8 +231,8 @@ std::string init_config(const InitPlan& plan) {
                            .rare_keys = schedule.rare_keys};
   Json layers(Json::Array{data_layer(plan, columns)});
   for (Json& layer : model_layers(plan.model, inputs)) layers.add(std::move(layer));
-  return wide_json(Json(
-      Object{{"solver", solver(plan, schedule)}, {"optimizer", optimizer(schedule)}, {"layers", std::move(layers)}}));
+  return wide_json(with_escaped_variables(Json(
+      Object{{"solver", solver(plan, schedule)}, {"optimizer", optimizer(schedule)}, {"layers", std::move(layers)}})));
 }
 
 }  // namespace hctr

@@ -160,7 +160,7 @@ void expect_usual_start(const Record& first, std::string_view start, size_t cell
   const std::string what = cat("its first line '", lines[0].substr(0, 40), "' ");
   if (looks_like_comment(lines[0]))
     throw Error(Kind::data, what + "looks like a comment, which is not read: remove it");
-  if (const size_t end = lines[0].find('\r'); end < lines[0].size() - 1)
+  if (without_returns(lines[0]).find('\r') != lines[0].npos)
     throw Error(Kind::data, what + "has a carriage return alone in it: its lines end in two ways; write line feeds");
   for (size_t i = 1; i < lines.size(); ++i)
     if (has_backslash_escapes(lines[i], grammar))

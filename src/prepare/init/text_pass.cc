@@ -18,8 +18,7 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 /// The record's bytes without its line end.
 std::string_view bare_record(const char* begin, const char* end) {
   if (end > begin && end[-1] == '\n') --end;
-  if (end > begin && end[-1] == '\r') --end;
-  return {begin, static_cast<size_t>(end - begin)};
+  return without_returns({begin, static_cast<size_t>(end - begin)});
 }
 
 /// Calls visit(record's bytes, cells, problem, line) for each record of a file but blank lines.

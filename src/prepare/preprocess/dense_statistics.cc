@@ -60,7 +60,7 @@ DenseScaling::DenseScaling(const DenseOptions& options, const DenseColumn& colum
   const bool range = options.normalize == Normalize::minmax;
   const double width = range ? all.most - all.least : all.moments.deviation();
   shift_ = range ? all.least : all.moments.mean();
-  scale_ = width > 0 ? 1 / width : 0;  // a constant column becomes 0
+  scale_ = width > 0 && std::isfinite(1 / width) ? 1 / width : 0;  // a column that is constant as floats becomes 0
 }
 
 float DenseScaling::operator()(double value) const {

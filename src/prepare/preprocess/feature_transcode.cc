@@ -50,6 +50,17 @@ void put_value(std::vector<std::byte>& bytes, FeatureType type, const FeatureVal
   }
 }
 
+/// Errors: Error(data) naming the first value that is no finite float, or none in the type that is written.
+void expect_finite(const FeatureColumn& feature, const FeatureValues& values, int64_t rows_before) {
+  const bool half = feature.type == FeatureType::f16;
+  for (size_t row = 0; row < values.reals.size(); ++row) {
+    const auto value = static_cast<float>(values.reals[row]);
+    if (std::isfinite(half ? static_cast<float>(Half(value)) : value)) continue;
+    throw Error(Kind::data, cat("row ", rows_before + static_cast<int64_t>(row) + 1, ": feature ", feature.name, ": ",
+                                values.reals[row], " is no finite ", half ? "float16; leave --half out" : "float"));
+  }
+}
+
 /// Returns the chunks of a mapping as split_binary: one for all numerical features, and one for each other feature.
 std::vector<FeatureChunk> binary_chunks(const FeatureSpec& spec, const FeatureSource& source, const fs::path& folder) {
   const std::vector<size_t> numerical = spec.channel(kNumericalChannel);
@@ -76,7 +87,13 @@ void write_source(const FeatureSpec& from, const FeatureSpec& to, const FeatureS
   std::vector<AtomicFile> files;
   for (const FeatureChunk& chunk : chunks) files.emplace_back(chunk.files[0]);
   std::vector<std::byte> bytes;
+  int64_t before = 0;
   rows.for_each_block(cat("writing ", source.name), [&](const FeatureBlock& block) {
+    const auto where = [&] { return cat("writing mapping ", source.name); };
+    in_context(where, [&] {
+      for (const size_t feature : wanted) expect_finite(to.features[feature], block.columns[column[feature]], before);
+    });
+    before += block.rows;
     for (size_t i = 0; i < chunks.size(); ++i) {
       bytes.clear();
       for (size_t row = 0; row < static_cast<size_t>(block.rows); ++row)

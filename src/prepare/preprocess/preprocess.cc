@@ -130,7 +130,13 @@ Encoded encode(Encoding& item, const PreprocessOptions& options, const TablePars
   if (rows.rows > 0) (mostly_train ? done.train : done.eval).bytes.reserve(rows.rows * encoder.bytes_of(rows, 0));
   for (size_t row = 0; row < rows.rows; ++row) {
     const bool train = !all_eval && options.holdout.trains(rows.index[row], rows.split.empty() ? 0 : rows.split[row]);
-    encoder.append(rows, row, train ? done.train : done.eval);
+    if (!encoder.append(rows, row, train ? done.train : done.eval)) {
+      const std::string& text = item.block.text;
+      const auto begin = text.begin() + static_cast<ptrdiff_t>(rows.begin[row]);
+      const int64_t line = item.block.first_line + std::count(text.begin(), begin, '\n');
+      done.bad.add(options.bad_rows, item.block, line, &*begin, encoder.problem_of(rows, row));
+      continue;
+    }
     (train ? done.train_positives : done.eval_positives) += rows.labels[0][row] > 0;
   }
   for (const auto& column : rows.categories) {
@@ -169,6 +175,8 @@ void check_preprocess_options(const PreprocessOptions& options) {
       (options.dense.log || options.dense.normalize != Normalize::none || options.dense.fill_with_mean))
     bad("dense values of Raw data as integers cannot be scaled: the reader takes ln(1 + v); leave --log and "
         "--normalize out, or write floats");
+  if (raw && !options.float_label_dense && !(std::fabs(options.dense.fill) <= std::numeric_limits<int32_t>::max()))
+    bad("--fill ", options.dense.fill, ": --integers writes numbers below 2^31");
   if (raw && options.key_bytes != 4) bad("Raw data has keys of 32 bits");
   for (size_t place = 0; place < options.table.categories().size(); ++place) {
     if (raw && options.table.is_list(place))
@@ -240,7 +248,8 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
     options.holdout.train_rows =
         rows - static_cast<int64_t>(std::llround(static_cast<double>(rows) * options.holdout.share));
   }
-  const TableParser parser(options.table, options.bad_rows, static_cast<uint64_t>(options.modulo));
+  const TableParser parser(options.table, options.bad_rows, static_cast<uint64_t>(options.modulo),
+                           raw && !options.float_label_dense);
   PreprocessSummary summary;
   if (options.applied) {
     summary.fitted = *options.applied;

@@ -1,9 +1,11 @@
 #include "prepare/preprocess/preprocess_report.h"
-#include "data/raw/raw_set.h"
 
 #include <algorithm>
 #include <numeric>
 
+#include "config/config_file.h"
+#include "data/numbering.h"
+#include "data/raw/raw_set.h"
 #include "prepare/preprocess/saved_columns.h"
 
 namespace hctr {
@@ -74,7 +76,7 @@ Json preprocess_data_section(const PreprocessOptions& options, const PreprocessS
   const std::vector<int64_t> nnz(summary.most_nnz.begin() + wide, summary.most_nnz.end());
   sparse.add(sparse_input("deep_data", static_cast<int64_t>(nnz.size()), nnz));
   section.set("label", std::move(label)).set("dense", std::move(dense)).set("sparse", std::move(sparse));
-  return section.set("slot_size_array", to_json(record_slot_sizes(options, summary)));
+  return with_escaped_variables(section.set("slot_size_array", to_json(record_slot_sizes(options, summary))));
 }
 
 Json describe_preprocessed(const PreprocessOptions& options, const PreprocessSummary& summary) {
@@ -83,7 +85,8 @@ Json describe_preprocessed(const PreprocessOptions& options, const PreprocessSum
   for (size_t i = 0; i < numbers.size(); ++i)
     dense.add(options.passes == 2 ? summary.fitted.dense[i].describe(numbers[i])
                                   : Json(Json::Object{{"name", numbers[i]}}));
-  Json json(Json::Object{{"schema", 1}, {"format", to_json(options.format)}, {"passes", options.passes}});
+  Json json(
+      Json::Object{{"schema", kCheckedDescription}, {"format", to_json(options.format)}, {"passes", options.passes}});
   json.set("train", describe_set(summary.train)).set("eval", describe_set(summary.eval));
   json.set("labels", to_json(options.table.labels()))
       .set("dense", std::move(dense))

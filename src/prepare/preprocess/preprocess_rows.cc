@@ -157,18 +157,35 @@ size_t RowEncoder::bytes_of(const ParsedRows& rows, size_t row) const {
   return 4 * (static_cast<size_t>(style_.label_dim + style_.dense_dim) + keys);
 }
 
-void RowEncoder::append(const ParsedRows& rows, size_t row, EncodedRecords& records) const {
-  if (options_.format == kRawFormat)
-    append_raw(rows, row, records.bytes);
+bool RowEncoder::append(const ParsedRows& rows, size_t row, EncodedRecords& records) const {
+  const size_t before = records.bytes.size();
+  const bool finite =
+      options_.format == kRawFormat ? append_raw(rows, row, records.bytes) : append_norm(rows, row, records.bytes);
+  if (finite)
+    records.ends.push_back(records.bytes.size());
   else
-    append_norm(rows, row, records.bytes);
-  records.ends.push_back(records.bytes.size());
+    records.bytes.resize(before);
+  return finite;
 }
 
-void RowEncoder::append_norm(const ParsedRows& rows, size_t row, std::vector<std::byte>& bytes) const {
+std::string RowEncoder::problem_of(const ParsedRows& rows, size_t row) const {
+  for (size_t i = 0; i < dense_.size(); ++i)
+    if (const double value = rows.numbers[i][row]; !std::isfinite(dense_[i](value)))
+      return cat("column ", options_.table.numbers()[i], ": ",
+                 std::isnan(value) ? std::string("the value of a missing one") : cat(value),
+                 " is no finite float once it is scaled by the statistics of the training rows");
+  return "";
+}
+
+bool RowEncoder::append_norm(const ParsedRows& rows, size_t row, std::vector<std::byte>& bytes) const {
   NormRecordEncoder record(style_, keys_of(rows, row), bytes);
   for (const auto& column : rows.labels) record.number(column[row]);
-  for (size_t i = 0; i < static_cast<size_t>(style_.dense_dim); ++i) record.number(dense_[i](rows.numbers[i][row]));
+  bool finite = true;
+  for (size_t i = 0; i < static_cast<size_t>(style_.dense_dim); ++i) {
+    const float value = dense_[i](rows.numbers[i][row]);
+    finite &= std::isfinite(value);
+    record.number(value);
+  }
   for (size_t i = 0; i < record_.size(); ++i) {
     const auto keys = codes_of(rows.categories[record_[i]], row);
     if (i == 0 && wide_ > 0) record.slot(static_cast<int32_t>(wide_));
@@ -176,22 +193,27 @@ void RowEncoder::append_norm(const ParsedRows& rows, size_t row, std::vector<std
     for (const uint64_t key : keys) record.key(key);
   }
   record.finish();
+  return finite;
 }
 
-void RowEncoder::append_raw(const ParsedRows& rows, size_t row, std::vector<std::byte>& bytes) const {
+bool RowEncoder::append_raw(const ParsedRows& rows, size_t row, std::vector<std::byte>& bytes) const {
   const size_t begin = bytes.size();
   bytes.resize(begin + bytes_of(rows, row));
   std::byte* to = bytes.data() + begin;
   const bool floats = options_.float_label_dense;
   for (const auto& column : rows.labels)
     to = floats ? put(to, column[row]) : put(to, static_cast<int32_t>(column[row]));
+  bool finite = true;
   for (size_t i = 0; i < rows.numbers.size(); ++i) {
     const double value = rows.numbers[i][row];
-    to = floats ? put(to, dense_[i](value)) : put(to, whole(std::isnan(value) ? options_.dense.fill : value));
+    const float scaled = floats ? dense_[i](value) : 0;
+    finite &= std::isfinite(scaled);
+    to = floats ? put(to, scaled) : put(to, whole(std::isnan(value) ? options_.dense.fill : value));
   }
   for (const ParsedRows::Category& column : rows.categories)
     for (const uint64_t key : codes_of(column, row)) to = put(to, static_cast<uint32_t>(key));
   HCTR_EXPECT(to == bytes.data() + bytes.size(), "a Raw record of ", bytes.size() - begin, " bytes");
+  return finite;
 }
 
 }  // namespace hctr

@@ -1,6 +1,8 @@
 // Converts parsed columns to the bytes of records.
 #pragma once
 
+#include <string>
+
 #include "prepare/preprocess/preprocess.h"
 #include "prepare/write/norm_set_writer.h"
 
@@ -20,14 +22,17 @@ class RowEncoder {
   void to_keys(ParsedRows& rows) const;
   /// Returns the record size of row `row` in bytes.
   size_t bytes_of(const ParsedRows& rows, size_t row) const;
-  /// Appends row `row`, whose codes have been replaced by keys.
-  void append(const ParsedRows& rows, size_t row, EncodedRecords& records) const;
+  /// Appends row `row`, whose codes have been replaced by keys. False: a dense value is no finite float once it is
+  /// scaled, and nothing was appended.
+  bool append(const ParsedRows& rows, size_t row, EncodedRecords& records) const;
+  /// Describes that dense value.
+  std::string problem_of(const ParsedRows& rows, size_t row) const;
   const NormStyle& style() const { return style_; }
 
  private:
   size_t keys_of(const ParsedRows& rows, size_t row) const;
-  void append_norm(const ParsedRows& rows, size_t row, std::vector<std::byte>& bytes) const;
-  void append_raw(const ParsedRows& rows, size_t row, std::vector<std::byte>& bytes) const;
+  bool append_norm(const ParsedRows& rows, size_t row, std::vector<std::byte>& bytes) const;
+  bool append_raw(const ParsedRows& rows, size_t row, std::vector<std::byte>& bytes) const;
   void to_criteo_keys(uint32_t column, size_t slot, std::span<uint64_t> codes) const;
 
   const PreprocessOptions& options_;

@@ -3,14 +3,20 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
+#include <string_view>
 
 #include "base/error.h"
+#include "base/file_checksum.h"
 #include "base/random.h"
+#include "config/checked_json.h"
+#include "data/numbering.h"
 
 namespace hctr {
 namespace {
 
-constexpr char kMagic[8] = {'H', 'C', 'T', 'R', 'V', 'O', 'C', '1'};
+constexpr std::string_view kMagic = "HCTRVOC2", kMagicWithoutChecksum = "HCTRVOC1";
+constexpr size_t kChecksumBytes = sizeof(uint64_t);
 
 const char* normalize_word(Normalize normalize) {
   return normalize == Normalize::minmax ? "minmax" : normalize == Normalize::standard ? "standard" : "none";
@@ -101,9 +107,32 @@ NumberStatistics read_statistics(const Json& json) {
   return {Moments(count, from.number("mean"), from.number("squares")), from.number("least"), from.number("most")};
 }
 
-std::vector<Vocabulary> read_vocabularies(const fs::path& path) {
-  const std::string bytes = read_text(path, "file of vocabularies");
-  size_t at = sizeof kMagic;
+uint64_t checksum_of(std::string_view bytes) { return crc32_of(std::as_bytes(std::span(bytes))); }
+
+void warn_unchecked(const fs::path& path, const Log& log) {
+  log.warning("'", path.string(), "' is from a version that wrote no checksum: damage to it may not be found");
+}
+
+/// The vocabularies in a file, without its checksum.
+std::string checked_vocabularies(const fs::path& path, const Log& log) {
+  std::string bytes = read_text(path, "file of vocabularies");
+  if (bytes.starts_with(kMagicWithoutChecksum)) {
+    warn_unchecked(path, log);
+    return bytes;
+  }
+  if (!bytes.starts_with(kMagic)) throw Error(Kind::data, cat("'", path.string(), "' is no file of vocabularies"));
+  uint64_t expected = 0;
+  const size_t end = bytes.size() - std::min(bytes.size() - kMagic.size(), kChecksumBytes);
+  std::memcpy(&expected, bytes.data() + end, bytes.size() - end);
+  bytes.resize(end);
+  if (checksum_of(bytes) != expected)
+    throw Error(Kind::data, cat("'", path.string(), "' is damaged: its content does not have the checksum at its end"));
+  return bytes;
+}
+
+std::vector<Vocabulary> read_vocabularies(const fs::path& path, const Log& log) {
+  const std::string bytes = checked_vocabularies(path, log);
+  size_t at = kMagic.size();
   const auto next = [&] {
     uint64_t value = 0;
     if (bytes.size() - at < sizeof value) throw Error(Kind::data, cat("'", path.string(), "' ends too early"));
@@ -111,8 +140,6 @@ std::vector<Vocabulary> read_vocabularies(const fs::path& path) {
     at += sizeof value;
     return value;
   };
-  if (bytes.size() < at || std::memcmp(bytes.data(), kMagic, sizeof kMagic) != 0)
-    throw Error(Kind::data, cat("'", path.string(), "' is no file of vocabularies"));
   std::vector<Vocabulary> all;
   for (uint64_t slots = next(); slots > 0; --slots) {
     const uint64_t kept = next();
@@ -189,7 +216,7 @@ Json describe_columns(const PreprocessOptions& options, const FittedColumns& fit
 }
 
 void write_vocabularies(const fs::path& path, const FittedColumns& fitted) {
-  std::string bytes(kMagic, sizeof kMagic);
+  std::string bytes(kMagic);
   const auto put = [&](uint64_t value) {
     char word[sizeof value];
     std::memcpy(word, &value, sizeof value);
@@ -202,11 +229,14 @@ void write_vocabularies(const fs::path& path, const FittedColumns& fitted) {
       put(static_cast<uint64_t>(total));
     for (uint64_t id = kFirstValue; id < vocabulary.by_id().size(); ++id) put(vocabulary.by_id()[id].code);
   }
+  put(checksum_of(bytes));
   write_text(path, bytes);
 }
 
-SavedColumns read_columns(const fs::path& path) {
-  const Json json = Json::read_file(path);
+SavedColumns read_columns(const fs::path& path, const Log& log) {
+  bool checked = false;
+  const Json json = read_json_checked_from(kCheckedDescription, path, "", checked);
+  if (!checked) warn_unchecked(path, log);
   SavedColumns saved;
   in_context([&] { return cat("reading '", path.string(), "', which preprocess of this version writes"); },
              [&] {
@@ -246,7 +276,7 @@ SavedColumns read_columns(const fs::path& path) {
   const size_t slots = saved.crosses.size() + saved.roles.categories.size() + saved.roles.lists.size();
   if (saved.passes == 2) {
     const fs::path vocabularies = path.parent_path() / kVocabularyFile;
-    saved.fitted.vocabularies = read_vocabularies(vocabularies);
+    saved.fitted.vocabularies = read_vocabularies(vocabularies, log);
     if (saved.fitted.vocabularies.size() != slots)
       throw Error(Kind::data, cat("'", vocabularies.string(), "' has ", saved.fitted.vocabularies.size(),
                                   " vocabularies, and '", path.string(), "' has ", slots, " slots"));

@@ -9,9 +9,9 @@
 
 namespace hctr {
 
-/// The file of vocabularies, next to preprocess.json: "HCTRVOC1", the number of slots, then of each the number of kept
-/// codes, of distinct values, of missing ones and of occurrences of dropped ones, then the codes by id from 2 on. All
-/// of 64 bits, little-endian.
+/// The file of vocabularies, next to preprocess.json: "HCTRVOC2", the number of slots, then of each the number of kept
+/// codes, of distinct values, of missing ones and of occurrences of dropped ones, then the codes by id from 2 on; at
+/// the end the CRC-32 of all before it. All of 64 bits, little-endian. "HCTRVOC1" is the same without the checksum.
 inline constexpr const char* kVocabularyFile = "vocabulary.bin";
 
 /// 16 hexadecimal digits that differ between encodings: of columns, crosses, hashing, scaling and the ids of values.
@@ -34,9 +34,10 @@ struct SavedColumns {
   std::string numbering;
 };
 
-/// From preprocess.json and the file of vocabularies next to it. Errors: Error(io); Error(data) for a file that an
-/// older version wrote, for one that is damaged, and where the two do not belong together.
-SavedColumns read_columns(const fs::path& preprocess_json);
+/// From preprocess.json and the file of vocabularies next to it. Warns of files that an older version wrote without a
+/// checksum. Errors: Error(io); Error(data) for a file without "columns", for one that is damaged, and where the two do
+/// not belong together.
+SavedColumns read_columns(const fs::path& preprocess_json, const Log& = Log::silent());
 /// Takes the encoding for other rows. The table of a CSV has its roles already. Errors: Error(bug) otherwise.
 void apply_columns(SavedColumns, PreprocessOptions&);
 

@@ -62,6 +62,11 @@ bool read_hex_code(std::string_view cell, uint64_t& code) {
   return true;
 }
 
+/// Whether int32 holds the number, or one near it. NaN, which is nothing, is replaced later.
+bool is_int32(double value) { return !(std::fabs(value) > std::numeric_limits<int32_t>::max()); }
+/// A label, which has become a float: the nearest one to 2^31 - 1 is 2^31.
+bool is_whole_int32(float label) { return std::fabs(label) < 0x1p31f && label == std::floor(label); }
+
 /// Describes the valid cells of this kind, for messages.
 const char* expected_of(ColumnKind kind, SplitCells split) {
   if (kind == ColumnKind::split && split == SplitCells::times) return "a date such as 2017-04-01 or 2017-04-01T12:30";
@@ -90,10 +95,11 @@ uint64_t text_code(std::string_view text, size_t category) {
   return code < kFirstValue ? code + kFirstValue : code;
 }
 
-TableParser::TableParser(TextTable table, const BadRows& bad_rows, uint64_t modulo)
+TableParser::TableParser(TextTable table, const BadRows& bad_rows, uint64_t modulo, bool as_integers)
     : table_(std::move(table)),
       bad_rows_(bad_rows),
       modulo_(modulo),
+      as_integers_(as_integers),
       labels_(table_.labels().size()),
       numbers_(table_.numbers().size()),
       categories_(table_.categories().size()) {
@@ -160,6 +166,12 @@ std::string TableParser::parse_row(std::span<const std::string_view> cells, Pars
       case ColumnKind::skip:
         break;
     }
+    if (const bool number = column.kind == ColumnKind::number || column.kind == ColumnKind::integer,
+        label = column.kind == ColumnKind::label;
+        good && as_integers_ && (number || label) &&
+        !(number ? is_int32(rows.numbers[column.place][row]) : is_whole_int32(rows.labels[column.place][row])))
+      return cat("column ", column.name, ": --integers writes ", label ? "labels that are whole numbers" : "numbers",
+                 " below 2^31, found '", cell.substr(0, 40), "'");
     if (!good)
       return cat("column ", column.name, ": expected ", expected_of(column.kind, table_.split_cells), ", found '",
                  cell.substr(0, 40), "'",
@@ -174,6 +186,7 @@ void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
   rows.rows = 0;
   rows.bad = {};
   rows.index.resize(most);
+  rows.begin.resize(most);
   rows.labels.resize(labels_);
   rows.numbers.resize(numbers_);
   rows.categories.resize(categories_);
@@ -201,6 +214,7 @@ void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
                                .header = table_.header.has_value()},
                               table_.grammar());
     if (problem.empty()) {
+      rows.begin[rows.rows] = static_cast<size_t>(start - block.text.data());
       rows.index[rows.rows++] = index;
     } else {
       line += std::count(counted, start, '\n');

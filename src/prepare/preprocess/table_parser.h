@@ -27,6 +27,7 @@ struct ParsedRows {
   size_t rows = 0;
   BadRowsFound bad;                          ///< skipped rows
   std::vector<int64_t> index;                ///< [rows] number of each row in the input
+  std::vector<size_t> begin;                 ///< [rows] byte of the block at which each row begins
   std::vector<std::vector<float>> labels;    ///< [labels][rows]
   std::vector<std::vector<double>> numbers;  ///< [numbers][rows]; NaN: missing
   std::vector<Category> categories;
@@ -35,8 +36,9 @@ struct ParsedRows {
 
 class TableParser {
  public:
-  /// `modulo` > 0: a code becomes 2 + (code - 2) mod modulo.
-  TableParser(TextTable, const BadRows&, uint64_t modulo = 0);
+  /// `modulo` > 0: a code becomes 2 + (code - 2) mod modulo. `as_integers`: labels and numbers must be what int32
+  /// holds, but fractions of numbers, which are rounded.
+  TableParser(TextTable, const BadRows&, uint64_t modulo = 0, bool as_integers = false);
 
   const TextTable& table() const { return table_; }
   /// Parses a block into `rows`, whose memory is reused. Errors: Error(data) naming file, line, byte, column and value
@@ -50,6 +52,7 @@ class TableParser {
   TextTable table_;
   BadRows bad_rows_;
   uint64_t modulo_;
+  bool as_integers_;
   size_t labels_, numbers_, categories_;
   bool splits_ = false;
 };

@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "base/error.h"
+#include "base/file_checksum.h"
 #include "base/thread_pool.h"
-#include "checkpoint/file_checksum.h"
 #include "checkpoint/state_reader.h"
 #include "checkpoint/state_writer.h"
 #include "device/buffer.h"

@@ -44,6 +44,76 @@ TEST(CommandLine, FillsVariables) {
   EXPECT_TRUE(given.force);
 }
 
+bool has(const std::string& text, const std::string& piece) { return text.find(piece) != text.npos; }
+
+struct Numbers {
+  int small = 1;
+  int64_t large = 1;
+  uint64_t seed = 1;
+  double share = 1;
+  std::optional<int64_t> perhaps;
+  std::vector<int> several;
+};
+
+/// The options of each type with a value. Returns the message of the error.
+std::string parse_numbers(Numbers& into, std::vector<std::string> words) {
+  CommandLine line("count", "Counts.", "");
+  line.add_option("--small", into.small, "an int");
+  line.add_option("--large", into.large, "an int64_t").positive();
+  line.add_option("--seed", into.seed, "a uint64_t");
+  line.add_option("--share", into.share, "a double").positive_number();
+  line.add_option("--perhaps", into.perhaps, "an optional int64_t").positive();
+  line.add_option("--several", into.several, "ints").comma_separated();
+  words.insert(words.begin(), "count");
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  try {
+    line.parse(static_cast<int>(arguments.size()), arguments.data());
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), Kind::usage);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CommandLine, TakesNoNumberForAnother) {
+  for (const char* option : {"--small", "--large", "--seed", "--perhaps", "--several"})
+    for (const char* word : {"99999999999999999999", "-99999999999999999999", "0x10", "12x", " 12", "12 ", " ", "1e3",
+                             "1.5", "nan", "--5", "+-5", "+"}) {
+      Numbers numbers;
+      const std::string message = parse_numbers(numbers, {cat(option, "=", word)});
+      EXPECT_NE(parse_numbers(numbers, {option, ""}), "");
+      EXPECT_TRUE(message.starts_with(cat(option, ": expected a whole number from "))) << word << ": " << message;
+      EXPECT_TRUE(has(message, cat("found \"", word, "\""))) << message;
+    }
+  for (const char* word : {"nan", "-nan", "inf", "1e999", "0x1p3", "1.5x", " 1", " ", "+-1"}) {
+    Numbers numbers;
+    EXPECT_TRUE(
+        has(parse_numbers(numbers, {cat("--share=", word)}), cat("--share: expected a number, found \"", word, "\"")))
+        << word;
+  }
+  Numbers numbers;
+  EXPECT_TRUE(
+      has(parse_numbers(numbers, {"--small=2147483648"}), "from -2147483648 to 2147483647, found \"2147483648"));
+  EXPECT_TRUE(has(parse_numbers(numbers, {"--seed=-1"}), "from 0 to 18446744073709551615, found \"-1\""));
+  EXPECT_TRUE(has(parse_numbers(numbers, {"--large=-5"}), "--large: expected a number above 0, found -5"));
+  EXPECT_TRUE(has(parse_numbers(numbers, {"--share=-0.0"}), "--share: expected a number above 0, found -0.0"));
+  EXPECT_TRUE(has(parse_numbers(numbers, {"--several=1,0x2"}), "found \"0x2\""));
+}
+
+TEST(CommandLine, TakesEveryNumberOfItsType) {
+  Numbers numbers;
+  EXPECT_EQ(parse_numbers(numbers, {"--small=-2147483648", "--large=9223372036854775807", "--seed=18446744073709551615",
+                                    "--share=+1.5e3", "--perhaps=+7", "--several=010,-0,3"}),
+            "");
+  EXPECT_EQ(numbers.small, -2147483647 - 1);
+  EXPECT_EQ(numbers.large, INT64_MAX);
+  EXPECT_EQ(numbers.seed, UINT64_MAX);
+  EXPECT_EQ(numbers.share, 1500);
+  EXPECT_EQ(numbers.perhaps, 7);
+  EXPECT_EQ(numbers.several, (std::vector<int>{10, 0, 3})) << "zeros before a number make it no octal one";
+}
+
 TEST(CommandLine, LeavesVariablesThatAreNotGiven) {
   Given given;
   EXPECT_TRUE(parse_words(given, {}));

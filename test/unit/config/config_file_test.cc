@@ -95,6 +95,26 @@ TEST_F(ConfigFile, EscapedVariablesAreReadAsTheyWere) {
   EXPECT_EQ(read("run.json"), config.text());
 }
 
+TEST_F(ConfigFile, TextsOfDataHaveNoVariables) {
+  setenv("HCTR_TEST_FOLDER", "secret", 1);
+  const std::string name = "${HCTR_TEST_FOLDER}", open = "${HCTR";
+  const Json::Array names = {name, open};
+  const Json config(Json::Object{
+      {"layers",
+       Json::Array{Json::Object{
+           {"csv", Json::Object{{"labels", Json::Array{name, Json::Object{{"column", name}, {"positive", names}}}},
+                                {"dense", Json::Array{Json::Object{{"columns", names}}}},
+                                {"columns", names},
+                                {"missing", name}}},
+           {"sample_weight", Json::Object{{"column", open}}}}}}});
+  write("raw.json", config.text());
+  EXPECT_EQ(read("raw.json"), config.text());
+  write("escaped.json", with_escaped_variables(config).text());
+  EXPECT_EQ(read("escaped.json"), config.text());
+  write("other.json", R"({"columns": {"file": "${HCTR_TEST_FOLDER}"}, "1": "${HCTR_TEST_FOLDER}"})");
+  EXPECT_EQ(read("other.json"), R"({"columns":{"file":"secret"},"1":"secret"})");
+}
+
 TEST_F(ConfigFile, ChangesSetFieldsByTheirPath) {
   write("run.json", R"({"solver": {"batchsize": 64, "seed": 1},
                        "layers": [{"type": "Data", "source": "a"}, {"type": "ReLU", "top": ["r"]},

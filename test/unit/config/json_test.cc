@@ -31,6 +31,17 @@ TEST(Json, NumbersSurviveARoundTrip) {
   EXPECT_EQ(Json(INFINITY).text(), "null");
 }
 
+TEST(Json, IntegersBeyond64BitsAreRefusedNotRounded) {
+  EXPECT_EQ(message_of(Kind::config, [] { Json::parse("{\n \"seed\": 18446744073709551616}", "c.json"); }),
+            "c.json: line 2, column 10: the integer 18446744073709551616 is beyond 64 bits; a number may have an "
+            "exponent: 1e30");
+  EXPECT_NE(message_of(Kind::config, [] { Json::parse("[-9223372036854775809]", "c.json"); })
+                .find("-9223372036854775809 is beyond"),
+            std::string::npos);
+  EXPECT_EQ(Json::parse("18446744073709551615", "c.json").number(), 18446744073709551615.0);
+  EXPECT_EQ(Json::parse("1e30", "c.json").number(), 1e30);
+}
+
 TEST(Json, ErrorsNameLineAndColumn) {
   EXPECT_EQ(message("{\n  \"a\": 1,\n  \"b\" 2\n}").substr(0, 48), "c.json: line 3, column 7: not valid JSON: syntax");
   EXPECT_EQ(message("{\n  \"a\": tru\n}").substr(0, 43), "c.json: line 2, column 11: not valid JSON: ");
@@ -64,6 +75,15 @@ TEST(Json, IsReadToTwoHundredLevels) {
   EXPECT_EQ(message("[\n" + nested(200, "[", "")), "c.json: line 2, column 200: " + too_deep) << "and not that it ends";
   EXPECT_EQ(message(std::string(1'000'000, '[')), "c.json: line 1, column 201: " + too_deep);
   EXPECT_NO_THROW(Json::parse("[" + nested(199, "[", "]") + ", " + nested(199, "[", "]") + "]", ""));
+}
+
+TEST(Json, IsReadToFourMillionValues) {
+  std::string text = "[1";
+  text.reserve(10'000'000);
+  for (int i = 2; i < 1 << 22; ++i) text += ",1";  // and the array itself
+  EXPECT_EQ(Json::parse(text + "]", "c.json").array()->size(), (size_t{1} << 22) - 1);
+  EXPECT_NE(message(text + ",1]").find("c.json: line 1, column 8388"), std::string::npos) << message(text + ",1]");
+  EXPECT_NE(message(text + ",1]").find("more than 4194304 values"), std::string::npos);
 }
 
 TEST(Json, DescribesKindsInWords) {

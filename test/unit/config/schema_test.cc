@@ -90,6 +90,17 @@ TEST(Schema, FillsAStructAndLeavesDefaults) {
   EXPECT_EQ(few.thing.limit, std::nullopt);
 }
 
+TEST(Schema, ANumberBeyondFloatsIsRefused) {
+  const Schema<Thing> schema = Schema<Thing>("Thing").opt("limit", &Thing::limit, "at most this", Range{});
+  for (const char* number : {"1e39", "-1e39", "1e308"})
+    EXPECT_EQ(parse(cat(R"({"limit": )", number, "}"), schema)
+                  .text()
+                  .find("error /t/limit: expected a number that a float can hold (up to 3.4e38), found the number "),
+              0u)
+        << number;
+  EXPECT_EQ(parse(R"({"limit": 3.4e38})", schema).text(), "");
+}
+
 TEST(Schema, AFieldWithoutEffectBecauseOfAnotherIsNotRead) {
   const Schema<Thing> schema =
       Schema<Thing>(thing()).unused_when([](const Thing& t) { return t.fast ? "the thing is fast" : ""; });

@@ -44,11 +44,11 @@ Record plain_record(const std::string& text, size_t at, const TextGrammar& gramm
       ++at;
       std::string behind;
       while (at < text.size() && !ends_cell(at)) behind += text[at++];
-      if ((at == text.size() || text[at] == '\n') && behind.ends_with('\r')) behind.pop_back();
+      while ((at == text.size() || text[at] == '\n') && behind.ends_with('\r')) behind.pop_back();
       if (!std::all_of(behind.begin(), behind.end(), is_blank)) record.good = false;
     } else {
       while (at < text.size() && !ends_cell(at)) cell += text[at++];
-      if ((at == text.size() || text[at] == '\n') && cell.ends_with('\r')) cell.pop_back();
+      while ((at == text.size() || text[at] == '\n') && cell.ends_with('\r')) cell.pop_back();
       while (!cell.empty() && is_blank(cell.back())) cell.pop_back();
       while (!cell.empty() && is_blank(cell.front())) cell.erase(0, 1);
     }
@@ -97,6 +97,23 @@ TEST(TextGrammar, SplitsAndCutsAsAPlainStateMachineDoes) {
   }
   EXPECT_GT(records, 100000);
   EXPECT_GT(bad, 1000);
+}
+
+TEST(TextGrammar, CarriageReturnsInFrontOfALineFeedEndTheLine) {
+  for (const TextGrammar& grammar : {TextGrammar{}, TextGrammar{.quote = '\0'}, TextGrammar{.trim = true}}) {
+    const std::string text = "a,city\r\r\n1,\"x\"\r\r\r\n\r\r\n2,y\r\r";
+    RecordSplitter splitter(grammar);
+    std::vector<std::string> last;
+    int blank = 0;
+    for (const char *p = text.data(), *const end = p + text.size(); p < end;) {
+      p = splitter.split(p, end);
+      blank += is_blank(splitter.cells());
+      last.emplace_back(splitter.cells().back());
+    }
+    EXPECT_EQ(last, (std::vector<std::string>{"city", grammar.quote ? "x" : "\"x\"", "", "y"}));
+    EXPECT_EQ(blank, 1);
+    EXPECT_EQ(splitter.problem(), "");
+  }
 }
 
 TEST(TextGrammar, ACutAtAnyByteIsWhereARecordOfTheWholeTextStarts) {

@@ -79,6 +79,10 @@ TEST(MetricWords, ThatAreNoneAreNamedWithTheNearest) {
 }
 
 TEST(MetricWords, TakeThresholdsThatTheyCanReach) {
+  for (const char* number : {"nan", " 0.8", "0x1p-1", "0.8x", ""})
+    EXPECT_NE(complaints(cat(R"("eval_metrics": ["AUC:)", number, "\"]")).find("AUC:<threshold>, a number"),
+              std::string::npos)
+        << number;
   EXPECT_EQ(complaints(R"("eval_metrics": ["AUC:80"])"),
             "/solver/eval_metrics/0: expected AUC:<threshold>, a number, at least 0 and at most 1, found the string "
             "\"AUC:80\"\n");

@@ -38,6 +38,25 @@ int64_t part_of(const MemoryBill::Parts& parts, const std::string& name) {
   return 0;
 }
 
+TEST(MemoryBill, CountsTheRowsThatATableCanHave) {
+  const std::string most = std::to_string(kMostRows);
+  const MemoryBill bill = memory_bill(with_table(R"(, "max_vocabulary_size_per_gpu": )" + most), 1, {});
+  const int64_t bytes = part_of(bill.gpus[0], "rows of table table");
+  EXPECT_GT(bytes, kMostRows * 16 * 4 * 3);
+  for (const char* more :
+       {R"(, "vocabulary_size": 281474976710656)", R"(, "workspace_size_per_gpu_in_mb": 1073741824)"})
+    EXPECT_EQ(part_of(memory_bill(with_table(more), 1, {}).gpus[0], "rows of table table"), bytes) << more;
+  for (const char* field : {"max_vocabulary_size_per_gpu", "vocabulary_size", "workspace_size_per_gpu_in_mb"}) {
+    try {
+      with_table(cat(R"(, ")", field, R"(": 4611686018427387904)"));
+      ADD_FAILURE() << field;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(cat(field, ": expected ")), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("and at most "), std::string::npos) << error.what();
+    }
+  }
+}
+
 TEST(MemoryBill, SaysWhatGoesToTheDisk) {
   Config config = with_table(R"(, "slot_size_array": [5000000, 3000000], "index": "hash")");
   config.solver.table_memory.host = {MemorySize::Kind::bytes, int64_t{1} << 30, 0, "1GiB"};
@@ -55,8 +74,12 @@ TEST(MemoryBill, SaysWhatGoesToTheDisk) {
       << text_of(report);
   config.solver.table_memory.disk_limit = {MemorySize::Kind::bytes, 1 << 20, 0, "1MiB"};
   report.memory = memory_bill(config, 1, {});
-  EXPECT_NE(text_of(report).find("\"disk_limit\" allows < 0.01 GiB: that is too little"), std::string::npos)
+  EXPECT_NE(text_of(report).find("\"disk_limit\" allows < 0.01 GiB: that is too little, about "), std::string::npos)
       << text_of(report);
+  const std::vector<std::string> small = budgets_too_small(report.memory, {});
+  ASSERT_EQ(small.size(), 1u);
+  EXPECT_TRUE(small[0].starts_with("Rows when training on the CPU: ")) << small[0];
+  EXPECT_NE(small[0].find(" GiB for each rank are needed"), std::string::npos) << small[0];
   config.solver.table_memory.gpu = {MemorySize::Kind::bytes, int64_t{1} << 29, 0, "512MiB"};
   report.memory = memory_bill(config, 1, {});
   // 8 million rows, each of 192 bytes of numbers, 50 of key, index and marks and one of uses: 1.25 GiB hold 69 % of
@@ -112,7 +135,7 @@ TEST(MemoryBill, SaysWhatABudgetOfTheGpuHolds) {
   config.solver.table_memory.gpu.bytes = int64_t{1} << 28;
   report.memory = memory_bill(config, 1, {});
   EXPECT_NE(text_of(report).find("0.25 GiB there (0.25 of them keys, index and statistics), 0.94 GiB in memory of the "
-                                 "host; 0.49 GiB of rows have no room: that is too little"),
+                                 "host; 0.49 GiB of rows have no room: that is too little, and \"host\" needs about "),
             std::string::npos)
       << text_of(report);
 }

@@ -143,6 +143,17 @@ TEST_F(FeatureData, TranscodedToBinaryTheRowsAreTheSame) {
               "is there already; --force");
 }
 
+TEST_F(FeatureData, NumbersThatTheWrittenTypeDoesNotHoldAreNotTranscoded) {
+  std::string text = changed("dtype: int8", "dtype: float32");
+  text.replace(text.find("numeric_inputs"), 14, "numerical");
+  write_text(folder / "spec.yaml", text);
+  write_text(folder / "train_0_1.csv", "2,40\n1,65520\n");
+  const FeatureSpec spec = read_feature_spec(folder / "spec.yaml");
+  transcode_features(spec, {.folder = folder / "binary"});
+  EXPECT_SAYS(message_of([&] { transcode_features(spec, {.folder = folder / "half", .half_numerical = true}); }),
+              "row 4: feature user_age: 65520 is no finite float16; leave --half out");
+}
+
 TEST_F(FeatureData, ProgressKnowsHowManyBytesThereAreAndEndsThere) {
   transcode_features(read_feature_spec(folder / "spec.yaml"), {.folder = folder / "binary"});
   for (const char* file : {"spec.yaml", "binary/feature_spec.yaml"}) {

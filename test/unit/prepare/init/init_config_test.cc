@@ -41,6 +41,15 @@ TEST(InitConfig, TextIsTheSameJsonInShortLines) {
   EXPECT_NE(text.find("\"a column \\\"39\\\"\""), std::string::npos);
 }
 
+TEST(InitConfig, NamesOfVariablesInATableAreTexts) {
+  InitPlan plan = plan_of(1000, 10);
+  plan.columns[0].name = "${HOME}";
+  plan.train = "${HOME}.csv";
+  const std::string text = init_config(plan);
+  EXPECT_NE(text.find("\"$${HOME}\""), std::string::npos) << text;
+  EXPECT_NE(text.find("\"$${HOME}.csv\""), std::string::npos) << text;
+}
+
 TEST(InitConfig, AnItemAndAHistoryHaveEqualKeys) {
   InitPlan plan = plan_of(1000, 10);
   plan.model = InitModel::din;

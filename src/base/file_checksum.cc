@@ -1,4 +1,4 @@
-#include "checkpoint/file_checksum.h"
+#include "base/file_checksum.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

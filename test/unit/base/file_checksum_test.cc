@@ -1,12 +1,12 @@
 // Checksums of files: those of the bytes as a whole, however many threads read them.
-#include "checkpoint/file_checksum.h"
+#include "base/file_checksum.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
 #include "base/error.h"
-#include "checkpoint/checked_json.h"
+#include "config/checked_json.h"
 #include "support/message_of.h"
 #include "support/program.h"
 

@@ -1,9 +1,9 @@
-#include "checkpoint/checked_json.h"
+#include "config/checked_json.h"
 
 #include <span>
 
 #include "base/error.h"
-#include "checkpoint/file_checksum.h"
+#include "base/file_checksum.h"
 
 namespace hctr {
 namespace {
@@ -13,6 +13,15 @@ constexpr std::string_view kBefore = ",\n \"crc32\": \"", kAfter = "\"\n}\n";
 
 std::string closing(std::string_view body) {
   return cat(kBefore, crc_text(crc32_of(std::as_bytes(std::span(body)))), kAfter);
+}
+
+[[noreturn]] void refuse_damaged(const fs::path& path) {
+  throw Error(Kind::data, cat("'", path.string(), "' is damaged: its content does not have the checksum at its end"));
+}
+
+bool has_checksum(std::string_view text) {
+  const size_t end = text.rfind(kBefore);
+  return end != text.npos && text.substr(end) == closing(text.substr(0, end));
 }
 
 }  // namespace
@@ -26,15 +35,28 @@ std::string with_checksum(const Json& object) {
 
 Json read_checked_json(const fs::path& path, std::string_view what, int64_t schema) {
   const std::string text = read_text(path, what);
-  const size_t end = text.rfind(kBefore);
-  if (end == std::string::npos || text.substr(end) != closing(std::string_view(text).substr(0, end)))
-    throw Error(Kind::data, cat("'", path.string(), "' is damaged: its content does not have the checksum at its end"));
+  if (!has_checksum(text)) refuse_damaged(path);
   Json json = Json::parse(text, path.string());
   const Json* found = json.find("schema");
   if (!found || !found->integer() || *found->integer() != schema)
     throw Error(Kind::data, cat("'", path.string(), "' has schema ", found ? found->text() : "nothing",
                                 "; this version reads ", schema));
   return json;
+}
+
+Json read_json_checked_from(int64_t first_checked, const fs::path& path, std::string_view what, bool& checked) {
+  const std::string text = read_text(path, what);
+  checked = has_checksum(text);
+  if (!checked && text.find(kBefore) != text.npos) refuse_damaged(path);
+  try {
+    const Json json = Json::parse(text, path.string());
+    const Json* schema = json.find("schema");
+    if (!checked && schema && schema->is_number() && schema->number() >= static_cast<double>(first_checked))
+      refuse_damaged(path);
+    return json;
+  } catch (const Error& error) {
+    throw Error(Kind::data, error.what());
+  }
 }
 
 }  // namespace hctr
