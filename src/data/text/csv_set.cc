@@ -26,8 +26,9 @@ struct CsvRules {
 
 CsvRules rules_of(const DataSection& section, const Source& source) {
   const auto& options = section.options.get<CsvOptions>();
-  CsvRules rules{options.labels, dense_rules(options.dense, section.statistics),
+  CsvRules rules{options.labels, dense_rules(options.dense, section.statistics, options.number_format),
                  slot_rules(options.slots, options.hash_seed, csv_grammar(options)), options.missing, options.trim};
+  for (LabelColumn& label : rules.labels) label.number_format = label.notation().within(options.number_format).format;
   for (DenseRule& rule : rules.dense) rule.fallback = rule.fallback.value_or(0.0f);
   for (SlotRule& rule : rules.slots) rule.keys = rule.keys.value_or(KeyRule::hash);
   rules.empty_labels = source.labels_optional;
@@ -39,13 +40,14 @@ CsvRules rules_of(const DataSection& section, const Source& source) {
   return rules;
 }
 
-std::string unexpected_cell(const std::string& column, const char* expected, std::string_view found) {
+std::string unexpected_cell(const std::string& column, const std::string& expected, std::string_view found) {
   return cat("column '", column, "': expected ", expected, ", found ",
              found.empty() ? "nothing" : cat("'", found.substr(0, 40), "'"));
 }
 
-std::string unexpected_number(const std::string& column, const char* expected, std::string_view found) {
-  return unexpected_cell(column, expected, found) + number_hint(found);
+std::string unexpected_number(const std::string& column, const NumberNotation& notation, const std::string& expected,
+                              std::string_view found) {
+  return unexpected_cell(column, expected, found) + (notation.plain() ? number_hint(found) : std::string());
 }
 
 /// Says why add_keys() refuses a cell.
@@ -56,7 +58,9 @@ std::string unexpected_keys(const SlotRule& rule, std::string_view cell) {
   return unexpected_cell(rule.column, values_with_keys(*rule.keys), cell);
 }
 
-const char* expected_of(const LabelColumn& label) { return label.positive.texts.empty() ? "a number" : "a text"; }
+std::string expected_of(const LabelColumn& label) {
+  return label.positive.texts.empty() ? describe(label.notation()) : "a text";
+}
 
 /// The column rules, and the index of each column in a file.
 class CsvRowMaker : public RowMaker {
@@ -117,12 +121,15 @@ class CsvRowMaker : public RowMaker {
       const std::string_view value = values[labels_[i]];
       double number = rules_->without_column[i].value_or(kNoLabel);
       if (value.empty() ? !rules_->empty_labels : !label_of(label, value, number))
-        return unexpected_number(label.column, expected_of(label), cells[labels_[i]]);
+        return unexpected_number(label.column, label.notation(), expected_of(label), cells[labels_[i]]);
       row.label[i] = static_cast<float>(number);
     }
-    for (size_t i = 0; i < dense_.size(); ++i)
-      if (!dense_value(rules_->dense[i], values[dense_[i]], row.dense[i], row.exact ? row.exact + i : nullptr))
-        return unexpected_number(rules_->dense[i].column, "a number or nothing", cells[dense_[i]]);
+    for (size_t i = 0; i < dense_.size(); ++i) {
+      const DenseRule& rule = rules_->dense[i];
+      if (dense_value(rule, values[dense_[i]], row.dense[i], row.exact ? row.exact + i : nullptr)) continue;
+      const NumberNotation notation = rule.notation.value_or(NumberNotation());
+      return unexpected_number(rule.column, notation, describe(notation) + " or nothing", cells[dense_[i]]);
+    }
     for (size_t i = 0; i < slots_.size(); ++i) {
       const size_t before = row.keys->size();
       if (slots_[i] == kAbsent) {
@@ -143,7 +150,8 @@ class CsvRowMaker : public RowMaker {
       return true;
     }
     double number;
-    if (!read_number(cell, number) || !transformed(rule, number, value)) return false;
+    if (rule.notation ? !read_number(*rule.notation, cell, number) : !read_number(cell, number)) return false;
+    if (!transformed(rule, number, value)) return false;
     if (exact) *exact = transformed(rule, number);
     return true;
   }
@@ -216,6 +224,8 @@ Schema<CsvOptions> csv_schema() {
           "the dense values, in order", false)
       .list("slots", &CsvOptions::slots, slot_columns_schema(), "the slots, in the order of the sparse inputs", false)
       .opt("hash_seed", &CsvOptions::hash_seed, "of the hashes of values", between(0, 1LL << 48))
+      .opt("number_format", &CsvOptions::number_format,
+           "how labels, weights and dense values are written where their columns do not say; left out: \"1234.5\"")
       .together(check_csv_options);
 }
 

@@ -56,6 +56,7 @@ std::string command_of(const InitOptions& options) {
              options.model == InitModel::wide_deep ? "" : with("--template", template_word(options.model)),
              with("--leave-out", joined(options.leave_out)), with("--category", joined(options.categories)),
              with("--number", joined(options.numbers)), with("--list", joined(options.lists)),
+             with("--number-format", options.number_format ? word_of(*options.number_format) : ""),
              with("--out", options.out));
 }
 
@@ -198,6 +199,7 @@ class Initializer {
       if (i != pass_.label_column) add_guess(i);
     if (pass_.facts[pass_.label_column].padded > 0) trim();
     choose_missing();
+    choose_number_format();
     if (options_.model == InitModel::din) choose_items();
     if (!options_.eval.empty()) check_eval();
   }
@@ -223,7 +225,8 @@ class Initializer {
     const std::string& name = pass_.columns[i];
     const StatedKind stated = stated_kind(name, options_);
     ColumnGuess& guess =
-        plan_.columns.emplace_back(stated.any() ? stated_column(name, facts, stated) : guess_column(name, facts));
+        plan_.columns.emplace_back(stated.any() ? stated_column(name, facts, stated, options_.number_format)
+                                                : guess_column(name, facts, options_.number_format));
     plan_.distinct.push_back(guess.is_list_in_text() ? facts.lists[guess.form].distinct : facts.distinct());
     const auto leave_out = [&](const char* why) {
       guess.kind = GuessedKind::left_out;
@@ -250,6 +253,18 @@ class Initializer {
     }
     marks.erase(plan_.label.text.value_or(""));
     plan_.missing.assign(marks.begin(), marks.end());
+  }
+
+  /// How all numbers are written: as is stated, or as all columns do that are not written plainly.
+  void choose_number_format() {
+    plan_.number_format = options_.number_format;
+    if (plan_.number_format) return;
+    for (const ColumnGuess& guess : plan_.columns) {
+      const NumberFormat format = guess.notation.format.value_or(NumberFormat::plain);
+      if (guess.kind == GuessedKind::left_out || format == NumberFormat::plain) continue;
+      if (plan_.number_format.value_or(format) != format) return plan_.number_format.reset();
+      plan_.number_format = format;
+    }
   }
 
   void check_eval() const {
@@ -315,6 +330,7 @@ class Initializer {
     else
       say(cat(options_.data, ": Parquet, ", pass_.columns.size(), " columns",
               plan_.trim ? ", blanks around texts are dropped" : ""));
+    if (plan_.number_format) say(cat("numbers: written as ", word_of(*plan_.number_format)));
     if (!plan_.missing.empty()) {
       std::string marks;
       for (const std::string& mark : plan_.missing) marks += cat(marks.empty() ? "" : ", ", "'", mark, "'");

@@ -38,6 +38,14 @@ bool read_dense(std::string_view cell, double& value) {
   return cell.empty() || is_nan(cell);
 }
 
+/// The same in a notation, where there is one.
+bool read_dense(std::string_view cell, const std::optional<NumberNotation>& notation, double& value) {
+  if (!notation) return read_dense(cell, value);
+  if (!cell.empty() && read_number(*notation, cell, value)) return true;
+  value = kNothing;
+  return cell.empty() || is_nan(cell);
+}
+
 bool read_dense_integer(std::string_view cell, double& value) {
   int64_t integer = 0;
   value = kNothing;
@@ -62,25 +70,29 @@ bool read_hex_code(std::string_view cell, uint64_t& code) {
   return true;
 }
 
-/// Describes the valid cells of this kind, for messages.
-const char* expected_of(ColumnKind kind, SplitCells split) {
+/// Describes the valid cells of a column, for messages.
+std::string expected_of(const TextColumn& column, SplitCells split) {
+  const ColumnKind kind = column.kind;
   if (kind == ColumnKind::split && split == SplitCells::times) return "a date such as 2017-04-01 or 2017-04-01T12:30";
   if (kind == ColumnKind::split && split == SplitCells::times_in_zones)
     return "a time with its zone, such as 2017-04-01T12:30+02:00";
   switch (kind) {
     case ColumnKind::click:
       return "0 or 1";
+    case ColumnKind::number:
+    case ColumnKind::label:
+      return describe(column.notation.value_or(NumberNotation())) + (kind == ColumnKind::number ? " or nothing" : "");
     case ColumnKind::split:
       return "a number, as --split says (or give it a date such as 2017-04-01)";
-    case ColumnKind::label:
-      return "a number";
-    case ColumnKind::number:
-      return "a number or nothing";
     case ColumnKind::integer:
       return "an integer or nothing";
     default:
       return "up to 8 hexadecimal digits or nothing";
   }
+}
+
+std::string hint_of(const TextColumn& column, std::string_view cell) {
+  return column.notation ? std::string() : number_hint(cell, "--number-format and --unit say otherwise");
 }
 
 }  // namespace
@@ -112,7 +124,7 @@ std::string TableParser::parse_row(std::span<const std::string_view> cells, Pars
     bool good = true;
     switch (column.kind) {
       case ColumnKind::number:
-        good = read_dense(cell, rows.numbers[column.place][row]);
+        good = read_dense(cell, column.notation, rows.numbers[column.place][row]);
         break;
       case ColumnKind::integer:
         good = read_dense_integer(cell, rows.numbers[column.place][row]);
@@ -150,20 +162,20 @@ std::string TableParser::parse_row(std::span<const std::string_view> cells, Pars
         break;
       case ColumnKind::label: {
         double value = 0;
-        good = read_dense(cell, value) && !std::isnan(value);
+        good = read_dense(cell, column.notation, value) && !std::isnan(value);
         rows.labels[column.place][row] = static_cast<float>(value);
         break;
       }
       case ColumnKind::split:
-        good = read_split_cell(cell, table_.split_cells, rows.split[row]);
+        good = read_split_cell(cell, table_.split_cells, column.notation, rows.split[row]);
         break;
       case ColumnKind::skip:
         break;
     }
     if (!good)
-      return cat("column ", column.name, ": expected ", expected_of(column.kind, table_.split_cells), ", found '",
+      return cat("column ", column.name, ": expected ", expected_of(column, table_.split_cells), ", found '",
                  cell.substr(0, 40), "'",
-                 column.kind == ColumnKind::number || column.kind == ColumnKind::label ? number_hint(cell) : "");
+                 column.kind == ColumnKind::number || column.kind == ColumnKind::label ? hint_of(column, cell) : "");
   }
   return "";
 }

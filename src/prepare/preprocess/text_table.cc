@@ -65,8 +65,9 @@ double read_split(std::string_view text, SplitCells& cells) {
   return time->utc_seconds();
 }
 
-bool read_split_cell(std::string_view text, SplitCells cells, double& value) {
-  if (cells == SplitCells::numbers) return read_number(text, value);
+bool read_split_cell(std::string_view text, SplitCells cells, const std::optional<NumberNotation>& notation,
+                     double& value) {
+  if (cells == SplitCells::numbers) return notation ? read_number(*notation, text, value) : read_number(text, value);
   const std::optional<IsoTime> time = read_iso_time(text);
   if (!time || (cells == SplitCells::times_in_zones && !time->minutes_from_utc)) return false;
   value = cells == SplitCells::times ? time->seconds : time->utc_seconds();
@@ -104,6 +105,21 @@ TextTable named_table(std::string_view names, char separator, const TextRoles& r
   give_all(roles.categories, ColumnKind::text, 0);
   give_all(roles.lists, ColumnKind::list, roles.categories.size());
   if (!roles.split.empty()) give(roles.split, ColumnKind::split, 0);
+  for (TextColumn& column : table.columns) {
+    const bool number =
+        column.kind == ColumnKind::label || column.kind == ColumnKind::number || column.kind == ColumnKind::split;
+    const auto own = roles.notations.find(column.name);
+    if (own != roles.notations.end() && !number)
+      throw Error(Kind::usage, cat("the column \"", column.name,
+                                   "\" is no label or dense value, and has no notation of "
+                                   "numbers"));
+    const NumberNotation notation =
+        (own == roles.notations.end() ? NumberNotation() : own->second).within(roles.number_format);
+    if (number && !notation.plain()) column.notation = notation;
+  }
+  for (const auto& [name, notation] : roles.notations)
+    if (std::find(all.begin(), all.end(), name) == all.end())
+      throw Error(Kind::usage, cat("there is no column \"", name, "\"", did_you_mean(name, all)));
   if (roles.labels.empty())
     throw Error(Kind::usage, cat("--label is needed: which of ", one_of(all), " is the label?"));
   return table;

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "data/number_notation.h"
 #include "data/text_grammar.h"
 
 namespace hctr {
@@ -29,7 +31,8 @@ enum class SplitCells { numbers, times, times_in_zones };
 struct TextColumn {
   std::string name;
   ColumnKind kind = ColumnKind::skip;
-  size_t place = 0;  ///< index among the labels, dense values or categories
+  size_t place = 0;                          ///< index among the labels, dense values or categories
+  std::optional<NumberNotation> notation{};  ///< of numbers; none: plain ones
 };
 
 struct TextTable {
@@ -57,14 +60,16 @@ TextTable criteo_table();
 /// The columns of each role, in record order.
 struct TextRoles {
   std::vector<std::string> labels, numbers, categories, lists;
-  std::string split;  ///< empty: no such column
+  std::string split;                                  ///< empty: no such column
+  std::optional<NumberFormat> number_format{};        ///< of all numbers
+  std::map<std::string, NumberNotation> notations{};  ///< of columns with one of their own
 };
 
 /// Reads the text from which on rows are for evaluation: a number, or a time, which is seconds since 1970, of UTC where
 /// it has a zone. Errors: Error(usage) for any other text.
 double read_split(std::string_view text, SplitCells& cells);
-/// Reads a cell of a split column. False for what is no such value.
-bool read_split_cell(std::string_view text, SplitCells cells, double& value);
+/// Reads a cell of a split column, numbers in a notation. False for what is no such value.
+bool read_split_cell(std::string_view text, SplitCells cells, const std::optional<NumberNotation>&, double& value);
 
 /// Makes a table with the columns that `names`, a line of CSV, lists. List columns come after the other categories.
 /// Errors: Error(usage) when `names` is not a line of CSV, for a role of an unknown column (suggests the nearest name),

@@ -213,6 +213,34 @@ TEST(TableParser, NumbersAreReadAsTheReadersReadThem) {
   }
 }
 
+TEST(TableParser, NumbersAreReadInTheNotationOfTheTableOrOfTheirColumn) {
+  const TextTable table = named_table("a;b;c;y", ';',
+                                      {.labels = {"y"},
+                                       .numbers = {"a", "b"},
+                                       .split = "c",
+                                       .number_format = NumberFormat::points_comma,
+                                       .notations = {{"b", {NumberFormat::commas_point, "$"}}}});
+  const auto of = [&](const std::string& text, const BadRows& bad_rows = {}) {
+    ParsedRows rows;
+    TableParser(table, bad_rows).parse({.text = text, .file = "f", .first_line = 1, .first_row = 0}, rows);
+    return rows;
+  };
+  const ParsedRows rows = of("1.234;$1,234.5;1.000;0,5\nnan;;-1,5;1\n");
+  EXPECT_EQ(rows.numbers[0][0], 1234);
+  EXPECT_EQ(rows.numbers[1][0], 1234.5);
+  EXPECT_EQ(rows.split[0], 1000);
+  EXPECT_EQ(rows.split[1], -1.5);
+  EXPECT_EQ(rows.labels[0][0], 0.5f);
+  EXPECT_TRUE(std::isnan(rows.numbers[0][1]));
+  EXPECT_TRUE(std::isnan(rows.numbers[1][1]));
+  EXPECT_TRUE(of("1;1;1;1\n", {.skip = true})
+                  .bad.first.ends_with("column b: expected a number as 1,234.5 with '$' or nothing, found '1'"));
+  EXPECT_SAYS(message_of([] {
+                named_table("a,y", ',', {.labels = {"y"}, .categories = {"a"}, .notations = {{"a", {{}, "$"}}}});
+              }),
+              "the column \"a\" is no label or dense value");
+}
+
 TEST(TableParser, CriteoRowsAreReadAsTheReaderReadsThem) {
   const auto row = [](const std::string& integer, const std::string& click = "1") {
     return cat(click, "\t", integer, std::string(12, '\t'), "\tff", std::string(25, '\t'), "\n");
