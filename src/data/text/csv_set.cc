@@ -21,7 +21,8 @@ struct CsvRules {
   bool empty_labels = false;                           // cells of labels may be empty
   std::vector<std::optional<float>> without_column{};  // of each label, when its column is missing
   std::vector<bool> slots_optional{};
-  std::string weight{};  // the column of weights, which is the last label
+  std::string weight{};             // the column of weights, which is the last label
+  std::vector<std::string> keep{};  // columns that are passed on
 };
 
 CsvRules rules_of(const DataSection& section, const Source& source) {
@@ -37,6 +38,7 @@ CsvRules rules_of(const DataSection& section, const Source& source) {
   rules.slots_optional = source.slots_optional;
   rules.slots_optional.resize(rules.slots.size());
   if (section.sample_weight.given) rules.weight = section.sample_weight.column;
+  rules.keep = source.keep;
   return rules;
 }
 
@@ -65,8 +67,16 @@ std::string expected_of(const LabelColumn& label) {
 /// The column rules, and the index of each column in a file.
 class CsvRowMaker : public RowMaker {
  public:
-  CsvRowMaker(std::shared_ptr<const CsvRules> rules, const std::vector<std::string>& columns)
+  /// `columns`: those of the records. Partitions are columns behind them, unless there is one of that name.
+  CsvRowMaker(std::shared_ptr<const CsvRules> rules, std::vector<std::string> columns,
+              const std::vector<Partition>& partitions)
       : rules_(std::move(rules)), columns_(columns.size()) {
+    for (const Partition& partition : partitions) {
+      if (std::find(columns.begin(), columns.end(), partition.name) != columns.end()) continue;
+      columns.push_back(partition.name);
+      added_columns_.push_back(partition.name);
+      added_texts_.push_back(partition.value);
+    }
     const auto place = [&](const std::string& column, bool optional) {
       const auto found = std::find(columns.begin(), columns.end(), column);
       if (found == columns.end() && optional) return kAbsent;
@@ -84,9 +94,16 @@ class CsvRowMaker : public RowMaker {
     for (const DenseRule& rule : rules_->dense) dense_.push_back(place(rule.column, false));
     for (size_t i = 0; i < rules_->slots.size(); ++i)
       slots_.push_back(place(rules_->slots[i].column, rules_->slots_optional[i]));
+    if (!uses_added()) {
+      added_columns_.clear();
+      added_texts_.clear();
+    }
+    added_.assign(added_texts_.begin(), added_texts_.end());
   }
 
   size_t columns() const override { return columns_; }
+  Cells added() const override { return added_; }
+  std::span<const std::string> added_columns() const override { return added_columns_; }
   bool has_labels() const override {
     for (size_t i = 0; i < labels_.size(); ++i)
       if (labels_[i] != kAbsent && rules_->labels[i].column != rules_->weight) return true;
@@ -108,6 +125,16 @@ class CsvRowMaker : public RowMaker {
  private:
   bool is_missing(std::string_view value) const {
     return std::find(rules_->missing.begin(), rules_->missing.end(), value) != rules_->missing.end();
+  }
+
+  /// Whether a column of partitions is read or passed on.
+  bool uses_added() const {
+    const auto added = [&](size_t index) { return index != kAbsent && index >= columns_; };
+    for (const std::vector<size_t>* indices : {&labels_, &dense_, &slots_})
+      if (std::any_of(indices->begin(), indices->end(), added)) return true;
+    return std::any_of(added_columns_.begin(), added_columns_.end(), [&](const std::string& name) {
+      return std::find(rules_->keep.begin(), rules_->keep.end(), name) != rules_->keep.end();
+    });
   }
 
   /// `values`: the cells, with nothing for those that count as empty.
@@ -180,7 +207,9 @@ class CsvRowMaker : public RowMaker {
   static constexpr size_t kAbsent = static_cast<size_t>(-1);
   std::shared_ptr<const CsvRules> rules_;
   size_t columns_;
-  std::vector<size_t> labels_, dense_, slots_;  // indices of the columns; kAbsent: missing, as it may be
+  std::vector<size_t> labels_, dense_, slots_;            // indices of the columns; kAbsent: missing, as it may be
+  std::vector<std::string> added_columns_, added_texts_;  // of partitions
+  std::vector<std::string_view> added_;
 };
 
 constexpr size_t kLongestDelimiter = 16;
@@ -288,8 +317,8 @@ TextFormat csv_text_format(const DataSection& section, const Source& source) {
       throw Error(Kind::data, cat("it has ", first.size(), " values, but \"columns\" names ", columns.size()));
     return columns;
   };
-  const auto maker = [rules, columns_of_file](Cells first) {
-    return std::make_shared<const CsvRowMaker>(rules, columns_of_file(first));
+  const auto maker = [rules, columns_of_file](Cells first, const std::vector<Partition>& partitions) {
+    return std::make_shared<const CsvRowMaker>(rules, columns_of_file(first), partitions);
   };
   return {csv_grammar(options), options.header, maker, columns_of_file};
 }

@@ -10,6 +10,7 @@
 #include "data/io/set_files.h"
 #include "data/io/source_files.h"
 #include "data/text_values.h"
+#include "prepare/init/added_cells.h"
 #include "prepare/init/column_guess.h"
 #include "prepare/init/guess_words.h"
 #include "prepare/init/init_config.h"
@@ -155,8 +156,9 @@ class Initializer {
   void look_at_start() {
     if (parquet_) return;
     const std::string start = start_of_text(data_[0]);
-    plan_.layout = in_context([&] { return cat("reading '", data_[0].string(), "'", partitions_note(data_[0])); },
+    plan_.layout = in_context([&] { return cat("reading '", data_[0].string(), "'"); },
                               [&] { return guess_layout(start, options_.label); });
+    add_partitions(data_[0], options_.eval.empty(), *plan_.layout);
     expect_stated_columns(options_, plan_.layout->columns);
     if (options_.positive) return;  // which may be rare
     const LabelFacts first = first_labels(start, *plan_.layout, options_.label, {});
@@ -255,16 +257,31 @@ class Initializer {
     plan_.missing.assign(marks.begin(), marks.end());
   }
 
-  /// How all numbers are written: as is stated, or as all columns do that are not written plainly.
+  /// How all numbers are written: as is stated, or in the format of a column that also reads all others that are not
+  /// written plainly, as 1.234,5 reads 0,5.
   void choose_number_format() {
     plan_.number_format = options_.number_format;
     if (plan_.number_format) return;
-    for (const ColumnGuess& guess : plan_.columns) {
-      const NumberFormat format = guess.notation.format.value_or(NumberFormat::plain);
-      if (guess.kind == GuessedKind::left_out || format == NumberFormat::plain) continue;
-      if (plan_.number_format.value_or(format) != format) return plan_.number_format.reset();
+    std::vector<size_t> written;
+    for (size_t i = 0; i < plan_.columns.size(); ++i)
+      if (plan_.columns[i].kind != GuessedKind::left_out && plan_.columns[i].notation.format) written.push_back(i);
+    for (const size_t one : written) {
+      const NumberFormat format = *plan_.columns[one].notation.format;
+      const bool reads_all = std::all_of(written.begin(), written.end(), [&](size_t i) {
+        return facts_of(i).notation.choose(format).kind == NotationFacts::Choice::Kind::one;
+      });
+      if (format == NumberFormat::plain || !reads_all) continue;
       plan_.number_format = format;
+      for (const size_t i : written) take_format(format, plan_.columns[i]);
+      return;
     }
+  }
+
+  static void take_format(NumberFormat format, ColumnGuess& guess) {
+    const std::string before = words_of(guess.notation);
+    guess.notation.format = format;
+    if (const size_t at = guess.why.find(before); at != guess.why.npos)
+      guess.why.replace(at, before.size(), words_of(guess.notation));
   }
 
   void check_eval() const {
@@ -337,7 +354,11 @@ class Initializer {
       say(cat("missing values: ", parquet_ ? "nulls" : "empty cells", " and ", marks));
     }
     say(cat("label ", plan_.label.column, ": ", plan_.label.why));
-    if (const std::string note = partitions_note(data_[0]); !note.empty() && !parquet_) say("partitions:" + note);
+    if (plan_.layout && !plan_.layout->added.empty()) {
+      std::string names;
+      for (const std::string& name : plan_.layout->added) names += cat(names.empty() ? "" : ", ", name);
+      say(cat("partitions: ", names, plan_.layout->added.size() == 1 ? " is a column too" : " are columns too"));
+    }
     for (const ColumnGuess& guess : plan_.columns) say(cat("  ", guess.name, ": ", guess.why));
     if (plan_.history)
       say(cat("history ", plan_.columns[*plan_.history].name, ", item ", plan_.columns[*plan_.item].name));
