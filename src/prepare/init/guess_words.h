@@ -33,7 +33,7 @@ inline std::string words_of(const NumberNotation& notation) {
 /// Whether all values are integers of at least 0, written as the reader of keys reads them.
 inline bool are_key_numbers(const ColumnFacts& facts) {
   return facts.integers == facts.values() && facts.negative == 0 && facts.leading_zeros == 0 &&
-         facts.held_out_not_keys == 0;
+         facts.held_out_not_keys == 0 && facts.most < 0x1p63;
 }
 
 }  // namespace hctr
