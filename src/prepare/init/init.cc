@@ -164,7 +164,7 @@ class Initializer {
     const LabelFacts first = first_labels(start, *plan_.layout, options_.label, {});
     if (first.counts.size() > 1)  // what is missing is known before gigabytes are read
       in_context([&] { return cat("looking at the first ", first.rows, " rows of '", data_[0].string(), "'"); },
-                 [&] { choose_label(options_.label, first, {}, command_of(options_)); });
+                 [&] { choose_label(options_.label, first, {}, command_of(options_), options_.number_format); });
   }
 
   void expect_rows() const {
@@ -191,7 +191,8 @@ class Initializer {
   void decide() {
     expect_stated_columns(options_, pass_.columns);
     plan_.model = options_.model;
-    plan_.label = choose_label(options_.label, pass_.labels, options_.positive, command_of(options_));
+    plan_.label =
+        choose_label(options_.label, pass_.labels, options_.positive, command_of(options_), options_.number_format);
     expect_label_of_config();
     plan_.train_rows = pass_.train_rows;
     plan_.eval_rows = pass_.eval_rows;
@@ -217,7 +218,7 @@ class Initializer {
                                    "' only the larger number can be positive; store the label as integers"));
     if (label.text || pass_.held_out_labels.numbers == pass_.held_out_labels.rows) return;
     for (const auto& [text, rows] : pass_.held_out_labels.counts)
-      if (double number = 0; !read_number(text, number))
+      if (double number = 0; !read_number(label.notation, text, number))
         throw Error(Kind::data, cat("label '", label.column, "' has the value '", text.substr(0, 40), "' in ", rows,
                                     rows == 1 ? " row" : " rows", ", and numbers in all others"));
   }

@@ -174,10 +174,12 @@ Json optimizer(const InitSchedule& schedule) {
                                                  {"end_lr", std::round(rate * 1e3) / 1e5}})}});
 }
 
-/// The label, whose numbers are plain ones.
+/// The label; its numbers are plain where they have no notation of their own.
 Json label_json(const InitPlan& plan) {
   Json label = plan.label.json();
-  if (plan.label.text || has_decimal_point(plan.number_format.value_or(NumberFormat::plain))) return label;
+  if (plan.label.text || plan.label.notation.given() ||
+      has_decimal_point(plan.number_format.value_or(NumberFormat::plain)))
+    return label;
   if (!label.object()) label = Json(Object{{"column", plan.label.column}});
   return label.set("number_format", word_of(NumberFormat::plain));
 }
