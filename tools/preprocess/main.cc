@@ -6,6 +6,7 @@
 #include "base/thread_pool.h"
 #include "config/command_line.h"
 #include "data/io/set_files.h"
+#include "data/io/source_files.h"
 #include "data/norm/norm_set.h"
 #include "data/parquet/parquet_set.h"
 #include "data/raw/raw_set.h"
@@ -128,7 +129,9 @@ void read_table(Arguments& given, const CommandLine& app) {
   const std::string names = named ? given.header : first_record_of(make.inputs[0], {.delimiter = separator});
   if (names.empty())
     throw Error(Kind::data, cat("'", make.inputs[0], "' is empty; its first line should name the columns"));
-  make.table = named_table(names, separator, roles);
+  std::vector<std::string> partitions;
+  for (const Partition& partition : partitions_in(make.inputs[0])) partitions.push_back(partition.name);
+  make.table = named_table(names, separator, roles, partitions);
   make.table.brackets = given.brackets;
   make.table.split_cells = split_cells;
   make.table.list_separator = given.brackets && app.count("--list-separator") == 0

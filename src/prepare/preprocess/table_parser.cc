@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/bracketed_list.h"
 #include "data/cell_notation.h"
+#include "data/io/source_files.h"
 #include "data/text/criteo_rows.h"
 #include "data/text/dialect_hint.h"
 #include "data/text_grammar.h"
@@ -110,13 +111,27 @@ TableParser::TableParser(TextTable table, const BadRows& bad_rows, uint64_t modu
       numbers_(table_.numbers().size()),
       categories_(table_.categories().size()) {
   for (const TextColumn& column : table_.columns) splits_ |= column.kind == ColumnKind::split;
+  uses_partitions_ = table_.uses_partitions();
 }
 
-/// Parses the cells of a line into row `rows.rows`. Returns the problem, or an empty text.
+/// The values of a file's partitions, in the order of their columns; none where nothing reads them.
+std::vector<std::string> TableParser::partitions_of(const std::string& file) const {
+  std::vector<std::string> values;
+  if (!uses_partitions_) return values;
+  const std::vector<Partition> partitions = partitions_in(file);
+  for (const std::string& name : table_.partitions) {
+    const auto found =
+        std::find_if(partitions.begin(), partitions.end(), [&](const Partition& one) { return one.name == name; });
+    if (found == partitions.end())
+      throw Error(Kind::data, cat("'", file, "' lacks the partition '", name, "' that the first file has"));
+    values.push_back(found->value);
+  }
+  return values;
+}
+
+/// Parses the cells of a line, perhaps with those of partitions, into row `rows.rows`. Returns the problem, or an empty
+/// text.
 std::string TableParser::parse_row(std::span<const std::string_view> cells, ParsedRows& rows) const {
-  if (cells.size() != table_.columns.size())
-    return cat("expected ", table_.columns.size(), " fields separated by ",
-               table_.separator == '\t' ? "tabs" : cat("'", table_.separator, "'"), ", found ", cells.size());
   const size_t row = rows.rows;
   for (size_t i = 0; i < cells.size(); ++i) {
     const TextColumn& column = table_.columns[i];
@@ -200,15 +215,28 @@ void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
   if (splits_) rows.split.resize(most);
 
   RecordSplitter splitter(table_.grammar());
+  const std::vector<std::string> partitions = partitions_of(block.file);
+  std::vector<std::string_view> with_partitions;
   int64_t index = block.first_row, line = block.first_line;
   for (const char* counted = p; p < end;) {
     const char* const start = p;
     p = splitter.split(p, end);
     if (is_blank(splitter.cells())) continue;
-    std::string problem = splitter.problem().empty() ? parse_row(splitter.cells(), rows) : splitter.problem();
-    if (!splitter.problem().empty() || splitter.cells().size() != table_.columns.size())
+    std::string problem = splitter.problem();
+    if (problem.empty() && splitter.cells().size() != table_.cells()) {
+      problem =
+          cat("expected ", table_.cells(), " fields separated by ",
+              table_.separator == '\t' ? "tabs" : cat("'", table_.separator, "'"), ", found ", splitter.cells().size());
+    } else if (problem.empty() && partitions.empty()) {
+      problem = parse_row(splitter.cells(), rows);
+    } else if (problem.empty()) {
+      with_partitions.assign(splitter.cells().begin(), splitter.cells().end());
+      with_partitions.insert(with_partitions.end(), partitions.begin(), partitions.end());
+      problem = parse_row(with_partitions, rows);
+    }
+    if (!splitter.problem().empty() || splitter.cells().size() != table_.cells())
       problem += dialect_hint({.text = {start, p},
-                               .expected = table_.columns.size(),
+                               .expected = table_.cells(),
                                .found = splitter.cells().size(),
                                .header = table_.header.has_value()},
                               table_.grammar());

@@ -74,12 +74,23 @@ bool read_split_cell(std::string_view text, SplitCells cells, const std::optiona
   return true;
 }
 
-TextTable named_table(std::string_view names, char separator, const TextRoles& roles) {
+bool TextTable::uses_partitions() const {
+  return std::any_of(columns.begin() + static_cast<ptrdiff_t>(cells()), columns.end(),
+                     [](const TextColumn& column) { return column.kind != ColumnKind::skip; });
+}
+
+TextTable named_table(std::string_view names, char separator, const TextRoles& roles,
+                      const std::vector<std::string>& partitions) {
   TextTable table{.separator = separator, .quotes = true, .header = {}, .columns = {}};
   RecordSplitter splitter({separator, '"'});
   splitter.split(names.data(), names.data() + names.size());
   if (!splitter.problem().empty()) throw Error(Kind::usage, cat("the names of the columns: ", splitter.problem()));
-  const std::vector<std::string> all(splitter.cells().begin(), splitter.cells().end());
+  std::vector<std::string> all(splitter.cells().begin(), splitter.cells().end());
+  for (const std::string& partition : partitions) {
+    if (std::find(all.begin(), all.end(), partition) != all.end()) continue;
+    all.push_back(partition);
+    table.partitions.push_back(partition);
+  }
   for (const std::string& name : all) {
     if (std::count(all.begin(), all.end(), name) > 1)
       throw Error(Kind::usage, cat("two columns have the name \"", name, "\""));

@@ -40,9 +40,14 @@ struct TextTable {
   bool brackets = false;                        ///< lists stand in brackets
   bool quotes = false;                          ///< fields may be quoted as in CSV
   SplitCells split_cells = SplitCells::numbers;
-  std::optional<std::string> header;  ///< the first line of every file, if files have one
-  std::vector<TextColumn> columns;    ///< in file order
+  std::optional<std::string> header;      ///< the first line of every file, if files have one
+  std::vector<TextColumn> columns;        ///< in file order, then those of partitions
+  std::vector<std::string> partitions{};  ///< the names of the latter, which no record holds
 
+  /// Cells of each record.
+  size_t cells() const { return columns.size() - partitions.size(); }
+  /// Whether a column of a partition has a role.
+  bool uses_partitions() const;
   TextGrammar grammar() const { return {.delimiter = separator, .quote = quotes ? '"' : '\0'}; }
   /// Returns the names of the columns of a role, in index order.
   std::vector<std::string> labels() const;
@@ -71,9 +76,11 @@ double read_split(std::string_view text, SplitCells& cells);
 /// Reads a cell of a split column, numbers in a notation. False for what is no such value.
 bool read_split_cell(std::string_view text, SplitCells cells, const std::optional<NumberNotation>&, double& value);
 
-/// Makes a table with the columns that `names`, a line of CSV, lists. List columns come after the other categories.
+/// Makes a table with the columns that `names`, a line of CSV, lists, and with `partitions`, but for those of which it
+/// lists the name. List columns come after the other categories.
 /// Errors: Error(usage) when `names` is not a line of CSV, for a role of an unknown column (suggests the nearest name),
 /// and for a second role of a column.
-TextTable named_table(std::string_view names, char separator, const TextRoles&);
+TextTable named_table(std::string_view names, char separator, const TextRoles&,
+                      const std::vector<std::string>& partitions = {});
 
 }  // namespace hctr
