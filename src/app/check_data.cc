@@ -7,6 +7,7 @@
 #include "base/thread_pool.h"
 #include "config/problems.h"
 #include "data/formats/data_schema.h"
+#include "data/formats/equal_texts.h"
 #include "data/formats/first_matches.h"
 #include "prepare/inspect/inspect.h"
 #include "train/feature_names.h"
@@ -130,6 +131,18 @@ std::vector<std::string> problems_of(const InspectOptions& options, const Source
   return problems;
 }
 
+/// Adds what is no problem, and may not be meant.
+void add_notes(const InspectOptions& options, const Inspection& found, std::string& text, Json& json) {
+  if (found.samples == 0 || options.section->follow) return;
+  Json notes(Json::Array{});
+  for (const std::string& note :
+       notes_on_equal_texts(*options.section, training_source(*options.section), options.key_width)) {
+    text += cat("  note: ", note, "\n");
+    notes.add(note);
+  }
+  json.set("notes", std::move(notes));
+}
+
 }  // namespace
 
 DataCheck check_data(const Json& config, const std::string& name) {
@@ -155,6 +168,7 @@ DataCheck check_data(const Json& config, const std::string& name) {
     }
     check.text += text_of(source, found);
     Json json = json_of(source, found);
+    if (trains) add_notes(options, found, check.text, json);
     if (training) {
       const std::vector<SlotMatches> matches = matches_of(*options.section, found, *training);
       if (!matches.empty())  // those of vocabularies are among the slots

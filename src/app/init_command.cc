@@ -26,6 +26,10 @@ InitCommand::InitCommand(CommandLine& app) {
            "Of --init: columns whose values are names, such as ids, whatever they look like; several with commas");
   add_role("--number", options_.numbers, "Of --init: columns whose values are numbers, also where they look like ids");
   add_role("--list", options_.lists, "Of --init: columns whose cells hold several values");
+  const auto& formats = EnumWords<NumberFormat>::table();
+  app.add_word<std::optional<NumberFormat>>(
+      "--number-format", options_.number_format, {formats.begin(), formats.end()},
+      "Of --init: how the table writes numbers, by an example; needed where a column can be read in two ways");
   app.add_word("--template", options_.model,
                {{template_word(InitModel::wide_deep), InitModel::wide_deep},
                 {template_word(InitModel::deepfm), InitModel::deepfm},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <optional>
 
 #include "data/text_values.h"
 
@@ -21,6 +22,13 @@ std::string_view bare(std::string_view text) {
 }
 
 char closing_of(char open) { return open == '[' ? ']' : open == '(' ? ')' : open == '{' ? '}' : '\0'; }
+
+/// What stands in "<3, 5>"; null for texts such as "<a>, <b>" and "<unk", which are none.
+std::optional<std::string_view> in_angles(std::string_view text) {
+  if (text.size() < 2 || text.front() != '<' || text.back() != '>') return std::nullopt;
+  text = bare(text.substr(1, text.size() - 2));
+  return text.find_first_of("<>") == text.npos ? std::optional(text) : std::nullopt;
+}
 
 /// The text without the name of a type around it and what NumPy says of its elements: "[1, 2]" of "array([1, 2],
 /// dtype=int32)".
@@ -125,6 +133,7 @@ void take_escape(std::string_view& text, std::string& to) {
 }  // namespace
 
 bool is_in_brackets(std::string_view text) {
+  if (in_angles(text)) return true;
   text = without_type(text);
   return text.size() >= 2 && closing_of(text.front()) != '\0' && closing_of(text.front()) == text.back();
 }
@@ -135,6 +144,16 @@ bool BracketedList::read(std::string_view cell, char separator) {
   problem_ = "";
   std::string_view text = without_type(bare(cell));
   in_braces_ = text.starts_with('{');
+  if (const auto inside = in_angles(text)) {
+    double number = 0;
+    const bool one = inside->find(separator == 0 ? ',' : separator) == inside->npos && !inside->empty() &&
+                     !is_quote(inside->front()) && !read_number(*inside, number);
+    if (one && (separator != 0 || !is_between_blanks(*inside))) {
+      problem_ = "it may be a list of one value or a text such as <unk>, which \"missing\" could name";
+      return false;
+    }
+    text = *inside;
+  }
   if (!text.empty() && closing_of(text.front()) != '\0') {
     if (!is_in_brackets(text)) {
       problem_ = "its bracket is never closed";

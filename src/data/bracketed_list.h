@@ -9,8 +9,8 @@
 
 namespace hctr {
 
-/// Whether the text begins with a bracket and ends with the one that closes it: "[3, 5]", "('a',)", "{}". The name of
-/// a type may stand before a round one: "array([1, 2])", "set()".
+/// Whether the text begins with a bracket and ends with the one that closes it: "[3, 5]", "('a',)", "{}", "<3, 5>". The
+/// name of a type may stand before a round one: "array([1, 2])", "set()".
 bool is_in_brackets(std::string_view text);
 
 /// Takes lists apart, one after the other. Values are views of the cell, or of memory that is kept until the next one.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/error.h"
 #include "data/bracketed_list.h"
 #include "data/text_values.h"
 
@@ -246,12 +247,14 @@ Notation number_notation(std::string_view text) {
   return (marked || minus) && best != Notation::none ? Notation::number : best;
 }
 
-std::string number_hint(std::string_view text) {
+std::string number_hint(std::string_view text, const char* options) {
   if (is_date_or_time(text))
     return "; a date or time is read as a number only: give seconds since 1970, or its hour and weekday as columns";
   if (number_notation(text) != Notation::none)
-    return "; numbers are read without units, signs of currencies and separators of thousands, and with a point: "
-           "1234.5";
+    return cat(
+        "; numbers are read without units, signs of currencies and separators of thousands, and with a point, as "
+        "1234.5, unless ",
+        options);
   return {};
 }
 

@@ -29,6 +29,8 @@ std::string_view unit_behind(std::string_view text);
 bool has_point_of_thousands(std::string_view text);
 
 /// What would make a number of a text that is none, behind "; ", where it is a date or a number in another notation.
-std::string number_hint(std::string_view text);
+/// `options`: what reads the latter.
+std::string number_hint(std::string_view text,
+                        const char* options = "\"number_format\" and \"unit\" of the column say otherwise");
 
 }  // namespace hctr

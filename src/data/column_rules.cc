@@ -63,7 +63,8 @@ class VocabularyFile {
 VocabularyFacts facts_of(const VocabularyFile& file) { return {file.size(), file.hash()}; }
 
 std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>& groups,
-                                   const std::vector<ColumnStatistics>& statistics) {
+                                   const std::vector<ColumnStatistics>& statistics,
+                                   const std::optional<NumberFormat>& format) {
   std::vector<DenseRule> rules;
   for (const DenseColumns& group : groups)
     for (size_t i = 0; i < group.columns.size(); ++i) {
@@ -73,6 +74,7 @@ std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>& groups,
       DenseRule& rule =
           rules.emplace_back(DenseRule{group.columns[i], group.transform, pick(group.mean, 0), pick(group.std, 1), {}});
       if (group.fallback) rule.fallback = static_cast<float>(*group.fallback);
+      if (const NumberNotation notation = group.notation().within(format); !notation.plain()) rule.notation = notation;
       if (!group.learned()) continue;
       const ColumnStatistics* learned = find_statistics(statistics, rule.column, rule.transform.log);
       if (!learned)

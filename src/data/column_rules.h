@@ -15,11 +15,13 @@ struct DenseRule {
   std::string column;
   DenseTransforms transform{};
   double mean = 0, std = 1;
-  std::optional<float> fallback{};  ///< the value of a missing one
+  std::optional<float> fallback{};           ///< the value of a missing one
+  std::optional<NumberNotation> notation{};  ///< of texts; none: plain numbers
 };
-/// `statistics`: for the columns whose mean and standard deviation are learned. Errors: Error(config) naming a column
-/// that is not among them.
-std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>&, const std::vector<ColumnStatistics>& statistics);
+/// `statistics`: for the columns whose mean and standard deviation are learned. `format`: how texts have numbers where
+/// a column does not say. Errors: Error(config) naming a column that is not among them.
+std::vector<DenseRule> dense_rules(const std::vector<DenseColumns>&, const std::vector<ColumnStatistics>& statistics,
+                                   const std::optional<NumberFormat>& format = {});
 /// The dense value before it is rounded to float. A number is never rounded to float before its mean is subtracted.
 double transformed(const DenseRule&, double number);
 /// The dense value. False when it is no finite float.

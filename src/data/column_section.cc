@@ -9,6 +9,7 @@ namespace {
 
 void check_dense(DenseColumns& dense, const std::string& pointer, Problems& problems) {
   const bool standardise = dense.transform.standardise;
+  check_notation(dense.notation(), pointer, problems);
   for (const auto& [name, values] : {std::pair{"/mean", &dense.mean}, {"/std", &dense.std}}) {
     if (dense.learned()) continue;
     if (!standardise && !values->empty())
@@ -71,6 +72,8 @@ Schema<DenseColumns> dense_columns_schema(const char* fallback) {
            "training data and saved with the model")
       .opt("std", &DenseColumns::std, "for standardize: one number, or one for each column")
       .opt("default", &DenseColumns::fallback, fallback)
+      .opt("number_format", &DenseColumns::number_format, kNumberFormatHelp)
+      .opt("unit", &DenseColumns::unit, kUnitHelp)
       .together(check_dense);
 }
 

@@ -8,6 +8,7 @@
 
 #include "config/schema.h"
 #include "data/label_columns.h"
+#include "data/number_notation.h"
 
 namespace hctr {
 
@@ -48,7 +49,10 @@ struct DenseColumns {
   DenseTransforms transform;
   std::vector<double> mean, std;   ///< one for all of the columns, or one for each
   std::optional<double> fallback;  ///< none: 0 in a text and where mean and std are learned, else in Parquet an error
+  std::optional<NumberFormat> number_format{};  ///< of texts; none: that of the section
+  std::string unit{};                           ///< of texts
 
+  NumberNotation notation() const { return {number_format, unit}; }
   /// Whether mean and standard deviation are learned from the training data.
   bool learned() const { return transform.standardise && mean.empty() && std.empty(); }
 };

@@ -13,6 +13,7 @@
 #include "data/batch_layout.h"
 #include "data/column_statistics.h"
 #include "data/format_options.h"
+#include "data/number_notation.h"
 #include "data/record_shape.h"
 
 namespace hctr {
@@ -109,6 +110,8 @@ struct LabelPart {
 struct SampleWeightPart {
   std::string top;
   std::string column;  ///< empty where columns have no names
+  std::optional<NumberFormat> number_format{};
+  std::string unit{};
   bool given = false;
 };
 

@@ -44,10 +44,16 @@ Schema<LabelColumn> label_column_schema() {
       .opt("positive", &LabelColumn::positive,
            "the text that is the label 1, or several; or the least number that is; everything else is 0. Left out: the "
            "label is the number in the column")
+      .opt("number_format", &LabelColumn::number_format, kNumberFormatHelp)
+      .opt("unit", &LabelColumn::unit, kUnitHelp)
       .together([](LabelColumn& label, const std::string& pointer, Problems& problems) {
         const auto& texts = label.positive.texts;
         if (std::find(texts.begin(), texts.end(), "") != texts.end())
           problems.error(pointer + "/positive", "an empty cell is a missing label, not a positive one");
+        check_notation(label.notation(), pointer, problems);
+        if (!texts.empty() && label.notation().given())
+          problems.error(pointer + (label.unit.empty() ? "/number_format" : "/unit"),
+                         "the texts of \"positive\" are compared to the letter, not as numbers");
       });
 }
 
@@ -61,7 +67,9 @@ bool label_of(const LabelColumn& label, std::string_view value, double& number) 
     number = std::find(texts.begin(), texts.end(), value) != texts.end() ? 1 : 0;
     return true;
   }
-  if (!read_number(value, number)) return false;
+  if (label.unit.empty() && !label.number_format ? !read_number(value, number)
+                                                 : !read_number(label.notation(), value, number))
+    return false;
   number = label_of(label, number);
   return true;
 }

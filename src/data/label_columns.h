@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/schema.h"
+#include "data/number_notation.h"
 
 namespace hctr {
 
@@ -31,7 +32,11 @@ struct LabelColumn {
   LabelColumn(const char* name) : column(name) {}
 
   std::string column;
-  Positive positive;  ///< not given: the label is the number in the column
+  Positive positive;                            ///< not given: the label is the number in the column
+  std::optional<NumberFormat> number_format{};  ///< of texts; none: that of the section
+  std::string unit{};                           ///< of texts
+
+  NumberNotation notation() const { return {number_format, unit}; }
 };
 Schema<LabelColumn> label_column_schema();
 

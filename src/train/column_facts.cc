@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "data/formats/equal_texts.h"
 #include "data/formats/first_matches.h"
 #include "data/formats/first_rows.h"
 #include "data/formats/format_table.h"
@@ -59,6 +60,8 @@ void check_training_columns(const Config& config, bool allow_unmatched, const Lo
   const Source source = training_source(config.data);
   check_positives(config.data, source, key_width_of(config), allow_unmatched, log);
   check_vocabularies(config.data, source, key_width_of(config), allow_unmatched, log);
+  for (const std::string& note : notes_on_equal_texts(config.data, source, key_width_of(config)))
+    log.info("note: ", note, ".");
 }
 
 void note_shared_files(const Config& config, const Log& log) {

@@ -13,7 +13,7 @@ std::vector<ColumnStatistics> training_statistics(const Config&, const ResumePoi
 /// none.
 void broadcast_statistics(Communicator&, const std::vector<ColumnStatistics>& of_rank_0, Config&);
 
-/// check_positives() and check_vocabularies() of the training data.
+/// check_positives(), check_vocabularies() and notes_on_equal_texts() of the training data.
 void check_training_columns(const Config&, bool allow_unmatched, const Log&);
 /// check_positives() of the evaluation data. What their vocabularies lack is counted by KeyMatches.
 void check_evaluation_labels(const Config&, bool allow_unmatched, const Log&);

@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kKeysByType = "by type";
 constexpr const char* kAbsent = "not there";
+constexpr const char *kPlainNumbers = "\"1234.5\"", *kNoUnit = "\"\"";
 
 /// Values by the path of their field.
 using Fields = std::map<std::string, std::string>;
@@ -67,7 +68,7 @@ std::string set_of(const Json* list) {
   return texts.size() == 1 ? text : cat("[", text, "]");
 }
 
-void add_labels(const std::string& path, const Json* labels, Fields& fields) {
+void add_labels(const std::string& path, const Json* labels, const std::string& number_format, Fields& fields) {
   size_t at = 0;
   for (const Json& given : elements(labels)) {
     const Json& label = unwrapped(given);
@@ -76,6 +77,11 @@ void add_labels(const std::string& path, const Json* labels, Fields& fields) {
     const Json* positive = label.object() ? field(&label, "positive") : nullptr;
     if (positive)
       fields[place + "/positive"] = positive->object() ? text_of_object(*positive->object()) : set_of(positive);
+    if (positive && !positive->object()) continue;  // texts are no numbers
+    const std::string format = label.object() ? text_or(&label, "number_format", number_format) : number_format;
+    const std::string unit = label.object() ? text_or(&label, "unit", kNoUnit) : kNoUnit;
+    if (format != kPlainNumbers) fields[place + "/number_format"] = format;
+    if (unit != kNoUnit) fields[place + "/unit"] = unit;
   }
 }
 
@@ -139,12 +145,15 @@ Fields encoding_of(const Json& data) {
     const Json* section = field(&data, name.c_str());
     if (!section) continue;
     fields[name + "/hash_seed"] = text_or(section, "hash_seed", "0");
-    add_labels(name, field(section, "labels"), fields);
+    const std::string number_format = text_or(section, "number_format", kPlainNumbers);
+    add_labels(name, field(section, "labels"), number_format, fields);
     add_columns(name + "/dense", field(section, "dense"),
                 {{"transform", "\"none\""},
                  {"mean", "learned"},
                  {"std", "learned"},
-                 {"default", name == "csv" ? "0" : text_or(section, "default_dense", "none")}},
+                 {"default", name == "csv" ? "0" : text_or(section, "default_dense", "none")},
+                 {"number_format", number_format},
+                 {"unit", kNoUnit}},
                 fields);
     add_columns(name + "/slots", field(section, "slots"),
                 {{"keys", name == "csv" ? "\"hash\"" : kKeysByType},
@@ -206,7 +215,7 @@ Fields in_section(const Fields& fields, const std::string& from, const std::stri
 /// what one of them leaves to the file.
 bool differ_between_formats(const std::string& path, const std::string& was, const std::string& is) {
   for (const char* of_file :
-       {"/trim", "/missing", "/default", "/separator", "/brackets", "/default_dense", "/default_key"})
+       {"/trim", "/missing", "/default", "/separator", "/brackets", "/default_dense", "/default_key", "/number_format"})
     if (path.ends_with(of_file)) return false;
   if (path.ends_with("/positive") && (was == kAbsent || is == kAbsent)) return false;
   return was != is;

@@ -328,6 +328,29 @@ TEST_F(InitTable, TakesColumnsForWhatIsStated) {
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
 }
 
+TEST_F(InitTable, NumbersInOtherNotationsAreReadAsTheyAreWrittenInEveryCommand) {
+  std::string text = "y;price;rate;n\n";
+  for (int r = 0; r < 400; ++r)
+    text += cat(draw(r, 1, 2), ";", 1 + draw(r, 2, 9), ".", 100 + draw(r, 3, 900), ",5 EUR;", draw(r, 4, 100), ",",
+                1 + draw(r, 5, 9), "%;", draw(r, 6, 9), "\n");
+  write_file(folder_ / "data.csv", text);
+  const Outcome done = init({"--label", "y", "--out", "c.json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.err.find("numbers: written as 1.234,5"), std::string::npos) << done.err;
+  EXPECT_NE(done.err.find(", written as 1.234,5 with '%'"), std::string::npos) << done.err;
+  const Outcome trained = huge_ctr({"--train", "c.json", "--max-iter", "3", "--run-dir", "r", "--device", "cpu"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_EQ(huge_ctr({"--predict", "c.json", "--model", "r", "--out", "s.tsv", "--device", "cpu"}).exit_code, 0);
+  EXPECT_EQ(run_program("data_inspect", {"--config", "c.json"}, folder_.path()).exit_code, 0);
+  std::string other = read_file(folder_ / "c.json");
+  const size_t at = other.find("1.234,5");
+  ASSERT_NE(at, other.npos);
+  write_file(folder_ / "other.json", other.replace(at, 7, "1 234,5"));
+  const Outcome refused = huge_ctr({"--eval", "other.json", "--model", "r", "--device", "cpu"});
+  EXPECT_NE(refused.exit_code, 0);
+  EXPECT_NE(refused.err.find("/number_format was \"1.234,5\" and is \"1 234,5\""), std::string::npos) << refused.err;
+}
+
 TEST_F(InitTable, RefusesWhatCanBeReadOnceOnly) {
   ASSERT_EQ(::mkfifo((folder_ / "pipe.csv").c_str(), 0600), 0);
   write_file(folder_ / "data.csv", mixed_table(300));

@@ -88,7 +88,7 @@ void csv_text(Bytes bytes) {
   csv_of(section).slots = {slots};
   const TextFormat format = csv_text_format(section);
   const std::vector<std::string_view> five(5, "1");
-  parse_whole_and_cut(text, text.size() * near / 256, format, *format.maker(five), record_shape(section));
+  parse_whole_and_cut(text, text.size() * near / 256, format, *format.maker(five, {}), record_shape(section));
 }
 
 void criteo_text(Bytes bytes) {
@@ -108,7 +108,7 @@ void criteo_text(Bytes bytes) {
   section.options.edit<CriteoTextOptions>() = {
       .wide = style.wide, .integers = style.integers, .buckets = style.buckets, .key_bits = style.key_bytes * 8};
   const TextFormat format = criteo_text_format(section);
-  parse_whole_and_cut(text, text.size() * near / 256, format, *format.maker({}), record_shape(section));
+  parse_whole_and_cut(text, text.size() * near / 256, format, *format.maker({}, {}), record_shape(section));
 }
 
 }  // namespace hctr::fuzz

@@ -8,6 +8,7 @@
 #include "config/checked_json.h"
 #include "config/command_line.h"
 #include "data/io/set_files.h"
+#include "data/io/source_files.h"
 #include "data/norm/norm_set.h"
 #include "data/parquet/parquet_set.h"
 #include "data/raw/raw_set.h"
@@ -30,7 +31,7 @@ Two passes count values first: ids are contiguous in each slot, 0 missing, 1 rar
 hashes values into a range. <out>/preprocess.json describes the result; its "data" is the Data layer of a config.)";
 
 struct Arguments {
-  std::vector<std::string> criteo, csv, crosses, dense, labels, categories, lists;
+  std::vector<std::string> criteo, csv, crosses, dense, labels, categories, lists, number_formats, units;
   std::string apply, folder, header, fill = "0", split, list_separator = "|", separator = ",";
   double holdout = 0;
   bool random = false, integers = false, brackets = false;
@@ -43,7 +44,7 @@ struct Arguments {
 void read_saved(Arguments& given, const CommandLine& app) {
   if (given.apply.empty()) return;
   for (const char* option : {"--label", "--dense", "--categories", "--lists", "--passes", "--range", "--min-count",
-                             "--modulo", "--cross", "--fill", "--log", "--normalize"})
+                             "--modulo", "--cross", "--fill", "--log", "--normalize", "--number-format", "--unit"})
     if (app.count(option) > 0)
       throw Error(Kind::usage, cat(option, " is taken from '", given.apply, "', which --apply names; leave it out"));
   given.saved = read_columns(given.apply, Log::to_stderr());
@@ -64,13 +65,44 @@ double number(const std::string& text, const char* option) {
   return value;
 }
 
+NumberFormat number_format(const std::string& word) {
+  std::vector<std::string> words;
+  for (const auto& [known, format] : EnumWords<NumberFormat>::table()) {
+    if (known == word) return format;
+    words.push_back("'" + known + "'");
+  }
+  throw Error(Kind::usage, cat("--number-format '", word, "': expected ", one_of(words)));
+}
+
+/// Reads how numbers are written: FORMAT or COLUMN=FORMAT, and COLUMN=UNIT.
+void read_notations(const Arguments& given, TextRoles& roles) {
+  for (const std::string& text : given.number_formats) {
+    const size_t equals = text.rfind('=');
+    const NumberFormat format = number_format(equals == text.npos ? text : text.substr(equals + 1));
+    if (equals == text.npos)
+      roles.number_format = format;
+    else
+      roles.notations[text.substr(0, equals)].format = format;
+  }
+  for (const std::string& text : given.units) {
+    const size_t equals = text.rfind('=');
+    if (equals == text.npos || equals + 1 == text.size())
+      throw Error(Kind::usage, cat("--unit '", text, "': expected COLUMN=UNIT, such as price=$"));
+    NumberNotation& notation = roles.notations[text.substr(0, equals)];
+    notation.unit = text.substr(equals + 1);
+    Problems problems;
+    check_notation(notation, "", problems);
+    problems.throw_if_any(cat("--unit ", text));
+  }
+}
+
 void read_table(Arguments& given, const CommandLine& app) {
   PreprocessOptions& make = given.make;
   make.eval_inputs = text_inputs(make.eval_inputs);
   if (!given.criteo.empty()) {
     if (!given.csv.empty()) throw Error(Kind::usage, "--criteo and --csv are two kinds of input; one at a time");
-    for (const char* option :
-         {"--label", "--dense", "--categories", "--lists", "--header", "--separator", "--split", "--brackets"})
+    for (const char* option : {"--label", "--dense", "--categories", "--lists", "--header", "--separator", "--split",
+                               "--brackets", "--number-format", "--unit"})
       if (app.count(option) > 0)
         throw Error(Kind::usage, cat(option, " belongs to --csv; the columns of Criteo's rows are known"));
     make.inputs = text_inputs(given.criteo);
@@ -79,6 +111,7 @@ void read_table(Arguments& given, const CommandLine& app) {
   if (given.csv.empty()) throw Error(Kind::usage, "expected --criteo FILE... or --csv FILE..., and --out DIR");
   make.inputs = text_inputs(given.csv);
   TextRoles roles{given.labels, given.dense, given.categories, given.lists, {}};
+  read_notations(given, roles);
   if (given.saved) roles = given.saved->roles;
   SplitCells split_cells = SplitCells::numbers;
   if (const size_t equals = given.split.find('='); !given.split.empty()) {
@@ -95,7 +128,9 @@ void read_table(Arguments& given, const CommandLine& app) {
   const std::string names = named ? given.header : first_record_of(make.inputs[0], {.delimiter = separator});
   if (names.empty())
     throw Error(Kind::data, cat("'", make.inputs[0], "' is empty; its first line should name the columns"));
-  make.table = named_table(names, separator, roles);
+  std::vector<std::string> partitions;
+  for (const Partition& partition : partitions_in(make.inputs[0])) partitions.push_back(partition.name);
+  make.table = named_table(names, separator, roles, partitions);
   make.table.brackets = given.brackets;
   make.table.split_cells = split_cells;
   make.table.list_separator = given.brackets && app.count("--list-separator") == 0
@@ -203,6 +238,13 @@ int main_of(int argc, char** argv) {
   app.add_option("--categories", given.categories, "columns that are categories, one value each").comma_separated();
   app.add_option("--lists", given.lists, "columns with any number of values; their slots stand behind the others")
       .comma_separated();
+  app.add_option("--number-format", given.number_formats,
+                 "how numbers are written, by an example: 1,234.5 or 1.234,5; COLUMN=FORMAT for one column")
+      .type_name("FORMAT");
+  app.add_option("--unit", given.units,
+                 "COLUMN=UNIT: what stands before or behind each number of a column, such as price=$; of % 12.5% is "
+                 "0.125")
+      .type_name("COLUMN=UNIT");
   app.add_option("--header", given.header, "names of the columns, where the files have no first line that names them");
   app.add_option("--separator", given.separator, "between columns; tab is a word for itself").show_default();
   app.add_option("--list-separator", given.list_separator, "between the values of a list").show_default();

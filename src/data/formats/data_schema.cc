@@ -59,7 +59,10 @@ void add_sample_weight(DataSection& section, const FormatType& format, const std
     for (const LabelColumn& label : *columns->labels)
       if (label.column == weight.column)
         return problems.error(here + "/column", cat("\"", weight.column, "\" is a label too"));
-    columns->labels->emplace_back(weight.column);
+    LabelColumn& label = columns->labels->emplace_back(weight.column);
+    label.number_format = weight.number_format;
+    label.unit = weight.unit;
+    check_notation(label.notation(), here, problems);
   }
   if (section.label.label_dim.given()) section.label.label_dim = section.label.label_dim + 1;
 }
@@ -154,7 +157,9 @@ Schema<SampleWeightPart> sample_weight_schema() {
       .need("top", &SampleWeightPart::top, "name of the tensor that losses read as their third bottom")
       .opt("column", &SampleWeightPart::column,
            "the column, where the layer names those of its labels; else left out: the weight is the value behind the "
-           "labels");
+           "labels")
+      .opt("number_format", &SampleWeightPart::number_format, kNumberFormatHelp)
+      .opt("unit", &SampleWeightPart::unit, kUnitHelp);
 }
 
 Schema<DensePart> dense_schema() {

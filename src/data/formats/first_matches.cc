@@ -20,10 +20,11 @@ struct LookedFor {
   size_t label;
   const LabelColumn& column;
   bool seen = false;               // a 1
+  bool other_seen = false;         // a label that is not 1
   std::set<std::string> unseen{};  // words, where there are several
   std::set<std::string> texts{};   // that stand there instead
 
-  bool done() const { return seen && unseen.empty(); }
+  bool done() const { return seen && other_seen && unseen.empty(); }
 };
 
 constexpr size_t kMostTexts = 5;
@@ -32,6 +33,8 @@ constexpr size_t kMostTexts = 5;
 void look_at(const SampleBlock& block, int64_t rows, size_t labels, size_t place, size_t kept, LookedFor& one) {
   for (int64_t r = 0; r < rows && !one.seen; ++r)
     one.seen = block.label[static_cast<size_t>(r) * labels + one.label] == 1;
+  for (int64_t r = 0; r < rows && !one.other_seen; ++r)
+    one.other_seen = block.label[static_cast<size_t>(r) * labels + one.label] == 0;
   for (int64_t r = 0; r < rows && kept > 0 && !one.done(); ++r) {
     const std::string cell(block.kept.cell(static_cast<size_t>(r) * kept + place));
     one.unseen.erase(cell);
@@ -47,18 +50,24 @@ std::string list_of_texts(const std::set<std::string>& texts) {
 
 void report_label(const LookedFor& one, const FirstRowsRead& read, const fs::path& path, bool allow_unmatched,
                   const Log& log) {
+  const auto report = [&](const std::string& text) {
+    if (read.whole && read.rows >= kUnmatchedToFail && !allow_unmatched) throw Error(Kind::data, cat(text, kAllowIt));
+    log.warning(text);
+  };
   if (one.seen) {
     if (!one.unseen.empty())
       log.info("note: column '", one.column.column, "' of '", path.string(), "' never holds ",
                list_of_texts(one.unseen), " of \"positive\" in its first ", read.rows, " rows.");
+    if (!one.other_seen)
+      report(cat("each label of '", path.string(), "' is 1: all of its first ", read.rows, " rows have ",
+                 describe(one.column.positive), " in column '", one.column.column, "'"));
     return;
   }
   const std::string text = cat("no label of '", path.string(), "' is 1: none of its first ", read.rows, " rows has ",
                                describe(one.column.positive), " in column '", one.column.column, "'",
                                one.texts.empty() ? "" : cat("; there are ", list_of_texts(one.texts)),
                                one.texts.size() > kMostTexts ? " and others" : "");
-  if (read.whole && read.rows >= kUnmatchedToFail && !allow_unmatched) throw Error(Kind::data, cat(text, kAllowIt));
-  log.warning(text);
+  report(text);
 }
 
 /// A slot with a vocabulary.

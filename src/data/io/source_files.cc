@@ -118,12 +118,6 @@ bool source_exists(const fs::path& source) {
   return fs::exists(source, none) || (is_pattern(source) && !matches(source).empty());
 }
 
-std::string partitions_note(const fs::path& file) {
-  std::string names;
-  for (const Partition& one : partitions_in(file)) names += cat(names.empty() ? "" : ", ", "'", one.name, "'");
-  return names.empty() ? "" : cat(" (values of partitions, here ", names, ", are not read: write them to columns)");
-}
-
 std::vector<Partition> partitions_in(const fs::path& file) {
   constexpr std::string_view missing = "__HIVE_DEFAULT_PARTITION__";
   std::vector<Partition> partitions;

@@ -32,7 +32,5 @@ struct Partition {
   std::string name, value;
 };
 std::vector<Partition> partitions_in(const fs::path& file);
-/// For messages about the columns of a text: that the values of its partitions are none; empty where it has none.
-std::string partitions_note(const fs::path& file);
 
 }  // namespace hctr

@@ -55,6 +55,9 @@ std::string ParquetPlan::type_problem(size_t column, const ParquetField& field) 
     const bool texts = !number.label.positive.texts.empty();
     right =
         right && !field.list && (field.type != ParquetType::text || number.text) && !(texts && is_float(field.type));
+    if (right && field.type != ParquetType::text && !number.label.unit.empty())
+      return cat("is of type ", field.said, ", whose values have no unit, and \"unit\" is \"", number.label.unit,
+                 "\": it is of texts");
     if (texts)
       wants = "one text or integer in each row, which \"positive\" names";
     else if (field.type == ParquetType::text && !field.list)

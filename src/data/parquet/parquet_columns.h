@@ -17,7 +17,7 @@ struct ParquetNumber {
   DenseRule rule;
   bool text = false;                      ///< text is read as a number; else it is of the wrong type
   int64_t index = -1;                     ///< its index by _metadata.json; -1: not stated
-  LabelColumn label{};                    ///< of a label
+  LabelColumn label{};                    ///< of a label; of a dense value its notation alone
   std::optional<float> without_column{};  ///< of a label whose column may be missing
 };
 

@@ -20,6 +20,8 @@ Schema<ParquetOptions> parquet_options_schema() {
       .opt("trim", &ParquetOptions::trim, "blanks and tabs around a text are not part of it")
       .opt("missing", &ParquetOptions::missing, "texts that count as null, as \"?\" or \"NA\", to the letter")
       .opt("hash_seed", &ParquetOptions::hash_seed, "of the hashes of values", between(0, 1LL << 48))
+      .opt("number_format", &ParquetOptions::number_format,
+           "how texts have labels, weights and dense values where their columns do not say; left out: \"1234.5\"")
       .together([](ParquetOptions& options, const std::string& pointer, Problems& problems) {
         check_missing(options.missing, options.labels, pointer, problems);
         check_key_spaces(options.slots, true, pointer, problems);

@@ -38,14 +38,19 @@ class Planner {
         number.rule.column = label.column;
         number.text = true;
         number.label = label;
+        number.label.number_format = label.notation().within(options_.number_format).format;
       }
     } else {
       expect(columns.size(), labels, "\"labels\" and \"conts\" name", "labels");
       for (size_t i = 0; i < labels; ++i) plan.labels.push_back({{.column = columns[i].name}, false, columns[i].index});
     }
     if (!options_.dense.empty()) {
-      for (DenseRule& rule : dense_rules(options_.dense, statistics_))
-        plan.dense.push_back({std::move(rule), true, -1});
+      for (DenseRule& rule : dense_rules(options_.dense, statistics_, options_.number_format)) {
+        ParquetNumber& number = plan.dense.emplace_back(ParquetNumber{std::move(rule), true, -1});
+        const NumberNotation notation = number.rule.notation.value_or(NumberNotation());
+        number.label.number_format = notation.format;
+        number.label.unit = notation.unit;
+      }
     } else if (dense > 0) {
       const size_t first = options_.labels.empty() ? labels : metadata_->labels.size();
       expect(columns.size(), first + dense, "\"labels\" and \"conts\" name", "labels and dense values");

@@ -149,8 +149,11 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
     if (!as_text) {
       found = label_of(number.label, found);
     } else if (!label_of(number.label, text, found)) {
-      bad(added_ + r, &field,
-          [&] { return cat("expected a number, found '", text.substr(0, 40), "'", number_hint(text)); });
+      bad(added_ + r, &field, [&] {
+        const NumberNotation notation = number.label.notation();
+        return cat("expected ", describe(notation), ", found '", text.substr(0, 40), "'",
+                   notation.plain() ? number_hint(text) : std::string());
+      });
       continue;
     }
     if (exact) exact[r * stride] = transformed(rule, found);

@@ -146,7 +146,9 @@ TextFormat criteo_text_format(const DataSection& section, bool labels_optional) 
     return !labels_optional || first.size() != kLogColumns - 1;
   };
   return {kCriteoGrammar, false,
-          [style, has_labels](Cells first) { return std::make_shared<const CriteoRowMaker>(style, has_labels(first)); },
+          [style, has_labels](Cells first, const std::vector<Partition>&) {
+            return std::make_shared<const CriteoRowMaker>(style, has_labels(first));
+          },
           [has_labels](Cells first) { return log_columns(has_labels(first)); }};
 }
 

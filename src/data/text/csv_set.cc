@@ -21,13 +21,15 @@ struct CsvRules {
   bool empty_labels = false;                           // cells of labels may be empty
   std::vector<std::optional<float>> without_column{};  // of each label, when its column is missing
   std::vector<bool> slots_optional{};
-  std::string weight{};  // the column of weights, which is the last label
+  std::string weight{};             // the column of weights, which is the last label
+  std::vector<std::string> keep{};  // columns that are passed on
 };
 
 CsvRules rules_of(const DataSection& section, const Source& source) {
   const auto& options = section.options.get<CsvOptions>();
-  CsvRules rules{options.labels, dense_rules(options.dense, section.statistics),
+  CsvRules rules{options.labels, dense_rules(options.dense, section.statistics, options.number_format),
                  slot_rules(options.slots, options.hash_seed, csv_grammar(options)), options.missing, options.trim};
+  for (LabelColumn& label : rules.labels) label.number_format = label.notation().within(options.number_format).format;
   for (DenseRule& rule : rules.dense) rule.fallback = rule.fallback.value_or(0.0f);
   for (SlotRule& rule : rules.slots) rule.keys = rule.keys.value_or(KeyRule::hash);
   rules.empty_labels = source.labels_optional;
@@ -36,16 +38,18 @@ CsvRules rules_of(const DataSection& section, const Source& source) {
   rules.slots_optional = source.slots_optional;
   rules.slots_optional.resize(rules.slots.size());
   if (section.sample_weight.given) rules.weight = section.sample_weight.column;
+  rules.keep = source.keep;
   return rules;
 }
 
-std::string unexpected_cell(const std::string& column, const char* expected, std::string_view found) {
+std::string unexpected_cell(const std::string& column, const std::string& expected, std::string_view found) {
   return cat("column '", column, "': expected ", expected, ", found ",
              found.empty() ? "nothing" : cat("'", found.substr(0, 40), "'"));
 }
 
-std::string unexpected_number(const std::string& column, const char* expected, std::string_view found) {
-  return unexpected_cell(column, expected, found) + number_hint(found);
+std::string unexpected_number(const std::string& column, const NumberNotation& notation, const std::string& expected,
+                              std::string_view found) {
+  return unexpected_cell(column, expected, found) + (notation.plain() ? number_hint(found) : std::string());
 }
 
 /// Says why add_keys() refuses a cell.
@@ -56,13 +60,23 @@ std::string unexpected_keys(const SlotRule& rule, std::string_view cell) {
   return unexpected_cell(rule.column, values_with_keys(*rule.keys), cell);
 }
 
-const char* expected_of(const LabelColumn& label) { return label.positive.texts.empty() ? "a number" : "a text"; }
+std::string expected_of(const LabelColumn& label) {
+  return label.positive.texts.empty() ? describe(label.notation()) : "a text";
+}
 
 /// The column rules, and the index of each column in a file.
 class CsvRowMaker : public RowMaker {
  public:
-  CsvRowMaker(std::shared_ptr<const CsvRules> rules, const std::vector<std::string>& columns)
+  /// `columns`: those of the records. Partitions are columns behind them, unless there is one of that name.
+  CsvRowMaker(std::shared_ptr<const CsvRules> rules, std::vector<std::string> columns,
+              const std::vector<Partition>& partitions)
       : rules_(std::move(rules)), columns_(columns.size()) {
+    for (const Partition& partition : partitions) {
+      if (std::find(columns.begin(), columns.end(), partition.name) != columns.end()) continue;
+      columns.push_back(partition.name);
+      added_columns_.push_back(partition.name);
+      added_texts_.push_back(partition.value);
+    }
     const auto place = [&](const std::string& column, bool optional) {
       const auto found = std::find(columns.begin(), columns.end(), column);
       if (found == columns.end() && optional) return kAbsent;
@@ -80,9 +94,16 @@ class CsvRowMaker : public RowMaker {
     for (const DenseRule& rule : rules_->dense) dense_.push_back(place(rule.column, false));
     for (size_t i = 0; i < rules_->slots.size(); ++i)
       slots_.push_back(place(rules_->slots[i].column, rules_->slots_optional[i]));
+    if (!uses_added()) {
+      added_columns_.clear();
+      added_texts_.clear();
+    }
+    added_.assign(added_texts_.begin(), added_texts_.end());
   }
 
   size_t columns() const override { return columns_; }
+  Cells added() const override { return added_; }
+  std::span<const std::string> added_columns() const override { return added_columns_; }
   bool has_labels() const override {
     for (size_t i = 0; i < labels_.size(); ++i)
       if (labels_[i] != kAbsent && rules_->labels[i].column != rules_->weight) return true;
@@ -106,6 +127,16 @@ class CsvRowMaker : public RowMaker {
     return std::find(rules_->missing.begin(), rules_->missing.end(), value) != rules_->missing.end();
   }
 
+  /// Whether a column of partitions is read or passed on.
+  bool uses_added() const {
+    const auto added = [&](size_t index) { return index != kAbsent && index >= columns_; };
+    for (const std::vector<size_t>* indices : {&labels_, &dense_, &slots_})
+      if (std::any_of(indices->begin(), indices->end(), added)) return true;
+    return std::any_of(added_columns_.begin(), added_columns_.end(), [&](const std::string& name) {
+      return std::find(rules_->keep.begin(), rules_->keep.end(), name) != rules_->keep.end();
+    });
+  }
+
   /// `values`: the cells, with nothing for those that count as empty.
   std::string make(Cells values, Cells cells, const RowMajor::Row& row) const {
     for (size_t i = 0; i < labels_.size(); ++i) {
@@ -117,12 +148,15 @@ class CsvRowMaker : public RowMaker {
       const std::string_view value = values[labels_[i]];
       double number = rules_->without_column[i].value_or(kNoLabel);
       if (value.empty() ? !rules_->empty_labels : !label_of(label, value, number))
-        return unexpected_number(label.column, expected_of(label), cells[labels_[i]]);
+        return unexpected_number(label.column, label.notation(), expected_of(label), cells[labels_[i]]);
       row.label[i] = static_cast<float>(number);
     }
-    for (size_t i = 0; i < dense_.size(); ++i)
-      if (!dense_value(rules_->dense[i], values[dense_[i]], row.dense[i], row.exact ? row.exact + i : nullptr))
-        return unexpected_number(rules_->dense[i].column, "a number or nothing", cells[dense_[i]]);
+    for (size_t i = 0; i < dense_.size(); ++i) {
+      const DenseRule& rule = rules_->dense[i];
+      if (dense_value(rule, values[dense_[i]], row.dense[i], row.exact ? row.exact + i : nullptr)) continue;
+      const NumberNotation notation = rule.notation.value_or(NumberNotation());
+      return unexpected_number(rule.column, notation, describe(notation) + " or nothing", cells[dense_[i]]);
+    }
     for (size_t i = 0; i < slots_.size(); ++i) {
       const size_t before = row.keys->size();
       if (slots_[i] == kAbsent) {
@@ -143,7 +177,8 @@ class CsvRowMaker : public RowMaker {
       return true;
     }
     double number;
-    if (!read_number(cell, number) || !transformed(rule, number, value)) return false;
+    if (rule.notation ? !read_number(*rule.notation, cell, number) : !read_number(cell, number)) return false;
+    if (!transformed(rule, number, value)) return false;
     if (exact) *exact = transformed(rule, number);
     return true;
   }
@@ -172,7 +207,9 @@ class CsvRowMaker : public RowMaker {
   static constexpr size_t kAbsent = static_cast<size_t>(-1);
   std::shared_ptr<const CsvRules> rules_;
   size_t columns_;
-  std::vector<size_t> labels_, dense_, slots_;  // indices of the columns; kAbsent: missing, as it may be
+  std::vector<size_t> labels_, dense_, slots_;            // indices of the columns; kAbsent: missing, as it may be
+  std::vector<std::string> added_columns_, added_texts_;  // of partitions
+  std::vector<std::string_view> added_;
 };
 
 constexpr size_t kLongestDelimiter = 16;
@@ -216,6 +253,8 @@ Schema<CsvOptions> csv_schema() {
           "the dense values, in order", false)
       .list("slots", &CsvOptions::slots, slot_columns_schema(), "the slots, in the order of the sparse inputs", false)
       .opt("hash_seed", &CsvOptions::hash_seed, "of the hashes of values", between(0, 1LL << 48))
+      .opt("number_format", &CsvOptions::number_format,
+           "how labels, weights and dense values are written where their columns do not say; left out: \"1234.5\"")
       .together(check_csv_options);
 }
 
@@ -278,8 +317,8 @@ TextFormat csv_text_format(const DataSection& section, const Source& source) {
       throw Error(Kind::data, cat("it has ", first.size(), " values, but \"columns\" names ", columns.size()));
     return columns;
   };
-  const auto maker = [rules, columns_of_file](Cells first) {
-    return std::make_shared<const CsvRowMaker>(rules, columns_of_file(first));
+  const auto maker = [rules, columns_of_file](Cells first, const std::vector<Partition>& partitions) {
+    return std::make_shared<const CsvRowMaker>(rules, columns_of_file(first), partitions);
   };
   return {csv_grammar(options), options.header, maker, columns_of_file};
 }

@@ -23,6 +23,7 @@ struct CsvOptions {
   std::vector<DenseColumns> dense;
   std::vector<SlotColumns> slots;
   int64_t hash_seed = 0;
+  std::optional<NumberFormat> number_format{};
 };
 
 FormatType csv_format();

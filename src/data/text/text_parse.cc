@@ -1,5 +1,7 @@
 // Parses a chunk of text: splits records into cells, and cells into rows.
 #include <cstring>
+#include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "data/text/dialect_hint.h"
@@ -30,9 +32,11 @@ void find_records(const char* text, size_t size, const TextGrammar& grammar, Rec
 void parse_text(const char* text, size_t begin, size_t end, const RowMaker& maker,
                 std::optional<BadRecordPolicy> policy, const std::function<std::string(size_t)>& where,
                 RecordSplitter& splitter, const TextFormat& format, RowMajor& rows, BadRecords& bad) {
+  const Cells added = maker.added();
+  std::vector<std::string_view> with_added;
   for (const char *p = text + begin, *next; p < text + end; p = next) {
     next = splitter.split(p, text + end);
-    const Cells cells = splitter.cells();
+    Cells cells = splitter.cells();
     if (is_blank(cells)) continue;
     std::string problem = splitter.problem();
     if (problem.empty() && cells.size() != maker.columns())
@@ -41,6 +45,11 @@ void parse_text(const char* text, size_t begin, size_t end, const RowMaker& make
       problem +=
           dialect_hint({.text = {p, next}, .expected = maker.columns(), .found = cells.size(), .header = format.header},
                        format.grammar);
+    if (problem.empty() && !added.empty()) {
+      with_added.assign(cells.begin(), cells.end());
+      with_added.insert(with_added.end(), added.begin(), added.end());
+      cells = with_added;
+    }
     if (problem.empty()) problem = maker.make(cells, rows.next());
     if (problem.empty()) problem = rows.keep();
     if (problem.empty()) {

@@ -107,10 +107,13 @@ class TextSet : public SampleSet {
     if (!splitter.problem().empty())
       throw Error(Kind::data, cat("'", path.string(), "' line 1: ", splitter.problem(),
                                   dialect_hint({.text = start.substr(0, 1 << 12)}, format_.grammar)));
-    in_context([&] { return cat("reading the first line of '", path.string(), "'", partitions_note(path)); },
+    in_context([&] { return cat("reading the first line of '", path.string(), "'"); },
                [&] {
-                 if (!keep_.empty()) known.passed_on = find_columns(format_.columns(splitter.cells()));
-                 known.maker = format_.maker(splitter.cells());
+                 known.maker = format_.maker(splitter.cells(), partitions_in(path));
+                 std::vector<std::string> columns = format_.columns(splitter.cells());
+                 const auto added = known.maker->added_columns();
+                 columns.insert(columns.end(), added.begin(), added.end());
+                 if (!keep_.empty()) known.passed_on = find_columns(columns);
                });
     if (known.maker->missing_weight() != known_[0].maker->missing_weight()) fail_mixed_weights(files_[0], path);
     if (file == 0) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "data/io/source_files.h"
 #include "data/sample_set.h"
 #include "data/source.h"
 #include "data/text/row_major.h"
@@ -27,8 +28,11 @@ class RowMaker {
   virtual ~RowMaker() = default;
   /// The number of cells of every record.
   virtual size_t columns() const = 0;
-  /// Converts `cells`, which has columns() elements. Returns the problem, such as "column 'price': expected …", or an
-  /// empty text.
+  /// The values of columns that no record holds, as those of partitions, and the names of these columns.
+  virtual Cells added() const { return {}; }
+  virtual std::span<const std::string> added_columns() const { return {}; }
+  /// Converts `cells`, which has columns() elements and those of added(). Returns the problem, such as "column 'price':
+  /// expected …", or an empty text.
   virtual std::string make(Cells cells, const RowMajor::Row& row) const = 0;
   /// Whether records have labels.
   virtual bool has_labels() const { return true; }
@@ -39,8 +43,9 @@ class RowMaker {
 struct TextFormat {
   TextGrammar grammar;
   bool header = false;  ///< the first record of each file holds the column names
-  /// Makes the converter of one file from its first record. Errors: Error(data) without the file's name.
-  std::function<std::shared_ptr<const RowMaker>(Cells first_record)> maker;
+  /// Makes the converter of one file from its first record and its partitions. Errors: Error(data) without the file's
+  /// name.
+  std::function<std::shared_ptr<const RowMaker>(Cells first_record, const std::vector<Partition>&)> maker;
   /// The names of all columns of a file, from its first record.
   std::function<std::vector<std::string>(Cells first_record)> columns;
 };

@@ -58,8 +58,10 @@ void ColumnFacts::check(std::string_view cell) {
   double number = 0;
   if (read_number(text, number)) {
     held_out_fractions += number != std::floor(number);
+    notation.add_plain(text, number, true);
     return;
   }
+  notation.add_other(text, true);
   if (held_out_words++ == 0) held_out_word = text.substr(0, 40);
 }
 
@@ -73,6 +75,7 @@ void ColumnFacts::add_text(std::string_view text) {
     words += 1 + std::count(text.begin(), text.end(), ' ');
     times += is_date_or_time(text);
     look_at_notation(text);
+    notation.add_other(text, false);
     look_for_lists(text);
     return;
   }
@@ -91,7 +94,7 @@ void ColumnFacts::add_text(std::string_view text) {
   least = std::min(least, number);
   most = std::max(most, number);
   plain.add(number);
-  logs.add(std::log1p(std::max(number, 0.0)));
+  notation.add_plain(text, number, false);
   if (!no_number.empty()) look_for_lists(text);  // one value alone, where other cells hold several
 }
 
@@ -100,8 +103,8 @@ void ColumnFacts::look_at_notation(std::string_view text) {
     ++in_brackets;
     lists_in_brackets += has_list_in_brackets(text);
   }
-  const Notation notation = number_notation(text);
-  if (notation == Notation::none) {
+  const Notation written = number_notation(text);
+  if (written == Notation::none) {
     if (odd_value.empty()) odd_value = text.substr(0, 40);
     const std::string_view behind = unit_behind(text);
     if (behind.empty() || (with_units > 0 && behind != unit)) return;
@@ -109,7 +112,7 @@ void ColumnFacts::look_at_notation(std::string_view text) {
     return;
   }
   ++other_numbers;
-  if (notation == Notation::number && sure_other_numbers++ == 0) other_number = text;
+  if (written == Notation::number && sure_other_numbers++ == 0) other_number = text;
 }
 
 void ColumnFacts::look_for_lists(std::string_view text) {

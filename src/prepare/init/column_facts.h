@@ -13,6 +13,7 @@
 #include "base/moments.h"
 #include "data/bracketed_list.h"
 #include "data/text_values.h"
+#include "prepare/init/notation_facts.h"
 #include "prepare/inspect/distinct_count.h"
 
 namespace hctr {
@@ -79,7 +80,8 @@ class ColumnFacts {
   int64_t words = 0;               ///< of all values together
   int64_t rising = 0;              ///< numbers larger than the one before by one
   double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
-  Moments plain, logs;             ///< of the numbers, and of ln(1 + max(x, 0))
+  Moments plain;                   ///< of the numbers
+  NotationFacts notation;          ///< in which notation they are written, also in rows to evaluate on
   std::string no_number;           ///< the first value that is none
   int64_t held_out_words = 0;      ///< values to evaluate on that are no numbers
   int64_t held_out_not_keys = 0;   ///< values to evaluate on that are no integers of at least 0
@@ -92,6 +94,8 @@ class ColumnFacts {
   std::set<std::string> marks_in_lists;  ///< texts in brackets that mean a missing value
 
   int64_t values() const { return rows - empty; }
+  /// Of the numbers that are read without a notation.
+  NumberFacts plain_numbers() const { return {least, most, numbers, integers, negative, plain}; }
   /// Different values; an estimate beyond 65,536.
   int64_t distinct() const { return distinct_.value(); }
   /// The share of this column's values that stand in lists of `list`, as far as both were looked at. `form`: that of

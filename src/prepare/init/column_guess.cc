@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "prepare/init/guess_words.h"
+#include "prepare/init/label_guess.h"
 #include "prepare/init/list_guess.h"
 
 namespace hctr {
@@ -62,8 +63,10 @@ std::string unit_of_time(const ColumnFacts& facts) {
 /// Guesses one column. Each step returns whether it has decided.
 class Guesser {
  public:
-  Guesser(const std::string& name, const ColumnFacts& facts) : facts_(facts), ids_(word_of_ids(name)) {
+  Guesser(const std::string& name, const ColumnFacts& facts, const std::optional<NumberFormat>& format)
+      : facts_(facts), format_(format), ids_(word_of_ids(name)) {
     guess_.name = name;
+    guess_.has_points = facts.points > 0;
     guess_.missing = facts.empty > 0;
     named_as_time_ = named_as_time(name);
     distinct_ = facts.distinct();
@@ -122,7 +125,7 @@ class Guesser {
       return time(unit);
     const bool ids = whole && !ids_.empty() && distinct_ > 2;
     if (facts_.fractions && (!ids || facts_.held_out_fractions > 0))
-      return whole && counts_rows() ? leave_out("id: integers that count the rows") : number(whole);
+      return whole && counts_rows() ? leave_out("id: integers that count the rows") : number();
     if (facts_.fractions && std::max(facts_.most, -facts_.least) >= facts_.whole_below)
       return leave_out(cat("ids by '", ids_,
                            "' in the name, as floating-point numbers of which several may have become "
@@ -138,7 +141,7 @@ class Guesser {
       return unique_ > kUnique ? leave_out(cat("id: nearly every row has its own, and the name has '", ids_, "'"))
                                : category(cat("integers that are names, by '", ids_, "' in the name; ", distinct_,
                                               " different ones"));
-    return number(whole);
+    return number();
   }
 
   bool time(const std::string& unit) {
@@ -154,16 +157,29 @@ class Guesser {
            share(facts_.points, facts_.values()) >= 0.05 && facts_.points < facts_.numbers && facts_.large_plain == 0;
   }
 
-  bool number(bool whole) {
-    if (may_have_points_of_thousands())
+  bool number() {
+    const bool texts = !facts_.fractions && facts_.notation.any_point_of_thousands();
+    if (texts && format_ == NumberFormat::points_comma)
+      if (const auto choice = facts_.notation.choose(format_); choice.kind == NotationFacts::Choice::Kind::one)
+        return number_as(choice.notation);
+    if (may_have_points_of_thousands() && !(format_ && has_decimal_point(*format_)))
       return leave_out(cat("numbers such as '", facts_.group_point,
-                           "', whose point may stand between thousands, which is not read, or before a fraction; "
-                           "--number says that it is a fraction"));
-    guess_.log = is_skewed(facts_);
+                           "', whose point may stand between thousands or before a fraction; --number says that it is "
+                           "before a fraction, --number-format 1.234,5 that it is not"));
+    return number_as({});
+  }
+
+  bool number_as(const NumberNotation& notation) {
+    guess_.notation = notation;
+    const NumberFacts plain = facts_.plain_numbers();
+    const NumberFacts numbers = notation.given() ? facts_.notation.numbers_in(*notation.format, plain) : plain;
+    guess_.log = numbers.skewed();
+    const bool whole = numbers.integers == numbers.values;
     const bool few = !facts_.fractions && distinct_ <= (whole ? kMostNumberKeys : kMostNumberKeys / 100) &&
                      distinct_ * kRowsPerKey <= facts_.values();
-    const std::string how = guess_.log ? ", by its logarithm: most values are small, some are large" : "";
-    const std::string range = cat(digits(facts_.least), " to ", digits(facts_.most));
+    const std::string how =
+        cat(guess_.log ? ", by its logarithm: most values are small, some are large" : "", words_of(notation));
+    const std::string range = cat(digits(numbers.least), " to ", digits(numbers.most));
     if (few && (distinct_ > 2 || facts_.empty > 0))
       return decide(GuessedKind::number_and_category,
                     cat("number and category: ", distinct_, " different values, ", range, how));
@@ -179,8 +195,10 @@ class Guesser {
   }
 
   bool list_in_cells() {
-    if (has_decimal_commas(facts_))
-      return leave_out("numbers with a comma in them, which are not read; write 1.5 or 1234");
+    if (has_decimal_commas(facts_) && facts_.notation.choose(format_).kind == NotationFacts::Choice::Kind::one)
+      return leave_out(cat("'", facts_.no_number, "' may be a number with a decimal comma or a list of two: ",
+                           stated("--number"), " or ", stated("--list"), " says which"));
+    if (has_decimal_commas(facts_)) return leave_out(which_format(facts_.notation.choose(format_)));
     const std::optional<size_t> s = list_separator(facts_);
     if (!s) return false;
     set_list(facts_, *s, guess_);
@@ -203,10 +221,26 @@ class Guesser {
   }
 
   bool numbers_in_other_notation() {
+    using Kind = NotationFacts::Choice::Kind;
+    if (!facts_.notation.any_other()) return false;
+    const NotationFacts::Choice choice = facts_.notation.choose(format_);
+    const bool sure = facts_.notation.sure() || (format_ && *format_ != NumberFormat::plain);
+    if (choice.kind == Kind::ambiguous && sure) return leave_out(which_format(choice));
+    if (choice.kind == Kind::one && sure) {
+      const NumberFacts numbers = facts_.notation.numbers_in(*choice.notation.format, facts_.plain_numbers());
+      if (!ids_.empty() && numbers.integers == numbers.values) return false;  // names of things
+      return number_as(choice.notation);
+    }
     if (!are_other_numbers(facts_)) return false;
-    return leave_out(cat("numbers written as '", facts_.other_number,
-                         "', which are not read; write plain numbers, with a point and without units or signs "
-                         "between the digits, such as 1234.5"));
+    return leave_out(cat("numbers written as '", facts_.other_number, "', and not all in one way",
+                         format_ ? cat(", as ", word_of(*format_), " says") : "",
+                         ": write all with the same signs and the same unit, or plain, such as 1234.5"));
+  }
+
+  std::string stated(const char* option) const { return cat(option, " ", quoted_word(guess_.name)); }
+  static std::string which_format(const NotationFacts::Choice& choice) {
+    return choice.question.empty() ? "numbers with a comma in them, which are not written in one way"
+                                   : cat("numbers that may be two: ", choice.question, "; --number-format says which");
   }
 
   bool one_rows_own() {
@@ -214,8 +248,8 @@ class Guesser {
     if (words >= kTextWords && unique_ > 0.5)
       return leave_out(cat("text: ", std::round(words), " words a row, ", percent(unique_), " different"));
     if (facts_.values() >= 20 && unique_ > kUnique && all_with_unit())
-      return leave_out(cat("numbers written as '", facts_.with_unit, "', which are not read; write them without '",
-                           facts_.unit, "'"));
+      return leave_out(cat("numbers written as '", facts_.with_unit, "', with '", facts_.unit, "' behind them; ",
+                           stated("--number"), " has them read as numbers"));
     if (facts_.values() >= 20 && unique_ > kUnique)
       return leave_out(cat("id: ", percent(unique_), " of the values are different", but_numbers()));
     return false;
@@ -227,19 +261,18 @@ class Guesser {
   /// Says so where most values are numbers and some are not: the user may want to mend these.
   std::string but_numbers() const {
     if (all_with_unit())
-      return cat("; to have numbers such as '", facts_.with_unit, "' read as numbers, write them without '",
-                 facts_.unit, "'");
+      return cat("; ", stated("--number"), " has numbers such as '", facts_.with_unit, "' read as numbers");
     if (facts_.sure_other_numbers > 0 && 2 * (facts_.numbers + facts_.other_numbers) >= facts_.values() &&
         !facts_.odd_value.empty())
       return cat("; ", facts_.numbers + facts_.other_numbers, " of ", facts_.values(),
-                 " values are numbers, some written as '", facts_.other_number, "', which are not read, but not '",
-                 facts_.odd_value, "'");
+                 " values are numbers, some written as '", facts_.other_number, "', but not '", facts_.odd_value, "'");
     if (2 * facts_.numbers < facts_.values() || (facts_.no_number.empty() && facts_.held_out_word.empty())) return {};
     return cat("; ", facts_.numbers, " of ", facts_.values(), " values are numbers, but not '",
                facts_.no_number.empty() ? facts_.held_out_word + "' of a row to evaluate on" : facts_.no_number + "'");
   }
 
   const ColumnFacts& facts_;
+  const std::optional<NumberFormat>& format_;
   const std::string ids_;
   bool named_as_time_ = false;
   int64_t distinct_ = 0;
@@ -249,6 +282,8 @@ class Guesser {
 
 }  // namespace
 
-ColumnGuess guess_column(const std::string& name, const ColumnFacts& facts) { return Guesser(name, facts).guess(); }
+ColumnGuess guess_column(const std::string& name, const ColumnFacts& facts, const std::optional<NumberFormat>& format) {
+  return Guesser(name, facts, format).guess();
+}
 
 }  // namespace hctr

@@ -23,16 +23,17 @@ inline std::string digits(double number) {
   return whole ? cat(static_cast<int64_t>(number)) : Json(number).text();
 }
 
-/// Whether a number is better taken by its logarithm.
-inline bool is_skewed(const ColumnFacts& facts) {
-  constexpr double kSkewed = 1.5;
-  return facts.negative * 1000 < facts.values() && facts.plain.skewness() > kSkewed;
+/// ", written as 1,234.5 with '$'"; empty for plain numbers.
+inline std::string words_of(const NumberNotation& notation) {
+  if (!notation.given()) return {};
+  return cat(", written as ", word_of(notation.format.value_or(NumberFormat::plain)),
+             notation.unit.empty() ? "" : cat(" with '", notation.unit, "'"));
 }
 
 /// Whether all values are integers of at least 0, written as the reader of keys reads them.
 inline bool are_key_numbers(const ColumnFacts& facts) {
   return facts.integers == facts.values() && facts.negative == 0 && facts.leading_zeros == 0 &&
-         facts.held_out_not_keys == 0;
+         facts.held_out_not_keys == 0 && facts.most < 0x1p63;
 }
 
 }  // namespace hctr

@@ -10,6 +10,7 @@
 #include "data/io/set_files.h"
 #include "data/io/source_files.h"
 #include "data/text_values.h"
+#include "prepare/init/added_cells.h"
 #include "prepare/init/column_guess.h"
 #include "prepare/init/guess_words.h"
 #include "prepare/init/init_config.h"
@@ -56,6 +57,7 @@ std::string command_of(const InitOptions& options) {
              options.model == InitModel::wide_deep ? "" : with("--template", template_word(options.model)),
              with("--leave-out", joined(options.leave_out)), with("--category", joined(options.categories)),
              with("--number", joined(options.numbers)), with("--list", joined(options.lists)),
+             with("--number-format", options.number_format ? word_of(*options.number_format) : ""),
              with("--out", options.out));
 }
 
@@ -154,14 +156,15 @@ class Initializer {
   void look_at_start() {
     if (parquet_) return;
     const std::string start = start_of_text(data_[0]);
-    plan_.layout = in_context([&] { return cat("reading '", data_[0].string(), "'", partitions_note(data_[0])); },
+    plan_.layout = in_context([&] { return cat("reading '", data_[0].string(), "'"); },
                               [&] { return guess_layout(start, options_.label); });
+    add_partitions(data_[0], options_.eval.empty(), *plan_.layout);
     expect_stated_columns(options_, plan_.layout->columns);
     if (options_.positive) return;  // which may be rare
     const LabelFacts first = first_labels(start, *plan_.layout, options_.label, {});
     if (first.counts.size() > 1)  // what is missing is known before gigabytes are read
       in_context([&] { return cat("looking at the first ", first.rows, " rows of '", data_[0].string(), "'"); },
-                 [&] { choose_label(options_.label, first, {}, command_of(options_)); });
+                 [&] { choose_label(options_.label, first, {}, command_of(options_), options_.number_format); });
   }
 
   void expect_rows() const {
@@ -188,7 +191,8 @@ class Initializer {
   void decide() {
     expect_stated_columns(options_, pass_.columns);
     plan_.model = options_.model;
-    plan_.label = choose_label(options_.label, pass_.labels, options_.positive, command_of(options_));
+    plan_.label =
+        choose_label(options_.label, pass_.labels, options_.positive, command_of(options_), options_.number_format);
     expect_label_of_config();
     plan_.train_rows = pass_.train_rows;
     plan_.eval_rows = pass_.eval_rows;
@@ -198,6 +202,7 @@ class Initializer {
       if (i != pass_.label_column) add_guess(i);
     if (pass_.facts[pass_.label_column].padded > 0) trim();
     choose_missing();
+    choose_number_format();
     if (options_.model == InitModel::din) choose_items();
     if (!options_.eval.empty()) check_eval();
   }
@@ -213,7 +218,7 @@ class Initializer {
                                    "' only the larger number can be positive; store the label as integers"));
     if (label.text || pass_.held_out_labels.numbers == pass_.held_out_labels.rows) return;
     for (const auto& [text, rows] : pass_.held_out_labels.counts)
-      if (double number = 0; !read_number(text, number))
+      if (double number = 0; !read_number(label.notation, text, number))
         throw Error(Kind::data, cat("label '", label.column, "' has the value '", text.substr(0, 40), "' in ", rows,
                                     rows == 1 ? " row" : " rows", ", and numbers in all others"));
   }
@@ -223,7 +228,8 @@ class Initializer {
     const std::string& name = pass_.columns[i];
     const StatedKind stated = stated_kind(name, options_);
     ColumnGuess& guess =
-        plan_.columns.emplace_back(stated.any() ? stated_column(name, facts, stated) : guess_column(name, facts));
+        plan_.columns.emplace_back(stated.any() ? stated_column(name, facts, stated, options_.number_format)
+                                                : guess_column(name, facts, options_.number_format));
     plan_.distinct.push_back(guess.is_list_in_text() ? facts.lists[guess.form].distinct : facts.distinct());
     const auto leave_out = [&](const char* why) {
       guess.kind = GuessedKind::left_out;
@@ -250,6 +256,33 @@ class Initializer {
     }
     marks.erase(plan_.label.text.value_or(""));
     plan_.missing.assign(marks.begin(), marks.end());
+  }
+
+  /// How all numbers are written: as is stated, or in the format of a column that also reads all others that are not
+  /// written plainly, as 1.234,5 reads 0,5.
+  void choose_number_format() {
+    plan_.number_format = options_.number_format;
+    if (plan_.number_format) return;
+    std::vector<size_t> written;
+    for (size_t i = 0; i < plan_.columns.size(); ++i)
+      if (plan_.columns[i].kind != GuessedKind::left_out && plan_.columns[i].notation.format) written.push_back(i);
+    for (const size_t one : written) {
+      const NumberFormat format = *plan_.columns[one].notation.format;
+      const bool reads_all = std::all_of(written.begin(), written.end(), [&](size_t i) {
+        return facts_of(i).notation.choose(format).kind == NotationFacts::Choice::Kind::one;
+      });
+      if (format == NumberFormat::plain || !reads_all) continue;
+      plan_.number_format = format;
+      for (const size_t i : written) take_format(format, plan_.columns[i]);
+      return;
+    }
+  }
+
+  static void take_format(NumberFormat format, ColumnGuess& guess) {
+    const std::string before = words_of(guess.notation);
+    guess.notation.format = format;
+    if (const size_t at = guess.why.find(before); at != guess.why.npos)
+      guess.why.replace(at, before.size(), words_of(guess.notation));
   }
 
   void check_eval() const {
@@ -315,13 +348,18 @@ class Initializer {
     else
       say(cat(options_.data, ": Parquet, ", pass_.columns.size(), " columns",
               plan_.trim ? ", blanks around texts are dropped" : ""));
+    if (plan_.number_format) say(cat("numbers: written as ", word_of(*plan_.number_format)));
     if (!plan_.missing.empty()) {
       std::string marks;
       for (const std::string& mark : plan_.missing) marks += cat(marks.empty() ? "" : ", ", "'", mark, "'");
       say(cat("missing values: ", parquet_ ? "nulls" : "empty cells", " and ", marks));
     }
     say(cat("label ", plan_.label.column, ": ", plan_.label.why));
-    if (const std::string note = partitions_note(data_[0]); !note.empty() && !parquet_) say("partitions:" + note);
+    if (plan_.layout && !plan_.layout->added.empty()) {
+      std::string names;
+      for (const std::string& name : plan_.layout->added) names += cat(names.empty() ? "" : ", ", name);
+      say(cat("partitions: ", names, plan_.layout->added.size() == 1 ? " is a column too" : " are columns too"));
+    }
     for (const ColumnGuess& guess : plan_.columns) say(cat("  ", guess.name, ": ", guess.why));
     if (plan_.history)
       say(cat("history ", plan_.columns[*plan_.history].name, ", item ", plan_.columns[*plan_.item].name));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/number_notation.h"
 #include "prepare/init/model_layers.h"
 
 namespace hctr {
@@ -20,7 +21,8 @@ struct InitOptions {
   std::vector<std::string> leave_out;  ///< columns that are not to be used
   /// Columns whose kind is stated, not guessed; one in both of the first two is used as both.
   std::vector<std::string> categories, numbers, lists;
-  std::string out;  ///< the config; empty: only returned
+  std::optional<NumberFormat> number_format;  ///< how all numbers are written; none: as their columns tell
+  std::string out;                            ///< the config; empty: only returned
 };
 
 struct InitResult {

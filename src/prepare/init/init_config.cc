@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "config/config_file.h"
@@ -71,14 +73,31 @@ class Columns {
     if (form.second != 0) section.set("separator", std::string(1, form.second));
   }
 
+  /// What the group of a dense column has to say of its notation: the word of its format, where it is not that of the
+  /// section or read alike, and its unit.
+  std::pair<std::string, std::string> stated_notation(const ColumnGuess& column) const {
+    const NumberNotation& notation = column.notation;
+    const NumberFormat own = notation.format.value_or(NumberFormat::plain);
+    bool alike = own == NumberFormat::plain && (!notation.format || !notation.unit.empty());
+    if (plan_.number_format)
+      alike = own == *plan_.number_format ||
+              (own == NumberFormat::plain &&
+               (has_decimal_point(*plan_.number_format) || (notation.unit.empty() && !column.has_points)));
+    return {alike ? "" : word_of(own), notation.unit};
+  }
+
   void add_dense(bool log) {
-    std::vector<const ColumnGuess*> group;
+    std::map<std::pair<std::string, std::string>, std::vector<const ColumnGuess*>> groups;  // by notation
     for (const ColumnGuess& column : plan_.columns)
-      if (column.is_number() && column.log == log) group.push_back(&column);
-    if (group.empty()) return;
-    dense_count += static_cast<int64_t>(group.size());
-    dense.add(Json(Object{{"columns", names(group)},
-                          {"transform", log ? Json(Json::Array{"log", "standardize"}) : Json("standardize")}}));
+      if (column.is_number() && column.log == log) groups[stated_notation(column)].push_back(&column);
+    for (const auto& [notation, group] : groups) {
+      dense_count += static_cast<int64_t>(group.size());
+      Json section(Object{{"columns", names(group)},
+                          {"transform", log ? Json(Json::Array{"log", "standardize"}) : Json("standardize")}});
+      if (!notation.first.empty()) section.set("number_format", notation.first);
+      if (!notation.second.empty()) section.set("unit", notation.second);
+      dense.add(std::move(section));
+    }
   }
 
   template <class Belongs>
@@ -156,6 +175,16 @@ Json optimizer(const InitSchedule& schedule) {
                                                  {"end_lr", std::round(rate * 1e3) / 1e5}})}});
 }
 
+/// The label; its numbers are plain where they have no notation of their own.
+Json label_json(const InitPlan& plan) {
+  Json label = plan.label.json();
+  if (plan.label.text || plan.label.notation.given() ||
+      has_decimal_point(plan.number_format.value_or(NumberFormat::plain)))
+    return label;
+  if (!label.object()) label = Json(Object{{"column", plan.label.column}});
+  return label.set("number_format", word_of(NumberFormat::plain));
+}
+
 Json format_section(const InitPlan& plan, const Columns& columns) {
   Json section(Object{});
   if (plan.layout) {
@@ -170,7 +199,8 @@ Json format_section(const InitPlan& plan, const Columns& columns) {
     for (const std::string& mark : plan.missing) marks.add(mark);
     section.set("missing", std::move(marks));
   }
-  section.set("labels", Json(Json::Array{plan.label.json()}));
+  if (plan.number_format) section.set("number_format", word_of(*plan.number_format));
+  section.set("labels", Json(Json::Array{label_json(plan)}));
   section.set("dense", columns.dense);
   section.set("slots", columns.slots);
   return section;

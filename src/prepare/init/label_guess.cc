@@ -8,15 +8,27 @@
 #include "base/error.h"
 #include "data/text_values.h"
 #include "prepare/init/column_facts.h"
+#include "prepare/init/guess_words.h"
 
 namespace hctr {
 namespace {
 
 bool all_numbers(const LabelFacts& facts) { return facts.numbers == facts.rows; }
 
-double number_of(const std::string& text) {
+double number_of(const std::string& text, const NumberNotation& notation) {
   double number = 0;
-  return read_number(text, number) ? number : std::nan("");
+  return read_number(notation, text, number) ? number : std::nan("");
+}
+
+/// How numbers are written that are not all plain; not given where they are, or are no numbers. Errors: Error(usage)
+/// for more than two that may be read in two ways.
+NumberNotation notation_of(const std::string& column, const LabelFacts& facts,
+                           const std::optional<NumberFormat>& format) {
+  if (all_numbers(facts)) return {};
+  const NotationFacts::Choice choice = facts.notation.choose(format);
+  if (choice.kind == NotationFacts::Choice::Kind::ambiguous && facts.counts.size() > 2)
+    throw Error(Kind::usage, cat("label '", column, "': ", choice.question, "; --number-format says which"));
+  return choice.kind == NotationFacts::Choice::Kind::one ? choice.notation : NumberNotation();
 }
 
 /// "'no' (90 rows), 'yes' (10)".
@@ -31,11 +43,13 @@ std::string listed(const LabelFacts& facts) {
 }
 
 /// The number whose share of rows at or above it is nearest to one half, or the mean where there are too many numbers.
-std::string middle_of(const LabelFacts& facts) {
+std::string middle_of(const LabelFacts& facts, const NumberNotation& notation) {
+  if (facts.counts.size() > LabelFacts::kMostLabels && notation.given())
+    return cat(facts.notation.numbers_in(*notation.format, {}).moments.mean());
   if (facts.counts.size() > LabelFacts::kMostLabels) return cat(facts.sum / static_cast<double>(facts.rows));
   std::map<double, std::pair<std::string, int64_t>> by_number;
   for (const auto& [text, rows] : facts.counts) {
-    auto& [first, count] = by_number[number_of(text)];
+    auto& [first, count] = by_number[number_of(text, notation)];
     first = text;
     count += rows;
   }
@@ -54,11 +68,12 @@ std::string middle_of(const LabelFacts& facts) {
 }
 
 /// The value in the data that --positive means, which may be the same number in other digits.
-std::optional<std::string> find_value(const LabelFacts& facts, const std::string& positive) {
+std::optional<std::string> find_value(const LabelFacts& facts, const std::string& positive,
+                                      const NumberNotation& notation) {
   if (facts.counts.contains(positive)) return positive;
-  const double number = number_of(positive);
+  const double number = number_of(positive, notation);
   for (const auto& [text, rows] : facts.counts)
-    if (number_of(text) == number) return text;
+    if (number_of(text, notation) == number) return text;
   return {};
 }
 
@@ -82,6 +97,9 @@ void LabelFacts::add(std::string_view text) {
   if (read_number(text, number)) {
     ++numbers;
     sum += number;
+    notation.add_plain(text, number, false);
+  } else {
+    notation.add_other(text, false);
   }
   const auto found = counts.find(std::string(text));
   if (found != counts.end())
@@ -96,28 +114,33 @@ bool is_missing_label(std::string_view text, const std::optional<std::string>& p
 
 bool LabelChoice::is_positive(const std::string& label) const {
   if (text) return label == *text;
-  return number_of(label) >= at_least.value_or(0.5);
+  return number_of(label, notation) >= at_least.value_or(0.5);
 }
 
 Json LabelChoice::json() const {
   if (text) return Json(Json::Object{{"column", column}, {"positive", *text}});
-  if (at_least)
-    return Json(Json::Object{{"column", column}, {"positive", Json(Json::Object{{"at_least", *at_least}})}});
-  return Json(column);
+  if (!at_least && !notation.given()) return Json(column);
+  Json json(Json::Object{{"column", column}});
+  if (at_least) json.set("positive", Json(Json::Object{{"at_least", *at_least}}));
+  if (notation.format) json.set("number_format", word_of(*notation.format));
+  if (!notation.unit.empty()) json.set("unit", notation.unit);
+  return json;
 }
 
 LabelChoice choose_label(const std::string& column, const LabelFacts& facts, const std::optional<std::string>& positive,
-                         const std::string& command) {
+                         const std::string& command, const std::optional<NumberFormat>& format) {
   const std::string label = cat("label '", column, "'");
   const auto with = [&](const std::string& value) { return cat(command, " --positive ", quoted_word(value)); };
   if (facts.rows == 0) throw Error(Kind::data, cat(label, ": no row has a value"));
   if (facts.counts.size() == 1)
     throw Error(Kind::data, cat(label, ": all rows have the value ", listed(facts), ", so there is nothing to learn"));
-  const bool numbers = all_numbers(facts), two = facts.counts.size() == 2;
-  const bool zero_or_one = numbers && std::all_of(facts.counts.begin(), facts.counts.end(), [](const auto& value) {
-                             return number_of(value.first) == 0 || number_of(value.first) == 1;
+  const NumberNotation notation = notation_of(column, facts, format);
+  const bool numbers = all_numbers(facts) || notation.given(), two = facts.counts.size() == 2;
+  const bool zero_or_one = numbers && std::all_of(facts.counts.begin(), facts.counts.end(), [&](const auto& value) {
+                             const double number = number_of(value.first, notation);
+                             return number == 0 || number == 1;
                            });
-  LabelChoice choice{.column = column};
+  LabelChoice choice{.column = column, .notation = notation};
   if (!positive) {
     if (zero_or_one) {
       choice.why = "the numbers 0 and 1";
@@ -126,8 +149,9 @@ LabelChoice choose_label(const std::string& column, const LabelFacts& facts, con
       throw Error(Kind::usage, cat(label, " has two values, ", listed(facts), ": say which one is positive\n  ",
                                    with(facts.counts.begin()->first), "\n  ", with(second->first)));
     } else if (numbers) {
-      throw Error(Kind::usage, cat(label, " has the numbers ", listed(facts),
-                                   ": say from which one on a row is positive, such as\n  ", with(middle_of(facts))));
+      throw Error(Kind::usage,
+                  cat(label, " has the numbers ", listed(facts),
+                      ": say from which one on a row is positive, such as\n  ", with(middle_of(facts, notation))));
     } else {
       const auto most = std::max_element(facts.counts.begin(), facts.counts.end(),
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -136,19 +160,21 @@ LabelChoice choose_label(const std::string& column, const LabelFacts& facts, con
                       ": say which one is positive; all others are negative then, such as\n  ", with(most->first)));
     }
   } else {
-    const std::optional<std::string> value = find_value(facts, *positive);
-    const double number = number_of(*positive);
+    const std::optional<std::string> value = find_value(facts, *positive, notation);
+    const double number = number_of(*positive, notation);
     if (numbers && std::isnan(number))
       throw Error(Kind::usage, cat("--positive ", quoted_word(*positive), ": ", label, " has numbers, ", listed(facts),
                                    "; say the least of them that is positive"));
     // Of two numbers the larger one; of more, all that are at least as large.
-    const bool largest = numbers && std::all_of(facts.counts.begin(), facts.counts.end(),
-                                                [&](const auto& other) { return number_of(other.first) <= number; });
+    const bool largest = numbers && std::all_of(facts.counts.begin(), facts.counts.end(), [&](const auto& other) {
+                           return number_of(other.first, notation) <= number;
+                         });
     if (numbers && (!two || largest)) {
       choice.at_least = number;
       choice.why = cat("positive from ", *positive, " on");
     } else if (value) {
       choice.text = value;
+      choice.notation = {};
       choice.why = cat("positive where it is '", *value, "'");
     } else {
       throw Error(Kind::usage, cat("--positive ", quoted_word(*positive), ": ", label, " has no such value; it has ",
@@ -163,6 +189,7 @@ LabelChoice choose_label(const std::string& column, const LabelFacts& facts, con
   if (positives == 0 || positives == known)
     throw Error(Kind::usage, cat("--positive ", quoted_word(positive.value_or("")), ": then ",
                                  positives == 0 ? "no" : "every", " row is positive; ", label, " has ", listed(facts)));
+  choice.why += words_of(choice.notation);
   choice.why +=
       cat(", ", in_percent(static_cast<double>(positives) / static_cast<double>(known)), " of the rows are positive");
   return choice;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "config/json.h"
+#include "prepare/init/notation_facts.h"
 
 namespace hctr {
 
@@ -21,6 +22,7 @@ class LabelFacts {
 
   int64_t rows = 0, numbers = 0;
   double sum = 0;                         ///< of the numbers
+  NotationFacts notation;                 ///< in which notation they are written
   std::map<std::string, int64_t> counts;  ///< of the first different values, at most kMostLabels + 1
   static constexpr size_t kMostLabels = 1000;
 };
@@ -33,16 +35,18 @@ struct LabelChoice {
   std::optional<std::string> text;  ///< the positive label
   std::optional<double> at_least;   ///< or the least number of one; without both the numbers 0 and 1 are the labels
   std::string why;
+  NumberNotation notation{};  ///< of numbers that are not plain
 
   bool is_positive(const std::string& text) const;
   /// As in "labels" of csv and parquet.
   Json json() const;
 };
 
-/// `command`: what the user typed so far, for messages that complete it. Errors: Error(usage) for a column whose
+/// `command`: what the user typed so far, for messages that complete it. `format`: how all numbers are written, where
+/// that is stated. Errors: Error(usage) for a column whose
 /// positive value is not clear, or for a `positive` that does not fit, with the command to type; Error(data) for one
 /// value alone.
 LabelChoice choose_label(const std::string& column, const LabelFacts&, const std::optional<std::string>& positive,
-                         const std::string& command);
+                         const std::string& command, const std::optional<NumberFormat>& format = {});
 
 }  // namespace hctr

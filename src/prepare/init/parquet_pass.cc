@@ -5,6 +5,7 @@
 #include <cmath>
 #include <deque>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -43,27 +44,40 @@ void for_each_item(const ParquetField& field, const ParquetValues& values, int64
 /// The columns of a file that are read, in the order of the first file.
 struct ReadFile {
   std::shared_ptr<ParquetFile> file;
-  std::vector<int64_t> fields;  // indices
+  std::vector<int64_t> fields;       // indices
+  std::vector<ParquetForm> forms{};  // how these are read
 };
 
 std::vector<ParquetField> fields_of(const ParquetFile& file) {
   return {file.info().fields, file.info().fields + file.info().field_count};
 }
 
-/// How --init reads a column, and writes it to its files: decimals and times as numbers.
-ParquetForm form_of(ParquetType type) {
-  return type == ParquetType::whole_decimal ? ParquetForm::integer : ParquetForm::number;
+/// Whether all whole decimals of a column fit 64 bits.
+bool fit_64_bits(ParquetFile& file, int64_t field) {
+  for (int64_t g = 0; g < file.info().group_count; ++g) {
+    ParquetColumn* opened = nullptr;
+    if (file.open_column(g, field, ParquetForm::integer, opened)) return true;  // whoever reads it says why
+    const std::unique_ptr<ParquetColumn> column(opened);
+    for (int64_t left = file.info().groups[g].rows; left > 0;) {
+      ParquetValues values;
+      void* owner = nullptr;
+      if (column->read(values, owner)) return false;
+      if (owner) parquet_plugin().drop(owner);
+      if (values.rows == 0) break;
+      left -= values.rows;
+    }
+  }
+  return true;
 }
-ParquetField as_read(const ParquetField& field) { return read_as(field, form_of(field.type)); }
 
 /// Pieces of the columns of one row group, all of the same rows.
 class GroupReader {
  public:
   GroupReader(const ReadFile& file, int64_t group, std::string name) : name_(std::move(name)) {
-    for (const int64_t field : file.fields) {
+    for (size_t c = 0; c < file.fields.size(); ++c) {
       ParquetColumn* column = nullptr;
-      const ParquetField& known = file.file->info().fields[field];
-      expect_done(file.file->open_column(group, field, form_of(known.type), column), known.name);
+      const ParquetField& known = file.file->info().fields[file.fields[c]];
+      expect_done(file.file->open_column(group, file.fields[c], file.forms[c], column), known.name);
       columns_.emplace_back(column);
       columns_of_.emplace_back(known.name);
     }
@@ -104,6 +118,7 @@ class ParquetTableReader {
   ParquetTableReader(const std::vector<fs::path>& files, const InitOptions& options, const SplitFiles& split)
       : files_(files), options_(options) {
     const std::vector<ParquetField> all = fields_of_all();
+    find_wide_decimals(all);
     for (const ParquetField& stored : all) {
       const ParquetField field = as_read(stored);
       pass_.columns.emplace_back(field.name);
@@ -171,6 +186,28 @@ class ParquetTableReader {
   }
 
  private:
+  /// How a column is read, and written to the files of the split: times and decimals as numbers, but whole decimals
+  /// beyond 64 bits as texts.
+  ParquetForm form_of(const ParquetField& field) const {
+    if (field.type != ParquetType::whole_decimal) return ParquetForm::number;
+    return wide_.contains(field.name) ? ParquetForm::value : ParquetForm::integer;
+  }
+  ParquetField as_read(const ParquetField& field) const { return read_as(field, form_of(field)); }
+
+  void find_wide_decimals(const std::vector<ParquetField>& all) {
+    for (const ParquetField& field : all) {
+      if (field.type != ParquetType::whole_decimal) continue;
+      for (const fs::path& path : files_) {
+        const std::shared_ptr<ParquetFile> file = open_parquet(path);
+        const std::vector<ParquetField> fields = fields_of(*file);
+        for (size_t f = 0; f < fields.size() && !wide_.contains(field.name); ++f)
+          if (std::string_view(fields[f].name) == field.name && fields[f].type == ParquetType::whole_decimal &&
+              !fit_64_bits(*file, static_cast<int64_t>(f)))
+            wide_.insert(field.name);
+      }
+    }
+  }
+
   /// The fields of the first file. One without any value there has the type of the first file that has some.
   std::vector<ParquetField> fields_of_all() {
     std::vector<ParquetField> all;
@@ -194,7 +231,7 @@ class ParquetTableReader {
   }
 
   ReadFile open(const fs::path& path) const {
-    ReadFile opened{open_parquet(path), {}};
+    ReadFile opened{open_parquet(path), {}, {}};
     const std::vector<ParquetField> fields = fields_of(*opened.file);
     for (const ParquetField& wanted : fields_) {
       const auto found = std::find_if(fields.begin(), fields.end(), [&](const ParquetField& field) {
@@ -207,6 +244,7 @@ class ParquetTableReader {
         throw Error(Kind::data, cat("'", path.string(), "': column '", wanted.name, "' is of the type ", found->said,
                                     ", and in files before of the type ", wanted.said, ": --init needs one type"));
       opened.fields.push_back(found - fields.begin());
+      opened.forms.push_back(form_of(*found));
     }
     return opened;
   }
@@ -297,6 +335,7 @@ class ParquetTableReader {
   const std::vector<fs::path>& files_;
   const InitOptions& options_;
   TablePass pass_;
+  std::set<std::string> wide_;        // columns of whole decimals beyond 64 bits
   std::deque<std::string> texts_;     // of the fields
   std::vector<size_t> read_;          // the columns that are read
   std::vector<ParquetField> fields_;  // and their fields, of the first file

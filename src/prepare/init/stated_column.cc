@@ -17,8 +17,10 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 /// Makes a column what the user states of it.
 class Stater {
  public:
-  Stater(const std::string& name, const ColumnFacts& facts, const StatedKind& stated)
+  Stater(const std::string& name, const ColumnFacts& facts, const StatedKind& stated,
+         const std::optional<NumberFormat>& format)
       : facts_(facts),
+        format_(format),
         option_(cat(stated.list       ? "--list"
                     : stated.category ? "--category"
                                       : "--number",
@@ -26,6 +28,7 @@ class Stater {
         missing_(facts.empty > 0 ? cat("; ", percent(share(facts.empty, facts.rows)), " missing") : "") {
     guess_.name = name;
     guess_.missing = facts.empty > 0;
+    guess_.has_points = facts.points > 0;
   }
 
   ColumnGuess as(const StatedKind& stated) {
@@ -52,14 +55,25 @@ class Stater {
   }
 
   void as_number(bool category_too) {
+    const bool grouped = format_ == NumberFormat::points_comma && !facts_.fractions;
+    if (facts_.notation.any_other() || (grouped && facts_.notation.any_point_of_thousands())) {
+      const NotationFacts::Choice choice = facts_.notation.choose(format_);
+      if (choice.kind == NotationFacts::Choice::Kind::ambiguous)
+        refuse(cat(choice.question, "; --number-format says which"));
+      if (choice.kind == NotationFacts::Choice::Kind::one) guess_.notation = choice.notation;
+    }
     const int64_t words = facts_.values() - facts_.numbers + facts_.held_out_words;
-    if (words > 0)
+    if (words > 0 && !guess_.notation.given())
       refuse(cat(words, words == 1 ? " value is no number" : " values are no numbers", ", the first is '",
                  facts_.no_number.empty() ? facts_.held_out_word : facts_.no_number, "'"));
     guess_.kind = category_too ? GuessedKind::number_and_category : GuessedKind::number;
-    guess_.log = is_skewed(facts_);
-    guess_.why = cat(category_too ? "number and category, as stated: " : "number, as stated: ", digits(facts_.least),
-                     " to ", digits(facts_.most), guess_.log ? ", by its logarithm" : "", missing_);
+    const NumberFacts plain = facts_.plain_numbers();
+    const NumberFacts numbers =
+        guess_.notation.given() ? facts_.notation.numbers_in(*guess_.notation.format, plain) : plain;
+    guess_.log = numbers.skewed();
+    guess_.why =
+        cat(category_too ? "number and category, as stated: " : "number, as stated: ", digits(numbers.least), " to ",
+            digits(numbers.most), guess_.log ? ", by its logarithm" : "", words_of(guess_.notation), missing_);
   }
 
   void as_list() {
@@ -84,6 +98,7 @@ class Stater {
   }
 
   const ColumnFacts& facts_;
+  const std::optional<NumberFormat>& format_;
   const std::string option_, missing_;
   ColumnGuess guess_;
 };
@@ -96,8 +111,9 @@ StatedKind stated_kind(const std::string& name, const InitOptions& options) {
           .list = has(options.lists, name)};
 }
 
-ColumnGuess stated_column(const std::string& name, const ColumnFacts& facts, const StatedKind& stated) {
-  return Stater(name, facts, stated).as(stated);
+ColumnGuess stated_column(const std::string& name, const ColumnFacts& facts, const StatedKind& stated,
+                          const std::optional<NumberFormat>& format) {
+  return Stater(name, facts, stated, format).as(stated);
 }
 
 void expect_stated_columns(const InitOptions& options, const std::vector<std::string>& columns) {

@@ -1,6 +1,7 @@
 // Columns whose kind the user states with --category, --number and --list, which overrides the guess.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,10 @@ struct StatedKind {
 };
 StatedKind stated_kind(const std::string& name, const InitOptions&);
 
-/// The column as what is stated of it. Errors: Error(usage) where its values cannot be that, with the first of them.
-ColumnGuess stated_column(const std::string& name, const ColumnFacts&, const StatedKind&);
+/// The column as what is stated of it; `format`: how all numbers of the table are written, where that is stated.
+/// Errors: Error(usage) where its values cannot be that, with the first of them.
+ColumnGuess stated_column(const std::string& name, const ColumnFacts&, const StatedKind&,
+                          const std::optional<NumberFormat>& format = {});
 
 /// Checks the columns that options name. Errors: Error(usage) for those that do not exist, naming the nearest, and for
 /// options that contradict each other.

@@ -13,7 +13,11 @@ struct TextLayout {
   std::string delimiter;  ///< one character, or "::"
   TextGrammar grammar;    ///< the same, with the quote and whether cells are trimmed
   bool header = false;
-  std::vector<std::string> columns;  ///< of the header, else "1", "2", ...
+  std::vector<std::string> columns;  ///< of the header, else "1", "2", ...; then the added ones
+  std::vector<std::string> added{};  ///< partitions, which are columns that no record holds
+
+  /// Cells of each record.
+  size_t cells() const { return columns.size() - added.size(); }
 };
 
 /// `start`: the first bytes of the content, which end with a record. `label`: the column of that name is among those of

@@ -9,6 +9,7 @@
 #include "data/text/dialect_hint.h"
 #include "data/text/text_cutters.h"
 #include "data/text_values.h"
+#include "prepare/init/added_cells.h"
 
 namespace hctr {
 namespace {
@@ -69,14 +70,15 @@ uint64_t hash_of_features(std::span<const std::string_view> cells, const std::ve
 }
 
 /// The rule for a table of texts, by the start of its first file.
-HoldOut hold_out_of(const std::string& start, const TextLayout& layout, const std::vector<char>& features) {
+HoldOut hold_out_of(const std::string& start, const TextLayout& layout, const std::vector<char>& features,
+                    AddedCells added) {
   HoldOut hold_out;
   bool header = layout.header;
   RecordSplitter splitter(layout.grammar);
   for (const char *p = start.data(), *const end = p + start.size(); p < end;) {
     p = splitter.split(p, end);
-    if (!is_blank(splitter.cells()) && splitter.cells().size() == features.size() && !std::exchange(header, false))
-      hold_out.look_at(hash_of_features(splitter.cells(), features));
+    if (!is_blank(splitter.cells()) && splitter.cells().size() == layout.cells() && !std::exchange(header, false))
+      hold_out.look_at(hash_of_features(added.behind(splitter.cells()), features));
   }
   return hold_out;
 }
@@ -84,7 +86,7 @@ HoldOut hold_out_of(const std::string& start, const TextLayout& layout, const st
 /// Why a record is bad, which its quotes or its number of cells make it.
 std::string problem_of(std::string_view record, std::span<const std::string_view> cells, const std::string& problem,
                        const TextLayout& layout) {
-  const size_t expected = layout.columns.size();
+  const size_t expected = layout.cells();
   return cat(problem.empty() ? cat("expected ", expected, " cells, found ", cells.size()) : problem,
              dialect_hint({.text = record, .expected = expected, .found = cells.size(), .header = layout.header},
                           layout.grammar));
@@ -97,8 +99,10 @@ void write_record(AtomicFile* file, std::string_view record) {
 }
 
 TextLayout layout_of_eval(const fs::path& path, const std::string& label) {
-  return in_context([&] { return cat("reading '", path.string(), "' of --eval"); },
-                    [&] { return guess_layout(start_of_text(path), label); });
+  TextLayout layout = in_context([&] { return cat("reading '", path.string(), "' of --eval"); },
+                                 [&] { return guess_layout(start_of_text(path), label); });
+  add_partitions(path, false, layout);
+  return layout;
 }
 
 void expect_same_layout(const fs::path& path, const TextLayout& own, const TextLayout& layout) {
@@ -126,7 +130,7 @@ LabelFacts first_labels(const std::string& start, const TextLayout& layout, cons
   RecordSplitter splitter(layout.grammar);
   for (const char *p = start.data(), *const end = p + start.size(); p < end;) {
     p = splitter.split(p, end);
-    if (is_blank(splitter.cells()) || splitter.cells().size() != layout.columns.size() || std::exchange(header, false))
+    if (is_blank(splitter.cells()) || splitter.cells().size() != layout.cells() || std::exchange(header, false))
       continue;
     const std::string_view text = without_blanks(splitter.cells()[column]);
     if (!is_missing_label(text, positive)) facts.add(text);
@@ -142,32 +146,41 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& 
   pass.label_column = column_index(layout.columns, options.label);
   const std::vector<char> features = feature_columns(layout.columns, options);
   HoldOut hold_out;
-  if (split.eval) hold_out = hold_out_of(start_of_text(files[0]), layout, features);
+  if (split.eval) hold_out = hold_out_of(start_of_text(files[0]), layout, features, {files[0], layout});
   pass.held_out_by_number = hold_out.by_number();
+  const auto added_count = static_cast<ptrdiff_t>(layout.added.size());
   int64_t bytes = 0, before = 0;
   for (const fs::path& file : files) bytes += stream_bytes(file);
   Progress progress("Looking at the rows", "bytes", bytes);
   for (const fs::path& file : files) {
     bool header = layout.header;
+    AddedCells added(file, layout);
     const auto add_row = [&](std::string_view record, std::span<const std::string_view> cells,
                              const std::string& problem, const auto& line) {
       if (header) {
         header = false;
-        if (std::equal(cells.begin(), cells.end(), layout.columns.begin(), layout.columns.end())) {
+        if (std::equal(cells.begin(), cells.end(), layout.columns.begin(), layout.columns.end() - added_count)) {
           if (file == files[0]) {
-            write_record(split.train, record);
-            write_record(split.eval, record);
+            write_record(split.train, added.names_behind(record));
+            write_record(split.eval, added.names_behind(record));
           }
           return;
         }
         throw Error(Kind::data, cat("'", file.string(), "' line ", line(), ": the columns are not those of '",
                                     files[0].string(), "'"));
       }
-      if (!problem.empty() || cells.size() != layout.columns.size()) {
+      if (!problem.empty() || cells.size() != layout.cells()) {
         if (pass.bad_rows++ == 0)
           pass.first_bad = cat("'", file.string(), "' line ", line(), ": ", problem_of(record, cells, problem, layout));
         return;
       }
+      cells = added.behind(cells);
+      const auto write = [&](AtomicFile* to) {
+        if (to && added_count > 0)
+          write_record(to, added.written_behind(record));
+        else
+          write_record(to, record);
+      };
       const std::string_view text = without_blanks(cells[pass.label_column]);
       pass.facts[pass.label_column].padded += text.size() != cells[pass.label_column].size();
       if (is_missing_label(text, options.positive)) {
@@ -180,11 +193,11 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& 
         pass.held_out_labels.add(text);
         for (size_t i = 0; i < cells.size(); ++i)
           if (i != pass.label_column) pass.facts[i].check(cells[i]);
-        return write_record(split.eval, record);
+        return write(split.eval);
       }
       ++pass.train_rows;
       pass.labels.add(text);
-      write_record(split.train, record);
+      write(split.train);
       for (size_t i = 0; i < cells.size(); ++i)
         if (i != pass.label_column) pass.facts[i].add(cells[i]);
     };
@@ -207,12 +220,14 @@ void read_eval_text(const fs::path& path, const TextLayout& layout, const InitOp
   grammar.trim = grammar.trim || own.grammar.trim;
   const bool number_labels = pass.labels.numbers == pass.labels.rows;
   bool header = own.header;
+  AddedCells added(path, own);
   Progress progress("Looking at the rows to evaluate on", "bytes", stream_bytes(path));
   const auto check_row = [&](std::string_view record, std::span<const std::string_view> cells,
                              const std::string& problem, const auto& line) {
     if (std::exchange(header, false)) return;
     std::string wrong = problem;
-    if (!wrong.empty() || cells.size() != own.columns.size()) wrong = problem_of(record, cells, problem, own);
+    if (!wrong.empty() || cells.size() != own.cells()) wrong = problem_of(record, cells, problem, own);
+    if (wrong.empty()) cells = added.behind(cells);
     const std::string_view text = wrong.empty() ? without_blanks(cells[label]) : std::string_view();
     const bool missing = wrong.empty() && is_missing_label(text, options.positive);
     double number = 0;

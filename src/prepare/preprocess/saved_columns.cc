@@ -164,6 +164,11 @@ std::string numbering_of(const PreprocessOptions& options, const FittedColumns& 
   SequenceHash hash;
   hash.add(uint64_t{is_criteo(options)});
   for (const std::string& name : options.table.numbers()) hash.add(name);
+  for (const TextColumn& column : options.table.columns)
+    if (column.notation && (column.kind == ColumnKind::number || column.kind == ColumnKind::label)) {
+      hash.add(column.name);
+      hash.add(describe(*column.notation));
+    }
   for (const std::string& name : options.slot_names()) hash.add(name);
   hash.add(static_cast<uint64_t>(options.passes));
   hash.add(static_cast<uint64_t>(options.passes == 1 ? options.range : 0));
@@ -184,6 +189,37 @@ std::string numbering_of(const PreprocessOptions& options, const FittedColumns& 
   }
   return hash.text();
 }
+
+namespace {
+
+/// Of columns whose numbers are not plain: {"price": {"number_format": "1,234.5", "unit": "$"}}.
+Json notations_of(const TextTable& table) {
+  Json notations(Json::Object{});
+  for (const TextColumn& column : table.columns) {
+    if (!column.notation || column.kind == ColumnKind::split) continue;
+    Json one(Json::Object{{"number_format", word_of(column.notation->format.value_or(NumberFormat::plain))}});
+    if (!column.notation->unit.empty()) one.set("unit", column.notation->unit);
+    notations.set(column.name, std::move(one));
+  }
+  return notations;
+}
+
+std::map<std::string, NumberNotation> read_notations(const Json* json) {
+  std::map<std::string, NumberNotation> notations;
+  if (!json || !json->object()) return notations;  // of an earlier version
+  for (const auto& [column, one] : *json->object()) {
+    NumberNotation notation;
+    const std::string word = Members{one}.text("number_format");
+    for (const auto& [known, format] : EnumWords<NumberFormat>::table())
+      if (known == word) notation.format = format;
+    if (!notation.format) throw Error(Kind::data, cat("its \"number_format\" is '", word, "'"));
+    if (one.find("unit")) notation.unit = Members{one}.text("unit");
+    notations.emplace(column, std::move(notation));
+  }
+  return notations;
+}
+
+}  // namespace
 
 Json describe_columns(const PreprocessOptions& options, const FittedColumns& fitted) {
   std::vector<std::string> categories, lists;
@@ -212,6 +248,8 @@ Json describe_columns(const PreprocessOptions& options, const FittedColumns& fit
                          {"floats", options.float_label_dense},
                          {"statistics", std::move(statistics)}});
   if (options.passes == 2) json.set("vocabulary", kVocabularyFile);
+  if (Json notations = notations_of(options.table); !notations.object()->empty())
+    json.set("notations", std::move(notations));
   return json;
 }
 
@@ -246,6 +284,7 @@ SavedColumns read_columns(const fs::path& path, const Log& log) {
                saved.criteo = from.flag("criteo");
                saved.roles = {
                    from.texts("labels"), from.texts("dense"), from.texts("categories"), from.texts("lists"), {}};
+               saved.roles.notations = read_notations(from.json.find("notations"));
                for (const Json& cross : from.list("crosses")) {
                  const Json::Array* pair = cross.array();
                  if (!pair || pair->size() != 2 || !(*pair)[0].string() || !(*pair)[1].string())

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "data/bracketed_list.h"
 #include "data/cell_notation.h"
+#include "data/io/source_files.h"
 #include "data/text/criteo_rows.h"
 #include "data/text/dialect_hint.h"
 #include "data/text_grammar.h"
@@ -34,6 +35,14 @@ bool read_dense(std::string_view cell, double& value) {
     return true;
   }
   if (!cell.empty() && read_number(cell, value)) return true;
+  value = kNothing;
+  return cell.empty() || is_nan(cell);
+}
+
+/// The same in a notation, where there is one.
+bool read_dense(std::string_view cell, const std::optional<NumberNotation>& notation, double& value) {
+  if (!notation) return read_dense(cell, value);
+  if (!cell.empty() && read_number(*notation, cell, value)) return true;
   value = kNothing;
   return cell.empty() || is_nan(cell);
 }
@@ -67,25 +76,29 @@ bool is_int32(double value) { return !(std::fabs(value) > std::numeric_limits<in
 /// A label, which has become a float: the nearest one to 2^31 - 1 is 2^31.
 bool is_whole_int32(float label) { return std::fabs(label) < 0x1p31f && label == std::floor(label); }
 
-/// Describes the valid cells of this kind, for messages.
-const char* expected_of(ColumnKind kind, SplitCells split) {
+/// Describes the valid cells of a column, for messages.
+std::string expected_of(const TextColumn& column, SplitCells split) {
+  const ColumnKind kind = column.kind;
   if (kind == ColumnKind::split && split == SplitCells::times) return "a date such as 2017-04-01 or 2017-04-01T12:30";
   if (kind == ColumnKind::split && split == SplitCells::times_in_zones)
     return "a time with its zone, such as 2017-04-01T12:30+02:00";
   switch (kind) {
     case ColumnKind::click:
       return "0 or 1";
+    case ColumnKind::number:
+    case ColumnKind::label:
+      return describe(column.notation.value_or(NumberNotation())) + (kind == ColumnKind::number ? " or nothing" : "");
     case ColumnKind::split:
       return "a number, as --split says (or give it a date such as 2017-04-01)";
-    case ColumnKind::label:
-      return "a number";
-    case ColumnKind::number:
-      return "a number or nothing";
     case ColumnKind::integer:
       return "an integer or nothing";
     default:
       return "up to 8 hexadecimal digits or nothing";
   }
+}
+
+std::string hint_of(const TextColumn& column, std::string_view cell) {
+  return column.notation ? std::string() : number_hint(cell, "--number-format and --unit say otherwise");
 }
 
 }  // namespace
@@ -104,13 +117,27 @@ TableParser::TableParser(TextTable table, const BadRows& bad_rows, uint64_t modu
       numbers_(table_.numbers().size()),
       categories_(table_.categories().size()) {
   for (const TextColumn& column : table_.columns) splits_ |= column.kind == ColumnKind::split;
+  uses_partitions_ = table_.uses_partitions();
 }
 
-/// Parses the cells of a line into row `rows.rows`. Returns the problem, or an empty text.
+/// The values of a file's partitions, in the order of their columns; none where nothing reads them.
+std::vector<std::string> TableParser::partitions_of(const std::string& file) const {
+  std::vector<std::string> values;
+  if (!uses_partitions_) return values;
+  const std::vector<Partition> partitions = partitions_in(file);
+  for (const std::string& name : table_.partitions) {
+    const auto found =
+        std::find_if(partitions.begin(), partitions.end(), [&](const Partition& one) { return one.name == name; });
+    if (found == partitions.end())
+      throw Error(Kind::data, cat("'", file, "' lacks the partition '", name, "' that the first file has"));
+    values.push_back(found->value);
+  }
+  return values;
+}
+
+/// Parses the cells of a line, perhaps with those of partitions, into row `rows.rows`. Returns the problem, or an empty
+/// text.
 std::string TableParser::parse_row(std::span<const std::string_view> cells, ParsedRows& rows) const {
-  if (cells.size() != table_.columns.size())
-    return cat("expected ", table_.columns.size(), " fields separated by ",
-               table_.separator == '\t' ? "tabs" : cat("'", table_.separator, "'"), ", found ", cells.size());
   const size_t row = rows.rows;
   for (size_t i = 0; i < cells.size(); ++i) {
     const TextColumn& column = table_.columns[i];
@@ -118,7 +145,7 @@ std::string TableParser::parse_row(std::span<const std::string_view> cells, Pars
     bool good = true;
     switch (column.kind) {
       case ColumnKind::number:
-        good = read_dense(cell, rows.numbers[column.place][row]);
+        good = read_dense(cell, column.notation, rows.numbers[column.place][row]);
         break;
       case ColumnKind::integer:
         good = read_dense_integer(cell, rows.numbers[column.place][row]);
@@ -156,12 +183,12 @@ std::string TableParser::parse_row(std::span<const std::string_view> cells, Pars
         break;
       case ColumnKind::label: {
         double value = 0;
-        good = read_dense(cell, value) && !std::isnan(value);
+        good = read_dense(cell, column.notation, value) && !std::isnan(value);
         rows.labels[column.place][row] = static_cast<float>(value);
         break;
       }
       case ColumnKind::split:
-        good = read_split_cell(cell, table_.split_cells, rows.split[row]);
+        good = read_split_cell(cell, table_.split_cells, column.notation, rows.split[row]);
         break;
       case ColumnKind::skip:
         break;
@@ -173,9 +200,9 @@ std::string TableParser::parse_row(std::span<const std::string_view> cells, Pars
       return cat("column ", column.name, ": --integers writes ", label ? "labels that are whole numbers" : "numbers",
                  " below 2^31, found '", cell.substr(0, 40), "'");
     if (!good)
-      return cat("column ", column.name, ": expected ", expected_of(column.kind, table_.split_cells), ", found '",
+      return cat("column ", column.name, ": expected ", expected_of(column, table_.split_cells), ", found '",
                  cell.substr(0, 40), "'",
-                 column.kind == ColumnKind::number || column.kind == ColumnKind::label ? number_hint(cell) : "");
+                 column.kind == ColumnKind::number || column.kind == ColumnKind::label ? hint_of(column, cell) : "");
   }
   return "";
 }
@@ -201,15 +228,28 @@ void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
   if (splits_) rows.split.resize(most);
 
   RecordSplitter splitter(table_.grammar());
+  const std::vector<std::string> partitions = partitions_of(block.file);
+  std::vector<std::string_view> with_partitions;
   int64_t index = block.first_row, line = block.first_line;
   for (const char* counted = p; p < end;) {
     const char* const start = p;
     p = splitter.split(p, end);
     if (is_blank(splitter.cells())) continue;
-    std::string problem = splitter.problem().empty() ? parse_row(splitter.cells(), rows) : splitter.problem();
-    if (!splitter.problem().empty() || splitter.cells().size() != table_.columns.size())
+    std::string problem = splitter.problem();
+    if (problem.empty() && splitter.cells().size() != table_.cells()) {
+      problem =
+          cat("expected ", table_.cells(), " fields separated by ",
+              table_.separator == '\t' ? "tabs" : cat("'", table_.separator, "'"), ", found ", splitter.cells().size());
+    } else if (problem.empty() && partitions.empty()) {
+      problem = parse_row(splitter.cells(), rows);
+    } else if (problem.empty()) {
+      with_partitions.assign(splitter.cells().begin(), splitter.cells().end());
+      with_partitions.insert(with_partitions.end(), partitions.begin(), partitions.end());
+      problem = parse_row(with_partitions, rows);
+    }
+    if (!splitter.problem().empty() || splitter.cells().size() != table_.cells())
       problem += dialect_hint({.text = {start, p},
-                               .expected = table_.columns.size(),
+                               .expected = table_.cells(),
                                .found = splitter.cells().size(),
                                .header = table_.header.has_value()},
                               table_.grammar());

@@ -47,6 +47,7 @@ class TableParser {
 
  private:
   std::string parse_row(std::span<const std::string_view> cells, ParsedRows& rows) const;
+  std::vector<std::string> partitions_of(const std::string& file) const;
   uint64_t limited(uint64_t code) const { return modulo_ == 0 ? code : kFirstValue + (code - kFirstValue) % modulo_; }
 
   TextTable table_;
@@ -54,7 +55,7 @@ class TableParser {
   uint64_t modulo_;
   bool as_integers_;
   size_t labels_, numbers_, categories_;
-  bool splits_ = false;
+  bool splits_ = false, uses_partitions_ = false;
 };
 
 }  // namespace hctr

@@ -65,20 +65,32 @@ double read_split(std::string_view text, SplitCells& cells) {
   return time->utc_seconds();
 }
 
-bool read_split_cell(std::string_view text, SplitCells cells, double& value) {
-  if (cells == SplitCells::numbers) return read_number(text, value);
+bool read_split_cell(std::string_view text, SplitCells cells, const std::optional<NumberNotation>& notation,
+                     double& value) {
+  if (cells == SplitCells::numbers) return notation ? read_number(*notation, text, value) : read_number(text, value);
   const std::optional<IsoTime> time = read_iso_time(text);
   if (!time || (cells == SplitCells::times_in_zones && !time->minutes_from_utc)) return false;
   value = cells == SplitCells::times ? time->seconds : time->utc_seconds();
   return true;
 }
 
-TextTable named_table(std::string_view names, char separator, const TextRoles& roles) {
+bool TextTable::uses_partitions() const {
+  return std::any_of(columns.begin() + static_cast<ptrdiff_t>(cells()), columns.end(),
+                     [](const TextColumn& column) { return column.kind != ColumnKind::skip; });
+}
+
+TextTable named_table(std::string_view names, char separator, const TextRoles& roles,
+                      const std::vector<std::string>& partitions) {
   TextTable table{.separator = separator, .quotes = true, .header = {}, .columns = {}};
   RecordSplitter splitter({separator, '"'});
   splitter.split(names.data(), names.data() + names.size());
   if (!splitter.problem().empty()) throw Error(Kind::usage, cat("the names of the columns: ", splitter.problem()));
-  const std::vector<std::string> all(splitter.cells().begin(), splitter.cells().end());
+  std::vector<std::string> all(splitter.cells().begin(), splitter.cells().end());
+  for (const std::string& partition : partitions) {
+    if (std::find(all.begin(), all.end(), partition) != all.end()) continue;
+    all.push_back(partition);
+    table.partitions.push_back(partition);
+  }
   for (const std::string& name : all) {
     if (std::count(all.begin(), all.end(), name) > 1)
       throw Error(Kind::usage, cat("two columns have the name \"", name, "\""));
@@ -104,6 +116,21 @@ TextTable named_table(std::string_view names, char separator, const TextRoles& r
   give_all(roles.categories, ColumnKind::text, 0);
   give_all(roles.lists, ColumnKind::list, roles.categories.size());
   if (!roles.split.empty()) give(roles.split, ColumnKind::split, 0);
+  for (TextColumn& column : table.columns) {
+    const bool number =
+        column.kind == ColumnKind::label || column.kind == ColumnKind::number || column.kind == ColumnKind::split;
+    const auto own = roles.notations.find(column.name);
+    if (own != roles.notations.end() && !number)
+      throw Error(Kind::usage, cat("the column \"", column.name,
+                                   "\" is no label or dense value, and has no notation of "
+                                   "numbers"));
+    const NumberNotation notation =
+        (own == roles.notations.end() ? NumberNotation() : own->second).within(roles.number_format);
+    if (number && !notation.plain()) column.notation = notation;
+  }
+  for (const auto& [name, notation] : roles.notations)
+    if (std::find(all.begin(), all.end(), name) == all.end())
+      throw Error(Kind::usage, cat("there is no column \"", name, "\"", did_you_mean(name, all)));
   if (roles.labels.empty())
     throw Error(Kind::usage, cat("--label is needed: which of ", one_of(all), " is the label?"));
   return table;

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "data/number_notation.h"
 #include "data/text_grammar.h"
 
 namespace hctr {
@@ -29,7 +31,8 @@ enum class SplitCells { numbers, times, times_in_zones };
 struct TextColumn {
   std::string name;
   ColumnKind kind = ColumnKind::skip;
-  size_t place = 0;  ///< index among the labels, dense values or categories
+  size_t place = 0;                          ///< index among the labels, dense values or categories
+  std::optional<NumberNotation> notation{};  ///< of numbers; none: plain ones
 };
 
 struct TextTable {
@@ -37,9 +40,14 @@ struct TextTable {
   bool brackets = false;                        ///< lists stand in brackets
   bool quotes = false;                          ///< fields may be quoted as in CSV
   SplitCells split_cells = SplitCells::numbers;
-  std::optional<std::string> header;  ///< the first line of every file, if files have one
-  std::vector<TextColumn> columns;    ///< in file order
+  std::optional<std::string> header;      ///< the first line of every file, if files have one
+  std::vector<TextColumn> columns;        ///< in file order, then those of partitions
+  std::vector<std::string> partitions{};  ///< the names of the latter, which no record holds
 
+  /// Cells of each record.
+  size_t cells() const { return columns.size() - partitions.size(); }
+  /// Whether a column of a partition has a role.
+  bool uses_partitions() const;
   TextGrammar grammar() const { return {.delimiter = separator, .quote = quotes ? '"' : '\0'}; }
   /// Returns the names of the columns of a role, in index order.
   std::vector<std::string> labels() const;
@@ -57,18 +65,22 @@ TextTable criteo_table();
 /// The columns of each role, in record order.
 struct TextRoles {
   std::vector<std::string> labels, numbers, categories, lists;
-  std::string split;  ///< empty: no such column
+  std::string split;                                  ///< empty: no such column
+  std::optional<NumberFormat> number_format{};        ///< of all numbers
+  std::map<std::string, NumberNotation> notations{};  ///< of columns with one of their own
 };
 
 /// Reads the text from which on rows are for evaluation: a number, or a time, which is seconds since 1970, of UTC where
 /// it has a zone. Errors: Error(usage) for any other text.
 double read_split(std::string_view text, SplitCells& cells);
-/// Reads a cell of a split column. False for what is no such value.
-bool read_split_cell(std::string_view text, SplitCells cells, double& value);
+/// Reads a cell of a split column, numbers in a notation. False for what is no such value.
+bool read_split_cell(std::string_view text, SplitCells cells, const std::optional<NumberNotation>&, double& value);
 
-/// Makes a table with the columns that `names`, a line of CSV, lists. List columns come after the other categories.
+/// Makes a table with the columns that `names`, a line of CSV, lists, and with `partitions`, but for those of which it
+/// lists the name. List columns come after the other categories.
 /// Errors: Error(usage) when `names` is not a line of CSV, for a role of an unknown column (suggests the nearest name),
 /// and for a second role of a column.
-TextTable named_table(std::string_view names, char separator, const TextRoles&);
+TextTable named_table(std::string_view names, char separator, const TextRoles&,
+                      const std::vector<std::string>& partitions = {});
 
 }  // namespace hctr

@@ -42,6 +42,20 @@ TEST(BracketedList, QuotedValuesKeepTheirSeparatorsBlanksAndBrackets) {
   EXPECT_EQ(values_of("[b'raw', u'text', np.str_('x, y')]"), (Texts{"raw", "text", "x, y"}));
 }
 
+TEST(BracketedList, ListsInAnglesAreReadUnlessTheyMayBeATag) {
+  for (const char* cell : {"<12, -7, 305>", "<12,-7,305>", "<12 -7 305>", "< '12' '-7' '305' >"})
+    EXPECT_EQ(values_of(cell), (Texts{"12", "-7", "305"})) << cell;
+  EXPECT_EQ(values_of("<a; b>", ';'), (Texts{"a", "b"}));
+  EXPECT_EQ(values_of("<9>"), Texts{"9"});
+  EXPECT_EQ(values_of("<>"), Texts());
+  EXPECT_EQ(values_of("<'a'>"), Texts{"a"});
+  EXPECT_EQ(values_of("[<unk>, a]"), (Texts{"<unk>", "a"})) << "tags are values";
+  EXPECT_EQ(values_of("<a>, <b>"), (Texts{"<a>", "<b>"}));
+  EXPECT_NE(problem_of("<unk>").find("a list of one value or a text"), std::string::npos);
+  EXPECT_TRUE(is_in_brackets("<3, 5>"));
+  EXPECT_FALSE(is_in_brackets("<a>, <b>"));
+}
+
 TEST(BracketedList, PlainTextsWithBlanksAreOneValue) {
   EXPECT_EQ(values_of("[New York, San Jose]"), (Texts{"New York", "San Jose"}));
   EXPECT_EQ(values_of("[New York]"), Texts{"New York"});

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/formats/data_schema.h"
+#include "data/text/csv_set.h"
 #include "unit/data/norm_test_files.h"
 
 namespace hctr::data_test {
@@ -47,6 +48,21 @@ TEST(DataSection, ReadsTheSpellingOfV21) {
   EXPECT_EQ(shape.tables[1].key_capacity, 30 * 100);
   EXPECT_EQ(shape.label_dim, 1);
   EXPECT_EQ(shape.dense_dim, 13);
+}
+
+TEST(DataSection, WeightsHaveTheNotationThatIsStatedOfThem) {
+  const auto layer = [](const std::string& weight) {
+    return R"({"type": "Data", "format": "Csv", "source": "a", "label": {"top": "y"}, "dense": {"top": "d"},
+      "sample_weight": {"top": "w", "column": "kg")" +
+           weight + R"(}, "csv": {"labels": ["click"], "slots": [{"columns": ["s"]}]}, "sparse": [{"top": "s"}]})";
+  };
+  const DataSection section = parsed(layer(R"(, "number_format": "1.234,5", "unit": "kg")"));
+  const LabelColumn& weight = section.options.get<CsvOptions>().labels.back();
+  EXPECT_EQ(weight.column, "kg");
+  EXPECT_EQ(weight.number_format, NumberFormat::points_comma);
+  EXPECT_EQ(weight.unit, "kg");
+  EXPECT_SAYS(errors_of(layer(R"(, "unit": "1")")), "/layers/0/sample_weight/unit");
+  EXPECT_SAYS(errors_of(layer(R"(, "number_format": "1 2")")), "number_format");
 }
 
 TEST(DataSection, ReadsTheSpellingOfV23AndV30) {

@@ -50,6 +50,35 @@ TEST(EncodingDifferences, AreFoundInHashesTransformsMeansAndLabels) {
   EXPECT_NE(changed(R"("transform": "standardize")", R"("transform": ["log", "standardize"])"), "");
 }
 
+TEST(EncodingDifferences, AreFoundInTheNotationOfNumbers) {
+  const auto with = [&](const std::string& more) {
+    return R"("labels": ["y"], "dense": [{"columns": ["x"])" + more + "}]";
+  };
+  const std::string plain = with(""), own = with(R"(, "number_format": "1.234,5")"),
+                    all = plain + R"(, "number_format": "1.234,5")";
+  EXPECT_EQ(csv_differences(plain, own), R"(/layers/0/csv/dense/0/number_format was "1234.5" and is "1.234,5")");
+  EXPECT_EQ(csv_differences(own, all), R"(/layers/0/csv/labels/0/number_format was not there and is "1.234,5")");
+  EXPECT_EQ(csv_differences(plain, with(R"(, "number_format": "1234.5")")), "");
+  EXPECT_EQ(csv_differences(plain, with(R"(, "unit": "%")")), R"(/layers/0/csv/dense/0/unit was "" and is "%")");
+  const auto label = [](const std::string& more) {
+    return R"("labels": [{"column": "y")" + more + R"(}], "dense": [], "slots": [])";
+  };
+  EXPECT_NE(csv_differences(label(""), label(R"(, "number_format": "1234,5")")), "");
+  const std::string text = R"(, "positive": "yes")";
+  EXPECT_EQ(csv_differences(label(text), label(text) + R"(, "number_format": "1234,5")"), "") << "texts are no numbers";
+  const auto of = [](const std::string& format, const std::string& dense_columns) {
+    return config_with(R"("format": ")" + format + R"(", ")" + (format == "Csv" ? "csv" : "parquet") +
+                       R"(": {"slots": [{"columns": ["a"], "keys": "hash"}], "dense": [)" + dense_columns + "]}");
+  };
+  EXPECT_EQ(encoding_differences(of("Csv", R"({"columns": ["x"], "number_format": "1.234,5"})"),
+                                 of("Parquet", R"({"columns": ["x"]})")),
+            "")
+      << "that says how a file is written";
+  EXPECT_NE(
+      encoding_differences(of("Csv", R"({"columns": ["x"], "unit": "%"})"), of("Parquet", R"({"columns": ["x"]})")),
+      "");
+}
+
 TEST(EncodingDifferences, AreFoundInTheKeySpacesOfSlots) {
   const std::string apart = R"("slots": [{"columns": ["a"]}, {"columns": ["b"]}])",
                     shared = R"("slots": [{"columns": ["a"], "key_space": "x"}, {"columns": ["b"], "key_space": "x"}])",

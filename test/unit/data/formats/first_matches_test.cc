@@ -56,7 +56,26 @@ TEST_F(FirstMatches, ALabelOfNoneOfManyRowsIsAnErrorUnlessItIsAllowed) {
   EXPECT_SAYS(said, "none of its first 140 rows");
   rated.options.edit<CsvOptions>().labels[0].positive = {{}, 3};
   EXPECT_SAYS(message_of([&] { check(300, "2.5", false); }), "has at least 3");
-  EXPECT_NO_THROW(check(300, "3", false));
+  check_positives(rated, file_of(table(300, "3", "Oslo") + "2,1,Oslo\n"), KeyWidth::detect, false, log);
+}
+
+TEST_F(FirstMatches, ALabelOfAllOfManyRowsIsAnErrorUnlessItIsAllowed) {
+  DataSection rated = section();
+  rated.options.edit<CsvOptions>().labels[0].positive.at_least = 3;
+  const auto check = [&](const std::string& text, bool allowed) {
+    check_positives(rated, file_of(text), KeyWidth::detect, allowed, log);
+  };
+  EXPECT_SAYS(message_of([&] { check(table(140, "5", "Oslo"), false); }),
+              "is 1: all of its first 140 rows have at least 3 in column 'y'. Add --unmatched allow");
+  EXPECT_EQ(said, "");
+  check(table(99, "5", "Oslo"), false);
+  EXPECT_SAYS(said, "warning: each label of");
+  said.clear();
+  check(table(140, "5", "Oslo"), true);
+  EXPECT_SAYS(said, "all of its first 140 rows");
+  said.clear();
+  check(table(140, "5", "Oslo") + "1,0,Oslo\n", false);
+  EXPECT_EQ(said, "");
 }
 
 TEST_F(FirstMatches, AWordThatNeverOccursBesideOthersIsNoted) {

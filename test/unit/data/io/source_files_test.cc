@@ -127,10 +127,35 @@ TEST_F(SourceFiles, RowsOfACsvFolderComeFileAfterFile) {
   section.options.edit<CsvOptions>().slots.emplace_back().columns = {"c"};
   Rig rig(section, folder / "set", {.batch = 2, .repeat = false});
   EXPECT_EQ(rig.next()->label, (std::vector<float>{0, 1}));
-  section.options.edit<CsvOptions>().slots[0].columns = {"day"};
-  put("days/day=1/x.csv", "y,c\n1,b\n");
-  EXPECT_SAYS(message_of([&] { Rig(section, folder / "days", {.batch = 1, .repeat = false}).next(); }),
-              "x.csv' (values of partitions, here 'day', are not read: write them to columns)");
+}
+
+TEST_F(SourceFiles, PartitionsOfACsvFolderAreColumns) {
+  put("days/day=1/x.csv", "y,c\n1,7\n");
+  put("days/day=2/hour=__HIVE_DEFAULT_PARTITION__/x.csv", "c,y\n8,0\n9,1\n");
+  DataSection section = section_of(1, 1, {input_of("s", 2, 2, 2)});
+  section.format = kCsvFormat;
+  auto& csv = section.options.edit<CsvOptions>();
+  csv.labels = {"y"};
+  csv.dense = {{.columns = {"day"}}};
+  csv.slots = {{.columns = {"day", "c"}, .keys = KeyRule::number}};
+  const auto read = [&](Source source) {
+    source.path = (folder / "days").string();
+    Rig rig(section, source, {.batch = 3, .repeat = false});
+    auto batch = *rig.next();
+    return std::pair(batch, rig.reader->take_passed_on().kept);
+  };
+  const auto [batch, kept] = read({.keep = {"c", "day"}});
+  EXPECT_EQ(batch.label, (std::vector<float>{1, 0, 1}));
+  EXPECT_EQ(batch.dense, (std::vector<float>{1, 2, 2}));
+  EXPECT_EQ(kept.cell(4), "9");
+  EXPECT_EQ(kept.cell(5), "2");
+  put("days/day=1/x.csv", "y,c,day\n1,7,5\n");
+  EXPECT_EQ(read({}).first.dense, (std::vector<float>{5, 2, 2})) << "a column of that name";
+  csv.dense = {{.columns = {"hour"}}};
+  EXPECT_SAYS(message_of([&] { read({}); }), "there is no column 'hour'; there are 'y', 'c', 'day'");
+  put("days/day=1/x.csv", "y,c\n1,7,5\n");
+  csv.dense = {{.columns = {"day"}}};
+  EXPECT_SAYS(message_of([&] { read({}); }), "expected 2 values, found 3");
 }
 
 }  // namespace

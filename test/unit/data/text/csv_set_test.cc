@@ -490,6 +490,30 @@ TEST(CsvSet, NumbersInOtherNotationsAreRefusedWithTheOneThatIsRead) {
   EXPECT_TRUE(message("1,many,a").ends_with("found 'many'"));
 }
 
+TEST(CsvSet, NumbersAreReadInTheNotationOfTheSectionOrOfTheirColumn) {
+  const Folder folder;
+  DataSection section = csv_section(1, 3, {input_of("x", 1, 1, 1)});
+  CsvOptions& csv = csv_of(section);
+  csv.number_format = NumberFormat::points_comma;
+  csv.labels[0].positive.at_least = 1000;
+  csv.dense = {{.columns = {"D0"}},
+               {.columns = {"D1"}, .number_format = NumberFormat::commas_point, .unit = "$"},
+               {.columns = {"D2"}, .unit = "%"}};
+  write_text(folder / "a", "L0,D0,D1,D2,S0\n\"1.000,5\",1.234,\"$1,234.5\",\"12,5%\",1\n999,\"(1,5)\",,-50 %,2\n");
+  Rig rig(section, folder / "a", {.batch = 2, .repeat = false});
+  const ReadBatch batch = *rig.next();
+  EXPECT_EQ(batch.label, (std::vector<float>{1, 0}));
+  EXPECT_EQ(batch.dense, (std::vector<float>{1234, 1234.5, 0.125f, -1.5, 0, -0.5}));
+  const auto message = [&](const std::string& row) {
+    write_text(folder / "b", "L0,D0,D1,D2,S0\n" + row + "\n");
+    return message_of([&] { expect_reads(section, folder / "b", {}); });
+  };
+  EXPECT_SAYS(message("1,1234.5,$1,1%,1"), "column 'D0': expected a number as 1.234,5 or nothing, found '1234.5'");
+  EXPECT_SAYS(message("1,1,1,1%,1"), "column 'D1': expected a number as 1,234.5 with '$' or nothing, found '1'");
+  EXPECT_SAYS(message("1,1,$1,0.125,1"), "column 'D2': expected a number as 1.234,5 with '%' or nothing");
+  EXPECT_SAYS(message("\"1,000.5\",1,$1,1%,1"), "column 'L0': expected a number as 1.234,5, found '1,000.5'");
+}
+
 TEST(CsvSet, RecordsOfOtherDialectsAreRefusedWithTheirCause) {
   const Folder folder;
   DataSection section = csv_section(1, 1, {input_of("x", 1, 1, 1)});

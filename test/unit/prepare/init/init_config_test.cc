@@ -77,6 +77,42 @@ TEST(InitConfig, AnItemAndAHistoryHaveEqualKeys) {
                      R"({"columns":["c"],"keys":"hash","key_space":"items","default":""}])");
 }
 
+TEST(InitConfig, NotationsAreThoseOfTheTableUnlessAColumnHasItsOwn) {
+  InitPlan plan = plan_of(1000, 10);
+  const auto add = [&](const char* name, std::optional<NumberFormat> format, const char* unit, bool points) {
+    ColumnGuess& column = plan.columns.emplace_back();
+    column.name = name;
+    column.kind = GuessedKind::number;
+    column.notation = {format, unit};
+    column.has_points = points;
+    plan.distinct.push_back(10);
+  };
+  add("whole", {}, "", false);
+  add("point", {}, "", true);
+  add("german", NumberFormat::points_comma, "", false);
+  add("price", NumberFormat::points_comma, "€", false);
+  add("share", NumberFormat::plain, "%", false);
+  const auto section = [&] {
+    const Json config = Json::parse(init_config(plan), "config");
+    return *config.find("layers")->array()->front().find("csv");
+  };
+  plan.number_format = NumberFormat::points_comma;
+  const std::string all = section().text();
+  EXPECT_NE(all.find(R"("number_format":"1.234,5","labels":[{"column":"y","number_format":"1234.5"}])"), all.npos)
+      << all;
+  EXPECT_EQ(section().find("dense")->text(),
+            R"([{"columns":["whole","german"],"transform":"standardize"},)"
+            R"({"columns":["price"],"transform":"standardize","unit":"€"},)"
+            R"({"columns":["point"],"transform":"standardize","number_format":"1234.5"},)"
+            R"({"columns":["share"],"transform":"standardize","number_format":"1234.5","unit":"%"}])");
+  plan.number_format.reset();
+  EXPECT_EQ(section().find("dense")->text(),
+            R"([{"columns":["whole","point"],"transform":"standardize"},)"
+            R"({"columns":["share"],"transform":"standardize","unit":"%"},)"
+            R"({"columns":["german"],"transform":"standardize","number_format":"1.234,5"},)"
+            R"({"columns":["price"],"transform":"standardize","number_format":"1.234,5","unit":"€"}])");
+}
+
 TEST(InitConfig, LargerTablesTakeLargerBatchesAndFewerPasses) {
   InitSchedule before = schedule_of(plan_of(10, 2));
   for (int64_t rows = 20; rows < int64_t{1} << 36; rows *= 2) {

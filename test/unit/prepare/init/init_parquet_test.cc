@@ -136,6 +136,19 @@ TEST_F(InitParquet, DecimalsAreNumbersOrIdsAndDatesAreTimes) {
   EXPECT_TRUE(line(result, "clock").starts_with("number: 0 to 86399.999")) << line(result, "clock");
 }
 
+TEST_F(InitParquet, WholeDecimalsBeyond64BitsAreReadAsTexts) {
+  // wide_id: 10^25 and 20 more; small_id: below 30; amount: below 10^21, some null. All decimal(38, 0).
+  const fs::path stored = test::source_dir() / "test/unit/prepare/init/wide_decimals.parquet";
+  for (const fs::path& eval : {fs::path(), stored}) {
+    const InitResult result = init_of(stored, eval);
+    EXPECT_NE(line(result, "wide_id").find("category: integers that are names"), std::string::npos)
+        << line(result, "wide_id");
+    EXPECT_NE(line(result, "wide_id").find("20 different ones"), std::string::npos) << "none is rounded to another";
+    EXPECT_TRUE(line(result, "small_id").starts_with("category")) << line(result, "small_id");
+    EXPECT_TRUE(line(result, "amount").starts_with("number: ")) << line(result, "amount");
+  }
+}
+
 TEST_F(InitParquet, AFolderIsLookedAtAsAWhole) {
   const fs::path set = folder / "set";
   fs::create_directories(set);

@@ -213,6 +213,55 @@ TEST(TableParser, NumbersAreReadAsTheReadersReadThem) {
   }
 }
 
+TEST(TableParser, NumbersAreReadInTheNotationOfTheTableOrOfTheirColumn) {
+  const TextTable table = named_table("a;b;c;y", ';',
+                                      {.labels = {"y"},
+                                       .numbers = {"a", "b"},
+                                       .split = "c",
+                                       .number_format = NumberFormat::points_comma,
+                                       .notations = {{"b", {NumberFormat::commas_point, "$"}}}});
+  const auto of = [&](const std::string& text, const BadRows& bad_rows = {}) {
+    ParsedRows rows;
+    TableParser(table, bad_rows).parse({.text = text, .file = "f", .first_line = 1, .first_row = 0}, rows);
+    return rows;
+  };
+  const ParsedRows rows = of("1.234;$1,234.5;1.000;0,5\nnan;;-1,5;1\n");
+  EXPECT_EQ(rows.numbers[0][0], 1234);
+  EXPECT_EQ(rows.numbers[1][0], 1234.5);
+  EXPECT_EQ(rows.split[0], 1000);
+  EXPECT_EQ(rows.split[1], -1.5);
+  EXPECT_EQ(rows.labels[0][0], 0.5f);
+  EXPECT_TRUE(std::isnan(rows.numbers[0][1]));
+  EXPECT_TRUE(std::isnan(rows.numbers[1][1]));
+  EXPECT_TRUE(of("1;1;1;1\n", {.skip = true})
+                  .bad.first.ends_with("column b: expected a number as 1,234.5 with '$' or nothing, found '1'"));
+  EXPECT_SAYS(message_of([] {
+                named_table("a,y", ',', {.labels = {"y"}, .categories = {"a"}, .notations = {{"a", {{}, "$"}}}});
+              }),
+              "the column \"a\" is no label or dense value");
+}
+
+TEST(TableParser, PartitionsOfAFileAreColumnsOfItsRows) {
+  const TextRoles roles{.labels = {"y"}, .numbers = {"hour"}, .categories = {"c", "day"}};
+  const TableParser parser(named_table("y,c", ',', roles, {"day", "c", "hour"}), {});
+  const auto parsed_of = [&](const std::string& file, const std::string& text) {
+    ParsedRows rows;
+    parser.parse({.text = text, .file = file, .first_line = 1, .first_row = 0}, rows);
+    return rows;
+  };
+  const ParsedRows rows = parsed_of("set/day=a/c=z/hour=__HIVE_DEFAULT_PARTITION__/f", "1,x\n0,\n");
+  EXPECT_EQ(rows.categories[0].codes[0], text_code("x", 0)) << "a column of that name";
+  EXPECT_EQ(rows.categories[1].codes[1], text_code("a", 1));
+  EXPECT_TRUE(std::isnan(rows.numbers[0][0]));
+  EXPECT_EQ(parsed_of("set/day=b/hour=7/f", "1,x\n").numbers[0][0], 7);
+  EXPECT_SAYS(message_of([&] { parsed_of("set/day=b/f", "1,x\n"); }), "lacks the partition 'hour'");
+  EXPECT_SAYS(message_of([&] { parsed_of("set/day=b/hour=7/f", "1,x,2,3\n"); }), "expected 2 fields");
+  const TableParser unused(named_table("y,c", ',', {.labels = {"y"}, .categories = {"c"}}, {"day"}), {});
+  ParsedRows plain;
+  unused.parse({.text = "1,x\n", .file = "f", .first_line = 1, .first_row = 0}, plain);
+  EXPECT_EQ(plain.rows, 1u) << "nothing reads it";
+}
+
 TEST(TableParser, CriteoRowsAreReadAsTheReaderReadsThem) {
   const auto row = [](const std::string& integer, const std::string& click = "1") {
     return cat(click, "\t", integer, std::string(12, '\t'), "\tff", std::string(25, '\t'), "\n");

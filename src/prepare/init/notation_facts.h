@@ -1,0 +1,71 @@
+// In which notation the numbers of a column are written.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/moments.h"
+#include "data/number_notation.h"
+
+namespace hctr {
+
+/// What the values of a column are as numbers.
+struct NumberFacts {
+  double least = std::numeric_limits<double>::infinity(), most = -std::numeric_limits<double>::infinity();
+  int64_t values = 0, integers = 0, negative = 0;
+  Moments moments;
+
+  void add(double number);
+  /// Whether the numbers are better taken by their logarithm.
+  bool skewed() const;
+};
+
+/// The notations that all values of a column can be read in.
+class NotationFacts {
+ public:
+  /// A number that is read without a notation.
+  void add_plain(std::string_view text, double number, bool held_out);
+  /// Any other value.
+  void add_other(std::string_view text, bool held_out);
+
+  struct Choice {
+    enum class Kind {
+      none,       ///< no notation reads all values
+      ambiguous,  ///< two of them read them as different numbers
+      one,
+    };
+    Kind kind = Kind::none;
+    NumberNotation notation{};
+    std::string question{};  ///< "'1,234' is 1234 as 1,234.5 and 1.234 as 1234,5"
+  };
+  /// `stated`: the format of all numbers in the table.
+  Choice choose(const std::optional<NumberFormat>& stated) const;
+  /// Whether the column has values that are not read without a notation.
+  bool any_other() const { return others_ > 0; }
+  /// Whether one of these can be nothing but a number.
+  bool sure() const { return sure_; }
+  /// Numbers that are read without a notation whose points may stand between thousands.
+  bool any_point_of_thousands() const { return thousands_ > 0; }
+  /// The values to train on in a format that reads all of them. `plain`: what they are without one.
+  NumberFacts numbers_in(NumberFormat, const NumberFacts& plain) const;
+
+ private:
+  bool reads(size_t format) const { return (viable_ >> format & 1) != 0; }
+  bool differ(size_t format, size_t other) const;
+  std::string question(size_t format, size_t other) const;
+
+  uint32_t viable_ = (1u << kNumberFormats) - 1;  // formats that have read all values so far
+  std::string unit_;                              // of all other values
+  std::string doubtful_;                          // the first value that two formats read differently
+  int64_t plains_ = 0, others_ = 0, thousands_ = 0;
+  bool sure_ = false;
+  std::array<NumberFacts, kNumberFormats> numbers_;  // of the other values
+  std::array<uint64_t, kNumberFormats> hashes_{};    // of the same numbers, with those that are held out
+  NumberFacts by_thousands_;                         // of the plain ones, where a point may stand between thousands
+};
+
+}  // namespace hctr
