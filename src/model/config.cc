@@ -274,11 +274,12 @@ Config read_config(const Json& file, Problems& problems) {
   check_start(config, problems);
   clip_gradients(config);
   place_keys(config, problems);
+  share_keys_of_tables(config);
   check_shared_keys(config, problems);
   config.effective = Json(Json::Object{});
   config.effective.set("solver", solver_schema().effective(config.solver));
   config.effective.set("optimizer", optimizer_schema().effective(config.optimizer));
-  if (const Json* layers = file.find("layers")) config.effective.set("layers", *layers);
+  if (const Json* layers = file.find("layers")) config.effective.set("layers", with_key_spaces(*layers, config));
   return config;
 }
 

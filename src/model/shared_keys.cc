@@ -59,7 +59,70 @@ void note_keys_of_one_slot(const Config& config, const std::vector<bool>& own, P
   }
 }
 
+/// A copy of an object with another member, in place of one of that name.
+Json with_member(const Json& object, const std::string& name, Json value) {
+  Json changed(Json::Object{});
+  for (const auto& [key, old] : *object.object())
+    if (key != name) changed.set(key, old);
+  changed.set(name, std::move(value));
+  return changed;
+}
+
+/// The groups whose columns are the slots [first, end); none where a group has others, too.
+std::vector<SlotColumns*> groups_of(std::vector<SlotColumns>& groups, int64_t first, int64_t end) {
+  std::vector<SlotColumns*> found;
+  int64_t slot = 0;
+  for (SlotColumns& group : groups) {
+    const int64_t behind = slot + static_cast<int64_t>(group.columns.size());
+    if (slot < end && behind > first) {
+      if (slot < first || behind > end) return {};
+      found.push_back(&group);
+    }
+    slot = behind;
+  }
+  return found;
+}
+
 }  // namespace
+
+void share_keys_of_tables(Config& config) {
+  const FormatType& format = format_type(config.data.format);
+  const std::optional<StatedColumns> columns = format.columns ? format.columns(config.data) : std::nullopt;
+  if (!columns) return;
+  const bool hashed = config.data.format.name == "Csv";
+  const auto has_own_hash = [&](const SlotColumns* group) {
+    return group->key_space.empty() && (group->keys ? *group->keys == KeyRule::hash : hashed);
+  };
+  for (const EmbeddingEntry& embedding : config.embeddings) {
+    const std::string& input = embedding.section.bottom;
+    const auto [first, end] = slots_of(config.data, input);
+    const std::vector<SlotColumns*> groups = groups_of(*columns->slots, first, end);
+    const auto is_like_first = [&](const SlotColumns* group) { return group->buckets == groups[0]->buckets; };
+    const std::vector<std::string> names = key_spaces_of(*columns->slots);
+    if (embedding.section.hparam.identity == Identity::key && end - first >= 2 && !groups.empty() &&
+        std::all_of(groups.begin(), groups.end(), has_own_hash) &&
+        std::all_of(groups.begin(), groups.end(), is_like_first) &&
+        std::find(names.begin(), names.end(), input) == names.end())
+      for (SlotColumns* group : groups) group->key_space = input;
+  }
+}
+
+Json with_key_spaces(const Json& layers, const Config& config) {
+  const FormatType& format = format_type(config.data.format);
+  DataSection data = config.data;
+  const std::optional<StatedColumns> columns = format.columns ? format.columns(data) : std::nullopt;
+  const Json* section =
+      columns && layers.array() && !layers.array()->empty() ? (*layers.array())[0].find(format.object.name) : nullptr;
+  const Json* slots = section ? section->find("slots") : nullptr;
+  if (!slots || !slots->array() || slots->array()->size() != columns->slots->size()) return layers;
+  Json::Array stated = *slots->array();
+  for (size_t i = 0; i < stated.size(); ++i)
+    if (const std::string& name = (*columns->slots)[i].key_space; !name.empty() && !stated[i].find("key_space"))
+      stated[i] = with_member(stated[i], "key_space", name);
+  Json::Array all = *layers.array();
+  all[0] = with_member(all[0], format.object.name, with_member(*section, "slots", std::move(stated)));
+  return all;
+}
 
 void check_shared_keys(Config& config, Problems& problems) {
   const FormatType& format = format_type(config.data.format);
