@@ -203,7 +203,10 @@ CommandOption CommandLine::add_option(const std::string& name, std::vector<std::
   return CommandOption(app_->add_option(name, values, text));
 }
 void CommandLine::add_flag(const std::string& name, bool& value, const std::string& text) {
-  app_->add_flag(name, value, text);
+  app_->add_flag(name, value, text)->check([](const std::string& word) {  // CLI11 would take any number
+    return word == "true" || word == "false" ? std::string()
+                                             : cat("expected no value, or true or false, found \"", word, "\"");
+  });
 }
 void CommandLine::add_choice(const std::string& name, const std::vector<std::string>& choices,
                              const std::function<void(const std::string&)>& chosen, const std::string& text) {

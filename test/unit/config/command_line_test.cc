@@ -114,6 +114,14 @@ TEST(CommandLine, TakesEveryNumberOfItsType) {
   EXPECT_EQ(numbers.several, (std::vector<int>{10, 0, 3})) << "zeros before a number make it no octal one";
 }
 
+TEST(CommandLine, AFlagMayHaveAWord) {
+  Given given;
+  EXPECT_TRUE(parse_words(given, {"--force=true"}));
+  EXPECT_TRUE(given.force);
+  EXPECT_TRUE(parse_words(given, {"--force=false"}));
+  EXPECT_FALSE(given.force);
+}
+
 TEST(CommandLine, LeavesVariablesThatAreNotGiven) {
   Given given;
   EXPECT_TRUE(parse_words(given, {}));
@@ -146,6 +154,8 @@ TEST(CommandLine, WrongWordsAreUsageErrors) {
            {{"--count", "many"}, "--count"},
            {{"--device", "gpu"}, "--device: expected auto or cpu, found \"gpu\""},
            {{"--threads", "0"}, "--threads"},
+           {{"--force=99999999999999999999"}, "--force: expected no value, or true or false, found \"9999"},
+           {{"--force=-3"}, "--force: expected no value"},
            {{"--colour", "blue"}, "--colour: expected green or red, found \"blue\""},
            {{"--colour", "Red"}, "found \"Red\"; did you mean \"red\"?"}})
     EXPECT_NE(message(words).find(piece), std::string::npos) << message(words) << " without " << piece;
