@@ -231,6 +231,8 @@ class Trials:
             problems.append(f"crash {codes}")
         if "error (bug)" in out:
             problems.append("bug")
+        if re.search(r"[ :]-\d+ (more )?bytes|9223372036854775807", out):
+            problems.append("a number of bytes that cannot be")
         finished = all(c == 0 for c in codes)
         if not finished and 6 not in codes:
             problems.append(f"exit {codes}")
