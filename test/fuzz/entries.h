@@ -29,7 +29,7 @@ using Bytes = std::span<const uint8_t>;
       entry(checkpoint_state)    /* the part of a manifest on one file, a zero byte, and that file */                  \
       entry(checkpoint_manifest) /* one that will be signed, a zero byte, and that of the whole checkpoint below it */ \
       entry(model_manifest)      /* one that will be signed */                                                         \
-      entry(saved_columns)    /* preprocess.json, a zero byte, and vocabulary.bin */                                  \
+      entry(saved_columns)       /* preprocess.json, a zero byte, and vocabulary.bin */                                \
       entry(join_greeting)       /* what a process says that has connected */                                          \
       entry(join_acceptor)       /* what three connections do in turn */                                               \
       entry(join_table)          /* a table of processes, behind two bytes: the number of this one, and of how many */ \

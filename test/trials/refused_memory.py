@@ -221,8 +221,9 @@ class Trials:
             codes.append(job.returncode)
         took = time.time() - start
         shown = max([int(n) for n in re.findall(r"Iter: (\d+) ", out)] or [0])
-        out_folder = os.path.join(where, "out")
-        left = os.listdir(out_folder) if os.path.isdir(out_folder) else []
+        # Where saving for `snapshot` was refused, the model goes to the run folder.
+        folders = [os.path.join(where, name) for name in ("out", "run")]
+        left = [name for folder in folders if os.path.isdir(folder) for name in os.listdir(folder)]
         saved = [int(n) for n in re.findall(r"_dense_(\d+)\.model", " ".join(left))]
         problems = []
         if took > SECONDS:

@@ -19,7 +19,7 @@ void find_records(const char* text, size_t size, const TextGrammar& grammar, Rec
       const auto* newline = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)));
       next = newline ? newline + 1 : end;
       const std::string_view line(p, static_cast<size_t>((newline ? newline : end) - p));
-      blank = line.empty() || line == "\r";
+      blank = without_returns(line).empty();
     } else {
       next = splitter.split(p, end);
       blank = is_blank(splitter.cells());

@@ -150,7 +150,7 @@ std::vector<Vocabulary> read_vocabularies(const fs::path& path, const Log& log) 
     if (kept > (bytes.size() - at) / sizeof(uint64_t))
       throw Error(Kind::data, cat("'", path.string(), "' ends too early"));
     std::vector<uint64_t> codes(kept);
-    std::memcpy(codes.data(), bytes.data() + at, kept * sizeof(uint64_t));
+    if (kept > 0) std::memcpy(codes.data(), bytes.data() + at, kept * sizeof(uint64_t));
     at += kept * sizeof(uint64_t);
     all.emplace_back(codes, totals);
   }

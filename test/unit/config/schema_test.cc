@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "support/message_of.h"
 #include "support/problems_text.h"
 

@@ -28,8 +28,8 @@ Json config_text(const std::string& slots, const std::vector<int>& inputs, const
   return Json::parse(text, "test.json");
 }
 
-Config config_of(const std::string& slots, const std::vector<int>& inputs, const std::string& type,
-                 const std::string& hparam) {
+Config config_of_slots(const std::string& slots, const std::vector<int>& inputs, const std::string& type,
+                       const std::string& hparam) {
   Problems problems;
   return read_config(config_text(slots, inputs, type, hparam), problems);
 }
@@ -44,7 +44,7 @@ std::string problems_of(const std::string& slots, const std::vector<int>& inputs
 /// The key space of each slot.
 std::vector<std::string> spaces_of(const std::string& slots, const std::vector<int>& inputs, const std::string& type,
                                    const std::string& hparam) {
-  Config config = config_of(slots, inputs, type, hparam);
+  Config config = config_of_slots(slots, inputs, type, hparam);
   return key_spaces_of(*format_type(config.data.format).columns(config.data)->slots);
 }
 
@@ -89,10 +89,10 @@ TEST(SharedKeys, SlotsKeepTheirOwnKeysWhereThatIsNotStatedOrTheirRulesDiffer) {
 }
 
 TEST(SharedKeys, TheSavedConfigStatesThem) {
-  const Config config = config_of(kOneColumnEach, {3}, "Distributed", R"(, "identity": "key")");
+  const Config config = config_of_slots(kOneColumnEach, {3}, "Distributed", R"(, "identity": "key")");
   const Json& data = (*config.effective.find("layers")->array())[0];
   const Json* slots = data.find("csv")->find("slots");
-  EXPECT_EQ(slots->text(), R"([{"columns": ["a", "b", "c"], "key_space": "keys0"}])");
+  EXPECT_EQ(slots->text(), R"([{"columns":["a","b","c"],"key_space":"keys0"}])");
   Problems problems;
   const Config again = read_config(config.effective, problems);
   EXPECT_EQ(again.effective.text(), config.effective.text());
