@@ -26,10 +26,11 @@ InitCommand::InitCommand(CommandLine& app) {
            "Of --init: columns whose values are names, such as ids, whatever they look like; several with commas");
   add_role("--number", options_.numbers, "Of --init: columns whose values are numbers, also where they look like ids");
   add_role("--list", options_.lists, "Of --init: columns whose cells hold several values");
-  const auto& formats = EnumWords<NumberFormat>::table();
-  app.add_word<std::optional<NumberFormat>>(
-      "--number-format", options_.number_format, {formats.begin(), formats.end()},
-      "Of --init: how the table writes numbers, by an example; needed where a column can be read in two ways");
+  app.add_option(
+         "--number-format", number_format_,
+         "Of --init: how the table writes numbers, by an example: 1,234.5 or 1.234,5; needed where a column can "
+         "be read in two ways")
+      .type_name("FORMAT");
   app.add_word("--template", options_.model,
                {{template_word(InitModel::wide_deep), InitModel::wide_deep},
                 {template_word(InitModel::deepfm), InitModel::deepfm},
@@ -43,6 +44,7 @@ int InitCommand::run(const std::string& eval, const std::string& out) {
   if (options_.label.empty())
     throw Error(Kind::usage, cat("--init needs --label COLUMN: the column of ", options_.data, " to predict"));
   if (!positive_.empty()) options_.positive = positive_;
+  if (!number_format_.empty()) options_.number_format = number_format_of(number_format_);
   options_.eval = eval;
   options_.out = out == "-" ? "" : out;
   const auto write_config = [](const std::string& config) {

@@ -21,7 +21,7 @@ class InitCommand {
 
  private:
   InitOptions options_;
-  std::string positive_;
+  std::string positive_, number_format_;
 };
 
 }  // namespace hctr

@@ -172,6 +172,14 @@ const std::vector<std::pair<std::string, NumberFormat>>& EnumWords<NumberFormat>
 const std::string& word_of(NumberFormat format) {
   return EnumWords<NumberFormat>::table()[static_cast<size_t>(format)].first;
 }
+NumberFormat number_format_of(const std::string& word) {
+  std::vector<std::string> words;
+  for (const auto& [known, format] : EnumWords<NumberFormat>::table()) {
+    if (known == word) return format;
+    words.push_back("'" + known + "'");
+  }
+  throw Error(Kind::usage, cat("--number-format '", word, "': expected ", one_of(words)));
+}
 bool has_decimal_point(NumberFormat format) { return digits_of(format).decimal == '.'; }
 
 bool read_number(const NumberNotation& notation, std::string_view text, double& value) {

@@ -31,6 +31,8 @@ struct EnumWords<NumberFormat> {
 };
 /// "1.234,5": the word of a config.
 const std::string& word_of(NumberFormat);
+/// The format of a word, as --number-format of the programs takes it. Errors: Error(usage).
+NumberFormat number_format_of(const std::string& word);
 /// Whether a point stands before the fraction.
 bool has_decimal_point(NumberFormat);
 

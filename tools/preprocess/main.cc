@@ -65,20 +65,11 @@ double number(const std::string& text, const char* option) {
   return value;
 }
 
-NumberFormat number_format(const std::string& word) {
-  std::vector<std::string> words;
-  for (const auto& [known, format] : EnumWords<NumberFormat>::table()) {
-    if (known == word) return format;
-    words.push_back("'" + known + "'");
-  }
-  throw Error(Kind::usage, cat("--number-format '", word, "': expected ", one_of(words)));
-}
-
 /// Reads how numbers are written: FORMAT or COLUMN=FORMAT, and COLUMN=UNIT.
 void read_notations(const Arguments& given, TextRoles& roles) {
   for (const std::string& text : given.number_formats) {
     const size_t equals = text.rfind('=');
-    const NumberFormat format = number_format(equals == text.npos ? text : text.substr(equals + 1));
+    const NumberFormat format = number_format_of(equals == text.npos ? text : text.substr(equals + 1));
     if (equals == text.npos)
       roles.number_format = format;
     else
