@@ -86,7 +86,7 @@ void join_acceptor(Bytes script) {
     if (!of.socket.connected()) of.connect(listener.port());
     switch (op / 4 % 6) {
       case 0: {
-        const auto count = std::min<size_t>(take(script), script.size());
+        const size_t wanted = take(script), count = std::min(wanted, script.size());
         of.send({reinterpret_cast<const char*>(script.data()), count});
         script = script.subspan(count);
         break;
