@@ -117,7 +117,8 @@ Json with_key_spaces(const Json& layers, const Config& config) {
   if (!slots || !slots->array() || slots->array()->size() != columns->slots->size()) return layers;
   Json::Array stated = *slots->array();
   for (size_t i = 0; i < stated.size(); ++i)
-    if (const std::string& name = (*columns->slots)[i].key_space; !name.empty() && !stated[i].find("key_space"))
+    if (const std::string& name = (*columns->slots)[i].key_space;
+        !name.empty() && stated[i].object() && !stated[i].find("key_space"))
       stated[i] = with_member(stated[i], "key_space", name);
   Json::Array all = *layers.array();
   all[0] = with_member(all[0], format.object.name, with_member(*section, "slots", std::move(stated)));
