@@ -11,16 +11,19 @@
 namespace hctr::test {
 namespace {
 
-/// A config of one table.
-Config config_of_one_table() {
+/// A config of one table. `of_table`: more members of the embedding.
+Config config_of_one_table(const std::string& optimizer, const std::string& of_table = "") {
   Problems problems;
   Config config = read_config(Json::parse(R"({
-    "solver": {"max_iter": 1, "batchsize": 4},
-    "optimizer": {"type": "SGD", "sgd_hparam": {"learning_rate": 0.1}},
+    "solver": {"max_iter": 1, "batchsize": 4}, "optimizer": )" +
+                                              optimizer +
+                                              R"(,
     "layers": [
       {"type": "Data", "source": "train.txt", "label": {"top": "label", "label_dim": 1},
        "dense": {"top": "dense", "dense_dim": 1}, "sparse": [{"top": "keys", "slot_num": 1, "nnz_per_slot": 1}]},
-      {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "vectors",
+      {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "vectors", )" +
+                                              of_table +
+                                              R"(
        "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": "sum"}},
       {"type": "Reshape", "bottom": "vectors", "top": "flat", "leading_dim": 4},
       {"type": "InnerProduct", "bottom": "flat", "top": "logit", "fc_param": {"num_output": 1}},
@@ -40,28 +43,15 @@ TEST(SavedModel, WithoutTheFileOfATableNamesIt) {
   write_model_manifest(set, to, {.run = "a", .iteration = 5, .tables = {{"vectors", 4, false}}, .prefix = prefix});
   set.commit();
   fs::remove(prefix + "0_sparse_5.model");
-  EXPECT_EQ(message_of(Kind::io, [&] { find_saved_model(prefix, config_of_one_table(), Log::silent()); }),
+  const Config config = config_of_one_table(R"({"type": "SGD", "sgd_hparam": {"learning_rate": 0.1}})");
+  EXPECT_EQ(message_of(Kind::io, [&] { find_saved_model(prefix, config, Log::silent()); }),
             cat("the model '", prefix, "_dense_5.model' lacks '", prefix,
                 "0_sparse_5.model', of its table 'vectors': the file is not there"));
 }
 
 TEST(SavedModel, IsUsedWithoutTheOptimizerStatesOfTraining) {
-  Problems problems;
-  Config config = read_config(Json::parse(R"({
-    "solver": {"max_iter": 1, "batchsize": 4},
-    "optimizer": {"type": "Adam", "adam_hparam": {"learning_rate": 0.1}},
-    "layers": [
-      {"type": "Data", "source": "train.txt", "label": {"top": "label", "label_dim": 1},
-       "dense": {"top": "dense", "dense_dim": 1}, "sparse": [{"top": "keys", "slot_num": 1, "nnz_per_slot": 1}]},
-      {"type": "DistributedSlotSparseEmbeddingHash", "bottom": "keys", "top": "vectors",
-       "optimizer": {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1}},
-       "sparse_embedding_hparam": {"embedding_vec_size": 4, "combiner": "sum"}},
-      {"type": "Reshape", "bottom": "vectors", "top": "flat", "leading_dim": 4},
-      {"type": "InnerProduct", "bottom": "flat", "top": "logit", "fc_param": {"num_output": 1}},
-      {"type": "BinaryCrossEntropyLoss", "bottom": ["logit", "label"], "top": "loss"}]})",
-                                          "config"),
-                              problems);
-  problems.throw_if_any("config");
+  Config config = config_of_one_table(R"({"type": "Adam", "adam_hparam": {"learning_rate": 0.1}})",
+                                      R"("optimizer": {"type": "AdaGrad", "adagrad_hparam": {"learning_rate": 0.1}},)");
   const auto states = [&] {
     const EmbeddingSection& section = config.embeddings[0].section;
     const TableSpec table = section.table_spec(
