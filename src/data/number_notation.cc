@@ -204,8 +204,8 @@ std::string describe(const NumberNotation& notation) {
 }
 
 const char* const kNumberFormatHelp =
-    "how numbers are written in texts, by an example: \"1,234.5\" has commas between thousands, \"1234,5\" a decimal "
-    "comma; the signs between thousands may be left out, and (12) and 12- are -12. Left out: that of the section, else "
+    "how texts write numbers, by an example: \"1,234.5\" has commas as thousands separators, \"1234,5\" a decimal "
+    "comma; a value may lack the separators, and (12) and 12- are -12. Left out: the format of the section, else "
     "\"1234.5\"";
 const char* const kUnitHelp =
     "what stands before or behind each number in texts, such as \"$\", \"EUR\" or \"kg\"; with \"%\" 12.5% is 0.125; a "
