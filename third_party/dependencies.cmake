@@ -33,7 +33,7 @@ find_path(CLI11_INCLUDE CLI/CLI.hpp REQUIRED)
 # Matrix products on the CPU: OpenBLAS, else any library with the CBLAS interface.
 find_path(CBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas x86_64-linux-gnu aarch64-linux-gnu REQUIRED)
 find_library(CBLAS_LIBRARY NAMES openblas cblas blas REQUIRED)
-# Loaded by this name when the first product needs it (src/ops/blas.h).
+# Loaded by this name when the first product needs it (src/ops/gemm/blas.h).
 execute_process(COMMAND ${CMAKE_READELF} -d ${CBLAS_LIBRARY} OUTPUT_VARIABLE dynamic_section ERROR_QUIET)
 if(NOT dynamic_section MATCHES "SONAME[^[]*\\[([^]]+)\\]")
   message(FATAL_ERROR "${CBLAS_LIBRARY} is no shared library: install libopenblas-dev, or set CBLAS_LIBRARY to one that is")

@@ -1,9 +1,9 @@
 #include "app/check_command.h"
 
 #include "app/check_data.h"
-#include "base/error.h"
-#include "base/terminal.h"
 #include "config/config_file.h"
+#include "core/base/expect.h"
+#include "core/base/terminal.h"
 #include "train/known_gpus.h"
 
 namespace hctr {

@@ -2,16 +2,16 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-#include "base/progress.h"
-#include "base/thread_pool.h"
 #include "config/problems.h"
-#include "data/formats/data_schema.h"
-#include "data/formats/equal_texts.h"
-#include "data/formats/first_matches.h"
+#include "core/base/expect.h"
+#include "core/base/progress.h"
+#include "core/base/thread_pool.h"
+#include "formats/catalog/data_schema.h"
+#include "formats/catalog/equal_texts.h"
+#include "formats/catalog/first_matches.h"
 #include "prepare/inspect/inspect.h"
 #include "train/feature_names.h"
-#include "train/unmatched_keys.h"
+#include "train/key_matches.h"
 
 namespace hctr {
 namespace {

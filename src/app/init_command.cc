@@ -1,8 +1,8 @@
 #include "app/init_command.h"
 
-#include "base/error.h"
-#include "base/standard_streams.h"
-#include "base/terminal.h"
+#include "core/base/expect.h"
+#include "core/base/standard_streams.h"
+#include "core/base/terminal.h"
 
 namespace hctr {
 

@@ -11,12 +11,12 @@
 #include "app/report_command.h"
 #include "app/restarts.h"
 #include "app/stop_signals.h"
-#include "base/error.h"
-#include "base/process_end.h"
-#include "base/terminal.h"
 #include "config/command_line.h"
+#include "config/sections/config_manual.h"
+#include "core/base/expect.h"
+#include "core/base/process_end.h"
+#include "core/base/terminal.h"
 #include "hctr/solver.h"
-#include "model/manual.h"
 
 namespace {
 

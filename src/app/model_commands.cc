@@ -4,8 +4,8 @@
 
 #include "app/print_results.h"
 #include "app/stop_signals.h"
-#include "base/error.h"
-#include "base/terminal.h"
+#include "core/base/expect.h"
+#include "core/base/terminal.h"
 
 namespace hctr {
 namespace {

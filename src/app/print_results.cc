@@ -5,13 +5,13 @@
 #include <map>
 #include <string>
 
-#include "base/error.h"
-#include "base/progress.h"
-#include "base/terminal.h"
 #include "config/json.h"
+#include "core/base/expect.h"
+#include "core/base/progress.h"
+#include "core/base/terminal.h"
 #include "metrics/undefined.h"
+#include "train/key_matches.h"
 #include "train/run_folder.h"
-#include "train/unmatched_keys.h"
 
 namespace hctr {
 namespace {

@@ -1,7 +1,7 @@
 // What the program does when the system refuses memory.
 #pragma once
 
-#include "base/memory_reserve.h"
+#include "core/base/memory_reserve.h"
 
 namespace hctr {
 

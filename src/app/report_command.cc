@@ -1,8 +1,8 @@
 #include "app/report_command.h"
 
 #include "app/stop_signals.h"
-#include "base/error.h"
-#include "base/terminal.h"
+#include "core/base/expect.h"
+#include "core/base/terminal.h"
 
 namespace hctr {
 

@@ -14,8 +14,8 @@
 #include <new>
 
 #include "app/stop_signals.h"
-#include "base/error.h"
-#include "base/log.h"
+#include "core/base/expect.h"
+#include "core/base/log.h"
 
 namespace hctr {
 namespace {

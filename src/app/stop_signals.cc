@@ -5,8 +5,8 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "base/error.h"
-#include "base/process_end.h"
+#include "core/base/expect.h"
+#include "core/base/process_end.h"
 
 namespace hctr {
 namespace {

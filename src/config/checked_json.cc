@@ -2,8 +2,8 @@
 
 #include <span>
 
-#include "base/error.h"
-#include "base/file_checksum.h"
+#include "core/base/expect.h"
+#include "core/base/file_checksum.h"
 
 namespace hctr {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/files.h"
 #include "config/json.h"
+#include "core/base/files.h"
 
 namespace hctr {
 

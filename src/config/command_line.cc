@@ -7,14 +7,14 @@
 #include <limits>
 #include <type_traits>
 
-#include "base/build_info.h"
-#include "base/current_error.h"
-#include "base/process_end.h"
-#include "base/stack_limit.h"
-#include "base/standard_streams.h"
-#include "base/terminal.h"
 #include "config/command_pages.h"
 #include "config/problems.h"
+#include "core/base/build_info.h"
+#include "core/base/current_error.h"
+#include "core/base/process_end.h"
+#include "core/base/stack_limit.h"
+#include "core/base/standard_streams.h"
+#include "core/base/terminal.h"
 
 namespace hctr {
 namespace {

@@ -5,8 +5,8 @@
 #include <cctype>
 #include <vector>
 
-#include "base/build_info.h"
-#include "base/error.h"
+#include "core/base/build_info.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 namespace {

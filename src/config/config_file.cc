@@ -5,11 +5,11 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "base/error.h"
-#include "base/files.h"
-#include "base/passed_text.h"
 #include "config/problems.h"
 #include "config/values.h"
+#include "core/base/expect.h"
+#include "core/base/files.h"
+#include "core/base/passed_text.h"
 
 namespace hctr {
 namespace {

@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "base/error.h"
-#include "base/files.h"
+#include "core/base/expect.h"
+#include "core/base/files.h"
 
 namespace hctr {
 namespace {

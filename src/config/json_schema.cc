@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 namespace {

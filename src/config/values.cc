@@ -4,8 +4,8 @@
 #include <charconv>
 #include <cmath>
 
-#include "base/error.h"
 #include "config/problems.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 namespace {

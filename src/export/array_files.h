@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/files.h"
+#include "core/base/files.h"
 #include "export/model_arrays.h"
 
 namespace hctr {

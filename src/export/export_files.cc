@@ -3,7 +3,7 @@
 #include <charconv>
 #include <set>
 
-#include "base/build_info.h"
+#include "core/base/build_info.h"
 #include "export/array_files.h"
 #include "export/onnx_model.h"
 #include "export/parquet_arrays.h"

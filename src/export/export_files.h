@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/files.h"
+#include "core/base/files.h"
 #include "export/model_arrays.h"
 #include "hctr/use_model.h"
 

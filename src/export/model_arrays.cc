@@ -3,8 +3,8 @@
 #include <cmath>
 #include <memory>
 
-#include "base/error.h"
-#include "device/copy.h"
+#include "core/base/expect.h"
+#include "core/device/copy_bytes.h"
 
 namespace hctr {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "model/model.h"
+#include "net/model/model.h"
 
 namespace hctr {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "base/file_checksum.h"
+#include "core/base/file_checksum.h"
 #include "export/array_files.h"
 
 namespace hctr {

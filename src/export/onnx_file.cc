@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/build_info.h"
+#include "core/base/build_info.h"
 #include "export/proto_message.h"
 
 namespace hctr {

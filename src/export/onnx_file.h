@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/files.h"
+#include "core/base/files.h"
 #include "export/model_arrays.h"
-#include "layers/onnx_graph.h"
+#include "net/layers/onnx_graph.h"
 
 namespace hctr {
 

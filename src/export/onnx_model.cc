@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "export/onnx_table.h"
-#include "model/graph.h"
+#include "net/graph/graph.h"
 
 namespace hctr {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 namespace {

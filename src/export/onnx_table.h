@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "embedding/embedding_section.h"
+#include "config/sections/embedding_section.h"
 #include "export/onnx_file.h"
 #include "export/onnx_model.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/error.h"
-#include "data/parquet/parquet_output.h"
+#include "core/base/expect.h"
+#include "formats/parquet/parquet_output.h"
 
 namespace hctr {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "base/files.h"
+#include "core/base/files.h"
 #include "export/model_arrays.h"
 
 namespace hctr {

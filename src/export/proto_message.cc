@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "base/proto_wire.h"
+#include "core/base/proto_wire.h"
 
 namespace hctr {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/proto_wire.h"
+#include "core/base/proto_wire.h"
 #include "export/model_arrays.h"
 
 namespace hctr {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 

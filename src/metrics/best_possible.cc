@@ -3,7 +3,7 @@
 #include <cmath>
 #include <memory>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "hctr/formats.h"
 #include "metrics/auc.h"
 

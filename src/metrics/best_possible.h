@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/files.h"
 #include "config/json.h"
+#include "core/base/files.h"
 
 namespace hctr {
 

@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
-#include "base/error.h"
-#include "base/random.h"
+#include "core/base/expect.h"
+#include "core/base/random.h"
 
 namespace hctr {
 namespace {

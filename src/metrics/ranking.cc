@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "metrics/metrics.h"
 
 namespace hctr {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-#include "base/progress.h"
+#include "core/base/expect.h"
+#include "core/base/progress.h"
 
 namespace hctr {
 

@@ -1,6 +1,6 @@
 #include "prepare/bad_rows.h"
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "prepare/text_source.h"
 
 namespace hctr {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "base/log.h"
+#include "core/base/log.h"
 
 namespace hctr {
 

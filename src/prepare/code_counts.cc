@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "base/prefetch.h"
-#include "base/random.h"
+#include "core/base/prefetch.h"
+#include "core/base/random.h"
 
 namespace hctr {
 

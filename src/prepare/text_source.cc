@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-#include "base/foreign_content.h"
+#include "core/base/expect.h"
+#include "core/base/foreign_content.h"
 
 namespace hctr {
 namespace {

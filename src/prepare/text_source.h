@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "data/io/byte_stream.h"
-#include "data/text_grammar.h"
+#include "formats/data/text_grammar.h"
+#include "formats/io/byte_stream.h"
 
 namespace hctr {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <mutex>
 
-#include "data/io/byte_file.h"
-#include "data/io/byte_stream.h"
+#include "formats/io/byte_file.h"
+#include "formats/io/byte_stream.h"
 
 namespace hctr {
 namespace {

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <string>
 
-#include "base/ordered_workers.h"
-#include "base/progress.h"
+#include "core/base/ordered_workers.h"
+#include "core/base/progress.h"
 #include "prepare/text_source.h"
 
 namespace hctr {

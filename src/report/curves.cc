@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 namespace {

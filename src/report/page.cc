@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "page_files.h"  // generated: the files in page/
 
 namespace hctr {

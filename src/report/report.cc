@@ -3,11 +3,11 @@
 
 #include <set>
 
-#include "base/build_info.h"
-#include "base/error.h"
-#include "base/files.h"
-#include "base/input_files.h"
-#include "base/wall_time.h"
+#include "core/base/build_info.h"
+#include "core/base/expect.h"
+#include "core/base/files.h"
+#include "core/base/input_files.h"
+#include "core/base/wall_time.h"
 #include "report/config_differences.h"
 #include "report/page.h"
 #include "report/run_data.h"

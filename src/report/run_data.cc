@@ -1,8 +1,8 @@
 #include "report/run_data.h"
 
-#include "base/error.h"
-#include "base/files.h"
 #include "config/config_file.h"
+#include "core/base/expect.h"
+#include "core/base/files.h"
 
 namespace hctr {
 namespace {

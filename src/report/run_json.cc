@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
-#include "base/progress.h"
+#include "core/base/expect.h"
+#include "core/base/progress.h"
 #include "report/curves.h"
 #include "report/run_data.h"
 

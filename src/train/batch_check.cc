@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "data/batch_layout.h"
-#include "model/config.h"
-#include "model/graph.h"
+#include "config/sections/config.h"
+#include "formats/data/batch_layout.h"
+#include "net/graph/graph.h"
 
 namespace hctr {
 

@@ -1,7 +1,7 @@
 #include "train/batch_ring.h"
 
-#include "device/copy.h"
-#include "ops/unpack_batch.h"
+#include "core/device/copy_bytes.h"
+#include "ops/common/unpack_batch.h"
 
 namespace hctr {
 

@@ -4,10 +4,10 @@
 #include <optional>
 #include <vector>
 
-#include "data/batch_layout.h"
-#include "device/buffer.h"
-#include "device/context.h"
-#include "device/tensor.h"
+#include "core/device/buffer.h"
+#include "core/device/context.h"
+#include "core/device/tensor.h"
+#include "formats/data/batch_layout.h"
 
 namespace hctr {
 

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "model/graph.h"
+#include "net/graph/graph.h"
 #include "train/batch_check.h"
 
 namespace hctr {

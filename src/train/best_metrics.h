@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
+#include "config/sections/config.h"
 #include "metrics/best_possible.h"
-#include "model/config.h"
 
 namespace hctr {
 

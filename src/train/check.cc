@@ -3,15 +3,15 @@
 
 #include <algorithm>
 
-#include "base/files.h"
-#include "data/formats/format_table.h"
-#include "data/io/source_files.h"
+#include "core/base/files.h"
+#include "formats/catalog/format_table.h"
+#include "formats/io/source_files.h"
 #include "hctr/solver.h"
 #include "train/check_report.h"
-#include "train/column_facts.h"
 #include "train/known_gpus.h"
 #include "train/load_config.h"
 #include "train/placement_plan.h"
+#include "train/training_columns.h"
 
 namespace hctr {
 namespace {

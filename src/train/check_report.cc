@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-#include "base/printable.h"
-#include "base/progress.h"
+#include "core/base/expect.h"
+#include "core/base/printable.h"
+#include "core/base/progress.h"
 
 namespace hctr {
 namespace {

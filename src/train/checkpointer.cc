@@ -5,11 +5,11 @@
 #include <system_error>
 #include <utility>
 
-#include "base/error.h"
-#include "base/progress.h"
-#include "base/thread_pool.h"
-#include "checkpoint/checkpoint_folder.h"
-#include "device/device.h"
+#include "core/base/expect.h"
+#include "core/base/progress.h"
+#include "core/base/thread_pool.h"
+#include "core/device/device.h"
+#include "formats/checkpoint/checkpoint_folder.h"
 
 namespace hctr {
 namespace {

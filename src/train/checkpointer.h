@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include "checkpoint/manifest.h"
-#include "checkpoint/state_writer.h"
-#include "comm/communicator.h"
-#include "model/checkpoint_section.h"
+#include "config/sections/checkpoint_section.h"
+#include "core/comm/communicator.h"
+#include "formats/checkpoint/manifest.h"
+#include "formats/checkpoint/state_writer.h"
 #include "train/reporter.h"
 
 namespace hctr {

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "base/host_name.h"
+#include "core/base/host_name.h"
 
 namespace hctr {
 namespace {

@@ -4,11 +4,11 @@
 #include <optional>
 #include <vector>
 
-#include "base/log.h"
-#include "comm/processes.h"
-#include "device/device.h"
+#include "config/sections/solver_section.h"
+#include "core/base/log.h"
+#include "core/comm/processes.h"
+#include "core/device/device.h"
 #include "hctr/solver.h"
-#include "model/solver_section.h"
 
 namespace hctr {
 

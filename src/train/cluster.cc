@@ -2,7 +2,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "train/scale_forecast.h"
 
 namespace hctr {

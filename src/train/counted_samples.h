@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
-#include "data/batch_layout.h"
-#include "model/config.h"
-#include "model/graph.h"
+#include "config/sections/config.h"
+#include "core/comm/communicator.h"
+#include "formats/data/batch_layout.h"
+#include "net/graph/graph.h"
 
 namespace hctr {
 

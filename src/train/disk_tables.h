@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "model/model.h"
+#include "net/model/model.h"
 
 namespace hctr {
 

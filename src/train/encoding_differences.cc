@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
-#include "base/error.h"
 #include "config/values.h"
-#include "data/column_section.h"
+#include "core/base/expect.h"
+#include "formats/data/column_section.h"
 
 namespace hctr {
 namespace {

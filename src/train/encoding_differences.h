@@ -4,7 +4,7 @@
 #include <string>
 
 #include "config/json.h"
-#include "data/slot_key_rules.h"
+#include "formats/data/slot_key_rules.h"
 
 namespace hctr {
 

@@ -1,6 +1,6 @@
 #include "train/eval_cache.h"
 
-#include "device/copy.h"
+#include "core/device/copy_bytes.h"
 
 namespace hctr {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "data/reader/reader_position.h"
+#include "formats/reader/reader_position.h"
 #include "train/batch_ring.h"
 
 namespace hctr {

@@ -9,9 +9,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/error.h"
-#include "base/proto_wire.h"
-#include "base/wall_time.h"
+#include "core/base/expect.h"
+#include "core/base/proto_wire.h"
+#include "core/base/wall_time.h"
 
 namespace hctr {
 namespace {

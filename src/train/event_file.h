@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/files.h"
-#include "base/log.h"
 #include "config/json.h"
+#include "core/base/files.h"
+#include "core/base/log.h"
 
 namespace hctr {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/config.h"
+#include "config/sections/config.h"
 #include "train/key_sample.h"
 #include "train/known_gpus.h"
 #include "train/step_forecast.h"

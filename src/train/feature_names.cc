@@ -1,8 +1,8 @@
 #include "train/feature_names.h"
 
-#include "base/error.h"
-#include "data/parquet/parquet_options.h"
-#include "data/text/csv_set.h"
+#include "core/base/expect.h"
+#include "formats/parquet/parquet_options.h"
+#include "formats/text/csv_set.h"
 
 namespace hctr {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/data_section.h"
+#include "formats/data/data_section.h"
 
 namespace hctr {
 

@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/log.h"
-#include "comm/communicator.h"
-#include "data/io/arriving_files.h"
-#include "model/config.h"
+#include "config/sections/config.h"
+#include "core/base/log.h"
+#include "core/comm/communicator.h"
+#include "formats/io/arriving_files.h"
 #include "train/run_progress.h"
 
 namespace hctr {

@@ -10,10 +10,10 @@
 #include <map>
 #include <set>
 
-#include "base/error.h"
-#include "base/progress.h"
 #include "config/json.h"
-#include "device/gpu_links.h"
+#include "core/base/expect.h"
+#include "core/base/progress.h"
+#include "core/device/gpu_links.h"
 
 namespace hctr {
 namespace {

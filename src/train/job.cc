@@ -5,13 +5,13 @@
 #include <mutex>
 #include <thread>
 
-#include "base/current_error.h"
-#include "base/platform.h"
-#include "base/process_end.h"
-#include "comm/collective_error.h"
-#include "comm/host_comm.h"
-#include "comm/nccl_comm.h"
-#include "comm/self_comm.h"
+#include "core/base/current_error.h"
+#include "core/base/platform.h"
+#include "core/base/process_end.h"
+#include "core/comm/collective_error.h"
+#include "core/comm/host_comm.h"
+#include "core/comm/nccl_comm.h"
+#include "core/comm/self_comm.h"
 #include "train/gpu_setup.h"
 
 namespace hctr {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "comm/communicator.h"
-#include "comm/rank_group.h"
+#include "core/base/log.h"
+#include "core/comm/communicator.h"
+#include "core/comm/rank_group.h"
 
 namespace hctr {
 

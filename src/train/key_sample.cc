@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "device/buffer.h"
+#include "core/device/buffer.h"
 #include "train/trainer_parts.h"
 
 namespace hctr {

@@ -1,8 +1,8 @@
 // Counts of keys in the first samples of the training set.
 #pragma once
 
-#include "base/log.h"
-#include "model/config.h"
+#include "config/sections/config.h"
+#include "core/base/log.h"
 
 namespace hctr {
 

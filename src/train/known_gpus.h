@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/dtype.h"
-#include "train/ceilings.h"
+#include "core/base/dtype.h"
+#include "train/machine_ceilings.h"
 
 namespace hctr {
 

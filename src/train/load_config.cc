@@ -7,7 +7,7 @@
 
 #include "config/config_file.h"
 #include "config/problems.h"
-#include "model/field_paths.h"
+#include "config/sections/field_paths.h"
 #include "train/own_files.h"
 
 namespace hctr {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "model/config.h"
-#include "model/graph.h"
+#include "config/sections/config.h"
+#include "core/base/log.h"
+#include "net/graph/graph.h"
 
 namespace hctr {
 

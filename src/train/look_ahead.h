@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "data/batch_layout.h"
-#include "embedding/disk_rows.h"
+#include "engine/tiers/disk_rows.h"
+#include "formats/data/batch_layout.h"
 #include "train/look_ahead_depth.h"
 #include "train/look_ahead_group.h"
 

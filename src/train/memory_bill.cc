@@ -4,14 +4,14 @@
 #include <filesystem>
 #include <tuple>
 
-#include "data/batch_layout.h"
-#include "embedding/disk_rows.h"
-#include "embedding/plan_file.h"
-#include "model/fuse_layers.h"
-#include "model/memory_plan.h"
+#include "config/sections/optimizer_catalog.h"
+#include "engine/placement/plan_file.h"
+#include "engine/tiers/disk_rows.h"
+#include "formats/data/batch_layout.h"
+#include "net/fusion/fuse_layers.h"
+#include "net/graph/memory_plan.h"
 #include "ops/embedding/embedding_group.h"
-#include "ops/transposed_weights.h"
-#include "optim/catalog.h"
+#include "ops/gemm/transposed_weights.h"
 #include "train/placement_plan.h"
 #include "train/scorer.h"
 #include "train/trainer.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "embedding/placement.h"
-#include "model/config.h"
+#include "config/sections/config.h"
+#include "engine/placement/placement.h"
 
 namespace hctr {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <set>
 
-#include "base/error.h"
-#include "data/formats/encoding_contents.h"
-#include "data/numbering.h"
-#include "data/slot_key_rules.h"
-#include "model/model_manifest.h"
+#include "core/base/expect.h"
+#include "formats/catalog/encoding_contents.h"
+#include "formats/data/numbering.h"
+#include "formats/data/slot_key_rules.h"
+#include "formats/model/model_manifest.h"
 #include "train/encoding_differences.h"
 
 namespace hctr {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "data/slot_key_rules.h"
+#include "config/sections/config.h"
+#include "core/base/log.h"
+#include "formats/data/slot_key_rules.h"
 #include "hctr/solver.h"
-#include "model/config.h"
 
 namespace hctr {
 

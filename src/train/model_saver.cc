@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <system_error>
 
-#include "base/current_error.h"
-#include "base/files.h"
-#include "comm/collective_error.h"
+#include "core/base/current_error.h"
+#include "core/base/files.h"
+#include "core/comm/collective_error.h"
 #include "hctr/formats.h"
 #include "train/models_at_prefix.h"
 

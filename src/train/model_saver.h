@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
-#include "base/log.h"
-#include "model/model.h"
-#include "model/model_delta.h"
+#include "core/base/expect.h"
+#include "core/base/log.h"
+#include "net/model/model.h"
+#include "net/model/model_delta.h"
 #include "train/models_at_prefix.h"
 
 namespace hctr {

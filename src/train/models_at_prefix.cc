@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-#include "base/error.h"
+#include "core/base/expect.h"
+#include "formats/model/model_manifest.h"
 #include "hctr/formats.h"
-#include "model/model_manifest.h"
 
 namespace hctr {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/files.h"
-#include "base/log.h"
-#include "model/config.h"
+#include "config/sections/config.h"
+#include "core/base/files.h"
+#include "core/base/log.h"
 
 namespace hctr {
 

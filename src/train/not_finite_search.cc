@@ -4,9 +4,9 @@
 #include <cmath>
 #include <vector>
 
-#include "base/dtype.h"
-#include "base/error.h"
-#include "device/copy.h"
+#include "core/base/dtype.h"
+#include "core/base/expect.h"
+#include "core/device/copy_bytes.h"
 
 namespace hctr {
 namespace {

@@ -6,12 +6,12 @@
 #include <optional>
 #include <string>
 
-#include "data/batch_layout.h"
-#include "device/stream.h"
-#include "device/tensor.h"
-#include "model/config.h"
-#include "model/graph.h"
-#include "model/network.h"
+#include "config/sections/config.h"
+#include "core/device/stream.h"
+#include "core/device/tensor.h"
+#include "formats/data/batch_layout.h"
+#include "net/graph/graph.h"
+#include "net/model/network.h"
 
 namespace hctr {
 

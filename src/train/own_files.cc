@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "base/host_name.h"
+#include "core/base/host_name.h"
 
 namespace hctr {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "embedding/measure.h"
-#include "embedding/plan_file.h"
+#include "engine/placement/measure.h"
+#include "engine/placement/plan_file.h"
 
 namespace hctr {
 namespace {

@@ -1,10 +1,10 @@
 // The placement plan of a run: which rank holds which embedding rows.
 #pragma once
 
-#include "base/log.h"
-#include "comm/communicator.h"
-#include "embedding/plan.h"
-#include "model/config.h"
+#include "config/sections/config.h"
+#include "core/base/log.h"
+#include "core/comm/communicator.h"
+#include "engine/placement/plan.h"
 #include "train/key_sample.h"
 #include "train/run_folder.h"
 

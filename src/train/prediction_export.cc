@@ -1,6 +1,6 @@
 #include "train/prediction_export.h"
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 

@@ -1,7 +1,7 @@
 #include "train/product_choice.h"
 
-#include "base/files.h"
-#include "comm/collective_error.h"
+#include "core/base/files.h"
+#include "core/comm/collective_error.h"
 #include "train/product_file.h"
 
 namespace hctr {

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <string>
 
-#include "base/log.h"
-#include "comm/communicator.h"
-#include "device/context.h"
+#include "core/base/log.h"
+#include "core/comm/communicator.h"
+#include "core/device/context.h"
 
 namespace hctr {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <tuple>
 
-#include "base/error.h"
-#include "base/file_checksum.h"
+#include "core/base/expect.h"
+#include "core/base/file_checksum.h"
 
 namespace hctr {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "ops/product_search.h"
+#include "ops/gemm/product_search.h"
 
 namespace hctr {
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <tuple>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "train/run_folder.h"
 #include "train/time_shares.h"
 #include "train/traced_steps.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "config/json.h"
-#include "device/profiler.h"
-#include "train/ceilings.h"
+#include "core/device/profiler.h"
+#include "train/machine_ceilings.h"
 
 namespace hctr {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
-#include "base/progress.h"
+#include "core/base/expect.h"
+#include "core/base/progress.h"
 
 namespace hctr {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/error.h"
-#include "base/files.h"
+#include "core/base/expect.h"
+#include "core/base/files.h"
 
 namespace hctr {
 namespace {

@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "base/log.h"
 #include "config/json.h"
+#include "core/base/log.h"
 
 namespace hctr {
 

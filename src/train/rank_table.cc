@@ -7,15 +7,15 @@
 #include <set>
 #include <sstream>
 
-#include "base/build_info.h"
-#include "base/error.h"
-#include "base/host_name.h"
-#include "base/printable.h"
-#include "base/progress.h"
-#include "base/wall_time.h"
-#include "comm/collective_error.h"
 #include "config/json.h"
-#include "device/gpu_links.h"
+#include "core/base/build_info.h"
+#include "core/base/expect.h"
+#include "core/base/host_name.h"
+#include "core/base/printable.h"
+#include "core/base/progress.h"
+#include "core/base/wall_time.h"
+#include "core/comm/collective_error.h"
+#include "core/device/gpu_links.h"
 #include "train/run_about.h"
 
 namespace hctr {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "comm/communicator.h"
+#include "core/base/log.h"
+#include "core/comm/communicator.h"
 
 namespace hctr {
 

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <utility>
 
-#include "base/progress.h"
-#include "base/terminal.h"
-#include "base/wall_time.h"
-#include "model/table_counts.h"
+#include "core/base/progress.h"
+#include "core/base/terminal.h"
+#include "core/base/wall_time.h"
+#include "net/model/table_counts.h"
 
 namespace hctr {
 namespace {

@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "base/log.h"
-#include "base/progress.h"
+#include "core/base/log.h"
+#include "core/base/progress.h"
 #include "train/evaluator.h"
 #include "train/event_file.h"
 #include "train/progress_line.h"

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-#include "checkpoint/checkpoint_folder.h"
-#include "data/formats/encoding_contents.h"
+#include "core/base/expect.h"
+#include "formats/catalog/encoding_contents.h"
+#include "formats/checkpoint/checkpoint_folder.h"
 
 namespace hctr {
 namespace {

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "checkpoint/manifest.h"
-#include "comm/communicator.h"
+#include "config/sections/config.h"
+#include "core/base/log.h"
+#include "core/comm/communicator.h"
+#include "formats/checkpoint/manifest.h"
 #include "hctr/solver.h"
-#include "model/config.h"
 #include "train/run_progress.h"
 
 namespace hctr {

@@ -3,9 +3,9 @@
 #include <array>
 #include <set>
 
-#include "base/error.h"
-#include "base/host_name.h"
-#include "comm/collective_error.h"
+#include "core/base/expect.h"
+#include "core/base/host_name.h"
+#include "core/comm/collective_error.h"
 #include "train/resume.h"
 
 namespace hctr {

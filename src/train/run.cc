@@ -7,11 +7,11 @@
 #include <set>
 #include <utility>
 
-#include "base/host_name.h"
-#include "base/progress.h"
-#include "comm/rank_list.h"
-#include "data/formats/encoding_contents.h"
-#include "model/fp8_scales.h"
+#include "core/base/host_name.h"
+#include "core/base/progress.h"
+#include "core/comm/rank_list.h"
+#include "formats/catalog/encoding_contents.h"
+#include "net/graph/fp8_scales.h"
 #include "train/check_report.h"
 #include "train/placement_plan.h"
 #include "train/run_about.h"

@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/memory_reserve.h"
-#include "comm/collective_error.h"
+#include "core/base/memory_reserve.h"
+#include "core/comm/collective_error.h"
 #include "hctr/solver.h"
 #include "train/checkpointer.h"
 #include "train/evaluator.h"

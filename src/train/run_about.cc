@@ -5,11 +5,11 @@
 #include <fstream>
 #include <sstream>
 
-#include "base/build_info.h"
-#include "base/host_name.h"
-#include "base/thread_pool.h"
-#include "base/wall_time.h"
-#include "device/device.h"
+#include "core/base/build_info.h"
+#include "core/base/host_name.h"
+#include "core/base/thread_pool.h"
+#include "core/base/wall_time.h"
+#include "core/device/device.h"
 #include "train/run_folder.h"
 
 namespace hctr {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "config/json.h"
-#include "data/reader/reader.h"
+#include "formats/reader/reader.h"
 #include "hctr/solver.h"
 
 namespace hctr {

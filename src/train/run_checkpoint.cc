@@ -1,10 +1,10 @@
 // What a run puts into its checkpoints and takes from them.
 #include <algorithm>
 
-#include "checkpoint/checkpoint_folder.h"
-#include "data/numbering.h"
-#include "embedding/plan_file.h"
-#include "model/model_manifest.h"
+#include "engine/placement/plan_file.h"
+#include "formats/checkpoint/checkpoint_folder.h"
+#include "formats/data/numbering.h"
+#include "formats/model/model_manifest.h"
 #include "train/model_encoding.h"
 #include "train/placement_plan.h"
 #include "train/product_choice.h"

@@ -1,6 +1,6 @@
 // How a run ends: its summary and its last files.
-#include "base/progress.h"
-#include "model/table_counts.h"
+#include "core/base/progress.h"
+#include "net/model/table_counts.h"
 #include "train/best_metrics.h"
 #include "train/run.h"
 

@@ -11,10 +11,10 @@
 #include <random>
 #include <utility>
 
-#include "base/error.h"
-#include "base/files.h"
-#include "base/input_files.h"
 #include "config/config_file.h"
+#include "core/base/expect.h"
+#include "core/base/files.h"
+#include "core/base/input_files.h"
 #include "train/run_about.h"
 #include "train/run_folder_files.h"
 

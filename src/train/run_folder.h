@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
 #include "config/json.h"
+#include "core/base/log.h"
 #include "hctr/solver.h"
 
 namespace hctr {

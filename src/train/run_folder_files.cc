@@ -5,8 +5,8 @@
 #include <ctime>
 #include <fstream>
 
-#include "base/error.h"
 #include "config/json.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/files.h"
-#include "base/log.h"
+#include "core/base/files.h"
+#include "core/base/log.h"
 
 namespace hctr {
 

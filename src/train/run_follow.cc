@@ -1,6 +1,6 @@
 // A run whose data are followed: rank 0 finds new files and tells all ranks, so that all read the same ones in one
 // order.
-#include "base/progress.h"
+#include "core/base/progress.h"
 #include "train/run.h"
 
 namespace hctr {

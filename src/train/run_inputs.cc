@@ -2,9 +2,9 @@
 
 #include <string>
 
-#include "base/input_files.h"
-#include "data/formats/bad_records_file.h"
-#include "data/formats/section_files.h"
+#include "core/base/input_files.h"
+#include "formats/catalog/bad_records_file.h"
+#include "formats/catalog/section_files.h"
 
 namespace hctr {
 

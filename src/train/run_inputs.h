@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "base/files.h"
-#include "model/config.h"
+#include "config/sections/config.h"
+#include "core/base/files.h"
 
 namespace hctr {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "base/current_error.h"
 #include "config/json.h"
+#include "core/base/current_error.h"
 #include "train/not_finite_search.h"
 #include "train/run.h"
 #include "train/trainer_parts.h"

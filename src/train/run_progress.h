@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "config/json.h"
-#include "data/reader/reader_position.h"
+#include "formats/reader/reader_position.h"
 #include "train/reporter.h"
 #include "train/trainer.h"
 

@@ -2,7 +2,7 @@
 #include <map>
 #include <string>
 
-#include "base/files.h"
+#include "core/base/files.h"
 #include "train/run_folder.h"
 
 namespace hctr {

@@ -1,7 +1,7 @@
 // What a run says of rows in host memory and on a disk.
 #include <utility>
 
-#include "base/progress.h"
+#include "core/base/progress.h"
 #include "train/disk_tables.h"
 #include "train/run.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/graph.h"
+#include "net/graph/graph.h"
 #include "train/placement_plan.h"
 #include "train/step_forecast.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "model/config.h"
-#include "train/ceilings.h"
+#include "config/sections/config.h"
+#include "train/machine_ceilings.h"
 
 namespace hctr {
 

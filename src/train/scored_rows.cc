@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "core/comm/communicator.h"
 #include "train/scorer.h"
 
 namespace hctr {

@@ -1,9 +1,9 @@
 #include "train/scorer.h"
 
-#include "base/current_error.h"
-#include "comm/collective_error.h"
-#include "data/formats/unshared_slot.h"
-#include "device/copy.h"
+#include "core/base/current_error.h"
+#include "core/comm/collective_error.h"
+#include "core/device/copy_bytes.h"
+#include "formats/catalog/unshared_slot.h"
 #include "train/disk_tables.h"
 #include "train/trainer_parts.h"
 

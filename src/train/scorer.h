@@ -10,15 +10,15 @@
 #include <utility>
 #include <vector>
 
-#include "base/log.h"
-#include "data/reader/reader.h"
-#include "device/program.h"
-#include "model/model.h"
+#include "core/base/log.h"
+#include "core/device/program.h"
+#include "formats/reader/reader.h"
+#include "net/model/model.h"
 #include "train/batch_check.h"
 #include "train/batch_ring.h"
 #include "train/counted_samples.h"
 #include "train/eval_cache.h"
-#include "train/unmatched_keys.h"
+#include "train/key_matches.h"
 
 namespace hctr {
 

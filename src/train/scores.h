@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "device/tensor.h"
+#include "config/sections/solver_section.h"
+#include "core/device/tensor.h"
 #include "metrics/undefined.h"
-#include "model/solver_section.h"
 
 namespace hctr {
 

@@ -3,10 +3,9 @@
 
 #include <set>
 
-#include "base/file_lock.h"
-#include "base/host_name.h"
-#include "checkpoint/checkpoint_folder.h"
-#include "train/column_facts.h"
+#include "core/base/file_lock.h"
+#include "core/base/host_name.h"
+#include "formats/checkpoint/checkpoint_folder.h"
 #include "train/file_watch.h"
 #include "train/load_config.h"
 #include "train/model_encoding.h"
@@ -15,6 +14,7 @@
 #include "train/run.h"
 #include "train/run_inputs.h"
 #include "train/start.h"
+#include "train/training_columns.h"
 
 namespace hctr {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/current_error.h"
-#include "base/thread_pool.h"
-#include "ops/blas.h"
+#include "core/base/current_error.h"
+#include "core/base/thread_pool.h"
+#include "ops/gemm/blas.h"
 
 namespace hctr {
 namespace {

@@ -4,10 +4,10 @@
 #include <functional>
 #include <string>
 
-#include "base/log.h"
-#include "comm/rank_group.h"
+#include "config/sections/config.h"
+#include "core/base/log.h"
+#include "core/comm/rank_group.h"
 #include "hctr/solver.h"
-#include "model/config.h"
 #include "train/choose_device.h"
 #include "train/job.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "train/ceilings.h"
+#include "train/machine_ceilings.h"
 #include "train/step_work.h"
 
 namespace hctr {

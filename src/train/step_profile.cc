@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "device/device.h"
+#include "core/device/device.h"
 
 namespace hctr {
 namespace {

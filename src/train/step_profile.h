@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/log.h"
-#include "data/batch_layout.h"
-#include "device/profiler.h"
-#include "model/model.h"
+#include "core/base/log.h"
+#include "core/device/profiler.h"
+#include "formats/data/batch_layout.h"
+#include "net/model/model.h"
 #include "train/profile_report.h"
 #include "train/run_folder.h"
 #include "train/step_timeline.h"

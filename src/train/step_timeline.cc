@@ -8,7 +8,7 @@
 #include <optional>
 #include <tuple>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "device/profiler.h"
+#include "core/device/profiler.h"
 
 namespace hctr {
 

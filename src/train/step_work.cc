@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "comm/self_comm.h"
-#include "device/arena.h"
-#include "model/fuse_layers.h"
-#include "model/network.h"
+#include "core/comm/self_comm.h"
+#include "core/device/arena.h"
+#include "net/fusion/fuse_layers.h"
+#include "net/model/network.h"
 
 namespace hctr {
 namespace {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "device/profiler.h"
-#include "embedding/table_spec.h"
-#include "model/config.h"
+#include "config/sections/config.h"
+#include "core/device/profiler.h"
+#include "engine/spec/table_spec.h"
 #include "train/key_sample.h"
 #include "train/table_work.h"
 

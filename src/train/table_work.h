@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "embedding/table_spec.h"
+#include "engine/spec/table_spec.h"
 
 namespace hctr {
 

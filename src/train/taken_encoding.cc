@@ -3,8 +3,8 @@
 #include <set>
 #include <string>
 
-#include "base/error.h"
 #include "config/values.h"
+#include "core/base/expect.h"
 #include "train/encoding_differences.h"
 
 namespace hctr {

@@ -1,15 +1,15 @@
 // Whole steps on one axis, from what the driver noted of each kernel, copy and fill.
 //
 // The rule: a part takes the time in which at least one of its kernels runs. A kernel that is on multiprocessors before
-// the one in front of it on its stream has ended waits for that (device/launch.cuh), and its time begins there. Where
-// nothing runs between the first and the last kernel of a step, kernels start.
+// the one in front of it on its stream has ended waits for that (core/device/launch.cuh), and its time begins there.
+// Where nothing runs between the first and the last kernel of a step, kernels start.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <vector>
 
-#include "device/profiler.h"
+#include "core/device/profiler.h"
 
 namespace hctr {
 

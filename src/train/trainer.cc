@@ -5,9 +5,9 @@
 #include <cmath>
 #include <utility>
 
-#include "comm/collective_error.h"
-#include "device/copy.h"
-#include "device/profiler.h"
+#include "core/comm/collective_error.h"
+#include "core/device/copy_bytes.h"
+#include "core/device/profiler.h"
 #include "train/disk_tables.h"
 #include "train/trainer_parts.h"
 

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
-#include "data/reader/reader.h"
-#include "device/program.h"
-#include "model/model.h"
-#include "ops/loss_record.h"
+#include "core/base/log.h"
+#include "core/device/program.h"
+#include "formats/reader/reader.h"
+#include "net/model/model.h"
+#include "ops/loss/loss_record.h"
 #include "train/batch_check.h"
 #include "train/batch_ring.h"
 #include "train/counted_samples.h"
@@ -106,7 +106,7 @@ class Trainer {
   /// Seconds that fetch() has waited for the reader.
   double reader_seconds() const { return reader_seconds_; }
 
-  /// Whether steps call what they have recorded, so that their parts can be measured (device/profiler.h).
+  /// Whether steps call what they have recorded, so that their parts can be measured (core/device/profiler.h).
   void run_unrecorded(bool on) { unrecorded_ = on; }
   /// Whether time_recorded_parts() can be called: with other ranks, steps are recorded by all or none.
   bool can_time_recorded_parts() const;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/process_end.h"
+#include "core/base/process_end.h"
 
 namespace hctr {
 namespace {

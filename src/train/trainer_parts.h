@@ -5,8 +5,8 @@
 #include <chrono>
 #include <memory>
 
-#include "data/reader/reader.h"
-#include "model/model.h"
+#include "formats/reader/reader.h"
+#include "net/model/model.h"
 #include "train/batch_ring.h"
 
 namespace hctr {

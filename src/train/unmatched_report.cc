@@ -1,9 +1,9 @@
 // What is said of keys, values and groups of evaluation batches that match nothing.
 #include <algorithm>
 
-#include "base/error.h"
-#include "base/progress.h"
-#include "train/unmatched_keys.h"
+#include "core/base/expect.h"
+#include "core/base/progress.h"
+#include "train/key_matches.h"
 
 namespace hctr {
 namespace {

@@ -1,10 +1,10 @@
 // --eval: the metrics of a saved model.
 #include <chrono>
 
-#include "comm/collective_error.h"
+#include "core/comm/collective_error.h"
 #include "train/best_metrics.h"
-#include "train/column_facts.h"
 #include "train/evaluator.h"
+#include "train/training_columns.h"
 #include "use/model_use.h"
 
 namespace hctr {

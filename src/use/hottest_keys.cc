@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "embedding/access_stats_summary.h"
+#include "formats/model/access_stats_summary.h"
 #include "train/feature_names.h"
 
 namespace hctr {

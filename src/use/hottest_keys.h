@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "data/batch_layout.h"
-#include "model/config.h"
+#include "config/sections/config.h"
+#include "formats/data/batch_layout.h"
 #include "use/saved_model.h"
 #include "use/scored_sample.h"
 

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/input_files.h"
 #include "config/config_file.h"
-#include "data/numbering.h"
-#include "model/model_manifest.h"
+#include "core/base/input_files.h"
+#include "formats/data/numbering.h"
+#include "formats/model/model_manifest.h"
+#include "train/key_matches.h"
 #include "train/load_config.h"
 #include "train/run_inputs.h"
 #include "train/taken_encoding.h"
-#include "train/unmatched_keys.h"
 
 namespace hctr {
 namespace {

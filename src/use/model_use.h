@@ -4,7 +4,7 @@
 #include <chrono>
 #include <functional>
 
-#include "data/source.h"
+#include "formats/data/source.h"
 #include "hctr/use_model.h"
 #include "train/start.h"
 #include "use/saved_model.h"

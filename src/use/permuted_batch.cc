@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "base/random.h"
+#include "core/base/random.h"
 #include "train/feature_names.h"
 
 namespace hctr {

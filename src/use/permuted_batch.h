@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "data/batch_layout.h"
-#include "data/data_section.h"
+#include "formats/data/batch_layout.h"
+#include "formats/data/data_section.h"
 
 namespace hctr {
 

@@ -1,8 +1,8 @@
 // --predict: the scores of a saved model.
 #include <chrono>
 
-#include "base/progress.h"
-#include "comm/collective_error.h"
+#include "core/base/progress.h"
+#include "core/comm/collective_error.h"
 #include "use/model_use.h"
 #include "use/score_writer.h"
 

@@ -7,14 +7,14 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.h"
-#include "checkpoint/checkpoint_folder.h"
 #include "config/config_file.h"
-#include "data/formats/first_rows.h"
-#include "data/parquet/parquet_options.h"
-#include "data/parquet/parquet_set.h"
+#include "core/base/expect.h"
+#include "formats/catalog/first_rows.h"
+#include "formats/checkpoint/checkpoint_folder.h"
+#include "formats/model/model_manifest.h"
+#include "formats/parquet/parquet_options.h"
+#include "formats/parquet/parquet_set.h"
 #include "hctr/formats.h"
-#include "model/model_manifest.h"
 #include "train/models_at_prefix.h"
 #include "train/run_folder.h"
 

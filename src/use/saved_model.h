@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/files.h"
-#include "base/log.h"
-#include "model/model.h"
+#include "core/base/files.h"
+#include "core/base/log.h"
+#include "net/model/model.h"
 #include "train/model_encoding.h"
 #include "train/resume.h"
 

@@ -6,11 +6,11 @@
 #include <set>
 #include <span>
 
-#include "base/error.h"
-#include "base/files.h"
-#include "base/terminal.h"
-#include "data/parquet/parquet_file.h"
-#include "data/parquet/parquet_output.h"
+#include "core/base/expect.h"
+#include "core/base/files.h"
+#include "core/base/terminal.h"
+#include "formats/parquet/parquet_file.h"
+#include "formats/parquet/parquet_output.h"
 
 namespace hctr {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "export/onnx_model.h"
 #include "train/scorer.h"
 

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <memory>
 
-#include "device/copy.h"
+#include "core/device/copy_bytes.h"
 #include "metrics/auc.h"
 #include "train/batch_ring.h"
+#include "train/key_matches.h"
 #include "train/trainer_parts.h"
-#include "train/unmatched_keys.h"
 #include "use/hottest_keys.h"
 #include "use/model_use.h"
 #include "use/permuted_batch.h"

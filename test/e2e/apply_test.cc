@@ -1,8 +1,8 @@
 // preprocess --apply: rows of another day with the ids and the scaling of the first; other numberings are refused.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "support/program.h"
+#include "core/base/expect.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

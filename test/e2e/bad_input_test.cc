@@ -1,10 +1,10 @@
 // Every user error has a message that names the place, the value, and a value that works.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "base/host_name.h"
+#include "core/base/expect.h"
+#include "core/base/host_name.h"
 #include "support/devices.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <map>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "support/devices.h"
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <filesystem>
 
-#include "base/error.h"
-#include "base/platform.h"
+#include "core/base/expect.h"
+#include "core/base/platform.h"
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -7,12 +7,12 @@
 #include <random>
 #include <sstream>
 
-#include "base/error.h"
-#include "checkpoint/checkpoint_folder.h"
-#include "checkpoint/manifest.h"
+#include "core/base/expect.h"
+#include "formats/checkpoint/checkpoint_folder.h"
+#include "formats/checkpoint/manifest.h"
 #include "support/devices.h"
 #include "support/message_of.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

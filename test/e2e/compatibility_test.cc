@@ -1,7 +1,7 @@
 // The values of "compatibility" that change which batches a run reads or how it updates its tables.
 #include <gtest/gtest.h>
 
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

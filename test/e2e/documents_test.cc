@@ -9,9 +9,9 @@
 #include <set>
 #include <sstream>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "base/error.h"
-#include "support/program.h"
+#include "core/base/expect.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

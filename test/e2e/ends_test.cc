@@ -8,11 +8,11 @@
 #include <limits>
 #include <sstream>
 
-#include "base/error.h"
-#include "base/platform.h"
+#include "core/base/expect.h"
+#include "core/base/platform.h"
 #include "support/norm_file.h"
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <map>
 
-#include "base/error.h"
-#include "support/program.h"
+#include "core/base/expect.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

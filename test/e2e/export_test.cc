@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "data/parquet/parquet_file.h"
+#include "formats/parquet/parquet_file.h"
 #include "support/onnx_reader.h"
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

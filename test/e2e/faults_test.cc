@@ -4,12 +4,12 @@
 
 #include <map>
 
-#include "base/error.h"
-#include "base/platform.h"
-#include "checkpoint/checkpoint_folder.h"
+#include "core/base/expect.h"
+#include "core/base/platform.h"
+#include "formats/checkpoint/checkpoint_folder.h"
 #include "support/joined.h"
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "support/devices.h"
 #include "support/paths.h"
-#include "support/program.h"
-#include "unit/data/parquet_test_files.h"
+#include "support/run_program.h"
+#include "unit/formats/data/parquet_test_files.h"
 
 namespace hctr::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <csignal>
 
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -7,9 +7,9 @@
 #include <regex>
 #include <thread>
 
-#include "base/build_info.h"
-#include "base/error.h"
-#include "base/platform.h"
+#include "core/base/build_info.h"
+#include "core/base/expect.h"
+#include "core/base/platform.h"
 #include "support/host_network.h"
 #include "support/joined.h"
 #include "support/paths.h"

@@ -9,11 +9,11 @@
 #include <sstream>
 #include <vector>
 
-#include "base/error.h"
-#include "base/random.h"
-#include "data/parquet/parquet_file.h"
+#include "core/base/expect.h"
+#include "core/base/random.h"
+#include "formats/parquet/parquet_file.h"
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -1,10 +1,10 @@
 // No program replaces a file that it reads, whatever option or field names the output.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "base/file_lock.h"
+#include "core/base/expect.h"
+#include "core/base/file_lock.h"
 #include "support/norm_file.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <regex>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "support/host_network.h"
 #include "support/joined.h"
 #include "support/paths.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

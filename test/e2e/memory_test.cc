@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <fstream>
 
-#include "base/platform.h"
-#include "support/program.h"
+#include "core/base/platform.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <set>
 
-#include "device/device.h"
+#include "core/device/device.h"
 #include "metrics/metrics.h"
-#include "support/program.h"
-#include "unit/data/norm_test_files.h"
+#include "support/run_program.h"
+#include "unit/formats/data/norm_test_files.h"
 
 namespace hctr::test {
 namespace {

@@ -1,8 +1,8 @@
 // What scores with a model, or trains on from it, encodes data as it was trained, or says where it does not.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "support/program.h"
+#include "core/base/expect.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -4,8 +4,8 @@
 #include <functional>
 #include <sstream>
 
-#include "device/device.h"
-#include "support/program.h"
+#include "core/device/device.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <sstream>
 
-#include "base/error.h"
-#include "base/random.h"
-#include "support/program.h"
+#include "core/base/expect.h"
+#include "core/base/random.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <sstream>
 
-#include "device/device.h"
-#include "optim/catalog.h"
-#include "support/program.h"
+#include "config/sections/optimizer_catalog.h"
+#include "core/device/device.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

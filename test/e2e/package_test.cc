@@ -3,9 +3,9 @@
 
 #include <sstream>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

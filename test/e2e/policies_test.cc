@@ -1,9 +1,9 @@
 // Training with full tables, delayed admission of keys and expiry of rows: the reported counts and the written files.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "device/device.h"
-#include "support/program.h"
+#include "core/base/expect.h"
+#include "core/device/device.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -9,11 +9,11 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "base/error.h"
-#include "data/parquet/parquet_file.h"
-#include "data/text_grammar.h"
+#include "core/base/expect.h"
+#include "formats/data/text_grammar.h"
+#include "formats/parquet/parquet_file.h"
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

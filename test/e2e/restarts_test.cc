@@ -4,9 +4,9 @@
 #include <csignal>
 #include <fstream>
 
-#include "base/error.h"
-#include "base/platform.h"
-#include "checkpoint/checkpoint_folder.h"
+#include "core/base/expect.h"
+#include "core/base/platform.h"
+#include "formats/checkpoint/checkpoint_folder.h"
 #include "support/joined.h"
 #include "support/paths.h"
 

@@ -3,11 +3,11 @@
 
 #include <map>
 
-#include "base/error.h"
-#include "base/platform.h"
-#include "checkpoint/checkpoint_folder.h"
+#include "core/base/expect.h"
+#include "core/base/platform.h"
+#include "formats/checkpoint/checkpoint_folder.h"
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

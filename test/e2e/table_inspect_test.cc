@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

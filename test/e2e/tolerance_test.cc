@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "support/program.h"
+#include "support/run_program.h"
 #include "support/topologies.h"
 
 namespace hctr::test {

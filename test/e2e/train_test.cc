@@ -5,8 +5,8 @@
 #include <csignal>
 #include <cstring>
 
-#include "device/device.h"
-#include "support/program.h"
+#include "core/device/device.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

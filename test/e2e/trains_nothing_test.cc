@@ -1,8 +1,8 @@
 // A run that trains nothing is an error that says why, and leaves no model.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "support/program.h"
+#include "core/base/expect.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -1,8 +1,8 @@
 // Keys that training has not seen are reported wherever a model scores data.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "support/program.h"
+#include "core/base/expect.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -1,10 +1,10 @@
 // --version of every program, and the version in the documents.
 #include <gtest/gtest.h>
 
-#include "base/build_info.h"
-#include "base/error.h"
+#include "core/base/build_info.h"
+#include "core/base/expect.h"
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

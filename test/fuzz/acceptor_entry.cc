@@ -7,8 +7,8 @@
 #include <set>
 #include <string>
 
-#include "comm/acceptor.h"
-#include "comm/join_text.h"
+#include "core/comm/acceptor.h"
+#include "core/comm/join_text.h"
 #include "fuzz/entry_tools.h"
 
 namespace hctr::fuzz {

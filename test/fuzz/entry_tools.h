@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/error.h"
-#include "data/data_section.h"
-#include "data/sample_block.h"
+#include "core/base/expect.h"
+#include "formats/data/data_section.h"
+#include "formats/data/sample_block.h"
 #include "fuzz/entries.h"
 
 namespace hctr::fuzz {

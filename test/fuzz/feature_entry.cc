@@ -1,6 +1,6 @@
 // Feature specifications: the YAML, and the rows of a text and a binary file together.
-#include "data/features/feature_cutter.h"
-#include "data/features/feature_parser.h"
+#include "formats/features/feature_cutter.h"
+#include "formats/features/feature_parser.h"
 #include "fuzz/entry_tools.h"
 
 namespace hctr::fuzz {

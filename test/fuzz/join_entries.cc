@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "comm/join_text.h"
+#include "core/comm/join_text.h"
 #include "fuzz/entry_tools.h"
 
 namespace hctr::fuzz {

@@ -1,9 +1,9 @@
 // Manifests whose checksums are right, as those of another program or of somebody who can sign may be.
-#include "checkpoint/manifest.h"
 #include "config/checked_json.h"
+#include "formats/checkpoint/manifest.h"
+#include "formats/model/model_manifest.h"
 #include "fuzz/model_entry_tools.h"
 #include "hctr/formats.h"
-#include "model/model_manifest.h"
 #include "train/model_encoding.h"
 #include "train/resume.h"
 

@@ -1,10 +1,10 @@
 // Configs, model files, and the files of checkpoints.
 #include <memory>
 
-#include "checkpoint/state_reader.h"
-#include "comm/self_comm.h"
+#include "core/comm/self_comm.h"
+#include "formats/checkpoint/state_reader.h"
 #include "fuzz/model_entry_tools.h"
-#include "model/model.h"
+#include "net/model/model.h"
 #include "train/run_progress.h"
 
 namespace hctr::fuzz {

@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "base/files.h"
 #include "config/json.h"
+#include "config/sections/config.h"
+#include "core/base/files.h"
 #include "fuzz/entry_tools.h"
-#include "model/config.h"
 
 namespace hctr::fuzz {
 

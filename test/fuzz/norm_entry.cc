@@ -1,7 +1,7 @@
 // Norm files, cut, found and parsed as for training.
-#include "data/norm/norm_cutter.h"
-#include "data/norm/norm_parse.h"
-#include "data/norm/norm_walk.h"
+#include "formats/norm/norm_cutter.h"
+#include "formats/norm/norm_parse.h"
+#include "formats/norm/norm_walk.h"
 #include "fuzz/entry_tools.h"
 
 namespace hctr::fuzz {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "data/raw/raw_set.h"
+#include "formats/raw/raw_set.h"
 #include "fuzz/entry_tools.h"
 
 namespace hctr::fuzz {

@@ -1,8 +1,8 @@
 // File lists, and the values of single cells.
 #include <cstdio>
 
-#include "data/io/file_list.h"
-#include "data/text_values.h"
+#include "formats/data/text_values.h"
+#include "formats/io/file_list.h"
 #include "fuzz/entry_tools.h"
 
 namespace hctr::fuzz {

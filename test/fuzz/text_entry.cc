@@ -1,6 +1,6 @@
 // Texts, parsed whole and in two parts.
-#include "data/text/criteo_set.h"
-#include "data/text/csv_set.h"
+#include "formats/text/criteo_set.h"
+#include "formats/text/csv_set.h"
 #include "fuzz/entry_tools.h"
 
 namespace hctr::fuzz {

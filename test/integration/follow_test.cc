@@ -7,7 +7,7 @@
 #include <fstream>
 #include <thread>
 
-#include "data/parquet/parquet_file.h"
+#include "formats/parquet/parquet_file.h"
 #include "ranks_fixture.h"
 
 namespace hctr::test {

@@ -7,9 +7,9 @@
 #include <regex>
 #include <thread>
 
-#include "base/build_info.h"
-#include "base/host_name.h"
-#include "comm/host_comm.h"
+#include "core/base/build_info.h"
+#include "core/base/host_name.h"
+#include "core/comm/host_comm.h"
 #include "ranks_fixture.h"
 #include "support/communicator_suite.h"
 #include "support/joined.h"

@@ -4,9 +4,9 @@
 #include <chrono>
 #include <thread>
 
-#include "comm/self_comm.h"
+#include "core/comm/self_comm.h"
 #include "support/devices.h"
-#include "support/program.h"
+#include "support/run_program.h"
 #include "support/temporary_folder.h"
 #include "support/test_log.h"
 #include "train/load_config.h"

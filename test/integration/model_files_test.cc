@@ -1,6 +1,6 @@
 // Model files: what is saved is what is loaded, with the optimizer's states, on any ranks; and files that do not belong
 // together are refused.
-#include "base/half.h"
+#include "core/base/half.h"
 #include "every_table.h"
 
 namespace hctr::test {

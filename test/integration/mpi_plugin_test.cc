@@ -1,8 +1,8 @@
 // A program with MPI where MPI's library is missing: it trains alone and over TCP, and says what mpirun would need.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "comm/mpi_plugin.h"
+#include "core/base/expect.h"
+#include "core/comm/mpi_plugin.h"
 #include "ranks_fixture.h"
 #include "support/joined.h"
 #include "support/paths.h"

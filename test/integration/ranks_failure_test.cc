@@ -6,10 +6,10 @@
 #include <csignal>
 #include <thread>
 
-#include "base/build_info.h"
-#include "base/host_name.h"
-#include "base/platform.h"
-#include "comm/mpi_plugin.h"
+#include "core/base/build_info.h"
+#include "core/base/host_name.h"
+#include "core/base/platform.h"
+#include "core/comm/mpi_plugin.h"
 #include "ranks_fixture.h"
 #include "support/joined.h"
 #include "support/paths.h"

@@ -9,11 +9,11 @@
 #include <map>
 #include <sstream>
 
-#include "base/error.h"
-#include "base/platform.h"
+#include "core/base/expect.h"
+#include "core/base/platform.h"
 #include "support/devices.h"
 #include "support/distance.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "config/sections/optimizer_catalog.h"
 #include "every_table.h"
-#include "optim/catalog.h"
 
 namespace hctr::test {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "ranks_fixture.h"
 
-#include "comm/host_comm.h"
+#include "core/comm/host_comm.h"
 #include "support/communicator_suite.h"
 
 namespace hctr::test {

@@ -4,9 +4,9 @@
 
 #include <functional>
 
-#include "checkpoint/checkpoint_folder.h"
-#include "checkpoint/state_reader.h"
 #include "every_table.h"
+#include "formats/checkpoint/checkpoint_folder.h"
+#include "formats/checkpoint/state_reader.h"
 
 namespace hctr::test {
 namespace {

@@ -1,10 +1,10 @@
 // Which of several tables that share a budget are on the GPU.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "config/json.h"
+#include "core/base/expect.h"
 #include "support/devices.h"
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
-#include "model/config.h"
-#include "support/program.h"
-#include "unit/data/norm_test_files.h"
+#include "config/sections/config.h"
+#include "core/base/random.h"
+#include "support/run_program.h"
+#include "unit/formats/data/norm_test_files.h"
 
 namespace hctr::test {
 

@@ -10,7 +10,7 @@
 #include "integration/trace_files.h"
 #include "support/devices.h"
 #include "support/paths.h"
-#include "support/program.h"
+#include "support/run_program.h"
 #include "train/load_config.h"
 
 namespace hctr::test {

@@ -4,12 +4,12 @@
 
 #include <cmath>
 
-#include "comm/self_comm.h"
-#include "device/copy.h"
+#include "core/comm/self_comm.h"
+#include "core/device/copy_bytes.h"
 #include "support/devices.h"
 #include "support/message_of.h"
 #include "support/norm_file.h"
-#include "support/program.h"
+#include "support/run_program.h"
 #include "support/test_log.h"
 #include "train/evaluator.h"
 #include "train/load_config.h"

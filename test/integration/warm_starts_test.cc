@@ -1,6 +1,6 @@
 // Training that starts from parts of models: chosen layers and tables, frozen ones, and vectors from other programs.
-#include "data/parquet/parquet_file.h"
 #include "every_table.h"
+#include "formats/parquet/parquet_file.h"
 
 namespace hctr::test {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/peer_exchange.h"
-#include "device/buffer.h"
-#include "device/copy.h"
+#include "core/comm/peer_exchange.h"
+#include "core/device/buffer.h"
+#include "core/device/copy_bytes.h"
 
 namespace hctr::test {
 namespace {

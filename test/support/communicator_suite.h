@@ -1,7 +1,7 @@
 // What every communicator must do, whatever its ranks are.
 #pragma once
 
-#include "comm/communicator.h"
+#include "core/comm/communicator.h"
 
 namespace hctr::test {
 

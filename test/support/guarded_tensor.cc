@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "device/copy.h"
+#include "core/device/copy_bytes.h"
 
 namespace hctr::test {
 namespace {

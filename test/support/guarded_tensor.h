@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "device/buffer.h"
-#include "device/stream.h"
-#include "device/tensor.h"
+#include "core/device/buffer.h"
+#include "core/device/stream.h"
+#include "core/device/tensor.h"
 
 namespace hctr::test {
 

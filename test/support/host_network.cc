@@ -5,8 +5,8 @@
 #include <atomic>
 #include <fstream>
 
-#include "base/error.h"
-#include "support/program.h"
+#include "core/base/expect.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

@@ -9,8 +9,8 @@
 #include <csignal>
 #include <thread>
 
-#include "base/error.h"
-#include "base/platform.h"
+#include "core/base/expect.h"
+#include "core/base/platform.h"
 
 namespace hctr::test {
 

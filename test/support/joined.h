@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 

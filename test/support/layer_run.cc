@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/random.h"
 #include "config/json.h"
-#include "layers/catalog.h"
+#include "core/base/random.h"
+#include "net/layers/layer_catalog.h"
 #include "support/devices.h"
 #include "support/tolerance.h"
 

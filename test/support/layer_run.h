@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "layers/layer.h"
+#include "net/layers/layer.h"
 #include "support/guarded_tensor.h"
 
 namespace hctr::test {

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "base/process_end.h"
+#include "core/base/process_end.h"
 #include "support/devices.h"
 #include "support/op_test.h"
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "support/program.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 

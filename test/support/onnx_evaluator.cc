@@ -3,7 +3,7 @@
 #include <functional>
 #include <stdexcept>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "support/onnx_reader.h"
 
 namespace hctr::test {

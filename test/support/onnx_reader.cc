@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "base/error.h"
-#include "support/program.h"
+#include "core/base/expect.h"
+#include "support/run_program.h"
 
 namespace hctr::test {
 namespace {

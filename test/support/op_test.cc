@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <memory>
 
-#include "base/error.h"
-#include "base/platform.h"
-#include "device/program.h"
+#include "core/base/expect.h"
+#include "core/base/platform.h"
+#include "core/device/program.h"
 #include "support/devices.h"
 
 namespace hctr::test {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "ops/optimizer_rules.h"
-#include "optim/catalog.h"
+#include "config/sections/optimizer_catalog.h"
+#include "ops/optimizer/optimizer_rules.h"
 
 namespace hctr::test {
 

@@ -1,7 +1,7 @@
 #include "support/rig.h"
 
-#include "base/random.h"
-#include "device/copy.h"
+#include "core/base/random.h"
+#include "core/device/copy_bytes.h"
 #include "support/devices.h"
 
 namespace hctr::test {

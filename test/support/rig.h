@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "device/context.h"
+#include "core/device/context.h"
 #include "support/guarded_tensor.h"
 
 namespace hctr::test {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr::test {
 

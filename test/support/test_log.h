@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/log.h"
+#include "core/base/log.h"
 
 namespace hctr::test {
 

@@ -1,7 +1,7 @@
 // How far a result may differ from its reference: one table for all operator tests.
 #pragma once
 
-#include "base/dtype.h"
+#include "core/base/dtype.h"
 
 namespace hctr::test {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr::test {
 namespace {

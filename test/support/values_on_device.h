@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "device/buffer.h"
-#include "device/copy.h"
+#include "core/device/buffer.h"
+#include "core/device/copy_bytes.h"
 #include "support/devices.h"
 
 namespace hctr::test {

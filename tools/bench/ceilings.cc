@@ -1,8 +1,8 @@
 #include "ceilings.h"
 
-#include "base/random.h"
-#include "device/buffer.h"
-#include "device/copy.h"
+#include "core/base/random.h"
+#include "core/device/buffer.h"
+#include "core/device/copy_bytes.h"
 #include "ops/embedding/embedding_rows.h"
 #include "timing.h"
 

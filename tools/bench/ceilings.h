@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <map>
 
-#include "device/context.h"
+#include "core/device/context.h"
 #include "report.h"
 
 namespace hctr::bench {

@@ -1,8 +1,8 @@
 #include "index_bench.h"
 
-#include "base/random.h"
-#include "device/buffer.h"
-#include "device/copy.h"
+#include "core/base/random.h"
+#include "core/device/buffer.h"
+#include "core/device/copy_bytes.h"
 #include "ops/embedding/direct_index.h"
 #include "ops/embedding/hash_index.h"
 #include "prepare/generate/power_law.h"

@@ -3,9 +3,9 @@
 #include <numeric>
 #include <vector>
 
-#include "base/error.h"
-#include "device/copy.h"
-#include "embedding/row_store.h"
+#include "core/base/expect.h"
+#include "core/device/copy_bytes.h"
+#include "engine/table/row_store.h"
 
 namespace hctr::bench {
 namespace {

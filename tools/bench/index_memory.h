@@ -1,7 +1,7 @@
 // The memory of the hash index per key, just before and just after it grows.
 #pragma once
 
-#include "device/context.h"
+#include "core/device/context.h"
 #include "report.h"
 
 namespace hctr::bench {

@@ -1,11 +1,11 @@
 // bench: measures parts of a training step on this machine, and compares them with the peak rates of the device.
 #include <algorithm>
 
-#include "base/error.h"
-#include "base/input_files.h"
-#include "base/process_end.h"
-#include "base/terminal.h"
 #include "config/command_line.h"
+#include "core/base/expect.h"
+#include "core/base/input_files.h"
+#include "core/base/process_end.h"
+#include "core/base/terminal.h"
 #include "index_bench.h"
 #include "index_memory.h"
 #include "reader_bench.h"

@@ -6,10 +6,10 @@
 #include <future>
 #include <thread>
 
-#include "data/formats/format_table.h"
-#include "data/norm/norm_set.h"
-#include "data/one_hot.h"
-#include "data/reader/row_stream.h"
+#include "formats/catalog/format_table.h"
+#include "formats/data/one_hot.h"
+#include "formats/norm/norm_set.h"
+#include "formats/reader/row_stream.h"
 #include "timing.h"
 
 namespace hctr::bench {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "data/data_section.h"
+#include "formats/data/data_section.h"
 #include "reader_bench.h"
 
 namespace hctr::bench {

@@ -2,10 +2,10 @@
 
 #include <set>
 
-#include "base/random.h"
-#include "device/arena.h"
-#include "device/buffer.h"
-#include "device/copy.h"
+#include "core/base/random.h"
+#include "core/device/arena.h"
+#include "core/device/buffer.h"
+#include "core/device/copy_bytes.h"
 #include "ops/embedding/embedding_pool.h"
 #include "ops/embedding/embedding_update.h"
 #include "timing.h"

@@ -1,8 +1,8 @@
 // The rows of an embedding table: lookup and sum, sort by row, backward and update.
 #pragma once
 
-#include "base/dtype.h"
 #include "ceilings.h"
+#include "core/base/dtype.h"
 
 namespace hctr::bench {
 

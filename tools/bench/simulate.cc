@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/terminal.h"
+#include "core/base/terminal.h"
 #include "train/known_gpus.h"
 #include "train/load_config.h"
 #include "train/scale_forecast.h"

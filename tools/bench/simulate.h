@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "device/device.h"
+#include "core/device/device.h"
 #include "report.h"
 
 namespace hctr::bench {

@@ -1,15 +1,15 @@
 #include "step_bench.h"
 
-#include "comm/peer_exchange.h"
-#include "comm/self_comm.h"
-#include "device/arena.h"
-#include "device/copy.h"
+#include "core/comm/peer_exchange.h"
+#include "core/comm/self_comm.h"
+#include "core/device/arena.h"
+#include "core/device/copy_bytes.h"
 #include "ops/embedding/owner_vectors.h"
 #include "timing.h"
-#include "train/column_facts.h"
 #include "train/job.h"
 #include "train/load_config.h"
 #include "train/trainer.h"
+#include "train/training_columns.h"
 
 namespace hctr::bench {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "device/program.h"
+#include "core/device/program.h"
 
 namespace hctr::bench {
 namespace {

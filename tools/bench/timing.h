@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "device/context.h"
+#include "core/device/context.h"
 
 namespace hctr::bench {
 

@@ -1,12 +1,12 @@
 // criteo2hugectr: converts Criteo's click logs, or their preprocessed text, to Norm data sets. The command line.
 #include <map>
 
-#include "base/error.h"
-#include "base/terminal.h"
-#include "base/thread_pool.h"
 #include "config/command_line.h"
-#include "data/io/set_files.h"
-#include "data/text_values.h"
+#include "core/base/expect.h"
+#include "core/base/terminal.h"
+#include "core/base/thread_pool.h"
+#include "formats/data/text_values.h"
+#include "formats/io/set_files.h"
 #include "prepare/preprocess/criteo_convert.h"
 #include "prepare/preprocess/preprocessed_convert.h"
 

@@ -3,13 +3,13 @@
 #include <charconv>
 #include <map>
 
-#include "base/error.h"
-#include "base/terminal.h"
-#include "base/thread_pool.h"
 #include "config/command_line.h"
-#include "data/formats/data_schema.h"
-#include "data/parquet/parquet_set.h"
-#include "data/raw/raw_set.h"
+#include "core/base/expect.h"
+#include "core/base/terminal.h"
+#include "core/base/thread_pool.h"
+#include "formats/catalog/data_schema.h"
+#include "formats/parquet/parquet_set.h"
+#include "formats/raw/raw_set.h"
 #include "prepare/generate/generate.h"
 
 namespace hctr {

@@ -1,13 +1,13 @@
 // data_inspect: summarizes data files and checks them against a config. The command line and the printed report.
 
-#include "base/error.h"
-#include "base/files.h"
-#include "base/input_files.h"
-#include "base/terminal.h"
-#include "base/thread_pool.h"
 #include "config/command_line.h"
-#include "data/formats/data_schema.h"
-#include "data/formats/section_files.h"
+#include "core/base/expect.h"
+#include "core/base/files.h"
+#include "core/base/input_files.h"
+#include "core/base/terminal.h"
+#include "core/base/thread_pool.h"
+#include "formats/catalog/data_schema.h"
+#include "formats/catalog/section_files.h"
 #include "prepare/inspect/inspect.h"
 
 namespace hctr {

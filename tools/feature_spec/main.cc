@@ -1,8 +1,8 @@
 // feature_spec: creates, checks and transcodes feature specifications. The command line.
 
-#include "base/error.h"
-#include "base/terminal.h"
 #include "config/command_line.h"
+#include "core/base/expect.h"
+#include "core/base/terminal.h"
 #include "prepare/preprocess/feature_rows.h"
 #include "prepare/preprocess/feature_transcode.h"
 

@@ -1,18 +1,18 @@
 // preprocess: converts click logs and other text tables to training data. The command line.
 #include <map>
 
-#include "base/error.h"
-#include "base/file_lock.h"
-#include "base/terminal.h"
-#include "base/thread_pool.h"
 #include "config/checked_json.h"
 #include "config/command_line.h"
-#include "data/io/set_files.h"
-#include "data/io/source_files.h"
-#include "data/norm/norm_set.h"
-#include "data/parquet/parquet_set.h"
-#include "data/raw/raw_set.h"
-#include "data/text_values.h"
+#include "core/base/expect.h"
+#include "core/base/file_lock.h"
+#include "core/base/terminal.h"
+#include "core/base/thread_pool.h"
+#include "formats/data/text_values.h"
+#include "formats/io/set_files.h"
+#include "formats/io/source_files.h"
+#include "formats/norm/norm_set.h"
+#include "formats/parquet/parquet_set.h"
+#include "formats/raw/raw_set.h"
 #include "prepare/preprocess/preprocess_report.h"
 #include "prepare/preprocess/saved_columns.h"
 

@@ -1,7 +1,7 @@
 #include "access_stats_report.h"
 
 #include "bars.h"
-#include "base/terminal.h"
+#include "core/base/terminal.h"
 
 namespace hctr {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "config/json.h"
-#include "embedding/access_stats_summary.h"
+#include "formats/model/access_stats_summary.h"
 
 namespace hctr {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <tuple>
 
-#include "base/error.h"
-#include "base/terminal.h"
+#include "core/base/expect.h"
+#include "core/base/terminal.h"
 
 namespace hctr {
 

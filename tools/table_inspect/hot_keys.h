@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "config/json.h"
-#include "embedding/sparse_file.h"
+#include "formats/model/sparse_file.h"
 #include "hctr/formats.h"
 #include "key_counts.h"
 

@@ -1,9 +1,9 @@
 #include "key_counts.h"
 
-#include "base/progress.h"
-#include "base/thread_pool.h"
-#include "data/reader/reader.h"
-#include "device/buffer.h"
+#include "core/base/progress.h"
+#include "core/base/thread_pool.h"
+#include "core/device/buffer.h"
+#include "formats/reader/reader.h"
 
 namespace hctr {
 

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/log.h"
-#include "model/config.h"
+#include "config/sections/config.h"
+#include "core/base/log.h"
 
 namespace hctr {
 

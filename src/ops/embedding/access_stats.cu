@@ -1,4 +1,4 @@
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/access_stats.h"
 
 namespace hctr::ops {

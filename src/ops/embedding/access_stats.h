@@ -3,7 +3,7 @@
 // models.
 #pragma once
 
-#include "device/op.h"
+#include "core/device/op.h"
 #include "ops/embedding/embedding_group.h"
 
 namespace hctr::ops {

@@ -1,7 +1,7 @@
 // One bag per thread, in a grid-stride loop.
 #include "ops/embedding/bag_lengths.h"
 
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 
 namespace hctr::ops {
 namespace {

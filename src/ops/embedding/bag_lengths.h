@@ -1,7 +1,7 @@
 // How many keys each slot of each sample has, as a tensor that layers can read.
 #pragma once
 
-#include "device/op.h"
+#include "core/device/op.h"
 
 namespace hctr::ops {
 

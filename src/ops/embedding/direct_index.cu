@@ -1,4 +1,4 @@
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/direct_index.h"
 
 namespace hctr::ops {

@@ -2,8 +2,8 @@
 // key.
 #pragma once
 
-#include "base/platform.h"
-#include "device/op.h"
+#include "core/base/platform.h"
+#include "core/device/op.h"
 #include "ops/embedding/key_batch.h"
 
 namespace hctr::ops {

@@ -6,7 +6,7 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_select.cuh>
 
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/embedding_group.h"
 #include "ops/embedding/small_group.cuh"
 #include "ops/embedding/tiled_group.cuh"

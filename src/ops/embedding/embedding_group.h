@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "device/op.h"
+#include "core/device/op.h"
 #include "ops/embedding/key_batch.h"
 
 namespace hctr::ops {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "base/prefetch.h"
+#include "core/base/prefetch.h"
 
 namespace hctr::ops {
 

@@ -1,5 +1,5 @@
+#include "ops/common/small_divisor.h"
 #include "ops/embedding/embedding_pool.cuh"
-#include "ops/small_divisor.h"
 
 namespace hctr::ops {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <type_traits>
 
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/embedding_pool.h"
 #include "ops/embedding/embedding_vector.cuh"
 

@@ -1,11 +1,11 @@
 // The forward pass of an embedding: the vectors of a bag are combined into one, or stay apart.
 #pragma once
 
-#include "device/op.h"
+#include "core/device/op.h"
 #include "ops/embedding/key_batch.h"
 #include "ops/embedding/owner_vectors.h"
 #include "ops/embedding/rank_memory.h"
-#include "ops/embedding/row_memory.h"
+#include "ops/embedding/row_elements.h"
 
 namespace hctr::ops {
 

@@ -1,11 +1,11 @@
 // Rows of an embedding table as kernels see them: their arrays, their initial values, gather and scatter.
 #pragma once
 
-#include "device/op.h"
+#include "core/device/op.h"
+#include "ops/common/rounding.h"
 #include "ops/embedding/hash_index.h"
-#include "ops/embedding/row_memory.h"
-#include "ops/optimizer_rules.h"
-#include "ops/rounding.h"
+#include "ops/embedding/row_elements.h"
+#include "ops/optimizer/optimizer_rules.h"
 
 namespace hctr::ops {
 

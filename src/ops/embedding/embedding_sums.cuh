@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/embedding_group.h"
 #include "ops/embedding/embedding_update.h"
 #include "ops/embedding/embedding_vector.cuh"

@@ -2,8 +2,8 @@
 // elements are one array in packs of four, whatever the length of a row. A warp takes a tile, so that it reads the
 // marks of its rows once and clears them, and each array in few long pieces. Few warps with several loads each are
 // faster than many with one: the memory then serves fewer pieces at a time.
+#include "ops/common/small_divisor.h"
 #include "ops/embedding/embedding_update.cuh"
-#include "ops/small_divisor.h"
 
 namespace hctr::ops::cuda {
 namespace {

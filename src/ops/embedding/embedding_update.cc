@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "base/prefetch.h"
+#include "core/base/prefetch.h"
 #include "ops/embedding/row_rules.h"
 #include "ops/embedding/stored_rows.h"
-#include "ops/optimizer_loop.h"
+#include "ops/optimizer/optimizer_loop.h"
 
 namespace hctr::ops {
 

@@ -6,13 +6,13 @@
 #include <type_traits>
 #include <utility>
 
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/embedding_sums.cuh"
 #include "ops/embedding/embedding_update.h"
 #include "ops/embedding/embedding_vector.cuh"
 #include "ops/embedding/row_rules.h"
 #include "ops/embedding/stored_rows.cuh"
-#include "ops/optimizer.cuh"
+#include "ops/optimizer/optimizer.cuh"
 
 namespace hctr::ops {
 namespace {

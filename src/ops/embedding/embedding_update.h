@@ -1,7 +1,7 @@
 // The backward pass of an embedding fused with its optimizer: gradients are summed per row, each row is updated once.
 #pragma once
 
-#include "device/op.h"
+#include "core/device/op.h"
 #include "ops/embedding/embedding_group.h"
 #include "ops/embedding/embedding_rows.h"
 

@@ -5,8 +5,8 @@
 #include <bit>
 #include <cstdint>
 
-#include "base/half.h"
-#include "device/launch.cuh"
+#include "core/base/half.h"
+#include "core/device/launch.cuh"
 #include "ops/embedding/rank_memory.h"
 
 namespace hctr::ops {

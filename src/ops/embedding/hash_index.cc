@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "base/prefetch.h"
+#include "core/base/prefetch.h"
 #include "ops/embedding/direct_index.h"
 #include "ops/embedding/hash_index_protocol.h"
 

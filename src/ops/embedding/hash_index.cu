@@ -1,9 +1,9 @@
 // One thread per key. New rows are assigned to a block at a time, with one atomic addition to the shared counter.
 #include <cuda/atomic>
 
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
+#include "ops/common/reduce.cuh"
 #include "ops/embedding/hash_index_protocol.h"
-#include "ops/reduce.cuh"
 
 namespace hctr::ops {
 namespace {

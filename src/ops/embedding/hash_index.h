@@ -1,8 +1,8 @@
 // A hash table from keys to row numbers, on the device, filled by many threads concurrently.
 #pragma once
 
-#include "base/random.h"
-#include "device/op.h"
+#include "core/base/random.h"
+#include "core/device/op.h"
 #include "ops/embedding/key_batch.h"
 
 namespace hctr::ops {

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cub/block/block_reduce.cuh>
 
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/host_keys.h"
 #include "ops/embedding/host_keys_rules.h"
 #include "ops/embedding/prefix_sum.cuh"

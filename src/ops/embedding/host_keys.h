@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "device/op.h"
+#include "core/device/op.h"
 
 namespace hctr::ops {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/host_keys.h"
 #include "ops/embedding/host_list_rules.h"
 #include "ops/embedding/prefix_sum.cuh"

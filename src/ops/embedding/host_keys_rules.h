@@ -2,7 +2,7 @@
 // both devices.
 #pragma once
 
-#include "base/random.h"
+#include "core/base/random.h"
 #include "ops/embedding/host_keys.h"
 
 namespace hctr::ops {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "base/platform.h"
+#include "core/base/platform.h"
 
 namespace hctr::ops {
 

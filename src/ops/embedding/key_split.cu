@@ -1,7 +1,7 @@
 // Bags are split in tiles: one kernel counts the keys of each tile that are sent, the next one writes them behind those
 // of the tiles before. Merging needs no sum over bags: where the keys of a bag come to lie follows from offsets that
 // the messages hold. Launches of several tables start as one.
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/key_split.h"
 #include "ops/embedding/sort_digits.cuh"
 

@@ -2,7 +2,7 @@
 // receives from all ranks are merged into one batch.
 #pragma once
 
-#include "device/op.h"
+#include "core/device/op.h"
 #include "ops/embedding/key_batch.h"
 
 namespace hctr::ops {

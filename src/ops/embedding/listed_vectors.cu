@@ -1,4 +1,4 @@
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/embedding_vector.cuh"
 #include "ops/embedding/listed_vectors.h"
 

@@ -1,7 +1,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/embedding_vector.cuh"
 #include "ops/embedding/owner_vectors.h"
 

@@ -5,10 +5,10 @@
 
 #include <cstddef>
 
-#include "device/op.h"
+#include "core/device/op.h"
+#include "ops/common/loss_scale.h"
 #include "ops/embedding/key_batch.h"
 #include "ops/embedding/rank_memory.h"
-#include "ops/loss_scale.h"
 
 namespace hctr::ops {
 

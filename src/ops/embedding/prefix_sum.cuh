@@ -3,7 +3,7 @@
 
 #include <cub/device/device_scan.cuh>
 
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 
 namespace hctr::ops::cuda {
 

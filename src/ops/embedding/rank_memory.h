@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/dtype.h"
-#include "base/platform.h"
+#include "core/base/dtype.h"
+#include "core/base/platform.h"
 
 namespace hctr::ops {
 

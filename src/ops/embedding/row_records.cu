@@ -1,5 +1,5 @@
 // A warp for each record: its lanes copy one part after the other, in the widest words that all addresses allow.
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/row_records.h"
 
 namespace hctr::ops {

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 
-#include "device/op.h"
-#include "ops/optimizer_rules.h"
+#include "core/device/op.h"
+#include "ops/optimizer/optimizer_rules.h"
 
 namespace hctr::ops {
 

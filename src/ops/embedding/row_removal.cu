@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cub/device/device_select.cuh>
 
-#include "device/copy.h"
-#include "device/launch.cuh"
+#include "core/device/copy_bytes.h"
+#include "core/device/launch.cuh"
+#include "ops/common/reduce.cuh"
 #include "ops/embedding/row_removal.h"
-#include "ops/reduce.cuh"
 
 namespace hctr::ops {
 namespace {

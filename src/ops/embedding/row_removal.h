@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-#include "device/op.h"
+#include "core/device/op.h"
 
 namespace hctr::ops {
 

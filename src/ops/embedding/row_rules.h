@@ -3,7 +3,7 @@
 
 #include <type_traits>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "ops/embedding/embedding_rows.h"
 
 namespace hctr::ops {

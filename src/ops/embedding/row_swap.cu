@@ -2,11 +2,11 @@
 // position, and blocks write the rows of their tiles from there.
 #include <algorithm>
 
-#include "device/copy.h"
-#include "device/launch.cuh"
+#include "core/device/copy_bytes.h"
+#include "core/device/launch.cuh"
+#include "ops/common/reduce.cuh"
 #include "ops/embedding/prefix_sum.cuh"
 #include "ops/embedding/row_swap.h"
-#include "ops/reduce.cuh"
 
 namespace hctr::ops {
 namespace {

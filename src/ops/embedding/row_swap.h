@@ -8,7 +8,7 @@
 #include <array>
 #include <cstddef>
 
-#include "device/op.h"
+#include "core/device/op.h"
 #include "ops/embedding/access_stats.h"
 #include "ops/embedding/embedding_group.h"
 

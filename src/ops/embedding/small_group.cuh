@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/embedding_group.h"
 #include "ops/embedding/sort_digits.cuh"
 

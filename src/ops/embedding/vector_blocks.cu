@@ -1,4 +1,4 @@
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/vector_blocks.h"
 
 namespace hctr::ops {

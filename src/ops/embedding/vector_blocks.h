@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "device/op.h"
+#include "core/device/op.h"
 
 namespace hctr::ops {
 

@@ -1,5 +1,5 @@
 // Lengths of bags, their prefix sums by CUB, then each key to its position: one thread for each bag.
-#include "device/launch.cuh"
+#include "core/device/launch.cuh"
 #include "ops/embedding/prefix_sum.cuh"
 #include "ops/embedding/wire_keys.h"
 

@@ -2,7 +2,7 @@
 // capacity is sent, each with the bag that it belongs to. And the lists of the vectors that belong to them.
 #pragma once
 
-#include "device/op.h"
+#include "core/device/op.h"
 #include "ops/embedding/key_split.h"
 
 namespace hctr::ops {

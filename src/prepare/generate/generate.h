@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "base/log.h"
-#include "data/data_section.h"
+#include "core/base/log.h"
+#include "formats/data/data_section.h"
 #include "metrics/best_possible.h"
 #include "prepare/generate/sample_encoder.h"
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <cmath>
 
-#include "base/error.h"
-#include "base/random.h"
+#include "core/base/expect.h"
+#include "core/base/random.h"
 
 namespace hctr {
 namespace {

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "data/record_shape.h"
+#include "formats/data/record_shape.h"
 
 namespace hctr {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 namespace {

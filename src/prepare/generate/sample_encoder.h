@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/data_section.h"
+#include "formats/data/data_section.h"
 #include "prepare/generate/planted_truth.h"
 #include "prepare/write/norm_writer.h"
 

@@ -4,9 +4,9 @@
 #include <limits>
 #include <numeric>
 
-#include "base/error.h"
-#include "base/random.h"
-#include "data/key_space.h"
+#include "core/base/expect.h"
+#include "core/base/random.h"
+#include "formats/data/key_space.h"
 
 namespace hctr {
 namespace {

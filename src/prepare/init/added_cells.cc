@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-#include "data/io/source_files.h"
+#include "core/base/expect.h"
+#include "formats/io/source_files.h"
 
 namespace hctr {
 

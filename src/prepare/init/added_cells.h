@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/files.h"
+#include "core/base/files.h"
 #include "prepare/init/text_layout.h"
 
 namespace hctr {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
-#include "data/cell_notation.h"
-#include "data/text_grammar.h"
-#include "data/text_values.h"
+#include "core/base/expect.h"
+#include "formats/data/cell_notation.h"
+#include "formats/data/text_grammar.h"
+#include "formats/data/text_values.h"
 
 namespace hctr {
 namespace {

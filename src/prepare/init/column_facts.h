@@ -10,9 +10,9 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "base/moments.h"
-#include "data/bracketed_list.h"
-#include "data/text_values.h"
+#include "core/base/moments.h"
+#include "formats/data/bracketed_list.h"
+#include "formats/data/text_values.h"
 #include "prepare/init/notation_facts.h"
 #include "prepare/inspect/distinct_count.h"
 

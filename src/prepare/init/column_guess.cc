@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "prepare/init/guess_words.h"
 #include "prepare/init/label_guess.h"
 #include "prepare/init/list_guess.h"

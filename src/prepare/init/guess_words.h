@@ -4,8 +4,8 @@
 #include <cmath>
 #include <string>
 
-#include "base/error.h"
 #include "config/json.h"
+#include "core/base/expect.h"
 #include "prepare/init/column_facts.h"
 
 namespace hctr {

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <set>
 
-#include "base/error.h"
-#include "base/files.h"
 #include "config/problems.h"
-#include "data/io/set_files.h"
-#include "data/io/source_files.h"
-#include "data/text_values.h"
+#include "core/base/expect.h"
+#include "core/base/files.h"
+#include "formats/data/text_values.h"
+#include "formats/io/set_files.h"
+#include "formats/io/source_files.h"
 #include "prepare/init/added_cells.h"
 #include "prepare/init/column_guess.h"
 #include "prepare/init/guess_words.h"

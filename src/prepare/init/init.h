@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/number_notation.h"
+#include "formats/data/number_notation.h"
 #include "prepare/init/model_layers.h"
 
 namespace hctr {

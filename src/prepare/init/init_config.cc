@@ -5,8 +5,8 @@
 #include <map>
 #include <utility>
 
-#include "base/error.h"
 #include "config/config_file.h"
+#include "core/base/expect.h"
 #include "prepare/init/wide_json.h"
 
 namespace hctr {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <iterator>
 
-#include "base/error.h"
-#include "data/text_values.h"
+#include "core/base/expect.h"
+#include "formats/data/text_values.h"
 #include "prepare/init/column_facts.h"
 #include "prepare/init/guess_words.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "prepare/init/guess_words.h"
 
 namespace hctr {

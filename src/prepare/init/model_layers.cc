@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 namespace {

@@ -4,11 +4,11 @@
 #include <bit>
 #include <cmath>
 
-#include "base/error.h"
-#include "base/random.h"
 #include "config/json.h"
-#include "data/cell_notation.h"
-#include "data/text_values.h"
+#include "core/base/expect.h"
+#include "core/base/random.h"
+#include "formats/data/cell_notation.h"
+#include "formats/data/text_values.h"
 
 namespace hctr {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/moments.h"
-#include "data/number_notation.h"
+#include "core/base/moments.h"
+#include "formats/data/number_notation.h"
 
 namespace hctr {
 

@@ -8,12 +8,12 @@
 #include <set>
 #include <utility>
 
-#include "base/error.h"
-#include "base/progress.h"
-#include "base/random.h"
-#include "data/parquet/parquet_file.h"
-#include "data/parquet/parquet_values.h"
-#include "data/text_values.h"
+#include "core/base/expect.h"
+#include "core/base/progress.h"
+#include "core/base/random.h"
+#include "formats/data/text_values.h"
+#include "formats/parquet/parquet_file.h"
+#include "formats/parquet/parquet_values.h"
 #include "prepare/init/parquet_split.h"
 #include "prepare/init/text_layout.h"
 

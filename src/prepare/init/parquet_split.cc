@@ -1,7 +1,7 @@
 #include "prepare/init/parquet_split.h"
 
-#include "data/parquet/parquet_file.h"
-#include "data/parquet/parquet_values.h"
+#include "formats/parquet/parquet_file.h"
+#include "formats/parquet/parquet_values.h"
 
 namespace hctr {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/files.h"
-#include "data/parquet/parquet_output.h"
+#include "core/base/files.h"
+#include "formats/parquet/parquet_output.h"
 
 namespace hctr {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "config/problems.h"
+#include "core/base/expect.h"
 #include "prepare/init/guess_words.h"
 #include "prepare/init/list_guess.h"
 

@@ -2,9 +2,9 @@
 
 #include <limits>
 
-#include "base/error.h"
-#include "base/random.h"
-#include "data/text_values.h"
+#include "core/base/expect.h"
+#include "core/base/random.h"
+#include "formats/data/text_values.h"
 
 namespace hctr {
 

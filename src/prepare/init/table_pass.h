@@ -10,7 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "base/files.h"
+#include "core/base/files.h"
 #include "prepare/init/column_facts.h"
 #include "prepare/init/label_guess.h"
 

@@ -5,11 +5,11 @@
 #include <set>
 #include <tuple>
 
-#include "base/error.h"
-#include "base/foreign_content.h"
 #include "config/problems.h"
-#include "data/text/dialect_hint.h"
-#include "data/text_values.h"
+#include "core/base/expect.h"
+#include "core/base/foreign_content.h"
+#include "formats/data/text_values.h"
+#include "formats/text/dialect_hint.h"
 #include "prepare/init/column_facts.h"
 #include "prepare/init/label_guess.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/text_grammar.h"
+#include "formats/data/text_grammar.h"
 
 namespace hctr {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.h"
-#include "base/progress.h"
-#include "data/io/byte_stream.h"
-#include "data/text/dialect_hint.h"
-#include "data/text/text_cutters.h"
-#include "data/text_values.h"
+#include "core/base/expect.h"
+#include "core/base/progress.h"
+#include "formats/data/text_values.h"
+#include "formats/io/byte_stream.h"
+#include "formats/text/dialect_hint.h"
+#include "formats/text/text_cutters.h"
 #include "prepare/init/added_cells.h"
 
 namespace hctr {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cmath>
 
-#include "base/random.h"
+#include "core/base/random.h"
 
 namespace hctr {
 

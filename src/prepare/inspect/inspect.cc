@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
-#include "base/progress.h"
-#include "data/formats/unlisted_keys.h"
-#include "data/io/arriving_files.h"
-#include "data/io/file_list.h"
-#include "data/io/set_files.h"
-#include "data/text_grammar.h"
+#include "core/base/expect.h"
+#include "core/base/progress.h"
+#include "formats/catalog/unlisted_keys.h"
+#include "formats/data/text_grammar.h"
+#include "formats/io/arriving_files.h"
+#include "formats/io/file_list.h"
+#include "formats/io/set_files.h"
 #include "prepare/inspect/inspect_file.h"
 #include "prepare/inspect/inspect_judge.h"
 #include "prepare/text_work.h"

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "base/files.h"
-#include "base/log.h"
-#include "base/moments.h"
 #include "config/json.h"
-#include "data/data_section.h"
-#include "data/formats/format_table.h"
+#include "core/base/files.h"
+#include "core/base/log.h"
+#include "core/base/moments.h"
+#include "formats/catalog/format_table.h"
+#include "formats/data/data_section.h"
 #include "prepare/inspect/distinct_count.h"
 
 namespace hctr {

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-#include "data/formats/first_rows.h"
-#include "data/io/byte_stream.h"
-#include "data/io/set_files.h"
-#include "data/norm/norm_cutter.h"
-#include "data/norm/norm_parse.h"
-#include "data/norm/norm_set.h"
-#include "data/parquet/parquet_metadata.h"
-#include "data/parquet/parquet_set.h"
+#include "core/base/expect.h"
+#include "formats/catalog/first_rows.h"
+#include "formats/io/byte_stream.h"
+#include "formats/io/set_files.h"
+#include "formats/norm/norm_cutter.h"
+#include "formats/norm/norm_parse.h"
+#include "formats/norm/norm_set.h"
+#include "formats/parquet/parquet_metadata.h"
+#include "formats/parquet/parquet_set.h"
 
 namespace hctr {
 namespace {

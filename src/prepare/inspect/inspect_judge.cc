@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 
 namespace hctr {
 

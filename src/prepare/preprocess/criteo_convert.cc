@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/error.h"
-#include "base/file_lock.h"
+#include "core/base/expect.h"
+#include "core/base/file_lock.h"
 #include "prepare/preprocess/preprocess.h"
 
 namespace hctr {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "base/files.h"
-#include "base/log.h"
 #include "config/json.h"
-#include "data/text/criteo_features.h"
+#include "core/base/files.h"
+#include "core/base/log.h"
+#include "formats/text/criteo_features.h"
 #include "prepare/bad_rows.h"
 
 namespace hctr {

@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "base/moments.h"
 #include "config/json.h"
+#include "core/base/moments.h"
 
 namespace hctr {
 

@@ -1,8 +1,8 @@
 #include "prepare/preprocess/feature_rows.h"
 
-#include "base/progress.h"
-#include "data/features/feature_values.h"
-#include "data/io/byte_file.h"
+#include "core/base/progress.h"
+#include "formats/features/feature_values.h"
+#include "formats/io/byte_file.h"
 
 namespace hctr {
 

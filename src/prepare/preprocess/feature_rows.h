@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "data/features/feature_cutter.h"
+#include "formats/features/feature_cutter.h"
 
 namespace hctr {
 

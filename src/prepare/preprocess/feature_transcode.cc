@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.h"
-#include "base/file_lock.h"
-#include "base/half.h"
-#include "base/input_files.h"
 #include "config/problems.h"
+#include "core/base/expect.h"
+#include "core/base/file_lock.h"
+#include "core/base/half.h"
+#include "core/base/input_files.h"
 #include "prepare/preprocess/feature_rows.h"
 #include "prepare/write/record_writer.h"
 

@@ -1,8 +1,8 @@
 // Creates feature specifications: describes CSV files, or rewrites a data set as split_binary.
 #pragma once
 
-#include "base/log.h"
-#include "data/features/feature_spec.h"
+#include "core/base/log.h"
+#include "formats/features/feature_spec.h"
 
 namespace hctr {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "base/random.h"
+#include "core/base/random.h"
 
 namespace hctr {
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "data/text_values.h"
+#include "formats/data/text_values.h"
 
 namespace hctr {
 namespace {

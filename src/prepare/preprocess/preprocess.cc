@@ -5,12 +5,12 @@
 #include <limits>
 #include <optional>
 
-#include "base/error.h"
-#include "base/input_files.h"
-#include "base/thread_pool.h"
-#include "data/parquet/parquet_file.h"
-#include "data/parquet/parquet_set.h"
-#include "data/raw/raw_set.h"
+#include "core/base/expect.h"
+#include "core/base/input_files.h"
+#include "core/base/thread_pool.h"
+#include "formats/parquet/parquet_file.h"
+#include "formats/parquet/parquet_set.h"
+#include "formats/raw/raw_set.h"
 #include "prepare/preprocess/preprocess_rows.h"
 #include "prepare/preprocess/saved_columns.h"
 #include "prepare/text_work.h"

@@ -8,10 +8,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/files.h"
-#include "base/log.h"
-#include "data/norm/norm_set.h"
-#include "data/text/criteo_features.h"
+#include "core/base/files.h"
+#include "core/base/log.h"
+#include "formats/norm/norm_set.h"
+#include "formats/text/criteo_features.h"
 #include "prepare/preprocess/dense_statistics.h"
 #include "prepare/preprocess/holdout.h"
 #include "prepare/preprocess/table_parser.h"

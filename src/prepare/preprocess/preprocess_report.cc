@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "config/config_file.h"
-#include "data/numbering.h"
-#include "data/raw/raw_set.h"
+#include "formats/data/numbering.h"
+#include "formats/raw/raw_set.h"
 #include "prepare/preprocess/saved_columns.h"
 
 namespace hctr {

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <optional>
 
-#include "base/error.h"
-#include "data/raw/raw_set.h"
+#include "core/base/expect.h"
+#include "formats/raw/raw_set.h"
 
 namespace hctr {
 namespace {

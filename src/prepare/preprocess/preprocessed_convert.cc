@@ -5,10 +5,10 @@
 #include <set>
 #include <vector>
 
-#include "base/error.h"
-#include "base/file_lock.h"
-#include "base/input_files.h"
-#include "data/io/file_list.h"
+#include "core/base/expect.h"
+#include "core/base/file_lock.h"
+#include "core/base/input_files.h"
+#include "formats/io/file_list.h"
 #include "prepare/text_work.h"
 #include "prepare/write/norm_set_writer.h"
 #include "prepare/write/record_writer.h"

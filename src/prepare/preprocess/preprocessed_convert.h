@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "base/files.h"
-#include "base/log.h"
-#include "data/data_section.h"
+#include "core/base/files.h"
+#include "core/base/log.h"
+#include "formats/data/data_section.h"
 
 namespace hctr {
 

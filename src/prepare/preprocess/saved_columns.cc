@@ -6,11 +6,11 @@
 #include <span>
 #include <string_view>
 
-#include "base/error.h"
-#include "base/file_checksum.h"
-#include "base/random.h"
 #include "config/checked_json.h"
-#include "data/numbering.h"
+#include "core/base/expect.h"
+#include "core/base/file_checksum.h"
+#include "core/base/random.h"
+#include "formats/data/numbering.h"
 
 namespace hctr {
 namespace {

@@ -4,14 +4,14 @@
 #include <cmath>
 #include <limits>
 
-#include "base/error.h"
-#include "data/bracketed_list.h"
-#include "data/cell_notation.h"
-#include "data/io/source_files.h"
-#include "data/text/criteo_rows.h"
-#include "data/text/dialect_hint.h"
-#include "data/text_grammar.h"
-#include "data/text_values.h"
+#include "core/base/expect.h"
+#include "formats/data/bracketed_list.h"
+#include "formats/data/cell_notation.h"
+#include "formats/data/text_grammar.h"
+#include "formats/data/text_values.h"
+#include "formats/io/source_files.h"
+#include "formats/text/criteo_rows.h"
+#include "formats/text/dialect_hint.h"
 
 namespace hctr {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/key_space.h"
+#include "formats/data/key_space.h"
 #include "prepare/bad_rows.h"
 #include "prepare/preprocess/text_table.h"
 #include "prepare/text_source.h"

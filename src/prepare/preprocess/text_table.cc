@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "base/error.h"
 #include "config/problems.h"
-#include "data/text/criteo_rows.h"
-#include "data/text_grammar.h"
-#include "data/text_values.h"
+#include "core/base/expect.h"
+#include "formats/data/text_grammar.h"
+#include "formats/data/text_values.h"
+#include "formats/text/criteo_rows.h"
 #include "prepare/preprocess/iso_time.h"
 
 namespace hctr {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "data/number_notation.h"
-#include "data/text_grammar.h"
+#include "formats/data/number_notation.h"
+#include "formats/data/text_grammar.h"
 
 namespace hctr {
 

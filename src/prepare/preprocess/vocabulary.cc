@@ -4,8 +4,8 @@
 #include <bit>
 #include <tuple>
 
-#include "base/prefetch.h"
-#include "data/key_space.h"
+#include "core/base/prefetch.h"
+#include "formats/data/key_space.h"
 
 namespace hctr {
 

@@ -2,8 +2,8 @@
 
 #include <limits>
 
-#include "base/error.h"
-#include "data/norm_record.h"
+#include "core/base/expect.h"
+#include "formats/data/norm_record.h"
 
 namespace hctr {
 namespace {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "base/files.h"
-#include "data/norm_style.h"
+#include "core/base/files.h"
+#include "formats/data/norm_style.h"
 #include "hctr/formats.h"
 
 namespace hctr {

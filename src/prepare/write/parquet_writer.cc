@@ -2,11 +2,11 @@
 
 #include <optional>
 
-#include "base/error.h"
-#include "data/io/file_list.h"
-#include "data/norm_record.h"
-#include "data/parquet/parquet_file.h"
-#include "data/parquet/parquet_output.h"
+#include "core/base/expect.h"
+#include "formats/data/norm_record.h"
+#include "formats/io/file_list.h"
+#include "formats/parquet/parquet_file.h"
+#include "formats/parquet/parquet_output.h"
 
 namespace hctr {
 

@@ -5,9 +5,9 @@
 #include <memory>
 #include <span>
 
-#include "base/files.h"
-#include "data/parquet/parquet_metadata.h"
-#include "data/parquet/parquet_plugin.h"
+#include "core/base/files.h"
+#include "formats/parquet/parquet_metadata.h"
+#include "formats/parquet/parquet_plugin.h"
 #include "prepare/write/norm_writer.h"
 
 namespace hctr {

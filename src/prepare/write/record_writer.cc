@@ -1,9 +1,9 @@
 #include "prepare/write/record_writer.h"
 
-#include "base/error.h"
-#include "base/input_files.h"
-#include "data/io/file_list.h"
-#include "data/parquet/parquet_metadata.h"
+#include "core/base/expect.h"
+#include "core/base/input_files.h"
+#include "formats/io/file_list.h"
+#include "formats/parquet/parquet_metadata.h"
 
 namespace hctr {
 namespace {

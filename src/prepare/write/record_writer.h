@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/files.h"
+#include "core/base/files.h"
 #include "prepare/write/norm_set_writer.h"
 #include "prepare/write/parquet_writer.h"
 

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "support/message_of.h"
 #include "support/problems_text.h"
 

@@ -6,7 +6,7 @@
 
 #include "config/json.h"
 #include "support/onnx_reader.h"
-#include "support/program.h"
+#include "support/run_program.h"
 #include "support/temporary_folder.h"
 
 namespace hctr::test {

@@ -5,16 +5,16 @@
 #include <cmath>
 #include <set>
 
-#include "base/random.h"
+#include "core/base/random.h"
 #include "export/onnx_file.h"
-#include "layers/catalog.h"
+#include "net/layers/layer_catalog.h"
 #include "support/devices.h"
 #include "support/guarded_tensor.h"
 #include "support/layer_run.h"
 #include "support/message_of.h"
 #include "support/onnx_reader.h"
 #include "support/temporary_folder.h"
-#include "unit/model/layer_examples.h"
+#include "unit/net/graph/layer_examples.h"
 
 namespace hctr::test {
 namespace {

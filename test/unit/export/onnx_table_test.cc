@@ -5,7 +5,7 @@
 #include <cmath>
 #include <map>
 
-#include "base/random.h"
+#include "core/base/random.h"
 #include "support/onnx_reader.h"
 #include "support/temporary_folder.h"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/random.h"
+#include "core/base/random.h"
 
 namespace hctr {
 namespace {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "base/random.h"
+#include "core/base/random.h"
 #include "metrics/auc.h"
 
 namespace hctr::test {

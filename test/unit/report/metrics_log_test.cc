@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/program.h"
+#include "support/run_program.h"
 #include "support/temporary_folder.h"
 
 namespace hctr::test {

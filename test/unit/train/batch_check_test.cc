@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "support/message_of.h"
-#include "unit/model/tiny_model.h"
+#include "unit/net/model/tiny_model.h"
 
 namespace hctr::test {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "device/copy.h"
-#include "device/lockstep.h"
-#include "ops/weight_gradient.h"
+#include "core/device/copy_bytes.h"
+#include "core/device/lockstep.h"
+#include "ops/gemm/weight_gradient.h"
 #include "support/devices.h"
 
 namespace hctr::test {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "unit/model/tiny_model.h"
+#include "unit/net/model/tiny_model.h"
 
 namespace hctr::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "support/message_of.h"
-#include "support/program.h"
+#include "support/run_program.h"
 #include "support/temporary_folder.h"
 #include "support/test_log.h"
 

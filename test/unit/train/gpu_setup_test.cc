@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "comm/host_comm.h"
+#include "core/comm/host_comm.h"
 #include "support/message_of.h"
 #include "support/run_ranks.h"
 

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "base/files.h"
+#include "core/base/expect.h"
+#include "core/base/files.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
 

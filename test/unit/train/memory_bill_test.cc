@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "device/profiler.h"
+#include "core/device/profiler.h"
 #include "train/check_report.h"
 #include "train/exchange_forecast.h"
 #include "train/known_gpus.h"

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "support/message_of.h"
 
 namespace hctr::test {

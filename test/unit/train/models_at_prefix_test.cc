@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-#include "model/model_manifest.h"
+#include "core/base/expect.h"
+#include "formats/model/model_manifest.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "unit/model/tiny_model.h"
+#include "unit/net/model/tiny_model.h"
 
 namespace hctr::test {
 

@@ -4,11 +4,11 @@
 
 #include <cstdlib>
 
-#include "base/files.h"
-#include "comm/self_comm.h"
-#include "device/buffer.h"
-#include "device/program.h"
-#include "ops/linear.h"
+#include "core/base/files.h"
+#include "core/comm/self_comm.h"
+#include "core/device/buffer.h"
+#include "core/device/program.h"
+#include "ops/gemm/linear.h"
 #include "support/devices.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "support/message_of.h"
-#include "support/program.h"
+#include "support/run_program.h"
 #include "support/temporary_folder.h"
 #include "support/test_log.h"
 

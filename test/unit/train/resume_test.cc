@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "support/message_of.h"
-#include "support/program.h"
+#include "support/run_program.h"
 #include "support/test_log.h"
 #include "train/load_config.h"
 

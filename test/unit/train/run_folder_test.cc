@@ -7,7 +7,7 @@
 #include <csignal>
 #include <cstdint>
 
-#include "base/files.h"
+#include "core/base/files.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
 #include "support/test_log.h"

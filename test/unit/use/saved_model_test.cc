@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
-#include "model/config.h"
-#include "model/model_manifest.h"
+#include "config/sections/config.h"
+#include "core/base/expect.h"
+#include "formats/model/model_manifest.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
 

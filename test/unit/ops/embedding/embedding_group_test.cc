@@ -8,9 +8,9 @@
 #include <numeric>
 #include <random>
 
-#include "base/platform.h"
-#include "device/buffer.h"
-#include "device/copy.h"
+#include "core/base/platform.h"
+#include "core/device/buffer.h"
+#include "core/device/copy_bytes.h"
 #include "support/devices.h"
 
 namespace hctr::test {

@@ -9,7 +9,7 @@
 #include <random>
 #include <tuple>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "support/values_on_device.h"
 
 namespace hctr::test {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <random>
 
-#include "device/arena.h"
-#include "ops/copy.h"
+#include "core/device/arena.h"
+#include "ops/common/copy.h"
 #include "ops/embedding/listed_vectors.h"
 #include "ops/embedding/owner_vectors.h"
 #include "ops/embedding/wire_keys.h"

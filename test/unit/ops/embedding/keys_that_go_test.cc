@@ -5,9 +5,9 @@
 #include <map>
 #include <random>
 
-#include "base/random.h"
-#include "device/buffer.h"
-#include "device/copy.h"
+#include "core/base/random.h"
+#include "core/device/buffer.h"
+#include "core/device/copy_bytes.h"
 #include "ops/embedding/embedding_rows.h"
 #include "ops/embedding/hash_index.h"
 #include "ops/embedding/row_removal.h"

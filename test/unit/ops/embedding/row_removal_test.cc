@@ -9,8 +9,8 @@
 #include <map>
 #include <random>
 
-#include "device/buffer.h"
-#include "device/copy.h"
+#include "core/device/buffer.h"
+#include "core/device/copy_bytes.h"
 #include "support/devices.h"
 
 namespace hctr::test {

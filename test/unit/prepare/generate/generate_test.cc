@@ -6,8 +6,8 @@
 #include <map>
 #include <set>
 
-#include "data/io/file_list.h"
-#include "unit/data/norm_test_files.h"
+#include "formats/io/file_list.h"
+#include "unit/formats/data/norm_test_files.h"
 
 namespace hctr::data_test {
 namespace {

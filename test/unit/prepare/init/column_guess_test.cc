@@ -7,8 +7,8 @@
 #include <functional>
 #include <vector>
 
-#include "base/error.h"
-#include "base/random.h"
+#include "core/base/expect.h"
+#include "core/base/random.h"
 
 namespace hctr {
 namespace {

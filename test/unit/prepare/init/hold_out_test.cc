@@ -1,7 +1,7 @@
 // Which rows --init holds out.
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "prepare/init/table_pass.h"
 
 namespace hctr {

@@ -5,11 +5,11 @@
 #include <cmath>
 #include <limits>
 
-#include "base/random.h"
 #include "config/json.h"
+#include "core/base/random.h"
 #include "prepare/init/init.h"
 #include "support/paths.h"
-#include "unit/data/parquet_test_files.h"
+#include "unit/formats/data/parquet_test_files.h"
 
 namespace hctr::data_test {
 namespace {

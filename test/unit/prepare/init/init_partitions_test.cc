@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "base/error.h"
-#include "base/files.h"
 #include "config/json.h"
+#include "core/base/expect.h"
+#include "core/base/files.h"
 #include "prepare/init/init.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "base/error.h"
+#include "core/base/expect.h"
 #include "support/message_of.h"
 
 namespace hctr {

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <set>
 
-#include "data/raw/raw_set.h"
-#include "data/text/csv_set.h"
+#include "formats/raw/raw_set.h"
+#include "formats/text/csv_set.h"
 #include "prepare/inspect/inspect_judge.h"
-#include "unit/data/norm_test_files.h"
+#include "unit/formats/data/norm_test_files.h"
 
 namespace hctr::data_test {
 namespace {

@@ -9,10 +9,10 @@
 #include <set>
 #include <sstream>
 
-#include "data/formats/data_schema.h"
-#include "data/reader/reader.h"
+#include "formats/catalog/data_schema.h"
+#include "formats/reader/reader.h"
 #include "support/paths.h"
-#include "unit/data/norm_test_files.h"
+#include "unit/formats/data/norm_test_files.h"
 
 namespace hctr::data_test {
 namespace {

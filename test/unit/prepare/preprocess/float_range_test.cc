@@ -4,12 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "base/error.h"
-#include "data/raw/raw_set.h"
+#include "core/base/expect.h"
+#include "formats/raw/raw_set.h"
 #include "prepare/preprocess/dense_statistics.h"
 #include "prepare/preprocess/preprocess.h"
 #include "prepare/preprocess/table_parser.h"
-#include "unit/data/norm_test_files.h"
+#include "unit/formats/data/norm_test_files.h"
 
 namespace hctr::data_test {
 namespace {

@@ -4,14 +4,14 @@
 #include <cmath>
 #include <cstdio>
 
-#include "base/random.h"
-#include "data/formats/first_rows.h"
-#include "data/parquet/parquet_set.h"
-#include "data/text/csv_set.h"
+#include "core/base/random.h"
+#include "formats/catalog/first_rows.h"
+#include "formats/parquet/parquet_set.h"
+#include "formats/text/csv_set.h"
 #include "prepare/inspect/inspect.h"
 #include "prepare/preprocess/dense_statistics.h"
 #include "prepare/preprocess/table_parser.h"
-#include "unit/data/parquet_test_files.h"
+#include "unit/formats/data/parquet_test_files.h"
 
 namespace hctr::data_test {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "data/io/file_list.h"
-#include "unit/data/norm_test_files.h"
+#include "formats/io/file_list.h"
+#include "unit/formats/data/norm_test_files.h"
 
 namespace hctr::data_test {
 namespace {

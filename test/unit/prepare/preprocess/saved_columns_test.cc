@@ -3,11 +3,11 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.h"
 #include "config/checked_json.h"
-#include "data/numbering.h"
+#include "core/base/expect.h"
+#include "formats/data/numbering.h"
 #include "prepare/preprocess/preprocess_report.h"
-#include "unit/data/norm_test_files.h"
+#include "unit/formats/data/norm_test_files.h"
 
 namespace hctr::data_test {
 namespace {

@@ -8,9 +8,9 @@
 #include <cmath>
 #include <random>
 
-#include "data/text_values.h"
+#include "formats/data/text_values.h"
 #include "prepare/text_work.h"
-#include "unit/data/norm_test_files.h"
+#include "unit/formats/data/norm_test_files.h"
 
 namespace hctr::data_test {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <map>
 
-#include "base/random.h"
-#include "data/key_space.h"
+#include "core/base/random.h"
+#include "formats/data/key_space.h"
 #include "prepare/preprocess/dense_statistics.h"
 
 namespace hctr::data_test {

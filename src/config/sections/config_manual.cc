@@ -1,0 +1,200 @@
+#include "config/sections/config_manual.h"
+
+#include <algorithm>
+#include <cctype>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "config/field_table.h"
+#include "config/sections/config.h"
+#include "config/sections/config_schema.h"
+#include "config/sections/metric_hint.h"
+#include "config/sections/optimizer_catalog.h"
+#include "core/base/expect.h"
+#include "formats/catalog/data_schema.h"
+#include "formats/catalog/format_table.h"
+#include "net/layers/layer_catalog.h"
+
+namespace hctr {
+namespace {
+
+std::string entry(const SchemaBase& schema, const std::string& title, const std::string& text) {
+  std::string page = cat("## ", title, "\n\n", text, text.empty() ? "" : "\n\n", field_table(schema.fields()));
+  for (const std::string& line : {ignored_line(schema), refused_line(schema)})
+    if (!line.empty()) page += "\n" + line;
+  return page;
+}
+
+std::string entry(const LayerType& type) {
+  std::string page = cat("## ", type.name(), "\n\n", type.formula(), "\n\nBottoms: ", type.inputs().text(),
+                         ". Tops: ", type.outputs().text(), ".\n");
+  if (!type.fields().empty())
+    page += cat("\n", type.nested().empty() ? "" : cat("In the object `", type.nested(), "`:\n\n"),
+                field_table(type.fields()));
+  return page;
+}
+
+std::string entry(const OptimizerType& type) {
+  const Schema<HyperParameters> schema = type.schema();
+  return cat("## ", type.name, "\n\nAn optimizer: ", type.formula, "\n\nIn the object `", type.object, "`:\n\n",
+             field_table(schema.fields()));
+}
+
+std::string names_of(const std::string& name, const std::vector<std::string>& others) {
+  std::string names = cat("`", name, "`");
+  for (const std::string& other : others) names += cat(", `", other, "`");
+  return names;
+}
+
+std::string better_of(const MetricType& type) {
+  return type.better == MetricType::Better::higher  ? "higher"
+         : type.better == MetricType::Better::lower ? "lower"
+                                                    : "near 1; no threshold";
+}
+
+std::string entry(const MetricType& type) {
+  return cat("## ", type.name, "\n\nA metric, named ", names_of(type.name, type.aliases),
+             " in eval_metrics: ", type.text, "\n\nBetter: ", better_of(type), ".\n");
+}
+
+std::string entry(const FormatType& type) {
+  const std::string name(type.format.name);
+  return cat("## ", name, "\n\nA data format, named ", names_of(name, type.aliases), " in the Data layer. `source` is ",
+             type.source_text, ".\n");
+}
+
+std::string metrics_entry() {
+  std::string page =
+      "## eval_metrics\n\nWhat an evaluation measures, displays and writes to metrics.jsonl and summary.json: an array "
+      "of the words below. A word "
+      "followed by a colon and a number, as in `AUC:0.8025`, ends training once an evaluation reaches that number or a "
+      "better one. With several "
+      "losses a metric stands under its own name for the first loss and as `<metric>/<top>` for each other one; "
+      "AverageLoss is that of the weighted "
+      "sum, and `AverageLoss/<top>` that of each loss; what ends training is the number under the metric's own name. "
+      "With several labels in one "
+      "loss it is the mean over the labels where it is defined. Samples whose label is below -0.5 have none and are "
+      "left out.\n\n| metric | better | meaning |\n|---|---|---|\n";
+  for (const MetricType& type : metric_types())
+    page += cat("| ", names_of(type.name, type.aliases), " | ", better_of(type), " | ", type.text, " |\n");
+  return page;
+}
+
+std::string compatibility_entry() {
+  std::string page =
+      "## compatibility\n\nWords that select HugeCTR's arithmetic where this program's differs and changes trained or "
+      "reported numbers. All are off unless named.\n\n| word | effect |\n|---|---|\n";
+  for (const CompatibilityWord& each : compatibility_words()) page += cat("| `", each.word, "` | ", each.text, " |\n");
+  return page +
+         "\nOther differences, which no word changes:\n\n"
+         "- Random numbers differ. Dense weights start as in 2.2.1 to 3.1; `weight_init: XavierUniform` and "
+         "`bias_init: Zero` are the start of 2.1.\n"
+         "- `iteration` counts finished updates: snapshot n holds n of them, and there is one at the end.\n"
+         "- A key that only evaluations have contributes nothing, as in 3.1; 2.1 and 2.2 added it to the table.\n"
+         "- A tensor that several layers read gets the sum of their gradients. Slots that Reshape does not select get "
+         "gradient 0, and so do the copies that "
+         "Scale and Gather make: each counts.\n"
+         "- BatchNorm corrects its running averages for their start at 0, so that they are right from the first batch "
+         "on, and "
+         "loads them again. A regularizer does not apply to gamma and beta, nor to their part of the loss.\n"
+         "- ReLU passes no gradient at 0, as in 3.0; 2.x in fp32 passed it. The last column of Interaction is 0.\n"
+         "- `max_eval_samples` is rounded up to whole batches, not down; a rate of 0 (`end_lr`) is no error.\n"
+         "- Sums have a fixed order, also with `atomic_update`.\n";
+}
+
+/// Every section of a config and its entry, in the order of the manual.
+std::vector<std::pair<std::string, std::string>> sections() {
+  std::vector<std::pair<std::string, std::string>> all = {
+      {"solver", entry(solver_schema(), "solver", "Length of training, devices, evaluation, snapshots and precision.")},
+      {"eval_metrics", metrics_entry()},
+      {"compatibility", compatibility_entry()},
+      {"optimizer",
+       entry(optimizer_schema(), "optimizer",
+             "The rule for dense weights, and for every embedding that has no section of its own. The schedule of the "
+             "rate: "
+             "n / warmup_steps of it while n <= warmup_steps, then all of it; with decay_start, from there on "
+             "((decay_start + decay_steps - n) / decay_steps)^decay_power of it, and end_lr at least; `decay` names "
+             "other kinds. A share of "
+             "the run is one of max_iter, or of the steps of num_epochs passes, which are counted from the estimate "
+             "of the samples where a text has no num_samples.")},
+      {"Data", entry(data_schema(), "Data", "The first layer: where the samples are and what one sample holds.")}};
+  for (const std::string& type : embedding_types())
+    all.emplace_back(type,
+                     entry(embedding_schema(type), type, "Looks up keys and pools them to one vector for each slot."));
+  return all;
+}
+
+/// What `--explain` prints for any of these names.
+struct Entry {
+  std::vector<std::string> names;
+  std::function<std::string()> text;
+};
+
+std::vector<Entry> entries() {
+  std::vector<Entry> all = {{{"config"}, config_manual}, {{"layers"}, layers_manual}, {{"schema"}, config_schema_text}};
+  for (const auto& section : sections()) all.push_back({{section.first}, [text = section.second] { return text; }});
+  for (const LayerType& type : layer_catalog()) all.push_back({{type.name()}, [&type] { return entry(type); }});
+  for (const OptimizerType& type : optimizer_catalog()) all.push_back({{type.name}, [&type] { return entry(type); }});
+  const auto add_with_aliases = [&all](const auto& name, const auto& type) {
+    all.push_back({{std::string(name)}, [&type] { return entry(type); }});
+    all.back().names.insert(all.back().names.end(), type.aliases.begin(), type.aliases.end());
+  };
+  for (const MetricType& type : metric_types()) add_with_aliases(type.name, type);
+  for (const FormatType& type : format_types()) add_with_aliases(type.format.name, type);
+  return all;
+}
+
+template <class SameLetter>
+bool contains(const std::vector<std::string>& names, const std::string& name, SameLetter same) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& each) {
+    return std::equal(each.begin(), each.end(), name.begin(), name.end(), same);
+  });
+}
+
+}  // namespace
+
+std::string config_manual() {
+  std::string page =
+      "# Config\n\nWritten by `huge_ctr --explain config` from the program's declarations; a test fails when this page "
+      "is older than they are.\n\n"
+      "A JSON object with `solver`, `optimizer` and `layers`. The first layer is `Data`; embeddings and dense layers "
+      "([layers.md](layers.md)) follow in any order, connected by the names in `bottom` and `top`. A second name in a "
+      "line below is an older or "
+      "newer spelling of the field.\n\nAn unknown key of `solver` is an error, unless it starts with `_` or `//`. In "
+      "other "
+      "sections an unknown key close to a field that is not set is an error, any other one a warning (`--strict`: an "
+      "error). Files may [include others and name variables of the environment](config_files.md). `iteration` counts "
+      "finished updates; evaluations and snapshots also happen at the end.\n";
+  for (const auto& [name, text] : sections()) page += "\n" + text;
+  return page;
+}
+
+std::string layers_manual() {
+  std::string page =
+      "# Layers\n\nWritten by `huge_ctr --explain layers` from the program's declarations; a test fails when this page "
+      "is older than they are.\n\n"
+      "Each layer has `type`, `bottom`, `top`, and may have `name`, which is not used.\n";
+  for (const LayerType& type : layer_catalog()) page += "\n" + entry(type);
+  return page;
+}
+
+std::string explain(const std::string& name) {
+  const std::vector<Entry> all = entries();
+  for (const Entry& each : all)
+    if (contains(each.names, name, std::equal_to<char>())) return each.text();
+  const auto same_letter = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+  };
+  std::vector<std::string> names;
+  for (const Entry& each : all) {
+    if (contains(each.names, name, same_letter)) return each.text();
+    names.insert(names.end(), each.names.begin(), each.names.end());
+  }
+  const std::string metric = metric_elsewhere(name);
+  const std::string hint = metric.empty() ? did_you_mean(name, names, 3) : cat("; did you mean \"", metric, "\"?");
+  throw Error(Kind::usage, cat("there is nothing called \"", name, "\" to explain",
+                               hint.empty() ? "; there are " + one_of(names) : hint));
+}
+
+}  // namespace hctr

@@ -1,0 +1,362 @@
+#include "config/sections/solver_section.h"
+
+#include <algorithm>
+
+#include "core/base/expect.h"
+
+namespace hctr {
+
+const std::vector<std::pair<std::string, LrPolicy>>& EnumWords<LrPolicy>::table() {
+  static const std::vector<std::pair<std::string, LrPolicy>> words = {{"fixed", LrPolicy::fixed}};
+  return words;
+}
+
+const std::vector<std::pair<std::string, OnNan>>& EnumWords<OnNan>::table() {
+  static const std::vector<std::pair<std::string, OnNan>> words = {{"stop", OnNan::stop}, {"skip", OnNan::skip}};
+  return words;
+}
+
+const std::vector<std::pair<std::string, KeyType>>& EnumWords<KeyType>::table() {
+  static const std::vector<std::pair<std::string, KeyType>> words = {{"I32", KeyType::i32}, {"I64", KeyType::i64}};
+  return words;
+}
+
+const std::vector<std::pair<std::string, Fp32Products>>& EnumWords<Fp32Products>::table() {
+  static const std::vector<std::pair<std::string, Fp32Products>> words = {
+      {"fp32", Fp32Products::fp32}, {"tf32", Fp32Products::tf32}, {"tf32x3", Fp32Products::tf32x3}};
+  return words;
+}
+
+std::string read_value(const Json& value, const Range& range, GpuLists& out) {
+  std::vector<int64_t> flat;
+  out.per_process.clear();
+  out.all = value.string() && *value.string() == "all";
+  if (out.all) return "";
+  const auto* elements = value.array();
+  // A number may stand in an array of one elsewhere; here [[0],[1]] are the GPUs of two processes.
+  const bool nested = elements && std::all_of(elements->begin(), elements->end(),
+                                              [](const Json& element) { return element.array() != nullptr; });
+  if (nested ? !read_value(value, range, out.per_process).empty() : !read_value(value, range, flat).empty())
+    out.per_process.clear();
+  else if (!nested)
+    out.per_process = {flat};
+  for (const auto& list : out.per_process)
+    for (const int64_t gpu : list)
+      if (gpu < 0) return "GPU numbers from 0";
+  return out.count() > 0 ? "" : "an array of GPU numbers such as [0], one such array per process, or \"all\"";
+}
+
+int64_t GpuLists::count() const {
+  size_t sum = 0;
+  for (const auto& list : per_process) sum += list.size();
+  return static_cast<int64_t>(sum);
+}
+
+Json to_json(const GpuLists& gpus) {
+  if (gpus.all) return "all";
+  return gpus.per_process.size() == 1 ? to_json(gpus.per_process[0]) : to_json(gpus.per_process);
+}
+
+std::string read_value(const Json& value, const Range& range, Seed& out) {
+  const Json& v = unwrapped(value);
+  int64_t number = 0;
+  if (constexpr double kEnd = 18446744073709551616.0;
+      v.is_number() && !v.integer() && v.number() >= kEnd / 2 && v.number() <= kEnd) {
+    out.value = v.number() < kEnd ? static_cast<uint64_t>(v.number())
+                                  : UINT64_MAX;  // the upper half of the unsigned numbers, rounded
+    return "";
+  }
+  const std::string expected = read_value(v, range, number);
+  if (expected.empty()) out.value = static_cast<uint64_t>(number);
+  return expected;
+}
+
+namespace {
+
+constexpr const char* kOfOptimizer = "it belongs to the optimizer section";
+
+/// Merges fields that other versions spell otherwise into those that the program reads.
+void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& problems) {
+  const auto differ = [&](const char* spelling, const char* field) {
+    problems.error(cat(pointer, "/", spelling),
+                   cat("\"", spelling, "\" and \"", field, "\" mean the same and differ; keep one"));
+  };
+  if (s.i64_input_key) {
+    const KeyType type = *s.i64_input_key ? KeyType::i64 : KeyType::i32;
+    if (s.input_key_type && *s.input_key_type != type) differ("i64_input_key", "input_key_type");
+    s.input_key_type = type;
+  }
+  if (s.use_mixed_precision) {
+    const Precision asked = !*s.use_mixed_precision ? Precision{}
+                            : s.scaler              ? Precision{DType::f16, *s.scaler, false}
+                                                    : Precision::scaled();
+    if (s.mixed_precision.mixed() && s.mixed_precision != asked) differ("use_mixed_precision", "mixed_precision");
+    s.mixed_precision = asked;
+  }
+  if (s.fp8_least_width) {
+    s.mixed_precision.least_fp8_width = *s.fp8_least_width;
+    if (!s.mixed_precision.fp8_products)
+      problems.note(pointer + "/fp8_least_width", "fp8_least_width has no effect: mixed_precision is not \"fp8\"");
+  }
+  if (s.fp32_products && s.enable_tf32_compute && *s.fp32_products != Fp32Products::tf32)
+    differ("enable_tf32_compute", "fp32_products");
+  if (s.fp32_products && *s.fp32_products != Fp32Products::fp32 && s.mixed_precision.mixed())
+    problems.error(pointer + "/fp32_products",
+                   "fp32_products is for fp32 matrix products, which mixed_precision replaces; keep one");
+  else if (s.fp32_products == Fp32Products::tf32)
+    s.enable_tf32_compute = true;
+  if (!s.tf32x3()) s.fp32_products.reset();
+  if (s.algorithm_search == false) s.algorithm_search.reset();
+  if (s.algorithm_search && !s.cuda_graph)
+    problems.note(pointer + "/algorithm_search",
+                  "algorithm_search has no effect: it measures the products of recorded steps, and \"cuda_graph\" is "
+                  "false");
+  if (s.algorithm_file && !s.algorithm_search)
+    problems.note(pointer + "/algorithm_file", "algorithm_file has no effect without algorithm_search");
+  if (s.scaler && !s.use_mixed_precision.value_or(false))
+    problems.note(pointer + "/scaler",
+                  "\"scaler\" is accepted and has no effect: \"use_mixed_precision\" is not true; \"mixed_precision\" "
+                  "takes the loss scale itself");
+  if (s.auc_threshold) {
+    auto& metrics = s.eval_metrics.metrics;
+    const auto auc =
+        std::find_if(metrics.begin(), metrics.end(), [](const Metric& metric) { return metric.type->name == "AUC"; });
+    if (auc == metrics.end())
+      problems.error(pointer + "/auc_threshold", "\"eval_metrics\" does not name the AUC, whose threshold this is");
+    else if (auc->stop_at && *auc->stop_at != *s.auc_threshold)
+      differ("auc_threshold", "eval_metrics");
+    else
+      auc->stop_at = s.auc_threshold;
+  }
+  s.i64_input_key.reset();
+  s.use_mixed_precision.reset();
+  s.scaler.reset();
+  s.auc_threshold.reset();
+}
+
+/// What is best has one measure, and something to measure it.
+void check_best(const SolverSection& s, const std::string& pointer, Problems& problems) {
+  const std::string& keep = s.checkpoint.keep_best;
+  if (!keep.empty()) check_measured(keep, s.eval_metrics, pointer + "/checkpoint/keep_best", problems);
+  if (!s.early_stopping.given) return;
+  const std::string here = pointer + "/early_stopping";
+  check_measured(s.early_stopping.metric, s.eval_metrics, here + "/metric", problems);
+  if (!keep.empty() && keep != s.early_stopping.metric)
+    problems.error(here + "/metric", cat("is \"", s.early_stopping.metric,
+                                         "\", and \"keep_best\" of \"checkpoint\" is \"", keep, "\": name one metric"));
+  if (s.eval_interval == 0)
+    problems.error(here, "needs evaluations: \"eval_interval\" is 0, which is none before the end");
+}
+
+/// States belong to the weights of a file.
+void check_opt_states(SolverSection& s, const std::string& pointer, Problems& problems) {
+  const auto empty = [](const std::string& file) { return file.empty(); };
+  auto& tables = s.sparse_opt_states_file;
+  if (std::all_of(tables.begin(), tables.end(), empty)) tables.clear();
+  if (std::all_of(s.sparse_model_file.begin(), s.sparse_model_file.end(), empty)) s.sparse_model_file.clear();
+  if (!s.load_layers.empty() && s.dense_model_file.empty())
+    problems.error(pointer + "/load_layers", "these are layers of \"dense_model_file\", which is not there");
+  if (!s.load_layers.empty() && !s.dense_opt_states_file.empty())
+    problems.error(pointer + "/dense_opt_states_file",
+                   "these states are of all weights, and \"load_layers\" takes some; leave one of the two out");
+  for (size_t e = 0; e < tables.size() && tables.size() == s.sparse_model_file.size(); ++e)
+    if (s.sparse_model_file[e].empty() && !tables[e].empty())
+      problems.error(cat(pointer, "/sparse_opt_states_file/", e),
+                     "these states are of rows in \"sparse_model_file\", which is \"\" there");
+  if (!s.dense_opt_states_file.empty() && s.dense_model_file.empty())
+    problems.error(pointer + "/dense_opt_states_file",
+                   "these states are of weights in \"dense_model_file\", which is "
+                   "not there");
+  if (!tables.empty() && tables.size() != s.sparse_model_file.size())
+    problems.error(pointer + "/sparse_opt_states_file",
+                   cat("names ", tables.size(), tables.size() == 1 ? " file" : " files", " for ",
+                       s.sparse_model_file.size(), " of \"sparse_model_file\"; one for each is needed"));
+}
+
+}  // namespace
+
+std::optional<int64_t> SolverSection::eval_batches() const {
+  if (max_eval_batches) return max_eval_batches;
+  if (max_eval_samples) return (*max_eval_samples + eval_batch() - 1) / eval_batch();
+  return {};
+}
+
+Schema<SolverSection> solver_schema() {
+  using S = SolverSection;
+  return Schema<S>("solver")
+      .opt("lr_policy", &S::lr_policy, "the learning rate schedule is in the optimizer section")
+      .opt("display", &S::display, "iterations between progress lines; 0: none", at_least(0))
+      .opt("tensorboard", &S::tensorboard,
+           "write the numbers of metrics.jsonl to event files of TensorBoard too, in the run folder")
+      .opt("max_iter", &S::max_iter, "iterations to train", at_least(1))
+      .opt("num_epochs", &S::num_epochs, "passes over the data, instead of max_iter", at_least(1))
+      .opt("snapshot", &S::snapshot, "iterations between snapshots; 0: only at the end", at_least(0))
+      .opt("snapshot_delta", &S::snapshot_delta,
+           "iterations between deltas: what has changed since the last snapshot or delta; 0: none", at_least(0))
+      .opt("snapshot_prefix", &S::snapshot_prefix,
+           "what names of model files start with; left out: models/ in the run folder")
+      .opt("replace_models", &S::replace_models,
+           "models of other runs at snapshot_prefix may be replaced even where their run folders keep no copy; else "
+           "that is "
+           "an error")
+      .opt("final_snapshot", &S::final_snapshot, "save the model at the end; false: for runs that only measure")
+      .opt("snapshot_opt_states", &S::snapshot_opt_states,
+           "save the optimizer's states with each model, for dense_opt_states_file and sparse_opt_states_file. A "
+           "checkpoint has them anyway")
+      .opt("model_format", &S::model_format,
+           "layout of the tables in model files: \"v2\" is a file, as HugeCTR 2.x and 3.0 read it, \"v3\" a folder, as "
+           "later versions do. Both are loaded")
+      .part("checkpoint", &S::checkpoint, checkpoint_schema(),
+            "saves everything that --resume needs to go on as if nothing had happened", false)
+      .need("batchsize", &S::batchsize, "samples of one iteration over all GPUs", between(1, 1 << 30))
+      .opt("batchsize_eval", &S::batchsize_eval, "samples of one evaluation batch; left out: batchsize",
+           between(1, 1 << 30))
+      .opt("gpu", &S::gpu,
+           "GPUs to train on, each a rank: [0, 1] of one process, [[0, 1], [0, 1]] of two that mpirun starts. A flat "
+           "list "
+           "for several processes has the GPUs of each host, in equal parts for its processes. \"all\": every GPU of "
+           "one "
+           "process, or one for each process of a host. On the CPU as many ranks are threads; \"all\" is one")
+      .alias("vvgpu")
+      .opt("dense_model_file", &S::dense_model_file, "dense weights to start from")
+      .alias("dense model_file")
+      .alias("model_file")
+      .opt("sparse_model_file", &S::sparse_model_file,
+           "embedding tables to start from, one file for each embedding; \"\" for one that starts anew")
+      .opt("dense_opt_states_file", &S::dense_opt_states_file,
+           "the optimizer's states of the dense weights in dense_model_file")
+      .opt("sparse_opt_states_file", &S::sparse_opt_states_file,
+           "the optimizer's states of the rows in sparse_model_file, one file for each embedding")
+      .opt("load_layers", &S::load_layers,
+           "the layers, by their first top, whose weights are taken from dense_model_file, which may be of another "
+           "network; left out: all")
+      .opt("combine_models", &S::combine_models,
+           "the files to start from may be those of several models; else that is an error")
+      .list("pretrained", &S::pretrained, pretrained_schema(),
+            "vectors that were trained elsewhere, for rows of tables", false)
+      .opt("frozen", &S::frozen,
+           "layers, by their first top, and embeddings whose weights and rows stay as they start or are loaded")
+      .opt("eval_interval", &S::eval_interval, "iterations between evaluations; 0: none", at_least(0))
+      .opt("max_eval_batches", &S::max_eval_batches, "batches of one evaluation; left out: the whole set", at_least(0))
+      .alias("eval_batches")
+      .opt("max_eval_samples", &S::max_eval_samples, "samples of one evaluation, instead of max_eval_batches",
+           at_least(0))
+      .opt("eval_metrics", &S::eval_metrics, "what an evaluation measures: see [eval_metrics](#eval_metrics)")
+      .opt("auc_threshold", &S::auc_threshold, "another spelling of the threshold in \"AUC:<threshold>\"",
+           between(0, 1))
+      .part("group_by", &S::group_by, group_schema(),
+            "the sparse input that holds the group of a sample, for GroupedAUC", false)
+      .part("early_stopping", &S::early_stopping, early_stopping_schema(),
+            "ends training when a metric no longer improves; the model of the best evaluation is then the final one",
+            false)
+      .opt("export_predictions_prefix", &S::export_predictions_prefix,
+           "each evaluation writes its predictions and labels to <prefix>_prediction_<iteration> and "
+           "<prefix>_label_<iteration>, numbers with blanks between them, in the order of the samples")
+      .opt("input_key_type", &S::input_key_type,
+           "width of keys in data and model files; left out: data files tell, and models get the "
+           "width of their keys: I32 for Norm, Raw and Parquet data with keys of 32 bits, else I64")
+      .opt("i64_input_key", &S::i64_input_key, "another spelling of input_key_type: true is I64, false is I32")
+      .opt("seed", &S::seed, "of all random numbers: equal seeds give equal models", Range{})
+      .opt("cuda_graph", &S::cuda_graph, "record the step as a CUDA graph; false runs it unrecorded with equal numbers")
+      .alias("use_cuda_graph")
+      .opt("mixed_precision", &S::mixed_precision,
+           "type of activations: fp16 (a number is the loss scale, the factor of the gradients in backward; true or "
+           "\"fp16\": a dynamic loss scale) or \"bf16\". Weights, embedding rows and optimizer states stay fp32. Steps "
+           "whose fp16 gradients overflow are skipped and counted. \"fp8\" is bf16 with the large matrix products of "
+           "training in FP8: see [mixed precision](mixed_precision.md)")
+      .opt("fp8_least_width", &S::fp8_least_width,
+           "with mixed_precision \"fp8\", the least number of inputs and of outputs of a fully connected layer whose "
+           "products are FP8; left out: 2048",
+           at_least(16))
+      .opt("use_mixed_precision", &S::use_mixed_precision,
+           "another spelling of mixed_precision, whose loss scale is in scaler")
+      .opt("scaler", &S::scaler, "the loss scale of use_mixed_precision; left out: a dynamic one", more_than(0))
+      .opt("exchange_precision", &S::exchange_precision,
+           "type in which GPUs exchange embedding vectors and their gradients; left out: the type of activations. With "
+           "fp16 the gradients have a dynamic loss scale, and steps whose gradients overflow are skipped and counted")
+      .opt("enable_tf32_compute", &S::enable_tf32_compute, "matrix products on a GPU in TF32 instead of fp32")
+      .opt("fp32_products", &S::fp32_products,
+           "how a GPU computes matrix products of fp32: \"fp32\", \"tf32\" (enable_tf32_compute), or \"tf32x3\", which "
+           "splits each number into two of TF32 and adds three products, within 2^-21 of each product's size, where "
+           "that is faster. The CPU computes in fp32 always")
+      .opt("algorithm_search", &S::algorithm_search,
+           "on a GPU, measure up to eight algorithms of the library for each matrix product at the start and use the "
+           "fastest. Choices are kept in a file, so that later runs use the same and measure nothing; left out: the "
+           "library's first choice")
+      .alias("use_algorithm_search")
+      .opt("algorithm_file", &S::algorithm_file,
+           "where algorithm_search keeps its choices; left out: one file for each kind of GPU and version of the "
+           "library in ~/.cache/huge_ctr")
+      .opt("on_nan", &S::on_nan,
+           "what to do when a loss or a gradient is NaN or infinite: \"stop\" ends training before such a model is "
+           "saved; \"skip\" leaves the step out and counts it, as steps are left out whose fp16 gradients overflow")
+      .opt("clip_gradient_norm", &S::clip_gradient_norm,
+           "most that the norm of all gradients of dense weights together may be: larger ones are scaled down to it, "
+           "after the sum over ranks. Tables are not part of it; left out: any",
+           more_than(0))
+      .opt("clip_gradient_value", &S::clip_gradient_value,
+           "most that each number of a gradient may be, in magnitude: of dense weights, after clip_gradient_norm, and "
+           "of the rows of tables that a step touches, summed over the batch; left out: any",
+           more_than(0))
+      .opt("compatibility", &S::compatibility, "computes as HugeCTR did: see [compatibility](#compatibility)")
+      .opt("placement", &S::placement,
+           "on several ranks, which rank has which rows, for embeddings without \"placement\"")
+      .opt("placement_file", &S::placement_file,
+           "the plan.json of an earlier run on as many ranks, which says where rows are. Left out: a plan is made at "
+           "the "
+           "start and written to the run folder")
+      .part("table_memory", &S::table_memory, table_memory_schema(),
+            "the memory that rows of tables may take on a GPU and, when it is full, on its host", false)
+      .ignored("all_reduce_algo", "the program chooses how gradients are summed")
+      .ignored("plan_file", "the program makes its own plan, which \"placement_file\" can load")
+      .ignored("device_layout", "the order of ranks is that of \"gpu\"")
+      .ignored("enable_overlap", "the next batch is always prepared while this one is computed")
+      .ignored("holistic_cuda_graph", "\"cuda_graph\" records the whole step")
+      .ignored("grouped_all_reduce", "the program chooses how gradients are summed")
+      .ignored("train_intra_iteration_overlap", "work that can run at the same time does")
+      .ignored("train_inter_iteration_overlap", "work that can run at the same time does")
+      .ignored("eval_intra_iteration_overlap", "work that can run at the same time does")
+      .ignored("eval_inter_iteration_overlap", "work that can run at the same time does")
+      .ignored("num_iterations_statistics", "\"frequent_keys\" of an embedding says which rows every rank has")
+      .ignored("repeat_dataset", "with \"max_iter\" the data are read again and again, with \"num_epochs\" so often")
+      .ignored("use_embedding_collection", "embeddings that can share their work do")
+      .ignored("gen_loss_summary", "losses are in the log and in metrics.jsonl")
+      .ignored("perf_logging", "the log is the same for all models")
+      .ignored("is_dlrm", "the layers say what the model is")
+      .ignored("model_name", "models are named by their files")
+      .refused("metrics_spec", "\"eval_metrics\": [\"AUC:0.8\"] names metrics and the value that ends training")
+      .refused("kafka_brokers", "message queues are not read")
+      .refused("kafka_brockers", "message queues are not read")
+      .refused("learning_rate", kOfOptimizer)
+      .refused("lr", kOfOptimizer)
+      .refused("warmup_steps", kOfOptimizer)
+      .refused("decay_start", kOfOptimizer)
+      .refused("decay_steps", kOfOptimizer)
+      .refused("decay_power", kOfOptimizer)
+      .refused("end_lr", kOfOptimizer)
+      .closed()
+      .together([](S& s, const std::string& pointer, Problems& problems) {
+        resolve_spellings(s, pointer, problems);
+        if (s.max_iter && s.num_epochs)
+          problems.error(pointer + "/num_epochs", "max_iter and num_epochs cannot be used together; keep one");
+        if (s.max_eval_batches && s.max_eval_samples)
+          problems.error(pointer + "/max_eval_samples",
+                         "max_eval_batches and max_eval_samples cannot be used together; keep one");
+        if (s.enable_tf32_compute && s.mixed_precision.mixed())
+          problems.error(pointer + "/enable_tf32_compute",
+                         "enable_tf32_compute is for fp32 matrix products, which mixed_precision replaces; keep one");
+        if (!s.max_iter && !s.num_epochs) s.num_epochs = 1;
+        if (s.compatibility.evaluation_continues && !s.eval_batches())
+          problems.note(
+              pointer + "/compatibility",
+              "evaluation_continues has no effect: without max_eval_batches an evaluation takes the whole set");
+        if (s.compatibility.drop_partial_batches && s.max_iter)
+          problems.note(pointer + "/compatibility",
+                        "drop_partial_batches has no effect: with max_iter batches run across the end of the set");
+        check_metrics(s.eval_metrics, s.group_by, pointer, problems);
+        check_best(s, pointer, problems);
+        check_opt_states(s, pointer, problems);
+      });
+}
+
+}  // namespace hctr

@@ -1,0 +1,66 @@
+// The "table_memory" objects of the solver and of embeddings: how much rows may take, on a GPU, on its host and on a
+// disk.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "config/schema.h"
+#include "core/comm/communicator.h"
+#include "core/device/row_budget.h"
+
+namespace hctr {
+
+/// "auto", a number of bytes such as "20GB", or a share of what is free, such as 0.7.
+struct MemorySize {
+  enum class Kind { automatic, bytes, share };
+  Kind kind = Kind::automatic;
+  int64_t bytes = 0;
+  double share = 0;
+  std::string text;  ///< of bytes, as given
+  /// Bytes of a memory of which `free` are free; `automatic_share` of them where the size is "auto".
+  int64_t of(int64_t free, double automatic_share) const;
+};
+std::string read_value(const Json& value, const Range&, MemorySize& out);
+Json to_json(const MemorySize&);
+template <>
+struct TypeWord<MemorySize> {
+  static std::string text() { return "\"auto\", bytes such as \"20GB\", or a share such as 0.7"; }
+};
+
+struct TableMemory {
+  MemorySize gpu, host;
+  std::string disk;  ///< a folder; empty: no rows on a disk
+  MemorySize disk_limit;
+  int64_t move_every = 128;
+};
+Schema<TableMemory> table_memory_schema();
+
+/// Of one embedding, which then has these sizes for itself. What is not given is the solver's, which other tables
+/// share.
+struct OwnTableMemory {
+  std::optional<MemorySize> gpu, host, disk_limit;
+  std::optional<std::string> disk;  ///< empty: no rows on a disk
+  /// With the values of the solver where it gives none.
+  TableMemory with(const TableMemory& of_solver) const;
+  /// Of a folder and its limit, one of its own makes the tier its own.
+  RowMemory::Tiers shared() const { return {!gpu, !host, !disk && !disk_limit}; }
+};
+Schema<OwnTableMemory> own_table_memory_schema();
+/// Checks what depends on the solver's. `pointer`: of the object.
+void check_table_memory(const OwnTableMemory&, const TableMemory& of_solver, const std::string& pointer, Problems&);
+
+/// The budget of one of `ranks_of_host` ranks that share the memory of a machine. On the CPU, where both memories are
+/// one, there is a budget only where the config states one. Errors: Error(device);
+/// Error(io) where the disk's folder cannot be made.
+RowMemoryLimits row_memory_limits(const TableMemory&, Device, int64_t ranks_of_host);
+/// Collective: counts the ranks of each host.
+RowMemoryLimits row_memory_limits(const TableMemory&, Device, Communicator&);
+/// The budget of the table `top` alone, with what it shares with that of the run. On a CPU without a budget there is
+/// nothing to share. Collective. Errors: as row_memory_limits().
+std::shared_ptr<RowMemory> own_row_memory(const OwnTableMemory&, const TableMemory& of_solver, const std::string& top,
+                                          RowMemory& of_run, Device, Communicator&);
+
+}  // namespace hctr

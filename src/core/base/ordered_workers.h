@@ -1,0 +1,81 @@
+// Threads that process the items of one source in parallel, and return the results in the order of the items.
+#pragma once
+
+#include <functional>
+#include <future>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "core/base/queue.h"
+
+namespace hctr {
+
+/// Each thread reuses one Item, so an Item may own buffers and scratch memory. The order of results is the order in
+/// which the source filled the items. It does not depend on the number of threads.
+template <class Item, class Result>
+class OrderedWorkers {
+ public:
+  /// `source` fills an item, or returns false at the end; it is called by one thread at a time. `work` is called
+  /// concurrently. At most 2 * threads + 2 results are queued.
+  OrderedWorkers(int threads, std::function<bool(Item&)> source, std::function<Result(Item&)> work)
+      : source_(std::move(source)), work_(std::move(work)), results_(2 * static_cast<size_t>(threads) + 2) {
+    try {
+      for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { run(); });
+    } catch (...) {  // a thread that cannot start: those that have must end before their vector
+      end();
+      throw;
+    }
+  }
+  ~OrderedWorkers() { end(); }
+  OrderedWorkers(const OrderedWorkers&) = delete;
+  OrderedWorkers& operator=(const OrderedWorkers&) = delete;
+
+  /// Returns the next result, or nothing at the end or after close(). Rethrows what source or work threw for the item.
+  std::optional<Result> next() {
+    std::optional<FutureResult> result = results_.pop();
+    return result ? result->get() : std::nullopt;
+  }
+  /// Stops the threads and wakes next().
+  void close() { results_.close(); }
+
+ private:
+  void end() {
+    close();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  using FutureResult = std::future<std::optional<Result>>;
+
+  void run() {
+    Item item;
+    for (;;) {
+      std::promise<std::optional<Result>> promise;
+      try {
+        {
+          const std::lock_guard lock(source_mutex_);
+          if (!results_.push(promise.get_future())) return;
+          if (!source_(item)) {
+            results_.close();
+            promise.set_value(std::nullopt);
+            return;
+          }
+        }
+        promise.set_value(work_(item));
+      } catch (...) {
+        results_.close();  // results after an error are not needed
+        promise.set_exception(std::current_exception());
+        return;
+      }
+    }
+  }
+
+  std::function<bool(Item&)> source_;
+  std::function<Result(Item&)> work_;
+  std::mutex source_mutex_;
+  BoundedQueue<FutureResult> results_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace hctr

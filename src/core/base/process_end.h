@@ -1,0 +1,19 @@
+// Ending the process, with or without exit handlers.
+#pragma once
+
+#include "core/base/expect.h"
+
+namespace hctr {
+
+/// Writes an error to the standard error stream, as all programs do: "error (data): ...".
+void print_error(const Error&);
+
+/// Ends the process as returning `exit_code` from main() does, but without exit handlers if threads_outlive_main() was
+/// called. Call it after the objects of main() are destroyed.
+[[noreturn]] void end_process(int exit_code);
+
+/// Says that threads run which cannot be stopped or joined, such as those in which NCCL destroys communicators. They
+/// may still use what exit handlers would destroy.
+void threads_outlive_main();
+
+}  // namespace hctr

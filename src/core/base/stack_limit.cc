@@ -1,0 +1,31 @@
+#include "core/base/stack_limit.h"
+
+#include <pthread.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "core/base/expect.h"
+
+namespace hctr {
+namespace {
+
+constexpr rlim_t kEnough = rlim_t{1} << 20, kUsual = rlim_t{8} << 20;  // bytes
+
+}  // namespace
+
+void raise_stack_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kEnough) return;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = std::min(kUsual, limit.rlim_max);
+  if (limit.rlim_cur < kEnough || ::setrlimit(RLIMIT_STACK, &limit) != 0)
+    throw Error(Kind::device, cat("the stack is limited to ", before >> 10, " KiB, and the program needs ",
+                                  kEnough >> 10, "; `ulimit -s ", kUsual >> 10, "` allows the usual size"));
+  pthread_attr_t threads;  // the library has taken their size from the limit at the start
+  if (::pthread_attr_init(&threads) != 0) return;
+  if (::pthread_attr_setstacksize(&threads, limit.rlim_cur) == 0) ::pthread_setattr_default_np(&threads);
+  ::pthread_attr_destroy(&threads);
+}
+
+}  // namespace hctr

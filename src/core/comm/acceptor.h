@@ -1,0 +1,56 @@
+// Takes connections of other processes of the job, and of nobody else.
+#pragma once
+
+#include <list>
+#include <optional>
+#include <string>
+
+#include "core/comm/handshake.h"
+#include "core/comm/tcp_listener.h"
+
+namespace hctr {
+
+/// A connection whose other end knows the secret, and the first text that it has sent.
+struct Accepted {
+  TcpSocket socket;
+  ConnectionKind kind;
+  std::string greeting;
+};
+
+/// Polls all connections together, each with a limit of its own, so that those that say nothing keep nobody waiting.
+class Acceptor {
+ public:
+  /// `listener` outlives it. `kinds`: the connections that are expected; others are closed.
+  Acceptor(const TcpListener& listener, JobKey key, std::string kinds);
+
+  /// The next one; nothing when there was none until `end`. Errors: Error(comm).
+  std::optional<Accepted> next(TcpClock::time_point end);
+  /// How many were closed because they did not prove that they know the secret, and the address of the first.
+  int64_t refused() const { return refused_; }
+  const std::string& first_refused() const { return first_refused_; }
+
+ private:
+  struct Pending {
+    TcpSocket socket;
+    TcpClock::time_point since;
+    Challenge challenge = {};
+    std::string received = {};
+    std::optional<ConnectionKind> kind = {};  ///< once it has proven that it knows the secret
+  };
+  enum class State { waits, over, greeted };
+
+  void take_new();
+  void drop_late();
+  State advance(Pending&);
+  /// Receives what there is, up to `size` bytes in all. False at the end of the connection.
+  static bool fill(Pending&, size_t size);
+
+  const TcpListener& listener_;
+  JobKey key_;
+  std::string kinds_;
+  std::list<Pending> pending_;  // the oldest first
+  int64_t refused_ = 0;
+  std::string first_refused_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,17 @@
+// A peer exchange whose GPUs write directly to each other's memory.
+#pragma once
+
+#include <memory>
+
+#include "core/comm/peer_exchange.h"
+
+namespace hctr {
+
+/// Returns null, on every rank, unless all GPUs can reach each other's memory (they are of one host, in one process or
+/// several) and NCCL_P2P_DISABLE is not 1. How much a step writes may depend on its batch, and the step can still be
+/// recorded. `aborted`: host memory; kernels that wait for a peer end when it is not 0. Errors: Error(device),
+/// Error(comm).
+std::unique_ptr<PeerExchange> make_gpu_peer_exchange(Communicator&, const PeerExchangeSpec&,
+                                                     const volatile int32_t* aborted);
+
+}  // namespace hctr

@@ -1,0 +1,96 @@
+#include "core/comm/handshake.h"
+
+#include <algorithm>
+#include <array>
+#include <thread>
+
+#include "core/base/expect.h"
+#include "core/base/host_name.h"
+
+namespace hctr {
+namespace {
+
+constexpr std::string_view kProtocol = "HCTRJOB2";  // the number is that of what is said in core/comm/join_text.h, too
+constexpr char kAccepted = '+', kRefused = '-';
+constexpr size_t kNonceBytes = 32;
+
+enum class Side : char { connecting = '>', accepting = '<' };
+
+/// The code by which one side proves that it knows the secret. Fields of variable size have their size in front.
+Digest proof_of(const JobKey& key, Side side, ConnectionKind kind, std::string_view nonce_of_accepting,
+                std::string_view nonce_of_connecting) {
+  std::string text(kProtocol);
+  text += static_cast<char>(side);
+  text += static_cast<char>(kind);
+  text += cat(key.job.size(), ":", key.job);
+  text += nonce_of_accepting;
+  text += nonce_of_connecting;
+  return hmac_sha256(key.secret, text);
+}
+
+}  // namespace
+
+Challenge::Challenge() : nonce_(unpredictable_bytes()) {}
+
+std::string Challenge::text() const { return cat(kProtocol, view_of(nonce_)); }
+
+std::optional<ConnectionKind> Challenge::check(std::string_view answer, const JobKey& key, std::string& verdict) const {
+  verdict = cat(kRefused, std::string(kVerdictBytes - 1, '\0'));
+  if (answer.size() != kAnswerBytes) return std::nullopt;
+  const auto kind = static_cast<ConnectionKind>(answer[0]);
+  const std::string_view nonce = answer.substr(1, kNonceBytes), proof = answer.substr(1 + kNonceBytes);
+  if (!equal_in_constant_time(proof, view_of(proof_of(key, Side::connecting, kind, view_of(nonce_), nonce))))
+    return std::nullopt;
+  verdict = cat(kAccepted, view_of(proof_of(key, Side::accepting, kind, view_of(nonce_), nonce)));
+  return kind;
+}
+
+std::string answer_to(std::string_view challenge, const JobKey& key, ConnectionKind kind, const Digest& nonce) {
+  const std::string_view theirs = challenge.substr(kProtocol.size());
+  const Digest proof = proof_of(key, Side::connecting, kind, theirs, view_of(nonce));
+  return cat(std::string(1, static_cast<char>(kind)), view_of(nonce), view_of(proof));
+}
+
+bool prove_membership(const TcpSocket& socket, const JobKey& key, ConnectionKind kind, TcpClock::time_point end) {
+  std::array<char, kChallengeBytes> challenge;
+  socket.receive_bytes(challenge, end);
+  const std::string_view text(challenge.data(), challenge.size());
+  if (!text.starts_with(kProtocol)) throw Error(Kind::comm, "another program, or another version of this one, answers");
+  const std::string_view theirs = text.substr(kProtocol.size());
+  const Digest mine = unpredictable_bytes();
+  socket.send_bytes(answer_to(text, key, kind, mine), end);
+  std::array<char, kVerdictBytes> verdict;
+  socket.receive_bytes(verdict, end);
+  if (verdict[0] != kAccepted) return false;
+  const std::string_view proof(verdict.data() + 1, verdict.size() - 1);
+  if (!equal_in_constant_time(proof, view_of(proof_of(key, Side::accepting, kind, theirs, view_of(mine)))))
+    throw Error(Kind::comm, "a program answers that does not know the job's secret");
+  return true;
+}
+
+TcpSocket connect_as_member(const std::string& host, int port, const std::string& what, const JobKey& key,
+                            ConnectionKind kind, TcpClock::time_point end, std::chrono::seconds limit) {
+  const auto place = [&] { return cat(host_name(), " cannot join ", what, " at ", host, ", port ", port, ": "); };
+  std::string why;
+  for (;;) {
+    TcpSocket socket = connect_to(host, port, what, end);
+    bool accepted = false;
+    try {
+      accepted = prove_membership(socket, key, kind, std::min(end, TcpClock::now() + limit));
+    } catch (const Error& error) {
+      const bool over = TcpClock::now() >= end;
+      if (!over || why.empty()) why = error.what();  // an attempt that was cut short says less than those before
+      if (over) throw Error(Kind::comm, place() + why);
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      continue;
+    }
+    if (accepted) return socket;
+    throw Error(Kind::comm,
+                cat(place(), key.secret.empty() ? "it expects a secret, or belongs to another job; set HCTR_JOB_SECRET "
+                                                  "or HCTR_JOB_SECRET_FILE for all processes"
+                                                : "it has another secret or none, or belongs to another job; "
+                                                  "HCTR_JOB_SECRET must be the same for all processes"));
+  }
+}
+
+}  // namespace hctr

@@ -1,0 +1,41 @@
+// The communicator of CPU ranks: threads of one process or of several.
+#pragma once
+
+#include "core/comm/communicator.h"
+#include "core/comm/rank_group.h"
+
+namespace hctr {
+
+/// Sums are added in the order of ranks, so they do not depend on which ranks share a process.
+class HostComm : public Communicator {
+ public:
+  /// `group` outlives the communicator; `rank` is one of its local ranks.
+  HostComm(RankGroup& group, int rank) : group_(group), rank_(rank) {}
+
+  int rank() const override { return rank_; }
+  int size() const override { return group_.local_ranks().total; }
+  int host_of(int rank) const override { return group_.host_of(rank); }
+  void all_reduce(Context&, Tensor inout, Reduce) override;
+  void reduce_scatter(Context&, Tensor in, Tensor out, Reduce) override;
+  void all_gather(Context&, Tensor in, Tensor out) override;
+  void all_to_all(Context&, Tensor in, const RankRanges& send, Tensor out, const RankRanges& receive) override;
+  void broadcast(Context&, Tensor inout, int root) override;
+  bool any(bool mine) override;
+  std::vector<std::string> gather(std::string_view mine, int root) override;
+  std::string broadcast(std::string_view text, int root) override;
+  void barrier() override;
+  std::unique_ptr<PeerExchange> make_peer_exchange(const PeerExchangeSpec&) override;
+  void abort(const Error& error) noexcept override { group_.fail(rank_, error); }
+
+ private:
+  Transfer empty() const;
+  /// out = this rank's range of the reduced `in`. The ranges of all ranks are contiguous, with `each` elements, the
+  /// last ones fewer.
+  void reduce_range(Tensor in, int64_t each, std::byte* out, Reduce, const char* name);
+
+  RankGroup& group_;
+  int rank_;
+  std::vector<std::byte> arrived_;
+};
+
+}  // namespace hctr

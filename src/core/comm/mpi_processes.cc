@@ -1,0 +1,232 @@
+// Each message has one sending and one receiving rank, so results do not depend on how ranks are spread over processes.
+//
+// MPI does not say that a host is silent, and its launcher says so late. So processes watch each other as those that
+// TCP has joined do. The watch lives while MPI is finalized, which waits for all: where one is gone by then, the watch
+// ends this process.
+#include "core/comm/mpi_processes.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "core/base/expect.h"
+#include "core/base/host_name.h"
+#include "core/base/platform.h"
+#include "core/base/stopped_time.h"
+#include "core/comm/mpi_plugin.h"
+#include "core/comm/rank_list.h"
+#include "core/comm/watch.h"
+#include "core/comm/watch_join.h"
+
+namespace hctr {
+namespace {
+
+namespace fs = std::filesystem;
+
+using std::chrono::seconds;
+
+constexpr size_t kMostBytes = size_t{1} << 30;  // of one message: MPI counts in int
+constexpr seconds kToConnect{10}, kToAbort{5};
+
+void check(const char* problem) {
+  if (problem) throw Error(Kind::comm, problem);
+}
+
+/// The plug-in, or why there is none.
+struct Loaded {
+  const MpiPlugin* plugin = nullptr;
+  std::string why_not = {};
+};
+
+Loaded load_mpi() {
+  std::error_code none;
+  const fs::path file = fs::read_symlink("/proc/self/exe", none).parent_path() / kMpiPluginFile;
+  if (!fs::exists(file, none)) {
+    if (!kMpiBuild) return {.why_not = "this build contains no MPI (-DHCTR_MPI=ON says why it is not found)"};
+    return {.why_not = cat(kMpiPluginFile, ", which belongs beside the program, is not there")};
+  }
+  // MPI loads parts of itself, which look for its symbols in the whole program.
+  void* library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (!library) return {.why_not = cat("libmpi cannot be loaded: ", ::dlerror())};
+  const auto entry = reinterpret_cast<const MpiPlugin* (*)()>(::dlsym(library, kMpiPluginEntry));
+  if (!entry || entry()->version != kMpiPlugin)
+    return {.why_not = cat("'", file.string(), "' belongs to another version of this program")};
+  return {.plugin = entry()};
+}
+
+const Loaded& loaded_mpi() {
+  static const Loaded loaded = load_mpi();
+  return loaded;
+}
+
+/// What a process tells the others when they join.
+struct Member {
+  int32_t ranks = 0;
+  char host[256] = "";
+};
+
+class MpiProcesses : public Processes {
+ public:
+  MpiProcesses(const Launch& launch, const JoinLimits& limits, const Log& log, const MpiPlugin& mpi)
+      : limit_(limits.step), mpi_(mpi) {
+    MpiPlugin::Place place{};
+    check(mpi_.start(&place));
+    process_ = place.process;
+    count_ = place.count;
+    on_host_ = {launch.local_process.value_or(place.of_host), launch.local_processes.value_or(place.count_on_host)};
+    if (count_ > 1) watch_others(limits.silence, log);
+  }
+  ~MpiProcesses() override { mpi_.finish(); }
+
+  int process() const override { return process_; }
+  int count() const override { return count_; }
+  std::optional<OnHost> on_host() const override { return on_host_; }
+
+  LocalRanks join(int ranks) override {
+    Member mine{.ranks = ranks};
+    host_name().copy(mine.host, sizeof mine.host - 1);
+    members_.resize(static_cast<size_t>(count_));
+    check(mpi_.gather(&mine, sizeof mine, members_.data()));
+    std::vector<int> of_each;
+    std::vector<std::string> hosts;
+    for (const Member& member : members_) {
+      of_each.push_back(member.ranks);
+      hosts.emplace_back(member.host);
+    }
+    check_rank_counts(of_each, hosts);
+    process_of_.clear();
+    for (int p = 0; p < count_; ++p) {
+      if (p == process_) local_ranks_.first = static_cast<int>(process_of_.size());
+      process_of_.insert(process_of_.end(), static_cast<size_t>(members_[static_cast<size_t>(p)].ranks), p);
+    }
+    local_ranks_.count = ranks;
+    local_ranks_.total = static_cast<int>(process_of_.size());
+    return local_ranks_;
+  }
+
+  void exchange(const std::vector<const Transfer*>& transfers, Wait wait) override {
+    std::vector<int> peers;  // the other rank of each message
+    const auto start = [&](const Transfer::Piece& piece, int other, int tag, auto call) {
+      for (size_t at = 0; at < piece.bytes; at += kMostBytes) {
+        peers.push_back(other);
+        const auto bytes = static_cast<int>(std::min(kMostBytes, piece.bytes - at));
+        check(call(piece.data + at, bytes, process_of_[static_cast<size_t>(other)], tag));
+      }
+    };
+    for (int here = 0; here < local_ranks_.count; ++here)
+      for (int other = 0; other < local_ranks_.total; ++other) {
+        if (process_of_[static_cast<size_t>(other)] == process_) continue;
+        const int rank = local_ranks_.first + here;
+        const Transfer& transfer = *transfers[static_cast<size_t>(here)];
+        start(transfer.receive[static_cast<size_t>(other)], other, other * local_ranks_.total + rank, mpi_.receive);
+        start(transfer.send[static_cast<size_t>(other)], other, rank * local_ranks_.total + other, mpi_.send);
+      }
+    wait_for(peers, wait);
+  }
+
+  /// Who has heard it from the watch ends without a word to MPI, which could wait for a host that is gone: the launcher
+  /// sees the exit code. MPI ends those that the watch does not reach.
+  [[noreturn]] void abort(int exit_code) noexcept override {
+    if (watch_) watch_->tell_to_end(exit_code);
+    if (!all_watched_) try {
+        std::thread([exit_code] {
+          std::this_thread::sleep_for(kToAbort);
+          std::_Exit(exit_code);
+        }).detach();
+        mpi_.abort(exit_code);
+      } catch (...) {  // no thread
+      }
+    std::_Exit(exit_code);
+  }
+
+ private:
+  void watch_others(seconds silence, const Log& log) {
+    WatchConnections watches =
+        connect_watches(process_, count_, system_environment()("MASTER_ADDR"), kToConnect,
+                        [&](const void* mine, int32_t bytes, void* each) { check(mpi_.gather(mine, bytes, each)); });
+    all_watched_ = watches.missing.empty();
+    if (!all_watched_ && process_ == 0)
+      log.warning("no signs of life of ", watches.missing,
+                  ". Does a firewall let connections between the hosts through, at the ports that the system chooses? "
+                  "MASTER_ADDR names another address of process 0. Training goes on; a host that is lost is noticed in "
+                  "a step only (--comm-timeout)");
+    watch_.emplace(process_, std::move(watches.control), std::move(watches.hosts), silence);
+  }
+  /// What the watch knows of somebody who is gone.
+  void throw_loss() const {
+    if (!watch_) return;
+    if (const auto failure = watch_->failure()) throw *failure;
+  }
+  void advance(bool& all) const {
+    if (const char* problem = mpi_.advance(&all)) {
+      const Error broken(Kind::comm, problem);  // and why
+      if (const auto failure = watch_ ? watch_->failure_soon() : std::nullopt) throw *failure;
+      throw broken;
+    }
+  }
+
+  /// Polls, since MPI has no wait with a time limit: first without a pause, then with longer and longer ones.
+  void wait_for(const std::vector<int>& peers, Wait wait) {
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point end = Clock::now() + limit_;
+    StoppedTime stopped;
+    for (int64_t tries = 0;; ++tries) {
+      bool all = false;
+      advance(all);
+      if (all) return;
+      if (tries < 1000) {
+        sched_yield();
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(tries < 20000 ? 20 : 1000));
+        throw_loss();
+      }
+      end += stopped.since_last();
+      if (wait == Wait::limited && limit_.count() > 0 && Clock::now() > end) break;
+    }
+    std::set<int> silent;
+    for (size_t i = 0; i < peers.size(); ++i)
+      if (!mpi_.done(static_cast<int64_t>(i))) silent.insert(peers[i]);
+    throw Error(Kind::comm,
+                cat(names_of(silent), silent.size() == 1 ? " has" : " have", " not answered within ", limit_.count(),
+                    " s: a process hangs or the network does; --comm-timeout sets a longer limit"));
+  }
+
+  /// "rank 1 on host0, ranks 2, 3 on host1"
+  std::string names_of(const std::set<int>& ranks) const {
+    std::map<std::string, std::set<int>> of_hosts;
+    for (const int rank : ranks)
+      of_hosts[members_[static_cast<size_t>(process_of_[static_cast<size_t>(rank)])].host].insert(rank);
+    std::string text;
+    for (const auto& [host, its] : of_hosts) text += cat(text.empty() ? "" : ", ", rank_list(its), " on ", host);
+    return text;
+  }
+
+  seconds limit_;
+  OnHost on_host_;
+  const MpiPlugin& mpi_;
+  int process_ = 0, count_ = 1;
+  LocalRanks local_ranks_;
+  std::vector<Member> members_;  // [process]
+  std::vector<int> process_of_;  // [rank]
+  bool all_watched_ = false;
+  std::optional<Watch> watch_;
+};
+
+}  // namespace
+
+std::string why_no_mpi() { return loaded_mpi().why_not; }
+
+std::unique_ptr<Processes> start_mpi(const Launch& launch, const JoinLimits& limits, const Log& log) {
+  const Loaded& mpi = loaded_mpi();
+  if (!mpi.plugin) throw Error(Kind::comm, mpi.why_not);
+  return std::make_unique<MpiProcesses>(launch, limits, log, *mpi.plugin);
+}
+
+}  // namespace hctr

@@ -1,0 +1,21 @@
+// Processes joined by MPI, which the plug-in contains (core/comm/mpi_plugin.h).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/base/log.h"
+#include "core/comm/launcher.h"
+#include "core/comm/processes.h"
+
+namespace hctr {
+
+/// Why MPI cannot join processes here: this build has no plug-in, or MPI's library cannot be loaded. Empty if it can.
+/// Loads both.
+std::string why_no_mpi();
+
+/// Initializes MPI, which is finalized with the object. The processes give signs of life over TCP, as those of
+/// start_tcp() do; process 0 warns of those that cannot connect. Errors: Error(comm), also if why_no_mpi().
+std::unique_ptr<Processes> start_mpi(const Launch&, const JoinLimits&, const Log&);
+
+}  // namespace hctr

@@ -1,0 +1,39 @@
+// Joins this process with the others that were started with it.
+#include "core/base/expect.h"
+#include "core/base/host_name.h"
+#include "core/comm/mpi_processes.h"
+#include "core/comm/tcp_processes.h"
+
+namespace hctr {
+namespace {
+
+/// Errors name this host, since the output of all processes is often one file.
+std::optional<Launch> launch_of_this_process(bool over_tcp) {
+  return in_context([] { return cat("reading what the launcher has set on ", host_name()); },
+                    [&] { return find_launch(system_environment(), over_tcp); });
+}
+
+/// MPI cannot be had: the processes that its launcher has started join over TCP, where the environment says how.
+Launch without_mpi(const Launch& launch, const std::string& why) {
+  const Environment environment = system_environment();
+  if (environment("MASTER_ADDR") || environment("MASTER_PORT") || environment("SLURM_STEP_ID"))
+    if (const auto over_tcp = find_launch(environment, true)) return *over_tcp;
+  throw Error(Kind::usage,
+              cat("started by ", launch.launcher, " as ", launch.processes, " processes, but ", why,
+                  "; set MASTER_ADDR and MASTER_PORT to join by TCP (mpirun -x MASTER_ADDR -x MASTER_PORT)"));
+}
+
+}  // namespace
+
+std::unique_ptr<Processes> started_processes(const JoinLimits& limits, const Log& log) {
+  const std::optional<Launch> launch = launch_of_this_process(limits.over_tcp);
+  if (!launch) return nullptr;
+  if (!launch->by_mpi) return start_tcp(*launch, limits, log);
+  if (const std::string why = why_no_mpi(); !why.empty()) return start_tcp(without_mpi(*launch, why), limits, log);
+  auto processes = start_mpi(*launch, limits, log);
+  if (processes->count() == launch->processes) return processes;
+  throw Error(Kind::usage, cat("started as ", launch->processes, " processes, but this program's MPI sees ",
+                               processes->count(), ": mpirun belongs to another MPI than the program was built with"));
+}
+
+}  // namespace hctr

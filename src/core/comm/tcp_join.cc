@@ -1,0 +1,312 @@
+#include "core/comm/tcp_join.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "core/base/expect.h"
+#include "core/base/host_name.h"
+#include "core/base/printable.h"
+#include "core/comm/acceptor.h"
+#include "core/comm/join_text.h"
+#include "core/comm/rank_list.h"
+
+namespace hctr {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kHandshakeLimit{10};
+constexpr size_t kMostReason = 4096;
+constexpr const char* kWelcome = "welcome";
+
+JobKey key_of(const Launch& launch) { return {launch.secret, launch.job}; }
+
+/// Why the job cannot start.
+struct Refusal {
+  Error error;
+  std::string to_others;  ///< without a secret anybody may ask: this text has no name and no version of process 0
+};
+
+/// Process 0: waits for all others.
+class Host {
+ public:
+  Host(const Launch& launch, std::string_view version, TcpClock::time_point end,
+       std::optional<TcpClock::time_point> lost_after)
+      : launch_(launch),
+        version_(version),
+        end_(end),
+        lost_after_(lost_after),
+        listener_(launch.port, launch.address),
+        acceptor_(listener_, key_of(launch), "dc"),
+        members_(static_cast<size_t>(launch.processes)) {}
+
+  JobConnections join(const Log& log) {
+    say_who_may_join(log);
+    members_[0].host = host_name();
+    members_[0].address = launch_.address;
+    try {
+      while (!missing().empty()) {
+        auto accepted = acceptor_.next(lost_after_.value_or(end_));
+        if (!accepted && lost_after_) break;
+        if (!accepted) fail_missing();
+        take(std::move(*accepted));
+      }
+    } catch (const Refusal& refusal) {
+      tell_all(launch_.secret.empty() ? refusal.to_others : refusal.error.what());
+      throw Error(refusal.error);
+    } catch (const Error& error) {
+      tell_all(error.what());
+      throw;
+    }
+    if (acceptor_.refused() > 0) log.warning(refused_connections());
+    leave_out_missing(log);
+    send_table();
+    JobConnections job;
+    std::map<std::string, int> on_host;
+    for (Member& member : members_) {
+      ++on_host[member.host];
+      job.hosts.push_back(member.host);
+      job.data.push_back(std::move(member.data));
+      job.control.push_back(std::move(member.control));
+    }
+    std::string hosts;
+    for (const auto& [name, count] : on_host) hosts += cat(hosts.empty() ? "" : ", ", name, " (", count, ")");
+    log.info(members_.size(), members_.size() == 1 ? " process goes on alone, on " : " processes joined over TCP, on ",
+             hosts, ".");
+    return job;
+  }
+
+ private:
+  struct Member {
+    std::string host, address;
+    int port = 0;
+    TcpSocket data, control;
+    int launched = 0;  // the number that the launcher gave
+  };
+
+  std::vector<int> missing() const {
+    std::vector<int> processes;
+    for (size_t p = 1; p < members_.size(); ++p)
+      if (!members_[p].data.connected() || !members_[p].control.connected()) processes.push_back(static_cast<int>(p));
+    return processes;
+  }
+  void say_who_may_join(const Log& log) const {
+    const std::string& because = listener_.all_because();
+    const std::string all =
+        because.empty() ? "" : cat(" at all interfaces (MASTER_ADDR=\"", launch_.address, "\": ", because, ")");
+    const bool this_host_only = is_loopback(launch_.address) && !listener_.at_all_interfaces();
+    if (launch_.secret.empty() && !this_host_only && !lost_after_)
+      log.warning("anybody who reaches port ", listener_.port(), " of ", host_name(), all,
+                  " can join this job or end it: it has no secret. Set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE, the "
+                  "same for all processes (openssl rand -hex 32 makes one)");
+    else if (!all.empty())
+      log.info("Process 0 waits for the others at port ", listener_.port(), all, ".");
+  }
+  std::string refused_connections() const {
+    const int64_t refused = acceptor_.refused();
+    return cat(refused, refused == 1 ? " connection, from " : " connections, the first from ",
+               acceptor_.first_refused(), refused == 1 ? ", was closed: its" : ", were closed: their", " other end ",
+               launch_.secret.empty()
+                   ? "is another program, belongs to another job, or has a secret, and this process has none"
+                   : "is another program, belongs to another job, or has another secret or none");
+  }
+  /// The job cannot start: those that are here hear why, and those that come within a few seconds, so that they do not
+  /// try to connect until their own time is over.
+  void tell_all(const std::string& why) {
+    const std::string text = cat("error\n", why);
+    for (const Member& member : members_)
+      if (member.data.connected()) try_to_send(member.data, text);
+    std::vector<int> late = missing();
+    std::erase(late, refused_);
+    const TcpClock::time_point end = std::min(end_, TcpClock::now() + seconds(10));
+    while (!late.empty()) {
+      const auto accepted = acceptor_.next(end);
+      if (!accepted) return;
+      const auto greeting = greeting_from(accepted->greeting);
+      if (!greeting) continue;
+      std::erase(late, greeting->process);
+      try_to_send(accepted->socket, text);
+    }
+  }
+  [[noreturn]] void fail_missing() const {
+    const std::vector<int> late = missing();
+    throw Error(Kind::comm, cat(process_list({late.begin(), late.end()}), late.size() == 1 ? " has" : " have",
+                                " not reported to process 0 on ", host_name(), ", port ", listener_.port(),
+                                ", in time; ", launch_.processes, " were started (", launch_.launcher,
+                                "). Have all been started, and does a firewall let the port through?",
+                                acceptor_.refused() > 0 ? cat(" ", refused_connections()) : ""));
+  }
+  /// After a restart: the others take the numbers of those that have not come.
+  void leave_out_missing(const Log& log) {
+    const std::vector<int> lost = missing();
+    if (lost.empty()) return;
+    log.warning(process_list({lost.begin(), lost.end()}), lost.size() == 1 ? " has" : " have",
+                " not come back in time after the restart (--restart-wait): training goes on without ",
+                lost.size() == 1 ? "it" : "them");
+    std::vector<Member> here;
+    for (size_t p = 0; p < members_.size(); ++p)
+      if (!std::binary_search(lost.begin(), lost.end(), static_cast<int>(p))) here.push_back(std::move(members_[p]));
+    members_ = std::move(here);
+  }
+  /// Takes a connection. One that says no greeting is closed.
+  void take(Accepted accepted) {
+    const auto greeting = greeting_from(accepted.greeting);
+    if (!greeting) return;
+    const int process = greeting->process;
+    const std::string who = cat("process ", process, " on ", greeting->host);
+    const auto refuse = [&](const std::string& why, const std::string& to_others) {
+      const Refusal refusal{Error(Kind::comm, cat(who, " ", why)), cat(who, " ", to_others)};
+      refused_ = process;
+      try_to_send(accepted.socket, cat("error\n", launch_.secret.empty() ? refusal.to_others : refusal.error.what()));
+      throw Refusal(refusal);
+    };
+    if (greeting->version != version_) {
+      const std::string runs = cat("runs ", greeting->version, " and process 0 "), all = ": all must run one program";
+      refuse(cat(runs, "on ", host_name(), " runs ", version_, all),
+             cat(runs, "runs another version, which its own messages name", all));
+    }
+    if (greeting->processes != launch_.processes) {
+      const std::string counts =
+          cat("was started as one of ", greeting->processes, " and process 0 as one of ", launch_.processes);
+      refuse(counts, counts);
+    }
+    if (process < 1 || process >= launch_.processes) {
+      const std::string range = cat("has a number that is not between 1 and ", launch_.processes - 1);
+      refuse(range, range);
+    }
+    Member& member = members_[static_cast<size_t>(process)];
+    const bool is_control = accepted.kind == ConnectionKind::control;
+    TcpSocket& place = is_control ? member.control : member.data;
+    if (place.connected()) refuse(cat("was started twice; the first is on ", member.host), "was started twice");
+    member.host = greeting->host;
+    // Others cannot reach the loopback address of this host.
+    const std::string address = accepted.socket.peer_address();
+    member.address = is_loopback(address) ? launch_.address : address;
+    member.launched = process;
+    if (!is_control) member.port = greeting->port;
+    try_to_send(accepted.socket, kWelcome);  // whoever is refused hears of it at once
+    place = std::move(accepted.socket);
+  }
+  static void try_to_send(const TcpSocket& socket, const std::string& text) {
+    try {
+      socket.send_text(text, TcpClock::now() + seconds(2));
+    } catch (const Error&) {  // it ends by its own limit
+    }
+  }
+
+  void send_table() const {
+    std::vector<Whereabout> members;
+    for (const Member& member : members_)
+      members.push_back({member.launched, member.port, member.address, member.host});
+    const std::string table = text_of(members);
+    for (size_t p = 1; p < members_.size(); ++p)
+      in_context(
+          [&] {
+            return cat("telling process ", members_[p].launched, " on ", members_[p].host, " where the others are");
+          },
+          [&] { members_[p].data.send_text(table, end_); });
+  }
+
+  const Launch& launch_;
+  std::string version_;
+  TcpClock::time_point end_;
+  std::optional<TcpClock::time_point> lost_after_;
+  TcpListener listener_;
+  Acceptor acceptor_;
+  std::vector<Member> members_;
+  int refused_ = 0;  // the process with which the job cannot start
+};
+
+/// The other processes.
+class Guest {
+ public:
+  Guest(const Launch& launch, std::string_view version, TcpClock::time_point end)
+      : launch_(launch), version_(version), end_(end) {}
+
+  JobConnections join() {
+    JobConnections job;
+    job.data.push_back(to_host(ConnectionKind::data));
+    try {
+      job.control.push_back(to_host(ConnectionKind::control));
+    } catch (const Error&) {
+      next_message(job.data[0]);  // process 0 has given up, and says here why
+      throw;
+    }
+    const std::vector<Whereabout> table =
+        in_context([&] { return at_host(); },
+                   [&] { return table_from(next_message(job.data[0]), launch_.process, launch_.processes); });
+    job.data.resize(table.size());
+    for (size_t p = 0; p < table.size(); ++p) {
+      job.hosts.push_back(table[p].host);
+      if (table[p].launched == launch_.process) job.process = static_cast<int>(p);
+    }
+    for (size_t p = 1; p < static_cast<size_t>(job.process); ++p) {
+      const Whereabout& at = table[p];
+      // It answers once it is connected with those before it.
+      job.data[p] =
+          connect_as_member(at.address, at.port, cat("process ", at.launched, " on ", at.host), key_of(launch_),
+                            ConnectionKind::peer, end_, std::chrono::ceil<seconds>(end_ - TcpClock::now()));
+      job.data[p].send_text(greeting(), end_);
+    }
+    accept_others(job, table);
+    return job;
+  }
+
+ private:
+  TcpSocket to_host(ConnectionKind kind) {
+    TcpSocket socket =
+        connect_as_member(launch_.address, launch_.port, "process 0", key_of(launch_), kind, end_, kHandshakeLimit);
+    // Others reach this process as process 0 does; where that is by a loopback address, by that of process 0.
+    const std::string own = socket.own_address();
+    if (!listener_) listener_.emplace(0, is_loopback(own) ? launch_.address : own);
+    socket.send_text(greeting(), end_);
+    next_message(socket);  // kWelcome
+    return socket;
+  }
+  std::string greeting() const {
+    return text_of(
+        Greeting{launch_.process, launch_.processes, listener_ ? listener_->port() : 0, host_name(), version_});
+  }
+  std::string at_host() const { return cat("joining process 0 at ", launch_.address, ", port ", launch_.port); }
+  std::string next_message(const TcpSocket& from) const {
+    std::string text = in_context(
+        [&] { return at_host(); },
+        [&] { return from.receive_text(kMostTable, end_ + seconds(5)); });  // which has a reason to say at `end`
+    constexpr std::string_view kError = "error\n";
+    if (text.starts_with(kError)) throw Error(Kind::comm, printable(text.substr(kError.size(), kMostReason)));
+    return text;
+  }
+  void accept_others(JobConnections& job, const std::vector<Whereabout>& table) {
+    const auto behind = job.data.begin() + job.process + 1;
+    Acceptor acceptor(*listener_, key_of(launch_), "p");
+    while (!std::all_of(behind, job.data.end(), [](const TcpSocket& socket) { return socket.connected(); })) {
+      auto accepted = acceptor.next(end_);
+      if (!accepted)
+        throw Error(Kind::comm, cat("process ", launch_.process, " on ", host_name(), ", port ", listener_->port(),
+                                    ", has waited in vain for processes with higher numbers: does a firewall let "
+                                    "connections between the hosts through?"));
+      const auto from = greeting_from(accepted->greeting);
+      if (!from) continue;
+      const auto found = std::find_if(table.begin() + job.process + 1, table.end(),
+                                      [&](const Whereabout& each) { return each.launched == from->process; });
+      if (found == table.end()) continue;
+      TcpSocket& place = job.data[static_cast<size_t>(found - table.begin())];
+      if (!place.connected()) place = std::move(accepted->socket);
+    }
+  }
+
+  const Launch& launch_;
+  std::string version_;
+  TcpClock::time_point end_;
+  std::optional<TcpListener> listener_;
+};
+
+}  // namespace
+
+JobConnections join_job(const Launch& launch, std::string_view version, TcpClock::time_point end, const Log& log,
+                        std::optional<TcpClock::time_point> lost_after) {
+  return launch.process == 0 ? Host(launch, version, end, lost_after).join(log) : Guest(launch, version, end).join();
+}
+
+}  // namespace hctr

@@ -1,0 +1,67 @@
+// Finds out that another process of the job is gone, whatever this process is doing.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "core/base/expect.h"
+#include "core/comm/tcp_join.h"
+
+namespace hctr {
+
+/// A thread that says every second over the control connections that this process lives, and hears the same of others:
+/// process 0 of all, the others of process 0, which tells them who has failed.
+class Watch {
+ public:
+  /// `control` and `hosts`: as JobConnections has them. `silence`: how long a process may be silent.
+  Watch(int process, std::vector<TcpSocket> control, std::vector<std::string> hosts, std::chrono::seconds silence);
+  /// Says goodbye, and waits a moment for the others to do so.
+  ~Watch();
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  /// A descriptor that poll() finds readable once there is a failure().
+  int descriptor() const { return wake_; }
+  /// Error(comm) naming the process that is gone. Where this process has not ended 0.2 s later, the thread prints the
+  /// error; after 8 s it ends the process.
+  std::optional<Error> failure() const;
+  /// The same for whoever has lost a connection, and wants to say why: waits for at most 2 s.
+  std::optional<Error> failure_soon() const;
+  /// Tells all other processes to end at once with this exit code.
+  void tell_to_end(int exit_code) noexcept;
+
+ private:
+  struct Peer {
+    int process;
+    TcpSocket socket;
+    TcpClock::time_point heard;
+    bool left = false;  // has said goodbye
+  };
+  void run();
+  void read_from(Peer&);
+  void has_left(Peer&);
+  void fail(const Peer&, const std::string& why);
+  void fail_with(const std::string& text);
+  void say_failure();
+  void send_to_all(const std::string& text, const Peer* except = nullptr);
+  bool all_left() const;
+
+  int process_;
+  std::chrono::seconds silence_;
+  std::vector<std::string> hosts_;
+  std::vector<Peer> peers_;
+  int wake_;
+  mutable std::mutex mutex_;
+  std::mutex sending_;
+  std::optional<Error> failure_;
+  TcpClock::time_point failed_at_{};
+  bool ending_ = false, said_ = false;  // said_ is the thread's
+  int stop_;
+  std::thread thread_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,36 @@
+#include "core/device/arena.h"
+
+namespace hctr {
+
+size_t Arena::add(const TensorSpec& spec) {
+  HCTR_EXPECT(!buffer_, "a tensor added to an arena that is already built");
+  regions_.push_back({spec, bytes_});
+  bytes_ = (bytes_ + spec.bytes() + 255) / 256 * 256;
+  return regions_.size() - 1;
+}
+
+void Arena::add_alike(const Arena& other, DType dtype) {
+  HCTR_EXPECT(!buffer_ && regions_.empty(), "add_alike on an arena that has tensors");
+  const auto scaled = [&](size_t bytes, DType from) { return bytes / size_of(from) * size_of(dtype); };
+  for (const Region& region : other.regions_) {
+    TensorSpec spec = region.spec;
+    spec.dtype = dtype;
+    regions_.push_back({spec, scaled(region.offset, region.spec.dtype)});
+  }
+  if (!regions_.empty()) bytes_ = scaled(other.bytes_, other.regions_[0].spec.dtype);
+}
+
+void Arena::build(Device device) { buffer_.emplace(device, bytes_); }
+
+Tensor Arena::get(size_t ticket) const {
+  HCTR_EXPECT(buffer_, "a tensor requested from an arena that is not built");
+  const Region& region = regions_.at(ticket);
+  return Tensor(buffer_->data() + region.offset, region.spec, buffer_->device());
+}
+
+Tensor Arena::flat(DType dtype) const {
+  HCTR_EXPECT(buffer_, "a tensor requested from an arena that is not built");
+  return Tensor(buffer_->data(), TensorSpec(dtype, {static_cast<int64_t>(bytes_ / size_of(dtype))}), buffer_->device());
+}
+
+}  // namespace hctr

@@ -1,0 +1,295 @@
+#include "core/device/cuda_runtime_calls.h"
+
+#include <nvtx3/nvToolsExt.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "core/base/source_place.h"
+#include "core/device/cuda_check.cuh"
+#include "core/device/cuda_libraries.cuh"
+#include "core/device/cuda_recording.h"
+#include "core/device/driver_function.cuh"
+#include "core/device/graph_memsets.h"
+
+namespace hctr {
+
+Runtime::CudaLibraries::CudaLibraries(int index)
+    : blas_workspace({DeviceKind::cuda, index}, size_t{32} << 20),
+      tile_counter({DeviceKind::cuda, index}, sizeof(uint32_t)),
+      piece_flags({DeviceKind::cuda, index}, 2 * kMostPieces * sizeof(uint32_t)) {
+  HCTR_CHECK(cublasLtCreate(&blas));
+}
+Runtime::CudaLibraries::~CudaLibraries() { cublasLtDestroy(blas); }
+
+namespace cuda {
+namespace {
+
+/// Sets the current device of this thread. Every function that depends on the current device calls it first.
+void use(int index) { HCTR_CHECK(cudaSetDevice(index)); }
+
+std::string location_of(const char* call, const char* file, int line) {
+  return cat(call, " at ", source_place(file, line));
+}
+
+}  // namespace
+
+void fail(cudaError_t status, const char* call, const char* file, int line) {
+  (void)cudaGetLastError();  // clears an error that is not sticky, else the next check would report it again
+  std::string hint;
+  if (status == cudaErrorIllegalAddress || status == cudaErrorLaunchFailure)
+    hint = "; a kernel started earlier failed: --sync-launches with \"cuda_graph\": false names it";
+  throw Error(Kind::device, cat("CUDA: ", cudaGetErrorString(status), " (", cudaGetErrorName(status), ") in ",
+                                location_of(call, file, line), hint));
+}
+void fail(cublasStatus_t status, const char* call, const char* file, int line) {
+  throw Error(Kind::device, cat("cuBLAS: ", cublasLtGetStatusString(status), " in ", location_of(call, file, line)));
+}
+void fail(CUresult status, const char* call, const char* file, int line) {
+  throw Error(Kind::device,
+              cat("CUDA driver: error ", static_cast<int>(status),
+                  status == CUDA_ERROR_OUT_OF_MEMORY ? " (out of memory)" : "", " in ", location_of(call, file, line)));
+}
+
+GpuSearch find_gpus() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess && count > 0) return {count, ""};
+  (void)cudaGetLastError();
+  if (status == cudaErrorInsufficientDriver)
+    return {0, "no NVIDIA driver, or one that is too old for this program's CUDA version"};
+  if (status == cudaErrorNoDevice || count == 0)
+    return {0, "the CUDA driver finds no GPU (is CUDA_VISIBLE_DEVICES set?)"};
+  return {0, cat("the CUDA driver reports: ", cudaGetErrorString(status))};
+}
+
+std::string describe(int index) {
+  const int count = find_gpus().count;
+  if (index < 0 || index >= count)
+    throw Error(Kind::device,
+                cat("there is no GPU ", index, ": this machine has ", count, count == 1 ? " (number 0)" : ""));
+  cudaDeviceProp prop{};
+  HCTR_CHECK(cudaGetDeviceProperties(&prop, index));
+  if (prop.major * 10 + prop.minor < 75)
+    throw Error(Kind::device, cat("GPU ", index, " (", prop.name, ") has compute capability ", prop.major, ".",
+                                  prop.minor, "; 7.5 or newer is needed"));
+  char memory[32];
+  std::snprintf(memory, sizeof memory, "%.1f GiB", static_cast<double>(prop.totalGlobalMem) / (1 << 30));
+  return cat(prop.name, ", compute capability ", prop.major, ".", prop.minor, ", ", memory);
+}
+
+int64_t free_memory(int index) {
+  use(index);
+  size_t free_bytes = 0, total = 0;
+  HCTR_CHECK(cudaMemGetInfo(&free_bytes, &total));
+  return static_cast<int64_t>(free_bytes);
+}
+
+int64_t used_memory(int index) {
+  use(index);
+  size_t free_bytes = 0, total = 0;
+  HCTR_CHECK(cudaMemGetInfo(&free_bytes, &total));
+  return static_cast<int64_t>(total - free_bytes);
+}
+
+namespace {
+
+/// Asks each device once. The answer is not negative.
+template <class Ask>
+int of_current_device(std::array<std::atomic<int>, 64>& known, Ask ask) {
+  int index = 0;
+  HCTR_CHECK(cudaGetDevice(&index));
+  HCTR_EXPECT(static_cast<size_t>(index) < known.size(), "device number ", index);
+  std::atomic<int>& answer = known[static_cast<size_t>(index)];  // 0: not asked yet
+  if (answer == 0) answer = ask(index) + 1;
+  return answer - 1;
+}
+
+__global__ void any_kernel() {}
+
+}  // namespace
+
+int multiprocessors() {
+  static std::array<std::atomic<int>, 64> counts{};
+  return of_current_device(counts, [](int index) {
+    int count = 0;
+    HCTR_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, index));
+    return count;
+  });
+}
+
+bool can_start_early() {
+  static std::array<std::atomic<int>, 64> answers{};
+  return of_current_device(answers, [](int) {
+           cudaFuncAttributes compiled{};
+           HCTR_CHECK(cudaFuncGetAttributes(&compiled, any_kernel));
+           return compiled.ptxVersion >= 90 && compiled.binaryVersion >= 90 ? 1 : 0;
+         }) != 0;
+}
+
+void* allocate(int index, size_t bytes) {
+  use(index);
+  void* data = nullptr;
+  const cudaError_t status = cudaMalloc(&data, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    (void)cudaGetLastError();
+    throw Error(Kind::device,
+                cat("out of memory on GPU ", index, ": ", bytes, " bytes requested, ", free_memory(index), " free"));
+  }
+  HCTR_CHECK(status);
+  HCTR_CHECK(cudaMemset(data, 0, bytes));
+  HCTR_CHECK(cudaStreamSynchronize(nullptr));  // our streams do not synchronize with the default stream
+  return data;
+}
+void free(int index, void* data) noexcept {
+  cudaSetDevice(index);
+  cudaFree(data);
+}
+std::byte* allocation_begin(const void* inside) {
+  static const auto range = driver<decltype(cuMemGetAddressRange)>("cuMemGetAddressRange");
+  CUdeviceptr begin = 0;
+  HCTR_CHECK(range(&begin, nullptr, reinterpret_cast<CUdeviceptr>(inside)));
+  return reinterpret_cast<std::byte*>(begin);
+}
+
+void* allocate_pinned(size_t bytes) {
+  void* data = nullptr;
+  HCTR_CHECK(cudaHostAlloc(&data, bytes, cudaHostAllocPortable));
+  std::memset(data, 0, bytes);
+  return data;
+}
+void free_pinned(void* data) noexcept { cudaFreeHost(data); }
+
+void* create_stream(int index, StreamPriority priority) {
+  use(index);
+  int lowest = 0, highest = 0;  // numbers fall as priorities rise
+  HCTR_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  cudaStream_t stream = nullptr;
+  HCTR_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking,
+                                          std::max(lowest - static_cast<int>(priority), highest)));
+  return stream;
+}
+void destroy_stream(void* stream) noexcept { cudaStreamDestroy(static_cast<cudaStream_t>(stream)); }
+void synchronize(StreamRef stream) { HCTR_CHECK(cudaStreamSynchronize(stream_of(stream))); }
+
+namespace {
+
+bool is_recorded(StreamRef stream) noexcept {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cudaStreamIsCapturing(stream_of(stream), &status);  // its error is that of the next call
+  return status != cudaStreamCaptureStatusNone;
+}
+
+/// In a stream that is recorded, the event is reached each time the graph runs.
+cudaError_t record_in_any(void* event, StreamRef stream) noexcept {
+  return cudaEventRecordWithFlags(static_cast<cudaEvent_t>(event), stream_of(stream),
+                                  is_recorded(stream) ? cudaEventRecordExternal : cudaEventRecordDefault);
+}
+
+}  // namespace
+
+void* create_event(int index) {
+  use(index);
+  cudaEvent_t event = nullptr;
+  HCTR_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  return event;
+}
+void* create_timing_event(int index) {
+  use(index);
+  cudaEvent_t event = nullptr;
+  HCTR_CHECK(cudaEventCreate(&event));
+  return event;
+}
+void mark(void* timing_event, StreamRef stream) noexcept { record_in_any(timing_event, stream); }
+void destroy_event(void* event) noexcept { cudaEventDestroy(static_cast<cudaEvent_t>(event)); }
+void record(void* event, StreamRef stream) {
+  HCTR_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event), stream_of(stream)));
+}
+void make_wait(void* event, StreamRef stream) {
+  HCTR_CHECK(cudaStreamWaitEvent(stream_of(stream), static_cast<cudaEvent_t>(event)));
+}
+void synchronize_event(void* event) { HCTR_CHECK(cudaEventSynchronize(static_cast<cudaEvent_t>(event))); }
+
+std::optional<double> seconds_between(void* first, void* second) {
+  float milliseconds = 0;
+  const cudaError_t status =
+      cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(first), static_cast<cudaEvent_t>(second));
+  if (status == cudaErrorInvalidResourceHandle) {  // no stream has come to one of them yet
+    (void)cudaGetLastError();
+    return std::nullopt;
+  }
+  HCTR_CHECK(status);
+  return static_cast<double>(milliseconds) * 1e-3;
+}
+
+void push_range(const char* name) { nvtxRangePushA(name); }
+void pop_range() { nvtxRangePop(); }
+
+void copy(StreamRef stream, void* to, const void* from, size_t bytes) {
+  HCTR_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_of(stream)));
+}
+void zero(StreamRef stream, void* at, size_t bytes) { HCTR_CHECK(cudaMemsetAsync(at, 0, bytes, stream_of(stream))); }
+
+namespace {
+
+void begin_graph(StreamRef stream) {
+  HCTR_CHECK(cudaStreamBeginCapture(stream_of(stream), cudaStreamCaptureModeThreadLocal));
+}
+
+void* end_graph(StreamRef stream) {
+  cudaGraph_t graph = nullptr;
+  HCTR_CHECK(cudaStreamEndCapture(stream_of(stream), &graph));
+  size_t nodes = 0;
+  cudaGraphExec_t executable = nullptr;
+  const std::unique_ptr<CUgraph_st, decltype(&cudaGraphDestroy)> owner(graph, cudaGraphDestroy);
+  HCTR_CHECK(cudaGraphGetNodes(graph, nullptr, &nodes));
+  if (nodes == 0) return nullptr;
+  set_memory_by_kernels(graph);
+  int priority = 0;  // 0: all streams have the same. Else each kernel keeps that of the stream it was recorded on
+  HCTR_CHECK(cudaStreamGetPriority(stream_of(stream), &priority));
+  HCTR_CHECK(cudaGraphInstantiate(&executable, graph, priority == 0 ? 0 : cudaGraphInstantiateFlagUseNodePriority));
+  return executable;
+}
+
+}  // namespace
+
+void* record_graph(StreamRef stream, const std::function<void()>& body) {
+  use(stream.device.index);
+  begin_graph(stream);
+  try {
+    body();
+  } catch (...) {
+    cudaGraph_t graph = nullptr;
+    cudaStreamEndCapture(stream_of(stream), &graph);  // the error of the body is the one to report
+    if (graph) cudaGraphDestroy(graph);
+    (void)cudaGetLastError();
+    throw;
+  }
+  return end_graph(stream);
+}
+void* cut_graph(StreamRef stream) {
+  void* const graph = end_graph(stream);
+  begin_graph(stream);
+  return graph;
+}
+void record_crossing(void* event, StreamRef stream) { HCTR_CHECK(record_in_any(event, stream)); }
+void make_wait_crossing(void* event, StreamRef stream) {
+  HCTR_CHECK(cudaStreamWaitEvent(stream_of(stream), static_cast<cudaEvent_t>(event),
+                                 is_recorded(stream) ? cudaEventWaitExternal : cudaEventWaitDefault));
+}
+void launch_graph(void* graph, StreamRef stream) {
+  HCTR_CHECK(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), stream_of(stream)));
+}
+void destroy_graph(void* graph) noexcept { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)); }
+
+Runtime::CudaLibraries* create_libraries(int index) {
+  use(index);
+  return new Runtime::CudaLibraries(index);
+}
+void destroy_libraries(Runtime::CudaLibraries* libraries) noexcept { delete libraries; }
+
+}  // namespace cuda
+}  // namespace hctr

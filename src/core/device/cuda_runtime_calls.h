@@ -1,0 +1,59 @@
+// The CUDA side of src/core/device, as plain functions. Only CUDA builds define (cuda_runtime_calls.cu) and call them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "core/device/context.h"
+#include "core/device/device.h"
+#include "core/device/stream.h"
+
+namespace hctr::cuda {
+
+GpuSearch find_gpus();
+std::string describe(int index);
+int64_t free_memory(int index);
+int64_t used_memory(int index);
+// Of the current device; asked once for each.
+int multiprocessors();
+/// Whether kernels may be started before those in front of them have ended: they were compiled to wait (start_early()
+/// of core/device/launch.cuh), and the device can do it.
+bool can_start_early();
+
+void* allocate(int index, size_t bytes);  // zeroed
+void free(int index, void* data) noexcept;
+std::byte* allocation_begin(const void* inside);
+void* allocate_pinned(size_t bytes);
+void free_pinned(void* data) noexcept;
+
+void* create_stream(int index, StreamPriority);
+void destroy_stream(void* stream) noexcept;
+void synchronize(StreamRef);
+void* create_event(int index);
+void* create_timing_event(int index);
+void mark(void* timing_event, StreamRef) noexcept;  // its error is that of the next call
+void destroy_event(void* event) noexcept;
+void record(void* event, StreamRef);
+void make_wait(void* event, StreamRef);
+void synchronize_event(void* event);
+/// Of two timing events; none: one of them has not been reached since it was made.
+std::optional<double> seconds_between(void* first, void* second);
+
+/// A range of the calling thread on the time line of a profiler (NVTX).
+void push_range(const char* name);
+void pop_range();
+
+void copy(StreamRef, void* to, const void* from, size_t bytes);
+void zero(StreamRef, void* at, size_t bytes);
+
+void* record_graph(StreamRef, const std::function<void()>& body);
+void launch_graph(void* graph, StreamRef);
+void destroy_graph(void* graph) noexcept;
+
+Runtime::CudaLibraries* create_libraries(int index);
+void destroy_libraries(Runtime::CudaLibraries*) noexcept;
+
+}  // namespace hctr::cuda

@@ -1,0 +1,46 @@
+// Memory of a device that is held for what must not fail once the device has no more, such as saving a model.
+#pragma once
+
+#include <cstddef>
+
+#include "core/device/buffer.h"
+
+namespace hctr {
+
+/// Used by one thread.
+class HeldMemory {
+ public:
+  /// Holds so much from now on. Errors: those of Buffer.
+  void hold(Device, size_t bytes);
+  size_t bytes() const { return memory_.bytes(); }
+
+ private:
+  friend class HeldBuffer;
+  std::byte* take(size_t bytes);
+  void give_back();
+
+  Buffer memory_;
+  size_t used_ = 0;
+  int takers_ = 0;
+};
+
+/// A buffer in held memory where that has room, else of its own. Its memory is not set to zero. What was taken is free
+/// again when no HeldBuffer is left.
+class HeldBuffer {
+ public:
+  HeldBuffer(HeldMemory&, Device, size_t bytes);
+  ~HeldBuffer();
+  HeldBuffer(HeldBuffer&&) noexcept;
+  HeldBuffer& operator=(HeldBuffer&&) = delete;
+
+  std::byte* data() const { return data_; }
+  Device device() const { return device_; }
+
+ private:
+  HeldMemory* from_ = nullptr;  // null: own_
+  Buffer own_;
+  Device device_;
+  std::byte* data_ = nullptr;
+};
+
+}  // namespace hctr

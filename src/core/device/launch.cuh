@@ -1,0 +1,240 @@
+// Starting kernels: every launch of the program goes through this file.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <cuda/std/tuple>
+#include <nv/target>
+#include <span>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "core/device/context.h"
+#include "core/device/cuda_check.cuh"
+#include "core/device/cuda_runtime_calls.h"
+#include "core/device/lockstep.h"
+
+namespace hctr::cuda {
+
+struct Grid {
+  int64_t blocks = 0;
+  int threads = 256;
+  size_t shared_bytes = 0;
+  bool early = false;  ///< the kernel begins with start_early()
+};
+
+/// First in a kernel that is started with Grid::early: its blocks may be on multiprocessors before the kernel in front
+/// of it in the stream has ended, and wait here until that has, with all it wrote. The next kernel may come likewise
+/// once all blocks of this one are past it. So the GPU starts kernels while others run (programmatic dependent launch,
+/// from compute capability 9.0 on).
+__device__ inline void start_early() {
+  NV_IF_TARGET(NV_PROVIDES_SM_90, (cudaGridDependencySynchronize(); cudaTriggerProgrammaticLaunchCompletion();))
+}
+
+/// For a kernel that begins with start_early().
+inline Grid early(Grid grid) {
+  grid.early = true;
+  return grid;
+}
+
+/// So many blocks for each multiprocessor of the current device. Only for kernels whose result does not depend on the
+/// number of blocks.
+inline int64_t blocks_of_device(int per_multiprocessor) { return int64_t{multiprocessors()} * per_multiprocessor; }
+
+/// One thread per item, but at most `most_blocks` blocks: the kernel has a grid-stride loop.
+inline Grid grid_for(int64_t items, int threads, int64_t most_blocks) {
+  return {std::min((items + threads - 1) / threads, most_blocks), threads, 0};
+}
+inline Grid grid_for(int64_t items, int threads = 256) { return grid_for(items, threads, blocks_of_device(32)); }
+
+/// Calls `work(context)`, or puts it into the context's launch queue if there is one. For work that is not one kernel,
+/// such as a call of CUB.
+template <class Work>
+void enqueue(Context& ctx, const char* name, Work work) {
+  if (!ctx.queue()) return work(ctx);
+  ctx.queue()->add({.start_single = std::move(work), .name = name});
+}
+
+/// Starts a kernel on the context's stream. Does nothing if the grid has no blocks. Errors: Error(device) naming the
+/// kernel.
+template <class... Parameters, class... Arguments>
+void launch(Context& ctx, const char* name, Grid grid, void (*kernel)(Parameters...), Arguments&&... arguments) {
+  if (grid.blocks == 0) return;
+  enqueue(
+      ctx, name,
+      [=, values =
+              std::tuple<Parameters...>(static_cast<Parameters>(std::forward<Arguments>(arguments))...)](Context& now) {
+        constexpr size_t kSharedWithoutAsking = 48 * 1024;
+        if (grid.shared_bytes > kSharedWithoutAsking)
+          HCTR_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                          static_cast<int>(grid.shared_bytes)));
+        in_context(
+            [&] {
+              return cat("starting kernel ", name, " with ", grid.blocks, " blocks of ", grid.threads, " threads");
+            },
+            [&] {
+              cudaLaunchAttribute attribute{};
+              cudaLaunchConfig_t config{};
+              config.gridDim = static_cast<unsigned>(grid.blocks);
+              config.blockDim = static_cast<unsigned>(grid.threads);
+              config.dynamicSmemBytes = grid.shared_bytes;
+              config.stream = stream_of(now.stream());
+              config.attrs = &attribute;
+              // Many blocks that wait would keep kernels of other streams from multiprocessors.
+              const bool few = grid.blocks <= multiprocessors();
+              if (grid.early && few && can_start_early()) {
+                attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+                attribute.val.programmaticStreamSerializationAllowed = 1;
+                config.numAttrs = 1;
+              }
+              std::apply([&](const Parameters&... value) { HCTR_CHECK(cudaLaunchKernelEx(&config, kernel, value...)); },
+                         values);
+              if (now.runtime().options().sync_launches) now.stream().synchronize();
+            });
+      });
+}
+
+/// The blocks of a lockstep launch that work on one of its jobs: how many they are, and which of them this is. A body
+/// of a kernel uses it in place of blockIdx and gridDim.
+struct BlockRange {
+  int64_t block, blocks;
+  __device__ int64_t thread_index() const { return block * blockDim.x + threadIdx.x; }
+  __device__ int64_t thread_count() const { return blocks * blockDim.x; }
+};
+
+/// The jobs of one launch, each the arguments of the kernel's body. Job j has the blocks from first_block[j] on.
+template <class Job>
+struct JobList {
+  static constexpr size_t kParameterBytes = 4096 - 64;  // the size of parameters that every GPU and driver accepts
+  static constexpr int kMost = std::max<int>(1, (kParameterBytes - 16) / (sizeof(Job) + sizeof(int32_t)));
+  int count = 0;
+  int32_t first_block[kMost + 1] = {};
+  Job jobs[kMost];
+};
+
+template <auto kBody, class Job>
+__device__ void run_jobs(const JobList<Job>& list) {
+  start_early();
+  int j = 0;
+  const auto block = static_cast<int32_t>(blockIdx.x);
+  while (j + 1 < list.count && block >= list.first_block[j + 1]) ++j;
+  const BlockRange range{block - list.first_block[j], list.first_block[j + 1] - list.first_block[j]};
+  ::cuda::std::apply([&](const auto&... parameters) { kBody(range, parameters...); }, list.jobs[j]);
+}
+
+template <auto kBody, class Job>
+__global__ void jobs_kernel(const __grid_constant__ JobList<Job> list) {
+  run_jobs<kBody>(list);
+}
+
+/// The same, compiled to few enough registers that `kBlocks` blocks fit on a multiprocessor.
+template <auto kBody, class Job, int kThreads, int kBlocks>
+__global__ void __launch_bounds__(kThreads, kBlocks) bounded_jobs_kernel(const __grid_constant__ JobList<Job> list) {
+  run_jobs<kBody>(list);
+}
+
+template <class... Parameters>
+::cuda::std::tuple<std::remove_cvref_t<Parameters>...> job_of(void (*)(BlockRange, Parameters...));
+
+/// A launch of kBody, a device function whose first parameter is a BlockRange (it may take the others by reference),
+/// that a Lockstep can merge with those of other contexts. kThreads: threads per block. kBlocks: blocks per
+/// multiprocessor that registers must leave room for; 0: no requirement. kSharedBytes: dynamic shared memory of a
+/// block. kEarly: Grid::early.
+template <auto kBody, int kThreads, int kBlocks, size_t kSharedBytes, bool kEarly = true>
+struct LockstepLaunch {
+  using Job = decltype(job_of(kBody));
+
+  template <class... Arguments>
+  static void enqueue(Context& ctx, const char* name, int64_t blocks, Arguments&&... arguments) {
+    if (blocks == 0) return;
+    const Job job(std::forward<Arguments>(arguments)...);
+    LaunchQueue::Launch one{.start_merged = start_merged, .name = name, .blocks = blocks};
+    one.arguments.resize(sizeof job);
+    std::memcpy(one.arguments.data(), static_cast<const void*>(&job), sizeof job);
+    if (ctx.queue()) return ctx.queue()->add(std::move(one));
+    const LaunchQueue::Launch* only = &one;
+    start_merged(ctx, {&only, 1});
+  }
+
+  static constexpr auto kernel() {
+    if constexpr (kBlocks > 0)
+      return bounded_jobs_kernel<kBody, Job, kThreads, kBlocks>;
+    else
+      return jobs_kernel<kBody, Job>;
+  }
+
+  static void start_merged(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
+    while (!launches.empty()) {
+      JobList<Job> list;
+      for (; list.count < JobList<Job>::kMost && list.count < static_cast<int>(launches.size()); ++list.count) {
+        const LaunchQueue::Launch& one = *launches[static_cast<size_t>(list.count)];
+        std::memcpy(static_cast<void*>(&list.jobs[list.count]), one.arguments.data(), sizeof(Job));
+        list.first_block[list.count + 1] = list.first_block[list.count] + static_cast<int32_t>(one.blocks);
+      }
+      launch(ctx, launches[0]->name, {list.first_block[list.count], kThreads, kSharedBytes, kEarly}, kernel(), list);
+      launches = launches.subspan(static_cast<size_t>(list.count));
+    }
+  }
+};
+
+template <auto kBody, int kThreads, int kBlocks = 0, size_t kSharedBytes = 0, class... Arguments>
+void launch_lockstep(Context& ctx, const char* name, int64_t blocks, Arguments&&... arguments) {
+  LockstepLaunch<kBody, kThreads, kBlocks, kSharedBytes>::enqueue(ctx, name, blocks,
+                                                                  std::forward<Arguments>(arguments)...);
+}
+
+/// The same of a kernel that starts once the one in front of it has ended.
+template <auto kBody, int kThreads, class... Arguments>
+void launch_lockstep_late(Context& ctx, const char* name, int64_t blocks, Arguments&&... arguments) {
+  LockstepLaunch<kBody, kThreads, 0, 0, false>::enqueue(ctx, name, blocks, std::forward<Arguments>(arguments)...);
+}
+
+/// A launch of kBody on as many multiprocessors as the context is held to, with a block on each that leaves no room for
+/// another: the GPU spreads smaller blocks over all multiprocessors. For bodies that take any number of blocks.
+template <auto kBody, int kThreads, class... Arguments>
+void launch_held(Context& ctx, const char* name, Arguments&&... arguments) {
+  using Job = decltype(job_of(kBody));
+  JobList<Job> list;
+  list.jobs[0] = Job(std::forward<Arguments>(arguments)...);
+  list.first_block[++list.count] = ctx.multiprocessors();
+  launch(ctx, name, early({ctx.multiprocessors(), kThreads}), bounded_jobs_kernel<kBody, Job, kThreads, 1>, list);
+}
+
+template <auto kBody, class... Parameters>
+__global__ void single_kernel(Parameters... parameters) {
+  start_early();
+  kBody(BlockRange{blockIdx.x, gridDim.x}, parameters...);
+}
+
+/// The same, never merged: for bodies that need many registers, since reading the arguments from a list takes more.
+template <auto kBody, int kThreads, class... Arguments>
+void launch_single(Context& ctx, const char* name, int64_t blocks, Arguments... arguments) {
+  launch(ctx, name, {blocks, kThreads, 0, true}, single_kernel<kBody, Arguments...>, arguments...);
+}
+
+/// The largest dynamic shared memory of a block on the current device.
+inline size_t most_shared_bytes() {
+  int device = 0, bytes = 0;
+  HCTR_CHECK(cudaGetDevice(&device));
+  HCTR_CHECK(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  return static_cast<size_t>(bytes);
+}
+
+/// The compute capability of the current device: 90 for 9.0.
+inline int compute_capability() {
+  int device = 0, major = 0, minor = 0;
+  HCTR_CHECK(cudaGetDevice(&device));
+  HCTR_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  HCTR_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  return 10 * major + minor;
+}
+
+/// The index of this thread in the grid, and the number of threads in it: for grid-stride loops.
+__device__ inline int64_t thread_index() { return static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ inline int64_t thread_count() { return static_cast<int64_t>(gridDim.x) * blockDim.x; }
+
+}  // namespace hctr::cuda

@@ -1,0 +1,59 @@
+#include "core/device/lockstep.h"
+
+#include <algorithm>
+
+namespace hctr {
+
+Context Lockstep::next() {
+  if (!collect_) return ctx_;
+  return ctx_.with_queue(&queues_.emplace_back());
+}
+
+Context Lockstep::next_late(LateResult result) {
+  if (!collect_) return ctx_;
+  late_.push_back(std::move(result));
+  return ctx_.with_queue(&late_queues_.emplace_back());
+}
+
+void Lockstep::run() {
+  run_first(ctx_);
+  run_late(ctx_);
+}
+
+void Lockstep::run_first(Context& ctx) { run(ctx, queues_); }
+
+void Lockstep::run_late(Context& ctx) {
+  run(ctx, late_queues_);
+  late_.clear();
+}
+
+void Lockstep::run(Context& ctx, std::deque<LaunchQueue>& queues) {
+  const auto shorter = [](const LaunchQueue& a, const LaunchQueue& b) {
+    return a.launches_.size() < b.launches_.size();
+  };
+  for (;;) {
+    // The longest queue goes first. So queues that differ at their beginning and have equal ends are merged there
+    // again.
+    const auto longest = std::max_element(queues.begin(), queues.end(), shorter);
+    if (longest == queues.end() || longest->launches_.empty()) break;
+    const LaunchQueue::Launch& head = longest->launches_.front();
+    if (!head.start_merged) {
+      head.start_single(ctx);
+      longest->launches_.pop_front();
+      continue;
+    }
+    const LaunchQueue::StartMerged start = head.start_merged;
+    const auto can_merge = [&](const LaunchQueue& queue) {
+      return !queue.launches_.empty() && queue.launches_.front().start_merged == start;
+    };
+    std::vector<const LaunchQueue::Launch*> launches;
+    for (const LaunchQueue& queue : queues)
+      if (can_merge(queue)) launches.push_back(&queue.launches_.front());
+    start(ctx, launches);
+    for (LaunchQueue& queue : queues)
+      if (can_merge(queue)) queue.launches_.pop_front();
+  }
+  queues.clear();
+}
+
+}  // namespace hctr

@@ -1,0 +1,168 @@
+// Where the time of steps goes: spans of time on streams, and the work that is queued in them.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/device/context.h"
+#include "core/device/kernel_trace.h"
+
+namespace hctr {
+
+/// What a part of a step has to do.
+struct Work {
+  double flops = 0;      ///< of matrix and dot products: two for each multiplication
+  double bytes = 0;      ///< of the tensors that are read or written, each once
+  double fp8_flops = 0;  ///< of the flops, those of products whose operands are FP8
+  double launches = 0;   ///< of kernels and copies, where they are recorded
+};
+
+/// One part of one step.
+struct Span {
+  enum class On { host, compute, prepare, exchange, other };  ///< the host's thread, or a stream of the Runtime
+  std::string_view part;                                      ///< "forward"
+  std::string_view type;                                      ///< of the layer, or whatever else runs
+  std::string_view name;                                      ///< of the layer or table
+  On on = On::host;
+  Work work{};
+  double begin = 0, end = 0;  ///< seconds since Profiler::start()
+  bool timed = true;          ///< whether begin and end are known
+};
+std::string_view word(Span::On);
+
+/// Seconds of a GPU that the two events of a part take in recorded work, where they follow each other ...
+struct EventCost {
+  double between = 0;  ///< with nothing between them
+  double around = 0;   ///< around a kernel: so much longer than the kernel adds to others of its stream
+};
+
+/// Measures spans between start() and stop(), in which the Runtime leads to it. Used by the thread that queues work. On
+/// a GPU the streams are timed by events, and the spans are NVTX ranges too. On a CPU, where everything has run when
+/// its call returns, by the clock.
+///
+/// Events of a part lengthen it. In work that is queued each time, what they add is taken off. Work that is recorded
+/// (Program) is timed when it runs if it was recorded between begin_recording() and end_recording(); a few parts of
+/// each recording can have events at a time (time_parts), and their spans are as the events say. Parts in which nothing
+/// is recorded are left out.
+///
+/// While a trace goes on, there are no events on a GPU: spans of parts that run there have no times, and traced() has
+/// all that they did.
+class Profiler {
+ public:
+  /// The Runtime outlives it.
+  explicit Profiler(Runtime& runtime) : runtime_(runtime) {}
+  ~Profiler();
+  Profiler(const Profiler&) = delete;
+  Profiler& operator=(const Profiler&) = delete;
+
+  /// Waits for queued work first.
+  void start();
+  /// Waits for queued work, and returns the seconds since start().
+  double stop();
+  /// The spans between the last start() and stop(), in the order of their begin on the host, without recorded ones.
+  const std::vector<Span>& spans() const { return queued_.spans; }
+
+  /// What is recorded from here to end_recording() is recording `id`, in place of what it was. The Runtime leads here
+  /// meanwhile.
+  void begin_recording(size_t id);
+  void end_recording();
+  /// Of recordings that begin after this, these parts have events, by their place in recorded(), and so has the first
+  /// one on the compute stream. Empty: all.
+  void time_parts(std::vector<size_t> parts) { parts_to_time_ = std::move(parts); }
+  /// After stop(): the parts of a recording as they have run last. None is timed if it was recorded after start().
+  const std::vector<Span>& recorded(size_t id) const { return recordings_.at(id).spans; }
+  /// Traces kernels on the GPU up to end_trace(), in what is recorded or queued from now on. Returns why that cannot
+  /// be;
+  /// "" if it can.
+  std::string begin_trace();
+  void end_trace() { trace_.reset(); }
+  /// What ran on the GPU between the last start() and stop(), in seconds since start(), in the order of begins. Its
+  /// marks lead into recorded() and spans().
+  const std::vector<TracedWork>& traced() const { return traced_; }
+  /// On a GPU, by work of its own. Waits for queued work.
+  EventCost cost_of_recorded_events();
+
+ private:
+  friend class ProfiledPart;
+  friend void count_flops(Context&, double, bool);
+  using Clock = std::chrono::steady_clock;
+  struct Events {
+    void *begin = nullptr, *end = nullptr;
+  };
+  struct Parts {
+    std::vector<Span> spans;
+    std::vector<Events> events;  // of each span
+    std::vector<void*> made;     // all events; the first `used` of them belong to spans
+    size_t used = 0;
+    bool runs = true;  // since start() as they are
+    void clear();
+  };
+
+  void begin(const StreamRef*, const Span&);
+  void end(const StreamRef*) noexcept;
+  void synchronize() const;
+  /// By how much a small piece of work takes longer as a part of its own than among others of its kind, on the idle
+  /// compute stream of a GPU.
+  double seconds_added_to_a_part();
+  double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  Span::On place(const StreamRef&) const;
+  /// An event for the stream; null where spans are timed by the clock.
+  void* new_event(const StreamRef*, Parts&);
+  /// Whether the next span of the recording has events.
+  bool times_next(const Span&) const;
+  void read_times(Parts&, double added) const;
+  /// Of the trace: what comes belongs to the open part.
+  void mark_open_part(bool on_stream) const;
+
+  Runtime& runtime_;
+  Clock::time_point start_;
+  Parts queued_;
+  std::map<size_t, Parts> recordings_;
+  Parts* into_ = &queued_;                  // where spans go
+  std::vector<size_t> parts_to_time_;       // empty: all
+  std::optional<size_t> recorded_before_;   // nodes, when the open part began
+  void* first_ = nullptr;                   // recorded by start()
+  bool open_ = false;                       // the last span has not ended
+  uint32_t recording_ = PartMark::kQueued;  // whose parts `into_` has
+  std::unique_ptr<KernelTrace> trace_;
+  double trace_start_ = 0;
+  std::vector<TracedWork> traced_;
+};
+
+/// A part of a step, from its construction to its destruction. Parts do not contain each other. Without a Profiler it
+/// does nothing. The texts outlive the Profiler.
+class ProfiledPart {
+ public:
+  /// On the stream of `ctx`. Does nothing where launches are collected (Lockstep): whoever starts them is the part.
+  ProfiledPart(Context& ctx, std::string_view part, std::string_view type, std::string_view name, Work work = {})
+      : ProfiledPart(ctx.queue() ? nullptr : ctx.runtime().profiler(), ctx.stream(), true, {part, type, name}, work) {}
+  /// On the host.
+  ProfiledPart(Runtime& runtime, std::string_view part, std::string_view type)
+      : ProfiledPart(runtime.profiler(), {}, false, {part, type, {}}, {}) {}
+  ~ProfiledPart() {
+    if (profiler_) profiler_->end(on_stream_ ? &stream_ : nullptr);
+  }
+  ProfiledPart(const ProfiledPart&) = delete;
+  ProfiledPart& operator=(const ProfiledPart&) = delete;
+
+ private:
+  ProfiledPart(Profiler* profiler, StreamRef stream, bool on_stream, Span span, Work work)
+      : profiler_(profiler), stream_(stream), on_stream_(on_stream) {
+    span.work = work;
+    if (profiler) profiler->begin(on_stream ? &stream_ : nullptr, span);
+  }
+  Profiler* profiler_;
+  StreamRef stream_;
+  bool on_stream_;
+};
+
+/// Adds to the work of the part that is open. For operators, which know the sizes of their products.
+void count_flops(Context&, double flops, bool fp8 = false);
+
+}  // namespace hctr

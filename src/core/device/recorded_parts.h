@@ -1,0 +1,16 @@
+// What a Profiler asks of work that is being recorded.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "core/device/context.h"
+
+namespace hctr::cuda {
+
+/// Nodes of the graph that the stream is recorded into; none where it is not, or where that cannot be known.
+std::optional<size_t> recorded_so_far(StreamRef) noexcept;
+/// Starts a kernel of one block that does nothing.
+void start_empty_kernel(Context&);
+
+}  // namespace hctr::cuda

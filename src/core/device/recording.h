@@ -1,0 +1,54 @@
+// How the body of a Program leaves work out of what is recorded: calls whose sizes are known with the batch only.
+#pragma once
+
+#include <functional>
+#include <utility>
+
+#include "core/device/context.h"
+
+namespace hctr {
+
+/// What is recorded of a body is a sequence of pieces with calls between them. Where a piece ends, streams that take
+/// part must have been joined to that of the program. A piece waits for what was queued before it is; work outside may
+/// wait for any point of the piece before it (CrossingEvent).
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  /// In each run `work` is called once the present piece has been queued, in the order of these calls; not while the
+  /// body is recorded. `work` is copied, and what it refers to lives as long as the program.
+  virtual void outside(std::function<void()> work) = 0;
+  /// Ends the piece. What follows is queued after the outside work so far.
+  virtual void cut() = 0;
+};
+
+/// Calls body(context) outside of what is recorded; at once if there is no recording. The body copies what it needs.
+template <class Body>
+void outside(Recording* recording, Context& ctx, Body body) {
+  if (!recording) return body(ctx);
+  recording->outside([ctx, body = std::move(body)] {
+    Context own = ctx;
+    body(own);
+  });
+}
+
+/// An Event between a piece and work outside, or between two pieces. Nothing else in a step records it.
+class CrossingEvent {
+ public:
+  explicit CrossingEvent(Device);
+  ~CrossingEvent();
+  CrossingEvent(CrossingEvent&& other) noexcept
+      : device_(other.device_), crosses_(other.crosses_), handle_(std::exchange(other.handle_, nullptr)) {}
+  CrossingEvent& operator=(CrossingEvent&&) = delete;
+
+  /// From now on it does not cross: it is recorded and waited for in one piece, or outside.
+  void stay_inside() { crosses_ = false; }
+  void record(StreamRef stream);
+  void make_wait(StreamRef stream) const;
+
+ private:
+  Device device_;
+  bool crosses_ = true;
+  void* handle_ = nullptr;
+};
+
+}  // namespace hctr

@@ -1,0 +1,53 @@
+// Streams and events. On the CPU all work is synchronous, and both do nothing.
+#pragma once
+
+#include "core/device/device.h"
+
+namespace hctr {
+
+/// A stream that is owned elsewhere. `handle` is a cudaStream_t.
+struct StreamRef {
+  Device device;
+  void* handle = nullptr;
+  /// Blocks the host until all work enqueued so far is complete. Errors: Error(device) of that work.
+  void synchronize() const;
+};
+
+/// Whose kernels get multiprocessors first, of those that are ready, in recorded work too. A device may have fewer
+/// priorities: then the highest are the same.
+enum class StreamPriority { lowest, step, sums, exchange };
+
+class Stream {
+ public:
+  explicit Stream(Device, StreamPriority = StreamPriority::lowest);
+  ~Stream();
+  Stream(Stream&& other) noexcept : ref_(other.ref_) { other.ref_.handle = nullptr; }
+  Stream& operator=(Stream&&) = delete;
+  operator StreamRef() const { return ref_; }
+  StreamRef ref() const { return ref_; }
+
+ private:
+  StreamRef ref_;
+};
+
+class Event {
+ public:
+  explicit Event(Device);
+  ~Event();
+  Event(Event&& other) noexcept : device_(other.device_), handle_(other.handle_) { other.handle_ = nullptr; }
+  Event& operator=(Event&&) = delete;
+
+  /// Captures the work enqueued on `stream` so far.
+  void record(StreamRef stream);
+  /// Work enqueued on `stream` from now on starts after the captured work is complete. Does nothing if the event was
+  /// never recorded.
+  void make_wait(StreamRef stream) const;
+  /// Blocks the host until the captured work is complete. Errors: Error(device).
+  void synchronize() const;
+
+ private:
+  Device device_;
+  void* handle_ = nullptr;
+};
+
+}  // namespace hctr

@@ -1,0 +1,43 @@
+// Gradients of long vectors go to other ranks by copy engines, so that products have the multiprocessors.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "core/device/stream.h"
+#include "ops/embedding/vector_blocks.h"
+
+namespace hctr {
+
+/// The columns of one owner, by their places in a sample of this rank, and the address of its message.
+struct OwnerColumns {
+  std::vector<int64_t> columns;
+  std::byte* message = nullptr;
+};
+
+/// Belongs to an Exchange whose ranks write gradients directly to their owners, each as it is.
+class GradientBlocks {
+ public:
+  struct Layout {
+    std::vector<OwnerColumns> owners;  ///< by rank
+    int own = 0;                       ///< this rank
+    int64_t samples = 0;               ///< of this rank
+    int64_t columns = 0;               ///< of a sample
+    int64_t vector_bytes = 0;          ///< of a column
+  };
+  GradientBlocks(Runtime&, Layout);
+
+  /// Whether gradients that lie like this can be sent: those of a sample right behind those of the one before.
+  bool takes(const Tensor& dy) const;
+  /// Copies dy to all owners. Can be recorded, outside of a Lockstep.
+  void send(Context&, Tensor dy);
+
+ private:
+  void add_blocks(const OwnerColumns&, const std::byte* dy, std::vector<ops::VectorBlock>& to) const;
+
+  Layout layout_;
+  Stream to_others_, to_own_;  // so that two engines work
+  Event gradients_ready_, sent_, kept_;
+};
+
+}  // namespace hctr

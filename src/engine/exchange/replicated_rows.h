@@ -1,0 +1,101 @@
+// Replicated rows: every rank has them, equal bit by bit, because every rank applies the same update. Ranks all-reduce
+// gradients instead of exchanging vectors. See docs/distributed.md.
+//
+//   prepare    keys ── find ──> rows ── mark ──> marks ── all-reduce ──> rows that the batch of any rank has
+//   forward    y  <── rows, as in a table on one rank
+//   backward   dy ── sum by row ──> [rows, dim] ── all-reduce ──> optimizer, once for each of those rows
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "core/comm/communicator.h"
+#include "core/device/arena.h"
+#include "engine/table/table.h"
+
+namespace hctr {
+
+/// Either all rows of a table with direct keys, or those of some of its slots, or those of keys that are assigned
+/// between steps (TableSpec::fixed_keys): none at first, and at most row_limit. Calls of steps are collective.
+class ReplicatedRows {
+ public:
+  ReplicatedRows(Runtime&, Communicator&, const TableSpec&, int ring_size);
+
+  /// The calls of EmbeddingTable for the samples of this rank. Keys without a replicated row are skipped.
+  void prepare(Context&, int buffer, Tensor keys, Tensor offsets);
+  void forward(Context& ctx, int buffer, Tensor y, const ops::OwnerVectors* owners = nullptr) {
+    table_.pool(ctx, table_.prepared(buffer), owners, y);
+  }
+  /// Sums the gradients of each row over the samples of this rank, then over the ranks. update() must follow. On any
+  /// stream.
+  void sum_gradients(Context&, int buffer, Tensor dy);
+  void update(Context&, int buffer);
+  void lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) { lookup(ctx, find(ctx, keys, offsets), y); }
+
+  // With fixed keys, or those of some slots, other keys add nothing to y: the owners of their rows add them, or with
+  // `owners` write those vectors of y directly, which are then not written here.
+
+  /// The replicated row of each key of the prepared batch; 0 if it has none.
+  const int32_t* rows_of(int buffer) const { return table_.prepared(buffer).rows; }
+  /// For evaluation. Keys that no step has seen are unknown, as in any table.
+  EmbeddingTable::Batch find(Context&, Tensor keys, Tensor offsets);
+  void lookup(Context& ctx, const EmbeddingTable::Batch& batch, Tensor y, const ops::OwnerVectors* owners = nullptr) {
+    table_.pool(ctx, batch, owners, y);
+  }
+
+  /// Assigns rows to these keys, sorted by (slot, key); slots are empty if rows belong to keys alone. `seen`: whether
+  /// the keys count as having occurred. Called once, with nothing queued.
+  void assign_rows(std::vector<int64_t> keys, std::vector<int32_t> slots, bool seen);
+  bool has_rows() const { return !keys_.empty(); }
+  bool has(int64_t key, int32_t slot) const { return index_of(key, slot).has_value(); }
+  /// Which of these keys have rows that find() shows.
+  std::vector<uint8_t> have_rows(std::span<const SlotKey> keys);
+  /// The number of rows whose key has occurred. Waits for queued steps.
+  int64_t rows_seen();
+  /// Overwrites the rows of the block that are replicated, with the same values on every rank. Their keys count as
+  /// having occurred.
+  void import_rows(const RowBlock&);
+  /// Passes on the rows whose key has occurred, with their states. Waits for queued steps.
+  void export_rows(const std::function<void(const RowBlock&)>& sink, bool only_changed = false);
+  // For checkpoints, with nothing queued.
+  void save_state(StateWriter);
+  void load_state(const StateReader&);
+  struct Keys {
+    std::vector<int64_t> keys;
+    std::vector<int32_t> slots;
+  };
+  /// The keys to which a checkpoint has rows assigned.
+  static Keys saved_keys(const StateReader&);
+  /// Of each row of a checkpoint, from row 0, whether its key has occurred; empty: of all.
+  static std::vector<int32_t> saved_seen(const StateReader&);
+
+  EmbeddingTable& table() { return table_; }
+  const TableSpec& spec() const { return table_.spec(); }
+
+ private:
+  /// The index of a key in the order of assign_rows(); none if it has no row.
+  std::optional<size_t> index_of(int64_t key, int32_t slot) const;
+  std::vector<int32_t> seen();
+  /// The number of rows now, at least 1. Rows that are not assigned yet are not part of all-reduces.
+  int64_t rows_now() const;
+  /// The first rows_now() + 1 rows of an array for all possible rows; row 0 is no row.
+  Tensor of_rows(size_t ticket) const;
+
+  Runtime& runtime_;
+  Communicator& comm_;
+  EmbeddingTable table_;
+  int64_t rows_;  // capacity
+  std::vector<int64_t> keys_;
+  std::vector<int32_t> slots_;
+
+  struct Step {    // of a buffer of the ring: the rows that the batches of all ranks touch
+    size_t marks;  // ticket
+    ops::RowGroups touched;
+  };
+  Arena arena_;
+  std::vector<Step> steps_;
+  size_t sums_ = 0, seen_ = 0, scratch_ = 0;
+};
+
+}  // namespace hctr

@@ -1,0 +1,54 @@
+// The ranks of each host, and which of them gathers what its host asks an owner on another host for.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "core/comm/communicator.h"
+
+namespace hctr {
+
+class HostGroups {
+ public:
+  explicit HostGroups(const Communicator& comm)
+      : host_(comm.host_of(comm.rank())), owners_through_(static_cast<size_t>(comm.size())) {
+    for (int r = 0; r < comm.size(); ++r) {
+      const auto host = static_cast<size_t>(comm.host_of(r));
+      if (hosts_.size() <= host) hosts_.resize(host + 1);
+      hosts_[host].push_back(r);
+    }
+    for (const int rank : here()) owners_through_[static_cast<size_t>(rank)].push_back(rank);
+    for (int owner = 0; owner < comm.size(); ++owner)
+      if (comm.host_of(owner) != host_)
+        owners_through_[static_cast<size_t>(gathering_rank(static_cast<size_t>(host_), owner))].push_back(owner);
+  }
+
+  int host() const { return host_; }  ///< of this rank
+  const std::vector<std::vector<int>>& hosts() const { return hosts_; }
+  const std::vector<int>& here() const { return hosts_[static_cast<size_t>(host_)]; }
+  /// The number of a rank of this host among its ranks.
+  int64_t index_here(int rank) const { return std::find(here().begin(), here().end(), rank) - here().begin(); }
+  /// The rank of a host that gathers its keys for an owner on another one. With one for all owners it would have the
+  /// traffic of its whole host.
+  int gathering_rank(size_t host, int owner) const {
+    const std::vector<int>& ranks = hosts_[host];
+    return ranks[static_cast<size_t>(owner) % ranks.size()];
+  }
+  /// The owners whose keys a rank of this host gets from the others: itself, then those that it gathers for. None for a
+  /// rank of another host.
+  const std::vector<int>& owners_through(int rank) const { return owners_through_[static_cast<size_t>(rank)]; }
+  /// All owners, so that what goes through one rank is contiguous.
+  std::vector<int> owner_order() const {
+    std::vector<int> order;
+    for (const std::vector<int>& owners : owners_through_) order.insert(order.end(), owners.begin(), owners.end());
+    return order;
+  }
+
+ private:
+  int host_;
+  std::vector<std::vector<int>> hosts_;
+  std::vector<std::vector<int>> owners_through_;  // by rank
+};
+
+}  // namespace hctr

@@ -1,0 +1,77 @@
+// The plan: which rank gets which rows, chosen from sizes, key statistics and the measured speeds of the machine.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/placement/placement.h"
+
+namespace hctr {
+
+/// One slot as the plan sees it.
+struct PlanSlot {
+  int64_t rows = 0;     ///< known from the config, or seen so far; 0: nothing is known
+  double keys = 1;      ///< per sample
+  double distinct = 0;  ///< distinct keys of a batch; 0: not known
+  int64_t vectors = 1;  ///< per sample; 1 if keys are pooled
+};
+
+struct PlanTable {
+  std::string name;
+  PlacementRule rule = PlacementRule::localized;
+  bool as_without_plan = false;    ///< a row limit refers to the rows that a rank has without a plan
+  bool identity_by_slot = true;    ///< if false, all slots share rows and have one owner
+  bool may_be_cut = false;         ///< TableSpec::may_be_cut
+  bool may_be_replicated = false;  ///< its keys are known; single slots too, if rows belong to slots
+  int64_t dim = 0;
+  int64_t number_bytes = 4;  ///< of an element of exchanged vectors
+  int64_t row_bytes = 0;     ///< of a vector, its optimizer states and its index entry
+  std::vector<PlanSlot> slots;
+};
+
+/// The speeds of the machine, measured or assumed.
+struct MachineSpeeds {
+  double link = 10e9;          ///< bytes a second that one rank sends in an all-to-all
+  double link_seconds = 5e-6;  ///< latency of an all-to-all
+  double sums = 5e9;           ///< bytes a second of an all-reduce
+  double sums_seconds = 5e-6;
+  double rows = 20e9;  ///< bytes a second of rows gathered at random
+  int64_t memory = 0;  ///< bytes free on the rank that has least; 0: not known
+};
+
+struct PlanProblem {
+  int64_t ranks = 1;
+  int64_t batch = 0;  ///< samples of all ranks together
+  MachineSpeeds speeds;
+  std::vector<PlanTable> tables;
+};
+
+/// Chooses the owners of every table. Slots are placed one by one, the most expensive first (ties: the lower table,
+/// then the lower slot), on the least loaded rank with enough memory (ties: the lower rank). If the rule is automatic:
+///  - a slot is sharded by key if sharding helps and the slot alone would exceed the average load of a rank, or if no
+///    rank has enough memory for it;
+///  - a table whose keys are known is replicated, or those of its slots for which that is less work;
+///  - vectors are cut into pieces (multiples of four elements): as few as help as much as more would.
+/// The last two apply only if they make the busiest rank less busy and save a tenth of the seconds of the table.
+///
+/// The cost of a slot in a step: its vectors over the link, forward and backward; its keys; and the memory that
+/// lookups, sums of gradients and updates access. A replicated slot costs each rank the all-reduce of its gradients
+/// instead. A table also costs the latency of its all-to-alls and all-reduces.
+std::vector<Placement> make_plan(const PlanProblem&);
+
+/// The part of one table on one rank.
+struct RankPlan {
+  int32_t rank = 0;
+  std::string table;
+  std::vector<int32_t> slots;   ///< owned with all their rows
+  int64_t cut_slots = 0;        ///< slots of which it owns some pieces of every row
+  int64_t spread_slots = 0;     ///< slots of which it owns the rows of some keys
+  int64_t rows = 0, bytes = 0;  ///< as far as known
+  double seconds = 0;           ///< expected per step
+};
+
+/// Sorted by rank, then by table. Lists only tables of which the rank has rows.
+std::vector<RankPlan> rank_plans(const PlanProblem&, const std::vector<Placement>&);
+
+}  // namespace hctr

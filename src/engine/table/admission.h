@@ -1,0 +1,76 @@
+// Admission to a table: which unknown keys of a training batch get a row, and what the others use.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/device/arena.h"
+#include "engine/table/row_store.h"
+#include "ops/embedding/admit_keys.h"
+
+namespace hctr {
+
+/// Keys that have not reached `min_count` are candidates: rows without elements, in a separate store. Beyond
+/// `max_candidates` the least recently used candidates are dropped; with `expire_after`, also those that have not
+/// occurred for that many steps.
+class Admission {
+ public:
+  Admission(Runtime&, const TableSpec&, int batches_ahead);
+
+  /// As RowStore::set_steps_before(), for the candidates.
+  void set_steps_before(int64_t steps);
+  /// Reserves capacity for the candidates of the batch of step `step`, counted as in access statistics. Host, between
+  /// steps; synchronizes as RowStore does.
+  void reserve_rows(int64_t step);
+  /// As EmbeddingTable::reserve_memory(), for the candidates.
+  bool reserve_memory();
+  /// rows[p] = the row of key p of the batch in `table`: an existing one, a new one, the shared one, or 0.
+  /// On the prepare stream; can be recorded. Needs ctx.state().
+  void find_or_admit(Context&, const ops::HashIndex& table, ops::KeyBatch, int32_t* rows);
+  /// In lookups: unknown keys get the shared row, once it has been used.
+  void share_row(Context&, ops::KeyBatch, int32_t* rows) const;
+
+  /// While closed, no key gets a row, and keys without one share row 1. Host, with nothing in flight.
+  void close(bool closed);
+  bool closed() const { return gate_.closed != 0; }
+  bool used_shared_row() const { return gate_.shared_row != 0; }
+  /// On the device: occurrences that used the shared row.
+  uint64_t* on_shared_row() const { return &device_gate()->on_shared_row; }
+
+  /// Occurrences in training batches so far. Waits for queued steps.
+  struct Counts {
+    int64_t on_shared_row, without_row, candidates_dropped;
+  };
+  Counts counts();
+
+  // For checkpoints, with nothing queued; see EmbeddingTable.
+  void save_state(StateWriter);
+  void load_state(const StateReader&);
+  /// `full`: whether the table is full.
+  void load_state_by_key(const std::vector<StateReader>& of_ranks, int rank,
+                         const std::function<bool(int64_t key, int32_t slot)>& owns, bool full);
+
+ private:
+  ops::GateState* device_gate() const { return reinterpret_cast<ops::GateState*>(device_gate_.data()); }
+  void allocate(const TableSpec&);
+  ops::GateState read_gate();
+  void write_gate(const ops::GateState&);
+
+  Runtime& runtime_;
+  RowPolicy policy_;
+  ops::AdmissionRule rule_;
+  std::unique_ptr<RowStore> candidates_;  // none without min_count
+  int64_t candidates_dropped_ = 0;
+  Buffer device_gate_, all_rows_;
+  ops::GateState gate_;  // the values last written by the host; the device updates the counts
+  Arena arena_;
+  ops::KeySelection unknown_, admitted_;
+  uint8_t* wanted_ = nullptr;
+  int32_t *candidate_rows_ = nullptr, *found_ = nullptr;
+  uint32_t* candidates_after_ = nullptr;
+  std::byte* scratch_ = nullptr;
+};
+
+}  // namespace hctr

@@ -1,0 +1,57 @@
+// The rows of a table in a checkpoint, block by block, for a run that places them otherwise.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/base/expect.h"
+#include "engine/spec/direct_keys.h"
+#include "engine/table/gather_rows.h"
+#include "engine/table/table.h"
+#include "formats/checkpoint/state_reader.h"
+
+namespace hctr {
+
+/// Rows [first, first + count) of an array, whose elements have as many bytes as T. Errors: those of StateReader;
+/// Error(data) naming the array, when its elements are of another size or it has fewer rows.
+template <class T>
+std::vector<T> read_rows(const StateReader& table, const StateArray& array, int64_t first, int64_t count) {
+  const int64_t rows = array.shape.empty() ? 0 : array.shape[0];
+  if (state_type_bytes(array.type) != static_cast<int64_t>(sizeof(T)))
+    throw Error(Kind::data, cat("a checkpoint has elements of type ", array.type, " in '", array.name,
+                                "', where its table has ", sizeof(T), " bytes an element"));
+  if (first + count > rows)
+    throw Error(Kind::data, cat("a checkpoint has ", rows, " rows in '", array.name, "', fewer than its table"));
+  const int64_t width = rows == 0 ? 0 : array.elements() / rows;
+  std::vector<T> values(static_cast<size_t>(count * width));
+  table.read(array, first * width * static_cast<int64_t>(sizeof(T)), std::as_writable_bytes(std::span(values)));
+  return values;
+}
+
+/// Passes whole rows on, from the tables of all ranks one after another. Where rows were cut, their pieces wait in
+/// memory for each other.
+class SavedRows {
+ public:
+  using Sink = std::function<void(const RowBlock&)>;
+  /// `spec`: of the whole embedding in this run.
+  SavedRows(const TableSpec& spec, Sink sink) : spec_(spec), sink_(std::move(sink)) {}
+
+  /// Reads the table that EmbeddingTable::save_state() has saved. `seen`: of each row, from row 0, whether it is taken;
+  /// empty: all. Errors: those of StateReader.
+  void read(const StateReader& table, std::span<const int32_t> seen = {});
+  /// Errors: Error(data) when a piece of a row is missing.
+  void finish() const;
+
+ private:
+  RowCopies read_block(const StateReader&, const DirectKeys&, int64_t first, int64_t count) const;
+  void join(const RowCopies& cut, const TableSpec& of_pieces);
+
+  const TableSpec& spec_;
+  Sink sink_;
+  std::map<std::pair<int32_t, int64_t>, std::vector<RowCopies>> waiting_;  // by (slot, key): its pieces, some empty
+};
+
+}  // namespace hctr

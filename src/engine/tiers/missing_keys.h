@@ -1,0 +1,29 @@
+// The keys of a batch that have no row in memory, on the host.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "core/device/buffer.h"
+#include "core/device/context.h"
+#include "ops/embedding/hash_index.h"
+#include "ops/embedding/list_missing_keys.h"
+
+namespace hctr {
+
+class MissingKeys {
+ public:
+  /// Looks the batch up, and queues the list of the keys that have no row. On the stream that inserts keys, or where
+  /// nothing inserts any. `rows`: [key_capacity] becomes the row of each key; 0: none.
+  void start(Context&, const ops::HashIndex&, const ops::KeyBatch&, int32_t* rows);
+  /// Once the stream of start() has been waited for: the different keys of the list, by slot and key, each where it
+  /// occurs first. In place: called once, and there until the next start().
+  std::span<const ops::MissingKey> different(const ops::HashIndex&);
+
+ private:
+  std::optional<Buffer> all_;       // the state of an index that shows all its rows
+  std::optional<HostBuffer> list_;  // the count comes first, in the place of a key
+  Buffer scratch_;
+};
+
+}  // namespace hctr

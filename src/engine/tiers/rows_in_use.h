@@ -1,0 +1,65 @@
+// How often rows are used, by which they change places between a device and its host.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "core/device/buffer.h"
+#include "engine/tiers/row_arrays.h"
+#include "engine/tiers/row_changes.h"
+#include "engine/tiers/row_figures.h"
+#include "engine/tiers/row_index.h"
+#include "ops/embedding/row_swap.h"
+
+namespace hctr {
+
+/// The most swaps at a time of a table with addresses for so many rows. A swap reads and writes one row of the host. At
+/// 30 million a second of each, so many take 9 ms for each array of rows: a few per cent of the 128 steps between two
+/// calls, while rows still find their places.
+constexpr int64_t most_swaps(int64_t rows) { return std::min(int64_t{1} << 17, rows); }
+
+/// Rows that batches use often change places with rows of the device that they seldom use.
+class RowsInUse {
+ public:
+  /// Gets memory for the uses of `rows` rows, and for what is needed to swap them. `direct`: rows are found by
+  /// arithmetic, so that they have places besides their numbers; else they get other numbers. Errors: Error(device);
+  /// then nothing has changed.
+  RowsInUse(RowArrays&, RowIndex&, RowChanges&, int64_t rows, bool direct);
+
+  /// Of what it has besides arrays with an element per row.
+  int64_t buffer_bytes() const {
+    return static_cast<int64_t>(reads_.bytes() + pairs_.bytes() + scratch_.bytes() + places_.bytes());
+  }
+  /// Notes which rows are on the device, once some row has memory of the host.
+  void note_border();
+  /// Whether that has been noted, so that uses are counted.
+  bool counts() const { return rows_.first_on_host > 0; }
+  /// Puts the rows of direct keys where their numbers say.
+  void number_by_key();
+  /// Counts the uses of the rows of a batch, on the prepare stream.
+  void count(const ops::RowGroups&, int64_t key_capacity);
+  /// Before a batch: rows change places every `every` calls, which waits for queued work. `always`: whether they gain
+  /// something or not. `left`: places that rows have left, ascending; they stay as they are.
+  void swap(int64_t every, bool always, std::span<const int32_t> left);
+  /// Sets what it knows of. Waits for the compute stream.
+  void report(HostRows&) const;
+
+ private:
+  /// Chooses the rows of the plan among rows 1 to `rows`, and swaps them.
+  void swap_chosen(Context&, const ops::SwapPlan&, int64_t rows);
+  /// Swaps rows one[i] and other[i], and notes where they are.
+  void swap_rows(Context&, const int32_t* one, const int32_t* other, int64_t count);
+
+  RowArrays& arrays_;
+  RowIndex& index_;
+  RowChanges& changes_;
+  bool direct_;
+  ops::RowUses rows_;           // first_on_host is 0 until some row has memory of the host
+  int32_t* numbers_ = nullptr;  // of direct keys, with places_
+  int64_t most_;                // swaps at a time
+  Buffer reads_, pairs_, scratch_, places_;
+  int64_t batches_ = 0, calls_ = 0, moved_ = 0;  // batches: since rows changed places
+};
+
+}  // namespace hctr

@@ -1,0 +1,281 @@
+#include "formats/catalog/data_schema.h"
+
+#include "core/base/expect.h"
+#include "formats/catalog/bad_records_file.h"
+#include "formats/catalog/format_table.h"
+#include "formats/catalog/section_widths.h"
+
+namespace hctr {
+namespace {
+
+constexpr int64_t kAsyncShuffle = 1 << 20;  // samples
+constexpr double kMostPerSample = 1 << 30;  // of anything counted per sample: products of two fit 64 bits
+
+std::string plural(int64_t count, const char* word) { return cat(count, " ", word, count == 1 ? "" : "s"); }
+
+/// Checks the fields that limit keys, and completes them for the effective config.
+void check_limits(SparseInput& input, const std::string& pointer, Problems& problems) {
+  if (input.keep_first && input.keep_last)
+    problems.error(pointer + "/keep_first",
+                   "a slot keeps its first or its last keys; \"keep_last\" is there too, keep one of them");
+  if (!input.nnz_per_slot && !input.max_feature_num_per_sample)
+    return problems.error(pointer,
+                          "sparse input needs \"max_feature_num_per_sample\": most keys of one sample over all its "
+                          "slots (or \"nnz_per_slot\"); it may be left out only where every column of the input is "
+                          "known to hold one key");
+  if (input.nnz_per_slot) {
+    const auto numbers = static_cast<int64_t>(input.nnz_per_slot->values.size());
+    if (numbers != 1 && numbers != input.slot_num)
+      return problems.error(pointer + "/nnz_per_slot",
+                            cat("has ", plural(numbers, "number"), " for ", plural(input.slot_num, "slot")));
+    const RecordShape::Input limits = input.limits();
+    if (input.max_feature_num_per_sample && *input.max_feature_num_per_sample != limits.max_keys)
+      problems.note(pointer + "/max_feature_num_per_sample",
+                    cat("has no effect: \"nnz_per_slot\" decides, and adds up to ", limits.max_keys, " instead of ",
+                        *input.max_feature_num_per_sample));
+    if (input.max_nnz && *input.max_nnz != limits.max_nnz)
+      problems.note(pointer + "/max_nnz", cat("has no effect: \"nnz_per_slot\" decides, and is ", limits.max_nnz,
+                                              " at most instead of ", *input.max_nnz));
+    input.max_feature_num_per_sample = limits.max_keys;
+  }
+  input.max_nnz = input.limits().max_nnz;  // the effective config shows both
+}
+
+/// Makes the weight of samples one more label.
+void add_sample_weight(DataSection& section, const FormatType& format, const std::string& pointer, Problems& problems) {
+  SampleWeightPart& weight = section.sample_weight;
+  weight.given = !weight.top.empty();
+  if (!weight.given) return;
+  const std::string here = pointer + "/sample_weight";
+  const auto columns = format.columns ? format.columns(section) : std::nullopt;
+  const bool named = columns && !columns->labels->empty();
+  if (named && weight.column.empty())
+    return problems.error(here, "needs \"column\", the column of the weights, as the labels have theirs");
+  if (!named && !weight.column.empty())
+    return problems.error(here + "/column",
+                          "the Data layer names no columns of labels, of which this would be one more: "
+                          "the weight is the value behind the labels");
+  if (named) {
+    for (const LabelColumn& label : *columns->labels)
+      if (label.column == weight.column)
+        return problems.error(here + "/column", cat("\"", weight.column, "\" is a label too"));
+    LabelColumn& label = columns->labels->emplace_back(weight.column);
+    label.number_format = weight.number_format;
+    label.unit = weight.unit;
+    check_notation(label.notation(), here, problems);
+  }
+  if (section.label.label_dim.given()) section.label.label_dim = section.label.label_dim + 1;
+}
+
+/// A note on each label that is a feature too.
+void note_labels_among_features(DataSection& section, const FormatType& format, const std::string& pointer,
+                                Problems& problems) {
+  const auto columns = format.columns ? format.columns(section) : std::nullopt;
+  if (!columns) return;
+  const auto note = [&](const auto& groups, const char* list, const char* what) {
+    for (size_t g = 0; g < groups.size(); ++g)
+      for (const std::string& column : groups[g].columns)
+        for (const LabelColumn& label : *columns->labels)
+          if (label.column == column && column != section.sample_weight.column)
+            problems.note(cat(pointer, "/", format.object.name, "/", list, "/", g),
+                          cat("column '", column, "' is a label and ", what,
+                              ": the model reads what it is to predict, and its metrics mean nothing"));
+  };
+  note(*columns->dense, "dense", "a dense value");
+  note(*columns->slots, "slots", "a slot");
+}
+
+void check_following(const DataSection& section, const FormatType& format, const std::string& pointer,
+                     Problems& problems) {
+  if (!section.follow) {
+    if (section.follow_idle) problems.error(pointer + "/follow_idle", "needs \"follow\": true");
+    return;
+  }
+  if (!format.files)
+    problems.error(pointer + "/follow",
+                   "the samples of a feature specification lie in several files each, which "
+                   "cannot be followed; the other formats can");
+  if (section.num_samples > 0)
+    problems.error(pointer + "/num_samples",
+                   "with \"follow\" nobody knows how many samples will come; leave it out: files are read whole");
+}
+
+void check_together(DataSection& section, const std::string& pointer, Problems& problems) {
+  for (const FormatType& type : format_types())
+    if (type.complete) type.complete(section, pointer, problems);
+  const FormatType& format = format_type(section.format);
+  add_sample_weight(section, format, pointer, problems);
+  const size_t before = problems.errors().size();
+  complete_widths(section, format, pointer, problems);
+  for (size_t i = 0; i < section.sparse.size(); ++i)
+    if (section.sparse[i].slot_num.given()) check_limits(section.sparse[i], cat(pointer, "/sparse/", i), problems);
+  note_labels_among_features(section, format, pointer, problems);
+  if (problems.errors().size() == before && format.check) format.check(section, pointer, problems);
+  for (const FormatType& type : format_types())
+    if (type.format != section.format && !type.object.name.empty() && type.object.given(section))
+      problems.note(pointer + "/" + type.object.name,
+                    cat("has no effect: the format is not \"", type.format.name, "\""));
+  if (section.async_param && !section.async_param->shuffle)
+    problems.note(pointer + "/async_param", "\"async_param\" is accepted and has no effect: data are read another way");
+  else if (section.async_param && section.shuffle == 0) {
+    section.shuffle = kAsyncShuffle;
+    problems.note(pointer + "/async_param/shuffle",
+                  cat("taken as \"shuffle\": ", kAsyncShuffle,
+                      " of the Data layer, a window of so many samples; \"shuffle\" sets another one"));
+  }
+  if (section.negative_sampling < 1 && section.labels() != 1)
+    problems.error(pointer + "/negative_sampling",
+                   cat("needs a single label, which says what is a negative; there are ", section.labels(),
+                       section.sample_weight.given ? "" : " (weights of samples go to \"sample_weight\")"));
+  check_following(section, format, pointer, problems);
+  if (section.options.find<BadRecordsSection>() && section.bad_records != BadRecordPolicy::skip)
+    problems.error(pointer + "/bad_records_file", "needs \"bad_records\": \"skip\": other bad records are errors");
+  if (section.source.empty())
+    problems.error(pointer + "/source", cat("expected ", format.source_text, ", found an empty string"));
+
+  std::vector<std::pair<std::string, std::string>> tops = {{section.label.top, "/label/top"},
+                                                           {section.dense.top, "/dense/top"}};
+  if (section.sample_weight.given) tops.emplace_back(section.sample_weight.top, "/sample_weight/top");
+  for (size_t i = 0; i < section.sparse.size(); ++i)
+    tops.emplace_back(section.sparse[i].top, cat("/sparse/", i, "/top"));
+  for (size_t i = 0; i < tops.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (tops[i].first == tops[j].first)
+        problems.error(pointer + tops[i].second,
+                       cat("\"", tops[i].first, "\" is the name of ", pointer, tops[j].second, " already"));
+}
+
+Schema<LabelPart> label_schema() {
+  return Schema<LabelPart>("label")
+      .need("top", &LabelPart::top, "name of the label tensor")
+      .opt("label_dim", &LabelPart::label_dim,
+           "labels of a sample; may be left out where the layer states its label columns", between(1, kMostPerSample));
+}
+
+Schema<SampleWeightPart> sample_weight_schema() {
+  return Schema<SampleWeightPart>("sample_weight")
+      .need("top", &SampleWeightPart::top, "name of the tensor that losses read as their third bottom")
+      .opt("column", &SampleWeightPart::column,
+           "the column, where the layer names those of its labels; else left out: the weight is the value behind the "
+           "labels")
+      .opt("number_format", &SampleWeightPart::number_format, kNumberFormatHelp)
+      .opt("unit", &SampleWeightPart::unit, kUnitHelp);
+}
+
+Schema<DensePart> dense_schema() {
+  return Schema<DensePart>("dense")
+      .need("top", &DensePart::top, "name of the dense tensor")
+      .opt("dense_dim", &DensePart::dense_dim,
+           "dense features of a sample; may be 0; may be left out where the layer states its dense columns",
+           between(0, kMostPerSample))
+      .ignored("aligned", "batches are laid out as this program needs them");
+}
+
+Schema<SparseInput> sparse_schema() {
+  return Schema<SparseInput>("sparse input")
+      .need("top", &SparseInput::top, "name by which an embedding reads this input")
+      .opt("type", &SparseInput::type, "accepted from v2 files; the embedding that reads the input decides")
+      .opt("slot_num", &SparseInput::slot_num,
+           "consecutive slots of the record that belong to this input; one input may leave it out where the layer "
+           "states its slot columns: the slots that the others do not have are its own",
+           between(1, kMostPerSample))
+      .opt("max_feature_num_per_sample", &SparseInput::max_feature_num_per_sample,
+           "most keys of one sample over all slots of this input; may be left out with max_nnz, and where the layer "
+           "states columns that hold one key each (of Parquet data: lists of more are an error)",
+           between(1, kMostPerSample))
+      .opt("max_nnz", &SparseInput::max_nnz, "most keys of one slot; max_feature_num_per_sample where absent",
+           between(1, kMostPerSample))
+      .opt("nnz_per_slot", &SparseInput::nnz_per_slot, "v3.1 spelling of the two limits: most keys of each slot",
+           between(1, kMostPerSample))
+      .opt("keep_first", &SparseInput::keep_first,
+           "most keys that a slot keeps, its first ones; left out: all that the limits allow",
+           between(1, kMostPerSample))
+      .opt("keep_last", &SparseInput::keep_last, "most keys that a slot keeps, its last ones",
+           between(1, kMostPerSample))
+      .opt("is_fixed_length", &SparseInput::is_fixed_length, "accepted from v3.1 files; found in the records",
+           between(0, 1));
+}
+
+}  // namespace
+
+Schema<DataSection> data_schema() {
+  Schema<DataSection> schema("Data");
+  schema.opt("name", &DataSection::name, "accepted and not used")
+      .opt("format", &DataSection::format, "how the samples are stored")
+      .opt("feature_spec", &DataSection::feature_spec,
+           "a feature specification (YAML), which takes the place of format: source and eval_source then name "
+           "mappings, train and test "
+           "where left out, and slot_size_array may follow from the cardinalities")
+      .opt("source", &DataSection::source,
+           "the training data: a file, a file list, a folder or a pattern; needed but with feature_spec")
+      .opt("eval_source", &DataSection::eval_source, "the evaluation data, named likewise; empty: no evaluation")
+      .opt("follow", &DataSection::follow,
+           "source is a folder, or a list, to which files are added: each is read once, and training waits for more, "
+           "until a file or entry _END, max_iter or a signal")
+      .opt("follow_idle", &DataSection::follow_idle,
+           "minutes that training waits for a file before the data have ended; left out: any time",
+           Range{.low = 0, .high = 1e6, .low_open = true})
+      .opt("check", &DataSection::check,
+           "whether records have check sums; found in the files, which must agree where this is given")
+      .part("label", &DataSection::label, label_schema(), "the labels of a sample")
+      .part("sample_weight", &DataSection::sample_weight, sample_weight_schema(),
+            "how much each sample counts in the losses that read it", false)
+      .part("dense", &DataSection::dense, dense_schema(), "the dense features of a sample")
+      .list("sparse", &DataSection::sparse, sparse_schema(),
+            "the sparse inputs, in the order of their slots in the record")
+      .opt("num_samples", &DataSection::num_samples, "samples in source; not needed for Norm and Parquet", at_least(0))
+      .opt("eval_num_samples", &DataSection::eval_num_samples,
+           "samples in eval_source; not needed for Norm and Parquet", at_least(0))
+      .opt("slot_size_array", &DataSection::slot_size_array, "distinct keys of each slot", between(0, 1LL << 48))
+      .opt("float_label_dense", &DataSection::float_label_dense, "for Raw data; Norm data is always float")
+      .opt("num_workers", &DataSection::num_workers, "threads that parse the data; chosen by the program where absent",
+           between(1, 1024))
+      .opt("shuffle", &DataSection::shuffle,
+           "samples of a window, within which the order of training samples is random, as is that of the files in each "
+           "pass; 0: the order of the files. The order depends on the solver's seed and the pass",
+           between(0, 1 << 30))
+      .opt("negative_sampling", &DataSection::negative_sampling,
+           "the share of the training samples with label 0 that is kept, other ones in each pass; the loss allows for "
+           "it, so that predictions are those for all samples. For one label, 0 or 1. Evaluation reads every sample",
+           Range{.low = 0, .high = 1, .low_open = true})
+      .opt("bad_records", &DataSection::bad_records,
+           "what becomes of a record that makes no sense: an error, or it is left out and counted; left out: an error, "
+           "but "
+           "Norm records that fail their check sum are left out")
+      .opt("max_bad_records", &DataSection::max_bad_records,
+           "most records that may be left out before that is an error; left out: any number", at_least(0))
+      .part_in("bad_records_file", &DataSection::options, bad_records_schema(),
+               "a file for the records that \"bad_records\": \"skip\" leaves out: a JSON line for each, with file, "
+               "record, offset and cause. A path, or an object");
+  for (const FormatType& type : format_types())
+    if (!type.object.name.empty()) type.object.declare(schema);
+  schema
+      .opt("cache_eval_data", &DataSection::cache_eval_data,
+           "evaluation batches that stay in the device's memory once they have been read, true: all; "
+           "the others are read each time",
+           at_least(0))
+      .opt("async_param", &DataSection::async_param,
+           cat("of the format RawAsync; its \"shuffle\": true is \"shuffle\": ", kAsyncShuffle,
+               " where that is left out, the other fields have no effect"))
+      .ignored("num_iterations_statistics", "no statistics of the data are taken beforehand")
+      .together(check_together);
+  return schema;
+}
+
+DataSection data_section_of(const Json& config, Problems& problems) {
+  const Json* layers = config.find("layers");
+  if (!layers || !layers->array() || layers->array()->empty()) {
+    problems.error("/layers", "expected an array whose first element is the Data layer");
+    return {};
+  }
+  const Json& first = layers->array()->front();
+  const Json* type = first.find("type");
+  std::string word;
+  if (!type || !read_value(*type, Range{}, word).empty() || word != "Data") {
+    problems.error("/layers/0/type", cat("expected \"Data\", found ", type ? type->kind() : "nothing"));
+    return {};
+  }
+  return data_schema().parse(first, "/layers/0", problems, {"type"});
+}
+
+}  // namespace hctr

@@ -1,0 +1,50 @@
+// Blocks of samples with exactly one key in each slot.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+
+#include "formats/data/sample_block.h"
+
+namespace hctr {
+
+template <class T>
+void grow(std::vector<T>& to, int64_t size) {
+  if (to.size() < static_cast<size_t>(size)) to.resize(static_cast<size_t>(size));
+}
+
+/// Offsets of bags that hold one key each.
+inline void one_key_each(SampleBlock& block, int64_t rows, int64_t slots) {
+  grow(block.offsets, rows * slots + 1);
+  for (int64_t i = 0; i <= rows * slots; ++i) block.offsets[static_cast<size_t>(i)] = static_cast<int32_t>(i);
+  block.one_hot = true;
+}
+
+/// Transposes the keys of records, one for each slot, into slot order, and fills the offsets. `records`: the address of
+/// the first key of each record; the others follow `stride` bytes apart. `add` (may be null) is added to the keys of
+/// each slot. Tiled so that a tile of records stays in the first-level cache.
+template <class Key>
+void place_one_hot(std::span<const std::byte* const> records, int64_t slots, size_t stride, const int64_t* add,
+                   SampleBlock& block) {
+  const auto n = static_cast<int64_t>(records.size());
+  one_key_each(block, n, slots);
+  grow(block.keys, slots * n);
+  constexpr int64_t kTile = 64;
+  for (int64_t r0 = 0; r0 < n; r0 += kTile) {
+    const int64_t r1 = std::min(r0 + kTile, n);
+    for (int64_t s = 0; s < slots; ++s) {
+      const size_t at = static_cast<size_t>(s) * stride;
+      const int64_t more = add ? add[s] : 0;
+      int64_t* to = block.keys.data() + s * n;
+      for (int64_t r = r0; r < r1; ++r) {
+        Key key;
+        std::memcpy(&key, records[static_cast<size_t>(r)] + at, sizeof key);
+        to[r] = static_cast<int64_t>(key) + more;
+      }
+    }
+  }
+}
+
+}  // namespace hctr

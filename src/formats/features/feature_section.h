@@ -1,0 +1,32 @@
+// A Data layer with "feature_spec": which features of the specification become its labels, dense values and slots.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "formats/data/data_section.h"
+#include "formats/features/feature_spec.h"
+
+namespace hctr {
+
+/// Indices into FeatureSpec::features, in sample order.
+struct FeatureUse {
+  std::vector<size_t> labels, dense, slots;
+};
+
+/// Selects the features of each input. An input reads the channel named like its `top`. If there is no such channel,
+/// labels read "label", dense values read "numerical", and the sparse inputs share the features of "categorical" in
+/// order. Adds to `problems`: missing channels, channels with the wrong number of features, and slots whose type is not
+/// an id type.
+FeatureUse use_features(const FeatureSpec&, const DataSection&, const std::string& pointer, Problems&);
+
+/// Completes a section with `feature_spec`: sets its format, the mappings "train" and (if present) "test", and
+/// slot_size_array from the cardinalities. If the specification does not exist yet, adds a note and skips the checks
+/// against it.
+void complete_feature_section(DataSection&, const std::string& pointer, Problems&);
+
+/// Rules for sections of format FeatureSpec, besides those above.
+void check_feature_section(const DataSection&, const std::string& pointer, Problems&);
+
+}  // namespace hctr

@@ -1,0 +1,105 @@
+#include "formats/io/arriving_files.h"
+
+#include <algorithm>
+#include <set>
+
+#include "core/base/expect.h"
+#include "formats/io/source_files.h"
+
+namespace hctr {
+namespace {
+
+constexpr size_t kMostShown = 100;  // of a name in a message
+
+bool is_data_file(const fs::directory_entry& entry) {
+  std::error_code none;  // a file that is gone again
+  return is_data_name(entry.path().filename().string()) && entry.is_regular_file(none);
+}
+
+class ArrivingInFolder : public ArrivingFiles {
+ public:
+  ArrivingInFolder(fs::path folder, const std::vector<std::string>& known)
+      : folder_(std::move(folder)), known_(known.begin(), known.end()) {}
+
+  NewFiles look() override {
+    NewFiles found;
+    std::error_code error;
+    found.end = fs::exists(folder_ / kEndOfFiles, error);  // first: what was there before it is found below
+    for (fs::directory_iterator at(folder_, error), none; !error && at != none; at.increment(error))
+      if (is_data_file(*at) && !known_.contains(at->path().filename())) found.names.push_back(at->path().filename());
+    if (error)
+      throw Error(Kind::io, cat("cannot read the followed folder '", folder_.string(), "': ", error.message()));
+    std::sort(found.names.begin(), found.names.end());
+    known_.insert(found.names.begin(), found.names.end());
+    return found;
+  }
+
+ private:
+  fs::path folder_;
+  std::set<std::string> known_;
+};
+
+class ArrivingInList : public ArrivingFiles {
+ public:
+  ArrivingInList(fs::path list, const std::vector<std::string>& known) : list_(std::move(list)), known_(known) {}
+
+  NewFiles look() override {
+    const std::string text = read_text(list_, "followed file list");
+    if (text.find('\0') != text.npos)
+      throw Error(Kind::data, cat("'", list_.string(),
+                                  "' is no file list but a binary file; a followed list is a text "
+                                  "with one path in each line"));
+    NewFiles found;
+    size_t entries = 0;
+    int64_t number = 1;
+    for (size_t begin = 0, end; !found.end && (end = text.find('\n', begin)) != text.npos; begin = end + 1, ++number) {
+      std::string_view line = std::string_view(text).substr(begin, end - begin);
+      if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);  // a byte order mark
+      const char* blanks = " \t\r";
+      if (line.find_first_not_of(blanks) == line.npos) continue;
+      line.remove_prefix(line.find_first_not_of(blanks));
+      line = line.substr(0, line.find_last_not_of(blanks) + 1);
+      if (number == 1 && line.find_first_not_of("0123456789") == line.npos) continue;
+      if (line == kEndOfFiles)
+        found.end = true;
+      else if (entries++ >= known_.size())
+        found.names.emplace_back(line);
+      else if (line != known_[entries - 1])
+        throw Error(Kind::data, cat("'", list_.string(), "' line ", number, " now names '", line.substr(0, kMostShown),
+                                    "', and before it named '", known_[entries - 1].substr(0, kMostShown),
+                                    "', which training has taken: lines may only be appended to a followed list"));
+    }
+    if (entries < known_.size())
+      throw Error(Kind::data,
+                  cat("'", list_.string(), "' now names ", entries, " files, and before it named ", known_.size(),
+                      ", which training has taken: lines may only be appended to a "
+                      "followed list"));
+    known_.insert(known_.end(), found.names.begin(), found.names.end());
+    return found;
+  }
+
+ private:
+  fs::path list_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace
+
+std::unique_ptr<ArrivingFiles> arriving_files(const fs::path& source, const std::vector<std::string>& known) {
+  if (fs::is_directory(source)) return std::make_unique<ArrivingInFolder>(source, known);
+  if (!fs::exists(source))
+    throw Error(Kind::io, cat("there is no '", source.string(),
+                              "' to follow: \"source\" names a folder, or a list, which may be empty at first"));
+  return std::make_unique<ArrivingInList>(source, known);
+}
+
+fs::path path_of_arrived(const fs::path& source, const std::string& name) {
+  const fs::path entry = name, beside = fs::is_directory(source) ? source / entry : source.parent_path() / entry;
+  std::error_code none;  // a name that cannot be, too long for instance, is not there
+  if (!fs::is_directory(source) && fs::exists(entry, none)) return entry;
+  if (fs::exists(beside, none)) return beside;
+  throw Error(Kind::io, cat("'", source.string(), "' has named the file '", name.substr(0, kMostShown),
+                            "', which is not there: a file must stay until it is read"));
+}
+
+}  // namespace hctr

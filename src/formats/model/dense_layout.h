@@ -1,0 +1,29 @@
+// The description beside a dense model file, which says where the weights are in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/base/files.h"
+
+namespace hctr {
+
+/// A weight in a dense model file.
+struct SavedWeight {
+  std::string name;
+  std::vector<int64_t> shape;
+  size_t at = 0;  // byte
+  size_t bytes() const {
+    size_t bytes = sizeof(float);
+    for (const int64_t size : shape) bytes *= static_cast<size_t>(size);
+    return bytes;
+  }
+};
+
+/// The weights that the description `layout` lists, in their order. `bytes`: of the dense model file. Errors:
+/// Error(io); Error(data) when it is no such description, or one of a file of another size.
+std::vector<SavedWeight> weights_in_layout(const fs::path& layout, size_t bytes);
+
+}  // namespace hctr

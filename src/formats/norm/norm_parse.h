@@ -1,0 +1,34 @@
+// Parsing a chunk of a Norm file whose records have been found: see norm_cutter.h.
+#pragma once
+
+#include <vector>
+
+#include "formats/data/sample_set.h"
+#include "formats/norm/norm_header.h"
+#include "formats/norm/norm_pattern.h"
+
+namespace hctr {
+
+/// What parsing needs besides its result, kept by each thread.
+struct ParseScratch {
+  std::vector<const std::byte*> slots;   // of each good record
+  std::vector<int32_t> nnz;              // [records, slots]
+  std::vector<const std::byte*> inputs;  // [records, inputs] where the first slot of each input begins
+  std::vector<uint8_t> one_hot;          // [inputs] whether each slot of the input has one key in all records
+  BadRecords failed;                     // filled by count_norm_rows(): those that fail their check sum,
+  std::vector<int64_t> failed_records;   // and which they are
+  NormPattern pattern;                   // of blocks that may be packed
+};
+
+/// Rows of a chunk: without a policy its records but for those that fail their check sum, which are remembered; with
+/// one all of them.
+int64_t count_norm_rows(const NormInfo&, const Chunk&, std::optional<BadRecordPolicy>, ParseScratch&);
+
+/// Parses the selected rows of a chunk into `block` (emptied first); the rows of a selection of some have been counted.
+/// Without a policy records that fail their check sum are left out and returned, others that are bad are errors.
+/// A block that may be packed is, where all records are good. Errors: Error(data) naming file, record, offset, and slot
+/// or sparse input with its limit.
+BadRecords parse_norm_chunk(const NormInfo&, const Chunk&, const RowSelection&, std::optional<BadRecordPolicy>,
+                            ParseScratch&, SampleBlock& block);
+
+}  // namespace hctr

@@ -1,0 +1,55 @@
+#include "formats/parquet/parquet_file.h"
+
+#include <dlfcn.h>
+
+#include "core/base/expect.h"
+#include "formats/parquet/parquet_partitions.h"
+
+namespace hctr {
+namespace {
+
+const ParquetPlugin& load() {
+  std::error_code none;
+  const fs::path beside = fs::read_symlink("/proc/self/exe", none).parent_path() / kParquetPluginFile;
+  const bool there = fs::exists(beside, none);
+  void* library = ::dlopen(there ? beside.c_str() : kParquetPluginFile, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const std::string why = ::dlerror();
+    throw Error(Kind::io,
+                there ? cat("Parquet data needs '", beside.string(), "', which cannot be loaded: ", why,
+                            "; if Arrow is gone or another now, configure and build again")
+                      : cat("Parquet data needs ", kParquetPluginFile, " beside the program, and there is none (", why,
+                            "). Was the program copied without it? Else Arrow C++ was not found when "
+                            "this was built: install it (pip install pyarrow, or the packages libarrow-dev and "
+                            "libparquet-dev), then configure and build again; CMake's line "
+                            "\"Parquet:\" says what it found"));
+  }
+  const auto entry = reinterpret_cast<const ParquetPlugin* (*)()>(::dlsym(library, kParquetPluginEntry));
+  if (!entry || entry()->version != kParquetPlugin)
+    throw Error(Kind::io, cat("'", beside.string(), "' belongs to another version of this program; build it again"));
+  return *entry();
+}
+
+}  // namespace
+
+const ParquetPlugin& parquet_plugin() {
+  static const ParquetPlugin& plugin = load();
+  return plugin;
+}
+
+std::string why_no_parquet() try {
+  parquet_plugin();
+  return "";
+} catch (const Error& error) {
+  return error.what();
+}
+
+std::shared_ptr<ParquetFile> open_parquet(const fs::path& path) {
+  open_to_read(path, "data file");  // says why not, in the words of all formats
+  ParquetFile* file = nullptr;
+  if (const char* problem = parquet_plugin().open(path.c_str(), kParquetPieceRows, &file))
+    throw Error(Kind::data, cat("'", path.string(), "' is no whole Parquet file: ", problem));
+  return with_partitions(std::shared_ptr<ParquetFile>(file), path);
+}
+
+}  // namespace hctr

@@ -1,0 +1,23 @@
+// Opens Parquet files through the plug-in, and turns its error texts into exceptions.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/base/files.h"
+#include "formats/parquet/parquet_plugin.h"
+
+namespace hctr {
+
+/// Loads the plug-in, once. Errors: Error(io) saying how to get one.
+const ParquetPlugin& parquet_plugin();
+/// Why there is no plug-in; empty where there is.
+std::string why_no_parquet();
+
+/// Rows that are decoded at a time: as values and as samples they fit the second-level cache together.
+inline constexpr int64_t kParquetPieceRows = 8192;
+
+/// Errors: Error(io) when there is no such file, Error(data) when it is not whole.
+std::shared_ptr<ParquetFile> open_parquet(const fs::path&);
+
+}  // namespace hctr

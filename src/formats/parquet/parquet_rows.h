@@ -1,0 +1,62 @@
+// Turns values of Parquet columns into a sample block.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/data/sample_block.h"
+#include "formats/data/sample_set.h"
+#include "formats/parquet/parquet_columns.h"
+#include "formats/parquet/parquet_plugin.h"
+
+namespace hctr {
+
+/// Fills rows [0, rows) of a block with one column after the other, in the order of the plan; each column from its
+/// first row on, in one part or several. Bad rows are left out at the end.
+class ParquetRows {
+ public:
+  explicit ParquetRows(const ParquetPlan& plan) : plan_(plan) {}
+
+  void start(int64_t rows, SampleBlock& block);
+  void add(size_t column, const ParquetField&, const ParquetValues&);
+  /// A column that the file lacks, as the plan lets it.
+  void add_missing(size_t column);
+  /// Ends the block. where(row) names a row. The first of the bad ones is that with the lowest number; where each is to
+  /// be named, `records` have the numbers of their rows here.
+  BadRecords finish(const std::function<std::string(int64_t row)>& where);
+
+ private:
+  template <class Describe>
+  void bad(int64_t row, const ParquetField*, const Describe& describe);
+  void add_numbers(const ParquetNumber&, bool label, const ParquetField&, const ParquetValues&, float* to,
+                   double* exact, int64_t stride);
+  /// Item i of a column of text, as the options say; nothing for a missing one.
+  std::string_view text_of(const ParquetField&, const ParquetValues&, int64_t i) const;
+  std::string_view value_of(std::string_view text) const;
+  std::string why_missing(const ParquetField&, bool null, const char* advice) const;
+  static std::string why_no_id(ParquetType, double number);
+  void add_slot(size_t slot, const ParquetField&, const ParquetValues&);
+  template <class T>
+  bool add_plain_keys(const ParquetSlot&, const T* values, int64_t rows);
+  void check_limits(size_t slot, const ParquetField&);
+  void check_inputs();
+  void leave_out_bad_rows();
+  void pass_on_kept_cells();
+
+  const ParquetPlan& plan_;
+  SampleBlock* block_ = nullptr;
+  int64_t rows_ = 0, keys_ = 0;  // keys_: in the block so far
+  int64_t added_ = 0;            // rows of the current column
+  bool many_ = false;            // a slot has other than one key somewhere
+  std::vector<KeptCells> kept_;  // of each column that is passed on, a cell for each row
+  std::vector<uint8_t> bad_;
+  int64_t bad_count_ = 0, first_bad_ = 0;
+  std::string first_problem_;
+  std::map<int64_t, std::string> problems_;  // of each bad row, where every one is to be named
+};
+
+}  // namespace hctr

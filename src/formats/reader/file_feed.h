@@ -1,0 +1,42 @@
+// The files of a growing set, as the reader gets to know of them while it runs.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/io/arriving_files.h"
+
+namespace hctr {
+
+/// Names in the order in which the files are read. Readers wait for the next one; whoever trains adds names, on every
+/// rank the same in the same order. Any thread may call any member.
+class FileFeed {
+ public:
+  /// `known`: the first ones, of a run that goes on.
+  explicit FileFeed(std::vector<std::string> known) : names_(std::move(known)) {}
+
+  void add(const NewFiles&);
+  std::vector<std::string> names() const;
+  size_t size() const;
+  bool ended() const;
+  /// Whether a reader waits for a name now.
+  bool waited_for() const { return waiting_ > 0; }
+  /// Waits until there is file `index` and returns its name; nothing where the set has ended before, or `closed` is
+  /// set, which wake() makes it see.
+  std::optional<std::string> wait(size_t index, const std::atomic<bool>& closed);
+  std::string name(size_t index) const;
+  void wake();
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable change_;
+  std::vector<std::string> names_;
+  bool ended_ = false;
+  std::atomic<int> waiting_ = 0;
+};
+
+}  // namespace hctr

@@ -1,0 +1,150 @@
+#include "formats/reader/parsed_chunk_stream.h"
+
+#include "core/base/expect.h"
+
+namespace hctr {
+namespace {
+
+std::future<int64_t> ready_future(int64_t number) {
+  std::promise<int64_t> promise;
+  promise.set_value(number);
+  return promise.get_future();
+}
+
+/// Finds out whether the keys of a block fit 32 bits, where the parser has not.
+void find_width(SampleBlock& block, int64_t slots) {
+  if (block.narrow || block.fits_32) return;
+  const int64_t bags = slots * block.rows, keys = block.one_hot ? bags : block.offsets[static_cast<size_t>(bags)];
+  uint64_t all = 0;
+  for (int64_t k = 0; k < keys; ++k) all |= static_cast<uint64_t>(block.keys[static_cast<size_t>(k)]);
+  block.fits_32 = all >> 32 == 0;
+}
+
+}  // namespace
+
+ParsedChunkStream::ParsedChunkStream(SampleSet& set, const PassOptions& options, const ReaderPosition& from,
+                                     int workers, int64_t slots, Recycler<SampleBlock>& blocks,
+                                     BadRecordReport& bad_report, std::optional<RankSlice> slice,
+                                     std::optional<LeftOutNegatives> negatives, std::optional<ShuffledSlice> shuffled)
+    : set_(set),
+      slots_(slots),
+      slice_(slice),
+      negatives_(std::move(negatives)),
+      shuffled_(std::move(shuffled)),
+      next_row_(ready_future(-from.rows)),
+      blocks_(blocks),
+      bad_report_(bad_report),
+      bad_records_(from.bad_records),
+      pass_(from.pass),
+      pass_rows_(from.file + from.record + from.offset + from.rows + from.taken > 0),
+      source_(set, options, from),
+      workers_(workers, [this](Work& work) { return cut(work); }, [this](Work& work) { return parse(work); }) {
+  HCTR_EXPECT((slice_ || shuffled_) + negatives_.has_value() <= 1,
+              "a slice of rows whose labels decide which are left out");
+  HCTR_EXPECT(!slice_ || !shuffled_, "a set is either shuffled or in its order");
+}
+
+bool ParsedChunkStream::cut(Work& work) {
+  const bool more = source_.next(work.chunk);
+  work.pass = source_.pass();
+  work.file = source_.file();
+  if ((slice_ || shuffled_) && more) {
+    work.first_row = std::move(next_row_);
+    work.next_row = {};
+    next_row_ = work.next_row.get_future();
+  }
+  return more;
+}
+
+/// Runs `body` when the chunks before this one, whose rows are counted, have had their turn.
+void ParsedChunkStream::in_turn(Work& work, ParsedChunk& parsed, const std::function<void()>& body) try {
+  parsed.first_row = work.first_row.get();
+  body();
+  work.next_row.set_value(parsed.first_row + parsed.rows);
+} catch (const std::future_error&) {
+  throw EarlierChunkFailed(Kind::data, cat("'", bad_report_.set, "': rows before could not be read"));
+}
+
+void ParsedChunkStream::select_rows(Work& work, ParsedChunk& parsed) {
+  parsed.rows = work.parser->count(work.chunk);
+  in_turn(work, parsed, [&] {
+    if (!shuffled_) return;
+    if (!shuffled_->find(work.pass, parsed.rows, work.selected)) throw other_rows(shuffled_->pass_rows());
+    parsed.own = OwnRows{.spans = work.selected, .pass_rows = shuffled_->pass_rows()};
+  });
+  if (slice_) slice_->find(parsed.first_row, parsed.rows, work.selected);
+}
+
+ParsedChunkStream::Result ParsedChunkStream::parse(Work& work) {
+  if (!work.parser) work.parser = set_.parser();
+  const std::shared_ptr<SampleBlock> samples = blocks_.acquire();
+  samples->one_hot = samples->narrow = samples->fits_32 = false;
+  samples->ones.clear();
+  samples->may_pack = !negatives_;
+  ParsedChunk parsed;
+  const bool some = selects(work);
+  if (some) select_rows(work, parsed);
+  const RowSelection rows = some ? RowSelection(work.selected) : RowSelection();
+  SampleBlock& parsed_block = negatives_ ? work.all : *samples;
+  if (negatives_) parsed_block.one_hot = false;
+  parsed_block.names_bad = bad_report_.aside != nullptr;
+  BadRecords bad = work.parser->parse_rows(work.chunk, rows, parsed_block);
+  if (some) HCTR_EXPECT(samples->rows == rows.count(0), samples->rows, " rows were parsed of ", rows.count(0));
+  parsed_rows_ += parsed_block.rows;
+  if (negatives_)
+    negatives_->rule.copy_kept(parsed_block, negatives_->shape, {work.pass, work.chunk.file, work.chunk.begin},
+                               *samples);
+  if (!some) parsed.rows = samples->rows;
+  if (!some && shuffled_) in_turn(work, parsed, [&] { shuffled_->skip(work.pass, parsed.rows); });
+  find_width(*samples, slots_);
+  const FilePosition& begin = work.chunk.begin;
+  parsed.begin = {.pass = work.pass, .file = work.file, .record = begin.record, .offset = begin.offset};
+  parsed.samples = samples;
+  return {std::move(parsed), std::move(bad), work.chunk.file};
+}
+
+std::optional<ParsedChunk> ParsedChunkStream::next() {
+  std::optional<Result> result = workers_.next();
+  if ((!result || result->chunk.begin.pass != pass_) && pass_rows_ == 0 && !set_.grows())
+    fail_empty();  // it would repeat for ever
+  if (!result) return std::nullopt;
+  if (result->chunk.begin.pass != pass_) pass_rows_ = pass_bad_ = 0;
+  pass_ = result->chunk.begin.pass;
+  pass_rows_ += result->chunk.rows;
+  result->chunk.begin.bad_records = bad_records_;
+  count_bad_records(*result);
+  result->chunk.bad_records = bad_records_;
+  result->chunk.rows_before_bad = std::move(result->bad.rows_before);
+  return std::move(result->chunk);
+}
+
+void ParsedChunkStream::count_bad_records(Result& result) {
+  BadRecords& bad = result.bad;
+  if (bad.count == 0) return;
+  bad_records_ += bad.count;
+  pass_bad_ += bad.count;
+  if (bad_report_.aside) bad_report_.aside->add(std::move(bad.records), bad_report_.log);
+  if (bad_report_.most && bad_records_ > *bad_report_.most)
+    throw Error(Kind::data,
+                cat("'", bad_report_.set, "': ", bad_records_, " bad records, and \"max_bad_records\" allows ",
+                    *bad_report_.most, "; one of the last: ", bad.first));
+  if (bad_report_.files.insert(result.file).second)
+    bad_report_.log.warning(bad.first, "; left out, as are other bad records of this file");
+}
+
+Error ParsedChunkStream::other_rows(int64_t expected) const {
+  return Error(Kind::data, cat("'", bad_report_.set, "': a pass has other rows than the ", expected,
+                               " that were expected; have its files changed while they were read?"));
+}
+
+void ParsedChunkStream::fail_empty() const {
+  throw Error(Kind::data, pass_bad_ > 0 ? cat("'", bad_report_.set, "': every record of the set is bad (", pass_bad_,
+                                              " of them); the warnings say why")
+                          : parsed_rows_ > 0
+                              ? cat("'", bad_report_.set,
+                                    "': \"negative_sampling\" has left out every sample of a pass: none has a label of "
+                                    "0.5 or more, and too few have another")
+                              : cat("'", bad_report_.set, "': the data set is empty: its files hold no records"));
+}
+
+}  // namespace hctr

@@ -1,0 +1,44 @@
+#include "formats/text/dialect_hint.h"
+
+namespace hctr {
+namespace {
+
+std::string_view without_line_end(std::string_view record) {
+  while (record.ends_with('\n') || record.ends_with('\r')) record.remove_suffix(1);
+  return record;
+}
+
+}  // namespace
+
+bool has_backslash_escapes(std::string_view record, const TextGrammar& grammar) {
+  record = without_line_end(record);
+  for (size_t at = record.find('\\'); at != record.npos; at = record.find('\\', at + 2)) {
+    if (at + 1 == record.size()) return true;
+    const char next = record[at + 1];
+    if (next == '"' || next == grammar.delimiter || next == '\n' || (grammar.quote != 0 && next == grammar.quote))
+      return true;
+  }
+  return false;
+}
+
+const char* backslash_words() {
+  return "; backslashes escape quotes, delimiters or line ends here, as Spark, Hive and MySQL write them, and that is "
+         "not read: write such cells in quotes, and quotes inside them doubled (in Spark: option(\"escape\", '\"'))";
+}
+
+bool looks_like_comment(std::string_view record) {
+  return record.starts_with('#') || record.starts_with("//") || record.starts_with('%') || record.starts_with("--");
+}
+
+std::string dialect_hint(const RefusedRecord& record, const TextGrammar& grammar) {
+  if (has_backslash_escapes(record.text, grammar)) return backslash_words();
+  if (record.found < record.expected && looks_like_comment(record.text))
+    return "; it looks like a comment, and comments are not read: remove such lines";
+  if (record.header && record.found == record.expected + 1)
+    return "; a cell with a delimiter in it needs quotes; where every row has one value more than the header has "
+           "names, "
+           "as with the row names of R, write it without them: row.names = FALSE";
+  return {};
+}
+
+}  // namespace hctr

@@ -1,0 +1,137 @@
+#include "net/fusion/fuse_factorization_machine.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "net/layers/factorization_machine_layer.h"
+#include "ops/dense/factorization_machine.h"
+
+namespace hctr {
+namespace {
+
+bool is(const Node& node, const char* type) { return !node.fused && node.entry->type->name() == type; }
+
+/// The layer of this type that wrote the tensor, if only one layer reads it.
+std::optional<size_t> written_by(const Graph& graph, TensorId id, const char* type) {
+  const Edge& edge = graph.edges[id];
+  if (edge.readers.size() != 1 || !edge.producer || !is(graph.nodes[*edge.producer], type)) return std::nullopt;
+  return edge.producer;
+}
+
+/// The only reader of the tensor, if it is of this type.
+std::optional<size_t> read_by(const Graph& graph, TensorId id, const char* type) {
+  const std::vector<size_t>& readers = graph.edges[id].readers;
+  if (readers.size() != 1 || !is(graph.nodes[readers[0]], type)) return std::nullopt;
+  return readers[0];
+}
+
+/// Its layers, by what they are for.
+struct Machine {
+  size_t slice, vectors, weights, all_vectors, all_weights, pairs, second, first;
+  std::vector<size_t> all_but_one() const { return {slice, vectors, weights, all_weights, pairs, second, first}; }
+};
+
+bool puts_two_side_by_side(const Node& concat) {
+  return concat.in.size() == 2 && concat.spec.memory == LayerSpec::Memory::columns_of_inputs;
+}
+
+/// Whether a ReduceSum adds up the columns of a matrix; more than one, so that the shapes tell whatever the batch is. A
+/// graph for evaluation, or of one sample, must become the same nodes as that for training, whose weights it shares.
+bool sums_columns(const Graph& graph, const Node& sum) {
+  const TensorSpec &x = graph.edges[sum.in[0]].spec, &y = sum.spec.outputs[0];
+  return x.shape.rank() == 2 && y.shape == Shape{x.rows(), 1} && x.row_elements() > 1;
+}
+
+std::optional<Machine> machine_of(const Graph& graph, size_t pairs) {
+  Machine m{};
+  m.pairs = pairs;
+  const auto take = [](size_t& at, const std::optional<size_t>& node) {
+    if (node) at = *node;
+    return node.has_value();
+  };
+  const TensorId all = graph.nodes[pairs].in[0];
+  const std::optional<size_t> producer = graph.edges[all].producer;
+  if (!producer || !is(graph.nodes[*producer], "Concat") || !puts_two_side_by_side(graph.nodes[*producer]))
+    return std::nullopt;
+  m.all_vectors = *producer;
+  const auto output = [&](size_t node, size_t i = 0) { return graph.nodes[node].out[i]; };
+  if (!take(m.vectors, written_by(graph, graph.nodes[m.all_vectors].in[0], "Reshape")) ||
+      !take(m.slice, written_by(graph, graph.nodes[m.vectors].in[0], "Slice")) ||
+      graph.nodes[m.slice].out.size() != 2 || graph.nodes[m.vectors].in[0] != output(m.slice) ||
+      !take(m.weights, read_by(graph, output(m.slice, 1), "Reshape")) ||
+      !take(m.all_weights, read_by(graph, output(m.weights), "Concat")) ||
+      !puts_two_side_by_side(graph.nodes[m.all_weights]) || graph.nodes[m.all_weights].in[0] != output(m.weights) ||
+      !take(m.first, read_by(graph, output(m.all_weights), "ReduceSum")) ||
+      !take(m.second, read_by(graph, output(pairs), "ReduceSum")))
+    return std::nullopt;
+  return m;
+}
+
+/// Whether the shapes are those of slots with a vector and a weight, and small enough for the operator.
+bool shapes_fit(const Graph& graph, const Machine& m) {
+  const auto output = [&](size_t node) -> const TensorSpec& { return graph.edges[graph.nodes[node].out[0]].spec; };
+  const Node& slice = graph.nodes[m.slice];
+  const TensorSpec &x = graph.edges[slice.in[0]].spec, &all = output(m.all_vectors);
+  const int64_t dim = output(m.pairs).row_elements(), batch = output(m.pairs).rows();
+  if (x.shape.rank() != 2 || all.shape.rank() != 2 || x.row_elements() != dim + 1 || batch == 0 ||
+      x.rows() % batch != 0)
+    return false;
+  const int64_t slots = x.rows() / batch;
+  return slice.spec.first_columns == std::vector<int64_t>{0, dim} && slice.spec.outputs[0].row_elements() == dim &&
+         slice.spec.outputs[1].row_elements() == 1 && output(m.vectors).shape == Shape{batch, slots * dim} &&
+         output(m.weights).shape == Shape{batch, slots} && all.row_elements() % dim == 0 && dim <= ops::kMostFmDim &&
+         all.row_elements() <= ops::kMostFmColumns && sums_columns(graph, graph.nodes[m.second]) &&
+         sums_columns(graph, graph.nodes[m.first]);
+}
+
+/// Whether one node in the place of the Concat of vectors is behind all that it reads and before all that read it, and
+/// all its outputs have gradients or none has.
+bool order_fits(const Graph& graph, const Machine& m) {
+  const auto& weights = graph.edges[graph.nodes[m.all_weights].in[1]];
+  if (weights.producer && *weights.producer >= m.all_vectors) return false;
+  const Edge& all = graph.edges[graph.nodes[m.all_vectors].out[0]];
+  for (const size_t node : {m.second, m.first}) {
+    const Edge& term = graph.edges[graph.nodes[node].out[0]];
+    if (term.needs_gradient != all.needs_gradient ||
+        std::any_of(term.readers.begin(), term.readers.end(), [&](size_t n) { return n <= m.all_vectors; }))
+      return false;
+  }
+  return true;
+}
+
+void join(Graph& graph, const Machine& m) {
+  Node& node = graph.nodes[m.all_vectors];
+  const TensorId x = graph.nodes[m.slice].in[0], weights = graph.nodes[m.all_weights].in[1];
+  std::replace(graph.edges[x].readers.begin(), graph.edges[x].readers.end(), m.slice, m.all_vectors);
+  std::replace(graph.edges[weights].readers.begin(), graph.edges[weights].readers.end(), m.all_weights, m.all_vectors);
+  std::erase(graph.edges[node.out[0]].readers, m.pairs);
+  node.in = {x, node.in[1], weights};
+  node.out = {node.out[0], graph.nodes[m.second].out[0], graph.nodes[m.first].out[0]};
+  for (const size_t gone : m.all_but_one()) {
+    for (const TensorId out : graph.nodes[gone].out) {
+      if (std::find(node.out.begin(), node.out.end(), out) == node.out.end()) graph.edges[out].disconnect();
+    }
+    graph.nodes[gone].in.clear();
+  }
+  for (const TensorId out : node.out) graph.edges[out].producer = m.all_vectors;
+  node.fused = factorization_machine();
+  Specs inputs;
+  for (const TensorId in : node.in) inputs.push_back(graph.edges[in].spec);
+  node.spec = node.layer().spec(inputs);
+}
+
+}  // namespace
+
+std::vector<size_t> join_factorization_machines(Graph& graph) {
+  std::vector<size_t> gone;
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!is(graph.nodes[n], "FmOrder2") || graph.nodes[n].in.empty()) continue;
+    const std::optional<Machine> machine = machine_of(graph, n);
+    if (!machine || !shapes_fit(graph, *machine) || !order_fits(graph, *machine)) continue;
+    join(graph, *machine);
+    for (const size_t node : machine->all_but_one()) gone.push_back(node);
+  }
+  return gone;
+}
+
+}  // namespace hctr

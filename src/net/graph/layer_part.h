@@ -1,0 +1,25 @@
+// How layers are named in messages and profiles.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/base/expect.h"
+#include "core/device/profiler.h"
+#include "net/graph/graph.h"
+
+namespace hctr {
+
+/// For messages.
+inline std::string label_of(const Node& node) {
+  return cat("layer '", node.entry->tops[0], "' (", node.entry->type->name(), ")");
+}
+
+/// The part of a profile in which a layer runs. Its bytes are counted only for a profile.
+template <class Bytes>
+ProfiledPart part_of(const Node& node, Context& ctx, std::string_view part, const Bytes& bytes) {
+  return {ctx, part, node.entry->type->name(), node.entry->tops[0],
+          ctx.runtime().profiler() ? Work{.bytes = bytes()} : Work{}};
+}
+
+}  // namespace hctr

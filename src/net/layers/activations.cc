@@ -1,0 +1,78 @@
+// The layers that apply a function to every element: one class, a type for each function.
+#include "ops/common/activation.h"
+
+#include "net/layers/layer_type.h"
+#include "net/layers/onnx_parts.h"
+
+namespace hctr {
+namespace {
+
+using Function = ops::Activation::Kind;
+
+struct EluParams {
+  double alpha = 1;
+};
+struct LeakyReluParams {
+  double alpha = 0.01;
+};
+
+template <Function kFunction>
+class Activation : public Layer {
+ public:
+  Activation(const std::string&, NoParams) {}
+  template <class P>
+  Activation(const std::string&, P params) : function_{kFunction, static_cast<float>(params.alpha)} {}
+
+  LayerSpec spec(const Specs& inputs) const override {
+    return {.outputs = {TensorSpec(inputs[0].dtype, inputs[0].shape)}};
+  }
+
+  void forward(Context& ctx, const LayerIo& io, Phase) const override {
+    ops::activate(ctx, function_, io.in[0], io.out[0]);
+  }
+
+  void to_onnx(OnnxGraph& graph, const OnnxIo& io) const override { add_activation(graph, function_, io.x(), io.y()); }
+
+  void backward(Context& ctx, const LayerIo& io) const override {
+    if (io.d_in[0]) ops::activate_backward(ctx, function_, io.in[0], io.d_out[0], *io.d_in[0]);
+  }
+
+  std::optional<ElementFunction> element_function() const override {
+    if constexpr (kFunction == Function::relu) return ElementFunction{ElementFunction::Kind::relu};
+    return std::nullopt;
+  }
+
+ private:
+  ops::Activation function_{kFunction, 0};
+};
+
+template <Function kFunction, class P = NoParams>
+LayerType type(const char* name, const char* formula, Schema<P> schema) {
+  return LayerType::of<Activation<kFunction>>(name, formula, {1, 1}, {1, 1}, std::move(schema));
+}
+template <Function kFunction>
+LayerType type(const char* name, const char* formula) {
+  return type<kFunction>(name, formula, Schema<NoParams>(name));
+}
+
+}  // namespace
+
+LayerType elu() {
+  return type<Function::elu>(
+      "ELU", "y = x < 0 ? alpha (exp(x) - 1) : x",
+      Schema<EluParams>("ELU", "elu_param").need("alpha", &EluParams::alpha, "minus the value far below zero"));
+}
+LayerType gelu() { return type<Function::gelu>("GELU", "y = x Phi(x), Phi the distribution function of the normal"); }
+LayerType leaky_relu() {
+  return type<Function::leaky_relu>("LeakyReLU", "y = x < 0 ? alpha x : x",
+                                    Schema<LeakyReluParams>("LeakyReLU", "leaky_relu_param")
+                                        .opt("alpha", &LeakyReluParams::alpha, "slope below zero"));
+}
+LayerType relu() { return type<Function::relu>("ReLU", "y = max(x, 0)"); }
+LayerType sigmoid() {
+  return type<Function::sigmoid>("Sigmoid", "y = 1 / (1 + exp(-x)); the losses have their own, so not before one");
+}
+LayerType silu() { return type<Function::silu>("SiLU", "y = x / (1 + exp(-x))"); }
+LayerType tanh() { return type<Function::tanh>("Tanh", "y = tanh(x)"); }
+
+}  // namespace hctr

@@ -1,0 +1,22 @@
+#include "net/layers/layer.h"
+
+namespace hctr {
+
+void Layer::to_onnx(OnnxGraph&, const OnnxIo&) const {
+  throw LayerError("type", "the layer has no form in ONNX; the formats npz, safetensors and parquet hold its weights");
+}
+
+void need_rank(const TensorSpec& spec, int rank, const std::string& field, const std::string& layer_type) {
+  if (spec.shape.rank() == rank) return;
+  throw LayerError(field, cat(layer_type, " takes a tensor of ", rank, " dimensions, and this one has shape ",
+                              to_string(spec.shape), rank == 2 ? "; put a Reshape before it" : ""));
+}
+
+void need_one_shape(const Specs& inputs, const std::string& layer_type) {
+  for (size_t i = 1; i < inputs.size(); ++i)
+    if (inputs[i].shape != inputs[0].shape)
+      throw LayerError(cat("bottom/", i), cat(layer_type, " takes tensors of one shape: the first has ",
+                                              to_string(inputs[0].shape), ", this one ", to_string(inputs[i].shape)));
+}
+
+}  // namespace hctr

@@ -1,0 +1,17 @@
+// The one list of layer types.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "net/layers/layer_type.h"
+
+namespace hctr {
+
+/// Every dense layer and loss, in alphabetical order.
+const std::vector<LayerType>& layer_catalog();
+
+/// The type of this name, or null.
+const LayerType* find_layer_type(const std::string& name);
+
+}  // namespace hctr

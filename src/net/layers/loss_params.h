@@ -1,0 +1,51 @@
+// The fields of every loss section: its weight among several losses, and a penalty on the dense weights.
+#pragma once
+
+#include <optional>
+
+#include "config/schema.h"
+#include "net/layers/layer.h"
+#include "ops/loss/cross_entropy.h"
+
+namespace hctr {
+
+template <>
+const Words<LossLayer::Regularizer::Kind>& EnumWords<LossLayer::Regularizer::Kind>::table();
+
+struct LossParams {
+  LossLayer::Regularizer::Kind penalty = LossLayer::Regularizer::Kind::none;
+  std::optional<double> lambda;
+  double loss_weight = 1, positive_weight = 1;
+  LossLayer::Regularizer regularizer() const;
+};
+
+/// The weights of a loss's terms: `positive_weight`, and the third input, if there is one.
+ops::TermWeights term_weights(const LossParams&, const LayerIo&);
+/// Throws LayerError unless the third input, if there is one, has a number for each row of the first.
+void expect_sample_weights(const Specs& inputs, const std::string& layer_type);
+/// Zeros for the gradients of labels and weights of samples, which are not trained.
+void write_no_gradients(Context&, const LayerIo&);
+
+/// lambda of a section that names a regularizer but no lambda.
+inline constexpr double kDefaultLambda = 1e-5;
+
+/// The rules across these fields.
+void check_loss_fields(const LossParams&, const std::string& pointer, Problems&);
+
+/// Adds the fields "regularizer", "lambda", "loss_weight" and "positive_weight" to the schema of a P that derives from
+/// LossParams.
+template <class P>
+Schema<P> regularized(Schema<P> schema) {
+  return schema
+      .opt("regularizer", &P::penalty,
+           "penalty on every dense weight: L2 adds lambda / (2 batch) * sum w^2, L1 lambda / batch * sum |w|")
+      .opt("lambda", &P::lambda, cat("strength of the penalty; left out: ", kDefaultLambda), at_least(0))
+      .opt("loss_weight", &P::loss_weight, "weight of this loss in the sum of all losses; the penalty is not weighted",
+           more_than(0))
+      .alias("weight")
+      .opt("positive_weight", &P::positive_weight,
+           "weight of the terms whose label is 0.5 or more; it multiplies that of the sample", more_than(0))
+      .together([](P& p, const std::string& pointer, Problems& problems) { check_loss_fields(p, pointer, problems); });
+}
+
+}  // namespace hctr

@@ -1,0 +1,21 @@
+// Parts of an ONNX graph that several layers have.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "net/layers/onnx_graph.h"
+#include "ops/common/activation.h"
+
+namespace hctr {
+
+/// y = f(x).
+void add_activation(OnnxGraph&, const ops::Activation& f, const std::string& x, const std::string& y);
+
+/// y = ops::softmax of x, with a mask or without one.
+void add_softmax(OnnxGraph&, const OnnxIo::Value& x, const std::optional<OnnxIo::Value>& mask, const std::string& y);
+
+/// The names of all inputs.
+std::vector<std::string> input_names(const OnnxIo&);
+
+}  // namespace hctr

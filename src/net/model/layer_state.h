@@ -1,0 +1,69 @@
+// State of the layers of one replica besides weights: running statistics, and their file.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/files.h"
+#include "core/base/log.h"
+#include "core/device/arena.h"
+#include "formats/checkpoint/state_reader.h"
+#include "formats/checkpoint/state_writer.h"
+#include "net/graph/graph.h"
+#include "net/model/weights.h"
+
+namespace hctr {
+
+/// The network for training writes it, the one for evaluation reads it.
+class LayerState {
+ public:
+  LayerState(const Config&, const Graph&, Runtime&);
+
+  std::vector<Tensor> of_node(size_t node) const;
+  /// "bn1/mean", ...: the numbers of all layers, in the order of the config.
+  std::vector<NamedTensor> values() const;
+  /// Whether no layer has state.
+  bool empty() const { return layers_.empty(); }
+
+  /// {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...], ...}, ...]}: the layers that have state, in
+  /// the order of the config, with every digit. Waits for the stream.
+  void save(FileSet&, const std::filesystem::path&, StreamRef) const;
+  /// Of a list that is twice as long as it should be, as HugeCTR 3.0 writes it in mixed precision, the first half is
+  /// taken, and the log says so. Errors: Error(data) when the file does not fit this model, Error(io).
+  void load(const std::filesystem::path&, StreamRef, const Log& = Log::silent());
+  /// Of these layers alone, found by their names in the file of any network; others start as they do. The log says
+  /// which ones the file lacks.
+  void load_layers(const std::filesystem::path&, const std::vector<std::string>& layers, StreamRef, const Log&);
+
+  /// For checkpoints.
+  void save_state(StateWriter to) const { visit_state(to); }
+  void load_state(const StateReader& from) { visit_state(from); }
+
+  /// The path for a dense model file: "<file>.ntp.json".
+  static std::filesystem::path path_for(std::filesystem::path dense_model_file);
+
+ private:
+  struct Item {
+    StateSpec spec;
+    size_t ticket;
+  };
+  struct LayerItems {
+    std::string name, type;
+    size_t node;
+    std::vector<Item> items;
+  };
+  template <class State>
+  void visit_state(State& state) const {
+    for (const LayerItems& layer : layers_)
+      for (const Item& item : layer.items) state.tensor(layer.name + "/" + item.spec.name, arena_.get(item.ticket));
+  }
+  /// The numbers of each item. Errors: Error(data) when the layer of the file is not this one.
+  static std::vector<std::vector<float>> read_layer(const Json& object, const LayerItems&, size_t number,
+                                                    const std::filesystem::path&, const Log&);
+  void set_values(const LayerItems&, const std::vector<std::vector<float>>&, StreamRef);
+  std::vector<LayerItems> layers_;  // in the order of the config
+  Arena arena_;
+};
+
+}  // namespace hctr

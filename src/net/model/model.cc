@@ -1,0 +1,233 @@
+#include "net/model/model.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "net/fusion/fuse_layers.h"
+#include "ops/gemm/linear.h"
+
+namespace hctr {
+namespace {
+
+Graph wired(const Config& config, int64_t samples, Phase phase) {
+  Problems problems;
+  Graph graph = wire(config, samples, problems);
+  HCTR_EXPECT(!problems.any_error(), "a config with ", problems.errors().size(), " problems");
+  fuse_layers(graph, phase == Phase::train ? config.solver.mixed_precision : Precision{});
+  return graph;
+}
+
+/// Most keys of a bag of each slot that a batch keeps.
+std::vector<int64_t> kept_keys(const SparseInput& input, int64_t slots) {
+  std::vector<int64_t> keys;
+  for (int64_t s = 0; s < slots; ++s) keys.push_back(input.kept_nnz(s));
+  return keys;
+}
+
+/// As the config states them, of all ranks or of each: every rank gets the same. 0: as many as the data have.
+double known_rows(const EmbeddingSection& section) {
+  const std::vector<int64_t>& sizes = section.hparam.slot_size_array;
+  if (sizes.empty()) return static_cast<double>(section.stated_rows(0, Placement{}));
+  return std::accumulate(sizes.begin(), sizes.end(), 0.0);
+}
+
+}  // namespace
+
+Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples,
+             int ring_size, const std::vector<Placement>& placements)
+    : config_(config),
+      runtime_(runtime),
+      comm_(comm),
+      train_graph_(wired(config, samples, Phase::train)),
+      eval_graph_(wired(config, eval_samples, Phase::evaluate)),
+      weights_(config, train_graph_, runtime),
+      gradients_(weights_, runtime, comm),
+      state_(config, train_graph_, runtime),
+      fp8_scales_(train_graph_, runtime),
+      train_(train_graph_, Phase::train, weights_, state_, runtime, comm, &gradients_),
+      evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm),
+      side_stream_(runtime.exchange_stream()),
+      weights_stream_(runtime.device()),
+      beside_stream_(runtime.device()),
+      signal_stream_(runtime.device()),
+      weights_side_(weights_stream_),
+      beside_(beside_stream_),
+      signal_(signal_stream_),
+      loss_complete_(runtime.device()),
+      loss_known_(runtime.device()),
+      skip_known_(runtime.device()) {
+  const BatchShape shape = batch_shape(config.data, samples), eval_shape = batch_shape(config.data, eval_samples);
+  bool exchanges_fp16 = false;
+  struct Planned {
+    Placement placement;
+    TableSpec spec;
+    double bytes;  // that the rows of all ranks take, as far as that is known
+  };
+  std::vector<Planned> planned;
+  for (size_t e = 0; e < config.embeddings.size(); ++e) {
+    const size_t input = train_graph_.embedding_inputs[e];
+    const EmbeddingSection& section = config.embeddings[e].section;
+    const BatchShape::Table &table = shape.tables[input], &eval_table = eval_shape.tables[input];
+    const Placement placement =
+        placements.empty()
+            ? Placement::without_plan(section.placement_rule(), section.identity_by_slot(), table.slots, comm.size())
+            : placements.at(e);
+    TableSpec spec = section.table_spec(
+        {.optimizer = config.optimizer,
+         .schedule_sets_rate = config.solver.compatibility.schedule_sets_embedding_rates,
+         .exchange = config.solver.exchange(),
+         .marks_changes = config.solver.checkpoint.whole_every > 1 || config.solver.snapshot_delta > 0,
+         .memory = section.table_memory ? own_row_memory(*section.table_memory, config.solver.table_memory,
+                                                         section.top(), runtime.row_memory(), runtime.device(), comm)
+                                        : nullptr,
+         .rank = comm.rank(),
+         .ranks = comm.size(),
+         .placement = placement,
+         .batch = config.solver.batchsize,
+         .slot_keys = kept_keys(config.data.sparse[input], table.slots),
+         .samples = samples,
+         .key_capacity = table.key_capacity,
+         .eval_samples = eval_samples,
+         .eval_key_capacity = eval_table.key_capacity});
+    exchanges_fp16 = exchanges_fp16 || (spec.exchange == DType::f16 && comm.size() > 1);
+    const double bytes = known_rows(section) * static_cast<double>(number_bytes_of_row(spec));
+    planned.push_back({placement, std::move(spec), bytes});
+  }
+  // Small tables first: where they share a budget, who comes first is on the GPU, and a byte there serves more reads.
+  std::vector<size_t> order(planned.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t one, size_t other) { return planned[one].bytes < planned[other].bytes; });
+  tables_.resize(planned.size());
+  for (const size_t e : order)
+    tables_[e] = make_embedding(runtime, comm, planned[e].placement, planned[e].spec, ring_size,
+                                {train_.embedding_output(e), evaluation_.embedding_output(e)});
+  if (fixed_sizes()) {
+    loss_complete_.stay_inside();
+    loss_known_.stay_inside();
+    skip_known_.stay_inside();
+  }
+  if (comm.size() == 1) {
+    Context weights_side(runtime, weights_stream_);
+    ops::add_product_stream(weights_side);
+    schedule_ = local_schedule(tables_, train_, runtime_, side_stream_);
+  } else {
+    schedule_ = distributed_schedule(tables_, train_, runtime, side_stream_, gradients_, !fixed_sizes());
+  }
+  if (const Precision& precision = config.solver.mixed_precision; precision.may_overflow())
+    scaler_.emplace(precision, runtime);
+  else if (exchanges_fp16)
+    scaler_.emplace(Precision::scaled(), runtime);
+  else if (config.solver.on_nan == OnNan::skip)
+    scaler_.emplace(Precision{}, runtime);  // searches gradients and skips steps at a constant scale of 1
+}
+
+Network::Binding Model::bind(Phase phase, const BatchTensors& batch) const {
+  // Several ranks search the gradients of weights where these are summed, not their operands.
+  const bool searches = phase == Phase::train && scaler_;
+  return network(phase).bind(batch.label, batch.dense, searches ? scaler_->search() : ops::OverflowSearch{},
+                             comm_.size() == 1, phase == Phase::train && !fp8_scales_.empty() ? &fp8_scales_ : nullptr);
+}
+
+void Model::reserve_rows(int64_t step) {
+  std::optional<Error> refusal;
+  for (const auto& table : tables_) {
+    try {
+      table->reserve_rows(step);
+    } catch (const Error& error) {
+      if (error.kind() != Kind::data) throw;
+      if (!refusal) refusal = error;
+    }
+  }
+  if (refusal) throw *refusal;
+}
+
+bool Model::reserve_memory() {
+  bool grown = false;
+  for (const auto& table : tables_) grown = table->reserve_memory() || grown;
+  return grown;
+}
+
+bool Model::consume_rerecord_flag() {
+  bool any = false;
+  for (const auto& table : tables_) any = table->consume_rerecord_flag() || any;
+  return any;
+}
+
+void Model::confirm_capacity(int buffer) const {
+  for (const auto& table : tables_) table->confirm_capacity(buffer);
+}
+
+void Model::enforce_limit(int buffer) {
+  for (const auto& table : tables_) table->enforce_limit(buffer);
+}
+
+bool Model::may_refuse() const {
+  for (size_t e = 0; e < tables_.size(); ++e) {
+    const EmbeddingSection& section = config_.embeddings[e].section;
+    if (section.hparam.limited() || section.direct() || budget_of(runtime_, tables_[e]->spec()).has_disk()) return true;
+  }
+  return false;
+}
+
+void Model::check_keys() const {
+  for (const auto& table : tables_) table->check_keys();
+}
+
+void Model::look_ahead(size_t sparse_input, std::span<const ops::RowOwner> keys) {
+  for (size_t e = 0; e < tables_.size(); ++e)
+    if (train_graph_.embedding_inputs[e] == sparse_input) tables_[e]->look_ahead(keys);
+}
+
+DiskRows::Fetched Model::disk_fetched() const {
+  DiskRows::Fetched all;
+  for (const auto& table : tables_) {
+    const DiskRows::Fetched one = table->disk_fetched();
+    all.ahead += one.ahead;
+    all.again += one.again;
+  }
+  return all;
+}
+
+std::vector<std::string> Model::tasks() const {
+  std::vector<std::string> names;
+  for (const size_t n : train_graph_.losses) names.push_back(train_graph_.nodes[n].entry->tops[0]);
+  return names;
+}
+
+int64_t Model::embedding_rows() const {
+  int64_t rows = 0;
+  for (const auto& table : tables_) rows += table->rows();
+  return rows;
+}
+
+bool Model::fixed_sizes() const {
+  if (config_.solver.steps_in_pieces && comm_.size() > 1) return false;
+  return std::all_of(tables_.begin(), tables_.end(), [](const auto& table) { return table->fixed_sizes(); });
+}
+
+BytesBetweenHosts Model::bytes_between_hosts() const {
+  BytesBetweenHosts bytes;
+  for (const auto& table : tables_) bytes += table->bytes_between_hosts();
+  return bytes;
+}
+
+int64_t Model::embedding_elements() const {
+  int64_t elements = 0;
+  for (size_t e = 0; e < tables_.size(); ++e) elements += train_.embedding_output(e).elements();
+  return elements;
+}
+
+std::vector<std::string> Model::tables_with_shared_row() const {
+  std::vector<std::string> names;
+  for (const auto& table : tables_)
+    if (table->uses_shared_row()) names.push_back(table->spec().name);
+  return names;
+}
+
+std::optional<ops::LossScale> Model::loss_scale() const {
+  return scaler_ ? std::optional(scaler_->read(runtime_.compute_stream())) : std::nullopt;
+}
+
+}  // namespace hctr

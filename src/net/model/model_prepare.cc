@@ -1,0 +1,68 @@
+// What a batch needs before its step: its keys at the owners of their rows, the rows in memory, and looked up.
+#include <algorithm>
+
+#include "core/device/profiler.h"
+#include "core/device/recording.h"
+#include "net/model/model.h"
+
+namespace hctr {
+
+bool Model::takes_keys_ahead() const {
+  const bool alone = comm_.size() == 1;
+  return fixed_sizes() && std::all_of(tables_.begin(), tables_.end(), [alone](const auto& table) {
+           return (alone || table->exchanges_by_kernels()) && !table->may_be_on_disk();
+         });
+}
+
+bool Model::consume_look_up_flag() {
+  bool any = false;
+  for (const auto& table : tables_) any = table->consume_look_up_flag() || any;
+  return any;
+}
+
+void Model::send_all_keys(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
+  schedule_->for_each_together(ctx, "send keys", [&](Context& own, size_t e) {
+    const size_t input = train_graph_.embedding_inputs[e];
+    tables_[e]->send_keys(own, recording, buffer, batch.keys[input], batch.offsets[input]);
+  });
+  schedule_->for_each_together(ctx, "send keys",
+                               [&](Context& own, size_t e) { tables_[e]->gather_keys(own, recording, buffer); });
+  schedule_->for_each_together(ctx, "send keys",
+                               [&](Context& own, size_t e) { tables_[e]->receive_keys(own, recording, buffer); });
+}
+
+void Model::exchange_keys(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
+  if (comm_.size() == 1) return;
+  if (!config_.solver.steps_in_pieces) return send_all_keys(ctx, recording, buffer, batch);
+  outside(recording, ctx, [this, buffer, batch](Context& own) { send_all_keys(own, nullptr, buffer, batch); });
+  if (recording) recording->cut();
+}
+
+void Model::look_up(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
+  if (std::any_of(tables_.begin(), tables_.end(), [](const auto& table) { return table->may_be_on_disk(); })) {
+    outside(recording, ctx, [this, buffer, batch](Context& own) { bring_rows(own, buffer, batch); });
+    if (recording) recording->cut();
+  }
+  schedule_->for_each_together(ctx, "prepare", [&](Context& own, size_t e) {
+    const size_t input = train_graph_.embedding_inputs[e];
+    tables_[e]->prepare(own, buffer, batch.keys[input], batch.offsets[input]);
+  });
+}
+
+void Model::bring_rows(Context& ctx, int buffer, const BatchTensors& batch) {
+  bool waits = false;
+  for (size_t e = 0; e < tables_.size(); ++e) {
+    const size_t input = train_graph_.embedding_inputs[e];
+    waits = tables_[e]->list_missing(ctx, buffer, batch.keys[input], batch.offsets[input]) || waits;
+  }
+  if (waits) {
+    const ProfiledPart part(runtime_, "wait", "missing keys");
+    ctx.stream().synchronize();
+  }
+  for (size_t e = 0; e < tables_.size(); ++e) {
+    const size_t input = train_graph_.embedding_inputs[e];
+    tables_[e]->bring_rows(ctx, buffer, batch.keys[input], batch.offsets[input]);
+  }
+}
+
+}  // namespace hctr

@@ -1,0 +1,26 @@
+// A tensor seen as rows of its last dimension.
+#pragma once
+
+#include "core/device/tensor.h"
+
+namespace hctr::ops {
+
+/// Each of the count / inner rows of the tensor holds `inner` such rows without gaps.
+template <class T>
+struct LastRows {
+  T* data;
+  int64_t count, width, inner, row_stride;
+  HCTR_HD T* row(int64_t r) const {
+    return inner == 1 ? data + r * row_stride : data + r / inner * row_stride + r % inner * width;
+  }
+};
+
+/// Of a tensor of two dimensions or more.
+template <class T>
+LastRows<T> last_rows(const Tensor& t) {
+  HCTR_EXPECT(t.rank() >= 2, "the last dimension of a tensor of shape ", to_string(t.shape()));
+  const int64_t width = t.dim(t.rank() - 1), inner = width == 0 ? 0 : t.row_elements() / width;
+  return {t.data<T>(), t.rows() * inner, width, inner, t.row_stride()};
+}
+
+}  // namespace hctr::ops

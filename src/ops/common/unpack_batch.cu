@@ -1,0 +1,108 @@
+// Four keys a thread: 16 bytes of packed keys become 32; and 16 bytes of a row of dense values. The counts are read on
+// the device, so that a recorded step takes any batch.
+#include "ops/common/element_loops.cuh"
+#include "ops/common/unpack_batch.h"
+
+namespace hctr::ops {
+namespace {
+
+constexpr int kMostInputs = 32;  // of one launch
+constexpr int kUnpackThreads = 256;
+
+struct UnpackInput {
+  const PackedKeys* packed;
+  int64_t* keys;
+  int32_t* offsets;
+  int64_t bags;
+};
+struct UnpackInputs {
+  UnpackInput input[kMostInputs];
+  int count = 0;
+};
+struct PaddedRows {
+  const float* from;
+  int64_t width;
+  View<uint4, 2> to;  // 16 bytes each; no rows: nothing to copy
+};
+
+__device__ void widen(const uint32_t* from, int32_t count, int64_t* to, int64_t thread, int64_t threads) {
+  const int64_t fours = count / 4;
+  for (int64_t i = thread; i < fours; i += threads) {
+    const uint4 keys = reinterpret_cast<const uint4*>(from)[i];
+    auto* const pairs = reinterpret_cast<longlong2*>(to) + 2 * i;
+    pairs[0] = make_longlong2(keys.x, keys.y);
+    pairs[1] = make_longlong2(keys.z, keys.w);
+  }
+  if (thread < count % 4) to[4 * fours + thread] = from[4 * fours + thread];
+}
+
+template <class T>
+__device__ void pad_rows(const PaddedRows& rows, int64_t thread, int64_t threads) {
+  constexpr uint32_t kEach = 16 / sizeof(T);
+  const auto per_row = static_cast<uint32_t>(rows.to.size(1));  // a batch has fewer than 2^32 times 16 bytes
+  for (int64_t i = thread; i < rows.to.size(0) * per_row; i += threads) {
+    const auto pack = static_cast<uint32_t>(i), row = pack / per_row, first = (pack - row * per_row) * kEach;
+    const float* const from = rows.from + row * rows.width;
+    alignas(16) T values[kEach];
+#pragma unroll
+    for (uint32_t e = 0; e < kEach; ++e) values[e] = static_cast<T>(first + e < rows.width ? from[first + e] : 0.0f);
+    rows.to.row(row)[first / kEach] = *reinterpret_cast<const uint4*>(values);
+  }
+}
+
+template <class T>
+__global__ void unpack_batch_kernel(UnpackInputs inputs, PaddedRows rows, const std::byte* batch, int32_t samples) {
+  const int jobs = inputs.count + (rows.to.size(0) > 0), job = static_cast<int>(blockIdx.x) % jobs;
+  const int64_t thread = int64_t{blockIdx.x / jobs} * kUnpackThreads + threadIdx.x,
+                threads = int64_t{gridDim.x / jobs} * kUnpackThreads;
+  if (job == inputs.count) return pad_rows<T>(rows, thread, threads);
+  const UnpackInput& input = inputs.input[job];
+  const PackedKeys packed = *input.packed;
+  if (packed.key_bytes == 4) {
+    widen(reinterpret_cast<const uint32_t*>(batch + packed.keys), packed.count, input.keys, thread, threads);
+  } else {
+    const auto* const from = reinterpret_cast<const int64_t*>(batch + packed.keys);
+    for (int64_t i = thread; i < packed.count; i += threads) input.keys[i] = from[i];
+  }
+  if (packed.offsets == PackedKeys::kOnes) {
+    for (int64_t i = thread; i <= input.bags; i += threads) {
+      const auto bag = static_cast<uint32_t>(i), slot = bag / static_cast<uint32_t>(samples);
+      input.offsets[i] = static_cast<int32_t>(packed.begin_of_ones(slot, bag - slot * static_cast<uint32_t>(samples)));
+    }
+  } else {
+    const auto* const from = reinterpret_cast<const int32_t*>(batch + packed.offsets);
+    for (int64_t i = thread; i <= input.bags; i += threads) input.offsets[i] = from[i];
+  }
+}
+
+}  // namespace
+
+void cuda::unpack_batch(Context& ctx, const std::byte* batch, std::span<const UnpackedKeys> inputs,
+                        const std::optional<UnpackedRows>& dense, int64_t samples) {
+  PaddedRows rows{};
+  if (dense) {
+    const int64_t packs = dense->rows.row_stride() * static_cast<int64_t>(size_of(dense->rows.dtype())) / 16;
+    rows = {dense->from, dense->rows.dim(1), {reinterpret_cast<uint4*>(dense->rows.bytes()), {samples, packs}, packs}};
+  }
+  size_t first = 0;
+  do {  // the rows with the first inputs, of which there may be none
+    UnpackInputs some;
+    int64_t most = rows.to.size(0) * rows.to.size(1);
+    for (const UnpackedKeys& input : inputs.subspan(first, std::min<size_t>(kMostInputs, inputs.size() - first))) {
+      const int64_t bags = input.offsets.elements() - 1;
+      some.input[some.count++] = {input.packed, input.keys.data<int64_t>(), input.offsets.data<int32_t>(), bags};
+      most = std::max({most, bags + 1, input.keys.elements() / 4});
+    }
+    const int jobs = some.count + (rows.to.size(0) > 0);
+    if (jobs == 0) return;
+    const Grid each = grid_for(most, kUnpackThreads, std::max<int64_t>(1, hctr::cuda::blocks_of_device(8) / jobs));
+    dispatch_float(dense ? dense->rows.dtype() : DType::f32, [&]<class T>() {
+      launch(ctx, "unpack_batch", Grid{each.blocks * jobs, kUnpackThreads}, unpack_batch_kernel<T>, some, rows, batch,
+             static_cast<int32_t>(samples));
+    });
+    rows = {};
+    first += kMostInputs;
+  } while (first < inputs.size());
+}
+
+}  // namespace hctr::ops

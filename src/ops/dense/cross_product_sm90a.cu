@@ -1,0 +1,284 @@
+// A product and the gate behind it for GPUs of compute capability 9.0: the main loop of ops/gemm/fused_product.cuh, and
+// an end that reads two matrices of the shape of the result and writes two.
+//
+// Both matrices lie in shared memory before a tile is finished: a thread for each group of 64 rows lets the copy engine
+// fetch them while the tile is multiplied. The threads that multiply put both results in their place, from where that
+// thread lets the copy engine store them while the next tile is multiplied.
+#include <array>
+
+#include "ops/dense/cross_product.h"
+#include "ops/gemm/fused_product.cuh"
+
+namespace hctr::ops {
+namespace {
+
+using namespace hopper;
+
+/// Tiles of 128 x 192. Wider ones would leave no room for two matrices beside three steps of the operands.
+template <class T_, bool kTransposedB_>
+struct GatedTiling {
+  using T = T_;
+  static constexpr int kGroups = 2, kN = 192;
+  static constexpr bool kTransposedB = kTransposedB_;
+  static constexpr int kM = 64 * kGroups, kThreads = 128 * (kGroups + 1), kConsumers = 128 * kGroups;
+  static constexpr int kDepth = kBoxRowBytes / sizeof(T), kColumns = kBoxRowBytes / sizeof(T);
+  static constexpr int kFullBoxes = kN / kColumns, kLast = 0;  // of a group's 64 rows of a result
+  static constexpr int kBytesA = kM * kBoxRowBytes;
+  static constexpr int kBoxesB = kTransposedB ? kFullBoxes : 1;
+  static constexpr int kBoxBytesB = kTransposedB ? kBoxBytes : kN * kBoxRowBytes;
+  static constexpr int kStageBytes = kBytesA + kBoxesB * kBoxBytesB;
+  static constexpr int kMatrixBytes = kFullBoxes * kBoxBytes;
+  static constexpr int kStages = 3, kBarriers = 2 * kStages + 4 + 3 * kGroups;
+  static constexpr int kOtherBytes = 2 * kGroups * kMatrixBytes + kBarriers * 8 + 2 * 4 + 1024;
+  static constexpr size_t kSharedBytes = kStages * kStageBytes + kOtherBytes;
+  static_assert(sizeof(T) == 2 && kN % kColumns == kLast && kStageBytes % 1024 == 0 &&
+                kSharedBytes <= kMostSharedBytes);
+};
+
+/// What the threads of a block share. `mask_used` counts who has read the number of a tile, as load_tiles() needs it.
+template <class Tiles>
+struct GatedMemory {
+  std::byte* ring;      ///< [kStages]: operands
+  std::byte* matrices;  ///< [kGroups][2]: boxes of 64 rows
+  uint64_t *full, *empty, *told, *mask_used;
+  uint64_t *fetched, *finished, *summed;  ///< [kGroups]
+  int* tile;                              ///< [2]
+  __device__ explicit GatedMemory(std::byte* dynamic) {
+    const uint32_t misaligned = shared_address(dynamic) % 1024;
+    ring = dynamic + (misaligned ? 1024 - misaligned : 0);
+    matrices = ring + Tiles::kStages * Tiles::kStageBytes;
+    full = reinterpret_cast<uint64_t*>(matrices + 2 * Tiles::kGroups * Tiles::kMatrixBytes);
+    empty = full + Tiles::kStages;
+    told = empty + Tiles::kStages;
+    mask_used = told + 2;
+    fetched = mask_used + 2;
+    finished = fetched + Tiles::kGroups;
+    summed = finished + Tiles::kGroups;
+    tile = reinterpret_cast<int*>(summed + Tiles::kGroups);
+  }
+  __device__ std::byte* matrix(int group, int which) const {
+    return matrices + (2 * group + which) * Tiles::kMatrixBytes;
+  }
+  __device__ void init_barriers() const {
+    for (int s = 0; s < Tiles::kStages; ++s) {
+      init_barrier(full + s, 1);
+      init_barrier(empty + s, Tiles::kGroups);
+    }
+    for (int p = 0; p < 2; ++p) {
+      init_barrier(told + p, 1);
+      init_barrier(mask_used + p, Tiles::kConsumers + Tiles::kGroups);
+    }
+    for (int g = 0; g < Tiles::kGroups; ++g) {
+      init_barrier(fetched + g, 1);
+      init_barrier(finished + g, 128);
+      init_barrier(summed + g, 128);
+    }
+    fence_barrier_init();
+  }
+};
+
+/// Maps of the operands, of the two matrices that are read, and of those that are written in their place.
+struct GatedMaps {
+  OperandMaps operands;
+  CUtensorMap in[2], out[2];
+};
+
+/// By one thread for each group: fetches both matrices of its 64 rows of a tile and stores both results.
+template <class Tiles, bool kSums>
+__device__ void move_matrices(const GatedMaps& maps, const TileQueue& queue, int group,
+                              const GatedMemory<Tiles>& shared) {
+  const auto each_box = [&](const auto& body) {
+#pragma unroll
+    for (int which = 0; which < 2; ++which)
+#pragma unroll
+      for (int i = 0; i < Tiles::kFullBoxes; ++i) body(which, i, shared.matrix(group, which) + i * kBoxBytes);
+  };
+  for (int turn = 0;; ++turn) {
+    const int p = turn % 2;
+    wait_for(shared.told + p, parity_of(turn));
+    const int tile = shared.tile[p];
+    arrive(shared.mask_used + p);
+    if (tile < 0) return;
+    const int row = tile / queue.columns * Tiles::kM + 64 * group, column = tile % queue.columns * Tiles::kN;
+    arrive_and_expect(shared.fetched + group, 2 * Tiles::kMatrixBytes);
+    each_box([&](int which, int i, std::byte* box) {
+      load_box(box, maps.in[which], column + i * Tiles::kColumns, row, shared.fetched + group);
+    });
+    wait_for(shared.finished + group, static_cast<uint32_t>(turn % 2));
+    each_box([&](int which, int i, const std::byte* box) {
+      store_box(maps.out[which], column + i * Tiles::kColumns, row, box);
+    });
+    commit_stores();
+    if constexpr (kSums) wait_for(shared.summed + group, static_cast<uint32_t>(turn % 2));
+    wait_for_stores();
+  }
+}
+
+/// The biases of the columns that a thread has of a tile, loaded before the product so that it need not wait for them.
+template <class Tiles, class End>
+struct ColumnBiases {
+  uint32_t two[End::kBias ? Tiles::kN / 8 : 1];
+
+  /// `column`: the first of the tile. `thread`: of the group.
+  __device__ ColumnBiases(const End& end, int column, int thread) {
+    if constexpr (End::kBias)
+#pragma unroll
+      for (int j = 0; j < Tiles::kN / 8; ++j) two[j] = end.biases(column + 8 * j + 2 * (thread % 4));
+  }
+  /// A product of the pair of columns j, `which` of it, and its bias.
+  __device__ float add(int j, float product, int which) const {
+    if constexpr (End::kBias)
+      return product + unpack<typename Tiles::T>(two[j], which);
+    else
+      return product;
+  }
+};
+
+/// Finishes the products d that a thread holds of its group's 64 rows, with those of both matrices in shared memory,
+/// and puts the results in their place. `thread`: of the group.
+template <class Tiles, class End>
+__device__ __forceinline__ void finish_gates(const End& end, int thread, const ColumnBiases<Tiles, End>& biases,
+                                             const float (&d)[Tiles::kN / 2], const GatedMemory<Tiles>& shared,
+                                             int group) {
+  constexpr int kAtOnce = 4;  // pairs of columns whose loads are under way at the same time
+  const int lane = thread % 32, row = 16 * (thread / 32) + lane / 4;
+  std::byte* const first = shared.matrix(group, 0) + row * kBoxRowBytes + 4 * (lane % 4);
+  std::byte* const second = shared.matrix(group, 1) + row * kBoxRowBytes + 4 * (lane % 4);
+#pragma unroll
+  for (int begin = 0; begin < Tiles::kN / 8; begin += kAtOnce) {
+    uint32_t a[kAtOnce][2], b[kAtOnce][2];
+    const auto at = [&](int j, int r) {  // units of 16 bytes are exchanged within a row of a box
+      return (begin + j) / 8 * kBoxBytes + 8 * r * kBoxRowBytes + (((begin + j) % 8) ^ (row % 8)) * 16;
+    };
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j)
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        a[j][r] = *reinterpret_cast<const uint32_t*>(first + at(j, r));
+        b[j][r] = *reinterpret_cast<const uint32_t*>(second + at(j, r));
+      }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+#pragma unroll
+      for (int r = 0; r < 2; ++r) {
+        const float* p = d + 4 * (begin + j) + 2 * r;
+        end.finish(biases.add(begin + j, p[0], 0), biases.add(begin + j, p[1], 1), a[j][r], b[j][r]);
+        *reinterpret_cast<uint32_t*>(first + at(j, r)) = a[j][r];
+        *reinterpret_cast<uint32_t*>(second + at(j, r)) = b[j][r];
+      }
+    }
+  }
+}
+
+template <class Tiles, class End>
+__global__ void __launch_bounds__(Tiles::kThreads, 1)
+    gated_product_kernel(const __grid_constant__ GatedMaps maps, ProductShape shape, TileQueue queue, End end) {
+  extern __shared__ std::byte dynamic_of_gates[];
+  const GatedMemory<Tiles> shared(dynamic_of_gates);
+  if (threadIdx.x == 0) shared.init_barriers();
+  __syncthreads();
+  hctr::cuda::start_early();
+
+  if (threadIdx.x < 128) {
+    give_registers<120>();
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    if (threadIdx.x == 0)
+      load_tiles<Tiles>(maps.operands, shape, queue, shared);
+    else if (threadIdx.x % 32 == 0 && warp <= Tiles::kGroups)
+      move_matrices<Tiles, End::kSums>(maps, queue, warp - 1, shared);
+    return;
+  }
+
+  take_registers<192>();
+  const int group = static_cast<int>(threadIdx.x) / 128 - 1, thread = static_cast<int>(threadIdx.x) % 128;
+  RingPosition<Tiles> at;
+  for (int turn = 0;; ++turn) {
+    const int p = turn % 2;
+    wait_for(shared.told + p, parity_of(turn));
+    const int tile = shared.tile[p];
+    if (tile < 0) break;
+    const int row = tile / queue.columns * Tiles::kM + 64 * group, column = tile % queue.columns * Tiles::kN;
+    const ColumnBiases<Tiles, End> biases(end, column, thread);
+    float d[Tiles::kN / 2];
+    multiply_tile<Tiles>(d, shared, shape, group, thread, at);
+    wait_for(shared.fetched + group, static_cast<uint32_t>(turn % 2));
+    finish_gates<Tiles>(end, thread, biases, d, shared, group);
+    fence_for_stores();
+    arrive(shared.finished + group);
+    arrive(shared.mask_used + p);
+    if constexpr (End::kSums) {
+      synchronize_group(1 + group, 128);
+      if (row < shape.m)
+        sum_columns<Tiles>(shared.matrix(group, 1), thread, shape.n - column,
+                           end.sums + int64_t{row / 64} * shape.n + column);
+      arrive(shared.summed + group);
+    }
+  }
+}
+
+/// Of x and what skips the gate: t = p + bias and x * t + skip for a product p.
+template <class T>
+struct ForwardGate {
+  static constexpr bool kBias = true, kSums = false;
+  const T* bias;
+  int last_pair;  // the first column of it
+
+  __device__ uint32_t biases(int column) const {
+    return *reinterpret_cast<const uint32_t*>(bias + min(column, last_pair));
+  }
+  __device__ void finish(float p, float q, uint32_t& x_then_t, uint32_t& skip_then_y) const {
+    const uint32_t t = round_two<T>(p, q);
+    skip_then_y = round_two<T>(unpack<T>(skip_then_y, 0) + unpack<T>(x_then_t, 0) * unpack<T>(t, 0),
+                               unpack<T>(skip_then_y, 1) + unpack<T>(x_then_t, 1) * unpack<T>(t, 1));
+    x_then_t = t;
+  }
+};
+
+/// Of what passes by the layer and x: d_y = p + addend and d_t = d_y * x.
+template <class T>
+struct BackwardGate {
+  static constexpr bool kBias = false, kSums = true;
+  float* sums;
+
+  __device__ void finish(float p, float q, uint32_t& addend_then_d_y, uint32_t& x_then_d_t) const {
+    const uint32_t d_y = round_two<T>(p + unpack<T>(addend_then_d_y, 0), q + unpack<T>(addend_then_d_y, 1));
+    x_then_d_t =
+        round_two<T>(unpack<T>(x_then_d_t, 0) * unpack<T>(d_y, 0), unpack<T>(x_then_d_t, 1) * unpack<T>(d_y, 1));
+    addend_then_d_y = d_y;
+  }
+};
+
+/// The result of end(a b), or end(a b^T) unless kTransposedB.
+template <class T, bool kTransposedB, class End>
+void start_gated_product(Context& ctx, const char* name, const Tensor& a, const Tensor& b,
+                         const std::array<Tensor, 2>& in, const std::array<Tensor, 2>& out, const End& end) {
+  using hctr::cuda::tensor_map;
+  using Tiles = GatedTiling<T, kTransposedB>;
+  const ProductShape shape{static_cast<int>(out[0].dim(0)), static_cast<int>(out[0].dim(1)),
+                           static_cast<int>(a.dim(1))};
+  const auto map = [](const Tensor& t) { return tensor_map(t, Tiles::kColumns, 64); };
+  const GatedMaps maps{operand_maps<Tiles>(a, b), {map(in[0]), map(in[1])}, {map(out[0]), map(out[1])}};
+  const ProductBlocks<Tiles> blocks(ctx, shape);
+  hctr::cuda::launch(ctx, name, blocks.grid(), gated_product_kernel<Tiles, End>, maps, shape, blocks.queue(ctx), end);
+}
+
+}  // namespace
+
+void hopper::cross_product(Context& ctx, Tensor a, Tensor w, Tensor bias, Tensor x, Tensor skip, Tensor t, Tensor y) {
+  dispatch_float(y.dtype(), [&]<class T>() {
+    if constexpr (sizeof(T) == 2)
+      start_gated_product<T, true>(ctx, "cross_product", a, w, {x, skip}, {t, y},
+                                   ForwardGate<T>{bias.data<const T>(), static_cast<int>(y.dim(1)) - 2});
+  });
+}
+
+void hopper::cross_product_backward(Context& ctx, Tensor d_a, Tensor w, Tensor addend, Tensor x, Tensor d_y, Tensor d_t,
+                                    float* sums) {
+  dispatch_float(d_y.dtype(), [&]<class T>() {
+    if constexpr (sizeof(T) == 2)
+      start_gated_product<T, false>(ctx, "cross_product_backward", d_a, w, {addend, x}, {d_y, d_t},
+                                    BackwardGate<T>{sums});
+  });
+}
+
+}  // namespace hctr::ops

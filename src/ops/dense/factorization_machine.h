@@ -1,0 +1,34 @@
+// A factorization machine whose vectors and weights are the slots of a table, and others beside them.
+#pragma once
+
+#include <optional>
+
+#include "core/device/op.h"
+
+namespace hctr::ops {
+
+/// The widest y, and the longest vector, of which a GPU has a few samples in shared memory.
+inline constexpr int64_t kMostFmColumns = 1024, kMostFmDim = 256;
+
+/// Both orders in one pass. Of sample b the vectors e_j are the first dim columns of x's rows b * slots to
+/// b * slots + slots - 1, then those of `vectors`; the weights w_j are the last column of these rows, then `weights`.
+///   y[b] = [e_0 | e_1 | ...]
+///   second[b] = sum_k 1/2 * ((sum_j e_j[k])^2 - sum_j e_j[k]^2)
+///   first[b] = sum_j w_j
+/// Shapes: x [batch * slots, dim + 1], vectors [batch, n * dim], weights [batch, m], y [batch, (slots + n) * dim] of at
+/// most kMostFmColumns, second and first [batch, 1]; dim at most kMostFmDim; n and m at least 1. Dtypes: f32 f16 bf16,
+/// all alike; sums in f32. Source: S. Rendle, "Factorization Machines", ICDM 2010, Lemma 3.1.
+HCTR_OP(void factorization_machine(Context&, Tensor x, Tensor vectors, Tensor weights, Tensor y, Tensor second,
+                                   Tensor first))
+
+/// The gradients of factorization_machine(); absent ones are not wanted.
+struct FmGradients {
+  std::optional<Tensor> x, vectors, weights;
+};
+
+/// From the y that factorization_machine() wrote: the gradient of e_j[k] is d_y of it + d_second * (sum_i e_i[k] -
+/// e_j[k]), that of w_j is d_first. `slots` and `dim` as there. Overwrites the gradients.
+HCTR_OP(void factorization_machine_backward(Context&, int64_t slots, int64_t dim, Tensor y, Tensor d_y, Tensor d_second,
+                                            Tensor d_first, const FmGradients& gradients))
+
+}  // namespace hctr::ops

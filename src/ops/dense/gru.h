@@ -1,0 +1,25 @@
+// One step of a gated recurrent unit, forward and backward.
+// Source: K. Cho et al., "Learning Phrase Representations using RNN Encoder-Decoder", EMNLP 2014, equations 5 to 8,
+// with the reset gate applied after the product with the state, as in cuDNN.
+#pragma once
+
+#include "core/device/op.h"
+
+namespace hctr::ops {
+
+/// With a = of_input + bias and s = of_state, each the columns [r | z | n], for every row:
+///   r = sigmoid(a_r + s_r), z = sigmoid(a_z + s_z), n = tanh(a_n + r s_n), h = (1 - z) n + z before.
+/// `kept` gets r, z, n and s_n for backward.
+/// Shapes: of_input and of_state [batch, 3 units], bias [3 units], before and h [batch, units], kept [batch, 4 units].
+/// Dtypes: bias, before and h f32 f16 bf16, all alike; of_input, of_state and kept f32.
+HCTR_OP(void gru_step(Context&, Tensor of_input, Tensor of_state, Tensor bias, Tensor before, Tensor kept, Tensor h))
+
+/// The gradient of h is dh + through + direct: from the layer's output, and from the next step, through its product
+/// with the state and directly. Writes the gradients of of_input (and bias) and of of_state, and to `direct` the
+/// gradient that reaches `before` directly. Shapes: as above; dh, through and direct [batch, units], d_of_input and
+/// d_of_state [batch, 3 units]. Dtypes: before, dh, d_of_input and d_of_state alike; kept, through and direct f32.
+/// Overwrites the last three.
+HCTR_OP(void gru_step_backward(Context&, Tensor kept, Tensor before, Tensor dh, Tensor through, Tensor direct,
+                               Tensor d_of_input, Tensor d_of_state))
+
+}  // namespace hctr::ops

@@ -1,0 +1,26 @@
+// Dot products of all pairs of a sample's vectors.
+#pragma once
+
+#include <optional>
+
+#include "core/device/op.h"
+#include "ops/common/loss_scale.h"
+#include "ops/gemm/bias_gradient.h"
+
+namespace hctr::ops {
+
+/// The vectors of a sample are v_0 = dense[b] and v_1 .. v_n = slots[b], m = n + 1 of them. A row of y is v_0, then
+/// <v_r, v_c> for all r < c at position c(c-1)/2 + r, then one zero: the original has this column too, so weight files
+/// of the next layer fit. Shapes: dense [batch, dim], slots [batch, n, dim], y [batch, dim + m(m-1)/2 + 1]. Dtypes: f32
+/// f16 bf16, alike. Source: M. Naumov et al., "Deep Learning Recommendation Model", arXiv 1906.00091, section 2.
+HCTR_OP(void interaction(Context&, Tensor dense, Tensor slots, Tensor y))
+/// d v_i = sum over j != i of dy(pair i j) v_j, and for v_0 also the first columns of dy. Overwrites the gradients that
+/// are given. Searches d_slots for overflow, as find_overflow does, if it is given.
+/// `below`, only with d_dense: of the layer that wrote `dense`, which ends with ReLU. d_dense then gets the gradient of
+/// that layer's product and bias, and below->d_bias the sums of its columns: what relu_bias_gradient() makes of
+/// d_dense, but for the order of sums.
+HCTR_OP(void interaction_backward(Context&, Tensor dense, Tensor slots, Tensor dy, std::optional<Tensor> d_dense,
+                                  std::optional<Tensor> d_slots, OverflowSearch search = {},
+                                  std::optional<ReluEnd> below = {}))
+
+}  // namespace hctr::ops

@@ -1,0 +1,27 @@
+// Element-wise products and differences.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "core/device/op.h"
+
+namespace hctr::ops {
+
+inline constexpr size_t kMostFactors = 64;
+
+/// y = x_0 * x_1 * ... in this order. Shapes: all alike, 1 to kMostFactors. Dtypes: f32 f16 bf16; products kept in f32.
+HCTR_OP(void multiply(Context&, const std::vector<Tensor>& x, Tensor y))
+/// dx_i = dy * product of the other x, for each dx_i that is given; exact where factors are 0. Overwrites dx.
+HCTR_OP(void multiply_backward(Context&, const std::vector<Tensor>& x, Tensor dy,
+                               const std::vector<std::optional<Tensor>>& dx))
+
+/// y = a - b. Shapes and dtypes alike. y may be a or b.
+HCTR_OP(void subtract(Context&, Tensor a, Tensor b, Tensor y))
+/// y = -x.
+HCTR_OP(void negate(Context&, Tensor x, Tensor y))
+
+/// y = 0 where x is 0. Shapes and dtypes alike.
+HCTR_OP(void zero_where_zero(Context&, Tensor x, Tensor y))
+
+}  // namespace hctr::ops

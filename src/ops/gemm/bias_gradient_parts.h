@@ -1,0 +1,36 @@
+// What implementations of ops/gemm/bias_gradient.h, and of operators that sum a bias's gradient in the same way, share.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/platform.h"
+#include "core/device/context.h"
+#include "core/device/tensor.h"
+
+namespace hctr::ops {
+
+/// CUDA sums the rows in at most this many parts, then the sums of the parts in order.
+inline constexpr int64_t kMostRowParts = 512;
+
+/// The same where each block of a larger kernel sums a part: 6 blocks on each of the 132 multiprocessors of an H100.
+/// Not asked of the device, as sums must not depend on it.
+inline constexpr int64_t kMostBlockParts = 6 * 132;
+
+/// Throws Error(bug) unless these are gradients behind a bias and of it, and the scratch memory for their sums.
+inline void expect_bias_gradient(const char* what, Context& ctx, const Tensor& d_z, const Tensor& d_bias,
+                                 const Tensor& scratch) {
+  expect_on(what, ctx.device(), d_bias);
+  HCTR_EXPECT(d_z.rank() == 2, what, " of a tensor of shape ", to_string(d_z.shape()));
+  expect_shape(what, d_bias, {d_z.dim(1)});
+  HCTR_EXPECT(d_bias.dtype() == d_z.dtype() || (d_bias.dtype() == DType::f32 && size_of(d_z.dtype()) == 2), what,
+              " of ", name_of(d_z.dtype()), " as ", name_of(d_bias.dtype()));
+  HCTR_EXPECT(scratch.elements() >= kMostRowParts * d_z.dim(1), what, " of ", d_z.dim(1),
+              " columns with scratch memory for fewer");
+}
+
+template <class A>
+HCTR_HD A relu_gradient(A factor, A y, A d_y) {
+  return y > 0 ? factor * d_y : A(0);
+}
+
+}  // namespace hctr::ops

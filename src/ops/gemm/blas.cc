@@ -1,0 +1,132 @@
+#include "ops/gemm/blas.h"
+
+#include <cblas.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+
+#include "core/base/expect.h"
+#include "core/base/processor.h"
+
+namespace hctr::ops {
+namespace {
+
+struct Blas {
+  decltype(&cblas_sgemm) sgemm;
+  decltype(&cblas_dgemm) dgemm;
+  std::string_view kernels;  ///< of OpenBLAS, else empty
+};
+
+template <class Function>
+Function blas_function(void* library, const char* name) {
+  void* const found = library ? ::dlsym(library, name) : nullptr;
+  if (!found)
+    throw Error(Kind::device, cat("the BLAS library " HCTR_BLAS_NAME " cannot be loaded: ", ::dlerror(),
+                                  "; it was there when this program was built. Is memory limited (ulimit -v)?"));
+  return reinterpret_cast<Function>(found);
+}
+
+/// What OpenBLAS calls the kernels that it has chosen. Empty for another library.
+std::string_view kernels_of(void* library) {
+  using Name = char* (*)();
+  const auto name = library ? reinterpret_cast<Name>(::dlsym(library, "openblas_get_corename")) : nullptr;
+  return name ? name() : "";
+}
+
+/// OpenBLAS chooses when it is loaded.
+void* library_with_good_kernels() {
+  constexpr const char* kChoice = "OPENBLAS_CORETYPE";
+  const auto load = [] { return ::dlopen(HCTR_BLAS_NAME, RTLD_NOW | RTLD_LOCAL); };
+  void* const library = load();
+  const std::string_view better = better_blas_kernels(kernels_of(library), processor_has);
+  if (better.empty() || std::getenv(kChoice)) return library;
+  ::dlclose(library);
+  ::setenv(kChoice, std::string(better).c_str(), 1);
+  void* const again = load();
+  ::unsetenv(kChoice);
+  return again;
+}
+
+const Blas& blas() {
+  static const Blas functions = [] {
+    ::setenv("OPENBLAS_NUM_THREADS", "1", 1);  // products are cut into tiles, one for each thread of ours
+    void* const library = library_with_good_kernels();
+    return Blas{blas_function<decltype(Blas::sgemm)>(library, "cblas_sgemm"),
+                blas_function<decltype(Blas::dgemm)>(library, "cblas_dgemm"), kernels_of(library)};
+  }();
+  return functions;
+}
+
+/// OpenBLAS waits without end for the memory of a product that it cannot get. It keeps memory for as many products as
+/// ran at a time, so there is a test when one more does: for all of them, since the others may not have theirs yet.
+class BlasMemory {
+ public:
+  BlasMemory() {
+    const int products = ++running_;
+    if (products <= most_) return;
+    const std::lock_guard lock(mutex_);
+    if (products <= most_) return;
+    void* volatile memory = std::malloc(kBytes * static_cast<size_t>(products));  // else compilers may leave both out
+    const bool there = memory != nullptr;
+    std::free(memory);
+    if (!there) {
+      --running_;
+      throw Error(Kind::device, cat("no memory for the ", kBytes >> 20,
+                                    " MiB that the BLAS library takes for each thread: use fewer ",
+                                    "(--threads), or raise the limit of addresses (ulimit -v)"));
+    }
+    most_ = products;
+  }
+  ~BlasMemory() { --running_; }
+  BlasMemory(const BlasMemory&) = delete;
+  BlasMemory& operator=(const BlasMemory&) = delete;
+
+ private:
+  static constexpr size_t kBytes = size_t{129} << 20;
+  static inline std::atomic<int> running_ = 0, most_ = 0;
+  static inline std::mutex mutex_;
+};
+
+template <class T, class Gemm>
+void call_gemm(Gemm function, int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const T> a,
+               BlasMatrix<const T> b, T beta, BlasMatrix<T> c) {
+  const auto of = [](Transpose how) { return how == Transpose::no ? CblasNoTrans : CblasTrans; };
+  const auto number = [](int64_t n) { return static_cast<int>(n); };
+  const BlasMemory memory;
+  function(CblasRowMajor, of(a.how), of(b.how), number(rows), number(columns), number(depth), 1, a.data,
+           number(a.stride), b.data, number(b.stride), beta, c.data, number(std::max<int64_t>(1, c.stride)));
+}
+
+}  // namespace
+
+void load_blas() { blas(); }
+
+std::string_view blas_kernels() { return blas().kernels; }
+
+std::string_view better_blas_kernels(std::string_view chosen, const std::function<bool(std::string_view)>& has) {
+  constexpr std::array kWide = {"Haswell", "Zen", "SkylakeX", "Cooperlake", "SapphireRapids"};
+  constexpr std::array kOf256 = {"avx2", "fma"};
+  constexpr std::array kOf512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"};
+  if (chosen.empty() || std::ranges::find(kWide, chosen) != kWide.end()) return "";
+  if (!std::ranges::all_of(kOf256, has)) return "";
+  return std::ranges::all_of(kOf512, has) ? "SkylakeX" : "Haswell";
+}
+
+// Kernels of 512-bit vectors do. In those of 256-bit vectors the last bit depends on the place.
+bool blas_rounds_alike() { return blas().kernels == "SkylakeX" || blas().kernels == "Cooperlake"; }
+
+void gemm(int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const float> a, BlasMatrix<const float> b,
+          float beta, BlasMatrix<float> c) {
+  call_gemm(blas().sgemm, rows, columns, depth, a, b, beta, c);
+}
+
+void gemm(int64_t rows, int64_t columns, int64_t depth, BlasMatrix<const double> a, BlasMatrix<const double> b,
+          double beta, BlasMatrix<double> c) {
+  call_gemm(blas().dgemm, rows, columns, depth, a, b, beta, c);
+}
+
+}  // namespace hctr::ops

@@ -1,0 +1,127 @@
+#include "ops/gemm/f32_product.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace hctr::ops {
+namespace {
+
+// Times in us on an H100, fitted to measured products of 512 to 4,096 rows. Only their relations matter here.
+
+/// Of a kernel whose blocks have one piece of a tile each; what a further piece takes, to add up sums of groups and to
+/// store them; and what it takes until sums that another block gives are there.
+constexpr double kStartTime = 5.2, kPieceTime = 1.5, kHandOverTime = 2.3;
+/// To add the sums of a tile of 128 x 128 that another block gives.
+constexpr double kTakeTime = 0.7;
+/// Multiply-adds that a multiprocessor can start in a us.
+constexpr double kPeak = 252'000;
+
+/// How near blocks with such tiles come to that: the fewer k of a step a warp has, the more it waits. Those of `half`
+/// and `quarter` are between what was measured with steps of 32 and what `square` has.
+double f32_efficiency(F32Tiles tiles) {
+  switch (tiles) {
+    case F32Tiles::half:
+      return 0.755;
+    case F32Tiles::quarter:
+      return 0.68;
+    default:
+      return 0.775;
+  }
+}
+
+int64_t units_of(int64_t x, int64_t unit) { return (x + unit - 1) / unit; }
+
+/// What the block with the most to do has: steps, and pieces of tiles. `parts`: of a tile that blocks divide, or 1.
+struct BlockWork {
+  int64_t steps, pieces, parts;
+};
+BlockWork most_work(const DividedTiles& d, int64_t tiles, int64_t steps) {
+  const int64_t divided = tiles - int64_t{d.rounds} * d.blocks;
+  if (divided == 0) return {d.rounds * steps, d.rounds, 1};
+  const int64_t share = units_of(divided * steps, d.blocks);
+  if (d.blocks % divided == 0) return {d.rounds * steps + share, d.rounds + 1, d.blocks / divided};
+  // Tiles begin within shares, and shares within tiles.
+  return {d.rounds * steps + share, d.rounds + units_of(share, steps) + 1,
+          units_of(steps * d.blocks, divided * steps) + 1};
+}
+
+double estimated_time(F32Tiles tiling, const DividedTiles& d, int64_t tiles, int64_t steps) {
+  const F32TileSize size = f32_tile_size(tiling, false);
+  const BlockWork work = most_work(d, tiles, steps);
+  const double sums = double{1} * size.m * size.n;
+  double time = kStartTime + static_cast<double>(work.pieces - 1) * kPieceTime +
+                static_cast<double>(work.steps) * sums * size.depth / (kPeak * f32_efficiency(tiling));
+  if (work.parts > 1) time += kHandOverTime + static_cast<double>(work.parts - 1) * kTakeTime * sums / (128 * 128);
+  return time;
+}
+
+/// Of a product [m, k] [k, n] with such tiles.
+double estimated_time(F32Tiles tiling, bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
+  const F32TileSize size = f32_tile_size(tiling, transposed_a);
+  const int64_t tiles = units_of(m, size.m) * units_of(n, size.n), steps = units_of(k, size.depth);
+  return estimated_time(tiling, divide_f32_product(tiling, tiles, steps, multiprocessors), tiles, steps);
+}
+
+/// Of the library, for products of up to kLeastOfEach, with `each` million multiply-adds a multiprocessor. Those that
+/// are `ended` less what the end takes in a kernel of ours. It divides deep sums, and adds up the parts in a kernel of
+/// its own.
+double time_of_library(F32Use use, double each, int64_t k) {
+  const auto depth = static_cast<double>(k) / 1000;
+  return use == F32Use::ended ? 5.0 + 6.5 * each + 5.0 * depth : 3.8 + 5.8 * each + 6.6 * depth;
+}
+
+}  // namespace
+
+F32Tiles f32_tiles(bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
+  F32Tiles best = F32Tiles::square;
+  double least = std::numeric_limits<double>::infinity();
+  for (const F32Tiles tiling : kF32Tiles) {
+    const double time = estimated_time(tiling, transposed_a, m, n, k, multiprocessors);
+    if (time < least * (1 - 1e-9)) least = time, best = tiling;  // of equal ones the first
+  }
+  return best;
+}
+
+// Where there are no more tiles than multiprocessors, blocks can have equal parts of a tile each. That may leave some
+// multiprocessors idle, but no block has parts of two tiles.
+DividedTiles divide_f32_product(F32Tiles tiling, int64_t tiles, int64_t steps, int64_t multiprocessors) {
+  constexpr int64_t kLeastDepth = 128;  // of a block: less takes less time than adding up sums
+  const int64_t least_steps = kLeastDepth / f32_tile_size(tiling, false).depth;
+  DividedTiles best = divide_tiles(tiles, steps, least_steps, multiprocessors);
+  double least = estimated_time(tiling, best, tiles, steps);
+  const int64_t most_parts = std::min(multiprocessors / tiles, std::max<int64_t>(1, steps / least_steps));
+  for (int64_t parts = 1; parts <= most_parts; ++parts) {
+    const DividedTiles even{static_cast<int>(tiles * parts), parts == 1 ? 1 : 0};
+    const double time = estimated_time(tiling, even, tiles, steps);
+    if (time < least) least = time, best = even;
+  }
+  return best;
+}
+
+// Measured with 132 multiprocessors. With few columns the library is better at large products, and at gradients of
+// weights with few tiles. Transposing takes too long for small products, and for shallow ones. In small ones with a
+// shallow sum the library needs no other kernel to add up parts.
+bool f32_product_gains(F32Use use, int64_t m, int64_t n, int64_t k, int64_t multiprocessors) {
+  constexpr double kLeastOfEach = 6, kLeastTransposedOfEach = 20;  // million multiply-adds of a multiprocessor
+  constexpr int64_t kLeastSide = 256, kLeastPlainColumns = 384, kLeastDepth = 128, kLeastSmallDepth = 256,
+                    kLeastWeights = 150'000;
+  constexpr double kGap = 1;  // in us: the library often needs several kernels, which cost more within a step
+  if (std::min(m, n) < kLeastSide || k < kLeastDepth) return false;
+  const double each = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) /
+                      (1e6 * static_cast<double>(multiprocessors));
+  const bool large = each >= kLeastOfEach;
+  switch (use) {
+    case F32Use::weight_gradient:
+      return large && m * n >= kLeastWeights;
+    case F32Use::transposed:
+      return large && n >= kLeastPlainColumns && (each >= kLeastTransposedOfEach || n <= k);
+    default: {
+      if (large) return use == F32Use::ended || n >= kLeastPlainColumns;
+      if (k < kLeastSmallDepth) return false;
+      const F32Tiles tiling = f32_tiles(false, m, n, k, multiprocessors);
+      return estimated_time(tiling, false, m, n, k, multiprocessors) <= time_of_library(use, each, k) + kGap;
+    }
+  }
+}
+
+}  // namespace hctr::ops

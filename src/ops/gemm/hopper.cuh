@@ -1,0 +1,226 @@
+// What only GPUs of compute capability 9.0 (Hopper) have: matrix instructions of a warp group, copies by the tensor
+// memory accelerator, barriers that count bytes. Sources that include this are compiled for sm_90a alone (their names
+// end in _sm90a.cu). NVIDIA, "PTX ISA", sections wgmma, cp.async.bulk.tensor and mbarrier.
+#pragma once
+
+#include <cuda.h>
+#include <cstdint>
+#include <type_traits>
+
+#include "core/base/half.h"
+
+namespace hctr::ops::hopper {
+
+__device__ inline uint32_t shared_address(const void* at) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(at));
+}
+
+// ---- barriers in shared memory
+
+__device__ inline void init_barrier(uint64_t* barrier, uint32_t arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals));
+}
+
+/// Makes barriers known to the copy engine.
+__device__ inline void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+/// Arrives, and lets the current phase wait for so many bytes of copies.
+__device__ inline void arrive_and_expect(uint64_t* barrier, uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+               : "memory");
+}
+
+__device__ inline void arrive(uint64_t* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+
+/// Waits until the phase of this parity is over.
+__device__ inline void wait_for(uint64_t* barrier, uint32_t parity) {
+  asm volatile(
+      "{\n.reg .pred done;\n"
+      "AGAIN:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@done bra DONE;\n"
+      "bra AGAIN;\n"
+      "DONE:\n}" ::"r"(shared_address(barrier)),
+      "r"(parity)
+      : "memory");
+}
+
+/// A place in a ring of Ring::kStages stages, and the parity of the phase that its barriers are in.
+template <class Ring>
+struct RingPosition {
+  int stage = 0;
+  uint32_t parity = 0;
+  __device__ void advance() {
+    if (++stage == Ring::kStages) stage = 0, parity ^= 1;
+  }
+};
+
+/// `threads` threads that name the same barrier, 1 to 15.
+__device__ inline void synchronize_group(int barrier, int threads) {
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+
+// ---- copies of boxes of a matrix
+
+/// Brings a map to where the copy engine finds it at once.
+__device__ inline void prefetch_map(const CUtensorMap& map) {
+  asm volatile("prefetch.tensormap [%0];" ::"l"(&map) : "memory");
+}
+
+/// Copies the box at (column, row) to shared memory.
+__device__ inline void load_box(void* to, const CUtensorMap& from, int column, int row, uint64_t* barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
+          shared_address(to)),
+      "l"(&from), "r"(shared_address(barrier)), "r"(column), "r"(row)
+      : "memory");
+}
+
+/// Copies a box from shared memory to (column, row). The copies of a thread since its last commit_stores() end
+/// together.
+__device__ inline void store_box(const CUtensorMap& to, int column, int row, const void* from) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&to),
+               "r"(shared_address(from)), "r"(column), "r"(row)
+               : "memory");
+}
+__device__ inline void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+/// Waits until the copy engine has read all that this thread has given it to store.
+__device__ inline void wait_for_stores() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+
+/// Makes what this thread wrote to shared memory known to the copy engine and to products.
+__device__ inline void fence_for_stores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// ---- matrices of 8 x 8 elements of two bytes
+
+/// Stores four of them, of which lane l has the elements (l / 4, 2 (l % 4)) and the next in `two`. Lane l names the
+/// address of row l % 8 of matrix l / 8.
+__device__ inline void store_matrices(void* row, const uint32_t (&two)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(row)),
+               "r"(two[0]), "r"(two[1]), "r"(two[2]), "r"(two[3])
+               : "memory");
+}
+
+// ---- products
+
+/// Describes a matrix in shared memory as 128-byte swizzled copies write it, with k adjacent: rows of 128 bytes, eight
+/// of them an atom of 1,024 bytes.
+__device__ inline uint64_t describe_matrix(const void* at) {
+  constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
+  return kSwizzle128 | (uint64_t{1024 >> 4} << 32) | ((shared_address(at) & 0x3FFFF) >> 4);
+}
+
+/// Describes boxes of 64 columns and at least 16 rows in shared memory, `box_bytes` from one to the next, as 128-byte
+/// swizzled copies write them, for a product that sums over their rows: eight of them are an atom of 1,024 bytes.
+__device__ inline uint64_t describe_transposed(const void* at, uint32_t box_bytes) {
+  return describe_matrix(at) | (uint64_t{box_bytes >> 4} << 16);
+}
+
+__device__ inline void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ inline void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int kPending>
+__device__ inline void wait_for_products() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+}
+
+template <int kRegisters>
+__device__ inline void give_registers() {
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+template <int kRegisters>
+__device__ inline void take_registers() {
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(kRegisters));
+}
+
+#define HCTR_D8(i)                                                                                            \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
+      "+f"(d[i + 7])
+#define HCTR_D32(i) HCTR_D8(i), HCTR_D8(i + 8), HCTR_D8(i + 16), HCTR_D8(i + 24)
+#define HCTR_R32                                                                                              \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, " \
+  "%23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define HCTR_R64                                                                                                \
+  HCTR_R32                                                                                                      \
+  ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, " \
+  "%53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define HCTR_R96                                                                                                \
+  HCTR_R64                                                                                                      \
+  ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, " \
+  "%85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define HCTR_R104 \
+  HCTR_R96        \
+  ", %96, %97, %98, %99, %100, %101, %102, %103"
+#define HCTR_R128                                                                                                  \
+  HCTR_R104                                                                                                        \
+  ", %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, %120, %121, " \
+  "%122, %123, %124, %125, %126, %127"
+/// R: the names of the registers of d; A, B, P, TA, TB: the places of the operands behind them.
+#define HCTR_WGMMA(N, TYPE, R, A, B, P, TA, TB, ...)                                                     \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P                                                   \
+               ", 0;\n"                                                                                  \
+               "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" R "}, %" #A ", %" #B \
+               ", p, 1, 1, %" #TA ", %" #TB ";\n}\n"                                                     \
+               : __VA_ARGS__                                                                             \
+               : "l"(a), "l"(b), "r"(accumulate), "n"(kTransposedA ? 1 : 0), "n"(kTransposedB ? 1 : 0))
+#define HCTR_WGMMA_TF32(N, R, A, B, P, ...)                                                                       \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #P                                                            \
+               ", 0;\n"                                                                                           \
+               "wgmma.mma_async.sync.aligned.m64n" #N "k8.f32.tf32.tf32 {" R "}, %" #A ", %" #B ", p, 1, 1;\n}\n" \
+               : __VA_ARGS__                                                                                      \
+               : "l"(a), "l"(b), "r"(accumulate))
+#define HCTR_PRODUCT(N, R, A, B, P, TA, TB, ...)              \
+  do {                                                        \
+    if constexpr (std::is_same_v<T, float>)                   \
+      HCTR_WGMMA_TF32(N, R, A, B, P, __VA_ARGS__);            \
+    else if constexpr (std::is_same_v<T, BFloat16>)           \
+      HCTR_WGMMA(N, "bf16", R, A, B, P, TA, TB, __VA_ARGS__); \
+    else                                                      \
+      HCTR_WGMMA(N, "f16", R, A, B, P, TA, TB, __VA_ARGS__);  \
+  } while (false)
+
+/// d = a b, plus d with `accumulate`, for a [64, 32 bytes of k] and b [the same, kN]: 16 numbers of two bytes, or 8 of
+/// f32 of which the upper 19 bits count (TF32). An operand has k adjacent (describe_matrix) or, in two bytes,
+/// is transposed (describe_transposed). Four warps hold d: lane l of warp w has of rows 16 w + l / 4 (elements
+/// 4 j, 4 j + 1) and eight further (4 j + 2, 4 j + 3) the columns 8 j + 2 (l % 4) and the one behind.
+template <class T, int kN, bool kTransposedA = false, bool kTransposedB = kTransposedA>
+__device__ inline void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int accumulate) {
+  static_assert(kN == 64 || kN == 128 || kN == 192 || kN == 208 || kN == 256);
+  static_assert(sizeof(T) == 2 || !(kTransposedA || kTransposedB));
+  if constexpr (kN == 64)
+    HCTR_PRODUCT(64, HCTR_R32, 32, 33, 34, 35, 36, HCTR_D32(0));
+  else if constexpr (kN == 128)
+    HCTR_PRODUCT(128, HCTR_R64, 64, 65, 66, 67, 68, HCTR_D32(0), HCTR_D32(32));
+  else if constexpr (kN == 192)
+    HCTR_PRODUCT(192, HCTR_R96, 96, 97, 98, 99, 100, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64));
+  else if constexpr (kN == 208)
+    HCTR_PRODUCT(208, HCTR_R104, 104, 105, 106, 107, 108, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D8(96));
+  else
+    HCTR_PRODUCT(256, HCTR_R128, 128, 129, 130, 131, 132, HCTR_D32(0), HCTR_D32(32), HCTR_D32(64), HCTR_D32(96));
+}
+
+/// d = a b, plus d with `accumulate`, for TF32 operands a [64, 8], which four warps have in registers, and b [8, 128],
+/// which has k adjacent (describe_matrix). With i = lane / 4 and j = lane % 4, lanes of warp w have of a the elements
+/// (16 w + i, j), (16 w + i + 8, j), (16 w + i, j + 4) and (16 w + i + 8, j + 4), and must keep them until the product
+/// is done. d: as above.
+__device__ inline void multiply_registers(float (&d)[64], const uint32_t (&a)[4], uint64_t b, int accumulate) {
+  asm volatile(
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %69, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k8.f32.tf32.tf32 {" HCTR_R64 "}, {%64, %65, %66, %67}, %68, p, 1, 1;\n}\n"
+      : HCTR_D32(0), HCTR_D32(32)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
+}
+
+#undef HCTR_PRODUCT
+#undef HCTR_WGMMA_TF32
+#undef HCTR_WGMMA
+#undef HCTR_R128
+#undef HCTR_R104
+#undef HCTR_R96
+#undef HCTR_R64
+#undef HCTR_R32
+#undef HCTR_D32
+#undef HCTR_D8
+
+}  // namespace hctr::ops::hopper

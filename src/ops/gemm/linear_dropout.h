@@ -1,0 +1,24 @@
+// A fully connected layer with ReLU and dropout, in one pass over its result where the device can.
+#pragma once
+
+#include <optional>
+
+#include "core/device/op.h"
+
+namespace hctr::ops {
+
+/// y = dropout(max(x W + bias, 0)), with the mask of dropout(rate, stream).
+/// Shapes: x [batch, in], w [in, out], bias [out] and dense, y [batch, out]; any row strides. Dtypes: f32 f16 bf16, all
+/// alike. 0 < rate < 1. Needs ctx.state(). On Hopper y is rounded once in the two-byte types, elsewhere before dropout
+/// too. `transposed`: as in linear().
+HCTR_OP(void linear_relu_dropout(Context&, Tensor x, Tensor w, Tensor bias, float rate, uint64_t stream, Tensor y,
+                                 std::optional<Tensor> transposed = {}))
+
+namespace hopper {
+/// The same in one kernel, for tensors that takes_fused_product(). In f32 w is transposed, [out, in].
+void linear_relu_dropout(Context&, Tensor x, Tensor w, Tensor bias, float rate, uint64_t stream, Tensor y);
+/// Without dropout.
+void linear_relu(Context&, Tensor x, Tensor w, Tensor bias, Tensor y);
+}  // namespace hopper
+
+}  // namespace hctr::ops

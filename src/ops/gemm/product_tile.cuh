@@ -1,0 +1,190 @@
+// A tile of a matrix product on Hopper (ops/gemm/hopper.cuh): its sizes, the memory that its block shares, and how its
+// threads finish it in registers.
+#pragma once
+
+#include <algorithm>
+
+#include "core/device/tensor.h"
+#include "ops/common/element_loops.cuh"
+#include "ops/gemm/hopper.cuh"
+
+namespace hctr::ops::hopper {
+
+/// result [m, n] = a [m, k] b [k, n].
+struct ProductShape {
+  int m, n, k;
+};
+
+constexpr int kBoxRowBytes = 128;             // the widest swizzle
+constexpr int kBoxBytes = 64 * kBoxRowBytes;  // 64 rows
+constexpr int kMostSharedBytes = 227 * 1024;  // of a block
+constexpr int kHelpers = 96;                  // threads that prepare masks, three warps
+
+/// Tiles of 64 kGroups x kN, each 64 rows finished by a group of four warps. kTransposedB: b has n adjacent, not k.
+/// kBias: the end of the product adds one.
+template <class T_, int kGroups_, int kN_, bool kTransposedB_, bool kBias_>
+struct Tiling {
+  using T = T_;
+  static constexpr int kGroups = kGroups_, kN = kN_;
+  static constexpr bool kTransposedB = kTransposedB_, kBias = kBias_;
+  static constexpr int kM = 64 * kGroups, kThreads = 128 * (kGroups + 1), kConsumers = 128 * kGroups;
+  static constexpr int kDepth = kBoxRowBytes / sizeof(T);    // of k at a time
+  static constexpr int kColumns = kBoxRowBytes / sizeof(T);  // of a box of the result
+  static constexpr int kFullBoxes = kN / kColumns, kLast = kN % kColumns;
+  static constexpr int kBytesA = kM * kBoxRowBytes;
+  static constexpr int kBoxesB = kTransposedB ? (kN + kColumns - 1) / kColumns : 1;
+  static constexpr int kBoxBytesB = kTransposedB ? kBoxBytes : kN * kBoxRowBytes;
+  static constexpr int kStageBytes = kBytesA + kBoxesB * kBoxBytesB;
+  static constexpr int kResultBytes = (64 * kN * static_cast<int>(sizeof(T)) + 1023) / 1024 * 1024;  // of a group
+  static constexpr int kMaskStride = (kN + 63) / 64 * 8, kMaskBytes = kM * kMaskStride;
+  static constexpr int kBiasBytes = kBias ? kN * 4 : 0;
+  static constexpr int kBarrierBytes = 256;
+  // The address is rounded up to the 1,024 bytes of an atom of boxes.
+  static constexpr int kOtherBytes = kGroups * kResultBytes + 2 * (kMaskBytes + kBiasBytes) + kBarrierBytes + 1024;
+  // Small tiles leave half of a multiprocessor, for blocks of the next product that come early.
+  static constexpr int kMostBytes = kGroups == 1 ? kMostSharedBytes / 2 - 1024 : kMostSharedBytes;
+  static constexpr int kStages = std::min(8, (kMostBytes - kOtherBytes) / kStageBytes);
+  static constexpr size_t kSharedBytes = kStages * kStageBytes + kOtherBytes;
+  static_assert(kStages >= 2 && kStageBytes % 1024 == 0 && (2 * kStages + 6) * 8 + 8 <= kBarrierBytes);
+};
+
+/// What the threads of a block share.
+template <class Tiles>
+struct TileMemory {
+  std::byte* ring;     ///< [kStages]: operands
+  std::byte* results;  ///< [kGroups]: boxes of 64 rows as the copy engine stores them
+  uint8_t* masks;      ///< [2][kMaskBytes]: a bit for each element, kMaskStride bytes a row
+  float* biases;       ///< [2][kN]
+  uint64_t *full, *empty, *told, *mask_ready, *mask_used;
+  int* tile;  ///< [2]
+  __device__ explicit TileMemory(std::byte* dynamic) {
+    const uint32_t misaligned = shared_address(dynamic) % 1024;
+    ring = dynamic + (misaligned ? 1024 - misaligned : 0);
+    results = ring + Tiles::kStages * Tiles::kStageBytes;
+    std::byte* at = results + Tiles::kGroups * Tiles::kResultBytes;
+    masks = reinterpret_cast<uint8_t*>(at);
+    at += 2 * Tiles::kMaskBytes;
+    biases = reinterpret_cast<float*>(at);
+    full = reinterpret_cast<uint64_t*>(at + 2 * Tiles::kBiasBytes);
+    empty = full + Tiles::kStages;
+    told = empty + Tiles::kStages;
+    mask_ready = told + 2;
+    mask_used = told + 4;
+    tile = reinterpret_cast<int*>(told + 6);
+  }
+  __device__ void init_barriers() const {
+    for (int s = 0; s < Tiles::kStages; ++s) {
+      init_barrier(full + s, 1);
+      init_barrier(empty + s, Tiles::kGroups);
+    }
+    for (int p = 0; p < 2; ++p) {
+      init_barrier(told + p, 1);
+      init_barrier(mask_ready + p, kHelpers);
+      init_barrier(mask_used + p, Tiles::kConsumers);
+    }
+    fence_barrier_init();
+  }
+};
+
+/// Where element (row, byte of the row) of a group's 64 rows lies in its boxes.
+template <class Tiles>
+__device__ inline std::byte* result_at(std::byte* result, int row, int byte) {
+  const int box = byte / kBoxRowBytes, in_box = byte % kBoxRowBytes;
+  if (Tiles::kLast == 0 || box < Tiles::kFullBoxes)
+    return result + box * kBoxBytes + row * kBoxRowBytes + ((in_box / 16) ^ (row % 8)) * 16 + in_box % 16;
+  return result + box * kBoxBytes + row * (Tiles::kLast * static_cast<int>(sizeof(typename Tiles::T))) + in_box;
+}
+
+/// Finishes the products d that a thread holds of its group's 64 rows, and writes them to `result`. `mask`, `bias`: of
+/// the tile. `thread`: of the group.
+template <class Tiles, class End>
+__device__ inline void finish_products(const End& end, const uint8_t* mask, const float* bias, int group, int thread,
+                                       const float* d, std::byte* result) {
+  using T = typename Tiles::T;
+  const int lane = thread % 32, first_row = 16 * (thread / 32), row = first_row + lane / 4, column = 2 * (lane % 4);
+  mask += (64 * group + row) * Tiles::kMaskStride;
+#pragma unroll
+  for (int q = 0; q < (Tiles::kN + 63) / 64; ++q) {
+    const uint2 bits[2] = {*reinterpret_cast<const uint2*>(mask + 8 * q),
+                           *reinterpret_cast<const uint2*>(mask + 8 * Tiles::kMaskStride + 8 * q)};
+#pragma unroll
+    for (int j = 0; j < 8 && 64 * q + 8 * j < Tiles::kN; j += 2) {
+      float2 value[2][2];  // of columns 8 j and on, and 8 j + 8 and on; of row and row + 8
+#pragma unroll
+      for (int c = 0; c < 2; ++c)
+#pragma unroll
+        for (int r = 0; r < 2; ++r) {
+          const uint32_t word = j + c < 4 ? bits[r].x : bits[r].y, both = word >> (8 * ((j + c) % 4) + column);
+          const float* p = d + 32 * q + 4 * (j + c) + 2 * r;
+          float2 of_columns = make_float2(0, 0);
+          if constexpr (Tiles::kBias)
+            of_columns = *reinterpret_cast<const float2*>(bias + 64 * q + 8 * (j + c) + column);
+          value[c][r] = make_float2(end.finish(p[0], of_columns.x, both & 1), end.finish(p[1], of_columns.y, both & 2));
+        }
+      if constexpr (sizeof(T) == 2) {
+        uint32_t two[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) two[i] = round_two<T>(value[i / 2][i % 2].x, value[i / 2][i % 2].y);
+        const int of_lane = lane / 8;  // the matrix whose row this lane names
+        store_matrices(
+            result_at<Tiles>(result, first_row + of_lane % 2 * 8 + lane % 8, 2 * (64 * q + 8 * (j + of_lane / 2))),
+            two);
+      } else {
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          *reinterpret_cast<float2*>(
+              result_at<Tiles>(result, row + i % 2 * 8, 4 * (64 * q + 8 * (j + i / 2) + column))) = value[i / 2][i % 2];
+      }
+    }
+  }
+}
+
+/// By one thread: stores the boxes of a group's 64 rows from (row, column) of the result on. `last`: the map of the
+/// last box, where it is narrower.
+template <class Tiles>
+__device__ inline void store_result(const CUtensorMap& to, const CUtensorMap& last, int row, int column,
+                                    const std::byte* result) {
+#pragma unroll
+  for (int i = 0; i < Tiles::kFullBoxes; ++i) store_box(to, column + i * Tiles::kColumns, row, result + i * kBoxBytes);
+  if constexpr (Tiles::kLast > 0)
+    store_box(last, column + Tiles::kFullBoxes * Tiles::kColumns, row, result + Tiles::kFullBoxes * kBoxBytes);
+  commit_stores();
+}
+
+template <class T>
+__device__ inline float unpack(uint32_t both, int which) {
+  T value;
+  value.bits = static_cast<uint16_t>(both >> (16 * which));
+  return static_cast<float>(value);
+}
+
+/// sums[column] for the columns below `columns`: of a group's 64 rows, as they were rounded, in a fixed order.
+/// `thread`: of the group.
+template <class Tiles>
+__device__ inline void sum_columns(const std::byte* result, int thread, int columns, float* sums) {
+  using T = typename Tiles::T;
+  constexpr int kEach = 4 / sizeof(T);  // columns of a thread, four bytes
+  for (int column = kEach * thread; column < Tiles::kN; column += kEach * 128) {
+    const int byte = column * static_cast<int>(sizeof(T)), unit = byte % kBoxRowBytes / 16;
+    const bool narrow = byte / kBoxRowBytes >= Tiles::kFullBoxes;  // the last box, whose units are in their order
+    const std::byte* const first = result + byte / kBoxRowBytes * kBoxBytes + byte % 16;
+    const int row_bytes = narrow ? Tiles::kLast * static_cast<int>(sizeof(T)) : kBoxRowBytes;
+    float parts[4][kEach] = {};
+#pragma unroll
+    for (int row = 0; row < 64; ++row) {
+      const std::byte* at = first + row * row_bytes + (narrow ? unit : unit ^ (row % 8)) * 16;
+      if constexpr (kEach == 2) {
+        const uint32_t both = *reinterpret_cast<const uint32_t*>(at);
+        parts[row % 4][0] += unpack<T>(both, 0);
+        parts[row % 4][1] += unpack<T>(both, 1);
+      } else {
+        parts[row % 4][0] += *reinterpret_cast<const float*>(at);
+      }
+    }
+#pragma unroll
+    for (int e = 0; e < kEach; ++e)
+      if (column + e < columns) sums[column + e] = (parts[0][e] + parts[1][e]) + (parts[2][e] + parts[3][e]);
+  }
+}
+
+}  // namespace hctr::ops::hopper

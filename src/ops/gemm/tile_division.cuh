@@ -1,0 +1,126 @@
+// How blocks divide the tiles of a product evenly, or those of several with as many steps of the summed dimension: they
+// take whole tiles, and where tiles do not go round, parts of the sums of a tile. Such sums are added in their order by
+// the block that has the last steps, so results depend on the shapes and on the number of multiprocessors alone.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+#include "core/base/expect.h"
+#include "core/device/context.h"
+#include "ops/gemm/tile_division.h"
+
+namespace hctr::ops::hopper {
+
+/// Of a tile: sums over the steps [first, last).
+struct TilePiece {
+  int tile, first, last;
+};
+
+/// How the tiles are divided. The first `rounds` tiles of every block are whole: block b has tiles b, b + blocks, ...
+/// The steps of all tiles from shared_tile on, `shared_steps`, are divided evenly.
+struct TileDivision {
+  int steps;  ///< of a tile
+  int rounds, shared_tile, shared_steps;
+
+  __host__ __device__ int first_of(int block, int blocks) const {
+    return static_cast<int>(int64_t{shared_steps} * block / blocks);
+  }
+};
+
+/// The blocks of a kernel, and what they do of so many tiles, each of so many steps.
+struct TileBlocks {
+  int blocks;
+  TileDivision division;
+  TileBlocks(const char* name, int64_t tiles, int64_t steps, DividedTiles divided) : blocks(divided.blocks) {
+    const int64_t whole = int64_t{divided.rounds} * divided.blocks;
+    HCTR_EXPECT((tiles - whole) * steps <= std::numeric_limits<int32_t>::max() && tiles + whole < (int64_t{1} << 31),
+                name, " of too many tiles");
+    division = {static_cast<int>(steps), divided.rounds, static_cast<int>(whole),
+                static_cast<int>((tiles - whole) * steps)};
+  }
+};
+
+/// The pieces of a block. A piece that another block needs comes first, and one that needs those of blocks before this
+/// one comes last: so nobody waits for a block that may not have begun.
+struct TilePieces {
+  int block, blocks, first, last, round;
+  bool part_first;
+
+  __device__ TilePieces(const TileDivision& d, int block_, int blocks_)
+      : block(block_),
+        blocks(blocks_),
+        first(d.first_of(block, blocks)),
+        last(d.first_of(block + 1, blocks)),
+        round(0) {
+    part_first = last > first && last % d.steps != 0;
+  }
+  __device__ bool next(const TileDivision& d, TilePiece& piece) {
+    if (!part_first && round < d.rounds) {
+      piece = {block + blocks * round++, 0, d.steps};
+      return true;
+    }
+    if (last <= first) return false;
+    part_first = false;
+    const int tile = (last - 1) / d.steps, begin = tile * d.steps, from = max(first, begin);
+    piece = {d.shared_tile + tile, from - begin, last - begin};
+    last = from;
+    return true;
+  }
+};
+
+// ---- parts of sums that blocks hand to others
+//
+// A `Team` are the threads of a block that have sums: kThreads of them, each of which has kQuads times four. thread()
+// says which this is, and synchronize() waits for all of them.
+
+/// [blocks] tiles, and for each whether it is there, 0 before and after a kernel.
+struct SumExchange {
+  float* sums;
+  uint32_t* there;
+};
+
+/// The memory of the context's stream for this. Only where has_exchange_memory().
+SumExchange sum_exchange(Context&);
+
+/// Where this thread's sums of block `block` are.
+template <class Team>
+__device__ inline float4* sums_of_block(const SumExchange& exchange, int block) {
+  constexpr int kSums = Team::kThreads * Team::kQuads * 4;
+  return reinterpret_cast<float4*>(exchange.sums + int64_t{block} * kSums) + Team::thread();
+}
+/// quad(q): this thread's sums q of kQuads, a float4.
+template <class Team, class Quad>
+__device__ inline void give_sums(const SumExchange& exchange, const Quad& quad) {
+  const int block = static_cast<int>(blockIdx.x);
+  float4* const to = sums_of_block<Team>(exchange, block);
+#pragma unroll
+  for (int q = 0; q < Team::kQuads; ++q) to[q * Team::kThreads] = quad(q);
+  __threadfence();
+  Team::synchronize();
+  if (Team::thread() == 0) atomicExch(exchange.there + block, 1u);
+}
+
+/// Calls add(q, what another block gave as quad(q)) for the blocks before this one, back to the one with the first step
+/// of the tile.
+template <class Team, class Add>
+__device__ inline void take_sums(const SumExchange& exchange, const TileDivision& division, int tile, const Add& add) {
+  const int first_step = (tile - division.shared_tile) * division.steps, blocks = static_cast<int>(gridDim.x);
+  int first = static_cast<int>(blockIdx.x) - 1;
+  while (division.first_of(first, blocks) > first_step) --first;
+  for (int block = first + Team::thread(); block < static_cast<int>(blockIdx.x); block += Team::kThreads) {
+    uint32_t* const there = exchange.there + block;
+    while (atomicAdd(there, 0u) == 0) {
+    }
+    atomicExch(there, 0u);
+    __threadfence();
+  }
+  Team::synchronize();
+  for (int block = static_cast<int>(blockIdx.x) - 1; block >= first; --block) {
+    const float4* const from = sums_of_block<Team>(exchange, block);
+#pragma unroll
+    for (int q = 0; q < Team::kQuads; ++q) add(q, __ldcg(from + q * Team::kThreads));
+  }
+}
+
+}  // namespace hctr::ops::hopper

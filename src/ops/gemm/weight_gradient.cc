@@ -1,0 +1,47 @@
+#include "ops/gemm/weight_gradient.h"
+
+#include <map>
+
+#include "ops/common/checks.h"
+#include "ops/gemm/linear.h"
+
+namespace hctr::ops {
+
+bool leaves_multiprocessors_idle(int64_t batch, int64_t in, int64_t out, int64_t multiprocessors) {
+  constexpr int64_t kTile = 128, kMostRows = 2048, kLeastOutputs = 8;  // fewer outputs are sums of columns
+  const int64_t tiles = ((in + kTile - 1) / kTile) * ((out + kTile - 1) / kTile);
+  return batch <= kMostRows && out >= kLeastOutputs && tiles < multiprocessors;
+}
+
+std::vector<std::vector<size_t>> hopper::groups_of_equal(std::span<const int> numbers, size_t most) {
+  std::map<int, std::vector<size_t>> by_number;
+  for (size_t i = 0; i < numbers.size(); ++i) by_number[numbers[i]].push_back(i);
+  std::vector<std::vector<size_t>> groups;
+  for (const auto& [number, equal] : by_number)
+    for (size_t i = 0; i < equal.size(); ++i) {
+      if (i % most == 0) groups.emplace_back();
+      groups.back().push_back(equal[i]);
+    }
+  return groups;
+}
+
+void weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, SearchedOperands searched) {
+  expect_alike("weight_gradient", {x, d_y});
+  expect_shape("weight_gradient d_y", d_y, {x.dim(0), d_y.dim(1)});
+  expect_shape("weight_gradient d_w", d_w, {x.dim(1), d_y.dim(1)});
+  HCTR_ON_DEVICE(ctx, weight_gradient(ctx, x, d_y, d_w, searched));
+}
+
+void choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, WeightGradientRun& run) {
+  HCTR_ON_DEVICE(ctx, choose_weight_gradient_run(ctx, x, d_y, d_w, run));
+}
+
+void cpu::weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, SearchedOperands) {
+  ops::matmul(ctx, x, Transpose::yes, d_y, Transpose::no, d_w);
+}
+
+void cpu::choose_weight_gradient_run(Context&, Tensor, Tensor, Tensor, WeightGradientRun& run) {
+  run = WeightGradientRun::in_order;
+}
+
+}  // namespace hctr::ops

@@ -1,0 +1,42 @@
+// Small batches: on Hopper one kernel for the products of all layers; else, and for what that does not take, the
+// library's products on a stream of their own. Large batches: one product after the other.
+#include "ops/gemm/weight_gradient.h"
+
+#include "core/device/launch.cuh"
+#include "core/device/tensor_map.cuh"
+#include "ops/gemm/f32_product.h"
+#include "ops/gemm/linear.h"
+
+namespace hctr::ops {
+
+void cuda::choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, WeightGradientRun& run) {
+  using hctr::cuda::takes_tensor_map;
+  run = WeightGradientRun::in_order;
+  if (!leaves_multiprocessors_idle(x.dim(0), x.dim(1), d_y.dim(1), hctr::cuda::multiprocessors())) return;
+  const RuntimeOptions& options = ctx.runtime().options();
+  const bool collects = ctx.last_launches() && ctx.last_launches()->collects();
+  const auto has_memory = [&] {
+    if (size_of(x.dtype()) == 2) return true;  // which needs none
+    return options.tf32 && !options.tf32x3 ? hopper::runs_weight_gradients_tf32(ctx) : hopper::runs_f32_products(ctx);
+  };
+  if (collects && hctr::cuda::compute_capability() == 90 && d_w.dtype() == DType::f32 && takes_tensor_map(x) &&
+      takes_tensor_map(d_y) && has_memory())
+    run = WeightGradientRun::together;
+  else if (!options.tf32x3)  // its products share the memory of split operands
+    run = WeightGradientRun::apart;
+}
+
+void cuda::weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w, SearchedOperands searched) {
+  WeightGradientRun run{};
+  cuda::choose_weight_gradient_run(ctx, x, d_y, d_w, run);
+  if (run != WeightGradientRun::together) return ops::matmul(ctx, x, Transpose::yes, d_y, Transpose::no, d_w);
+  Lockstep::LateResult late{d_w, x.dtype(), {}};
+  if (!searched.x) late.unsearched.push_back(x);
+  if (!searched.d_y) late.unsearched.push_back(d_y);
+  Context own = ctx.last_launches()->next_late(std::move(late));
+  if (size_of(x.dtype()) == 2) return hopper::add_weight_gradient(own, x, d_y, d_w);
+  if (ctx.runtime().options().tf32) return hopper::add_weight_gradient_tf32(own, x, d_y, d_w);
+  hopper::add_weight_gradient_f32(own, x, d_y, d_w);
+}
+
+}  // namespace hctr::ops

@@ -1,0 +1,254 @@
+// The gradients of the weights of several layers in one kernel, for GPUs of compute capability 9.0.
+//
+// A block for each multiprocessor, or fewer with as many tiles each, computes tiles of the products x^T d_y. One warp
+// copies boxes of 64 columns of 64 samples of both operands to a ring in shared memory; two groups of four warps
+// multiply them. The samples, over which is summed, are not adjacent in either operand: the matrix instruction
+// transposes both. Each element is summed over all samples in one place, in the same order in tiles of either size, so
+// its bits do not depend on the other products.
+//
+// Copies from the L2 cache take longer than products. Tiles of 256 x 128, or 128 x 256, as large as the registers of
+// two groups, copy least in all. But where tiles of 128 x 128 are no more than multiprocessors, these have a block each
+// that copies less. So a launch has the size with which a block copies fewer boxes. The warp that copies is ahead with
+// the next tile while the groups store one. Multiprocessors that are left over serve tables.
+#include "ops/gemm/weight_gradient.cuh"
+
+#include <span>
+
+#include "core/device/profiler.h"
+#include "ops/gemm/weight_gradient.h"
+
+namespace hctr::ops {
+namespace {
+
+using namespace hopper;
+
+constexpr int kWeightGroups = 2, kWeightThreads = 128 * kWeightGroups + 32;
+
+/// Tiles, and the ring of a block. Each group computes the rows of kOfGroup instructions, of 64 each. A stage of the
+/// ring has boxes of kSamples samples of kBoxColumns columns: first those of the rows of a tile, then those of its
+/// columns. Tiles that are turned give each group a square part.
+template <int kOfGroup>
+struct TwoByteTiles : TurnedWeightTiles<64 * kOfGroup * kWeightGroups, 128> {
+  static constexpr int kInstructions = kOfGroup, kRowsOfInstruction = 64, kWidth = 128;
+  static constexpr int kRowsOfGroup = kRowsOfInstruction * kInstructions;
+  static constexpr int kSamples = 64, kBoxColumns = 64, kBoxBytes = kSamples * 128;
+  static constexpr int kBoxesOfGroup = kRowsOfGroup / kBoxColumns, kBoxesOfRows = kBoxesOfGroup * kWeightGroups;
+  static constexpr int kBoxesOfColumns = kWidth / kBoxColumns, kBoxes = kBoxesOfRows + kBoxesOfColumns;
+  static constexpr int kStageBytes = kBoxes * kBoxBytes, kStages = 192 * 1024 / kStageBytes;
+  static constexpr size_t kSharedBytes = kStages * kStageBytes + 2 * kStages * sizeof(uint64_t) + 1024;
+  static_assert(kSharedBytes <= 227 * 1024);
+  static_assert(kRowsOfGroup == kWidth || kRowsOfGroup * kWeightGroups == kWidth);  // square parts, or never turned
+
+  /// What a thread has of its group's part of a tile, as the instructions leave it.
+  struct Sums {
+    float d[kInstructions][kWidth / 2];
+  };
+
+  static __device__ int steps(const WeightTile& tile) { return (tile.product.batch + kSamples - 1) / kSamples; }
+};
+using SmallWeightTiles = TwoByteTiles<1>;
+using LargeWeightTiles = TwoByteTiles<2>;
+
+/// The group of four warps that this thread belongs to, and its place there.
+__device__ inline int group() { return static_cast<int>(threadIdx.x) / 128; }
+__device__ inline int thread_of_group() { return static_cast<int>(threadIdx.x) % 128; }
+
+/// Where the stages of a block are, with the barriers of each: full once copied, empty once both groups have read it.
+template <class Tiles>
+struct TwoByteRing {
+  std::byte* boxes;
+  uint64_t *full, *empty;
+
+  __device__ explicit TwoByteRing(std::byte* dynamic_shared) {
+    const uint32_t misaligned = shared_address(dynamic_shared) % 1024;
+    boxes = dynamic_shared + (misaligned ? 1024 - misaligned : 0);
+    full = reinterpret_cast<uint64_t*>(boxes + Tiles::kStages * Tiles::kStageBytes);
+    empty = full + Tiles::kStages;
+  }
+
+  /// By all threads of the block.
+  __device__ void init_barriers() const {
+    if (threadIdx.x == 0) {
+      for (int s = 0; s < Tiles::kStages; ++s) {
+        init_barrier(full + s, 1);
+        init_barrier(empty + s, kWeightGroups);
+      }
+      fence_barrier_init();
+    }
+    __syncthreads();
+  }
+
+  /// By one thread: copies both operands of a tile, step by step, from this place on.
+  __device__ void load(const WeightTile& tile, RingPosition<Tiles>& place) const {
+    constexpr int kBox = Tiles::kBoxColumns;
+    const CUtensorMap &of_rows = tile.map_of_rows(), &of_columns = tile.map_of_columns();
+    const int steps = Tiles::steps(tile);
+    for (int step = 0; step < steps; ++step, place.advance()) {
+      const int sample = step * Tiles::kSamples;
+      wait_for(empty + place.stage, place.parity ^ 1);
+      std::byte* at = boxes + place.stage * Tiles::kStageBytes;
+      uint64_t* const copied = full + place.stage;
+      arrive_and_expect(copied, Tiles::kStageBytes);
+      for (int i = 0; i < Tiles::kBoxesOfRows; ++i, at += Tiles::kBoxBytes)
+        load_box(at, of_rows, tile.row + kBox * i, sample, copied);
+      for (int i = 0; i < Tiles::kBoxesOfColumns; ++i, at += Tiles::kBoxBytes)
+        load_box(at, of_columns, tile.column + kBox * i, sample, copied);
+    }
+  }
+};
+
+/// By a group: the product of its part of a tile. The rows of the result are always the first operand: of a transposed
+/// tile those are its columns, which both groups have.
+template <class T, class Tiles>
+__device__ inline void multiply_weight_tile(const WeightTile& tile, const TwoByteRing<Tiles>& ring,
+                                            RingPosition<Tiles>& place, typename Tiles::Sums& sums) {
+  constexpr int kBoxBytes = Tiles::kBoxBytes;
+  const int own = group() * Tiles::kBoxesOfGroup * kBoxBytes, of_both = Tiles::kBoxesOfRows * kBoxBytes;
+  const int first_at = tile.transposed ? of_both : own, second_at = tile.transposed ? own : of_both;
+  const int steps = Tiles::steps(tile);
+  uint64_t* before = nullptr;
+#pragma unroll 1
+  for (int step = 0; step < steps; ++step, place.advance()) {
+    wait_for(ring.full + place.stage, place.parity);
+    const std::byte* at = ring.boxes + place.stage * Tiles::kStageBytes;
+    uint64_t first = describe_transposed(at + first_at, kBoxBytes);
+    uint64_t second = describe_transposed(at + second_at, kBoxBytes);
+    begin_products();
+#pragma unroll
+    for (int k = 0; k < Tiles::kSamples / 16; ++k) {
+#pragma unroll
+      for (int i = 0; i < Tiles::kInstructions; ++i)
+        multiply<T, Tiles::kWidth, true>(sums.d[i], first + i * (kBoxBytes >> 4), second, step > 0 || k > 0);
+      first += 16 * 128 >> 4;  // 16 samples
+      second += 16 * 128 >> 4;
+    }
+    commit_products();
+    wait_for_products<1>();
+    if (before && thread_of_group() == 0) arrive(before);
+    before = ring.empty + place.stage;
+  }
+  wait_for_products<0>();
+  if (thread_of_group() == 0) arrive(before);
+}
+
+/// Of two times eight columns a lane has two adjacent ones each. It gives those that its neighbour wants for those that
+/// the neighbour has: returns four adjacent ones, even lanes of the first eight, odd lanes of the second.
+__device__ inline float4 exchange_for_four(const float2& of_first, const float2& of_second) {
+  const bool odd = threadIdx.x % 2;
+  const float2 kept = odd ? of_second : of_first, given = odd ? of_first : of_second;
+  const float x = __shfl_xor_sync(~0u, given.x, 1), y = __shfl_xor_sync(~0u, given.y, 1);
+  return odd ? make_float4(x, y, kept.x, kept.y) : make_float4(kept.x, kept.y, x, y);
+}
+
+/// By a group: stores its part of a tile. Four lanes store 64 adjacent bytes. kFours: all fours of the result are whole
+/// and aligned; the code is then short enough not to wait for instructions.
+template <bool kFours, class Tiles>
+__device__ inline void store_weight_part(const WeightTile& tile, const typename Tiles::Sums& sums) {
+  const WeightProduct& product = tile.product;
+  const int thread = thread_of_group(), lane = thread % 32, own = group() * Tiles::kRowsOfGroup;
+  const int first_row = (tile.transposed ? tile.column : tile.row + own) + thread / 32 * 16 + lane / 4;
+  const int first_column = (tile.transposed ? tile.row + own : tile.column) + lane % 2 * 8 + lane / 2 % 2 * 4;
+#pragma unroll
+  for (int i = 0; i < Tiles::kInstructions; ++i) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = first_row + Tiles::kRowsOfInstruction * i + 8 * r;
+      float* const to = product.d_w + row * product.stride;
+#pragma unroll
+      for (int j = 0; j < Tiles::kWidth / 16; ++j) {
+        const float* const d = sums.d[i] + 8 * j + 2 * r;
+        const float4 four = exchange_for_four(make_float2(d[0], d[1]), make_float2(d[4], d[5]));
+        const int column = first_column + 16 * j;
+        if (row < product.in) store_four<kFours>(to + column, four, product.out - column);
+      }
+    }
+  }
+}
+template <class Tiles>
+__device__ inline void store_weight_gradient(const WeightTile& tile, const typename Tiles::Sums& sums) {
+  if (has_fours(tile.product))
+    store_weight_part<true, Tiles>(tile, sums);
+  else
+    store_weight_part<false, Tiles>(tile, sums);
+}
+
+template <class T, class Tiles>
+__global__ void __launch_bounds__(kWeightThreads, 1)
+    weight_gradient_kernel(const __grid_constant__ WeightProducts list) {
+  extern __shared__ std::byte dynamic_of_weights[];
+  const TwoByteRing<Tiles> ring(dynamic_of_weights);
+  const int own = static_cast<int>(blockIdx.x), blocks = static_cast<int>(gridDim.x);
+  const bool copies = threadIdx.x == 128 * kWeightGroups;
+  if (copies) {
+    const WeightProduct& product = list.jobs[product_of(list, own)];
+    prefetch_map(product.x);
+    prefetch_map(product.d_y);
+  }
+  ring.init_barriers();
+
+  RingPosition<Tiles> place;
+  const int tiles = list.first_block[list.count];
+  if (copies) {
+    for (int number = own; number < tiles; number += blocks) ring.load(Tiles::tile(list, number), place);
+  } else if (threadIdx.x < 128 * kWeightGroups) {
+    for (int number = own; number < tiles; number += blocks) {
+      const WeightTile tile = Tiles::tile(list, number);
+      typename Tiles::Sums sums;
+      multiply_weight_tile<T, Tiles>(tile, ring, place, sums);
+      store_weight_gradient<Tiles>(tile, sums);
+    }
+  }
+}
+
+/// How many tiles of the list a block has at most.
+int64_t weight_rounds(const WeightProducts& list) {
+  const int64_t tiles = list.first_block[list.count], processors = hctr::cuda::multiprocessors();
+  return (tiles + processors - 1) / processors;
+}
+
+/// How many boxes a block copies of each kSamples samples.
+template <class Tiles>
+int64_t boxes_of_block(WeightProducts list) {
+  set_first_blocks<Tiles>(list);
+  return weight_rounds(list) * Tiles::kBoxes;
+}
+bool has_large_tiles(const WeightProducts& list) {
+  return boxes_of_block<LargeWeightTiles>(list) < boxes_of_block<SmallWeightTiles>(list);
+}
+
+template <class T, class Tiles>
+void start_weight_tiles(Context& ctx, WeightProducts& list) {
+  set_first_blocks<Tiles>(list);
+  const int64_t tiles = list.first_block[list.count], rounds = weight_rounds(list);
+  // Not early: blocks that wait would keep tables from their multiprocessors.
+  const hctr::cuda::Grid grid{(tiles + rounds - 1) / rounds, kWeightThreads, Tiles::kSharedBytes};
+  hctr::cuda::launch(ctx, "weight_gradient", grid, weight_gradient_kernel<T, Tiles>, list);
+}
+
+template <class T>
+void start_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
+  while (!launches.empty()) {
+    WeightProducts list;
+    for (; list.count < WeightProducts::kMost && list.count < static_cast<int>(launches.size()); ++list.count)
+      list.jobs[list.count] = weight_product(*launches[static_cast<size_t>(list.count)]);
+    launches = launches.subspan(static_cast<size_t>(list.count));
+    count_flops(ctx, flops_of(list));
+    if (has_large_tiles(list))
+      start_weight_tiles<T, LargeWeightTiles>(ctx, list);
+    else
+      start_weight_tiles<T, SmallWeightTiles>(ctx, list);
+  }
+}
+
+}  // namespace
+
+void hopper::add_weight_gradient(Context& ctx, Tensor x, Tensor d_y, Tensor d_w) {
+  using hctr::cuda::tensor_map;
+  using Tiles = SmallWeightTiles;  // whose boxes are those of all
+  const CUtensorMap map_x = tensor_map(x, Tiles::kBoxColumns, Tiles::kSamples);
+  const CUtensorMap map_d_y = tensor_map(d_y, Tiles::kBoxColumns, Tiles::kSamples);
+  add_weight_product(ctx, weight_product(x, map_x, d_y, map_d_y, d_w),
+                     x.dtype() == DType::bf16 ? start_weight_gradients<BFloat16> : start_weight_gradients<Half>);
+}
+
+}  // namespace hctr::ops

@@ -1,0 +1,347 @@
+// The gradients of the weights of several layers in one kernel, in TF32, for GPUs of compute capability 9.0.
+//
+// Blocks, one a multiprocessor, divide the tiles of all products x^T d_y evenly (ops/gemm/tile_division.cuh). The
+// matrix instruction wants the samples, over which is summed, adjacent in shared memory, which they are in neither
+// operand. It also takes one of them from registers, in any order of samples that the other has too. In a block
+//   - four warps copy boxes of 32 samples of 32 columns of both operands to a ring in shared memory
+//   - four warps transpose those of the operand that tiles have fewer columns of, each box in its place
+//   - two groups of four warps multiply; each warp reads a box of the other operand into registers.
+// Shared memory, not the instruction, is what limits this: of 11 parts of the traffic each group's instructions read 2,
+// copies write 3, and reading the other operand and transposing take 2 each. Hence tiles of 256 x 128: with 128 x 128,
+// the second operand would be transposed twice as often.
+//
+// Each box of 32 columns is a warp's rows, or 32 columns of the instruction, in an order such that a thread has of the
+// result 4 x 4 adjacent numbers, and that reads and writes of 16 bytes use all banks.
+#include <algorithm>
+#include <span>
+
+#include "core/device/profiler.h"
+#include "ops/gemm/weight_gradient.cuh"
+#include "ops/gemm/weight_gradient.h"
+
+namespace hctr::ops {
+namespace {
+
+using namespace hopper;
+
+/// The sizes of a tile and of the ring. The threads: groups that multiply, a group that transposes, and one that
+/// copies.
+struct Tf32Tiles : TurnedWeightTiles<256, 128> {
+  static constexpr int kSamples = 32, kBoxColumns = 32, kBoxBytes = kSamples * 128;
+  static constexpr int kBoxesOfRows = kRows / kBoxColumns, kBoxes = kBoxesOfRows + kColumns / kBoxColumns;
+  static constexpr int kStages = 4, kStageBytes = kBoxes * kBoxBytes;
+  static constexpr int kWarps = kBoxesOfRows, kMultipliers = 32 * kWarps, kThreads = kMultipliers + 2 * 128;
+  static constexpr int kTransposers = kBoxes - kBoxesOfRows, kCopiers = 4;  ///< warps
+  static constexpr size_t kSharedBytes = kStages * kStageBytes + 3 * kStages * sizeof(uint64_t) + 1024;
+  static constexpr int kSumBytes = kRows * kColumns * static_cast<int>(sizeof(float));
+  static_assert(kTransposers == 4 && kBoxes % kCopiers == 0 && kSharedBytes <= 227 * 1024);
+};
+
+struct Tf32WeightProducts : DividedWeightProducts {
+  __device__ TilePieces pieces() const { return {division, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x)}; }
+  __device__ int steps_of_block() const {
+    const TilePieces all = pieces();
+    return division.rounds * division.steps + all.last - all.first;
+  }
+  __device__ WeightTile tile(int number) const { return Tf32Tiles::tile(list, number); }
+};
+
+/// The stages of a block: in each the boxes of the rows of a tile, then those of its columns. A stage is full once
+/// copied, turned once its columns are transposed, empty once read.
+struct Tf32Ring {
+  std::byte* boxes;
+  uint64_t *full, *turned, *empty;
+
+  __device__ explicit Tf32Ring(std::byte* dynamic_shared) {
+    const uint32_t misaligned = shared_address(dynamic_shared) % 1024;
+    boxes = dynamic_shared + (misaligned ? 1024 - misaligned : 0);
+    asm("" : "+l"(boxes));  // else it is computed again in each step
+    full = reinterpret_cast<uint64_t*>(boxes + Tf32Tiles::kStages * Tf32Tiles::kStageBytes);
+    turned = full + Tf32Tiles::kStages;
+    empty = turned + Tf32Tiles::kStages;
+  }
+  __device__ void init_barriers() const {
+    if (threadIdx.x == 0) {
+      for (int s = 0; s < Tf32Tiles::kStages; ++s) {
+        init_barrier(full + s, Tf32Tiles::kCopiers);
+        init_barrier(turned + s, Tf32Tiles::kTransposers);
+        init_barrier(empty + s, Tf32Tiles::kWarps);
+      }
+      fence_barrier_init();
+    }
+    __syncthreads();
+  }
+};
+
+__device__ inline uint4 read_unit(uint32_t shared) {
+  uint4 v;
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+               : "r"(shared)
+               : "memory");
+  return v;
+}
+__device__ inline void write_unit(uint32_t shared, uint32_t x, uint32_t y, uint32_t z, uint32_t w) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
+}
+
+/// By one thread of warp `warp` of those that copy, which start the copies of a step at the same time: its boxes of
+/// both operands of all pieces, step by step. What it copies first it finds out before the kernel in front has ended.
+__device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring, int warp) {
+  constexpr int kOfRows = Tf32Tiles::kBoxesOfRows / Tf32Tiles::kCopiers;
+  constexpr int kOfColumns = Tf32Tiles::kTransposers / Tf32Tiles::kCopiers;
+  const int first = warp * kOfRows, first_of_columns = warp * kOfColumns;
+  TilePieces pieces = p.pieces();
+  RingPosition<Tf32Tiles> stage;
+  TilePiece piece;
+  bool started = false;
+  while (pieces.next(p.division, piece)) {
+    const WeightTile tile = p.tile(piece.tile);
+    const CUtensorMap &of_rows = tile.map_of_rows(), &of_columns = tile.map_of_columns();
+    const int row = tile.row + Tf32Tiles::kBoxColumns * first;
+    const int column = tile.column + Tf32Tiles::kBoxColumns * first_of_columns;
+    prefetch_map(of_rows);
+    prefetch_map(of_columns);
+    if (!started) hctr::cuda::start_early();
+    started = true;
+#pragma unroll 1
+    for (int step = piece.first; step < piece.last; ++step, stage.advance()) {
+      const int sample = step * Tf32Tiles::kSamples;
+      uint64_t* const full = ring.full + stage.stage;
+      std::byte* const boxes = ring.boxes + stage.stage * Tf32Tiles::kStageBytes;
+      std::byte* const rows = boxes + first * Tf32Tiles::kBoxBytes;
+      std::byte* const columns = boxes + (Tf32Tiles::kBoxesOfRows + first_of_columns) * Tf32Tiles::kBoxBytes;
+      wait_for(ring.empty + stage.stage, stage.parity ^ 1);
+      arrive_and_expect(full, (kOfRows + kOfColumns) * Tf32Tiles::kBoxBytes);
+#pragma unroll
+      for (int i = 0; i < kOfRows; ++i)
+        load_box(rows + i * Tf32Tiles::kBoxBytes, of_rows, row + Tf32Tiles::kBoxColumns * i, sample, full);
+#pragma unroll
+      for (int i = 0; i < kOfColumns; ++i)
+        load_box(columns + i * Tf32Tiles::kBoxBytes, of_columns, column + Tf32Tiles::kBoxColumns * i, sample, full);
+    }
+  }
+}
+
+/// A lane's places in a box that its warp transposes, in bytes from its begin. Units of 16 bytes are at their number
+/// exclusive-or that of their row, modulo 8, before and after. A lane transposes two blocks of four columns and four
+/// samples: the columns 4 (4 x + t) and on, and of eight samples in a row the even ones, or the odd ones behind them.
+/// These are the unit v of transposed rows, and v + 4. The columns 16 x + 4 t + 2 b + i become the rows
+/// 16 x + 8 b + 2 t + i. Of each eight lanes units are different in all reads and writes.
+struct TransposedPlace {
+  uint32_t read, write;
+
+  __device__ explicit TransposedPlace(uint32_t lane) {
+    const uint32_t t = lane % 4, x = lane / 4 % 2, v = lane / 8 ^ x;
+    read = v / 2 * 1024 + v % 2 * 128 + ((4 * x + t) ^ v % 2) * 16;
+    write = (16 * x + 2 * t) * 128 + (v ^ 2 * t) * 16;
+  }
+};
+
+/// By a warp: transposes a box of 32 columns in its place.
+__device__ inline void transpose_box(uint32_t box, const TransposedPlace& place) {
+  uint4 four[2][4];  // columns, of each sample
+  const uint32_t from = box + place.read, to = box + place.write;
+#pragma unroll
+  for (uint32_t block = 0; block < 2; ++block)
+#pragma unroll
+    for (uint32_t r = 0; r < 4; ++r) four[block][r] = read_unit((from ^ (2 * r * 16)) + block * 2048 + r * 256);
+  __syncwarp();
+#pragma unroll
+  for (uint32_t block = 0; block < 2; ++block) {
+    const uint4(&of)[4] = four[block];
+    const uint32_t even = to ^ (block * 64), odd = (even ^ 16) + 128;
+    write_unit(even, of[0].x, of[1].x, of[2].x, of[3].x);
+    write_unit(odd, of[0].y, of[1].y, of[2].y, of[3].y);
+    write_unit(even + 1024, of[0].z, of[1].z, of[2].z, of[3].z);
+    write_unit(odd + 1024, of[0].w, of[1].w, of[2].w, of[3].w);
+  }
+}
+
+/// By warp `warp` of those that transpose: in so many steps.
+__device__ inline void transpose_steps(int steps, const Tf32Ring& ring, int warp, int lane) {
+  const TransposedPlace place(static_cast<uint32_t>(lane));
+  const uint32_t boxes = shared_address(ring.boxes) + (Tf32Tiles::kBoxesOfRows + warp) * Tf32Tiles::kBoxBytes;
+  RingPosition<Tf32Tiles> stage;
+  for (; steps > 0; --steps, stage.advance()) {
+    wait_for(ring.full + stage.stage, stage.parity);
+    transpose_box(boxes + stage.stage * Tf32Tiles::kStageBytes, place);
+    fence_for_stores();
+    __syncwarp();
+    if (lane == 0) arrive(ring.turned + stage.stage);
+  }
+}
+
+/// What a thread that multiplies has of a tile: of the rows first_row() + r, 0 <= r < 4, in each q of eight times 16
+/// columns, the four from first_column(q) on.
+struct Tf32Sums {
+  static constexpr int kQuads = Tf32Tiles::kColumns / 16;
+  float d[2][64];  ///< of two instructions
+
+  static __device__ int first_row() { return static_cast<int>(threadIdx.x / 4 * 4); }
+  static __device__ int first_column(int q) { return 16 * q + static_cast<int>(threadIdx.x % 4 * 4); }
+  __device__ float& of(int r, int q, int c) { return d[r / 2][8 * q + c / 2 * 4 + r % 2 * 2 + c % 2]; }
+  __device__ void add(int r, int q, const float4& v) {
+    of(r, q, 0) += v.x, of(r, q, 1) += v.y, of(r, q, 2) += v.z, of(r, q, 3) += v.w;
+  }
+  __device__ float4 row(int r, int q) { return make_float4(of(r, q, 0), of(r, q, 1), of(r, q, 2), of(r, q, 3)); }
+  __device__ float4 column(int c, int q) { return make_float4(of(0, q, c), of(1, q, c), of(2, q, c), of(3, q, c)); }
+};
+
+/// The threads that multiply hand over parts of sums together.
+struct Tf32Team {
+  static constexpr int kThreads = Tf32Tiles::kMultipliers, kQuads = 4 * Tf32Sums::kQuads;
+  __device__ static int thread() { return static_cast<int>(threadIdx.x); }
+  __device__ static void synchronize() { synchronize_group(1, kThreads); }
+};
+
+/// Of eight samples what a thread has of two instructions: of the samples 2 j and 2 j + 1, j = lane % 4, four adjacent
+/// columns each, whose first two are rows of the first instruction. `first`: where those of the sample 2 j are.
+__device__ inline void read_rows(uint32_t first, uint32_t (&a)[2][4]) {
+  const uint4 even = read_unit(first), odd = read_unit((first ^ 16) + 128);
+  a[0][0] = even.x, a[0][1] = even.y, a[0][2] = odd.x, a[0][3] = odd.y;
+  a[1][0] = even.z, a[1][1] = even.w, a[1][2] = odd.z, a[1][3] = odd.w;
+}
+
+/// Sums up a piece. Rows of the next eight samples are read while the product of the ones before runs. `rows`: where
+/// the first of this thread are in the first stage.
+__device__ inline void multiply_piece(const TilePiece& piece, const Tf32Ring& ring, uint32_t rows,
+                                      RingPosition<Tf32Tiles>& stage, Tf32Sums& sums) {
+  const bool first_lane = threadIdx.x % 32 == 0;
+  uint64_t* before = nullptr;
+#pragma unroll 1
+  for (int step = piece.first; step < piece.last; ++step, stage.advance()) {
+    const uint32_t at = rows + stage.stage * Tf32Tiles::kStageBytes;
+    uint32_t a[2][2][4];
+    wait_for(ring.full + stage.stage, stage.parity);
+    read_rows(at, a[0]);
+    uint64_t b = describe_matrix(ring.boxes + stage.stage * Tf32Tiles::kStageBytes +
+                                 Tf32Tiles::kBoxesOfRows * Tf32Tiles::kBoxBytes);
+    wait_for(ring.turned + stage.stage, stage.parity);
+#pragma unroll
+    for (int k = 0; k < Tf32Tiles::kSamples / 8; ++k) {
+      const int accumulate = step > piece.first || k > 0;
+      begin_products();
+      multiply_registers(sums.d[0], a[k % 2][0], b, accumulate);
+      multiply_registers(sums.d[1], a[k % 2][1], b, accumulate);
+      commit_products();
+      b += 8 * sizeof(float) >> 4;
+      wait_for_products<1>();
+      if (k == 0 && before && first_lane) arrive(before);
+      if (k + 1 < Tf32Tiles::kSamples / 8) read_rows(at + (k + 1) * 1024, a[(k + 1) % 2]);
+    }
+    before = ring.empty + stage.stage;
+  }
+  wait_for_products<0>();
+  if (first_lane) arrive(before);
+}
+
+template <bool kTransposed, bool kFours>
+__device__ inline void store_fours(const WeightTile& tile, Tf32Sums& sums) {
+  const int64_t stride = tile.product.stride;
+  const int first_row = Tf32Sums::first_row(), first_column = Tf32Sums::first_column(0);
+  const int rows = tile.rows - first_row, columns = tile.columns - first_column;
+  const int64_t row = tile.row + first_row, column = tile.column + first_column;
+  float* const first = tile.product.d_w + (kTransposed ? column * stride + row : row * stride + column);
+#pragma unroll
+  for (int q = 0; q < Tf32Sums::kQuads; ++q)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (kTransposed) {
+        if (16 * q + i < columns) store_four<kFours>(first + (16 * q + i) * stride, sums.column(i, q), rows);
+      } else {
+        if (i < rows) store_four<kFours>(first + i * stride + 16 * q, sums.row(i, q), columns - 16 * q);
+      }
+    }
+}
+
+__device__ inline void store_tf32_sums(const WeightTile& tile, Tf32Sums& sums) {
+  const bool fours = has_fours(tile.product);
+  if (tile.transposed)
+    fours ? store_fours<true, true>(tile, sums) : store_fours<true, false>(tile, sums);
+  else
+    fours ? store_fours<false, true>(tile, sums) : store_fours<false, false>(tile, sums);
+}
+
+/// By the threads that multiply: all pieces of the block.
+__device__ inline void multiply_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring) {
+  TilePieces pieces = p.pieces();
+  const uint32_t j = threadIdx.x % 4, eight = threadIdx.x / 4 % 8;
+  const uint32_t rows =
+      shared_address(ring.boxes) + threadIdx.x / 32 * Tf32Tiles::kBoxBytes + 2 * j * 128 + (eight ^ 2 * j) * 16;
+  RingPosition<Tf32Tiles> stage;
+  TilePiece piece;
+  while (pieces.next(p.division, piece)) {
+    Tf32Sums sums;
+    multiply_piece(piece, ring, rows, stage, sums);
+    if (piece.last < p.division.steps) {
+      give_sums<Tf32Team>(p.exchange, [&](int i) { return sums.row(i % 4, i / 4); });
+      continue;
+    }
+    if (piece.first > 0)
+      take_sums<Tf32Team>(p.exchange, p.division, piece.tile,
+                          [&](int i, const float4& others) { sums.add(i % 4, i / 4, others); });
+    store_tf32_sums(p.tile(piece.tile), sums);
+  }
+}
+
+__global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
+    weight_gradient_tf32_kernel(const __grid_constant__ Tf32WeightProducts p) {
+  extern __shared__ std::byte dynamic_of_weights[];
+  const Tf32Ring ring(dynamic_of_weights);
+  ring.init_barriers();
+
+  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+  constexpr int kFirstTransposer = Tf32Tiles::kWarps, kFirstCopier = kFirstTransposer + Tf32Tiles::kTransposers;
+  if (warp < kFirstCopier) hctr::cuda::start_early();  // those that copy do that themselves
+  if (warp >= kFirstCopier) {
+    give_registers<40>();
+    if (lane == 0) copy_pieces(p, ring, warp - kFirstCopier);
+  } else if (warp >= kFirstTransposer) {
+    give_registers<72>();
+    transpose_steps(p.steps_of_block(), ring, warp - kFirstTransposer, lane);
+  } else {
+    take_registers<200>();
+    multiply_pieces(p, ring);
+  }
+}
+
+int tf32_steps(const WeightProduct& product) { return (product.batch + Tf32Tiles::kSamples - 1) / Tf32Tiles::kSamples; }
+
+/// A block for each tile, as far as there are multiprocessors; more where each then has so many steps, and where parts
+/// of tiles save more steps than handing over their sums takes the time of.
+DividedTiles divide_tf32_tiles(int tiles, int steps) {
+  constexpr int64_t kLeastSteps = 16, kStepsOfHandingOver = 12;
+  const int64_t multiprocessors = hctr::cuda::multiprocessors(), all_steps = int64_t{tiles} * steps;
+  const int64_t wanted = std::max<int64_t>(tiles, all_steps / kLeastSteps);
+  const auto blocks = static_cast<int>(std::min(multiprocessors, wanted));
+  if (tiles <= multiprocessors && steps - all_steps / blocks < kStepsOfHandingOver) return {tiles, 1};
+  return {blocks, tiles % blocks == 0 ? tiles / blocks : std::max(0, tiles / blocks - 1)};
+}
+
+/// Those with as many steps in one launch.
+void start_tf32_weight_gradients(Context& ctx, std::span<const LaunchQueue::Launch* const> launches) {
+  constexpr const char* kName = "weight_gradient";
+  HCTR_EXPECT(runs_weight_gradients_tf32(ctx), kName, " on a stream that has no memory for parts of sums");
+  start_equal_products(launches, tf32_steps, [&](WeightProducts& list) {
+    set_first_blocks<Tf32Tiles>(list);
+    count_flops(ctx, flops_of(list));
+    const int tiles = list.first_block[list.count], steps = tf32_steps(list.jobs[0]);
+    const TileBlocks divided(kName, tiles, steps, divide_tf32_tiles(tiles, steps));
+    hctr::cuda::launch(ctx, kName, hctr::cuda::early({divided.blocks, Tf32Tiles::kThreads, Tf32Tiles::kSharedBytes}),
+                       weight_gradient_tf32_kernel, Tf32WeightProducts{{list, divided.division, sum_exchange(ctx)}});
+  });
+}
+
+}  // namespace
+
+bool hopper::runs_weight_gradients_tf32(Context& ctx) { return has_exchange_memory(ctx, Tf32Tiles::kSumBytes); }
+
+void hopper::add_weight_gradient_tf32(Context& ctx, Tensor x, Tensor d_y, Tensor d_w) {
+  using hctr::cuda::tensor_map;
+  const CUtensorMap map_x = tensor_map(x, Tf32Tiles::kBoxColumns, Tf32Tiles::kSamples);
+  const CUtensorMap map_d_y = tensor_map(d_y, Tf32Tiles::kBoxColumns, Tf32Tiles::kSamples);
+  add_weight_product(ctx, weight_product(x, map_x, d_y, map_d_y, d_w), start_tf32_weight_gradients);
+}
+
+}  // namespace hctr::ops

@@ -1,0 +1,33 @@
+// What implementations of ops/loss/logit_loss.h share.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ops/loss/logit_loss.h"
+
+namespace hctr::ops {
+
+inline constexpr int64_t kMostLogitLossParts = 512;
+
+/// CUDA sums the rows in this many parts, a block each: few rows each where that gives a block to every multiprocessor,
+/// no more parts than their totals are worth, and up to 2,048 rows no more than can start early on an H100.
+inline int64_t logit_loss_parts(int64_t rows) {
+  constexpr int64_t kFewest = 128, kRows = 16, kFewestRows = 4;
+  const auto parts_of = [&](int64_t each) { return (rows + each - 1) / each; };
+  return std::clamp<int64_t>(std::max(parts_of(kRows), std::min(parts_of(kFewestRows), kFewest)), 1,
+                             kMostLogitLossParts);
+}
+
+/// The logits: of the sum, or of the layer alone.
+inline const Tensor& logits_of(const LogitLayer& layer, const std::optional<LogitSum>& sum) {
+  return sum ? sum->logits : layer.y;
+}
+
+/// logit_loss() and logit_loss_backward() by the operators that these are made of.
+namespace one_by_one {
+void logit_loss(Context&, const LogitLayer&, const std::optional<LogitSum>&, const LogitTarget&);
+void logit_loss_backward(Context&, const LogitLayer&, const std::optional<LogitSum>&, const LogitTarget&);
+}  // namespace one_by_one
+
+}  // namespace hctr::ops

@@ -1,0 +1,27 @@
+// What a step's loss adds to its record: the same text on both devices.
+#pragma once
+
+#include "ops/loss/loss_record.h"
+
+namespace hctr::ops {
+
+/// Without branches where it can be, so that a thread waits once for all that it reads.
+HCTR_HD inline void add_to_record(float loss, const StepState& state, bool spoiled, LossRecord& total, StepState* stop,
+                                  const LossScale* scale) {
+  const bool finite = loss - loss == 0;  // neither infinite nor NaN
+  total.loss = loss;
+  total.step = state.step;
+  const int32_t samples = state.global_samples;
+  total.sum += finite ? static_cast<double>(loss) * samples : 0;
+  total.samples += finite ? samples : 0;
+  if (scale) {
+    total.skipped_in_row = scale->skipped > total.skipped ? total.skipped_in_row + 1 : 0;
+    total.skipped = scale->skipped;
+  }
+  if (spoiled && finite && total.stopped == 0 && total.spoiled == 0) total.spoiled = state.step;  // by the step before
+  if (!stop) return;
+  if (!finite && total.stopped == 0 && total.spoiled == 0) total.stopped = state.step + 1;
+  if (total.stopped != 0 || total.spoiled != 0) stop->skip = 1;
+}
+
+}  // namespace hctr::ops

@@ -1,0 +1,252 @@
+// The update rules of optimizers, each one formula that dense weights and embedding rows share on every device.
+// docs/add_an_optimizer.md says how to add one.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "core/base/platform.h"
+#include "core/base/step_state.h"
+
+namespace hctr::ops {
+
+inline constexpr float kLargestFloat = std::numeric_limits<float>::max();
+
+/// The most states (moments, sums of squares, ...) that a rule keeps for each weight.
+inline constexpr int kMostStates = 2;
+
+/// What becomes of a gradient before a rule sees it: g times 1 / loss_scale, at most +-`most`. NaN stays.
+struct GradientScale {
+  float factor = 1, most = std::numeric_limits<float>::infinity();
+  HCTR_HD friend float operator*(float g, const GradientScale& scale) {
+    const float scaled = g * scale.factor;
+    return scaled > scale.most ? scale.most : scaled < -scale.most ? -scale.most : scaled;
+  }
+};
+
+struct UpdateScalars;
+
+/// A rule and its constants, whose defaults are those of a config. The learning rate and the step come with each batch
+/// (StepState).
+struct Optimizer {
+  enum class Kind { sgd, momentum_sgd, nesterov, adagrad, rmsprop, ftrl, adam, adamw };
+  Kind kind = Kind::adam;
+  float beta1 = 0.9f;                        ///< adam, adamw
+  float beta2 = 0.999f;                      ///< adam, adamw
+  float epsilon = 1e-7f;                     ///< adam, adamw, rmsprop, adagrad
+  float momentum = 0.9f;                     ///< momentum_sgd, nesterov
+  float smoothing = 0.9f;                    ///< rmsprop
+  float initial = 0;                         ///< adagrad: initial value of its state
+  bool row_wise = false;                     ///< adagrad: one state per row of a table; dense weights keep one each
+  float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
+  float weight_decay = 0.01f;                ///< adamw
+  float rate_factor = 1;  ///< this optimizer's rate over the step's: an embedding may have a rate of its own
+  float most_gradient = std::numeric_limits<float>::infinity();  ///< the magnitude that gradients are cut to
+
+  HCTR_HD GradientScale gradient_scale(const UpdateScalars&) const;
+
+  // What the rule's struct says, see RuleDefaults.
+  int states() const;
+  float start(int state) const;
+  bool zero_gradient_is_noop() const;
+};
+
+/// What a rule needs in one step besides weight, gradient and states. Computed once per step, not per element.
+struct UpdateScalars {
+  float rate;            ///< the learning rate; for adam and adamw with the bias corrections of both moments
+  float gradient_scale;  ///< 1 / loss_scale
+  float decay;           ///< adamw: the fraction of a weight that is subtracted
+};
+
+HCTR_HD inline GradientScale Optimizer::gradient_scale(const UpdateScalars& of_step) const {
+  return {of_step.gradient_scale, most_gradient};
+}
+
+/// Which scalars update an embedding row: those of the step, or its own, computed from the step of its last update or
+/// from the mean square of its gradient.
+enum class ScalarsOf { step, last_step, mean_square };
+
+/// The base of every rule. A rule has kStates and update(); it overrides what differs from here.
+struct RuleDefaults {
+  static constexpr ScalarsOf kScalarsOf = ScalarsOf::step;
+  /// Whether g = 0 changes neither weight nor state. Then a global update of a table need not visit absent rows.
+  static constexpr bool kZeroGradientIsNoop = false;
+  /// The state that a gradient goes into where it does not reach the weight in the same step; -1: it does. A gradient
+  /// that is not finite makes the weight, or this state, so.
+  static constexpr int kDelayedIn = -1;
+  /// Whether it trains, so that what it makes infinite is reported.
+  static constexpr bool kTrains = true;
+  /// The initial value of a state.
+  static float start(const Optimizer&, int /*state*/) { return 0; }
+  HCTR_HD static UpdateScalars scalars(const Optimizer& o, const StepState& state) {
+    return {state.learning_rate * o.rate_factor, 1.0f / state.loss_scale, 0};
+  }
+};
+
+/// Whether a rule has left a weight finite, and the state that gets the gradient first.
+template <class Rule>
+HCTR_HD bool left_finite(float w, const float* state) {
+  bool finite = fabsf(w) <= kLargestFloat;
+  if constexpr (Rule::kDelayedIn >= 0) finite = finite && fabsf(state[Rule::kDelayedIn]) <= kLargestFloat;
+  return finite;
+}
+
+/// w -= lr g.
+struct SgdRule : RuleDefaults {
+  static constexpr int kStates = 0;
+  static constexpr bool kZeroGradientIsNoop = true;
+  HCTR_HD static void update(const Optimizer&, const UpdateScalars& s, float g, float& w, float*) { w -= s.rate * g; }
+};
+
+/// m = mu m - lr g;  w += m.
+/// Source: B. Polyak, "Some methods of speeding up the convergence of iteration methods", 1964; the rate inside m.
+struct MomentumSgdRule : RuleDefaults {
+  static constexpr int kStates = 1;
+  HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
+    state[0] = o.momentum * state[0] - s.rate * g;
+    w += state[0];
+  }
+};
+
+/// a' = mu a - lr g;  w += -mu a + (1 + mu) a'.
+/// Source: I. Sutskever et al., "On the importance of initialization and momentum in deep learning", ICML 2013, with w
+/// the point at which the gradient is taken.
+struct NesterovRule : RuleDefaults {
+  static constexpr int kStates = 1;
+  HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
+    const float before = state[0];
+    state[0] = o.momentum * before - s.rate * g;
+    w += (1.0f + o.momentum) * state[0] - o.momentum * before;
+  }
+};
+
+/// s += g^2;  w -= lr g / (sqrt(s) + eps).  s starts at `initial`.
+/// Source: J. Duchi, E. Hazan, Y. Singer, "Adaptive subgradient methods", JMLR 2011, the diagonal form.
+struct AdaGradRule : RuleDefaults {
+  static constexpr int kStates = 1;
+  static constexpr bool kZeroGradientIsNoop = true;
+  static float start(const Optimizer& o, int) { return o.initial; }
+  HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
+    state[0] += g * g;
+    w -= s.rate * g / (sqrtf(state[0]) + o.epsilon);
+  }
+};
+
+/// v = b v + (1 - b) g^2;  w -= lr g / (sqrt(v) + eps), b = smoothing.
+/// Source: T. Tieleman and G. Hinton, lecture 6.5 of "Neural networks for machine learning", 2012.
+struct RmsPropRule : RuleDefaults {
+  static constexpr int kStates = 1;
+  HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
+    state[0] = o.smoothing * state[0] + (1.0f - o.smoothing) * g * g;
+    w -= s.rate * g / (sqrtf(state[0]) + o.epsilon);
+  }
+};
+
+/// FTRL-Proximal:  n' = n + g^2;  z' = z + g - (r' - r) w;  w' = |z'| > l1 ? (sign(z') l1 - z') / (r' + l2) : 0
+/// with r = (beta + sqrt(n)) / lr, the inverse of the weight's own rate.
+/// Source: H. B. McMahan et al., "Ad click prediction: a view from the trenches", KDD 2013, algorithm 1.
+///
+/// While w is not 0, z follows from it: z = -(w (r + l2) + sign(w) l1). So z is read only for weights at 0 (the states
+/// are n and z, both start at 0), and the same rule reads: a weight becomes u - sign(u) t, or 0 when |u| <= t, where
+///   u = w + sign(w) t - lr g / q  or, from 0,  -lr (z + g) / q,   q = beta + sqrt(n') + lr l2,   t = lr l1 / q.
+/// In this form a weight that was drawn or loaded needs no z, a change of the rate (also to 0) moves no weight, and
+/// g = 0 is a no-op.
+struct FtrlRule : RuleDefaults {
+  static constexpr int kStates = 2;
+  static constexpr bool kZeroGradientIsNoop = true;
+  HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
+    const float n = state[0] + g * g, least = fabsf(g), most = sqrtf(n);
+    const float q = o.beta + (most > least ? most : least) + s.rate * o.lambda2;  // g^2 may underflow to 0
+    const float threshold = s.rate * o.lambda1 / q;
+    const bool at_zero = w == 0;
+    const float z = state[1] + g;
+    const float u = at_zero ? -s.rate * z / q : w + copysignf(threshold, w) - s.rate * g / q;
+    const float moved = fabsf(u) <= threshold ? 0 : u - copysignf(threshold, u);
+    const float after = at_zero ? z : s.rate > 0 ? -u * q / s.rate : state[1];
+    state[0] = n;
+    state[1] = g == 0 ? state[1] : after;
+    w = g == 0 ? w : moved;
+  }
+};
+
+/// m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  w -= rate * m / (sqrt(v) + eps) with
+/// rate = lr * sqrt(1 - b2^t) / (1 - b1^t), t = updates + 1.
+/// Source: D. Kingma and J. Ba, "Adam", ICLR 2015, section 2 (the efficient form at its end).
+struct AdamRule : RuleDefaults {
+  static constexpr int kStates = 2;
+  /// In double and rounded once, so that devices agree.
+  HCTR_HD static UpdateScalars scalars(const Optimizer& o, const StepState& state) {
+    UpdateScalars scalars = RuleDefaults::scalars(o, state);
+    const double t = static_cast<double>(state.updates) + 1.0;
+    const double correction2 = 1.0 - pow(static_cast<double>(o.beta2), t);
+    const double correction1 = 1.0 - pow(static_cast<double>(o.beta1), t);
+    scalars.rate = static_cast<float>(static_cast<double>(scalars.rate) * sqrt(correction2) / correction1);
+    return scalars;
+  }
+  /// Updates the moments; returns what Adam subtracts from the weight.
+  HCTR_HD static float move(const Optimizer& o, const UpdateScalars& s, float g, float* state) {
+    state[0] = o.beta1 * state[0] + (1.0f - o.beta1) * g;
+    state[1] = o.beta2 * state[1] + (1.0f - o.beta2) * g * g;
+    return s.rate * state[0] / (sqrtf(state[1]) + o.epsilon);
+  }
+  HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
+    w -= move(o, s, g, state);
+  }
+};
+
+/// Adam, and w -= lr * weight_decay * w with the w from before the step: the decay does not pass through the moments.
+/// Source: I. Loshchilov and F. Hutter, "Decoupled weight decay regularization", ICLR 2019, algorithm 2, with
+/// weight_decay times lr for its lambda.
+struct AdamWRule : AdamRule {
+  HCTR_HD static UpdateScalars scalars(const Optimizer& o, const StepState& state) {
+    UpdateScalars scalars = AdamRule::scalars(o, state);
+    scalars.decay = RuleDefaults::scalars(o, state).rate * o.weight_decay;
+    return scalars;
+  }
+  HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
+    w -= s.decay * w + move(o, s, g, state);
+  }
+};
+
+/// Calls body.operator()<Rule>().
+template <class Body>
+void dispatch_rule(Optimizer::Kind kind, Body&& body) {
+  using Kind = Optimizer::Kind;
+  switch (kind) {
+    case Kind::sgd:
+      return body.template operator()<SgdRule>();
+    case Kind::momentum_sgd:
+      return body.template operator()<MomentumSgdRule>();
+    case Kind::nesterov:
+      return body.template operator()<NesterovRule>();
+    case Kind::adagrad:
+      return body.template operator()<AdaGradRule>();
+    case Kind::rmsprop:
+      return body.template operator()<RmsPropRule>();
+    case Kind::ftrl:
+      return body.template operator()<FtrlRule>();
+    case Kind::adam:
+      return body.template operator()<AdamRule>();
+    case Kind::adamw:
+      return body.template operator()<AdamWRule>();
+  }
+}
+
+inline int Optimizer::states() const {
+  int states = 0;
+  dispatch_rule(kind, [&]<class Rule>() { states = Rule::kStates; });
+  return states;
+}
+inline float Optimizer::start(int state) const {
+  float start = 0;
+  dispatch_rule(kind, [&]<class Rule>() { start = Rule::start(*this, state); });
+  return start;
+}
+inline bool Optimizer::zero_gradient_is_noop() const {
+  bool noop = false;
+  dispatch_rule(kind, [&]<class Rule>() { noop = Rule::kZeroGradientIsNoop; });
+  return noop;
+}
+
+}  // namespace hctr::ops

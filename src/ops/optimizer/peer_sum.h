@@ -1,0 +1,22 @@
+// The sum of an array over two ranks that reach each other's memory: each adds up one half, for both.
+#pragma once
+
+#include <cstdint>
+
+#include "core/device/op.h"
+#include "ops/common/loss_scale.h"
+
+namespace hctr::ops {
+
+/// The elements of the first half of `n`. It ends at a whole number of memory lines, so that no rank reads a line that
+/// the other one writes to, where the array begins with one.
+inline int64_t first_half(int64_t n) { return n / 2 / 32 * 32; }
+
+/// mine[i] = theirs[i] = mine[i] + theirs[i] for the first half of the elements, or for the `second` one. Nothing is
+/// written once *aborted, if there is one, is not 0. A sum of two numbers is the same in either order, so both ranks,
+/// and any other way to add them up, get equal bits. Shapes: mine f32 [n], dense, on the device of the context; theirs
+/// [n], on any device. Also searches the sums that it writes as find_overflow does, if search.found is set.
+HCTR_OP(void sum_half(Context&, Tensor mine, float* theirs, bool second, const uint32_t* aborted,
+                      OverflowSearch search))
+
+}  // namespace hctr::ops

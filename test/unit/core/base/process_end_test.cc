@@ -1,0 +1,41 @@
+// Processes end with their exit code and all output, and run exit handlers unless threads are left.
+#include "core/base/process_end.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+
+namespace hctr::test {
+namespace {
+
+/// Each test runs in a process of its own.
+class ProcessEnd : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+void say_at_exit() {
+  std::atexit([] { std::fputs("handled", stderr); });
+}
+
+TEST_F(ProcessEnd, RunsExitHandlers) {
+  EXPECT_EXIT((say_at_exit(), end_process(3)), testing::ExitedWithCode(3), "handled");
+}
+
+TEST_F(ProcessEnd, SkipsExitHandlersIfThreadsStillRun) {
+  const auto end = [] {
+    dup2(STDERR_FILENO, STDOUT_FILENO);  // the test reads it; it is buffered until flushed
+    say_at_exit();
+    threads_outlive_main();
+    std::fputs("printed ", stdout);
+    std::cout << "twice";
+    end_process(3);
+  };
+  EXPECT_EXIT(end(), testing::ExitedWithCode(3), "^printed twice$");
+}
+
+}  // namespace
+}  // namespace hctr::test

@@ -1,0 +1,72 @@
+// A small limit of the stack is raised, or named.
+#include "core/base/stack_limit.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <functional>
+
+#include "core/base/expect.h"
+
+namespace hctr::test {
+namespace {
+
+/// The exit code of a process that has these limits and runs `body`, since they are of a process.
+int code_with_limits(rlim_t soft, rlim_t hard, const std::function<bool()>& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit limit{soft, hard};
+    ::_exit(::setrlimit(RLIMIT_STACK, &limit) == 0 && body() ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+constexpr rlim_t kKiB = 1024, kMiB = 1024 * kKiB;
+
+TEST(StackLimit, IsRaisedForAllThreads) {
+  EXPECT_EQ(code_with_limits(64 * kKiB, 4 * kMiB,
+                             [] {
+                               raise_stack_limit();
+                               rlimit now{};
+                               ::getrlimit(RLIMIT_STACK, &now);
+                               pthread_attr_t threads;
+                               size_t bytes = 0;
+                               ::pthread_getattr_default_np(&threads);
+                               ::pthread_attr_getstacksize(&threads, &bytes);
+                               return now.rlim_cur == 4 * kMiB && bytes == 4 * kMiB;
+                             }),
+            0);
+  EXPECT_EQ(code_with_limits(2 * kMiB, 4 * kMiB,
+                             [] {
+                               raise_stack_limit();
+                               rlimit now{};
+                               ::getrlimit(RLIMIT_STACK, &now);
+                               return now.rlim_cur == 2 * kMiB;
+                             }),
+            0);
+}
+
+TEST(StackLimit, IsNamedWhereItCannotBeRaised) {
+  EXPECT_EQ(code_with_limits(64 * kKiB, 64 * kKiB,
+                             [] {
+                               try {
+                                 raise_stack_limit();
+                               } catch (const Error& error) {
+                                 return error.kind() == Kind::device &&
+                                        error.what() ==
+                                            std::string(
+                                                "the stack is limited to 64 KiB, and the program needs 1024; `ulimit "
+                                                "-s 8192` allows the usual size");
+                               }
+                               return false;
+                             }),
+            0);
+}
+
+}  // namespace
+}  // namespace hctr::test

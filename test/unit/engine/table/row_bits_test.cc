@@ -1,0 +1,96 @@
+// How many bits of row numbers are sorted: what is recorded before a batch must do for its rows.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+
+#include "core/device/copy_bytes.h"
+#include "engine/table/row_store.h"
+#include "support/devices.h"
+#include "support/temporary_folder.h"
+
+namespace hctr::test {
+namespace {
+
+constexpr int64_t kBatchKeys = 64;
+
+/// A store that gets a batch of new keys in each step, on the CPU.
+class GrowingRows {
+ public:
+  explicit GrowingRows(std::shared_ptr<RowMemory> memory)
+      : store_(runtime_, spec(std::move(memory)), kBatchKeys, /*batches_ahead=*/1),
+        keys_(kBatchKeys),
+        rows_(kBatchKeys) {
+    store_.sort_bits_in_use();
+    recorded_bits_ = store_.row_bits();
+  }
+  int64_t capacity() const { return store_.capacity(); }
+  /// Returns the largest row number. Bits are asked for when the owner of a store does so: behind reserve_rows().
+  int64_t step() {
+    std::iota(keys_.begin(), keys_.end(), next_key_);
+    next_key_ += kBatchKeys;
+    const ops::KeyBatch batch{
+        .keys = keys_.data(), .offsets = ends_, .slots = 1, .samples = 1, .key_capacity = kBatchKeys, .columns = 1};
+    store_.reserve_rows();
+    if (store_.consume_rerecord_flag()) recorded_bits_ = store_.row_bits();
+    Context ctx(runtime_, runtime_.prepare_stream());
+    store_.bring_rows(ctx, batch, rows_.data(), NewKeys::get_rows);
+    ops::index_insert(ctx, store_.index(), batch, rows_.data());
+    ops::init_new_rows(ctx, store_.index(), store_.init(), store_.data());
+    uint32_t after = 0;
+    ops::index_close_batch(ctx, store_.index(), &after, store_.host_word());
+    store_.keep_new_rows();
+    ops::index_finish_step(ctx, store_.index(), &after);
+    return *std::max_element(rows_.begin(), rows_.end());
+  }
+  int recorded_bits() const { return recorded_bits_; }
+
+ private:
+  static TableSpec spec(std::shared_ptr<RowMemory> memory) {
+    TableSpec spec;
+    spec.name = "bits";
+    spec.dim = 1;
+    spec.slots = spec.samples = 1;
+    spec.key_capacity = kBatchKeys;
+    spec.memory = std::move(memory);
+    return spec;
+  }
+
+  Runtime& runtime_ = runtime_of(kCpu);
+  RowStore store_;
+  std::vector<int64_t> keys_;
+  std::vector<int32_t> rows_;
+  const int32_t ends_[2] = {0, kBatchKeys};
+  int64_t next_key_ = 0;
+  int recorded_bits_ = 0;
+};
+
+void expect_bits_for_every_row(GrowingRows& rows) {
+  ASSERT_LT(rows.capacity(), 256) << "rows of more than a byte must come later";
+  int64_t row = 0;
+  for (int step = 0; row < 2 * 256; ++step) {
+    row = rows.step();
+    ASSERT_LT(row, int64_t{1} << rows.recorded_bits()) << "step " << step;
+  }
+}
+
+TEST(RowBits, FollowTheRowsThatHaveMemory) {
+  GrowingRows rows(nullptr);
+  EXPECT_EQ(rows.recorded_bits(), 8);
+  expect_bits_for_every_row(rows);
+  EXPECT_EQ(rows.recorded_bits(), 16);
+}
+
+// Memory grows in bring_rows(), when the sort of the batch is recorded already.
+TEST(RowBits, AreThoseOfAllRowsWithADisk) {
+  const TemporaryFolder folder;
+  RowMemoryLimits limits{.device = 0, .host = int64_t{1} << 32, .host_setting = "\"host\""};
+  limits.disk_folder = folder.path().string();
+  limits.disk = int64_t{1} << 32;
+  GrowingRows rows(std::make_shared<RowMemory>(kCpu, limits));
+  expect_bits_for_every_row(rows);
+}
+
+}  // namespace
+}  // namespace hctr::test

@@ -1,0 +1,168 @@
+// Tables in checkpoints and increments, row by row; test/integration/resume_test.cc has whole runs.
+#include <gtest/gtest.h>
+
+#include "formats/checkpoint/state_reader.h"
+#include "formats/checkpoint/state_writer.h"
+#include "support/message_of.h"
+#include "support/temporary_folder.h"
+#include "unit/engine/table/plain_table.h"
+
+namespace hctr::test {
+namespace {
+
+class SavedTable : public OnDevice {
+ protected:
+  static TableSpec spec() {
+    TableSpec spec = small_spec(5, 2, 20, 120);
+    spec.optimizer.kind = ops::Optimizer::Kind::adagrad;
+    spec.marks_changes = true;
+    return spec;
+  }
+  static void train(TableRig& rig, int steps, uint64_t seed, int64_t vocabulary = 60) {
+    std::mt19937_64 random(seed);
+    for (int t = 0; t < steps; ++t)
+      rig.step(random_bags(rig.spec(), rig.spec().samples, 3, vocabulary, random),
+               random_floats(rig.spec().samples * rig.spec().slots * rig.spec().dim, random));
+  }
+  fs::path path(int64_t iteration) const { return folder_ / cat("iteration_00000", iteration); }
+  /// Saves a whole checkpoint, or an increment on `base`. Returns the rows that it takes from the base.
+  int64_t save(TableRig& rig, int64_t iteration, std::optional<int64_t> base = std::nullopt) {
+    const fs::path folder = path(iteration);
+    fs::create_directories(folder);
+    StateIndex index;
+    index.file = "rank_0.state";
+    StateFileWriter file(folder / index.file);
+    const StateWriter::Sink sink = [&](const HostBytes& piece) { file.write(piece.span()); };
+    rig.table->save_state(StateWriter(0, rig.runtime.compute_stream(), index, sink, {iteration, base}));
+    file.commit(index);
+    const StateArray* vectors = index.find("vectors");
+    const int64_t rows = vectors->from_base ? vectors->from_base->rows : 0;
+    Manifest manifest{Json(Json::Object{}), Json(Json::Object{}), {index}, {}};
+    if (rows > 0) manifest.base = {.name = path(*base).filename(), .crc = read_manifest(path(*base)).files_crc()};
+    write_manifest(folder, manifest);
+    return rows;
+  }
+  void load(TableRig& rig, int64_t iteration) {
+    const Manifest manifest = read_manifest(path(iteration));
+    verify_files(path(iteration), manifest);
+    rig.table->load_state(StateReader(path(iteration), manifest, true, 0, rig.runtime.compute_stream()));
+  }
+  /// The rows in a checkpoint, in a table that has nothing else.
+  std::string rows_in(int64_t iteration, const TableSpec& of = spec()) {
+    TableRig rig(GetParam(), of);
+    load(rig, iteration);
+    return rig.bytes();
+  }
+
+  TemporaryFolder folder_;
+};
+HCTR_ON_EACH_DEVICE(SavedTable);
+
+TEST_P(SavedTable, HasInAnIncrementWhatStepsHaveChanged) {
+  TableRig rig(GetParam(), spec());
+  train(rig, 3, 1);
+  EXPECT_EQ(save(rig, 1), 0);
+  const int64_t rows = rig.table->rows();
+  train(rig, 1, 2, 200);
+  EXPECT_EQ(save(rig, 2, 1), rows);
+  EXPECT_GT(rig.table->rows(), rows);
+  EXPECT_TRUE(rows_in(2) == rig.bytes());
+  EXPECT_FALSE(rows_in(1) == rig.bytes());
+}
+
+/// No batch has changed them, so nothing marks them.
+TEST_P(SavedTable, OfImportedRowsIsWhole) {
+  TableRig rig(GetParam(), spec());
+  train(rig, 3, 1);
+  save(rig, 1);
+  std::vector<int64_t> keys;
+  std::vector<int32_t> slots;
+  std::vector<float> vectors;
+  rig.table->export_rows(false, [&](const RowBlock& block) {
+    keys.insert(keys.end(), block.keys.begin(), block.keys.end());
+    slots.insert(slots.end(), block.slots.begin(), block.slots.end());
+    for (const float x : block.vectors) vectors.push_back(x + 1);
+  });
+  rig.table->import_rows({.keys = keys, .slots = slots, .vectors = vectors, .states = {}, .last_steps = {}});
+  EXPECT_EQ(save(rig, 2, 1), 0);
+  EXPECT_TRUE(rows_in(2) == rig.bytes());
+  EXPECT_FALSE(rows_in(1) == rows_in(2));
+}
+
+/// A table that goes on leaves to the base what the one that was saved left to it.
+TEST_P(SavedTable, GoesOnWithTheBaseThatItHad) {
+  for (const int64_t from : {1, 2}) {
+    TableRig rig(GetParam(), spec());
+    train(rig, 3, 1);
+    save(rig, 1);
+    const int64_t rows = rig.table->rows();
+    train(rig, 1, 2, 30);
+    save(rig, 2, 1);
+    TableRig next(GetParam(), spec());
+    load(next, from);
+    train(next, 1, 3, 10);
+    EXPECT_EQ(save(next, 3, 1), rows);
+    EXPECT_TRUE(rows_in(3) == next.bytes());
+    // Of another base it knows nothing.
+    save(next, 4);
+    TableRig other(GetParam(), spec());
+    load(other, from);
+    EXPECT_EQ(save(other, 5, 4), 0);
+    EXPECT_TRUE(rows_in(5) == other.bytes());
+  }
+}
+
+/// Rows that no batch has had since, and that have other numbers than in the base.
+TEST_P(SavedTable, HasInAnIncrementTheRowsThatHaveMoved) {
+  TableSpec expiring = spec();
+  expiring.policy.expire_after = 2;
+  const auto step = [&](TableRig& rig, int64_t first, int64_t keys) {
+    Bags bags = empty_bags(expiring, expiring.samples);
+    for (int64_t k = 0; k < keys; ++k) bags[0][static_cast<size_t>(k)] = {first + k};
+    rig.step(bags, std::vector<float>(static_cast<size_t>(expiring.samples * expiring.slots * expiring.dim), 0.5f));
+  };
+  TableRig rig(GetParam(), expiring);
+  step(rig, 0, 8);
+  step(rig, 8, 8);
+  save(rig, 1);
+  step(rig, 0, 1);
+  step(rig, 0, 1);  // before it keys 1 to 7 have expired
+  ASSERT_EQ(rig.table->rows(), 9);
+  EXPECT_EQ(save(rig, 2, 1), 9);
+  EXPECT_TRUE(rows_in(2, expiring) == rig.bytes());
+  TableRig next(GetParam(), expiring);
+  load(next, 2);
+  EXPECT_EQ(save(next, 3, 1), 9);
+  EXPECT_TRUE(rows_in(3, expiring) == rig.bytes()) << "of a table that goes on";
+  step(rig, 30, 10);  // as many rows again, of other keys; those of 8 to 15 have expired
+  EXPECT_EQ(save(rig, 4, 1), 1);
+  EXPECT_TRUE(rows_in(4, expiring) == rig.bytes());
+}
+
+/// Rows that no array of the increment has.
+TEST_P(SavedTable, WithChangesOutsideItsBaseIsRefused) {
+  TableRig rig(GetParam(), spec());
+  train(rig, 1, 1);
+  save(rig, 1);
+  for (const int32_t row : {-1, 1000000}) {
+    const fs::path folder = path(2);
+    fs::create_directories(folder);
+    StateIndex index;
+    index.file = "rank_0.state";
+    StateFileWriter file(folder / index.file);
+    const StateWriter::Sink sink = [&](const HostBytes& piece) { file.write(piece.span()); };
+    StateWriter to(0, rig.runtime.compute_stream(), index, sink, {2, 1});
+    to.list("changed_rows", std::vector<int32_t>{row});
+    rig.table->save_state(to);
+    file.commit(index);
+    Manifest manifest{Json(Json::Object{}), Json(Json::Object{}), {index}, {}};
+    manifest.base = {.name = path(1).filename(), .crc = read_manifest(path(1)).files_crc()};
+    write_manifest(folder, manifest);
+    TableRig next(GetParam(), spec());
+    EXPECT_NE(message_of(Kind::data, [&] { load(next, 2); }).find(cat("row ", row, " of a checkpoint")),
+              std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace hctr::test
