@@ -38,7 +38,7 @@ std::vector<StoredArray> arrays_of(const std::vector<NamedTensor>& tensors, Stre
   return arrays;
 }
 
-TableArrays table_of(Model& model, size_t embedding) {
+TableArrays table_of(Replica& model, size_t embedding) {
   const TableSpec& spec = model.table_spec(embedding);
   TableArrays table{.name = spec.name, .dim = spec.dim, .slots = spec.slots, .by_slot = spec.identity_by_slot};
   model.export_rows(embedding, [&](const RowBlock& block) {
@@ -88,7 +88,7 @@ const StoredArray& ModelArrays::find(const std::string& name) const {
   throw Error(Kind::bug, cat("the model has no array '", name, "'"));
 }
 
-ModelArrays model_arrays(Model& model, const Config& config, StreamRef stream) {
+ModelArrays model_arrays(Replica& model, const Config& config, StreamRef stream) {
   ModelArrays arrays{.weights = arrays_of(model.dense_weights(), stream),
                      .statistics = arrays_of(model.layer_statistics(), stream)};
   for (size_t e = 0; e < config.embeddings.size(); ++e) arrays.tables.push_back(table_of(model, e));

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "net/model/model.h"
+#include "net/model/replica.h"
 
 namespace hctr {
 
@@ -36,7 +36,7 @@ struct TableArrays {
   std::vector<int64_t> keys;     ///< [rows]
   std::vector<int64_t> slot_of;  ///< [rows] where rows belong to slot and key, else empty
   bool by_slot = false;
-  /// Passes all vectors, [rows, dim], in blocks of whole rows. Collective over ranks, as Model::export_rows().
+  /// Passes all vectors, [rows, dim], in blocks of whole rows. Collective over ranks, as Replica::export_rows().
   std::function<void(const std::function<void(std::span<const float>)>&)> each_block;
 
   int64_t rows() const { return static_cast<int64_t>(keys.size()); }
@@ -56,6 +56,6 @@ struct ModelArrays {
 
 /// Reads all but the vectors, which `model` is asked for when they are written: it outlives the result. One rank.
 /// Errors: Error(data) naming a weight that is not finite.
-ModelArrays model_arrays(Model& model, const Config&, StreamRef);
+ModelArrays model_arrays(Replica& model, const Config&, StreamRef);
 
 }  // namespace hctr

@@ -4,12 +4,12 @@
 #include <set>
 #include <string>
 
-#include "net/model/model.h"
+#include "net/model/replica.h"
 
 namespace hctr {
 
 /// The folders where their rows go. Where there are any, hosts look keys up too, outside of what is recorded.
-inline std::set<std::string> disk_folders(Runtime& runtime, const Model& model) {
+inline std::set<std::string> disk_folders(Runtime& runtime, const Replica& model) {
   std::set<std::string> folders;
   for (size_t e = 0; e < model.embeddings(); ++e) {
     const RowMemory& budget = budget_of(runtime, model.table_spec(e));

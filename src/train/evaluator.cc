@@ -33,7 +33,7 @@ ScorerOptions evaluation_options(const Config& config, const ReaderPosition& fro
 
 }  // namespace
 
-Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Model& model,
+Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Replica& model,
                      const BatchLayout& layout, const Log& log, const ReaderPosition& from)
     : comm_(comm),
       log_(log),

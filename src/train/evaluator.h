@@ -17,7 +17,7 @@ class Evaluator {
  public:
   /// `from`: where evaluations continue, if each continues where the previous one ended. Errors: those of the Reader
   /// for config.data.eval_source.
-  Evaluator(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const Log&,
+  Evaluator(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&,
             const ReaderPosition& from = {});
 
   struct Result {

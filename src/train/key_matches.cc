@@ -40,7 +40,7 @@ void unite(std::vector<CountedKey>& keys) {
 
 }  // namespace
 
-KeyMatches::KeyMatches(const Config& config, Communicator& comm, Model& model,
+KeyMatches::KeyMatches(const Config& config, Communicator& comm, Replica& model,
                        std::optional<std::pair<size_t, int64_t>> groups)
     : comm_(comm), model_(model) {
   const FeatureNames names = feature_names(config.data);

@@ -12,7 +12,7 @@
 #include "formats/catalog/unlisted_keys.h"
 #include "formats/data/batch_layout.h"
 #include "hctr/unmatched_keys.h"
-#include "net/model/model.h"
+#include "net/model/replica.h"
 
 namespace hctr {
 
@@ -22,7 +22,7 @@ class KeyMatches {
  public:
   static constexpr int64_t kMostKeys = int64_t{1} << 20;
   /// `groups`: the sparse input and its slot that metrics take groups from.
-  KeyMatches(const Config&, Communicator&, Model&, std::optional<std::pair<size_t, int64_t>> groups = {});
+  KeyMatches(const Config&, Communicator&, Replica&, std::optional<std::pair<size_t, int64_t>> groups = {});
 
   void clear();
   /// The first `rows` rows of a batch of this rank.
@@ -46,7 +46,7 @@ class KeyMatches {
   void add_up(std::vector<SlotMatches>&);
 
   Communicator& comm_;
-  Model& model_;
+  Replica& model_;
   std::vector<Input> inputs_;
   int64_t kept_ = 0, most_ = 0, batches_ = 0, every_ = 1;
 };

@@ -77,7 +77,7 @@ void prepare_snapshots(const Config& config, const fs::path& run_folder, const L
              });
 }
 
-ModelSaver::ModelSaver(const Config& config, Communicator& comm, Model& model, const fs::path& run_folder,
+ModelSaver::ModelSaver(const Config& config, Communicator& comm, Replica& model, const fs::path& run_folder,
                        const Log& log)
     : config_(config),
       comm_(comm),

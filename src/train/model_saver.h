@@ -13,8 +13,8 @@
 
 #include "core/base/expect.h"
 #include "core/base/log.h"
-#include "net/model/model.h"
 #include "net/model/model_delta.h"
+#include "net/model/replica.h"
 #include "train/models_at_prefix.h"
 
 namespace hctr {
@@ -31,7 +31,7 @@ void prepare_snapshots(const Config&, const std::filesystem::path& run_folder, c
 class ModelSaver {
  public:
   /// `run_folder`: on rank 0; ignored on the others.
-  ModelSaver(const Config&, Communicator&, Model&, const std::filesystem::path& run_folder, const Log&);
+  ModelSaver(const Config&, Communicator&, Replica&, const std::filesystem::path& run_folder, const Log&);
 
   /// Waits for the thread.
   ~ModelSaver() { finish_delta(); }
@@ -51,7 +51,7 @@ class ModelSaver {
   /// The last model that was saved whole.
   const std::optional<Saved>& last() const { return last_; }
 
-  /// Saves the model, unless last() is of this iteration. Errors: Error(io) and others of Model::save().
+  /// Saves the model, unless last() is of this iteration. Errors: Error(io) and others of Replica::save().
   const Saved& save(int64_t iteration, int data_key_bytes);
   /// save() during training: where the file system fails, warns and returns false.
   bool snapshot(int64_t iteration, int data_key_bytes);
@@ -90,7 +90,7 @@ class ModelSaver {
 
   const Config& config_;
   Communicator& comm_;
-  Model& model_;
+  Replica& model_;
   std::string prefix_;      // snapshot_prefix_of(), on every rank
   std::string run_prefix_;  // of files that cannot be saved there, in the run folder
   bool replaces_others_ = false;

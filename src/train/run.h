@@ -177,7 +177,7 @@ class Run {
   const ResumePoint* from_;
   bool exact_;  // the state in it fits the ranks of this run
   std::vector<Placement> placements_;
-  Model model_;
+  Replica model_;
   ModelSaver saver_;
   std::shared_ptr<FileFeed> feed_;       // with "follow"
   std::unique_ptr<FileWatch> watch_;     // the same, on rank 0

@@ -31,7 +31,7 @@ BatchLayout with_tables_of(const DataSection& data, const BatchLayout& layout) {
 
 }  // namespace
 
-Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout,
+Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Replica& model, const BatchLayout& layout,
                const ScorerOptions& options, const Log& log)
     : runtime_(runtime),
       comm_(comm),

@@ -13,7 +13,7 @@
 #include "core/base/log.h"
 #include "core/device/program.h"
 #include "formats/reader/reader.h"
-#include "net/model/model.h"
+#include "net/model/replica.h"
 #include "train/batch_check.h"
 #include "train/batch_ring.h"
 #include "train/counted_samples.h"
@@ -53,7 +53,7 @@ struct ScoredBatch {
 class Scorer {
  public:
   /// Errors: those of the Reader.
-  Scorer(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const ScorerOptions&, const Log&);
+  Scorer(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const ScorerOptions&, const Log&);
 
   ~Scorer();
 
@@ -106,7 +106,7 @@ class Scorer {
 
   Runtime& runtime_;
   Communicator& comm_;
-  Model& model_;
+  Replica& model_;
   DataSection data_;  // with a slot of the groups' own, where they share keys in theirs
   ScorerOptions options_;
   BatchLayout layout_;

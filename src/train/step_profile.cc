@@ -37,7 +37,7 @@ double processor_seconds() {
 
 }  // namespace
 
-StepProfile::StepProfile(const Config& config, Runtime& runtime, const Model& model, Trainer& trainer,
+StepProfile::StepProfile(const Config& config, Runtime& runtime, const Replica& model, Trainer& trainer,
                          RunFolder& folder, std::optional<int64_t> steps_left)
     : config_(config),
       runtime_(runtime),

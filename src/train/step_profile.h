@@ -8,7 +8,7 @@
 #include "core/base/log.h"
 #include "core/device/profiler.h"
 #include "formats/data/batch_layout.h"
-#include "net/model/model.h"
+#include "net/model/replica.h"
 #include "train/profile_report.h"
 #include "train/run_folder.h"
 #include "train/step_timeline.h"
@@ -30,7 +30,7 @@ namespace hctr {
 class StepProfile {
  public:
   /// `max_iter`: steps of the run, if known: a short one is divided.
-  StepProfile(const Config&, Runtime&, const Model&, Trainer&, RunFolder&, std::optional<int64_t> steps_left);
+  StepProfile(const Config&, Runtime&, const Replica&, Trainer&, RunFolder&, std::optional<int64_t> steps_left);
 
   void before_fetch();
   /// The batch is there.
@@ -69,7 +69,7 @@ class StepProfile {
 
   const Config& config_;
   Runtime& runtime_;
-  const Model& model_;
+  const Replica& model_;
   Trainer& trainer_;
   RunFolder& folder_;
   int64_t warm_up_, whole_, most_whole_, parts_;  // steps of each phase; whole_ is the least

@@ -19,7 +19,7 @@ constexpr size_t kPastSteps = 2 * Trainer::kBuffers;  // more than can be queued
 
 }  // namespace
 
-Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Model& model, const BatchLayout& layout,
+Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Replica& model, const BatchLayout& layout,
                  const Log& log, const ReadProgress& from, std::shared_ptr<FileFeed> feed,
                  std::shared_ptr<LookAheadGroup> peers)
     : runtime_(runtime),

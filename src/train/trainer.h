@@ -12,7 +12,7 @@
 #include "core/base/log.h"
 #include "core/device/program.h"
 #include "formats/reader/reader.h"
-#include "net/model/model.h"
+#include "net/model/replica.h"
 #include "ops/loss/loss_record.h"
 #include "train/batch_check.h"
 #include "train/batch_ring.h"
@@ -43,15 +43,16 @@ struct ReadProgress {
 
 /// Runs steps. While batch k is computed, batch k+1 is looked up and sorted on the prepare stream. At the same time
 /// batch k+2 is uploaded on the key stream, and its keys are sent to the owners of their rows; or without
-/// Model::takes_keys_ahead() both are done for batch k+1, on the prepare stream.
+/// Replica::takes_keys_ahead() both are done for batch k+1, on the prepare stream.
 ///
 /// Preparation begins once the buffer of the batch is free, when step k-1 begins. Where the model calls
 /// StepCallbacks::embeddings_known, look-up and sort wait for that point of step k-1, and have until the end of step k.
 class Trainer {
  public:
   /// `peers`: of the ranks of this process; null: this rank alone knows keys whose rows it owns.
-  Trainer(const Config&, Runtime&, Communicator&, Model&, const BatchLayout&, const Log&, const ReadProgress& from = {},
-          std::shared_ptr<FileFeed> feed = {}, std::shared_ptr<LookAheadGroup> peers = {});
+  Trainer(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&,
+          const ReadProgress& from = {}, std::shared_ptr<FileFeed> feed = {},
+          std::shared_ptr<LookAheadGroup> peers = {});
 
   ~Trainer();
 
@@ -167,7 +168,7 @@ class Trainer {
 
   Runtime& runtime_;
   Communicator& comm_;
-  Model& model_;
+  Replica& model_;
   BatchRing ring_;
   BatchCheck check_;
   CountedSamples counted_;
@@ -183,7 +184,7 @@ class Trainer {
   Buffer loss_total_;          // LossRecord
   Buffer spoiled_flag_;        // StepState::spoiled
   size_t sparse_inputs_;
-  bool records_, keys_ahead_, unrecorded_ = false;  // keys_ahead_: Model::takes_keys_ahead()
+  bool records_, keys_ahead_, unrecorded_ = false;  // keys_ahead_: Replica::takes_keys_ahead()
   Profiler* part_times_ = nullptr;                  // what is recorded has its events
   std::vector<StepBuffer> buffers_;
   std::shared_ptr<LookAhead> look_ahead_;  // null: no rows are on a disk. Shared with a reader that is left behind

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "formats/reader/reader.h"
-#include "net/model/model.h"
+#include "net/model/replica.h"
 #include "train/batch_ring.h"
 
 namespace hctr {

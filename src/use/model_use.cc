@@ -74,7 +74,7 @@ void run_rank(const Config& config, const SavedModel& saved, Device device, int 
   const int64_t rows = (config.solver.eval_batch() + comm.size() - 1) / comm.size();
   const BatchLayout layout = batch_layout(config, rows, device);
   // Nothing is trained: training batches of one row in a ring of one buffer.
-  Model model(config, runtime, comm, 1, rows, 1);
+  Replica model(config, runtime, comm, 1, rows, 1);
   load_saved_model(saved, model, comm, runtime, log);
   comm.barrier();  // ranks load for different times; time limits of batches start after it
   LoadedModel loaded{config, saved, device, comm, runtime, model, layout, log};

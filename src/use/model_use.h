@@ -18,7 +18,7 @@ struct LoadedModel {
   Device device;
   Communicator& comm;
   Runtime& runtime;
-  Model& model;
+  Replica& model;
   const BatchLayout& layout;  ///< of evaluation batches
   const Log& log;             ///< silent on ranks other than 0, but for errors
 };

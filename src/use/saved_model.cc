@@ -362,7 +362,7 @@ void use_saved_model(const SavedModel& model, Config& config) {
   for (EmbeddingEntry& embedding : config.embeddings) embedding.section.optimizer.reset();
 }
 
-void load_saved_model(const SavedModel& model, Model& to, Communicator& comm, Runtime& runtime, const Log& log) {
+void load_saved_model(const SavedModel& model, Replica& to, Communicator& comm, Runtime& runtime, const Log& log) {
   in_context(
       [&] {
         return cat("loading ", model.name,

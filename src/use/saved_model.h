@@ -8,7 +8,7 @@
 
 #include "core/base/files.h"
 #include "core/base/log.h"
-#include "net/model/model.h"
+#include "net/model/replica.h"
 #include "train/model_encoding.h"
 #include "train/resume.h"
 
@@ -50,12 +50,12 @@ SavedModel find_saved_model(const std::string& model, const Config&, const Log&)
 /// Collective. What rank 0 has found, for all ranks.
 SavedModel broadcast(Communicator&, const SavedModel* of_rank_0);
 
-/// Names the model files in the config, from which Model::load() takes them, and nothing else that training starts
+/// Names the model files in the config, from which Replica::load() takes them, and nothing else that training starts
 /// from; nor does the model get the optimizer states that training has. Takes the model's statistics of dense columns.
 /// Errors: Error(data) when it lacks some that the config needs.
 void use_saved_model(const SavedModel&, Config&);
-/// Collective. Loads it into a model made from that config. Errors: those of Model::load() and Model::load_state(),
+/// Collective. Loads it into a model made from that config. Errors: those of Replica::load() and Replica::load_state(),
 /// with the layers that differ.
-void load_saved_model(const SavedModel&, Model&, Communicator&, Runtime&, const Log&);
+void load_saved_model(const SavedModel&, Replica&, Communicator&, Runtime&, const Log&);
 
 }  // namespace hctr

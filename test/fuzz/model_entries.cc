@@ -4,7 +4,7 @@
 #include "core/comm/self_comm.h"
 #include "formats/checkpoint/state_reader.h"
 #include "fuzz/model_entry_tools.h"
-#include "net/model/model.h"
+#include "net/model/replica.h"
 #include "train/run_progress.h"
 
 namespace hctr::fuzz {
@@ -54,7 +54,7 @@ Runtime& shared_runtime() {
 struct FuzzedModel {
   Config config = fuzzed_model();
   SelfComm comm;
-  Model model{config, shared_runtime(), comm, 4, 4, 1};
+  Replica model{config, shared_runtime(), comm, 4, 4, 1};
 
   bool has_rows() const {
     for (const auto& counts : {model.table_rows(), model.table_counts()})

@@ -35,7 +35,7 @@ struct TrainerOnDisk {
   SelfComm comm;
   Runtime runtime;
   BatchLayout layout;
-  Model model;
+  Replica model;
   Trainer trainer;
   int64_t done = 0;
 };

@@ -54,7 +54,7 @@ class TrainingStep : public ::testing::Test {
     Runtime runtime;
     SelfComm comm;
     BatchLayout layout, eval_layout;
-    Model model;
+    Replica model;
     Trainer trainer;
     Evaluator evaluator;
     int64_t done = 0;

@@ -54,7 +54,7 @@ class Steps {
   }
 
   Runtime& runtime() { return runtime_; }
-  const Model& model() const { return model_; }
+  const Replica& model() const { return model_; }
   const BatchShape& shape() const { return layout_.shape; }
 
   /// Seconds of one step, or of parts of it.
@@ -71,7 +71,7 @@ class Steps {
  private:
   Runtime runtime_;
   BatchLayout layout_;
-  Model model_;
+  Replica model_;
   Trainer trainer_;
   int64_t step_ = 0;
 };

@@ -79,7 +79,7 @@ TrainedModel train(const Config& config, bool hosts, Way way) {
     Late late;
     LateComm comm(group, rank, hosts, late);
     SmallModel small(kOnTwoRanks, config, kCpu, comm);
-    Model& model = small.model;
+    Replica& model = small.model;
     Context& ctx = small.ctx;
     TrainedModel mine;
     const auto prepare = [&](Recording* recording) { model.prepare(ctx, recording, 0, small.batch); };

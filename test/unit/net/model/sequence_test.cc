@@ -6,7 +6,7 @@
 #include "core/base/files.h"
 #include "core/comm/self_comm.h"
 #include "core/device/copy_bytes.h"
-#include "net/model/model.h"
+#include "net/model/replica.h"
 #include "support/devices.h"
 #include "support/temporary_folder.h"
 
@@ -108,7 +108,7 @@ class SequenceModel {
   Config config_;
   Runtime runtime_;
   SelfComm comm_;
-  Model model_;
+  Replica model_;
   std::vector<Buffer> memory_;
   Tensor label_, keys_, offsets_, state_;
 };

@@ -8,7 +8,7 @@
 #include "core/device/buffer.h"
 #include "core/device/copy_bytes.h"
 #include "net/fusion/fuse_layers.h"
-#include "net/model/model.h"
+#include "net/model/replica.h"
 
 namespace hctr::test {
 
@@ -105,7 +105,7 @@ class SmallModel {
 
   const SmallOptions options;
   Runtime runtime;
-  Model model;
+  Replica model;
   std::vector<Buffer> memory;
   const BatchTensors batch;
   Context ctx;

@@ -9,7 +9,7 @@
 
 #include "core/comm/self_comm.h"
 #include "core/device/copy_bytes.h"
-#include "net/model/model.h"
+#include "net/model/replica.h"
 
 namespace hctr::test {
 
@@ -95,7 +95,7 @@ class TinyModel {
   Config config;
   Runtime runtime;
   SelfComm comm;
-  Model model;
+  Replica model;
   Buffer memory;
   Tensor label, dense;
   StepState state{.valid_samples = 8, .global_samples = 8, .samples = 8, .learning_rate = 0.1f, .loss_scale = 1};

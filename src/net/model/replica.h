@@ -44,7 +44,7 @@ struct BatchTensors {
 /// Called once while a step is queued, each as soon as the named result is. Work that it queues on its context comes
 /// behind that result, and the step waits for it.
 struct StepCallbacks {
-  /// The loss, before every update. It may set batch.state->skip, unless Model::skips_steps().
+  /// The loss, before every update. It may set batch.state->skip, unless Replica::skips_steps().
   std::function<void(Context&)> loss_known{};
   /// The gradients of all embeddings. Called only on one GPU, with tensor cores, where the first layers read no
   /// embeddings and the products for gradients of weights come last. Few large products are left then, so it is a good
@@ -52,12 +52,12 @@ struct StepCallbacks {
   std::function<void(Context&)> embeddings_known{};
 };
 
-class Model {
+class Replica {
  public:
   /// For training batches of `samples` rows in a ring of `ring_size` buffers, and evaluation batches of `eval_samples`.
   /// `config` outlives the model. `placements`: of each embedding on several ranks; if empty, as without a plan.
-  Model(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_size,
-        const std::vector<Placement>& placements = {});
+  Replica(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_size,
+          const std::vector<Placement>& placements = {});
 
   Network::Binding bind(Phase, const BatchTensors&) const;
 

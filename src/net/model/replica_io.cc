@@ -6,9 +6,9 @@
 #include "formats/model/access_stats_file.h"
 #include "formats/model/sparse_file.h"
 #include "hctr/formats.h"
-#include "net/model/model.h"
 #include "net/model/model_delta.h"
 #include "net/model/model_files.h"
+#include "net/model/replica.h"
 
 namespace hctr {
 namespace {
@@ -44,12 +44,12 @@ void report_missing(const Config& config, const Log& log) {
 
 }  // namespace
 
-int Model::key_bytes_of_files(int data_key_bytes) const {
+int Replica::key_bytes_of_files(int data_key_bytes) const {
   const int stated = stated_key_bytes(config_.solver);
   return stated > 0 ? stated : wide_keys_loaded_ ? 8 : data_key_bytes;
 }
 
-ModelManifest Model::manifest(const std::string& prefix, int64_t iteration, const ModelOrigin& origin) const {
+ModelManifest Replica::manifest(const std::string& prefix, int64_t iteration, const ModelOrigin& origin) const {
   const auto scale = loss_scale();
   ModelManifest manifest{.run = origin.run,
                          .run_folder = origin.run_folder,
@@ -64,8 +64,8 @@ ModelManifest Model::manifest(const std::string& prefix, int64_t iteration, cons
   return manifest;
 }
 
-std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_t iteration, int data_key_bytes,
-                                               const ModelOrigin& origin) {
+std::vector<std::filesystem::path> Replica::save(const std::string& prefix, int64_t iteration, int data_key_bytes,
+                                                 const ModelOrigin& origin) {
   const int key_bytes = key_bytes_of_files(data_key_bytes);
   const bool with_states = config_.solver.snapshot_opt_states;
   comm_.barrier();  // from here on ranks wait as long as writing takes
@@ -118,14 +118,14 @@ std::vector<std::filesystem::path> Model::save(const std::string& prefix, int64_
   return files;
 }
 
-size_t Model::bytes_to_save() const {
+size_t Replica::bytes_to_save() const {
   int64_t most = 0;  // one table after the other
   for (const auto& table : tables_)
     most = std::max(most, table->bytes_to_export(config_.solver.snapshot_opt_states, comm_.size()));
   return static_cast<size_t>(most) + kBytesOfSmallFiles + static_cast<size_t>(dense_parameters()) * sizeof(float);
 }
 
-void Model::hold_memory_to_save() {
+void Replica::hold_memory_to_save() {
   int64_t most = 0;  // one table after the other
   for (const auto& table : tables_)
     most = std::max(most, table->device_bytes_to_export(config_.solver.snapshot_opt_states));
@@ -133,12 +133,12 @@ void Model::hold_memory_to_save() {
   for (const auto& table : tables_) table->load_export_kernels();
 }
 
-void Model::note_model() {
+void Replica::note_model() {
   for (const auto& table : tables_) table->note_model();
 }
 
-std::unique_ptr<PendingDelta> Model::save_delta(const std::string& prefix, int64_t iteration, int64_t base,
-                                                int data_key_bytes, const ModelOrigin& origin) {
+std::unique_ptr<PendingDelta> Replica::save_delta(const std::string& prefix, int64_t iteration, int64_t base,
+                                                  int data_key_bytes, const ModelOrigin& origin) {
   comm_.barrier();  // from here on ranks wait for rank 0
   std::unique_ptr<PendingDelta> delta;
   std::optional<Error> failed;
@@ -171,7 +171,7 @@ std::unique_ptr<PendingDelta> Model::save_delta(const std::string& prefix, int64
   return delta;
 }
 
-void Model::load(const Log& log) {
+void Replica::load(const Log& log) {
   const SolverSection& solver = config_.solver;
   run_on_all_ranks(comm_, [&] {
     if (comm_.rank() == 0) updates_before_ = check_model_files(config_, log);
@@ -212,7 +212,7 @@ void Model::load(const Log& log) {
   report_missing(config_, log);
 }
 
-void Model::save_state(StateWriter to) {
+void Replica::save_state(StateWriter to) {
   if (to.rank() == 0) {  // replicated on all ranks
     weights_.save_state(to.in("weights"));
     if (scaler_) scaler_->save_state(to.in("loss"));
@@ -224,7 +224,7 @@ void Model::save_state(StateWriter to) {
   for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->save_state(to.in(cat("tables/", e)));
 }
 
-void Model::load_state(const StateReader& from) {
+void Replica::load_state(const StateReader& from) {
   const StateReader first = from.of_rank(0), own = from.exact() ? from : from.of_rank(from.rank() % from.ranks());
   Context ctx(runtime_, runtime_.compute_stream());
   weights_.load_state(first.in("weights"), ctx);

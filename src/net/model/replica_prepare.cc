@@ -3,24 +3,24 @@
 
 #include "core/device/profiler.h"
 #include "core/device/recording.h"
-#include "net/model/model.h"
+#include "net/model/replica.h"
 
 namespace hctr {
 
-bool Model::takes_keys_ahead() const {
+bool Replica::takes_keys_ahead() const {
   const bool alone = comm_.size() == 1;
   return fixed_sizes() && std::all_of(tables_.begin(), tables_.end(), [alone](const auto& table) {
            return (alone || table->exchanges_by_kernels()) && !table->may_be_on_disk();
          });
 }
 
-bool Model::consume_look_up_flag() {
+bool Replica::consume_look_up_flag() {
   bool any = false;
   for (const auto& table : tables_) any = table->consume_look_up_flag() || any;
   return any;
 }
 
-void Model::send_all_keys(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
+void Replica::send_all_keys(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
   schedule_->for_each_together(ctx, "send keys", [&](Context& own, size_t e) {
     const size_t input = train_graph_.embedding_inputs[e];
     tables_[e]->send_keys(own, recording, buffer, batch.keys[input], batch.offsets[input]);
@@ -31,14 +31,14 @@ void Model::send_all_keys(Context& ctx, Recording* recording, int buffer, const 
                                [&](Context& own, size_t e) { tables_[e]->receive_keys(own, recording, buffer); });
 }
 
-void Model::exchange_keys(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
+void Replica::exchange_keys(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
   if (comm_.size() == 1) return;
   if (!config_.solver.steps_in_pieces) return send_all_keys(ctx, recording, buffer, batch);
   outside(recording, ctx, [this, buffer, batch](Context& own) { send_all_keys(own, nullptr, buffer, batch); });
   if (recording) recording->cut();
 }
 
-void Model::look_up(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
+void Replica::look_up(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch) {
   if (std::any_of(tables_.begin(), tables_.end(), [](const auto& table) { return table->may_be_on_disk(); })) {
     outside(recording, ctx, [this, buffer, batch](Context& own) { bring_rows(own, buffer, batch); });
     if (recording) recording->cut();
@@ -49,7 +49,7 @@ void Model::look_up(Context& ctx, Recording* recording, int buffer, const BatchT
   });
 }
 
-void Model::bring_rows(Context& ctx, int buffer, const BatchTensors& batch) {
+void Replica::bring_rows(Context& ctx, int buffer, const BatchTensors& batch) {
   bool waits = false;
   for (size_t e = 0; e < tables_.size(); ++e) {
     const size_t input = train_graph_.embedding_inputs[e];

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/device/profiler.h"
-#include "net/model/model.h"
+#include "net/model/replica.h"
 #include "ops/embedding/bag_lengths.h"
 
 namespace hctr {
@@ -14,8 +14,8 @@ constexpr const char *kEmbedding = "embedding", *kWeights = "weights";  // in pr
 
 }  // namespace
 
-void Model::train_step(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch,
-                       const Network::Binding& binding, const StepCallbacks& callbacks) {
+void Replica::train_step(Context& ctx, Recording* recording, int buffer, const BatchTensors& batch,
+                         const Network::Binding& binding, const StepCallbacks& callbacks) {
   side_stream_.stay_outside(fixed_sizes() ? nullptr : recording);
   const LossScaler* const scaler = scaler_ ? &*scaler_ : nullptr;
   // Products without tensor cores fill the GPU longer than such layers take.
@@ -113,19 +113,19 @@ void Model::train_step(Context& ctx, Recording* recording, int buffer, const Bat
 }
 
 /// Kernels that send gradients take multiprocessors from the products behind them, copy engines do not.
-size_t Model::products_behind_embeddings() const {
+size_t Replica::products_behind_embeddings() const {
   if (comm_.size() == 1) return 0;
   const auto by_engines = [](const auto& table) { return table->sends_gradients_by_engines(); };
   return std::ranges::any_of(tables_, by_engines) ? std::numeric_limits<size_t>::max() : 1;
 }
 
-std::function<bool(size_t)> Model::weights_reads() const {
+std::function<bool(size_t)> Replica::weights_reads() const {
   if (has_penalty()) return [](size_t) { return true; };
   if (comm_.size() == 1) return {};
   return [this](size_t node) { return gradients_.sums_at(node); };
 }
 
-void Model::update_tables(Context& ctx, int buffer, StepState* state) {
+void Replica::update_tables(Context& ctx, int buffer, StepState* state) {
   if (!scaler_) {
     schedule_->receive_gradients(ctx, buffer);
     schedule_->update(ctx, buffer, false);
@@ -143,7 +143,7 @@ void Model::update_tables(Context& ctx, int buffer, StepState* state) {
   schedule_->update(ctx, buffer, true);
 }
 
-std::vector<Tensor> Model::searched_instead_of(std::span<const Lockstep::LateResult> late) const {
+std::vector<Tensor> Replica::searched_instead_of(std::span<const Lockstep::LateResult> late) const {
   std::vector<Tensor> results;
   for (const Lockstep::LateResult& one : late) results.push_back(one.result);
   std::vector<Tensor> searched = weights_.gradients_without(results);
@@ -152,7 +152,7 @@ std::vector<Tensor> Model::searched_instead_of(std::span<const Lockstep::LateRes
   return searched;
 }
 
-void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {
+void Replica::evaluate(Context& ctx, const BatchTensors& batch, const Network::Binding& binding) {
   schedule_->for_each(ctx, "lookup", [&](Context& own, size_t e) {
     const size_t input = eval_graph_.embedding_inputs[e];
     tables_[e]->lookup(own, batch.keys[input], batch.offsets[input], evaluation_.embedding_output(e));
@@ -166,34 +166,34 @@ void Model::evaluate(Context& ctx, const BatchTensors& batch, const Network::Bin
     for (const Tensor& loss : evaluation_.losses()) comm_.all_reduce(ctx, loss, Reduce::sum);
 }
 
-void Model::write_lengths(Context& ctx, const BatchTensors& batch, const Network& network) const {
+void Replica::write_lengths(Context& ctx, const BatchTensors& batch, const Network& network) const {
   for (size_t e = 0; e < tables_.size(); ++e)
     if (const auto lengths = network.embedding_lengths(e))
       ops::bag_lengths(ctx, batch.offsets[train_graph_.embedding_inputs[e]].data<const int32_t>(), *lengths);
 }
 
-void Model::add_penalties(Context& ctx, const Network& network) const {
+void Replica::add_penalties(Context& ctx, const Network& network) const {
   for (auto regularizer : network.regularizers()) {
     regularizer.lambda *= penalty_factors().loss;
     weights_.add_penalty(ctx, regularizer, config_.solver.batchsize, comm_.size(), network.loss());
   }
 }
 
-void Model::add_penalty_gradients(Context& ctx, size_t node) const {
+void Replica::add_penalty_gradients(Context& ctx, size_t node) const {
   for (auto regularizer : train_.regularizers()) {
     regularizer.lambda *= penalty_factors().gradient;
     weights_.add_penalty_gradients(ctx, node, regularizer, config_.solver.batchsize, comm_.size());
   }
 }
 
-bool Model::has_penalty() const {
+bool Replica::has_penalty() const {
   const auto regularizers = train_.regularizers();
   return std::any_of(regularizers.begin(), regularizers.end(), [](const LossLayer::Regularizer& regularizer) {
     return regularizer.kind != LossLayer::Regularizer::Kind::none;
   });
 }
 
-Model::PenaltyFactors Model::penalty_factors() const {
+Replica::PenaltyFactors Replica::penalty_factors() const {
   if (!config_.solver.compatibility.penalty_per_gpu) return {};
   const auto gpus = static_cast<double>(config_.solver.gpu.all ? comm_.size() : config_.solver.gpu.count());
   const Precision& precision = config_.solver.mixed_precision;

@@ -1,4 +1,4 @@
-#include "net/model/model.h"
+#include "net/model/replica.h"
 
 #include <algorithm>
 #include <numeric>
@@ -34,8 +34,8 @@ double known_rows(const EmbeddingSection& section) {
 
 }  // namespace
 
-Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples,
-             int ring_size, const std::vector<Placement>& placements)
+Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples,
+                 int ring_size, const std::vector<Placement>& placements)
     : config_(config),
       runtime_(runtime),
       comm_(comm),
@@ -123,14 +123,14 @@ Model::Model(const Config& config, Runtime& runtime, Communicator& comm, int64_t
     scaler_.emplace(Precision{}, runtime);  // searches gradients and skips steps at a constant scale of 1
 }
 
-Network::Binding Model::bind(Phase phase, const BatchTensors& batch) const {
+Network::Binding Replica::bind(Phase phase, const BatchTensors& batch) const {
   // Several ranks search the gradients of weights where these are summed, not their operands.
   const bool searches = phase == Phase::train && scaler_;
   return network(phase).bind(batch.label, batch.dense, searches ? scaler_->search() : ops::OverflowSearch{},
                              comm_.size() == 1, phase == Phase::train && !fp8_scales_.empty() ? &fp8_scales_ : nullptr);
 }
 
-void Model::reserve_rows(int64_t step) {
+void Replica::reserve_rows(int64_t step) {
   std::optional<Error> refusal;
   for (const auto& table : tables_) {
     try {
@@ -143,27 +143,27 @@ void Model::reserve_rows(int64_t step) {
   if (refusal) throw *refusal;
 }
 
-bool Model::reserve_memory() {
+bool Replica::reserve_memory() {
   bool grown = false;
   for (const auto& table : tables_) grown = table->reserve_memory() || grown;
   return grown;
 }
 
-bool Model::consume_rerecord_flag() {
+bool Replica::consume_rerecord_flag() {
   bool any = false;
   for (const auto& table : tables_) any = table->consume_rerecord_flag() || any;
   return any;
 }
 
-void Model::confirm_capacity(int buffer) const {
+void Replica::confirm_capacity(int buffer) const {
   for (const auto& table : tables_) table->confirm_capacity(buffer);
 }
 
-void Model::enforce_limit(int buffer) {
+void Replica::enforce_limit(int buffer) {
   for (const auto& table : tables_) table->enforce_limit(buffer);
 }
 
-bool Model::may_refuse() const {
+bool Replica::may_refuse() const {
   for (size_t e = 0; e < tables_.size(); ++e) {
     const EmbeddingSection& section = config_.embeddings[e].section;
     if (section.hparam.limited() || section.direct() || budget_of(runtime_, tables_[e]->spec()).has_disk()) return true;
@@ -171,16 +171,16 @@ bool Model::may_refuse() const {
   return false;
 }
 
-void Model::check_keys() const {
+void Replica::check_keys() const {
   for (const auto& table : tables_) table->check_keys();
 }
 
-void Model::look_ahead(size_t sparse_input, std::span<const ops::RowOwner> keys) {
+void Replica::look_ahead(size_t sparse_input, std::span<const ops::RowOwner> keys) {
   for (size_t e = 0; e < tables_.size(); ++e)
     if (train_graph_.embedding_inputs[e] == sparse_input) tables_[e]->look_ahead(keys);
 }
 
-DiskRows::Fetched Model::disk_fetched() const {
+DiskRows::Fetched Replica::disk_fetched() const {
   DiskRows::Fetched all;
   for (const auto& table : tables_) {
     const DiskRows::Fetched one = table->disk_fetched();
@@ -190,43 +190,43 @@ DiskRows::Fetched Model::disk_fetched() const {
   return all;
 }
 
-std::vector<std::string> Model::tasks() const {
+std::vector<std::string> Replica::tasks() const {
   std::vector<std::string> names;
   for (const size_t n : train_graph_.losses) names.push_back(train_graph_.nodes[n].entry->tops[0]);
   return names;
 }
 
-int64_t Model::embedding_rows() const {
+int64_t Replica::embedding_rows() const {
   int64_t rows = 0;
   for (const auto& table : tables_) rows += table->rows();
   return rows;
 }
 
-bool Model::fixed_sizes() const {
+bool Replica::fixed_sizes() const {
   if (config_.solver.steps_in_pieces && comm_.size() > 1) return false;
   return std::all_of(tables_.begin(), tables_.end(), [](const auto& table) { return table->fixed_sizes(); });
 }
 
-BytesBetweenHosts Model::bytes_between_hosts() const {
+BytesBetweenHosts Replica::bytes_between_hosts() const {
   BytesBetweenHosts bytes;
   for (const auto& table : tables_) bytes += table->bytes_between_hosts();
   return bytes;
 }
 
-int64_t Model::embedding_elements() const {
+int64_t Replica::embedding_elements() const {
   int64_t elements = 0;
   for (size_t e = 0; e < tables_.size(); ++e) elements += train_.embedding_output(e).elements();
   return elements;
 }
 
-std::vector<std::string> Model::tables_with_shared_row() const {
+std::vector<std::string> Replica::tables_with_shared_row() const {
   std::vector<std::string> names;
   for (const auto& table : tables_)
     if (table->uses_shared_row()) names.push_back(table->spec().name);
   return names;
 }
 
-std::optional<ops::LossScale> Model::loss_scale() const {
+std::optional<ops::LossScale> Replica::loss_scale() const {
   return scaler_ ? std::optional(scaler_->read(runtime_.compute_stream())) : std::nullopt;
 }
 

@@ -1,16 +1,16 @@
 // What a model says of its tables and its memory.
-#include "net/model/model.h"
+#include "net/model/replica.h"
 #include "net/model/table_counts.h"
 
 namespace hctr {
 
-void Model::add_index_places(Embedding& table, std::map<std::string, int64_t>& counts) const {
+void Replica::add_index_places(Embedding& table, std::map<std::string, int64_t>& counts) const {
   int64_t places = 0;
   for (const std::string& mine : comm_.gather(std::to_string(table.index_places()), 0)) places += std::stoll(mine);
   if (places > 0) counts[kIndexPlaces] = places;
 }
 
-std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() const {
+std::map<std::string, std::map<std::string, int64_t>> Replica::table_counts() const {
   std::map<std::string, std::map<std::string, int64_t>> counts;
   for (const auto& table : tables_)
     if (table->spec().policy.any()) {
@@ -49,7 +49,7 @@ std::map<std::string, std::map<std::string, int64_t>> Model::table_counts() cons
   return counts;
 }
 
-std::map<std::string, std::map<std::string, int64_t>> Model::table_rows() const {
+std::map<std::string, std::map<std::string, int64_t>> Replica::table_rows() const {
   std::map<std::string, std::map<std::string, int64_t>> counts;
   for (const auto& table : tables_) {
     if (table->spec().policy.any()) continue;
@@ -60,7 +60,7 @@ std::map<std::string, std::map<std::string, int64_t>> Model::table_rows() const 
   return counts;
 }
 
-std::vector<std::pair<std::string, int64_t>> Model::memory_parts() const {
+std::vector<std::pair<std::string, int64_t>> Replica::memory_parts() const {
   const auto weights = static_cast<int64_t>(weights_.all_gradients().spec().bytes());
   std::vector<std::pair<std::string, int64_t>> parts = {
       {"dense weights", weights},
