@@ -34,14 +34,14 @@ double copied_bytes_a_second(Context& ctx) {
   constexpr size_t kBytes = size_t{128} << 20, kPiece = size_t{1} << 20;
   const Buffer from(ctx.device(), kBytes), to(ctx.device(), kBytes);
   const bool gpu = ctx.device().is_cuda();
-  const double seconds = best_seconds(ctx, 5, gpu ? 10 : 1, [&] {
+  const double best = best_seconds(ctx, 5, gpu ? 10 : 1, [&] {
     if (gpu) return copy_bytes(ctx.stream(), to.data(), from.data(), kBytes);
     ctx.threads().parallel_for(kBytes / kPiece, 1, [&](int64_t begin, int64_t end) {
       const auto at = static_cast<size_t>(begin) * kPiece, bytes = static_cast<size_t>(end - begin) * kPiece;
       copy_bytes(ctx.stream(), to.data() + at, from.data() + at, bytes);
     });
   });
-  return 2 * static_cast<double>(kBytes) / seconds;
+  return 2 * static_cast<double>(kBytes) / best;
 }
 
 /// The widths of the matrices.
@@ -59,10 +59,10 @@ double product_flops_a_second(Context& ctx, DType dtype) {
   for (size_t i = 0; i < values.size(); ++i) values[i] = symmetric_float(static_cast<uint32_t>(mix64(i)), 1);
   from_host(ctx.stream(), random.get(0), values);
   for (size_t i = 0; i < 2; ++i) ops::copy(ctx, random.get(0), memory.get(i));
-  const double seconds = best_seconds(ctx, 3, gpu ? 10 : 1, [&] {
+  const double best = best_seconds(ctx, 3, gpu ? 10 : 1, [&] {
     ops::matmul(ctx, memory.get(0), ops::Transpose::no, memory.get(1), ops::Transpose::no, memory.get(2));
   });
-  return 2 * static_cast<double>(n * n * n) / seconds;
+  return 2 * static_cast<double>(n * n * n) / best;
 }
 
 /// Of codes that stand for small numbers: any but zeros take the same power.
@@ -83,10 +83,10 @@ double fp8_flops_a_second(Context& ctx) {
   const auto matrix = [&](const Buffer& of) {
     return ops::Fp8Matrix{of.data(), n, n, ops::Fp8Format::e4m3, reinterpret_cast<const ops::Fp8Scale*>(scale.data())};
   };
-  const double seconds = best_seconds(ctx, gpu ? 3 : 1, gpu ? 10 : 1, [&] {
+  const double best = best_seconds(ctx, gpu ? 3 : 1, gpu ? 10 : 1, [&] {
     ops::fp8_product(ctx, matrix(a), matrix(b), std::nullopt, false, result.get(0));
   });
-  return 2 * static_cast<double>(n * n * n) / seconds;
+  return 2 * static_cast<double>(n * n * n) / best;
 }
 
 }  // namespace
