@@ -7,10 +7,12 @@
 
 For machines that one has for minutes: what failed, what did not run, and the output of whatever failed are known whenever the time is over. Prints each
 test that failed with its output, the end of what a process said that ended otherwise or was stopped, and the counts. OUT gets the whole output of each
-process, and not_run.txt. Exit code 1 if a test failed or did not run.
+process, and not_run.txt. --record FILE adds what became of them, on which device and of which commit, to a file of the form of test/gpu_runs.json
+(test/gpu_runs.py merges it). Exit code 1 if a test failed or did not run.
 """
 import argparse
 import concurrent.futures
+import datetime
 import os
 import pathlib
 import re
@@ -18,6 +20,8 @@ import shlex
 import subprocess
 import sys
 import time
+
+import gpu_runs
 
 ENDED = re.compile(r"^\[ +(OK|FAILED|SKIPPED) +\] (\S+?)(?=,? |,?$)", re.MULTILINE)  # names may have commas
 # Between the line of a test's begin and that of its end, or the end of the output.
@@ -77,6 +81,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=600)
     parser.add_argument("--under", default="", help="a program that runs the tests")
+    parser.add_argument("--record", type=pathlib.Path, help="a file of runs, which gets this one")
+    parser.add_argument("--commit", default="", help="of the program; default: that of this tree")
     given = parser.parse_args()
     end = time.monotonic() + given.seconds
     given.out.mkdir(parents=True, exist_ok=True)
@@ -86,12 +92,14 @@ def main():
     parts = [[name] for name in names] if given.alone else [names[i::given.jobs] for i in range(given.jobs) if names[i::given.jobs]]
     counts, failed = {"passed": 0, "skipped": 0, "failed": 0, "not run": 0}, False
     missing = []  # not run, or not to their end
+    wrong = []
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         for done in concurrent.futures.as_completed([pool.submit(run, given, i, part, end) for i, part in enumerate(parts)]):
             number, code, seen, text = done.result()
             for name, results in seen.items():
                 if "FAILED" in results:
                     counts["failed"] += 1
+                    wrong.append(name)
                     print(f"FAILED {name}\n{output_of(text, name)[-4000:]}")
                 elif len(results) < given.rounds:
                     counts["not run"] += 1
@@ -101,6 +109,11 @@ def main():
             if code != 0:
                 failed = True
                 print(f"process {number}: {code if isinstance(code, str) else f'exit code {code}'}\n{text[-2000:]}")
+    if given.record:
+        entry = {"date": datetime.date.today().isoformat(), "commit": given.commit or gpu_runs.commit(), **gpu_runs.device(),
+                 "program": pathlib.Path(given.program).name, "filter": given.filter, "under": given.under, "passed": counts["passed"],
+                 "failed": sorted(wrong), "skipped": counts["skipped"], "not run": counts["not run"]}
+        given.record.write_text(gpu_runs.text(gpu_runs.merged(gpu_runs.read(given.record), [entry])))
     (given.out / "not_run.txt").write_text("".join(name + "\n" for name in missing))
     print(", ".join(f"{count} {what}" for what, count in counts.items()) + f", {time.monotonic() + given.seconds - end:.0f} s")
     return 1 if failed or counts["failed"] or counts["not run"] else 0

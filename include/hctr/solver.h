@@ -15,20 +15,12 @@
 namespace hctr {
 
 class MemoryReserve;
+struct Attempt;
 
 enum class DeviceChoice { automatic, cpu, cuda };
 
 /// Whose encoding of the data is used where the config's differs from that saved with a model.
 enum class EncodingChoice { same, config, model };
-
-/// One of several attempts at a run, by a process that another one starts again when it fails: what the one says to the
-/// other. It lies in memory that both share.
-struct Attempt {
-  int number = 0;                             ///< from 0
-  std::atomic<bool> joined{false};            ///< with the other processes, if there are any
-  std::atomic<int64_t> from = -1;             ///< the iteration after which it begins; -1: it has not come so far
-  std::atomic<bool> owns_checkpoints{false};  ///< the checkpoints in the config's folder are those of this run
-};
 
 /// What every command that uses a model is given.
 struct JobOptions {

@@ -16,6 +16,7 @@
 #include "app/stop_signals.h"
 #include "core/base/expect.h"
 #include "core/base/log.h"
+#include "train/attempt.h"
 
 namespace hctr {
 namespace {

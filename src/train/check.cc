@@ -121,7 +121,7 @@ std::string check(const CheckOptions& options, const std::function<void(std::str
   report.plan = plan_outlook(config);
 
   const int64_t ranks = config.solver.gpu.count();
-  report.samples = (config.solver.batchsize + ranks - 1) / ranks;
+  report.samples = samples_of_rank(config.solver.batchsize, ranks);
   report.processes = config.solver.gpu.per_process.size();
   const std::vector<std::vector<CheckOptions::Slot>> counted = by_input(config, options.slots);
   report.keys_counted = !counted.empty();

@@ -195,8 +195,8 @@ MemoryBill::Rows& MemoryBill::Rows::operator+=(const Rows& other) {
 }
 
 MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<std::vector<int64_t>>& distinct) {
-  const int64_t samples = (config.solver.batchsize + ranks - 1) / ranks,
-                eval_samples = (config.solver.eval_batch() + ranks - 1) / ranks;
+  const int64_t samples = samples_of_rank(config.solver.batchsize, ranks),
+                eval_samples = samples_of_rank(config.solver.eval_batch(), ranks);
   const Graph graph = graph_of(config, Phase::train, samples);
   const int64_t weights = 4 * graph.parameters, copies = bytes_of_copies(config, graph);
   const int64_t states = config.optimizer.rule(config.optimizer.hyper.learning_rate).states();

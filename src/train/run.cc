@@ -12,6 +12,7 @@
 #include "core/comm/rank_list.h"
 #include "formats/catalog/encoding_contents.h"
 #include "net/graph/fp8_scales.h"
+#include "train/attempt.h"
 #include "train/check_report.h"
 #include "train/placement_plan.h"
 #include "train/run_about.h"
@@ -31,8 +32,6 @@ std::string products_text(const Graph& graph) {
   return products == 0 ? "" : cat(", products of ", products, products == 1 ? " weight" : " weights", " in FP8");
 }
 
-int64_t rows_per_rank(int64_t batch, const Communicator& comm) { return (batch + comm.size() - 1) / comm.size(); }
-
 }  // namespace
 
 Run::Run(const TrainOptions& options, const Config& config, const RankPlace& rank, RunFolder& folder,
@@ -50,8 +49,8 @@ Run::Run(const TrainOptions& options, const Config& config, const RankPlace& ran
                              .several_ranks = comm_.size() > 1,
                              .row_memory = row_memory_limits(config.solver.table_memory, rank.device, comm_)}),
       encoding_contents_(encoding_contents(config.data)),
-      layout_(batch_layout(config, rows_per_rank(config.solver.batchsize, comm_), rank.device)),
-      eval_layout_(batch_layout(config, rows_per_rank(config.solver.eval_batch(), comm_), rank.device)),
+      layout_(batch_layout(config, samples_of_rank(config.solver.batchsize, comm_.size()), rank.device)),
+      eval_layout_(batch_layout(config, samples_of_rank(config.solver.eval_batch(), comm_.size()), rank.device)),
       from_(from),
       exact_(from && from->exact_for(config, comm_.size())),
       placements_(make_placements(config, runtime_, comm_, folder, log, exact_ ? from->plan() : nullptr)),

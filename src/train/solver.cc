@@ -6,6 +6,7 @@
 #include "core/base/file_lock.h"
 #include "core/base/host_name.h"
 #include "formats/checkpoint/checkpoint_folder.h"
+#include "train/attempt.h"
 #include "train/file_watch.h"
 #include "train/load_config.h"
 #include "train/model_encoding.h"

@@ -5,6 +5,7 @@
 #include "core/base/current_error.h"
 #include "core/base/thread_pool.h"
 #include "ops/gemm/blas.h"
+#include "train/attempt.h"
 
 namespace hctr {
 namespace {

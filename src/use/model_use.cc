@@ -27,21 +27,6 @@ Json completed_config(const ModelOptions& options, const Json& file, std::string
   }
 }
 
-Config config_of(const ModelOptions& options, const Log& log) {
-  if (!options.config.empty()) {
-    if (options.encoding == EncodingChoice::config)
-      return load_config(options.config, options.strict, log, options.changes, {}, options.stop);
-    std::string taken;
-    const auto complete = [&](const Json& file) { return completed_config(options, file, taken); };
-    const Config config = load_config(options.config, options.strict, log, options.changes, complete, options.stop);
-    if (!taken.empty())
-      log.info("note: '", options.config.string(), "' leaves out ", taken, " of its Data layer, and has the model's.");
-    return config;
-  }
-  const SavedConfig saved = saved_config(options.model);
-  return load_config(with_changes(saved.json, options.changes), saved.where, options.strict, log);
-}
-
 /// With the files of the model, and all of the run folder or the checkpoint that holds it.
 std::vector<fs::path> files_to_read(const ModelOptions& options, const Config& config, const SavedModel& model) {
   Config own = config;
@@ -71,10 +56,10 @@ void run_rank(const Config& config, const SavedModel& saved, Device device, int 
                            .sync_launches = sync_launches,
                            .several_ranks = comm.size() > 1,
                            .row_memory = row_memory});
-  const int64_t rows = (config.solver.eval_batch() + comm.size() - 1) / comm.size();
+  const int64_t rows = samples_of_rank(config.solver.eval_batch(), comm.size());
   const BatchLayout layout = batch_layout(config, rows, device);
   // Nothing is trained: training batches of one row in a ring of one buffer.
-  Replica model(config, runtime, comm, 1, rows, 1);
+  Replica model(config, runtime, comm, 1, rows, 1, {}, ReplicaUse::score);
   load_saved_model(saved, model, comm, runtime, log);
   comm.barrier();  // ranks load for different times; time limits of batches start after it
   LoadedModel loaded{config, saved, device, comm, runtime, model, layout, log};
@@ -82,6 +67,21 @@ void run_rank(const Config& config, const SavedModel& saved, Device device, int 
 }
 
 }  // namespace
+
+Config config_of_model(const ModelOptions& options, const Log& log) {
+  if (!options.config.empty()) {
+    if (options.encoding == EncodingChoice::config)
+      return load_config(options.config, options.strict, log, options.changes, {}, options.stop);
+    std::string taken;
+    const auto complete = [&](const Json& file) { return completed_config(options, file, taken); };
+    const Config config = load_config(options.config, options.strict, log, options.changes, complete, options.stop);
+    if (!taken.empty())
+      log.info("note: '", options.config.string(), "' leaves out ", taken, " of its Data layer, and has the model's.");
+    return config;
+  }
+  const SavedConfig saved = saved_config(options.model);
+  return load_config(with_changes(saved.json, options.changes), saved.where, options.strict, log);
+}
 
 void choose_data(const ModelOptions& options, Config& config) {
   if (!options.data.empty()) {
@@ -113,7 +113,7 @@ int use_model(const ModelOptions& options, const std::string& doing, const std::
   int first_rank = 0;
   run_in_processes(options, [&](Processes* others) {
     const bool first = place_of(others).process == 0;
-    Config config = config_of(options, first ? log : quiet);
+    Config config = config_of_model(options, first ? log : quiet);
     config.data.cache_eval_data.most = 0;             // each batch is read once
     config.solver.export_predictions_prefix.clear();  // of evaluations during training
     prepare(config);

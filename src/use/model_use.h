@@ -23,6 +23,9 @@ struct LoadedModel {
   const Log& log;             ///< silent on ranks other than 0, but for errors
 };
 
+/// The config that a model is used with, as the options say. Errors: those of load_config() and saved_config().
+Config config_of_model(const ModelOptions&, const Log&);
+
 /// The samples that the options name, in place of the config's evaluation set. Errors: Error(usage) when there are
 /// none.
 void choose_data(const ModelOptions&, Config&);

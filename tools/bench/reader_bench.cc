@@ -209,7 +209,7 @@ int64_t write_feature_spec(const fs::path& folder, int64_t rows) {
 /// Reads a set several times. `content`: its bytes, where they are not those of its files; else 0.
 void bench_one(const std::string& name, const DataSection& section, ReaderCase one, int64_t content, Report& report) {
   if (name.find(one.only) == name.npos) return;
-  const BatchLayout layout(batch_shape(section, (one.batch + one.ranks - 1) / one.ranks));
+  const BatchLayout layout(batch_shape(section, samples_of_rank(one.batch, one.ranks)));
   std::vector<Buffer> memory;
   std::vector<std::byte*> slots;
   for (int i = 0; i < 3; ++i) slots.push_back(memory.emplace_back(Device{}, layout.bytes).data());

@@ -45,7 +45,7 @@ class Steps {
                           .tf32x3 = config.solver.tf32x3(),
                           .several_ranks = comm.size() > 1,
                           .row_memory = row_memory_limits(config.solver.table_memory, device, comm)}),
-        layout_(batch_layout(config, (config.solver.batchsize + comm.size() - 1) / comm.size(), device)),
+        layout_(batch_layout(config, samples_of_rank(config.solver.batchsize, comm.size()), device)),
         model_(config, runtime_, comm, layout_.shape.samples, 1, Trainer::kBuffers),
         trainer_(config, runtime_, comm, model_, layout_, log) {
     for (; step_ < std::max(Trainer::kBuffers, warm_up); ++step_)

@@ -110,6 +110,13 @@ class Context {
     context.multiprocessors_ = multiprocessors;
     return context;
   }
+  /// Whether rows of matrix products on a CPU have the same bits in batches of any size (ops/gemm/ordered_product.h).
+  bool ordered_products() const { return ordered_products_; }
+  Context with_ordered_products() const {
+    Context context = *this;
+    context.ordered_products_ = true;
+    return context;
+  }
 
  private:
   Runtime* runtime_;
@@ -118,6 +125,7 @@ class Context {
   LaunchQueue* queue_ = nullptr;
   Lockstep* last_launches_ = nullptr;
   int multiprocessors_ = 0;
+  bool ordered_products_ = false;
 };
 
 }  // namespace hctr

@@ -83,6 +83,10 @@ class Embedding {
   virtual void receive_gradients(Context&, int buffer, Tensor dy) = 0;
   virtual void update(Context&, int buffer, Tensor dy) = 0;
   virtual void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) = 0;
+  /// Look-ups with memory of their own, for a table that no longer changes. On one rank.
+  std::unique_ptr<TableReader> reader(Runtime& runtime, int64_t samples, int64_t key_capacity) {
+    return table().reader(runtime, samples, key_capacity);
+  }
 
   /// Whether the calls above can be recorded. Between hosts the sizes of what is sent are known with the batch only,
   /// and of the calls of a step prepare(), fill_local_vectors(), forward() and sum_gradients() alone can be.

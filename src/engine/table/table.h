@@ -14,6 +14,7 @@
 #include "engine/spec/table_spec.h"
 #include "engine/table/admission.h"
 #include "engine/table/row_store.h"
+#include "engine/table/table_reader.h"
 #include "ops/embedding/embedding_group.h"
 #include "ops/embedding/embedding_pool.h"
 
@@ -119,6 +120,10 @@ class EmbeddingTable {
   /// their bag in a mean; with direct keys they contribute the initial values of their rows. Shapes as prepare and
   /// forward, with eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
+  /// lookup() with memory of its own, for batches of this size: any number of readers may run at a time, on streams of
+  /// their own, while the table does not change. Outlived by the table. Errors: Error(config) where rows may be on a
+  /// disk.
+  std::unique_ptr<TableReader> reader(Runtime&, int64_t samples, int64_t key_capacity) const;
 
   // The calls of a step in pieces, for sharded and replicated rows.
 

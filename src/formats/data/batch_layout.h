@@ -32,6 +32,9 @@ struct BatchShape {
   }
 };
 
+/// The rows that each of `ranks` has memory for, of a batch of `samples`: the last ranks may have fewer samples.
+constexpr int64_t samples_of_rank(int64_t samples, int64_t ranks) { return (samples + ranks - 1) / ranks; }
+
 /// Byte offsets of the parts of a batch buffer. Every part starts at a multiple of 256.
 ///   state    StepState
 ///   header   the bytes in use, i64; PackedKeys [tables]

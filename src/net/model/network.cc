@@ -162,14 +162,23 @@ void Network::forward_node(Context& ctx, const Binding& binding, size_t n) const
              [&] { graph_.nodes[n].layer().forward(ctx, binding.calls[n], phase_); });
 }
 
+void Network::write_weight_copies(Context& ctx, const Binding& binding) const {
+  write_transposed_weights(ctx, transposed_weights_of(binding.calls));
+}
+
 void Network::forward(Context& ctx, const Binding& binding, const std::function<Context(size_t node)>& before,
                       SideStream* beside) const {
+  if (phase_ == Phase::evaluate && !ctx.ordered_products()) {
+    Context ordered = ctx.with_ordered_products();
+    return forward(ordered, binding, before, beside);
+  }
   if (binding.dense) {
     const ProfiledPart part(ctx, "forward", "Cast", "dense", {});
     ops::copy(ctx, *binding.dense, memory_.value(*graph_.dense));
   }
   std::set<size_t> joins;  // the nodes that read what the side stream writes
-  if (const auto first = transpose_weights(ctx, binding, beside)) joins.insert(*first);
+  if (!binding.weights_are_fixed)
+    if (const auto first = transpose_weights(ctx, binding, beside)) joins.insert(*first);
   for (size_t n = 0; n < graph_.nodes.size(); ++n) {
     Context own = before ? before(n) : ctx;
     if (joins.contains(n)) beside->join(ctx);

@@ -26,12 +26,15 @@ class Network {
 
   /// The calls of all layers for a batch that lies at these addresses. Several bindings share activations.
   struct Binding {
-    std::vector<LayerIo> calls;   // one per node
-    std::optional<Tensor> dense;  // to be copied to memory of the plan; none where layers read them where they are
+    std::vector<LayerIo> calls;      // one per node
+    std::optional<Tensor> dense;     // to be copied to memory of the plan; none where layers read them where they are
+    bool weights_are_fixed = false;  // forward() writes no transposed copies of weights
   };
   /// `search`: for overflow, by the layers that search the gradient of an embedding themselves. `of_operands`: also by
   /// those that search operands of late products.
   /// `scales`: of the layers with products in FP8; null if the graph has none.
+  /// Writes the transposed copies of weights that layers read. Weights that do not change then need none in forward().
+  void write_weight_copies(Context&, const Binding&) const;
   Binding bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search = {}, bool of_operands = false,
                const Fp8Scales* scales = nullptr) const;
   /// Whether a layer searches the gradient of this embedding for overflow as it writes it, if bind() was given a

@@ -10,14 +10,6 @@
 namespace hctr {
 namespace {
 
-Graph wired(const Config& config, int64_t samples, Phase phase) {
-  Problems problems;
-  Graph graph = wire(config, samples, problems);
-  HCTR_EXPECT(!problems.any_error(), "a config with ", problems.errors().size(), " problems");
-  fuse_layers(graph, phase == Phase::train ? config.solver.mixed_precision : Precision{});
-  return graph;
-}
-
 /// Most keys of a bag of each slot that a batch keeps.
 std::vector<int64_t> kept_keys(const SparseInput& input, int64_t slots) {
   std::vector<int64_t> keys;
@@ -34,14 +26,22 @@ double known_rows(const EmbeddingSection& section) {
 
 }  // namespace
 
+Graph wired_graph(const Config& config, int64_t samples, Phase phase) {
+  Problems problems;
+  Graph graph = wire(config, samples, problems);
+  HCTR_EXPECT(!problems.any_error(), "a config with ", problems.errors().size(), " problems");
+  fuse_layers(graph, phase == Phase::train ? config.solver.mixed_precision : Precision{});
+  return graph;
+}
+
 Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int64_t samples, int64_t eval_samples,
-                 int ring_size, const std::vector<Placement>& placements)
+                 int ring_size, const std::vector<Placement>& placements, ReplicaUse use)
     : config_(config),
       runtime_(runtime),
       comm_(comm),
-      train_graph_(wired(config, samples, Phase::train)),
-      eval_graph_(wired(config, eval_samples, Phase::evaluate)),
-      weights_(config, train_graph_, runtime),
+      train_graph_(wired_graph(config, samples, Phase::train)),
+      eval_graph_(wired_graph(config, eval_samples, Phase::evaluate)),
+      weights_(config, train_graph_, runtime, use),
       gradients_(weights_, runtime, comm),
       state_(config, train_graph_, runtime),
       fp8_scales_(train_graph_, runtime),

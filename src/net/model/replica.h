@@ -33,6 +33,10 @@ struct ModelOrigin {
 
 class PendingDelta;
 
+/// The graph of a config for batches of `samples`, with the layers that one layer computes joined. The config outlives
+/// it.
+Graph wired_graph(const Config&, int64_t samples, Phase);
+
 /// The tensors of one batch on the device.
 struct BatchTensors {
   StepState* state = nullptr;  ///< scalars of the step, for its Context
@@ -56,8 +60,9 @@ class Replica {
  public:
   /// For training batches of `samples` rows in a ring of `ring_size` buffers, and evaluation batches of `eval_samples`.
   /// `config` outlives the model. `placements`: of each embedding on several ranks; if empty, as without a plan.
+  /// ReplicaUse::score: train_step() must not be called.
   Replica(const Config& config, Runtime&, Communicator&, int64_t samples, int64_t eval_samples, int ring_size,
-          const std::vector<Placement>& placements = {});
+          const std::vector<Placement>& placements = {}, ReplicaUse use = ReplicaUse::train);
 
   Network::Binding bind(Phase, const BatchTensors&) const;
 
@@ -126,6 +131,11 @@ class Replica {
   std::vector<Tensor> labels(Phase phase, const Network::Binding& binding) const {
     return network(phase).labels(binding);
   }
+  // For whoever computes scores with memory of its own, on one rank.
+  const Weights& weights() const { return weights_; }
+  const LayerState& layer_state() const { return state_; }
+  Runtime& runtime() const { return runtime_; }
+  Embedding& embedding(size_t e) { return *tables_[e]; }
   /// The graph of training batches.
   const Graph& graph() const { return train_graph_; }
   int64_t dense_parameters() const { return train_graph_.parameters; }

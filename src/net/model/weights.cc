@@ -41,8 +41,9 @@ TensorSpec with_zero_rows(const Shape& shape) {
 
 }  // namespace
 
-Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime)
-    : most_norm_(config.solver.clip_gradient_norm.value_or(0)),
+Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime, ReplicaUse use)
+    : use_(use),
+      most_norm_(config.solver.clip_gradient_norm.value_or(0)),
       optimizer_(config.optimizer.rule(config.optimizer.hyper.learning_rate)) {
   // The running order may differ from the order of the config; the file keeps the latter.
   std::vector<const WeightSpec*> specs;
@@ -70,8 +71,8 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime)
     copies_.build(runtime.device());
   }
   transposed_.build(runtime.device());
-  gradients_.build(runtime.device());
-  for (int s = 0; s < optimizer_.states(); ++s) {
+  if (use == ReplicaUse::train) gradients_.build(runtime.device());
+  for (int s = 0; use == ReplicaUse::train && s < optimizer_.states(); ++s) {
     Arena& state = states_.emplace_back();
     for (const WeightSpec* weight : specs) state.add(with_zero_rows(weight->shape));
     state.build(runtime.device());
@@ -141,6 +142,7 @@ void Weights::add_penalty_gradients(Context& ctx, size_t node, const LossLayer::
 }
 
 std::vector<GradientRange> Weights::gradient_ranges() const {
+  if (use_ == ReplicaUse::score) return {};
   const Tensor all = gradients_.flat();
   const auto begin = [&](const Item& item) { return gradients_.get(item.gradient).data<float>() - all.data<float>(); };
   std::vector<GradientRange> ranges;

@@ -30,10 +30,13 @@ struct NamedTensor {
   Tensor value;
 };
 
+/// Whether a replica trains, or only scores: then it has neither gradients nor states of the optimizer.
+enum class ReplicaUse { train, score };
+
 class Weights {
  public:
   /// Draws initial values from the runtime's seed and each weight's name. Order: layers as the config lists them.
-  Weights(const Config&, const Graph&, Runtime&);
+  Weights(const Config&, const Graph&, Runtime&, ReplicaUse = ReplicaUse::train);
 
   /// The tensors that the layer reads: the weights, or their copies in the dtype of its outputs.
   std::vector<Tensor> of_node(size_t node) const;
@@ -97,6 +100,7 @@ class Weights {
   void visit_state(State&) const;
   void load_chosen(const std::filesystem::path&, int64_t size, const std::vector<std::string>& layers, Context&);
   void set_value(const Item&, const std::filesystem::path&, const std::string& bytes, size_t at, Context&) const;
+  ReplicaUse use_;
   std::vector<Item> items_;                           // in file order
   std::vector<std::pair<int64_t, int64_t>> trained_;  // ranges of elements that are updated
   Arena values_, gradients_, copies_, transposed_, scratch_;

@@ -12,6 +12,7 @@
 #include "ops/common/element_loops.h"
 #include "ops/common/fill.h"
 #include "ops/gemm/blas.h"
+#include "ops/gemm/ordered_product.h"
 #include "ops/gemm/product_parts.h"
 #include "ops/gemm/transposed_weights.h"
 
@@ -119,12 +120,17 @@ struct Epilogue {
   const T* addend;
   int64_t stride;  ///< from one row of the addend to the next: 0 if all get the same
   bool relu;
+  bool ordered = false;  ///< Context::ordered_products()
 };
 
 /// One part of c.
 template <class T>
   requires std::is_same_v<T, float> || std::is_same_v<T, double>
 void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, T* c, int64_t c_stride) {
+  if constexpr (std::is_same_v<T, float>)
+    if (end.ordered)
+      return ordered_product({a.data, a.row, a.column}, {b.data, b.row, b.column}, {end.addend, end.stride, end.relu},
+                             c, c_stride, size.rows, size.columns, size.depth);
   for (int64_t i = 0; end.addend && i < size.rows; ++i)
     std::copy_n(end.addend + i * end.stride, size.columns, c + i * c_stride);
   gemm(size.rows, size.columns, size.depth, {a.data, a.stride, a.how}, {b.data, b.stride, b.how},
@@ -161,7 +167,8 @@ void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, O
     for (int64_t j = 0; j < size.columns; ++j)
       wide_addend.push_back(static_cast<float>(end.addend[i * end.stride + j]));
   multiply_part(widened(a, size.rows, size.depth, left), widened(b, size.depth, size.columns, right), size,
-                Epilogue<float>{end.addend ? wide_addend.data() : nullptr, end.stride > 0 ? size.columns : 0, end.relu},
+                Epilogue<float>{end.addend ? wide_addend.data() : nullptr, end.stride > 0 ? size.columns : 0, end.relu,
+                                end.ordered},
                 sums.data(), size.columns);
   for (int64_t i = 0; i < size.rows; ++i) {
     const float* from = sums.data() + i * size.columns;
@@ -175,19 +182,26 @@ void multiply_part(Operand<T> a, Operand<T> b, PartSize size, Epilogue<T> end, O
 void run_gemm(Context& ctx, const Tensor& a, Transpose of_a, const Tensor& b, Transpose of_b, const Tensor* addend,
               bool relu, const Tensor& c) {
   const int64_t rows = c.dim(0), columns = c.dim(1), depth = columns_of_op(a, of_a);
+  const int64_t addend_stride = addend && addend->rank() == 2 ? addend->row_stride() : 0;
+  if (ctx.ordered_products() && a.dtype() == DType::f32) {
+    const Operand<float> left(a, of_a), right(b, of_b);
+    return ordered_product(ctx.threads(), {left.data, left.row, left.column}, {right.data, right.row, right.column},
+                           {addend ? addend->data<const float>() : nullptr, addend_stride, relu}, c.data<float>(),
+                           c.row_stride(), rows, columns, depth);
+  }
   const bool joined = a.dtype() == DType::f32 && blas_rounds_alike();
   const ProductPart part =
       joined ? joined_product_tiles(rows, columns, depth, ctx.threads().threads()) : product_tile(rows, columns);
   const int64_t across = parts_of(columns, part.columns), parts = parts_of(rows, part.rows) * across;
   const auto run = [&]<class T, class Out>() {
     const Operand<T> left(a, of_a), right(b, of_b);
-    const int64_t stride = addend && addend->rank() == 2 ? addend->row_stride() : 0;
     ctx.threads().parallel_for(parts, 1, [&](int64_t first, int64_t last) {
       for (int64_t number = first; number < last; ++number) {
         const int64_t i = number / across * part.rows, j = number % across * part.columns;
         multiply_part(left.at(i, 0), right.at(0, j),
                       {std::min(part.rows, rows - i), std::min(part.columns, columns - j), depth},
-                      Epilogue<T>{addend ? addend->data<const T>() + i * stride + j : nullptr, stride, relu},
+                      Epilogue<T>{addend ? addend->data<const T>() + i * addend_stride + j : nullptr, addend_stride,
+                                  relu, ctx.ordered_products()},
                       c.data<Out>() + i * c.row_stride() + j, c.row_stride());
       }
     });

@@ -1,0 +1,102 @@
+// A trained model in the memory of this process: any number of threads score samples with it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hctr/solver.h"
+
+namespace hctr {
+
+/// The types of elements in memory of the caller.
+enum class ElementType { f32, i32, u32, i64, u64 };
+
+/// An input or an output of a model.
+struct ModelTensor {
+  enum class Role { dense, keys, scores };
+  Role role;
+  std::string name;            ///< the "top" of the config; of scores that of the loss
+  std::vector<int64_t> shape;  ///< -1 stands for the samples. Keys: [-1, slots]; others: [-1, columns]
+  /// Of keys: the most keys that each slot of a sample can have; of a longer bag the config decides which ones count.
+  std::vector<int64_t> most_keys{};
+};
+
+/// Memory of the caller that holds one input of a batch.
+struct InputView {
+  std::string_view name;
+  const void* data = nullptr;           ///< dense: f32 [samples, columns]; keys: see `offsets`
+  ElementType type = ElementType::f32;  ///< of `data`; keys: one of the others
+  /// Dense, and keys without offsets: elements from one sample to the next; 0: as many as a sample has.
+  int64_t stride = 0;
+  /// [samples * slots + 1]: slot s of sample b has the keys [offsets[b * slots + s], offsets[b * slots + s + 1]). Null:
+  /// every slot has one key, data is [samples, slots].
+  const void* offsets = nullptr;
+  ElementType offsets_type = ElementType::i64;  ///< i32 or i64
+};
+
+/// Memory of the caller for the scores of one output: f32 [samples, columns].
+struct OutputView {
+  std::string_view name;
+  float* data = nullptr;
+  int64_t stride = 0;  ///< elements from one sample to the next; 0: as many as a sample has
+};
+
+struct LoadOptions {
+  /// A run folder, a checkpoint, or a snapshot_prefix, with @<iteration> where it is not the newest; or the file of a
+  /// dense model.
+  std::string model;
+  std::filesystem::path config = {};      ///< empty: the one that is saved with the model
+  std::vector<std::string> changes = {};  ///< fields of the config: "solver.mixed_precision=1024"
+  DeviceChoice device = DeviceChoice::automatic;
+  std::optional<int> threads = {};  ///< of a CPU, for each call of score(); nothing: all usable cores
+  /// Samples that are computed at a time; a larger batch is cut. Memory for activations grows with it.
+  int64_t most_samples = 65536;
+  std::function<void(std::string_view line)> note = {};  ///< gets warnings and notes; empty: nobody does
+};
+
+/// Dense values are those that the first layers read, after the transforms of the config's dense columns. Keys are
+/// those of the tables: texts hashed, slots with their offsets, as the reader makes them.
+///
+/// It holds weights and tables, and no gradients or optimizer states; each call of score() that runs at a time has
+/// memory for activations of its own, which later calls use again. On a CPU a sample gets the same score, bit for bit,
+/// alone and in a batch of any size, with any number of threads.
+class Model {
+ public:
+  /// Loads a model. Errors: Error(io) when there is none; Error(config), Error(data) when its files do not fit;
+  /// Error(device).
+  explicit Model(const LoadOptions&);
+  ~Model();
+  Model(Model&&) noexcept;
+  Model& operator=(Model&&) noexcept;
+
+  // Of the model that is loaded. Any thread.
+  std::vector<ModelTensor> inputs() const;
+  std::vector<ModelTensor> outputs() const;
+  std::string name() const;  ///< "the final model of run 'runs/a', iteration 60"
+  int64_t iteration() const;
+  std::string device() const;
+
+  /// Computes the scores of a batch, and returns when they are in the memory of the caller. Every input is needed once;
+  /// outputs that are not wanted may be left out. Any thread, any number at a time. Errors: Error(usage) for a missing
+  /// or unknown name, a type that does not fit, or offsets that decrease; Error(device). The memory of outputs is
+  /// undefined then.
+  void score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs) const;
+
+  /// Loads another model and scores with it from then on; calls that run end with the one before, whose memory is then
+  /// released. Any thread; several calls follow each other. Errors: those of the constructor, and Error(config) where
+  /// inputs or outputs differ; the model stays as it is then.
+  void replace(const LoadOptions&);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,114 @@
+#include "ops/gemm/ordered_product.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include "core/base/thread_pool.h"
+#include "ops/gemm/fused_lanes.h"
+#include "ops/gemm/product_parts.h"
+
+namespace hctr::ops {
+namespace {
+
+constexpr int64_t kPanelDepth = 384;  // of a packed panel of b: it and the rows that meet it fit the caches
+constexpr int64_t kTaskRows = 96;     // of a task: its part of a is read again for each panel
+constexpr int64_t kRowsWorthPacking = 8;
+constexpr int64_t kProductsWorthAThread = int64_t{1} << 16;
+
+/// The product of one task, of [rows, columns].
+struct ProductTask {
+  StridedMatrix a, b;
+  ProductEnd end;
+  float* c;
+  int64_t c_stride, rows, columns, depth;
+};
+
+/// Copies b [depth, columns] to panel [depth, width], with zeros behind the columns.
+void pack_panel(StridedMatrix b, int64_t depth, int64_t columns, int64_t width, float* panel) {
+  for (int64_t k = 0; k < depth; ++k, panel += width) {
+    const float* from = b.data + k * b.row;
+    if (b.column == 1)
+      std::copy_n(from, columns, panel);
+    else
+      for (int64_t j = 0; j < columns; ++j) panel[j] = from[j * b.column];
+    std::fill(panel + columns, panel + width, 0.0f);
+  }
+}
+
+void finish_rows(const ProductTask& task) {
+  for (int64_t i = 0; i < task.rows; ++i) {
+    float* c = task.c + i * task.c_stride;
+    if (task.end.addend) {
+      const float* addend = task.end.addend + i * task.end.stride;
+      for (int64_t j = 0; j < task.columns; ++j) c[j] += addend[j];
+    }
+    if (task.end.relu)
+      for (int64_t j = 0; j < task.columns; ++j) c[j] = c[j] > 0 ? c[j] : 0.0f;
+  }
+}
+
+void run_task(const FusedLanes& lanes, const ProductTask& task) {
+  thread_local std::vector<float> panel;
+  panel.resize(static_cast<size_t>(kPanelDepth * lanes.columns));
+  std::array<float, kMostLaneSums> sums;
+  for (int64_t j = 0; j < task.columns; j += lanes.columns) {
+    const int64_t width = std::min(lanes.columns, task.columns - j);
+    for (int64_t k = 0; k < task.depth; k += kPanelDepth) {
+      const int64_t depth = std::min(kPanelDepth, task.depth - k);
+      StridedMatrix b{task.b.data + k * task.b.row + j * task.b.column, task.b.row, task.b.column};
+      if (width < lanes.columns || b.column != 1 || task.rows >= kRowsWorthPacking) {
+        pack_panel(b, depth, width, lanes.columns, panel.data());
+        b = {panel.data(), lanes.columns, 1};
+      }
+      for (int64_t i = 0; i < task.rows;) {
+        const int64_t rows = lanes.rows_of_block(task.rows - i);
+        float* c = task.c + i * task.c_stride + j;
+        for (int64_t r = 0; r < rows; ++r) {
+          float* to = sums.data() + r * lanes.columns;
+          if (k > 0) to = std::copy_n(c + r * task.c_stride, width, to);
+          std::fill(to, sums.data() + (r + 1) * lanes.columns, 0.0f);
+        }
+        lanes.add_products(
+            {task.a.data + i * task.a.row + k * task.a.column, task.a.row, task.a.column, b.data, b.row, depth}, rows,
+            sums.data());
+        for (int64_t r = 0; r < rows; ++r) std::copy_n(sums.data() + r * lanes.columns, width, c + r * task.c_stride);
+        i += rows;
+      }
+    }
+  }
+  finish_rows(task);
+}
+
+}  // namespace
+
+void ordered_product(StridedMatrix a, StridedMatrix b, ProductEnd end, float* c, int64_t c_stride, int64_t rows,
+                     int64_t columns, int64_t depth) {
+  run_task(fused_lanes(), {a, b, end, c, c_stride, rows, columns, depth});
+}
+
+void ordered_product(ThreadPool& threads, StridedMatrix a, StridedMatrix b, ProductEnd end, float* c, int64_t c_stride,
+                     int64_t rows, int64_t columns, int64_t depth) {
+  static const FusedLanes& lanes = fused_lanes();
+  // Few rows are cut by columns, so that each thread reads its part of b alone.
+  const int64_t across = rows >= kTaskRows ? columns : std::max<int64_t>(64, (columns / 4 + 63) / 64 * 64);
+  const int64_t tasks_across = parts_of(columns, across), down = parts_of(rows, kTaskRows);
+  const int64_t products_of_task = std::min(rows, kTaskRows) * std::min(columns, across) * depth;
+  const int64_t grain = std::max<int64_t>(1, kProductsWorthAThread / std::max<int64_t>(1, products_of_task));
+  threads.parallel_for(down * tasks_across, grain, [&](int64_t first, int64_t last) {
+    for (int64_t number = first; number < last; ++number) {
+      const int64_t i = number / tasks_across * kTaskRows, j = number % tasks_across * across;
+      run_task(lanes, {.a = {a.data + i * a.row, a.row, a.column},
+                       .b = {b.data + j * b.column, b.row, b.column},
+                       .end = {end.addend ? end.addend + i * end.stride + j : nullptr, end.stride, end.relu},
+                       .c = c + i * c_stride + j,
+                       .c_stride = c_stride,
+                       .rows = std::min(kTaskRows, rows - i),
+                       .columns = std::min(across, columns - j),
+                       .depth = depth});
+    }
+  });
+}
+
+}  // namespace hctr::ops

@@ -1,0 +1,67 @@
+// The memory in which one call scores a batch: inputs, activations, results.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/device/program.h"
+#include "engine/table/table_reader.h"
+#include "hctr/model.h"
+#include "net/model/replica.h"
+#include "train/batch_ring.h"
+
+namespace hctr {
+
+/// Rows [first, first + count) of what a caller gave, in the order of the model: the dense input, then the keys of each
+/// sparse input; and its outputs, null where not wanted.
+struct ScoreRequest {
+  int64_t first = 0, count = 0;
+  const InputView* dense = nullptr;
+  std::vector<const InputView*> keys;
+  std::vector<const OutputView*> outputs;
+};
+
+/// Shares weights and tables with others; one thread at a time uses it.
+class ScoreSession {
+ public:
+  /// For batches of up to `samples`. Config and replica outlive it. `fixed`: whether the copies of weights that layers
+  /// read are written already; if not, it writes them.
+  ScoreSession(const Config&, Replica&, Communicator&, int threads, int64_t samples, bool fixed);
+
+  int64_t capacity() const { return ring_.samples(); }
+  void score(const ScoreRequest&);
+
+ private:
+  void fill(const ScoreRequest&);
+  int64_t count_keys(const ScoreRequest&, size_t input) const;
+  void fill_keys(const ScoreRequest&, size_t input);
+  void compute();
+  void deliver(const ScoreRequest&) const;
+
+  const Config& config_;
+  Replica& replica_;
+  Runtime runtime_;
+  Graph graph_;
+  Network network_;
+  BatchRing ring_;
+  BatchTensors batch_;
+  Network::Binding binding_;
+  std::vector<std::unique_ptr<TableReader>> readers_;  // per embedding
+  struct Result {
+    TensorSpec spec;
+    size_t offset;
+  };
+  std::vector<Result> results_;  // per loss
+  std::optional<HostBuffer> host_results_;
+  std::unique_ptr<Program> program_;
+};
+
+/// The dense input, keys and scores of a config.
+std::vector<ModelTensor> model_inputs(const Config&);
+std::vector<ModelTensor> model_outputs(const Config&, const Replica&);
+
+}  // namespace hctr

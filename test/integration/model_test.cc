@@ -1,0 +1,326 @@
+// hctr::Model: a saved model that threads of a process score with.
+#include "hctr/model.h"
+
+#include <malloc.h>
+
+#include <atomic>
+#include <thread>
+
+#include "config/sections/config.h"
+#include "core/base/log.h"
+#include "formats/reader/reader.h"
+#include "hctr/use_model.h"
+#include "ranks_fixture.h"
+#include "train/load_config.h"
+#include "train/trainer_parts.h"
+
+namespace hctr::test {
+namespace {
+
+/// The evaluation samples of a config, as a program that has them in memory would.
+struct Samples {
+  int64_t count = 0, dense_dim = 0;
+  std::vector<float> dense;                        // [count, dense_dim]
+  std::vector<std::vector<int64_t>> keys, bounds;  // by sparse input; bounds: [count * slots + 1]
+  std::vector<std::string> names;
+  std::vector<int64_t> slots;
+};
+
+class ModelTest : public RanksTest {
+ protected:
+  void SetUp() override {
+    RanksTest::SetUp();
+    before_ = fs::current_path();
+    fs::current_path(folder_.path());  // sources of the config are relative to it
+  }
+  void TearDown() override { fs::current_path(before_); }
+
+  LoadOptions at(const std::string& model, int threads = 1) const {
+    return {.model = model,
+            .device = device_ == "cpu" ? DeviceChoice::cpu : DeviceChoice::cuda,
+            .threads = threads,
+            .most_samples = 512};
+  }
+
+  Samples samples_of(const std::string& config_file) const {
+    const Config config = load_config(config_file, false, Log::silent());
+    const BatchLayout layout(batch_shape(config.data, 100));
+    std::vector<std::byte> buffers[2] = {std::vector<std::byte>(layout.bytes), std::vector<std::byte>(layout.bytes)};
+    ReaderOptions options = reader_options(config, 100);
+    options.repeat = false;
+    Reader reader(config.data, evaluation_source(config.data), layout, {buffers[0].data(), buffers[1].data()}, options,
+                  Log::silent());
+    Samples samples{.dense_dim = config.data.dense.dense_dim};
+    for (const SparseInput& input : config.data.sparse) {
+      samples.names.push_back(input.top);
+      samples.slots.push_back(input.slot_num);
+      samples.keys.emplace_back();
+      samples.bounds.push_back({0});
+    }
+    while (const auto buffer = reader.next()) {
+      const BatchView batch(layout, buffers[*buffer].data());
+      for (int64_t b = 0; b < batch.state->valid_samples; ++b) {
+        const float* row = batch.dense + b * samples.dense_dim;
+        samples.dense.insert(samples.dense.end(), row, row + samples.dense_dim);
+        for (size_t t = 0; t < batch.tables.size(); ++t)
+          for (int64_t s = 0; s < samples.slots[t]; ++s) {
+            const int64_t bag = s * 100 + b;
+            for (const int64_t key :
+                 batch.tables[t].keys_of(batch.tables[t].offset(bag), batch.tables[t].offset(bag + 1)))
+              samples.keys[t].push_back(key);
+            samples.bounds[t].push_back(static_cast<int64_t>(samples.keys[t].size()));
+          }
+      }
+      samples.count += batch.state->valid_samples;
+      reader.release(*buffer);
+    }
+    return samples;
+  }
+
+  /// Scores samples [first, first + count).
+  static std::vector<float> score(const Model& model, const Samples& samples, int64_t first, int64_t count) {
+    std::vector<InputView> inputs = {{.name = "dense", .data = samples.dense.data() + first * samples.dense_dim}};
+    for (size_t t = 0; t < samples.keys.size(); ++t)
+      inputs.push_back({.name = samples.names[t],
+                        .data = samples.keys[t].data(),
+                        .type = ElementType::i64,
+                        .offsets = samples.bounds[t].data() + first * samples.slots[t]});
+    std::vector<float> scores(static_cast<size_t>(count));
+    const OutputView output{.name = "loss", .data = scores.data()};
+    model.score(count, inputs, {&output, 1});
+    return scores;
+  }
+  /// All of them, in batches of these sizes in turn.
+  static std::vector<float> score_in(const Model& model, const Samples& samples, const std::vector<int64_t>& sizes) {
+    std::vector<float> all;
+    for (size_t i = 0; static_cast<int64_t>(all.size()) < samples.count; ++i) {
+      const auto first = static_cast<int64_t>(all.size());
+      const std::vector<float> part =
+          score(model, samples, first, std::min(sizes[i % sizes.size()], samples.count - first));
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }
+
+  /// What --predict writes.
+  std::vector<float> predicted(const std::string& model) const {
+    PredictOptions options;
+    options.model = model;
+    options.device = device_ == "cpu" ? DeviceChoice::cpu : DeviceChoice::cuda;
+    options.out = "scores.tsv";
+    predict(options);
+    std::istringstream lines(read_file("scores.tsv"));
+    std::vector<float> scores;
+    std::string line;
+    std::getline(lines, line);
+    while (std::getline(lines, line)) scores.push_back(std::strtof(line.c_str() + line.rfind('\t'), nullptr));
+    return scores;
+  }
+
+  fs::path before_;
+};
+
+TEST_F(ModelTest, ScoresAreThoseOfPredictInBatchesOfAnySize) {
+  for (const char* device : {"cpu", "cuda"}) {
+    if (std::string(device) == "cuda" && find_gpus().count == 0) continue;
+    device_ = device;
+    train(with_batch_norm(config_), {"[0]"}, "one");
+    const std::vector<float> expected = predicted("one-run");
+    const Model model(at("one-run"));
+    const Samples samples = samples_of("one.json");
+    ASSERT_EQ(samples.count, 500);
+    ASSERT_EQ(expected.size(), 500u);
+    EXPECT_EQ(score_in(model, samples, {4096}), expected);
+    EXPECT_EQ(score_in(model, samples, {1}), expected);
+    EXPECT_EQ(score_in(model, samples, {7}), expected);
+    EXPECT_EQ(score_in(model, samples, {1, 64, 3, 300, 17}), expected);
+    EXPECT_EQ(score_in(Model(at("one-run", 3)), samples, {4096}), expected) << "with three threads";
+  }
+}
+
+TEST_F(ModelTest, IsLoadedFromARunAPrefixAFileAndACheckpoint) {
+  train(with_change(config_, "\"seed\": 7", "\"seed\": 7, \"checkpoint\": {\"every\": 20, \"folder\": \"saved\"}"),
+        {"[0]"}, "one");
+  const Samples samples = samples_of("one.json");
+  const Model of_run(at("one-run"));
+  EXPECT_EQ(of_run.iteration(), 20);
+  ASSERT_EQ(of_run.inputs().size(), 3u);
+  EXPECT_EQ(of_run.inputs()[2].most_keys, (std::vector<int64_t>{2, 2, 2}));
+  EXPECT_EQ(of_run.outputs()[0].shape, (std::vector<int64_t>{-1, 1}));
+  const std::vector<float> expected = score_in(of_run, samples, {4096});
+  EXPECT_EQ(score_in(Model(at("one-run/final_")), samples, {4096}), expected);
+  EXPECT_EQ(score_in(Model(at("one-run/final__dense_20.model")), samples, {4096}), expected);
+  LoadOptions checkpoint = at("saved");
+  checkpoint.config = "one.json";
+  EXPECT_EQ(score_in(Model(checkpoint), samples, {4096}), expected);
+}
+
+TEST_F(ModelTest, KeysOfAnyTypeAndRowsApartGiveTheSameScores) {
+  const std::string one_key = with_change(with_change(config_, "\"max_feature_num_per_sample\": 2, \"slot_num\": 1",
+                                                      "\"nnz_per_slot\": 1, \"slot_num\": 1"),
+                                          "\"max_feature_num_per_sample\": 6, \"max_nnz\": 2, \"slot_num\": 3",
+                                          "\"nnz_per_slot\": 1, \"slot_num\": 3");
+  write_file("data.json", one_key);
+  make_data(folder_.path(), "data.json", 3000, 500, {"--vocabulary", "300"});
+  train(one_key, {"[0]"}, "one");
+  const Model model(at("one-run"));
+  const Samples samples = samples_of("one.json");
+  const std::vector<float> expected = score_in(model, samples, {4096});
+  const auto scores_of = [&]<class Key>(ElementType type, Key) {
+    std::vector<std::vector<Key>> apart;  // one key more than a sample has
+    std::vector<InputView> inputs = {{.name = "dense", .data = samples.dense.data()}};
+    for (size_t t = 0; t < 2; ++t) {
+      const auto slots = static_cast<size_t>(samples.slots[t]);
+      std::vector<Key>& keys = apart.emplace_back();
+      for (size_t i = 0; i < samples.keys[t].size(); ++i) {
+        keys.push_back(static_cast<Key>(samples.keys[t][i]));
+        if (i % slots == slots - 1) keys.push_back(0);
+      }
+    }
+    for (size_t t = 0; t < 2; ++t)
+      inputs.push_back(
+          {.name = samples.names[t], .data = apart[t].data(), .type = type, .stride = samples.slots[t] + 1});
+    std::vector<float> scores(2 * 500, -1.0f);
+    const OutputView output{.name = "loss", .data = scores.data(), .stride = 2};
+    model.score(500, inputs, {&output, 1});
+    std::vector<float> every_second;
+    for (size_t i = 0; i < 500; ++i) {
+      every_second.push_back(scores[2 * i]);
+      EXPECT_EQ(scores[2 * i + 1], -1.0f);
+    }
+    return every_second;
+  };
+  EXPECT_EQ(scores_of(ElementType::i32, int32_t{}), expected);
+  EXPECT_EQ(scores_of(ElementType::u32, uint32_t{}), expected);
+  EXPECT_EQ(scores_of(ElementType::i64, int64_t{}), expected);
+  EXPECT_EQ(scores_of(ElementType::u64, uint64_t{}), expected);
+}
+
+/// A trainer beside two models that eight threads score with gives what each gives alone.
+TEST_F(ModelTest, ThreadsAndATrainerDoNotDisturbEachOther) {
+  train(config_, {"[0]"}, "one");
+  train(with_change(config_, "\"seed\": 7", "\"seed\": 8"), {"[0]"}, "two");
+  const Samples samples = samples_of("one.json");
+  const Model one(at("one-run")), two(at("two-run"));
+  const std::vector<float> of_one = score_in(one, samples, {4096}), of_two = score_in(two, samples, {4096});
+  EXPECT_NE(of_one, of_two);
+  std::atomic<bool> stop = false;
+  std::atomic<int64_t> wrong = 0, scored = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      const std::vector<int64_t> sizes = {1 + t, 90 + 40 * t};
+      do {
+        wrong += score_in(t % 2 == 0 ? one : two, samples, sizes) != (t % 2 == 0 ? of_one : of_two);
+        ++scored;
+      } while (!stop);
+    });
+  write_file("three.json", with_change(config_, "\"out/\"", "\"three/\""));
+  TrainOptions options;
+  options.config = "three.json";
+  options.run_dir = "three-run";
+  options.device = device_ == "cpu" ? DeviceChoice::cpu : DeviceChoice::cuda;
+  hctr::train(options);
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GE(scored, 8);
+  const Result alone = result("one"), beside = result("three");
+  EXPECT_EQ(beside.losses, alone.losses);
+  EXPECT_EQ(beside.dense, alone.dense);
+  EXPECT_EQ(beside.rows, alone.rows);
+}
+
+TEST_F(ModelTest, IsReplacedWhileThreadsScore) {
+  train(config_, {"[0]"}, "one");
+  train(with_change(config_, "\"seed\": 7", "\"seed\": 8"), {"[0]"}, "two");
+  const Samples samples = samples_of("one.json");
+  Model model(at("one-run"));
+  const std::vector<float> of_one = score_in(model, samples, {4096}),
+                           of_two = score_in(Model(at("two-run")), samples, {4096});
+  std::atomic<bool> stop = false;
+  std::atomic<int64_t> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      do {
+        const std::vector<float> scores = score_in(model, samples, {4096});
+        wrong += scores != of_one && scores != of_two;
+      } while (!stop);
+    });
+  for (int i = 0; i < 6; ++i) model.replace(at(i % 2 == 0 ? "two-run" : "one-run"));
+  model.replace(at("two-run"));
+  EXPECT_EQ(score_in(model, samples, {4096}), of_two);
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+int entries_of(const char* folder) {
+  int entries = 0;
+  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder)) ++entries;
+  return entries;
+}
+
+TEST_F(ModelTest, LeavesNothingBehind) {
+  train(config_, {"[0]"}, "one");
+  const Samples samples = samples_of("one.json");
+  struct Use {
+    int threads, descriptors;
+    size_t bytes;
+  };
+  const auto use_after = [&](int times) {
+    for (int i = 0; i < times; ++i) score_in(Model(at("one-run", 2)), samples, {100});
+    ::malloc_trim(0);
+    const struct mallinfo2 heap = ::mallinfo2();
+    return Use{entries_of("/proc/self/task"), entries_of("/proc/self/fd"), heap.uordblks + heap.hblkhd};
+  };
+  const Use first = use_after(1), last = use_after(kSanitized ? 10 : 100);
+  EXPECT_EQ(last.threads, first.threads);
+  EXPECT_EQ(last.descriptors, first.descriptors);
+  EXPECT_LE(last.bytes, first.bytes + (size_t{1} << 18)) << "of the heap";
+}
+
+TEST_F(ModelTest, WhatDoesNotFitIsNamed) {
+  train(config_, {"[0]"}, "one");
+  const Model model(at("one-run"));
+  const std::vector<float> dense(8);
+  const std::vector<int64_t> keys(24), offsets_of_wide = {0, 1, 2}, offsets_of_deep = {0, 1, 2, 3, 4, 5, 6};
+  const InputView dense_view{.name = "dense", .data = dense.data()};
+  const InputView wide{
+      .name = "wide_data", .data = keys.data(), .type = ElementType::i64, .offsets = offsets_of_wide.data()};
+  const InputView deep{
+      .name = "deep_data", .data = keys.data(), .type = ElementType::i64, .offsets = offsets_of_deep.data()};
+  std::vector<float> scores(2);
+  const OutputView output{.name = "loss", .data = scores.data()};
+  const auto message = [&](const std::vector<InputView>& inputs, const OutputView& to) -> std::string {
+    try {
+      model.score(2, inputs, {&to, 1});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), Kind::usage);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message({dense_view, wide, deep}, output), "");
+  EXPECT_EQ(message({dense_view, wide}, output),
+            "no input 'deep_data'; the model has 'dense', 'wide_data', 'deep_data'");
+  EXPECT_EQ(message({dense_view, wide, deep}, {.name = "click", .data = scores.data()}),
+            "no output is named 'click'; the model has 'loss'");
+  EXPECT_EQ(message({dense_view, dense_view, wide, deep}, output), "input 'dense' is given twice");
+  InputView as_floats = wide;
+  as_floats.type = ElementType::f32;
+  EXPECT_EQ(message({dense_view, as_floats, deep}, output),
+            "input 'wide_data': keys must be integers of 32 or 64 bits");
+  const std::vector<int64_t> falling = {0, 2, 1}, many = {0, 3, 4};
+  InputView wrong = wide;
+  wrong.offsets = falling.data();
+  EXPECT_EQ(message({dense_view, wrong, deep}, output),
+            "input 'wide_data': the offsets of slot 0 of sample 1 decrease");
+  wrong.offsets = many.data();
+  EXPECT_EQ(message({dense_view, wrong, deep}, output),
+            "input 'wide_data': slot 0 of sample 0 has 3 keys, and the model takes up to 2");
+}
+
+}  // namespace
+}  // namespace hctr::test
