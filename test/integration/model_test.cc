@@ -8,23 +8,13 @@
 
 #include "config/sections/config.h"
 #include "core/base/log.h"
-#include "formats/reader/reader.h"
 #include "hctr/use_model.h"
 #include "ranks_fixture.h"
 #include "train/load_config.h"
-#include "train/trainer_parts.h"
+#include "use/sample_arrays.h"
 
 namespace hctr::test {
 namespace {
-
-/// The evaluation samples of a config, as a program that has them in memory would.
-struct Samples {
-  int64_t count = 0, dense_dim = 0;
-  std::vector<float> dense;                        // [count, dense_dim]
-  std::vector<std::vector<int64_t>> keys, bounds;  // by sparse input; bounds: [count * slots + 1]
-  std::vector<std::string> names;
-  std::vector<int64_t> slots;
-};
 
 class ModelTest : public RanksTest {
  protected:
@@ -42,61 +32,26 @@ class ModelTest : public RanksTest {
             .most_samples = 512};
   }
 
-  Samples samples_of(const std::string& config_file) const {
+  static SampleArrays samples_of(const std::string& config_file) {
     const Config config = load_config(config_file, false, Log::silent());
-    const BatchLayout layout(batch_shape(config.data, 100));
-    std::vector<std::byte> buffers[2] = {std::vector<std::byte>(layout.bytes), std::vector<std::byte>(layout.bytes)};
-    ReaderOptions options = reader_options(config, 100);
-    options.repeat = false;
-    Reader reader(config.data, evaluation_source(config.data), layout, {buffers[0].data(), buffers[1].data()}, options,
-                  Log::silent());
-    Samples samples{.dense_dim = config.data.dense.dense_dim};
-    for (const SparseInput& input : config.data.sparse) {
-      samples.names.push_back(input.top);
-      samples.slots.push_back(input.slot_num);
-      samples.keys.emplace_back();
-      samples.bounds.push_back({0});
-    }
-    while (const auto buffer = reader.next()) {
-      const BatchView batch(layout, buffers[*buffer].data());
-      for (int64_t b = 0; b < batch.state->valid_samples; ++b) {
-        const float* row = batch.dense + b * samples.dense_dim;
-        samples.dense.insert(samples.dense.end(), row, row + samples.dense_dim);
-        for (size_t t = 0; t < batch.tables.size(); ++t)
-          for (int64_t s = 0; s < samples.slots[t]; ++s) {
-            const int64_t bag = s * 100 + b;
-            for (const int64_t key :
-                 batch.tables[t].keys_of(batch.tables[t].offset(bag), batch.tables[t].offset(bag + 1)))
-              samples.keys[t].push_back(key);
-            samples.bounds[t].push_back(static_cast<int64_t>(samples.keys[t].size()));
-          }
-      }
-      samples.count += batch.state->valid_samples;
-      reader.release(*buffer);
-    }
-    return samples;
+    return read_sample_arrays(config, evaluation_source(config.data), 10000);
   }
 
   /// Scores samples [first, first + count).
-  static std::vector<float> score(const Model& model, const Samples& samples, int64_t first, int64_t count) {
-    std::vector<InputView> inputs = {{.name = "dense", .data = samples.dense.data() + first * samples.dense_dim}};
-    for (size_t t = 0; t < samples.keys.size(); ++t)
-      inputs.push_back({.name = samples.names[t],
-                        .data = samples.keys[t].data(),
-                        .type = ElementType::i64,
-                        .offsets = samples.bounds[t].data() + first * samples.slots[t]});
+  static std::vector<float> score(const Model& model, const SampleArrays& samples, int64_t first, int64_t count) {
     std::vector<float> scores(static_cast<size_t>(count));
     const OutputView output{.name = "loss", .data = scores.data()};
-    model.score(count, inputs, {&output, 1});
+    model.score(count, samples.views(first), {&output, 1});
     return scores;
   }
   /// All of them, in batches of these sizes in turn.
-  static std::vector<float> score_in(const Model& model, const Samples& samples, const std::vector<int64_t>& sizes) {
+  static std::vector<float> score_in(const Model& model, const SampleArrays& samples,
+                                     const std::vector<int64_t>& sizes) {
     std::vector<float> all;
-    for (size_t i = 0; static_cast<int64_t>(all.size()) < samples.count; ++i) {
+    for (size_t i = 0; static_cast<int64_t>(all.size()) < samples.samples; ++i) {
       const auto first = static_cast<int64_t>(all.size());
       const std::vector<float> part =
-          score(model, samples, first, std::min(sizes[i % sizes.size()], samples.count - first));
+          score(model, samples, first, std::min(sizes[i % sizes.size()], samples.samples - first));
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;
@@ -127,8 +82,8 @@ TEST_F(ModelTest, ScoresAreThoseOfPredictInBatchesOfAnySize) {
     train(with_batch_norm(config_), {"[0]"}, "one");
     const std::vector<float> expected = predicted("one-run");
     const Model model(at("one-run"));
-    const Samples samples = samples_of("one.json");
-    ASSERT_EQ(samples.count, 500);
+    const SampleArrays samples = samples_of("one.json");
+    ASSERT_EQ(samples.samples, 500);
     ASSERT_EQ(expected.size(), 500u);
     EXPECT_EQ(score_in(model, samples, {4096}), expected);
     EXPECT_EQ(score_in(model, samples, {1}), expected);
@@ -141,7 +96,7 @@ TEST_F(ModelTest, ScoresAreThoseOfPredictInBatchesOfAnySize) {
 TEST_F(ModelTest, IsLoadedFromARunAPrefixAFileAndACheckpoint) {
   train(with_change(config_, "\"seed\": 7", "\"seed\": 7, \"checkpoint\": {\"every\": 20, \"folder\": \"saved\"}"),
         {"[0]"}, "one");
-  const Samples samples = samples_of("one.json");
+  const SampleArrays samples = samples_of("one.json");
   const Model of_run(at("one-run"));
   EXPECT_EQ(of_run.iteration(), 20);
   ASSERT_EQ(of_run.inputs().size(), 3u);
@@ -164,22 +119,24 @@ TEST_F(ModelTest, KeysOfAnyTypeAndRowsApartGiveTheSameScores) {
   make_data(folder_.path(), "data.json", 3000, 500, {"--vocabulary", "300"});
   train(one_key, {"[0]"}, "one");
   const Model model(at("one-run"));
-  const Samples samples = samples_of("one.json");
+  const SampleArrays samples = samples_of("one.json");
   const std::vector<float> expected = score_in(model, samples, {4096});
   const auto scores_of = [&]<class Key>(ElementType type, Key) {
     std::vector<std::vector<Key>> apart;  // one key more than a sample has
     std::vector<InputView> inputs = {{.name = "dense", .data = samples.dense.data()}};
     for (size_t t = 0; t < 2; ++t) {
-      const auto slots = static_cast<size_t>(samples.slots[t]);
+      const auto slots = static_cast<size_t>(samples.inputs[t].slots);
       std::vector<Key>& keys = apart.emplace_back();
-      for (size_t i = 0; i < samples.keys[t].size(); ++i) {
-        keys.push_back(static_cast<Key>(samples.keys[t][i]));
+      for (size_t i = 0; i < samples.inputs[t].keys.size(); ++i) {
+        keys.push_back(static_cast<Key>(samples.inputs[t].keys[i]));
         if (i % slots == slots - 1) keys.push_back(0);
       }
     }
     for (size_t t = 0; t < 2; ++t)
-      inputs.push_back(
-          {.name = samples.names[t], .data = apart[t].data(), .type = type, .stride = samples.slots[t] + 1});
+      inputs.push_back({.name = samples.inputs[t].name,
+                        .data = apart[t].data(),
+                        .type = type,
+                        .stride = samples.inputs[t].slots + 1});
     std::vector<float> scores(2 * 500, -1.0f);
     const OutputView output{.name = "loss", .data = scores.data(), .stride = 2};
     model.score(500, inputs, {&output, 1});
@@ -200,7 +157,7 @@ TEST_F(ModelTest, KeysOfAnyTypeAndRowsApartGiveTheSameScores) {
 TEST_F(ModelTest, ThreadsAndATrainerDoNotDisturbEachOther) {
   train(config_, {"[0]"}, "one");
   train(with_change(config_, "\"seed\": 7", "\"seed\": 8"), {"[0]"}, "two");
-  const Samples samples = samples_of("one.json");
+  const SampleArrays samples = samples_of("one.json");
   const Model one(at("one-run")), two(at("two-run"));
   const std::vector<float> of_one = score_in(one, samples, {4096}), of_two = score_in(two, samples, {4096});
   EXPECT_NE(of_one, of_two);
@@ -234,7 +191,7 @@ TEST_F(ModelTest, ThreadsAndATrainerDoNotDisturbEachOther) {
 TEST_F(ModelTest, IsReplacedWhileThreadsScore) {
   train(config_, {"[0]"}, "one");
   train(with_change(config_, "\"seed\": 7", "\"seed\": 8"), {"[0]"}, "two");
-  const Samples samples = samples_of("one.json");
+  const SampleArrays samples = samples_of("one.json");
   Model model(at("one-run"));
   const std::vector<float> of_one = score_in(model, samples, {4096}),
                            of_two = score_in(Model(at("two-run")), samples, {4096});
@@ -264,7 +221,7 @@ int entries_of(const char* folder) {
 
 TEST_F(ModelTest, LeavesNothingBehind) {
   train(config_, {"[0]"}, "one");
-  const Samples samples = samples_of("one.json");
+  const SampleArrays samples = samples_of("one.json");
   struct Use {
     int threads, descriptors;
     size_t bytes;

@@ -1,4 +1,4 @@
-#include "report.h"
+#include "bench_report.h"
 
 #include "core/base/files.h"
 #include "core/base/terminal.h"

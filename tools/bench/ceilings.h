@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <map>
 
+#include "bench_report.h"
 #include "core/device/context.h"
-#include "report.h"
 
 namespace hctr::bench {
 

@@ -1,8 +1,8 @@
 // The memory of the hash index per key, just before and just after it grows.
 #pragma once
 
+#include "bench_report.h"
 #include "core/device/context.h"
-#include "report.h"
 
 namespace hctr::bench {
 

@@ -10,6 +10,7 @@
 #include "index_memory.h"
 #include "reader_bench.h"
 #include "rows_bench.h"
+#include "score_bench.h"
 #include "simulate.h"
 #include "step_bench.h"
 
@@ -23,6 +24,7 @@ Examples:
   bench step samples/wdl/wdl.json --batch 65536
   bench scale samples/wdl/wdl.json --batch 16384 --ranks 1 2 4
   bench scale samples/wdl/wdl.json --batch 16384 --simulate hosts=64,gpus=8,network=8xib400
+  bench score runs/wdl --batches 1 64 4096
   bench reader --threads 2
   bench reader samples/wdl/wdl.json --threads 16
   bench index --device cpu --quick)";
@@ -127,7 +129,12 @@ int main_of(int argc, char** argv) {
   scale.add_option("--gpu-name", simulate.gpu, "a known GPU to predict for, such as H100");
   scale.add_option("--measured", simulate.measured,
                    "steps of one GPU that were measured, SAMPLES:MS, to which predictions are scaled");
-  for (CommandLine part : {index, rows, reader, step, scale}) {
+  CommandLine score = app.add_subcommand("score", "scoring with a saved model, from memory to memory");
+  bench::ScoreCase scoring;
+  score.add_option("model", scoring.model, "a run folder, a checkpoint or a prefix of model files").required();
+  score.add_option("--config", scoring.config, "the model's config; default: the one saved with it").existing_file();
+  score.add_option("--batches", scoring.batches, "samples of a call").range(1, 1 << 30).show_default();
+  for (CommandLine part : {index, rows, reader, step, scale, score}) {
     part.add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")
         .one_of({"cpu", "cuda", "auto"});
     part.add_option("--json", given.json, "also write the figures to this file");
@@ -166,6 +173,11 @@ int main_of(int argc, char** argv) {
       bench::simulate_scale(device, simulate, report);
     } else if (scale.parsed()) {
       bench::bench_scale(devices_of(given.device, given.scale.ranks), given.scale, report);
+    } else if (score.parsed()) {
+      scoring.device = device.is_cuda() ? DeviceChoice::cuda : DeviceChoice::cpu;
+      scoring.threads = given.threads;
+      if (given.quick) scoring.seconds = 0;
+      bench::bench_score(scoring, report);
     } else if (reader.parsed()) {
       const bench::ReaderCase one{.rows = given.quick ? 3000 : samples,
                                   .threads = given.threads,

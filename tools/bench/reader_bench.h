@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "report.h"
+#include "bench_report.h"
 
 namespace hctr::bench {
 

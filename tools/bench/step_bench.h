@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "bench_report.h"
 #include "core/device/device.h"
-#include "report.h"
 
 namespace hctr::bench {
 

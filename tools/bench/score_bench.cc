@@ -1,0 +1,61 @@
+#include "score_bench.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/base/log.h"
+#include "formats/data/data_section.h"
+#include "timing.h"
+#include "use/model_use.h"
+#include "use/sample_arrays.h"
+
+namespace hctr::bench {
+namespace {
+
+constexpr int kBatchesInTurn = 8;
+
+double seconds_of_a_call(const Model& model, const SampleArrays& arrays, int64_t batch, double limit) {
+  const std::vector<ModelTensor> tensors = model.outputs();
+  std::vector<std::vector<float>> scores;
+  std::vector<OutputView> outputs;
+  for (const ModelTensor& output : tensors) {
+    scores.emplace_back(static_cast<size_t>(batch * output.shape.back()));
+    outputs.push_back({.name = output.name, .data = scores.back().data()});
+  }
+  const int64_t places = std::max<int64_t>(1, std::min<int64_t>(kBatchesInTurn, arrays.samples / batch));
+  std::vector<double> times;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int64_t i = 0;
+       times.size() < 20 || std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() < limit;
+       ++i) {
+    const std::vector<InputView> inputs = arrays.views(i % places * batch);
+    const auto start = std::chrono::steady_clock::now();
+    model.score(batch, inputs, outputs);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (i >= 5) times.push_back(seconds);
+  }
+  return median(times);
+}
+
+}  // namespace
+
+void bench_score(const ScoreCase& one, Report& report) {
+  ModelOptions options;
+  options.model = one.model;
+  options.config = one.config;
+  const Config config = config_of_model(options, Log::silent());
+  const int64_t most = *std::ranges::max_element(one.batches);
+  const SampleArrays arrays = read_sample_arrays(config, training_source(config.data), kBatchesInTurn * most);
+  const Model model({.model = one.model, .config = one.config, .device = one.device, .threads = one.threads});
+  for (const int64_t batch : one.batches) {
+    if (batch > arrays.samples)
+      throw Error(Kind::data,
+                  cat("the training data have ", arrays.samples, " samples, fewer than a batch of ", batch));
+    const double seconds = seconds_of_a_call(model, arrays, batch, one.seconds);
+    const std::string where = cat("batch of ", batch);
+    report.add("score", where, seconds * 1e6, "us");
+    report.add("score", where, static_cast<double>(batch) / seconds / 1e6, "M samples/s");
+  }
+}
+
+}  // namespace hctr::bench
