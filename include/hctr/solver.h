@@ -14,6 +14,7 @@
 
 namespace hctr {
 
+class AgreedSecret;
 class MemoryReserve;
 
 enum class DeviceChoice { automatic, cpu, cuda };
@@ -28,6 +29,7 @@ struct Attempt {
   std::atomic<bool> joined{false};            ///< with the other processes, if there are any
   std::atomic<int64_t> from = -1;             ///< the iteration after which it begins; -1: it has not come so far
   std::atomic<bool> owns_checkpoints{false};  ///< the checkpoints in the config's folder are those of this run
+  AgreedSecret* secret = nullptr;  ///< by which the processes know each other when they join again; shared too
 };
 
 /// What every command that uses a model is given.
