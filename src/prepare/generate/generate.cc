@@ -9,6 +9,7 @@
 #include "base/progress.h"
 #include "base/random.h"
 #include "base/thread_pool.h"
+#include "config/config_file.h"
 #include "data/features/feature_set.h"
 #include "data/formats/data_schema.h"
 #include "data/io/file_list.h"
@@ -236,7 +237,7 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   }
   for (const Part& part : parts)
     for (const fs::path& file : {part.list, sidecar(part.list), truth_path(part.list)})
-      expect_no_input(file, "the data set: its file", {options.config});
+      expect_no_input(file, "the data set: its file", [&] { return files_of_config(options.config); });
   for (const Part& part : parts)
     if (fs::exists(part.list) && !options.force)
       throw Error(Kind::usage, cat("'", part.list.string(),
