@@ -198,10 +198,12 @@ bool loads_checkpoint(Bytes bytes) {
     loaded = true;
   };
   tolerate([&] {
-    if (exact)
-      with_model_of_as_many_rows(*manifest, load);
-    else
-      load(empty_model());
+    if (exact) return with_model_of_as_many_rows(*manifest, load);
+    shared_runtime();
+    static std::unique_ptr<FuzzedModel> model;  // candidates may have been loaded without a row
+    if (!model || model->has_rows()) model = std::make_unique<FuzzedModel>();
+    load(*model);
+    model.reset();
   });
   return loaded;
 }

@@ -168,6 +168,7 @@ TEST_P(SavedTable, OfOtherWidthsThanItsVectorsIsRefused) {
   for (const auto& [first, last] : {std::pair{int64_t{0}, rows},
                                     {int64_t{-9}, rows},
                                     {int64_t{1}, rows + 1},
+                                    {rows + 2, rows},
                                     {int64_t{1}, INT64_MAX},
                                     {int64_t{1}, int64_t{-1}}})
     EXPECT_NE(why("", {}, first, last).find(cat("has rows ", first, " to ", last, " of table")), std::string::npos);
