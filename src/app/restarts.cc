@@ -16,6 +16,7 @@
 #include "app/stop_signals.h"
 #include "core/base/expect.h"
 #include "core/base/log.h"
+#include "core/comm/job_secret.h"
 #include "train/attempt.h"
 
 namespace hctr {
@@ -57,15 +58,22 @@ class SignalsHeld {
   sigset_t before_{};
 };
 
+/// What workers share with this process, in memory that has no name: nobody else but root and who may debug them reads
+/// it.
+struct SharedWithWorkers {
+  Attempt attempt;
+  AgreedSecret secret;
+};
 struct Unmap {
-  void operator()(Attempt* attempt) const { ::munmap(attempt, sizeof(Attempt)); }
+  void operator()(SharedWithWorkers* shared) const { ::munmap(shared, sizeof(SharedWithWorkers)); }
 };
 
-/// Memory that workers share with this process.
-std::unique_ptr<Attempt, Unmap> shared_attempt() {
-  void* memory = ::mmap(nullptr, sizeof(Attempt), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+std::unique_ptr<SharedWithWorkers, Unmap> memory_of_workers() {
+  void* memory = ::mmap(nullptr, sizeof(SharedWithWorkers), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw Error(Kind::device, cat("mmap: ", std::strerror(errno)));
-  return std::unique_ptr<Attempt, Unmap>(new (memory) Attempt);
+  std::unique_ptr<SharedWithWorkers, Unmap> shared(new (memory) SharedWithWorkers);
+  shared->attempt.secret = &shared->secret;
+  return shared;
 }
 
 /// Whether another attempt may end otherwise: config, command line and data are the same then.
@@ -86,7 +94,8 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
   if (options.config == "-")
     throw Error(Kind::usage, "--restarts reads the config again: give a file in place of the standard input");
   const Log log = Log::to_stderr();
-  auto attempt = shared_attempt();
+  auto shared = memory_of_workers();
+  Attempt* const attempt = &shared->attempt;
   const pid_t keeper = ::getpid();
   set_handlers();
   int without_progress = 0;
@@ -105,7 +114,7 @@ std::optional<int> keep_training(TrainOptions& options, int restarts) {
         std::signal(SIGTTOU, SIG_IGN);  // it writes to the terminal from behind the keeper
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != keeper) ::_exit(exit_code(Kind::comm));
-        options.attempt = attempt.release();
+        options.attempt = &shared.release()->attempt;
         options.stop = &catch_stop_signals();
         return std::nullopt;
       }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string_view>
+#include <system_error>
 #include <unordered_map>
 
 #include "config/problems.h"
@@ -135,10 +136,11 @@ Json merged(const Json& base, const Json& over) {
 }
 
 /// Reads a file with what it includes. `files`: those read so far.
-Json read_with_includes(const fs::path& path, size_t& files, const std::atomic<int>* stop) {
+Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, const std::atomic<int>* stop) {
   const bool from_input = path == "-";
   const std::string name = from_input ? "standard input" : path.string();
-  if (++files > kMostFiles)
+  files.push_back(path);
+  if (files.size() > kMostFiles)
     throw Error(Kind::config,
                 cat("'", name, "': more than ", kMostFiles, " files are included; do two of them include each other?"));
   const std::string text = read_text_until(from_input ? "/dev/stdin" : path, "", stop);
@@ -265,8 +267,16 @@ class Change {
 
 Json read_config_file(const std::filesystem::path& path, const std::vector<std::string>& changes,
                       const std::atomic<int>* stop) {
-  size_t files = 0;
+  std::vector<fs::path> files;
   return with_changes(read_with_includes(path, files, stop), changes);
+}
+
+std::vector<std::filesystem::path> files_of_config(const std::filesystem::path& path) {
+  std::vector<fs::path> files;
+  std::error_code none;
+  if (!fs::is_regular_file(path, none)) return {path};
+  read_with_includes(path, files, nullptr);
+  return files;
 }
 
 Json with_escaped_variables(const Json& config) {

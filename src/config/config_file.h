@@ -27,6 +27,9 @@ namespace hctr {
 /// Error(io).
 Json read_config_file(const std::filesystem::path&, const std::vector<std::string>& changes = {},
                       const std::atomic<int>* stop = nullptr);
+/// A config's file and those that it includes; of what can be read once only, as a pipe, nothing but its path. Errors:
+/// as above.
+std::vector<std::filesystem::path> files_of_config(const std::filesystem::path&);
 /// The config whose file gives this one: "$${" in place of "${" in every string.
 Json with_escaped_variables(const Json& config);
 /// A config with such changes. Errors: Error(usage) for one that does not fit.

@@ -6,6 +6,7 @@
 #include "core/base/progress.h"
 #include "report/curves.h"
 #include "report/run_data.h"
+#include "train/run_about.h"
 
 namespace hctr {
 namespace {
@@ -121,8 +122,11 @@ Json facts_of(const RunData& run) {
   facts.add("began", first ? first->find("started") : nullptr);
   if (!first) facts.add("began", run.log.first_time);
   facts.add("last line", run.log.last_time);
+  const Json* left_out = run.about.find(kStartsLeftOut);
   if (starts && starts->array() && starts->array()->size() > 1)
-    facts.add("processes", cat(starts->array()->size(), ", the last of which:"));
+    facts.add("processes", cat(static_cast<int64_t>(starts->array()->size()) +
+                                   (left_out && left_out->integer() ? *left_out->integer() : 0),
+                               ", the last of which:"));
   std::string resumed;
   for (const int64_t iteration : run.log.resumed) resumed += cat(resumed.empty() ? "" : ", ", iteration);
   facts.add("went on after iteration", resumed);

@@ -67,9 +67,13 @@ Json about_run_file(const std::string& run, const Json& data, const Json& eval_d
   Json file(Json::Object{{"schema", kRunSchema}, {"run", run}, {"data", data}});
   if (!eval_data.is_null()) file.set("eval_data", eval_data);
   const Json* starts = before ? before->find("starts") : nullptr;
-  Json all = starts && starts->array() ? *starts : Json(Json::Array{});
-  all.add(start);
-  file.set("starts", std::move(all));
+  Json::Array all = starts && starts->array() ? *starts->array() : Json::Array{};
+  const Json* gone_before = before ? before->find(kStartsLeftOut) : nullptr;
+  int64_t gone = gone_before && gone_before->integer() ? *gone_before->integer() : 0;
+  for (; all.size() >= kMostStarts; ++gone) all.erase(all.begin() + 1);
+  all.push_back(start);
+  file.set("starts", Json(std::move(all)));
+  if (gone > 0) file.set(kStartsLeftOut, gone);
   return file;
 }
 

@@ -22,8 +22,12 @@ Json to_json(const DataFingerprint&);
 /// threads, processor, cores, memory, driver and versions.
 Json about_start(const TrainOptions&, const std::string& device, int ranks, int threads);
 
-/// The file: "schema", "run", "data", "eval_data" where there is some, and "starts", an array of about_start().
-/// `before`: the file of a run that goes on, whose starts stay, or null.
+/// A run that is stopped hourly has thousands of starts.
+inline constexpr size_t kMostStarts = 100;
+inline constexpr const char* kStartsLeftOut = "starts_left_out";
+/// The file: "schema", "run", "data", "eval_data" where there is some, and "starts", an array of about_start(): the
+/// first one and the latest, kMostStarts in all, with the number of the others in "starts_left_out". `before`: the file
+/// of a run that goes on, or null.
 Json about_run_file(const std::string& run, const Json& data, const Json& eval_data, const Json& start,
                     const Json* before);
 /// "unasked_models" of the file: RunFolder::unasked_models().

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/base/input_files.h"
+#include "config/config_file.h"
 #include "formats/catalog/bad_records_file.h"
 #include "formats/catalog/section_files.h"
 
@@ -11,8 +12,9 @@ namespace hctr {
 std::vector<fs::path> input_files(const fs::path& config_file, const Config& config) {
   const SolverSection& solver = config.solver;
   std::vector<fs::path> files = files_of_section(config.data);
-  files.insert(files.end(),
-               {config_file, solver.dense_model_file, solver.dense_opt_states_file, solver.placement_file});
+  const std::vector<fs::path> of_config = files_of_config(config_file);
+  files.insert(files.end(), of_config.begin(), of_config.end());
+  files.insert(files.end(), {solver.dense_model_file, solver.dense_opt_states_file, solver.placement_file});
   files.insert(files.end(), solver.sparse_model_file.begin(), solver.sparse_model_file.end());
   files.insert(files.end(), solver.sparse_opt_states_file.begin(), solver.sparse_opt_states_file.end());
   for (const Pretrained& from : solver.pretrained) files.insert(files.end(), {from.file, from.keys, from.vectors});

@@ -8,8 +8,8 @@
 
 namespace hctr {
 
-/// The config, the data and all files that the Data layer names, model files and others to start from. {rank} in paths
-/// of data must be filled in.
+/// The config and what it includes, the data and all files that the Data layer names, model files and others to start
+/// from. {rank} in paths of data must be filled in.
 std::vector<fs::path> input_files(const fs::path& config_file, const Config&);
 
 /// Files that the config names for writing must not be among those that are read. Errors: Error(config).

@@ -25,6 +25,7 @@ void run_in_processes(const JobOptions& options, const std::function<void(Proces
                     .join = std::chrono::seconds(options.join_timeout),
                     .silence = std::chrono::seconds(options.peer_timeout),
                     .over_tcp = options.attempt != nullptr};
+  if (options.attempt) limits.agreed = options.attempt->secret;
   if (options.attempt && options.attempt->number > 0) limits.lost = std::chrono::seconds(options.restart_wait);
   const auto others = started_processes(limits, Log::to_stderr());
   if (options.attempt) options.attempt->joined = true;

@@ -34,6 +34,8 @@ TEST_F(InputsStay, OfTraining) {
   };
   expect_refused("huge_ctr", train("config.json", {"--run-dir", "."}), "config.json");
   expect_refused("huge_ctr", train("config.json", {"--run-dir", "r", "--metrics-file", "train.txt"}), "train.txt");
+  write_file(folder_ / "over.json", R"({"include": "config.json"})");
+  expect_refused("huge_ctr", train("over.json", {"--run-dir", "r", "--metrics-file", "config.json"}), "config.json");
   const std::string data_file = fs::path(listed_file(folder_ / "train.txt", 0)).filename();
   write_file(folder_ / "bad.json", with_change(small_config(), "\"source\": \"train.txt\"",
                                                cat("\"source\": \"train.txt\", \"bad_records\": \"skip\", "

@@ -4,10 +4,13 @@
 #include <csignal>
 #include <fstream>
 
+#include "core/base/build_info.h"
 #include "core/base/expect.h"
 #include "core/base/platform.h"
 #include "formats/checkpoint/checkpoint_folder.h"
+#include "core/comm/tcp_join.h"
 #include "support/joined.h"
+#include "support/message_of.h"
 #include "support/paths.h"
 
 namespace hctr::test {
@@ -55,19 +58,22 @@ class Restarts : public testing::Test {
     const Json* loss = Json::read_file(folder_ / (name + "-run") / "summary.json").find("loss");
     return loss ? loss->number() : -1;
   }
-  /// Trains as `processes` processes; once the first has come to iteration 60, `strike` is called with them.
+  /// Trains as `processes` processes; once the first has come to iteration 60, `strike` is called with them. They have
+  /// the secret of the environment unless it is empty.
   std::vector<Outcome> train(int processes, const std::vector<std::string>& words,
-                             const std::function<void(const std::vector<Started>&)>& strike) {
-    const std::string port = std::to_string(free_port());
+                             const std::function<void(const std::vector<Started>&)>& strike,
+                             const std::string& secret = "of all these processes") {
+    port_ = free_port();
+    const std::string port = std::to_string(port_);
     std::vector<Started> started;
-    for (int p = 0; p < processes; ++p)
-      started.push_back(start_program("huge_ctr", words, folder_.path(),
-                                      {{"RANK", std::to_string(p)},
-                                       {"WORLD_SIZE", std::to_string(processes)},
-                                       {"MASTER_ADDR", "127.0.0.1"},
-                                       {"MASTER_PORT", port},
-                                       {"HCTR_JOB_SECRET", "of all these processes"}},
-                                      cat("restarts-", p)));
+    for (int p = 0; p < processes; ++p) {
+      std::map<std::string, std::string> environment = {{"RANK", std::to_string(p)},
+                                                        {"WORLD_SIZE", std::to_string(processes)},
+                                                        {"MASTER_ADDR", "127.0.0.1"},
+                                                        {"MASTER_PORT", port}};
+      if (!secret.empty()) environment["HCTR_JOB_SECRET"] = secret;
+      started.push_back(start_program("huge_ctr", words, folder_.path(), environment, cat("restarts-", p)));
+    }
     wait_for_text(started[0].err, "Iter: 60 ");
     strike(started);
     std::vector<Outcome> outcomes;
@@ -80,6 +86,7 @@ class Restarts : public testing::Test {
   }
 
   TemporaryFolder folder_;
+  int port_ = 0;  // of the last train()
 };
 
 TEST_F(Restarts, OfOneProcessEndAsIfItHadNotBeenKilled) {
@@ -118,6 +125,23 @@ TEST_F(Restarts, GoOnWithoutAProcessThatIsLost) {
   expect_says(outcomes[0], 0, "which 3 ranks have saved: rows are placed anew");
   EXPECT_EQ(outcomes[2].exit_code, 0) << outcomes[2].err;
   EXPECT_NEAR(loss("fewer"), loss("whole"), 1e-4);
+}
+
+TEST_F(Restarts, KeepTheFreePlaceFromAStrangerThoughNoSecretWasSet) {
+  for (const Outcome& outcome : train(2, arguments("whole", "\"all\"", {}), [](const auto&) {}, ""))
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto words = arguments("killed", "\"all\"", {"--restarts", "2", "--restart-wait", "30"});
+  const auto strike = [&](const std::vector<Started>& all) {
+    ::kill(all[1].process, SIGSTOP);  // so that its worker does not come back before the stranger has tried
+    kill_worker(all[1].process);
+    const Launch launch{.launcher = "a test", .process = 1, .processes = 2, .address = "127.0.0.1", .port = port_};
+    const std::string why = message_of(
+        Kind::comm, [&] { join_job(launch, build_name(), TcpClock::now() + std::chrono::seconds(20), Log::silent()); });
+    EXPECT_NE(why.find("it expects a secret"), std::string::npos) << why;
+    ::kill(all[1].process, SIGCONT);
+  };
+  for (const Outcome& outcome : train(2, words, strike, "")) expect_says(outcome, 0, "restart 1 of 2");
+  EXPECT_EQ(model("killed"), model("whole"));
 }
 
 TEST_F(Restarts, StopWhereTheyDoNotHelp) {

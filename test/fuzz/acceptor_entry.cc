@@ -68,7 +68,7 @@ void expect_member(const Accepted& accepted, std::span<const Stranger> strangers
 
 void join_acceptor(Bytes script) {
   static const TcpListener listener(0, "127.0.0.1");
-  Acceptor acceptor(listener, kKeyOfJob, kKinds);
+  Acceptor acceptor(listener, {kKeyOfJob}, kKinds);
   std::array<Stranger, 3> strangers;
   std::vector<Stranger> gone;
   const auto poll = [&] {

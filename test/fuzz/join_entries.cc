@@ -44,6 +44,8 @@ void join_number(Bytes bytes) {
   const std::string text(bytes.begin(), bytes.end());
   const int code = exit_code_from(text);
   expect(code >= 1 && code <= 255);
+  const auto secret = secret_from(text);
+  expect(!secret || text_of_secret(*secret) == text);
   const auto number = whole_number(text, 0, kMostProcesses);
   expect(!number || std::strtoll(text.c_str(), nullptr, 10) == *number);
 }

@@ -1,7 +1,11 @@
 // What entries of files of models and checkpoints share.
 #pragma once
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -57,6 +61,32 @@ inline const ModelFolder& model_folder() {
   static const ModelFolder folder;
   return folder;
 }
+
+/// A folder in it.
+inline fs::path new_folder(const std::string& name) {
+  fs::create_directories(model_folder().path() / name);
+  return model_folder().path() / name;
+}
+
+/// A file that stays open while its content is replaced.
+class RewrittenFile {
+ public:
+  explicit RewrittenFile(const fs::path& path) : descriptor_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)) {
+    expect(descriptor_ >= 0);
+  }
+  ~RewrittenFile() { ::close(descriptor_); }
+  RewrittenFile(const RewrittenFile&) = delete;
+  RewrittenFile& operator=(const RewrittenFile&) = delete;
+  void write(Bytes bytes) const {
+    expect(::pwrite(descriptor_, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()));
+    if (bytes.size() != size_) expect(::ftruncate(descriptor_, static_cast<off_t>(bytes.size())) == 0);
+    size_ = bytes.size();
+  }
+
+ private:
+  int descriptor_;
+  mutable size_t size_ = SIZE_MAX;
+};
 
 /// A wide and a deep table, a layer with statistics, and Adam.
 const Config& fuzzed_model();

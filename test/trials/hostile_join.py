@@ -60,7 +60,7 @@ def strangers(chance, heard):
         "silent": say(), "closes": say(then_wait=False), "noise": say(noise), "http": say(b"GET / HTTP/1.1\r\n\r\n"),
         "tls": say(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + noise[:500]), "half": say(answer[:30]),
         "wrong code": say(answer), "wrong code, and more": say(answer + noise), "slow": answer_slowly,
-        "replay": say(heard.get("answer", answer)), "challenge as answer": say(b"HCTRJOB2" + noise[:32]),
+        "replay": say(heard.get("answer", answer)), "challenge as answer": say(b"HCTRJOB3" + noise[:32]),
         "greeting": say(greeting("data", 1)), "abort": say(greeting("control", 1), old_text(b"abort 0")),
         "huge": say(struct.pack("<Q", 1 << 62) + noise[:100]), "zeros": say(bytes(ANSWER))}
 
@@ -136,7 +136,7 @@ class Trials:
                     got = b""
                     while data := s.recv(4096):
                         got += data
-                    told = got[CHALLENGE:] if got.startswith(b"HCTRJOB2") else got
+                    told = got[CHALLENGE:] if got.startswith(b"HCTRJOB3") else got
                     if told and told != b"-" + bytes(VERDICT - 1):
                         learned.append((name, told[:200]))
             except OSError:

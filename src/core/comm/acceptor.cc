@@ -27,8 +27,8 @@ bool send_now(const TcpSocket& socket, const std::string& bytes) {
 
 }  // namespace
 
-Acceptor::Acceptor(const TcpListener& listener, JobKey key, std::string kinds)
-    : listener_(listener), key_(std::move(key)), kinds_(std::move(kinds)) {}
+Acceptor::Acceptor(const TcpListener& listener, std::vector<JobKey> keys, std::string kinds)
+    : listener_(listener), keys_(std::move(keys)), kinds_(std::move(kinds)) {}
 
 std::optional<Accepted> Acceptor::next(TcpClock::time_point end) {
   for (;;) {
@@ -98,7 +98,9 @@ Acceptor::State Acceptor::advance(Pending& pending) {
     if (!fill(pending, kAnswerBytes)) return State::over;
     if (pending.received.size() < kAnswerBytes) return State::waits;
     std::string verdict;
-    const auto kind = pending.challenge.check(pending.received, key_, verdict);
+    std::optional<ConnectionKind> kind;
+    for (auto key = keys_.begin(); !kind && key != keys_.end(); ++key)
+      kind = pending.challenge.check(pending.received, *key, verdict);
     if (!kind && refused_++ == 0) first_refused_ = pending.socket.peer_address();
     if (!send_now(pending.socket, verdict) || !kind || kinds_.find(static_cast<char>(*kind)) == kinds_.npos)
       return State::over;

@@ -4,6 +4,7 @@
 #include <list>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/comm/handshake.h"
 #include "core/comm/tcp_listener.h"
@@ -20,8 +21,9 @@ struct Accepted {
 /// Polls all connections together, each with a limit of its own, so that those that say nothing keep nobody waiting.
 class Acceptor {
  public:
-  /// `listener` outlives it. `kinds`: the connections that are expected; others are closed.
-  Acceptor(const TcpListener& listener, JobKey key, std::string kinds);
+  /// `listener` outlives it. `keys`: of which the other end knows one. `kinds`: the connections that are expected;
+  /// others are closed.
+  Acceptor(const TcpListener& listener, std::vector<JobKey> keys, std::string kinds);
 
   /// The next one; nothing when there was none until `end`. Errors: Error(comm).
   std::optional<Accepted> next(TcpClock::time_point end);
@@ -46,7 +48,7 @@ class Acceptor {
   static bool fill(Pending&, size_t size);
 
   const TcpListener& listener_;
-  JobKey key_;
+  std::vector<JobKey> keys_;
   std::string kinds_;
   std::list<Pending> pending_;  // the oldest first
   int64_t refused_ = 0;

@@ -10,7 +10,7 @@
 namespace hctr {
 namespace {
 
-constexpr std::string_view kProtocol = "HCTRJOB2";  // the number is that of what is said in core/comm/join_text.h, too
+constexpr std::string_view kProtocol = "HCTRJOB3";  // the number is that of what is said in core/comm/join_text.h, too
 constexpr char kAccepted = '+', kRefused = '-';
 constexpr size_t kNonceBytes = 32;
 
@@ -85,11 +85,18 @@ TcpSocket connect_as_member(const std::string& host, int port, const std::string
       continue;
     }
     if (accepted) return socket;
-    throw Error(Kind::comm,
-                cat(place(), key.secret.empty() ? "it expects a secret, or belongs to another job; set HCTR_JOB_SECRET "
-                                                  "or HCTR_JOB_SECRET_FILE for all processes"
-                                                : "it has another secret or none, or belongs to another job; "
-                                                  "HCTR_JOB_SECRET must be the same for all processes"));
+    throw Error(
+        Kind::comm,
+        cat(place(),
+            key.secret.empty()
+                ? "it expects a secret, or belongs to another job; set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE "
+                  "for all processes: where none is set, they make one when they first join, which one that is "
+                  "started anew does not know"
+            : key.made ? "it does not know the secret that the processes made when they first joined, or "
+                         "belongs to another job: it was started anew; with HCTR_JOB_SECRET or "
+                         "HCTR_JOB_SECRET_FILE, the same for all processes, it could join again"
+                       : "it has another secret or none, or belongs to another job; HCTR_JOB_SECRET must be the "
+                         "same for all processes"));
   }
 }
 

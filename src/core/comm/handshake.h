@@ -18,6 +18,7 @@ namespace hctr {
 struct JobKey {
   std::string secret;
   std::string job = {};  ///< what tells this job from others, which is no secret
+  bool made = false;     ///< the processes made the secret when they first joined
 };
 
 enum class ConnectionKind : char {

@@ -4,11 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "core/base/expect.h"
+#include "core/base/sha256.h"
 
 namespace hctr {
 namespace {
@@ -63,5 +65,16 @@ std::string find_job_secret(const Environment& environment) {
                                  " characters; at least ", kFewestCharacters, " are needed: ", kMakesSecret));
   return secret;
 }
+
+std::string AgreedSecret::text() const { return set_ ? std::string(characters_.data(), characters_.size()) : ""; }
+
+void AgreedSecret::set(std::string_view text) {
+  HCTR_EXPECT(text.size() == kCharacters, "a secret of ", text.size(), " characters");
+  set_ = false;
+  std::copy(text.begin(), text.end(), characters_.begin());
+  set_ = true;
+}
+
+std::string make_job_secret() { return hex(unpredictable_bytes()); }
 
 }  // namespace hctr

@@ -6,11 +6,12 @@
 
 #include "core/base/expect.h"
 #include "core/base/printable.h"
+#include "core/comm/job_secret.h"
 
 namespace hctr {
 namespace {
 
-constexpr std::string_view kTableTitle = "members";
+constexpr std::string_view kTableTitle = "members", kSecretTitle = "secret ";
 constexpr size_t kMostName = 255, kMostVersion = 255;
 
 /// Names of hosts, and addresses: characters that are seen, without blanks.
@@ -106,6 +107,16 @@ std::vector<Whereabout> table_from(std::string_view text, int self, int processe
   expect(!table.empty(), lines.size(), "is missing");
   expect(has_self, lines.size(), cat("is missing, that of process ", self));
   return table;
+}
+
+std::string text_of_secret(std::string_view secret) { return cat(kSecretTitle, secret); }
+
+std::optional<std::string> secret_from(std::string_view text) {
+  if (!text.starts_with(kSecretTitle)) return std::nullopt;
+  text.remove_prefix(kSecretTitle.size());
+  if (text.size() != AgreedSecret::kCharacters || text.find_first_not_of("0123456789abcdef") != text.npos)
+    return std::nullopt;
+  return std::string(text);
 }
 
 int exit_code_from(std::string_view text) {

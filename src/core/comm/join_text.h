@@ -36,6 +36,11 @@ std::string text_of(const std::vector<Whereabout>&);
 /// Errors: Error(comm) naming the line that is wrong.
 std::vector<Whereabout> table_from(std::string_view text, int self, int processes);
 
+/// What process 0 says before the table, where no secret was set: the one that later joins ask for.
+std::string text_of_secret(std::string_view secret);
+/// Nothing where the text has no secret as make_job_secret() draws them.
+std::optional<std::string> secret_from(std::string_view text);
+
 /// The exit code of a process that another one ends: that of an error, whatever the other one says, since the run is
 /// not over. A number that is none becomes that of Kind::comm.
 int exit_code_from(std::string_view text);

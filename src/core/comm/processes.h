@@ -11,6 +11,8 @@
 
 namespace hctr {
 
+class AgreedSecret;  // core/comm/job_secret.h
+
 /// What one rank sends to each rank of the job, itself included, and receives from each: one piece per rank.
 struct Transfer {
   struct Piece {
@@ -33,6 +35,9 @@ struct JoinLimits {
   std::chrono::seconds silence{20};  ///< for a sign of life, which processes give every second
   /// After a restart, over TCP: for those that may be lost; then the others go on without them. Nothing: all must come.
   std::optional<std::chrono::seconds> lost = {};
+  /// Over TCP: the secret that earlier joins have made and this one makes, where none was set. Nothing: it is
+  /// forgotten.
+  AgreedSecret* agreed = nullptr;
   bool over_tcp = false;  ///< not by MPI, which ends all processes when one ends
 };
 

@@ -1,5 +1,7 @@
 #include "core/comm/tcp_join.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -8,6 +10,7 @@
 #include "core/base/host_name.h"
 #include "core/base/printable.h"
 #include "core/comm/acceptor.h"
+#include "core/comm/job_secret.h"
 #include "core/comm/join_text.h"
 #include "core/comm/rank_list.h"
 
@@ -16,11 +19,15 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds kHandshakeLimit{10};
+constexpr seconds kHandshakeLimit{10}, kLookAtHost{1};
 constexpr size_t kMostReason = 4096;
-constexpr const char* kWelcome = "welcome";
+constexpr const char *kWelcome = "welcome", *kKept = "kept";
 
-JobKey key_of(const Launch& launch) { return {launch.secret, launch.job}; }
+JobKey key_of(const Launch& launch, const AgreedSecret& agreed) {
+  if (!launch.secret.empty()) return {launch.secret, launch.job};
+  const std::string made = agreed.text();
+  return {made, launch.job, !made.empty()};
+}
 
 /// Why the job cannot start.
 struct Refusal {
@@ -32,13 +39,15 @@ struct Refusal {
 class Host {
  public:
   Host(const Launch& launch, std::string_view version, TcpClock::time_point end,
-       std::optional<TcpClock::time_point> lost_after)
+       std::optional<TcpClock::time_point> lost_after, AgreedSecret& agreed)
       : launch_(launch),
         version_(version),
         end_(end),
         lost_after_(lost_after),
+        agreed_(agreed),
+        open_(launch.secret.empty() && !agreed.known_to_all()),
         listener_(launch.port, launch.address),
-        acceptor_(listener_, key_of(launch), "dc"),
+        acceptor_(listener_, keys(), "dc"),
         members_(static_cast<size_t>(launch.processes)) {}
 
   JobConnections join(const Log& log) {
@@ -53,7 +62,7 @@ class Host {
         take(std::move(*accepted));
       }
     } catch (const Refusal& refusal) {
-      tell_all(launch_.secret.empty() ? refusal.to_others : refusal.error.what());
+      tell_all(open_ ? refusal.to_others : refusal.error.what());
       throw Error(refusal.error);
     } catch (const Error& error) {
       tell_all(error.what());
@@ -62,6 +71,7 @@ class Host {
     if (acceptor_.refused() > 0) log.warning(refused_connections());
     leave_out_missing(log);
     send_table();
+    if (launch_.secret.empty()) hear_that_all_keep_the_secret();
     JobConnections job;
     std::map<std::string, int> on_host;
     for (Member& member : members_) {
@@ -85,6 +95,14 @@ class Host {
     int launched = 0;  // the number that the launcher gave
   };
 
+  /// Where no secret was set: the one that was made, and none, until all have said that they keep it. It is kept here
+  /// before anybody else has it, so that whoever has it can come back.
+  std::vector<JobKey> keys() const {
+    if (launch_.secret.empty() && agreed_.text().empty()) agreed_.set(make_job_secret());
+    std::vector<JobKey> keys{key_of(launch_, agreed_)};
+    if (open_) keys.push_back({"", launch_.job});
+    return keys;
+  }
   std::vector<int> missing() const {
     std::vector<int> processes;
     for (size_t p = 1; p < members_.size(); ++p)
@@ -96,7 +114,7 @@ class Host {
     const std::string all =
         because.empty() ? "" : cat(" at all interfaces (MASTER_ADDR=\"", launch_.address, "\": ", because, ")");
     const bool this_host_only = is_loopback(launch_.address) && !listener_.at_all_interfaces();
-    if (launch_.secret.empty() && !this_host_only && !lost_after_)
+    if (open_ && !this_host_only && !lost_after_)
       log.warning("anybody who reaches port ", listener_.port(), " of ", host_name(), all,
                   " can join this job or end it: it has no secret. Set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE, the "
                   "same for all processes (openssl rand -hex 32 makes one)");
@@ -107,9 +125,12 @@ class Host {
     const int64_t refused = acceptor_.refused();
     return cat(refused, refused == 1 ? " connection, from " : " connections, the first from ",
                acceptor_.first_refused(), refused == 1 ? ", was closed: its" : ", were closed: their", " other end ",
-               launch_.secret.empty()
-                   ? "is another program, belongs to another job, or has a secret, and this process has none"
-                   : "is another program, belongs to another job, or has another secret or none");
+               "is another program, belongs to another job, ",
+               open_ ? "or has a secret, and this process has none"
+               : launch_.secret.empty()
+                   ? "or does not know the secret that the processes made when they first joined, as one that is "
+                     "started anew: set HCTR_JOB_SECRET or HCTR_JOB_SECRET_FILE on all hosts so that it can join again"
+                   : "or has another secret or none");
   }
   /// The job cannot start: those that are here hear why, and those that come within a few seconds, so that they do not
   /// try to connect until their own time is over.
@@ -158,7 +179,7 @@ class Host {
     const auto refuse = [&](const std::string& why, const std::string& to_others) {
       const Refusal refusal{Error(Kind::comm, cat(who, " ", why)), cat(who, " ", to_others)};
       refused_ = process;
-      try_to_send(accepted.socket, cat("error\n", launch_.secret.empty() ? refusal.to_others : refusal.error.what()));
+      try_to_send(accepted.socket, cat("error\n", open_ ? refusal.to_others : refusal.error.what()));
       throw Refusal(refusal);
     };
     if (greeting->version != version_) {
@@ -205,13 +226,28 @@ class Host {
           [&] {
             return cat("telling process ", members_[p].launched, " on ", members_[p].host, " where the others are");
           },
-          [&] { members_[p].data.send_text(table, end_); });
+          [&] {
+            if (launch_.secret.empty()) members_[p].data.send_text(text_of_secret(agreed_.text()), end_);
+            members_[p].data.send_text(table, end_);
+          });
+  }
+  void hear_that_all_keep_the_secret() {
+    for (size_t p = 1; p < members_.size(); ++p)
+      in_context(
+          [&] { return cat("waiting for the answer of process ", members_[p].launched, " on ", members_[p].host); },
+          [&] {
+            if (members_[p].data.receive_text(std::string_view(kKept).size(), end_) != kKept)
+              throw Error(Kind::comm, "it does not say that it keeps the job's secret");
+          });
+    agreed_.set_known_to_all();
   }
 
   const Launch& launch_;
   std::string version_;
   TcpClock::time_point end_;
   std::optional<TcpClock::time_point> lost_after_;
+  AgreedSecret& agreed_;
+  bool open_;  // to those that know no secret
   TcpListener listener_;
   Acceptor acceptor_;
   std::vector<Member> members_;
@@ -221,8 +257,8 @@ class Host {
 /// The other processes.
 class Guest {
  public:
-  Guest(const Launch& launch, std::string_view version, TcpClock::time_point end)
-      : launch_(launch), version_(version), end_(end) {}
+  Guest(const Launch& launch, std::string_view version, TcpClock::time_point end, AgreedSecret& agreed)
+      : launch_(launch), version_(version), end_(end), agreed_(agreed) {}
 
   JobConnections join() {
     JobConnections job;
@@ -233,9 +269,11 @@ class Guest {
       next_message(job.data[0]);  // process 0 has given up, and says here why
       throw;
     }
+    if (launch_.secret.empty()) keep_secret(next_message(job.data[0]));
     const std::vector<Whereabout> table =
         in_context([&] { return at_host(); },
                    [&] { return table_from(next_message(job.data[0]), launch_.process, launch_.processes); });
+    if (launch_.secret.empty()) job.data[0].send_text(kKept, end_);
     job.data.resize(table.size());
     for (size_t p = 0; p < table.size(); ++p) {
       job.hosts.push_back(table[p].host);
@@ -244,9 +282,9 @@ class Guest {
     for (size_t p = 1; p < static_cast<size_t>(job.process); ++p) {
       const Whereabout& at = table[p];
       // It answers once it is connected with those before it.
-      job.data[p] =
-          connect_as_member(at.address, at.port, cat("process ", at.launched, " on ", at.host), key_of(launch_),
-                            ConnectionKind::peer, end_, std::chrono::ceil<seconds>(end_ - TcpClock::now()));
+      job.data[p] = connect_as_member(at.address, at.port, cat("process ", at.launched, " on ", at.host),
+                                      key_of(launch_, agreed_), ConnectionKind::peer, end_,
+                                      std::chrono::ceil<seconds>(end_ - TcpClock::now()));
       job.data[p].send_text(greeting(), end_);
     }
     accept_others(job, table);
@@ -255,14 +293,19 @@ class Guest {
 
  private:
   TcpSocket to_host(ConnectionKind kind) {
-    TcpSocket socket =
-        connect_as_member(launch_.address, launch_.port, "process 0", key_of(launch_), kind, end_, kHandshakeLimit);
+    TcpSocket socket = connect_as_member(launch_.address, launch_.port, "process 0", key_of(launch_, agreed_), kind,
+                                         end_, kHandshakeLimit);
     // Others reach this process as process 0 does; where that is by a loopback address, by that of process 0.
     const std::string own = socket.own_address();
     if (!listener_) listener_.emplace(0, is_loopback(own) ? launch_.address : own);
     socket.send_text(greeting(), end_);
     next_message(socket);  // kWelcome
     return socket;
+  }
+  void keep_secret(const std::string& message) {
+    const auto secret = secret_from(message);
+    if (!secret) throw Error(Kind::comm, cat(at_host(), ": it sends no secret for later joins"));
+    if (*secret != agreed_.text()) agreed_.set(*secret);
   }
   std::string greeting() const {
     return text_of(
@@ -277,11 +320,18 @@ class Guest {
     if (text.starts_with(kError)) throw Error(Kind::comm, printable(text.substr(kError.size(), kMostReason)));
     return text;
   }
+  static bool has_ended(const TcpSocket& other) {
+    char first = 0;
+    return ::recv(other.descriptor(), &first, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+  }
   void accept_others(JobConnections& job, const std::vector<Whereabout>& table) {
     const auto behind = job.data.begin() + job.process + 1;
-    Acceptor acceptor(*listener_, key_of(launch_), "p");
+    Acceptor acceptor(*listener_, {key_of(launch_, agreed_)}, "p");
     while (!std::all_of(behind, job.data.end(), [](const TcpSocket& socket) { return socket.connected(); })) {
-      auto accepted = acceptor.next(end_);
+      auto accepted = acceptor.next(std::min(end_, TcpClock::now() + kLookAtHost));
+      if (!accepted && has_ended(job.data[0]))
+        throw Error(Kind::comm, cat(at_host(), ": it has ended while the processes connected with each other"));
+      if (!accepted && TcpClock::now() < end_) continue;
       if (!accepted)
         throw Error(Kind::comm, cat("process ", launch_.process, " on ", host_name(), ", port ", listener_->port(),
                                     ", has waited in vain for processes with higher numbers: does a firewall let "
@@ -299,14 +349,18 @@ class Guest {
   const Launch& launch_;
   std::string version_;
   TcpClock::time_point end_;
+  AgreedSecret& agreed_;
   std::optional<TcpListener> listener_;
 };
 
 }  // namespace
 
 JobConnections join_job(const Launch& launch, std::string_view version, TcpClock::time_point end, const Log& log,
-                        std::optional<TcpClock::time_point> lost_after) {
-  return launch.process == 0 ? Host(launch, version, end, lost_after).join(log) : Guest(launch, version, end).join();
+                        std::optional<TcpClock::time_point> lost_after, AgreedSecret* agreed) {
+  AgreedSecret of_this_join;
+  AgreedSecret& secret = agreed ? *agreed : of_this_join;
+  return launch.process == 0 ? Host(launch, version, end, lost_after, secret).join(log)
+                             : Guest(launch, version, end, secret).join();
 }
 
 }  // namespace hctr

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/log.h"
+#include "core/comm/job_secret.h"
 #include "core/comm/launcher.h"
 #include "core/comm/tcp_socket.h"
 
@@ -25,8 +26,10 @@ struct JobConnections {
 /// who takes part. Errors: Error(comm) on every process that can be reached,
 /// naming host, address and port, who is missing when the time is over, and who differs; Error(usage) from its own
 /// environment. `lost_after`: of a job that was restarted. Those that are there at that time go on without the others,
-/// numbered anew in their order; process 0 must be among them, and says who is lost.
+/// numbered anew in their order; process 0 must be among them, and says who is lost. `agreed`: where the launch has no
+/// secret, the one that earlier joins have made, which this join asks for; without one, this join makes it and leaves
+/// it there.
 JobConnections join_job(const Launch&, std::string_view version, TcpClock::time_point end, const Log&,
-                        std::optional<TcpClock::time_point> lost_after = {});
+                        std::optional<TcpClock::time_point> lost_after = {}, AgreedSecret* agreed = nullptr);
 
 }  // namespace hctr

@@ -255,8 +255,8 @@ class TcpProcesses : public Processes {
 std::unique_ptr<Processes> start_tcp(const Launch& launch, const JoinLimits& limits, const Log& log) {
   std::optional<TcpClock::time_point> lost_after;
   if (limits.lost) lost_after = TcpClock::now() + *limits.lost;
-  return std::make_unique<TcpProcesses>(launch, limits,
-                                        join_job(launch, build_name(), TcpClock::now() + limits.join, log, lost_after));
+  return std::make_unique<TcpProcesses>(
+      launch, limits, join_job(launch, build_name(), TcpClock::now() + limits.join, log, lost_after, limits.agreed));
 }
 
 }  // namespace hctr

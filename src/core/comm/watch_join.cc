@@ -68,7 +68,7 @@ JobKey watch_key(const Whereabouts& first) { return {std::string(std::begin(firs
 /// Process 0.
 std::vector<TcpSocket> accept_all(const TcpListener& listener, const JobKey& key, int count, TcpClock::time_point end) {
   std::vector<TcpSocket> control(static_cast<size_t>(count));
-  Acceptor acceptor(listener, key, std::string(1, static_cast<char>(ConnectionKind::watch)));
+  Acceptor acceptor(listener, {key}, std::string(1, static_cast<char>(ConnectionKind::watch)));
   for (int missing = count - 1; missing > 0;) {
     auto accepted = acceptor.next(end);
     if (!accepted) break;

@@ -33,13 +33,7 @@ struct Candidates {
 
   void add(const StateReader& store, const std::function<bool(int64_t, int32_t)>& owns) {
     const int64_t count = store.at("keys").elements();
-    const auto column = [&]<class T>(const char* name) {
-      std::vector<T> values = read_rows<T>(store, store.at(name), 0, count);
-      if (static_cast<int64_t>(values.size()) != count)
-        throw Error(Kind::data, cat("a checkpoint has ", values.size(), " elements of '", store.at(name).name, "' for ",
-                                    count, " candidates"));
-      return values;
-    };
+    const auto column = [&]<class T>(const char* name) { return read_rows<T>(store, store.at(name), 0, count, 1); };
     const auto all_keys = column.operator()<int64_t>("keys");
     const auto all_slots = store.has("slots") ? column.operator()<int32_t>("slots") : std::vector<int32_t>();
     const auto seen = column.operator()<uint32_t>("last_seen");

@@ -10,15 +10,16 @@ namespace {
 constexpr int64_t kBlockBytes = int64_t{16} << 20;  // of vectors
 
 /// The same as floats, whatever the type they were stored in.
-std::vector<float> floats(const StateReader& table, const StateArray& array, int64_t first, int64_t count) {
+std::vector<float> floats(const StateReader& table, const StateArray& array, int64_t first, int64_t count,
+                          int64_t width) {
   const auto widened = [&]<class T>(const std::vector<T>& narrow) {
     std::vector<float> wide;
     for (const T value : narrow) wide.push_back(static_cast<float>(value));
     return wide;
   };
-  if (array.type == "f16") return widened(read_rows<Half>(table, array, first, count));
-  if (array.type == "bf16") return widened(read_rows<BFloat16>(table, array, first, count));
-  return read_rows<float>(table, array, first, count);
+  if (array.type == "f16") return widened(read_rows<Half>(table, array, first, count, width));
+  if (array.type == "bf16") return widened(read_rows<BFloat16>(table, array, first, count, width));
+  return read_rows<float>(table, array, first, count, width);
 }
 
 DirectKeys direct_keys_of(const StateReader& table) {
@@ -34,14 +35,14 @@ DirectKeys direct_keys_of(const StateReader& table) {
 
 }  // namespace
 
-RowCopies SavedRows::read_block(const StateReader& table, const DirectKeys& direct, int64_t first,
-                                int64_t count) const {
+RowCopies SavedRows::read_block(const StateReader& table, const TableSpec& of_pieces, const DirectKeys& direct,
+                                int64_t first, int64_t count) {
   const int64_t at = first - 1;  // arrays start with row 1
   RowCopies rows;
   if (direct.empty()) {
-    rows.keys = read_rows<int64_t>(table, table.at("keys"), at, count);
-    if (spec_.identity_by_slot || table.has("slots"))
-      rows.slots = read_rows<int32_t>(table, table.at("slots"), at, count);
+    rows.keys = read_rows<int64_t>(table, table.at("keys"), at, count, 1);
+    if (of_pieces.identity_by_slot || of_pieces.pieces > 1 || table.has("slots"))
+      rows.slots = read_rows<int32_t>(table, table.at("slots"), at, count, 1);
   } else {
     for (int64_t row = first; row < first + count; ++row) {
       const ops::RowOwner owner = direct.index().owner(row);
@@ -49,31 +50,36 @@ RowCopies SavedRows::read_block(const StateReader& table, const DirectKeys& dire
       if (direct.by_slot) rows.slots.push_back(owner.slot);
     }
   }
-  rows.vectors = floats(table, table.at("vectors"), at, count);
-  for (size_t s = 0; s < static_cast<size_t>(spec_.optimizer.states()); ++s)  // evaluation needs none
+  rows.vectors = floats(table, table.at("vectors"), at, count, of_pieces.dim);
+  for (size_t s = 0; s < static_cast<size_t>(of_pieces.optimizer.states()); ++s)  // evaluation needs none
     if (const std::string name = cat("state", s); table.has(name))
-      rows.states[s] = floats(table, table.at(name), at, count);
-  if (table.has("last_step")) rows.last_steps = read_rows<int32_t>(table, table.at("last_step"), at, count);
-  if (table.has("last_seen")) rows.last_seen = read_rows<uint32_t>(table, table.at("last_seen"), at, count);
-  if (table.has("occurrences")) rows.occurrences = read_rows<uint32_t>(table, table.at("occurrences"), at, count);
+      rows.states[s] = floats(table, table.at(name), at, count, of_pieces.state_dim());
+  if (table.has("last_step")) rows.last_steps = read_rows<int32_t>(table, table.at("last_step"), at, count, 1);
+  if (table.has("last_seen")) rows.last_seen = read_rows<uint32_t>(table, table.at("last_seen"), at, count, 1);
+  if (table.has("occurrences")) rows.occurrences = read_rows<uint32_t>(table, table.at("occurrences"), at, count, 1);
   return rows;
 }
 
 void SavedRows::read(const StateReader& table, std::span<const int32_t> seen) {
-  const int64_t last = table.number("rows"), pieces = table.number("pieces");
+  const int64_t first_row = table.number("first_row"), last = table.number("rows"), pieces = table.number("pieces");
   const DirectKeys direct = direct_keys_of(table);
   if (pieces < 1 || spec_.dim % pieces != 0)
     throw Error(Kind::data, cat("a checkpoint has the rows of table '", spec_.name, "' in ", pieces, " pieces"));
+  const StateArray& vectors = table.at("vectors");
+  const int64_t saved = vectors.shape.empty() ? 0 : vectors.shape[0];
+  const bool all_seen = seen.empty() || static_cast<int64_t>(seen.size()) > last;
+  if (first_row < 1 || last < 0 || last > saved || first_row > last + 1 || !all_seen)
+    throw Error(Kind::data, cat("a checkpoint has rows ", first_row, " to ", last, " of table '", spec_.name, "', and ",
+                                saved, " vectors", all_seen ? "" : " that are not all known as seen or not"));
   TableSpec of_pieces = spec_;
   of_pieces.pieces = pieces;
   of_pieces.dim = spec_.dim / pieces;
   const int64_t block = std::max<int64_t>(kBlockBytes / (spec_.dim * 4), 1);
-  for (int64_t first = table.number("first_row"); first <= last; first += block) {
+  for (int64_t first = first_row; first <= last; first += block) {
     const int64_t count = std::min(block, last + 1 - first);
-    const RowCopies all = read_block(table, direct, first, count);
-    if (static_cast<int64_t>(all.vectors.size()) != count * of_pieces.dim)
-      throw Error(Kind::data, cat("a checkpoint has vectors of ", all.vectors.size() / static_cast<size_t>(count),
-                                  " elements for table '", spec_.name, "', and this run has ", of_pieces.dim));
+    const RowCopies all = read_block(table, of_pieces, direct, first, count);
+    if (pieces > 1 && all.slots.empty())
+      throw Error(Kind::data, cat("a checkpoint has pieces of rows of table '", spec_.name, "' without their slots"));
     RowCopies taken;
     for (int64_t i = 0; i < count; ++i)
       if (seen.empty() || seen[static_cast<size_t>(first + i)] != 0)

@@ -15,17 +15,20 @@
 
 namespace hctr {
 
-/// Rows [first, first + count) of an array, whose elements have as many bytes as T. Errors: those of StateReader;
-/// Error(data) naming the array, when its elements are of another size or it has fewer rows.
+/// Rows [first, first + count) of an array, of `width` elements each, whose elements have as many bytes as T. Errors:
+/// those of StateReader; Error(data) naming the array, when it has other elements, other rows or fewer of them.
 template <class T>
-std::vector<T> read_rows(const StateReader& table, const StateArray& array, int64_t first, int64_t count) {
+std::vector<T> read_rows(const StateReader& table, const StateArray& array, int64_t first, int64_t count,
+                         int64_t width) {
   const int64_t rows = array.shape.empty() ? 0 : array.shape[0];
   if (state_type_bytes(array.type) != static_cast<int64_t>(sizeof(T)))
     throw Error(Kind::data, cat("a checkpoint has elements of type ", array.type, " in '", array.name,
                                 "', where its table has ", sizeof(T), " bytes an element"));
   if (first + count > rows)
     throw Error(Kind::data, cat("a checkpoint has ", rows, " rows in '", array.name, "', fewer than its table"));
-  const int64_t width = rows == 0 ? 0 : array.elements() / rows;
+  if (rows > 0 && array.elements() / rows != width)
+    throw Error(Kind::data, cat("a checkpoint has rows of ", array.elements() / rows, " elements in '", array.name,
+                                "', and this run has ", width));
   std::vector<T> values(static_cast<size_t>(count * width));
   table.read(array, first * width * static_cast<int64_t>(sizeof(T)), std::as_writable_bytes(std::span(values)));
   return values;
@@ -46,7 +49,9 @@ class SavedRows {
   void finish() const;
 
  private:
-  RowCopies read_block(const StateReader&, const DirectKeys&, int64_t first, int64_t count) const;
+  /// `of_pieces`: of the table that was saved, which may have cut the rows of this one.
+  static RowCopies read_block(const StateReader&, const TableSpec& of_pieces, const DirectKeys&, int64_t first,
+                              int64_t count);
   void join(const RowCopies& cut, const TableSpec& of_pieces);
 
   const TableSpec& spec_;

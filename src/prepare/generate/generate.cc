@@ -9,8 +9,9 @@
 #include "core/base/progress.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
-#include "formats/catalog/data_schema.h"
+#include "config/config_file.h"
 #include "formats/features/feature_set.h"
+#include "formats/catalog/data_schema.h"
 #include "formats/io/file_list.h"
 #include "formats/parquet/parquet_file.h"
 #include "prepare/generate/sample_maker.h"
@@ -236,7 +237,7 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   }
   for (const Part& part : parts)
     for (const fs::path& file : {part.list, sidecar(part.list), truth_path(part.list)})
-      expect_no_input(file, "the data set: its file", {options.config});
+      expect_no_input(file, "the data set: its file", [&] { return files_of_config(options.config); });
   for (const Part& part : parts)
     if (fs::exists(part.list) && !options.force)
       throw Error(Kind::usage, cat("'", part.list.string(),

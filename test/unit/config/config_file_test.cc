@@ -54,6 +54,17 @@ TEST_F(ConfigFile, IncludedFilesComeFirst) {
   EXPECT_EQ(read("both.json"), R"({"solver":{"batchsize":64,"seed":1,"gpu":[0,1]},"layers":[{"top":"a"}]})");
 }
 
+TEST_F(ConfigFile, AllFilesThatItIsMadeOfAreKnown) {
+  write("base.json", "{}");
+  fs::create_directory(folder_ / "models");
+  write("models/wide.json", R"({"include": "../base.json"})");
+  write("run.json", R"({"include": ["models/wide.json"]})");
+  EXPECT_EQ(
+      files_of_config(folder_ / "run.json"),
+      (std::vector<fs::path>{folder_ / "run.json", folder_ / "models/wide.json", folder_ / "models/../base.json"}));
+  EXPECT_EQ(files_of_config(folder_ / "none.json"), std::vector<fs::path>{folder_ / "none.json"});
+}
+
 TEST_F(ConfigFile, IncludesThatCannotBeReadAreNamed) {
   write("a.json", R"({"include": "b.json"})");
   expect_refused(Kind::io, "b.json", "a.json");

@@ -124,7 +124,7 @@ TEST(Acceptor, CountsThoseWhoDoNotKnowTheSecretAndReadsNothingBehindTheGreeting)
   const JobKey key{"a secret that all know"};
   const TcpListener listener(0, "127.0.0.1");
   const auto end = TcpClock::now() + seconds(10);
-  Acceptor acceptor(listener, key, "d");
+  Acceptor acceptor(listener, {key}, "d");
   bool refused = true;
   std::thread others([&] {
     const auto connect = [&] { return connect_to("127.0.0.1", listener.port(), "somebody", end); };

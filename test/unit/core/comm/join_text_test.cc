@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "core/base/expect.h"
+#include "core/comm/job_secret.h"
 #include "core/comm/rank_list.h"
 #include "support/message_of.h"
 
@@ -52,6 +53,16 @@ TEST(JoinText, ATableNamesTheLineThatIsWrong) {
   EXPECT_NE(why(first + "1 5 a").find("line 3 has no address or no host"), std::string::npos);
   EXPECT_NE(why(first + "1 5 a b c").find("line 3 has no address or no host"), std::string::npos);
   EXPECT_NE(why(first + "1 5 a \x1b[31m").find("line 3 has no address or no host"), std::string::npos);
+}
+
+TEST(JoinText, ASecretIsReadAsItWasSaid) {
+  const std::string secret = make_job_secret();
+  EXPECT_EQ(secret_from(text_of_secret(secret)), secret);
+  EXPECT_NE(make_job_secret(), secret);
+  for (const std::string& text :
+       {std::string(), secret, std::string("secret"), cat("secret ", secret, "a"), cat("secret  ", secret),
+        cat("secret ", std::string(64, 'x')), cat("secret ", secret.substr(1))})
+    EXPECT_FALSE(secret_from(text)) << text;
 }
 
 TEST(JoinText, NobodyEndsARunThatIsNotOverWithSuccess) {

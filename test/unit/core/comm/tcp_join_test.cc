@@ -201,7 +201,7 @@ TEST(TcpJoin, ATableWithoutLinesOrWithWrongOnesIsNotFollowed) {
     all.erase(all.begin());
     std::thread guest([&] { join(all, seconds(5)); });
     const auto end = TcpClock::now() + seconds(5);
-    Acceptor acceptor(listener, {}, "dc");
+    Acceptor acceptor(listener, {JobKey{}}, "dc");
     std::vector<TcpSocket> sockets;
     for (int i = 0; i < 2; ++i) {
       auto accepted = acceptor.next(end);
@@ -209,6 +209,7 @@ TEST(TcpJoin, ATableWithoutLinesOrWithWrongOnesIsNotFollowed) {
       accepted->socket.send_text("welcome", end);
       sockets.push_back(std::move(accepted->socket));
     }
+    sockets[0].send_text(text_of_secret(std::string(64, 'a')), end);
     sockets[0].send_text(table, end);
     guest.join();
     EXPECT_NE(all[0].error.find("the table of processes cannot be read: line "), std::string::npos) << all[0].error;

@@ -118,6 +118,19 @@ TEST(RowAccount, NamesTheLeastOfTheDevice) {
   EXPECT_EQ(least(enough), 0);
 }
 
+/// Numbers may have memory for more rows than the table, where memory for the rest of these was refused: fewer rows
+/// then need none, and not less than none, which would be taken for a lack.
+TEST(RowAccount, FewerRowsThanHaveMemoryAlreadyLackNone) {
+  for (const RowMemoryLimits& limits :
+       {RowMemoryLimits{}, account_limits(kPlenty, 0), account_limits(kPlenty, kPlenty)}) {
+    RowAccounts refused(limits);
+    refused.arrays.grow_numbers(kMost, kMost);
+    refused.account.count();
+    EXPECT_LE(refused.account.missing_on_device(1000, false), 0);
+    EXPECT_EQ(refused.account.rows_on_device(1000), 1000);
+  }
+}
+
 TEST(RowAccount, NamesTheLeastOfTheHost) {
   const auto least = [](int64_t host) {
     const RowAccounts tiers(account_limits(int64_t{3} << 20, host));

@@ -3,6 +3,7 @@
 
 #include "formats/checkpoint/state_reader.h"
 #include "formats/checkpoint/state_writer.h"
+#include "engine/table/saved_rows.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
 #include "unit/engine/table/plain_table.h"
@@ -137,6 +138,40 @@ TEST_P(SavedTable, HasInAnIncrementTheRowsThatHaveMoved) {
   step(rig, 30, 10);  // as many rows again, of other keys; those of 8 to 15 have expired
   EXPECT_EQ(save(rig, 4, 1), 1);
   EXPECT_TRUE(rows_in(4, expiring) == rig.bytes());
+}
+
+/// A manifest is signed by who writes it: its arrays may have other widths, or fewer rows than the table.
+TEST_P(SavedTable, OfOtherWidthsThanItsVectorsIsRefused) {
+  TableRig rig(GetParam(), spec());
+  train(rig, 3, 1);
+  save(rig, 1);
+  const Manifest good = read_manifest(path(1));
+  const int64_t rows = good.files[0].find("vectors")->shape[0];
+  const auto why = [&](const char* array, const std::vector<int64_t>& shape, int64_t first, int64_t last) {
+    Manifest manifest = good;
+    for (StateArray& each : manifest.files[0].arrays)
+      if (each.name == array) each.shape = shape;
+    Json values(Json::Object{});
+    for (const auto& [name, value] : *good.files[0].values.object())
+      values.set(name, name == "first_row" ? Json(first) : name == "rows" ? Json(last) : value);
+    manifest.files[0].values = values;
+    SavedRows saved(rig.table->spec(), [](const RowBlock&) {});
+    return message_of(Kind::data,
+                      [&] { saved.read(StateReader(path(1), manifest, false, 0, rig.runtime.compute_stream())); });
+  };
+  const int64_t dim = spec().dim;
+  EXPECT_EQ(why("state0", {rows, dim - 1}, 1, rows),
+            cat("a checkpoint has rows of ", dim - 1, " elements in 'state0', and this run has ", dim));
+  EXPECT_NE(why("vectors", {rows, 1}, 1, rows).find("of 1 elements in 'vectors'"), std::string::npos);
+  EXPECT_NE(why("keys", {rows, 0}, 1, rows).find("of 0 elements in 'keys'"), std::string::npos);
+  EXPECT_NE(why("state0", {rows - 1, dim}, 1, rows).find(cat(rows - 1, " rows in 'state0'")), std::string::npos);
+  for (const auto& [first, last] : {std::pair{int64_t{0}, rows},
+                                    {int64_t{-9}, rows},
+                                    {int64_t{1}, rows + 1},
+                                    {rows + 2, rows},
+                                    {int64_t{1}, INT64_MAX},
+                                    {int64_t{1}, int64_t{-1}}})
+    EXPECT_NE(why("", {}, first, last).find(cat("has rows ", first, " to ", last, " of table")), std::string::npos);
 }
 
 /// Rows that no array of the increment has.
