@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "core/base/input_files.h"
 #include "config/config_file.h"
+#include "core/base/input_files.h"
 #include "formats/catalog/bad_records_file.h"
 #include "formats/catalog/section_files.h"
 

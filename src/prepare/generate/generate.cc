@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <memory>
 
+#include "config/config_file.h"
 #include "core/base/expect.h"
 #include "core/base/file_lock.h"
 #include "core/base/input_files.h"
 #include "core/base/progress.h"
 #include "core/base/random.h"
 #include "core/base/thread_pool.h"
-#include "config/config_file.h"
-#include "formats/features/feature_set.h"
 #include "formats/catalog/data_schema.h"
+#include "formats/features/feature_set.h"
 #include "formats/io/file_list.h"
 #include "formats/parquet/parquet_file.h"
 #include "prepare/generate/sample_maker.h"

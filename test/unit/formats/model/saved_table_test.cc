@@ -1,9 +1,9 @@
 // Tables in checkpoints and increments, row by row; test/integration/resume_test.cc has whole runs.
 #include <gtest/gtest.h>
 
+#include "engine/table/saved_rows.h"
 #include "formats/checkpoint/state_reader.h"
 #include "formats/checkpoint/state_writer.h"
-#include "engine/table/saved_rows.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
 #include "unit/engine/table/plain_table.h"
