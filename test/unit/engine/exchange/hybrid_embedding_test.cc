@@ -19,7 +19,7 @@ namespace {
 using ops::Combiner;
 
 constexpr int64_t kKeysPerSlot = 40;  // or of all slots
-const Replication kFound{Replication::Of::frequent, "", 4, 12}, kAll{.of = Replication::Of::all};
+const Replication kFound{Replication::Of::frequent, "", 4, 12}, kOnAllRanks{.of = Replication::Of::all};
 
 struct ReplicatedCase {
   PlacementRule kind = PlacementRule::localized;
@@ -233,18 +233,18 @@ TEST_F(HybridKeys, OfAFileMustBePossible) {
 TEST(ReplicatedEmbeddingTest, AWholeTableOnEveryRankGivesTheRowsOfOneRank) {
   for (const PlacementRule kind : {PlacementRule::localized, PlacementRule::distributed})
     for (const auto& [combiner, name] : kNamedCombiners)
-      compare_replicated({.kind = kind, .combiner = combiner, .replication = kAll, .direct = true}, name);
-  compare_replicated({.most_keys = 1, .replication = kAll, .direct = true}, "one-hot");
+      compare_replicated({.kind = kind, .combiner = combiner, .replication = kOnAllRanks, .direct = true}, name);
+  compare_replicated({.most_keys = 1, .replication = kOnAllRanks, .direct = true}, "one-hot");
 }
 
 TEST(ReplicatedEmbeddingTest, EveryOptimizerKeepsItsStates) {
   for (const NamedRule& rule : rules())
-    compare_replicated({.optimizer = rule.optimizer, .update = rule.update, .replication = kAll, .direct = true},
+    compare_replicated({.optimizer = rule.optimizer, .update = rule.update, .replication = kOnAllRanks, .direct = true},
                        rule.name, 1e-5);
 }
 
 TEST(ReplicatedEmbeddingTest, RowsGoOnOnAnotherNumberOfRanks) {
-  const ReplicatedCase replicated{.replication = kAll, .direct = true};
+  const ReplicatedCase replicated{.replication = kOnAllRanks, .direct = true};
   const ShardedOutcome before = outcome_of(3, replicated, 6), one = outcome_of(1, replicated, 10, &before.rows);
   for (const int ranks : {2, 4}) expect_as_on_one_rank(one, outcome_of(ranks, replicated, 10, &before.rows), 1e-6);
 }

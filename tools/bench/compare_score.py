@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""Scores with the four models of the table of steps in huge_ctr and in PyTorch, from host memory to host memory, and prints the times of a batch.
+
+    tools/bench/compare_score.py build/cpu/bin --models wdl dlrm --batches 1 64 4096
+
+huge_ctr: `bench score` on a model of a few steps: keys of 64 bits, found by hash or by arithmetic as in training. PyTorch gets row numbers; a call copies
+the batch to the device, scores it and waits for the scores. Each cell is the best of eager, compiled and, on a GPU, captured: the compiled call in one
+CUDA graph.
+"""
+import argparse
+import importlib.util
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def module(name):
+    spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
+
+
+def score_ours(given, model, training, folder):
+    """Microseconds of a batch, by its size."""
+    config = training.write_ours(given, model, [max(given.batches)], folder)
+    config["solver"].update(batchsize=min(4096, max(given.batches)), max_iter=3, display=0, final_snapshot=True)
+    path = folder / f"{model}_score.json"
+    path.write_text(json.dumps(config))
+    run = folder / f"run_{model}"
+    training.run([given.programs / "huge_ctr", "--train", path, "--device", given.device, "--run-dir", run], folder)
+    figures = folder / f"{model}_score_figures.json"
+    command = [given.programs / "bench", "score", run, "--device", given.device, "--json", figures, "--batches", *given.batches]
+    training.run(command + (["--threads", given.threads] if given.threads else []), folder)
+    return {int(line["case"].split()[-1]): line["value"] for line in json.loads(figures.read_text())["figures"] if line["unit"] == "us"}
+
+
+def score_theirs(torch, given, model, batch, training):
+    """Microseconds of a batch, by variant."""
+    peer = training.Peer(torch, given, model, batch)
+    cuda = peer.device.type == "cuda"
+    net = training.network(torch, model, peer.slots).to(peer.device).eval()
+    tables = [table.to(peer.type) for table in peer.tables()]
+    on_host = [one.cpu().pin_memory() if cuda else one.cpu() for one in peer.batches.pool]
+    scores = torch.empty(batch, pin_memory=cuda)
+    indices, (dense, _) = peer.batches.indices(), peer.batches.numbers()
+
+    def body():
+        return torch.sigmoid(peer.logits(net, peer.rows_of(tables, indices), dense).float())
+
+    def captured():
+        call = torch.compile(body, dynamic=False, fullgraph=True)
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            for _ in range(4):
+                call()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            out = call()
+        return lambda: (graph.replay(), out)[1]
+
+    variants = {"eager": lambda: body, "compiled": lambda: torch.compile(body, dynamic=False, fullgraph=True)}
+    if cuda:
+        variants["captured"] = captured
+    times = {}
+    with torch.no_grad():
+        for name in given.variants:
+            if name not in variants:
+                continue
+            torch._dynamo.reset()
+            call = variants[name]()
+
+            def score(number):
+                peer.batches.current.copy_(on_host[number % len(on_host)], non_blocking=True)
+                scores.copy_(call(), non_blocking=True)
+                if cuda:
+                    torch.cuda.synchronize()
+
+            for number in range(5):
+                score(number)
+            taken, begin = [], time.perf_counter()
+            while len(taken) < 20 or time.perf_counter() - begin < given.seconds:
+                start = time.perf_counter()
+                score(len(taken))
+                taken.append(time.perf_counter() - start)
+            times[name] = statistics.median(taken) * 1e6
+            print(f"  {model} {batch} {name}: {times[name]:.1f} us", file=sys.stderr, flush=True)
+    return times
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("programs", type=lambda word: pathlib.Path(word).resolve(), help="the folder of huge_ctr, bench and data_generator")
+    parser.add_argument("--models", nargs="+", choices=["wdl", "dcn", "deepfm", "dlrm"], default=["wdl", "dcn", "deepfm", "dlrm"])
+    parser.add_argument("--batches", nargs="+", type=int, default=[1, 64, 4096, 65536])
+    parser.add_argument("--precision", choices=["fp32", "tf32", "half"], default="fp32")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--variants", nargs="+", choices=["eager", "compiled", "captured"], default=["eager", "compiled", "captured"])
+    parser.add_argument("--threads", type=int, help="of both programs on a CPU; default: all cores")
+    parser.add_argument("--rows", type=int, help="most rows of a table, for small machines")
+    parser.add_argument("--alpha", type=float, default=1.05, help="exponent of the power law of keys")
+    parser.add_argument("--samples", type=int, default=600000, help="in the files of huge_ctr, at most")
+    parser.add_argument("--pool", type=int, default=8, help="batches that PyTorch takes in turn")
+    parser.add_argument("--seconds", type=float, default=1, help="to measure each cell of PyTorch for")
+    parser.add_argument("--json", type=pathlib.Path, help="also write the figures to this file")
+    given = parser.parse_args()
+    given.steps = given.samples // max(given.batches) + 1  # write_ours() makes as many samples
+    training = module("compare_pytorch")
+    import torch  # after the arguments: --help needs no torch
+
+    if given.threads:
+        torch.set_num_threads(given.threads)
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {given.device}, {given.precision}; load {os.getloadavg()[0]:.2f}", file=sys.stderr)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for model in given.models:
+            ours = score_ours(given, model, training, pathlib.Path(folder))
+            for batch in given.batches:
+                print(f"  {model} {batch} huge_ctr: {ours[batch]:.1f} us", file=sys.stderr, flush=True)
+                rows.append({"model": model, "batch": batch, "huge_ctr": ours[batch], "pytorch": score_theirs(torch, given, model, batch, training)})
+    print("| model | batch | huge_ctr, us | PyTorch, us | variant | times as fast |\n|---|---|---|---|---|---|")
+    for row in rows:
+        name, best = min(row["pytorch"].items(), key=lambda item: item[1])
+        print(f"| {row['model']} | {row['batch']} | {row['huge_ctr']:.1f} | {best:.1f} | {name} | {best / row['huge_ctr']:.2f} |")
+    if given.json:
+        about = {"torch": torch.__version__, "threads": torch.get_num_threads(), "device": given.device, "precision": given.precision}
+        given.json.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
