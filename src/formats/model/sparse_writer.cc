@@ -20,12 +20,6 @@ void write_all(AtomicFile& file, std::span<const T> values) {
 
 }  // namespace
 
-const std::vector<std::pair<std::string, ModelFormat>>& EnumWords<ModelFormat>::table() {
-  static const std::vector<std::pair<std::string, ModelFormat>> words = {{"v2", ModelFormat::v2},
-                                                                         {"v3", ModelFormat::v3}};
-  return words;
-}
-
 SparseWriter::SparseWriter(FileSet& set, const fs::path& path, const TableSpec& spec, ModelFormat format, int key_bytes)
     : path_(path),
       name_(spec.name),

@@ -47,7 +47,7 @@ struct ParquetWarehouse : ParquetRig {
     return message_of([&] { rows_of(section); });
   }
 
-  const fs::path stored = test::source_dir() / "test/unit/data/parquet/warehouse.parquet";
+  const fs::path stored = test::source_dir() / "test/unit/formats/parquet/warehouse.parquet";
 };
 
 TEST_F(ParquetWarehouse, DenseValuesOfDecimalsAreTheNearestAndOfTimesSeconds) {

@@ -128,7 +128,7 @@ TEST_F(InitParquet, ListsOfWholeFloatsAreListsAndOthersAreLeftOut) {
 }
 
 TEST_F(InitParquet, DecimalsAreNumbersOrIdsAndDatesAreTimes) {
-  const fs::path stored = test::source_dir() / "test/unit/data/parquet/warehouse.parquet";
+  const fs::path stored = test::source_dir() / "test/unit/formats/parquet/warehouse.parquet";
   const InitResult result = init_of(stored, stored);
   EXPECT_TRUE(line(result, "price").starts_with("number: -0.05 to 17")) << line(result, "price");
   for (const char* column : {"day", "s", "us", "ns"})
