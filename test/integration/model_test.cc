@@ -116,7 +116,7 @@ TEST_F(ModelTest, KeysOfAnyTypeAndRowsApartGiveTheSameScores) {
                                           "\"max_feature_num_per_sample\": 6, \"max_nnz\": 2, \"slot_num\": 3",
                                           "\"nnz_per_slot\": 1, \"slot_num\": 3");
   write_file("data.json", one_key);
-  make_data(folder_.path(), "data.json", 3000, 500, {"--vocabulary", "300"});
+  make_data(folder_.path(), "data.json", 3000, 500, {"--vocabulary", "300", "--force"});
   train(one_key, {"[0]"}, "one");
   const Model model(at("one-run"));
   const SampleArrays samples = samples_of("one.json");
