@@ -66,7 +66,8 @@ struct LoadOptions {
 ///
 /// It holds weights and tables, and no gradients or optimizer states; each call of score() that runs at a time has
 /// memory for activations of its own, which later calls use again. On a CPU a sample gets the same score, bit for bit,
-/// alone and in a batch of any size, with any number of threads.
+/// alone and in a batch of any size, with any number of threads; on a GPU in batches of one size, as products of other
+/// sizes are summed in other orders.
 class Model {
  public:
   /// Loads a model. Errors: Error(io) when there is none; Error(config), Error(data) when its files do not fit;

@@ -1,59 +1,22 @@
 #include "use/score_session.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <numeric>
 
 #include "core/device/copy_bytes.h"
 #include "net/graph/memory_plan.h"
 #include "ops/embedding/bag_lengths.h"
 #include "train/trainer_parts.h"
+#include "use/key_views.h"
 
 namespace hctr {
 namespace {
 
-/// Calls body(pointer) with the elements of their type.
-template <class Body>
-void with_keys(const InputView& view, const Body& body) {
-  switch (view.type) {
-    case ElementType::i32:
-      return body(static_cast<const int32_t*>(view.data));
-    case ElementType::u32:
-      return body(static_cast<const uint32_t*>(view.data));
-    case ElementType::i64:
-    case ElementType::u64:
-      return body(static_cast<const int64_t*>(view.data));  // a key is its 64 bits
-    case ElementType::f32:
-      break;
-  }
-  throw Error(Kind::usage, cat("input '", view.name, "': keys must be integers of 32 or 64 bits"));
-}
-
-/// Where the bags of a caller begin and end.
-class Bags {
- public:
-  Bags(const InputView& view, int64_t slots)
-      : slots_(slots),
-        stride_(view.stride == 0 ? slots : view.stride),
-        wide_(view.offsets_type == ElementType::i64 ? static_cast<const int64_t*>(view.offsets) : nullptr),
-        narrow_(view.offsets_type == ElementType::i32 ? static_cast<const int32_t*>(view.offsets) : nullptr) {
-    if (view.offsets && !wide_ && !narrow_)
-      throw Error(Kind::usage, cat("input '", view.name, "': offsets must be i32 or i64"));
-  }
-  bool one_each() const { return !wide_ && !narrow_; }
-  int64_t begin(int64_t sample, int64_t slot) const {
-    return one_each() ? sample * stride_ + slot : at(sample * slots_ + slot);
-  }
-  int64_t end(int64_t sample, int64_t slot) const {
-    return one_each() ? begin(sample, slot) + 1 : at(sample * slots_ + slot + 1);
-  }
-
- private:
-  int64_t at(int64_t bag) const { return wide_ ? wide_[bag] : narrow_[bag]; }
-
-  int64_t slots_, stride_;
-  const int64_t* wide_;
-  const int32_t* narrow_;
-};
+// A thread of the pool takes at least as much.
+constexpr int64_t kSamplesOfTask = 512, kKeysOfTask = int64_t{1} << 14;
+int64_t slots_of_task(int64_t samples) { return std::max<int64_t>(1, kKeysOfTask / std::max<int64_t>(1, samples)); }
 
 /// Bytes from the first element to the last.
 size_t bytes_to_copy(const TensorSpec& spec) {
@@ -112,6 +75,8 @@ ScoreSession::ScoreSession(const Config& config, Replica& replica, Communicator&
     bytes += (prediction.spec().bytes() + 255) / 256 * 256;
   }
   host_results_.emplace(runtime_.device(), bytes);
+  const BatchView batch = ring_.on_host(0);
+  std::fill_n(batch.label, shape.samples * shape.label_dim, 0.0f);  // predictions do not depend on it
   if (!fixed) {
     Context ctx(runtime_, runtime_.compute_stream());
     network_.write_weight_copies(ctx, binding_);
@@ -121,49 +86,102 @@ ScoreSession::ScoreSession(const Config& config, Replica& replica, Communicator&
   program_ = std::make_unique<Program>(runtime_.compute_stream(), config.solver.cuda_graph, [this] { compute(); });
 }
 
-int64_t ScoreSession::count_keys(const ScoreRequest& request, size_t input) const {
+std::vector<int64_t> ScoreSession::count_keys(const ScoreRequest& request, size_t input) {
   const InputView& view = *request.keys[input];
   const BatchShape::Table& shape = ring_.shape().tables[input];
   const SparseInput& section = config_.data.sparse[input];
-  const Bags bags(view, shape.slots);
-  if (bags.one_each()) return request.count * shape.slots;
-  int64_t count = 0;
-  for (int64_t b = request.first; b < request.first + request.count; ++b)
-    for (int64_t s = 0; s < shape.slots; ++s) {
-      int64_t keys = bags.end(b, s) - bags.begin(b, s);
-      if (keys < 0)
-        throw Error(Kind::usage,
-                    cat("input '", view.name, "': the offsets of slot ", s, " of sample ", b, " decrease"));
-      if (shape.keep > 0) keys = std::min(keys, shape.keep);
-      if (keys > section.kept_nnz(s))
-        throw Error(Kind::usage, cat("input '", view.name, "': slot ", s, " of sample ", b, " has ", keys,
-                                     " keys, and the model takes up to ", section.kept_nnz(s)));
-      count += keys;
-    }
-  return count;
+  const KeyBags bags(view, shape.slots);
+  if (bags.one_each()) return std::vector<int64_t>(static_cast<size_t>(shape.slots), request.count);
+  std::vector<int64_t> counts(static_cast<size_t>(shape.slots));
+  runtime_.threads().parallel_for(shape.slots, slots_of_task(request.count), [&](int64_t from, int64_t to) {
+    for (int64_t s = from; s < to; ++s)
+      for (int64_t b = request.first; b < request.first + request.count; ++b) {
+        const int64_t given = bags.end(b, s) - bags.begin(b, s);
+        const int64_t keys = shape.keep > 0 ? std::min(given, shape.keep) : given;
+        if (given < 0)
+          throw Error(Kind::usage,
+                      cat("input '", view.name, "': the offsets of slot ", s, " of sample ", b, " decrease"));
+        if (keys > section.kept_nnz(s))
+          throw Error(Kind::usage, cat("input '", view.name, "': slot ", s, " of sample ", b, " has ", keys,
+                                       " keys, and the model takes up to ", section.kept_nnz(s)));
+        counts[static_cast<size_t>(s)] += keys;
+      }
+  });
+  return counts;
 }
 
-void ScoreSession::fill_keys(const ScoreRequest& request, size_t input) {
+bool ScoreSession::fits_32(const ScoreRequest& request, size_t input) {
   const InputView& view = *request.keys[input];
-  const BatchView batch = ring_.on_host(0);
-  const BatchShape::Table& shape = ring_.shape().tables[input];
-  const BatchView::Table& table = batch.tables[input];
-  const Bags bags(view, shape.slots);
+  const int64_t slots = ring_.shape().tables[input].slots, last = request.first + request.count - 1;
+  const KeyBags bags(view, slots);
+  std::atomic<bool> fits = true;
   with_keys(view, [&](const auto* keys) {
-    int32_t at = 0;
-    for (int64_t s = 0; s < shape.slots; ++s) {
+    const auto look = [&](int64_t begin, int64_t end) {
+      uint64_t bits = 0;
+      for (int64_t k = begin; k < end; ++k) bits |= static_cast<uint64_t>(static_cast<int64_t>(keys[k]));
+      if (bits >> 32 != 0) fits.store(false, std::memory_order_relaxed);
+    };
+    if (bags.one_each())
+      runtime_.threads().parallel_for(request.count, kSamplesOfTask, [&](int64_t from, int64_t to) {
+        for (int64_t b = request.first + from; b < request.first + to; ++b)
+          look(bags.begin(b, 0), bags.begin(b, 0) + slots);
+      });
+    else if (const int64_t begin = bags.begin(request.first, 0), count = bags.end(last, slots - 1) - begin; count > 0)
+      runtime_.threads().parallel_for(count, kKeysOfTask,
+                                      [&](int64_t from, int64_t to) { look(begin + from, begin + to); });
+  });
+  return fits;
+}
+
+void ScoreSession::fill_keys(const ScoreRequest& request, size_t input, const std::vector<int64_t>& counts) {
+  const BatchView::Table table = ring_.on_host(0).tables[input];
+  with_keys(*request.keys[input], [&](const auto* keys) {
+    table.packed->key_bytes == 4 ? fill_keys(request, input, counts, keys, table.keys<uint32_t>())
+                                 : fill_keys(request, input, counts, keys, table.keys<int64_t>());
+  });
+}
+
+template <class From, class To>
+void ScoreSession::fill_keys(const ScoreRequest& request, size_t input, const std::vector<int64_t>& counts,
+                             const From* from, To* to) {
+  const BatchShape::Table& shape = ring_.shape().tables[input];
+  const BatchView::Table table = ring_.on_host(0).tables[input];
+  const KeyBags bags(*request.keys[input], shape.slots);
+  if (bags.one_each())
+    return runtime_.threads().parallel_for(request.count, kSamplesOfTask, [&](int64_t first, int64_t last) {
+      for (int64_t s = 0; s < shape.slots; ++s)
+        for (int64_t b = first; b < last; ++b)
+          to[s * request.count + b] = static_cast<To>(static_cast<int64_t>(from[bags.begin(request.first + b, s)]));
+    });
+  std::vector<int64_t> begins(counts.size() + 1);
+  std::partial_sum(counts.begin(), counts.end(), begins.begin() + 1);
+  runtime_.threads().parallel_for(shape.slots, slots_of_task(request.count), [&](int64_t first, int64_t last) {
+    for (int64_t s = first; s < last; ++s) {
+      auto at = static_cast<int32_t>(begins[static_cast<size_t>(s)]);
+      int32_t* offsets = table.offsets() + s * ring_.samples();
       for (int64_t b = 0; b < request.count; ++b) {
         int64_t begin = bags.begin(request.first + b, s), end = bags.end(request.first + b, s);
         if (shape.keep > 0 && end - begin > shape.keep)
           shape.keep_last ? begin = end - shape.keep : end = begin + shape.keep;
-        if (table.packed->offsets != PackedKeys::kOnes) table.offsets()[s * ring_.samples() + b] = at;
-        for (int64_t k = begin; k < end; ++k) table.set_key(at++, static_cast<int64_t>(keys[k]));
+        offsets[b] = at;
+        for (int64_t k = begin; k < end; ++k) to[at++] = static_cast<To>(static_cast<int64_t>(from[k]));
       }
-      if (table.packed->offsets != PackedKeys::kOnes)
-        std::fill_n(table.offsets() + s * ring_.samples() + request.count, ring_.samples() - request.count, at);
+      std::fill(offsets + request.count, offsets + ring_.samples(), at);
     }
-    if (table.packed->offsets != PackedKeys::kOnes) table.offsets()[shape.slots * ring_.samples()] = at;
   });
+  table.offsets()[shape.slots * ring_.samples()] = static_cast<int32_t>(begins.back());
+}
+
+void ScoreSession::fill_dense(const ScoreRequest& request) {
+  const BatchView batch = ring_.on_host(0);
+  const BatchShape& shape = ring_.shape();
+  const auto* from = static_cast<const float*>(request.dense->data);
+  const int64_t stride = request.dense->stride == 0 ? shape.dense_dim : request.dense->stride;
+  runtime_.threads().parallel_for(request.count, kSamplesOfTask, [&](int64_t first, int64_t last) {
+    for (int64_t b = first; b < last; ++b)
+      std::copy_n(from + (request.first + b) * stride, shape.dense_dim, batch.dense + b * shape.dense_dim);
+  });
+  std::fill_n(batch.dense + request.count * shape.dense_dim, (shape.samples - request.count) * shape.dense_dim, 0.0f);
 }
 
 void ScoreSession::fill(const ScoreRequest& request) {
@@ -172,24 +190,18 @@ void ScoreSession::fill(const ScoreRequest& request) {
   *batch.state = {};
   batch.state->valid_samples = batch.state->global_samples = static_cast<int32_t>(request.count);
   batch.state->samples = static_cast<int32_t>(shape.samples);
-  std::fill_n(batch.label, shape.samples * shape.label_dim, 0.0f);
   std::vector<KeyForm> forms;
+  std::vector<std::vector<int64_t>> counts;
   for (size_t t = 0; t < shape.tables.size(); ++t) {
-    const InputView& view = *request.keys[t];
-    const Bags bags(view, shape.tables[t].slots);
-    KeyForm form{.fits_32 = view.type == ElementType::u32, .ones = bags.one_each(), .rows = request.count};
-    form.count = count_keys(request, t);
-    forms.push_back(form);
+    counts.push_back(count_keys(request, t));
+    forms.push_back({.count = std::accumulate(counts[t].begin(), counts[t].end(), int64_t{0}),
+                     .fits_32 = fits_32(request, t),
+                     .ones = KeyBags(*request.keys[t], shape.tables[t].slots).one_each(),
+                     .rows = request.count});
   }
   batch.place(forms);
-  if (request.dense) {
-    const auto* from = static_cast<const float*>(request.dense->data);
-    const int64_t stride = request.dense->stride == 0 ? shape.dense_dim : request.dense->stride;
-    for (int64_t b = 0; b < request.count; ++b)
-      std::copy_n(from + (request.first + b) * stride, shape.dense_dim, batch.dense + b * shape.dense_dim);
-    std::fill_n(batch.dense + request.count * shape.dense_dim, (shape.samples - request.count) * shape.dense_dim, 0.0f);
-  }
-  for (size_t t = 0; t < shape.tables.size(); ++t) fill_keys(request, t);
+  if (request.dense) fill_dense(request);
+  for (size_t t = 0; t < shape.tables.size(); ++t) fill_keys(request, t, counts[t]);
 }
 
 void ScoreSession::compute() {

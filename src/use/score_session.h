@@ -37,8 +37,14 @@ class ScoreSession {
 
  private:
   void fill(const ScoreRequest&);
-  int64_t count_keys(const ScoreRequest&, size_t input) const;
-  void fill_keys(const ScoreRequest&, size_t input);
+  void fill_dense(const ScoreRequest&);
+  /// Keys of each slot. Errors: Error(usage).
+  std::vector<int64_t> count_keys(const ScoreRequest&, size_t input);
+  /// Whether each key lies in 0 ... 2^32 - 1.
+  bool fits_32(const ScoreRequest&, size_t input);
+  void fill_keys(const ScoreRequest&, size_t input, const std::vector<int64_t>& counts);
+  template <class From, class To>
+  void fill_keys(const ScoreRequest&, size_t input, const std::vector<int64_t>& counts, const From* from, To* to);
   void compute();
   void deliver(const ScoreRequest&) const;
 
