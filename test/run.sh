@@ -24,6 +24,13 @@ fi
 jobs=$(nproc)
 [ -z "$gpu" ] || jobs=1
 
+# Clang, where it has its sanitizers, compiles sanitized code in two thirds of GCC's time.
+sanitized_options=()
+if [ ! -e build/cpu-asan/CMakeCache.txt ] &&
+   echo 'int main() {}' | clang++ -x c++ -std=c++20 -fsanitize=address,undefined -o /dev/null - 2>/dev/null; then
+  sanitized_options=(-DCMAKE_CXX_COMPILER=clang++)
+fi
+
 build() {  # build PRESET [cmake option...]
   local preset=$1; shift
   [ -e "build/$preset/CMakeCache.txt" ] || set -- "$@" -DHCTR_UNITY=ON  # an existing build folder stays as it is
@@ -44,7 +51,8 @@ if [ "${1:-}" = --fast ]; then
 else
   # Many tests wait, for a peer or a disk: meanwhile the sanitized programs are built.
   log=$(mktemp)
-  setsid nice -n 19 bash -c "$(declare -f build); build cpu-asan" >"$log" 2>&1 &
+  # Its session has a share of the processors of its own, whatever "nice" says, until its group is made as nice.
+  setsid nice -n 19 bash -c "$(declare -f build); { echo 19 >/proc/self/autogroup; } 2>/dev/null || true; build cpu-asan ${sanitized_options[*]-}" >"$log" 2>&1 &
   building=$!
   trap 'kill -- "-$building" 2>/dev/null || true; rm -f "$log"' EXIT
   run_tests "$main"

@@ -1,5 +1,7 @@
 #include "train/start.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "core/base/current_error.h"
@@ -12,7 +14,17 @@ namespace {
 
 std::chrono::seconds time_limit(const JobOptions& options) { return std::chrono::seconds(options.comm_timeout); }
 
+int threads_here(const Processes* others, size_t ranks) {
+  const int processes = others ? others->on_host().value_or(Processes::OnHost{}).count : 1;
+  const auto all = static_cast<int>(::sysconf(_SC_NPROCESSORS_CONF));
+  return threads_of_rank(usable_cores(), all, processes, static_cast<int>(ranks));
+}
+
 }  // namespace
+
+int threads_of_rank(int usable, int all, int processes, int ranks) {
+  return std::max(1, std::min(usable, all / std::max(processes, 1)) / ranks);
+}
 
 Log errors_only(const Log& log) {
   return Log([log](Level level, std::string_view line) {
@@ -42,7 +54,7 @@ void run_in_processes(const JobOptions& options, const std::function<void(Proces
 Ranks::Ranks(const JobOptions& options, const Config& config, Processes* others, const Log& log, std::string doing)
     : devices(choose_devices(options.device, config.solver.gpu, launched_place_of(others),
                              place_of(others).process == 0 ? log : errors_only(log))),
-      threads(options.threads.value_or(std::max(1, usable_cores() / static_cast<int>(devices.size())))),
+      threads(options.threads.value_or(threads_here(others, devices.size()))),
       job(devices, others, time_limit(options), log, std::move(doing)) {
   const auto on_cpu = [](Device device) { return !device.is_cuda(); };
   if (std::any_of(devices.begin(), devices.end(), on_cpu)) ops::load_blas();

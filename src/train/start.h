@@ -30,6 +30,10 @@ inline ProcessPlace launched_place_of(const Processes* others) {
                 : ProcessPlace{};
 }
 
+/// Threads of each of `ranks` ranks of a process that may use `usable` of the `all` cores of its host, where it is one
+/// of `processes`. Cores that the launcher has given to it alone are not divided again.
+int threads_of_rank(int usable, int all, int processes, int ranks);
+
 /// The ranks of this process on the devices that options and config choose. `doing`: for messages, "training".
 struct Ranks {
   Ranks(const JobOptions&, const Config&, Processes* others, const Log& log, std::string doing);

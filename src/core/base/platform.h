@@ -17,8 +17,10 @@
 #define HCTR_INDEPENDENT_ITERATIONS
 #endif
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)  // GCC
 #define HCTR_SANITIZED 1
+#elif defined(__has_feature)  // clang
+#define HCTR_SANITIZED (__has_feature(thread_sanitizer) || __has_feature(address_sanitizer))
 #else
 #define HCTR_SANITIZED 0
 #endif

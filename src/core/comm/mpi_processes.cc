@@ -6,7 +6,6 @@
 #include "core/comm/mpi_processes.h"
 
 #include <dlfcn.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -19,6 +18,7 @@
 #include "core/base/expect.h"
 #include "core/base/host_name.h"
 #include "core/base/platform.h"
+#include "core/base/short_waits.h"
 #include "core/base/stopped_time.h"
 #include "core/comm/mpi_plugin.h"
 #include "core/comm/rank_list.h"
@@ -34,6 +34,11 @@ using std::chrono::seconds;
 
 constexpr size_t kMostBytes = size_t{1} << 30;  // of one message: MPI counts in int
 constexpr seconds kToConnect{10}, kToAbort{5};
+
+// Between looks at a message.
+constexpr std::chrono::microseconds kYielding{1000};
+constexpr std::chrono::nanoseconds kShortestPause{20'000}, kLongestPause{1'000'000};
+constexpr uint64_t kWaitsAsleep = 1000;  // on a busy machine, before a process tries to yield again
 
 void check(const char* problem) {
   if (problem) throw Error(Kind::comm, problem);
@@ -172,24 +177,32 @@ class MpiProcesses : public Processes {
     }
   }
 
-  /// Polls, since MPI has no wait with a time limit: first without a pause, then with longer and longer ones.
+  /// Polls, since MPI has no wait with a time limit: first without a pause, unless others want the core, then with
+  /// pauses of an eighth of the wait so far, which is the most that they can add to it.
   void wait_for(const std::vector<int>& peers, Wait wait) {
     using Clock = std::chrono::steady_clock;
-    Clock::time_point end = Clock::now() + limit_;
+    const Clock::time_point begin = Clock::now();
+    Clock::time_point end = begin + limit_;
     StoppedTime stopped;
-    for (int64_t tries = 0;; ++tries) {
-      bool all = false;
+    bool all = false;
+    const auto have_come = [&] {
       advance(all);
-      if (all) return;
-      if (tries < 1000) {
-        sched_yield();
-      } else {
-        std::this_thread::sleep_for(std::chrono::microseconds(tries < 20000 ? 20 : 1000));
-        throw_loss();
-      }
-      end += stopped.since_last();
-      if (wait == Wait::limited && limit_.count() > 0 && Clock::now() > end) break;
+      return all;
+    };
+    const uint64_t number = waits_++;
+    if (number < sleeping_until_) {
+      advance(all);
+    } else if (!yield_until(kYielding, have_come)) {
+      sleeping_until_ = number + kWaitsAsleep;
     }
+    while (!all) {
+      std::this_thread::sleep_for(std::clamp((Clock::now() - begin) / 8, kShortestPause, kLongestPause));
+      throw_loss();
+      advance(all);
+      end += stopped.since_last();
+      if (!all && wait == Wait::limited && limit_.count() > 0 && Clock::now() > end) break;
+    }
+    if (all) return;
     std::set<int> silent;
     for (size_t i = 0; i < peers.size(); ++i)
       if (!mpi_.done(static_cast<int64_t>(i))) silent.insert(peers[i]);
@@ -217,6 +230,7 @@ class MpiProcesses : public Processes {
   std::vector<int> process_of_;  // [rank]
   bool all_watched_ = false;
   std::optional<Watch> watch_;
+  uint64_t waits_ = 0, sleeping_until_ = 0;
 };
 
 }  // namespace

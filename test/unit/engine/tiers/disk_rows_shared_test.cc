@@ -62,7 +62,7 @@ RowMemoryLimits shared_limits(const TemporaryFolder& folder, int64_t places, int
 class ReadLater {
  public:
   explicit ReadLater(std::shared_ptr<DiskSnapshot> snapshot)
-      : use_(snapshot->use()), thread_([this, snapshot = std::move(snapshot)]() mutable {
+      : use_(snapshot->use()), thread_([snapshot = std::move(snapshot)]() mutable {
           std::this_thread::sleep_for(std::chrono::milliseconds(100));
           std::vector<std::byte> records(snapshot->rows().size() * kSharedRecord);
           snapshot->read(snapshot->rows(), records.data());

@@ -48,7 +48,8 @@ std::vector<Input> f32_inputs(const F32Case& c, Transpose of_a, Transpose of_b) 
 }
 
 /// The sums in double of some elements: all of a small result, of a large one every few, and its last ones.
-void expect_sums(const F32Case& c, Transpose of_a, Transpose of_b, Rig& t, const std::vector<double>& found) {
+[[maybe_unused]] void expect_sums(const F32Case& c, Transpose of_a, Transpose of_b, Rig& t,
+                                  const std::vector<double>& found) {
   const std::vector<double> a = t.values("a"), b = t.values("b");
   const auto [m, n, k] = std::array{static_cast<size_t>(c.m), static_cast<size_t>(c.n), static_cast<size_t>(c.k)};
   const size_t all = m * n, step = std::max<size_t>(1, all * k / 40'000'000);
