@@ -183,25 +183,32 @@ class CsvRowMaker : public RowMaker {
     return true;
   }
 
-  bool add_keys(const SlotRule& rule, std::string_view cell, std::vector<int64_t>& keys) const {
+  // A key in a cell of its own is by far the most frequent case: calls for it took 5 to 8 % of reading Csv.
+  [[gnu::flatten]] bool add_keys(const SlotRule& rule, std::string_view cell, std::vector<int64_t>& keys) const {
+    bool list = rule.several_values();
     if (cell.empty()) {
       if (!rule.fallback || rule.fallback->empty()) return true;
       cell = *rule.fallback;
-      if (rule.brackets) return add_key(rule, cell, keys);
+      list = list && !rule.brackets;
     }
-    if (!rule.several_values()) return add_key(rule, cell, keys);
+    if (list) return add_listed_keys(rule, cell, keys);
+    int64_t key = 0;
+    if (!key_of(rule, *rule.keys, cell, key)) return false;
+    keys.push_back(key);
+    return true;
+  }
+
+  [[gnu::noinline]] bool add_listed_keys(const SlotRule& rule, std::string_view cell,
+                                         std::vector<int64_t>& keys) const {
     const char* problem = nullptr;
     return for_each_slot_value(rule, cell, problem, [&](std::string_view value) {
       if (rules_->trim) value = without_blanks(value);
-      return value.empty() || is_missing(value) || add_key(rule, value, keys);
+      if (value.empty() || is_missing(value)) return true;
+      int64_t key = 0;
+      if (!key_of(rule, *rule.keys, value, key)) return false;
+      keys.push_back(key);
+      return true;
     });
-  }
-
-  static bool add_key(const SlotRule& rule, std::string_view value, std::vector<int64_t>& keys) {
-    int64_t key = 0;
-    if (!key_of(rule, *rule.keys, value, key)) return false;
-    keys.push_back(key);
-    return true;
   }
 
   static constexpr size_t kAbsent = static_cast<size_t>(-1);
