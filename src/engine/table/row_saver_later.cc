@@ -45,14 +45,18 @@ void RowsForLater::read(int64_t first, int64_t count, std::span<std::byte* const
   const auto* const rows = reinterpret_cast<const std::byte*>(on_disk.data());
   for (size_t c = 0; c < columns.size(); ++c) {
     const Values& column = columns[c];
-    const std::byte* disk = (column.in_record ? records.data() : rows) + column.at;
+    const std::byte* const disk = column.in_record ? records.data() : rows;  // null where all rows are in memory
     const std::byte* memory = column.in_memory.data() + from_memory * column.bytes;
     const size_t stride = column.in_record ? record_bytes : sizeof(DiskRows::Row);
+    size_t at = column.at;  // of the next row on the disk
     for (int64_t i = 0; i < count; ++i) {
       const bool is_there = !order.empty() && order[static_cast<size_t>(first + i)] > 0;
-      const std::byte*& from = is_there ? memory : disk;
-      std::memcpy(to[c] + static_cast<size_t>(i) * column.bytes, from, column.bytes);
-      from += is_there ? column.bytes : stride;
+      std::byte* const row = to[c] + static_cast<size_t>(i) * column.bytes;
+      std::memcpy(row, is_there ? memory : disk + at, column.bytes);
+      if (is_there)
+        memory += column.bytes;
+      else
+        at += stride;
     }
   }
   from_memory += static_cast<size_t>(count) - on_disk.size();
