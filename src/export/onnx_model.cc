@@ -140,7 +140,7 @@ int64_t no_key_of(const ModelArrays& arrays) {
   std::set<int64_t> least;  // the keys of kNoKey + i for i = 0, 1, ...
   for (const TableArrays& table : arrays.tables)
     for (const int64_t key : table.keys)
-      if (key - kNoKey <= 0xffff) least.insert(key);
+      if (key <= kNoKey + 0xffff) least.insert(key);
   int64_t none = kNoKey;
   while (least.contains(none)) ++none;
   return none;
