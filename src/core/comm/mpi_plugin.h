@@ -15,7 +15,7 @@ struct MpiPlugin {
     int32_t process, count;          ///< which process this is, of how many
     int32_t of_host, count_on_host;  ///< the same among those of its host
   };
-  /// Initializes MPI.
+  /// Initializes MPI, unless another part of the process has done so. finish() finalizes it only then.
   const char* (*start)(Place*);
   void (*finish)();
   /// Collective. `of_each` [count][bytes]: what each process gives as `mine` [bytes].

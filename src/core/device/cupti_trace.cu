@@ -57,7 +57,9 @@ void* find_cupti(std::string& reason) {
 
 /// Loaded once; null with a reason where that failed.
 const CuptiFunctions* load_cupti(std::string& reason) {
+  static std::mutex mutex;
   static std::optional<CuptiFunctions> loaded;
+  const std::lock_guard lock(mutex);
   if (loaded) return &*loaded;
   void* const library = find_cupti(reason);
   if (!library) return nullptr;
@@ -147,21 +149,15 @@ class CuptiTrace : public KernelTrace {
   CuptiTrace(const CuptiTrace&) = delete;
   CuptiTrace& operator=(const CuptiTrace&) = delete;
   ~CuptiTrace() override {
+    if (!subscriber_) return;  // another one traces
     current = nullptr;
     for (const CUpti_ActivityKind kind : kTracedKinds) cupti_.disable(kind);
     cupti_.flush_all(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-    if (subscriber_) cupti_.unsubscribe(subscriber_);
+    cupti_.unsubscribe(subscriber_);
   }
 
   /// Returns why it cannot trace; "" if it does.
   std::string begin() {
-    current = this;
-    {
-      ActivityRecords& records = activity_records();
-      const std::lock_guard lock(records.guard);
-      records.cupti = &cupti_;
-      records.all.clear();
-    }
     std::string reason;
     const auto call = [&](CUptiResult result, const char* what) {
       const char* text = "";
@@ -175,6 +171,13 @@ class CuptiTrace : public KernelTrace {
     if (!reason.empty()) {
       subscriber_ = nullptr;
       return reason;
+    }
+    current = this;
+    {
+      ActivityRecords& records = activity_records();
+      const std::lock_guard lock(records.guard);
+      records.cupti = &cupti_;
+      records.all.clear();
     }
     for (const auto& [domain, id] : kTracedCalls)
       call(cupti_.enable_callback(1, subscriber_, domain, id), "cuptiEnableCallback");

@@ -52,6 +52,7 @@ std::shared_ptr<BadRecordsFile> BadRecordsFile::open(const BadRecordsSection& se
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<BadRecordsFile>> files;
   const std::lock_guard lock(mutex);
+  std::erase_if(files, [](const auto& each) { return each.second.expired(); });
   std::weak_ptr<BadRecordsFile>& known = files[fs::weakly_canonical(fs::absolute(section.path)).string()];
   std::shared_ptr<BadRecordsFile> file = known.lock();
   if (!file) known = file = std::make_shared<BadRecordsFile>(section);

@@ -9,6 +9,7 @@
 namespace {
 
 MPI_Comm comm = MPI_COMM_NULL;
+bool ours = false;                  // MPI was initialized here, and is finalized here
 std::vector<MPI_Request> requests;  // of the messages that were started
 std::string problem;
 
@@ -22,22 +23,37 @@ const char* checked(int status, const char* call) {
 }
 
 const char* start(hctr::MpiPlugin::Place* place) {
-  int level = 0;
-  if (const char* failed = checked(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread"))
-    return failed;
+  if (comm != MPI_COMM_NULL) return "another job of this process uses MPI: one at a time can";
+  int level = 0, initialized = 0, finalized = 0;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  if (finalized) return "MPI has been finalized in this process, and can be started once only";
+  ours = !initialized;
+  const char* failed =
+      ours ? checked(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &level), "MPI_Init_thread")
+           : checked(MPI_Query_thread(&level), "MPI_Query_thread");
+  if (failed) return failed;
   if (level < MPI_THREAD_SERIALIZED) return "this MPI does not support programs with threads (MPI_THREAD_SERIALIZED)";
-  if (const char* failed = checked(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup")) return failed;
-  if (const char* failed = checked(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler"))
-    return failed;
+  if ((failed = checked(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "MPI_Comm_dup"))) return failed;
+  if ((failed = checked(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler"))) return failed;
   MPI_Comm_rank(comm, &place->process);
   MPI_Comm_size(comm, &place->count);
   MPI_Comm host = MPI_COMM_NULL;
-  if (const char* failed = checked(
-          MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, place->process, MPI_INFO_NULL, &host), "MPI_Comm_split_type"))
+  if ((failed = checked(MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, place->process, MPI_INFO_NULL, &host),
+                        "MPI_Comm_split_type")))
     return failed;
   MPI_Comm_rank(host, &place->of_host);
   MPI_Comm_size(host, &place->count_on_host);
   return checked(MPI_Comm_free(&host), "MPI_Comm_free");
+}
+
+void finish() {
+  requests.clear();
+  if (ours)
+    MPI_Finalize();
+  else if (comm != MPI_COMM_NULL)
+    MPI_Comm_free(&comm);
+  comm = MPI_COMM_NULL;
 }
 
 const char* gather(const void* mine, int32_t bytes, void* of_each) {
@@ -69,7 +85,7 @@ extern "C" __attribute__((visibility("default"))) const hctr::MpiPlugin* hctr_mp
   static const hctr::MpiPlugin plugin = {
       .version = hctr::kMpiPlugin,
       .start = start,
-      .finish = [] { MPI_Finalize(); },
+      .finish = finish,
       .gather = gather,
       .send = send,
       .receive = receive,
