@@ -59,6 +59,8 @@ struct LoadOptions {
   /// Samples that are computed at a time; a larger batch is cut. Memory for activations grows with it.
   int64_t most_samples = 65536;
   std::function<void(std::string_view line)> note = {};  ///< gets warnings and notes; empty: nobody does
+  /// Of these the environment is used, and set_environment(), when the BLAS library is loaded.
+  Surroundings surroundings = {};
 };
 
 /// Dense values are those that the first layers read, after the transforms of the config's dense columns. Keys are

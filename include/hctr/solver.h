@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "hctr/surroundings.h"
+
 namespace hctr {
 
 class MemoryReserve;
@@ -39,16 +41,18 @@ struct JobOptions {
   int restart_wait = 60;                   ///< after a restart, for processes that may be lost
   Attempt* attempt = nullptr;              ///< of a process that is started again when it fails
   const std::atomic<int>* stop = nullptr;  ///< when not 0, a signal number: work ends after the current step
+  Surroundings surroundings{};             ///< the environment, who reads the log, what a lost process means
 };
 
 struct TrainOptions : JobOptions {
   std::filesystem::path run_dir;  ///< empty: a new folder under runs/
   /// Where training goes on from: "latest", or the folder of a checkpoint or of several; empty: it starts anew.
   std::string resume;
-  std::optional<int64_t> seed;         ///< instead of the config's
-  std::optional<int64_t> max_iter;     ///< instead of the config's length
-  bool profile = false;                ///< measure some steps in parts, and write profile.json
-  bool json = false;                   ///< lines of metrics.jsonl on the standard output, in place of lines for people
+  std::optional<int64_t> seed;      ///< instead of the config's
+  std::optional<int64_t> max_iter;  ///< instead of the config's length
+  bool profile = false;             ///< measure some steps in parts, and write profile.json
+  /// Gets each line of metrics.jsonl, without its end, in place of lines for people; null: people get them.
+  std::function<void(std::string_view line)> lines{};
   std::filesystem::path metrics_file;  ///< for Prometheus, rewritten with every line of metrics; empty: none
   std::vector<std::string> command;    ///< the command line, for run.json
   /// What saving the model needs is held in it, and training ends with an error, and saves the model, once it has been
@@ -92,8 +96,9 @@ struct TrainSummary {
 };
 
 /// Trains as the config says, on as many ranks as it names. Writes the run folder and the snapshot files, and reports
-/// progress on the standard error stream. As one of several processes (mpirun) it trains together with the others: only
-/// the process of rank 0 writes, and an error ends all processes. Errors: Error of any kind, the first of any rank.
+/// progress to the log. As one of several processes (mpirun) it trains together with the others: only the process of
+/// rank 0 writes, and an error ends all processes, as the surroundings say. Errors: Error of any kind, the first of any
+/// rank.
 TrainSummary train(const TrainOptions&);
 
 struct CheckOptions : JobOptions {

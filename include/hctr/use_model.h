@@ -45,7 +45,9 @@ struct EvaluationSummary : ModelUse {
 EvaluationSummary evaluate(const ModelOptions&);
 
 struct PredictOptions : ModelOptions {
-  std::string out;                ///< a file that ends in .tsv, .csv or .parquet; "-": the standard output
+  std::string out;  ///< a file that ends in .tsv, .csv or .parquet; "-": `rows` gets a text
+  /// For "-": gets the tab-separated text piece by piece, and at the end an empty piece. What it throws ends the work.
+  std::function<void(std::string_view text)> rows{};
   std::vector<std::string> keep;  ///< columns of a text that are passed on
 };
 

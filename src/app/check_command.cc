@@ -3,7 +3,7 @@
 #include "app/check_data.h"
 #include "config/config_file.h"
 #include "core/base/expect.h"
-#include "core/base/terminal.h"
+#include "program/terminal.h"
 #include "train/known_gpus.h"
 
 namespace hctr {
@@ -35,7 +35,7 @@ int CheckCommand::run(const JobOptions& job) {
   if (gpu_memory_ > 0) options_.gpu_memory = gpu_memory_;
   DataCheck data;
   if (data_) {
-    data = check_data(read_config_file(config_, job.changes), config_);
+    data = check_data(read_config_file(config_, job.changes, nullptr, job.surroundings.environment), config_);
     options_.slots = data.slots;
   }
   const std::string found = check(options_, [](std::string_view line) { print_note(cat(line, "\n")); });

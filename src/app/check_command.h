@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "config/command_line.h"
 #include "hctr/solver.h"
+#include "program/command_line.h"
 
 namespace hctr {
 

@@ -10,6 +10,8 @@
 #include "formats/catalog/equal_texts.h"
 #include "formats/catalog/first_matches.h"
 #include "prepare/inspect/inspect.h"
+#include "program/program_surroundings.h"
+#include "program/progress_line_view.h"
 #include "train/feature_names.h"
 #include "train/key_matches.h"
 
@@ -124,7 +126,7 @@ std::vector<std::string> problems_of(const InspectOptions& options, const Source
       problems.push_back(cat("the vocabulary of slot ", s, " has none of its ", slot.keys, " values"));
   if (found.samples == 0 || options.section->follow) return problems;
   try {
-    check_positives(*options.section, source, options.key_width, false, Log::to_stderr());
+    check_positives(*options.section, source, options.key_width, false, log_to_stderr());
   } catch (const Error& error) {
     if (found.problem_count == 0) problems.push_back(error.what());  // else it is among them
   }
@@ -154,12 +156,13 @@ DataCheck check_data(const Json& config, const std::string& name) {
   options.key_width = key_width_of(config);
   options.most_bytes_of_file = kBytesOfFile;
   options.threads = usable_cores();
+  options.progress = show_progress_line;
   DataCheck check;
   check.json = Json::Array{};
   std::optional<Inspection> training;
   for (const std::string& source : {options.section->source, options.section->eval_source}) {
     if (source.empty()) continue;
-    Inspection found = inspect(data_files(source, options, Log::to_stderr()), options);
+    Inspection found = inspect(data_files(source, options, log_to_stderr()), options);
     const bool trains = source == options.section->source;
     for (std::string& problem : problems_of(
              options, trains ? training_source(*options.section) : evaluation_source(*options.section), found)) {

@@ -1,8 +1,9 @@
 #include "app/init_command.h"
 
 #include "core/base/expect.h"
-#include "core/base/standard_streams.h"
-#include "core/base/terminal.h"
+#include "program/program_surroundings.h"
+#include "program/standard_streams.h"
+#include "program/terminal.h"
 
 namespace hctr {
 
@@ -45,6 +46,9 @@ int InitCommand::run(const std::string& eval, const std::string& out) {
     throw Error(Kind::usage, cat("--init needs --label COLUMN: the column of ", options_.data, " to predict"));
   if (!positive_.empty()) options_.positive = positive_;
   if (!number_format_.empty()) options_.number_format = number_format_of(number_format_);
+  const Surroundings around = program_surroundings();
+  options_.log = around.log;
+  options_.progress = around.progress;
   options_.eval = eval;
   options_.out = out == "-" ? "" : out;
   const auto write_config = [](const std::string& config) {

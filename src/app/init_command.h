@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "config/command_line.h"
 #include "prepare/init/init.h"
+#include "program/command_line.h"
 
 namespace hctr {
 

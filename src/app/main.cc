@@ -11,12 +11,13 @@
 #include "app/report_command.h"
 #include "app/restarts.h"
 #include "app/stop_signals.h"
-#include "config/command_line.h"
 #include "config/sections/config_manual.h"
 #include "core/base/expect.h"
-#include "core/base/process_end.h"
-#include "core/base/terminal.h"
 #include "hctr/solver.h"
+#include "program/command_line.h"
+#include "program/process_end.h"
+#include "program/program_surroundings.h"
+#include "program/terminal.h"
 
 namespace {
 
@@ -102,12 +103,17 @@ void expect_one_command(const hctr::CommandLine& app) {
                         hctr::cat(each.option, " belongs to ", list_of(each.commands), ", which is not there"));
 }
 
-int run_train(hctr::TrainOptions options) {
+int run_train(hctr::TrainOptions options, bool json) {
   hctr::MemoryReserve reserve;
   const hctr::RefusedMemory refused(reserve);
   options.reserve = &reserve;
+  if (json)
+    options.lines = [](std::string_view line) {
+      hctr::print_json(hctr::cat(line, "\n"));
+      hctr::flush_output();
+    };
   const hctr::TrainSummary summary = hctr::train(options);
-  if (summary.rank == 0) print_summary(summary, options.json);
+  if (summary.rank == 0) print_summary(summary, json);
   return summary.interrupted ? hctr::exit_code_of_stop(summary.stop_signal) : 0;
 }
 
@@ -198,7 +204,7 @@ int run(int argc, char** argv) {
                    : device == "cuda" ? hctr::DeviceChoice::cuda
                                       : hctr::DeviceChoice::automatic;
   options.config = train;
-  options.json = log == "json";
+  options.surroundings = hctr::program_surroundings();
   options.command.assign(argv, argv + argc);
   if (check.given()) return check.run(options);
   if (init.given()) return init.run(with_model.eval(), out);
@@ -208,12 +214,12 @@ int run(int argc, char** argv) {
   if (report.given()) return report.run(options, out);
   options.encoding = with_model.encoding();
   options.allow_unmatched = with_model.allow_unmatched();
-  if (with_model.given()) return with_model.run(options, out, options.json);
+  if (with_model.given()) return with_model.run(options, out, log == "json");
   if (!train.empty()) {
     if (options.encoding == hctr::EncodingChoice::model)
       throw hctr::Error(hctr::Kind::usage,
                         "--encoding model belongs to --eval, --predict and --export; a run encodes as its config says");
-    return run_train(options);
+    return run_train(options, log == "json");
   }
   throw hctr::Error(hctr::Kind::usage,
                     "nothing to do: give --train, --check, --eval or --predict with FILE.json, --export with a model, "

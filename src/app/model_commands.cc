@@ -1,11 +1,13 @@
 #include "app/model_commands.h"
 
+#include <cerrno>
+#include <cstring>
 #include <map>
 
 #include "app/print_results.h"
 #include "app/stop_signals.h"
 #include "core/base/expect.h"
-#include "core/base/terminal.h"
+#include "program/terminal.h"
 
 namespace hctr {
 namespace {
@@ -91,6 +93,10 @@ int ModelCommands::predict_with_model() {
   expect_model("--predict");
   if (options_.out.empty())
     throw Error(Kind::usage, "--predict needs --out: a file that ends in .tsv, .csv or .parquet, or -");
+  options_.rows = [](std::string_view text) {
+    if (text.empty() ? !flush_output() : !print_rows(text))
+      throw Error(Kind::io, cat("cannot write the scores to the standard output: ", std::strerror(errno)));
+  };
   const PredictionSummary summary = predict(options_);
   if (summary.interrupted) return stopped(options_);
   if (summary.rank == 0) print_prediction(summary, options_.out);

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "config/command_line.h"
 #include "hctr/use_model.h"
+#include "program/command_line.h"
 
 namespace hctr {
 

@@ -8,8 +8,8 @@
 #include "config/json.h"
 #include "core/base/expect.h"
 #include "core/base/progress.h"
-#include "core/base/terminal.h"
 #include "metrics/undefined.h"
+#include "program/terminal.h"
 #include "train/key_matches.h"
 #include "train/run_folder.h"
 

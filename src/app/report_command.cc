@@ -2,7 +2,7 @@
 
 #include "app/stop_signals.h"
 #include "core/base/expect.h"
-#include "core/base/terminal.h"
+#include "program/terminal.h"
 
 namespace hctr {
 

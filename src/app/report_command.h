@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "config/command_line.h"
 #include "hctr/report.h"
+#include "program/command_line.h"
 
 namespace hctr {
 

@@ -17,6 +17,7 @@
 #include "core/base/expect.h"
 #include "core/base/log.h"
 #include "core/comm/job_secret.h"
+#include "program/program_surroundings.h"
 #include "train/attempt.h"
 
 namespace hctr {
@@ -93,7 +94,7 @@ std::string how_it_ended(int status) {
 std::optional<int> keep_training(TrainOptions& options, int restarts) {
   if (options.config == "-")
     throw Error(Kind::usage, "--restarts reads the config again: give a file in place of the standard input");
-  const Log log = Log::to_stderr();
+  const Log log = log_to_stderr();
   auto shared = memory_of_workers();
   Attempt* const attempt = &shared->attempt;
   const pid_t keeper = ::getpid();

@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "core/base/expect.h"
-#include "core/base/process_end.h"
+#include "program/process_end.h"
 
 namespace hctr {
 namespace {

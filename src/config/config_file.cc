@@ -1,13 +1,14 @@
 #include "config/config_file.h"
 
 #include <algorithm>
-#include <cstdlib>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
 
 #include "config/problems.h"
 #include "config/values.h"
+#include "core/base/environment.h"
 #include "core/base/expect.h"
 #include "core/base/files.h"
 #include "core/base/passed_text.h"
@@ -19,7 +20,7 @@ constexpr const char* kInclude = "include";
 constexpr size_t kMostFiles = 64;  // far more than a config needs, so that files that name each other end soon
 
 /// Replaces "${NAME}" in a text. `where`: for messages.
-std::string expand(std::string_view text, const std::string& where) {
+std::string expand(std::string_view text, const std::string& where, const Environment& environment) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
     if (text.substr(at).starts_with("$${")) {
@@ -40,9 +41,9 @@ std::string expand(std::string_view text, const std::string& where) {
     if (colon != inside.npos && inside.find("${", colon) != inside.npos)
       throw Error(Kind::config, cat(where, ": a default is plain text, and \"", text, "\" has a variable in it"));
     const std::string name(inside.substr(0, colon));
-    const char* const value = name.empty() ? nullptr : std::getenv(name.c_str());
-    if (value && (*value != '\0' || colon == inside.npos))
-      out += value;
+    const std::optional<std::string> value = name.empty() ? std::nullopt : variable_of(environment, name.c_str());
+    if (value && (!value->empty() || colon == inside.npos))
+      out += *value;
     else if (colon != inside.npos)
       out += inside.substr(colon + 2);
     else
@@ -103,9 +104,9 @@ Json with_strings(const Json& value, const std::string& where, const Replace& re
   return object;
 }
 
-Json expand_all(const Json& value, const std::string& where) {
-  return with_strings(value, where, [](const std::string& text, const std::string& place) {
-    return is_text_of_data(place) ? unescape(text) : expand(text, place);
+Json expand_all(const Json& value, const std::string& where, const Environment& environment) {
+  return with_strings(value, where, [&](const std::string& text, const std::string& place) {
+    return is_text_of_data(place) ? unescape(text) : expand(text, place, environment);
   });
 }
 
@@ -136,7 +137,8 @@ Json merged(const Json& base, const Json& over) {
 }
 
 /// Reads a file with what it includes. `files`: those read so far.
-Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, const std::atomic<int>* stop) {
+Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, const std::atomic<int>* stop,
+                        const Environment& environment) {
   const bool from_input = path == "-";
   const std::string name = from_input ? "standard input" : path.string();
   files.push_back(path);
@@ -146,7 +148,7 @@ Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, cons
   const std::string text = read_text_until(from_input ? "/dev/stdin" : path, "", stop);
   Json file = Json::parse(text, name);
   if (text.find("${") != text.npos || text.find("\\u") != text.npos)  // else no string can have a variable
-    file = expand_all(file, name + ": ");
+    file = expand_all(file, name + ": ", environment);
   const Json* const include = file.find(kInclude);
   if (!include) return file;
   std::vector<std::string> names;
@@ -156,8 +158,9 @@ Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, cons
                                   misfit.pointer.empty() ? include->kind() : misfit.found));
   Json all(Json::Object{}), own(Json::Object{});
   for (const std::string& included : names)
-    all = merged(all, in_context([&] { return cat("included by '", name, "'"); },
-                                 [&] { return read_with_includes(path.parent_path() / included, files, stop); }));
+    all = merged(
+        all, in_context([&] { return cat("included by '", name, "'"); },
+                        [&] { return read_with_includes(path.parent_path() / included, files, stop, environment); }));
   for (const auto& [key, value] : *file.object())
     if (key != kInclude) own.set(key, value);
   return merged(all, own);
@@ -266,16 +269,16 @@ class Change {
 }  // namespace
 
 Json read_config_file(const std::filesystem::path& path, const std::vector<std::string>& changes,
-                      const std::atomic<int>* stop) {
+                      const std::atomic<int>* stop, const Environment& environment) {
   std::vector<fs::path> files;
-  return with_changes(read_with_includes(path, files, stop), changes);
+  return with_changes(read_with_includes(path, files, stop, environment), changes);
 }
 
-std::vector<std::filesystem::path> files_of_config(const std::filesystem::path& path) {
+std::vector<std::filesystem::path> files_of_config(const std::filesystem::path& path, const Environment& environment) {
   std::vector<fs::path> files;
   std::error_code none;
   if (!fs::is_regular_file(path, none)) return {path};
-  read_with_includes(path, files, nullptr);
+  read_with_includes(path, files, nullptr, environment);
   return files;
 }
 

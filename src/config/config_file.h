@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/json.h"
+#include "hctr/surroundings.h"
 
 namespace hctr {
 
@@ -16,7 +17,7 @@ namespace hctr {
 ///   "include": "base.json"         in the outermost object, or an array of files, whose paths are relative to the file
 ///                                  that names them. Later ones, then the file itself, replace what earlier ones have:
 ///                                  objects field by field, everything else whole; null leaves a field out
-///   "${NAME}" in any string        a variable of the environment; "${NAME:-text}" where it may be missing or empty,
+///   "${NAME}" in any string        a variable of `environment`; "${NAME:-text}" where it may be missing or empty,
 ///                                  with a text without variables; "$${" stands for "${". Names of columns and texts
 ///                                  of cells ("column", "columns", "labels", "positive", "missing") have no variables
 ///   changes                        "solver.batchsize=1024" sets a field, and with null leaves it out. An element of an
@@ -26,10 +27,10 @@ namespace hctr {
 /// Errors: Error(config) naming file, place and what would be right; Error(usage) for a change that does not fit;
 /// Error(io).
 Json read_config_file(const std::filesystem::path&, const std::vector<std::string>& changes = {},
-                      const std::atomic<int>* stop = nullptr);
+                      const std::atomic<int>* stop = nullptr, const Environment& environment = {});
 /// A config's file and those that it includes; of what can be read once only, as a pipe, nothing but its path. Errors:
 /// as above.
-std::vector<std::filesystem::path> files_of_config(const std::filesystem::path&);
+std::vector<std::filesystem::path> files_of_config(const std::filesystem::path&, const Environment& = {});
 /// The config whose file gives this one: "$${" in place of "${" in every string.
 Json with_escaped_variables(const Json& config);
 /// A config with such changes. Errors: Error(usage) for one that does not fit.

@@ -68,7 +68,7 @@ int64_t rows_ending_in(const Piece& piece, std::vector<std::byte>& bytes) {
 /// Progress of all threads, in bytes.
 class CountProgress {
  public:
-  explicit CountProgress(int64_t bytes) : progress_("counting rows", "bytes", bytes) {}
+  CountProgress(const ShowProgress& show, int64_t bytes) : progress_(show, "counting rows", "bytes", bytes) {}
   void add(int64_t bytes) {
     const std::lock_guard turn(mutex_);
     progress_.update(done_ += bytes);
@@ -92,11 +92,11 @@ int64_t rows_in_order(const Piece& piece, const std::optional<std::string>& head
 }  // namespace
 
 int64_t count_rows(const std::vector<std::string>& files, const std::optional<std::string>& header,
-                   const TextGrammar& grammar, int threads, int64_t piece) {
+                   const TextGrammar& grammar, int threads, const ShowProgress& show, int64_t piece) {
   const std::vector<Piece> pieces = pieces_of(files, grammar.quote != 0, piece);
   int64_t all_bytes = 0;
   for (const std::string& file : files) all_bytes += stream_bytes(file);
-  CountProgress progress(all_bytes);
+  CountProgress progress(show, all_bytes);
   size_t next = 0;
   OrderedWorkers<Counting, int64_t> workers(
       threads,

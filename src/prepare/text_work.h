@@ -14,15 +14,15 @@
 namespace hctr {
 
 /// Calls work() for every block of `source` concurrently, and sink() for every result in order. `Item` is the state
-/// that a thread keeps from block to block; it has a member `TextBlock block`.
+/// that a thread keeps from block to block; it has a member `TextBlock block`. `show`: for the progress of `what`.
 template <class Item, class Result>
-void for_each_block(TextSource& source, int threads, const std::string& what, const std::function<Result(Item&)>& work,
-                    const std::function<void(Result&)>& sink) {
+void for_each_block(TextSource& source, int threads, const ShowProgress& show, const std::string& what,
+                    const std::function<Result(Item&)>& work, const std::function<void(Result&)>& sink) {
   struct Done {
     Result result;
     int64_t bytes, rows;
   };
-  Progress progress(what, "bytes", source.bytes());
+  Progress progress(show, what, "bytes", source.bytes());
   OrderedWorkers<Item, Done> workers(
       threads, [&](Item& item) { return source.next(item.block); },
       [&](Item& item) {
@@ -59,6 +59,6 @@ class PerThread {
 /// Counts the rows of all files, as TextSource defines them. Plain files without quotes are counted by all threads in
 /// pieces of `piece` bytes; each other file is counted by one thread.
 int64_t count_rows(const std::vector<std::string>& files, const std::optional<std::string>& header,
-                   const TextGrammar& grammar, int threads, int64_t piece = 4 << 20);
+                   const TextGrammar& grammar, int threads, const ShowProgress& show = {}, int64_t piece = 4 << 20);
 
 }  // namespace hctr

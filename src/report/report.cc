@@ -56,7 +56,7 @@ RunReportSummary report_runs(const RunReportOptions& options) {
   if (options.runs.empty()) throw Error(Kind::usage, "--report needs the folder of a run");
   RunReportSummary summary;
   std::vector<RunData> runs;
-  for (const fs::path& folder : options.runs) runs.push_back(read_run(folder));
+  for (const fs::path& folder : options.runs) runs.push_back(read_run(folder, options.surroundings.environment));
   name_runs(runs);
   expect_no_input(options.out, "--out", [&] { return files_of_runs(runs); });
   create_parent_folder(options.out);

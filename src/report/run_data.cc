@@ -30,7 +30,7 @@ Json read_part(const RunData& run, const char* name, const char* without, std::v
 
 }  // namespace
 
-RunData read_run(const fs::path& folder) {
+RunData read_run(const fs::path& folder, const Environment& environment) {
   const fs::path metrics = folder / kMetricsName;
   if (!fs::exists(metrics))
     throw Error(Kind::usage, cat("'", folder.string(), "' is no run folder: it holds no ", kMetricsName,
@@ -42,7 +42,7 @@ RunData read_run(const fs::path& folder) {
   run.summary =
       read_part(run, "summary.json", "the run goes on, was killed or ended with an error", run.notes, Json::read_file);
   run.config = read_part(run, "config.json", "the config is not known", run.notes,
-                         [](const fs::path& file) { return read_config_file(file); });
+                         [&](const fs::path& file) { return read_config_file(file, {}, nullptr, environment); });
   run.about = read_part(run, "run.json", "command line, host and versions are not known", run.notes, Json::read_file);
   run.profile = read_part(run, "profile.json", "", run.notes, Json::read_file);
   if (run.log.lines > 0 && !run.log.training.contains("loss"))

@@ -22,7 +22,7 @@ struct RunData {
 };
 
 /// Errors: Error(usage) when the folder holds no metrics.jsonl.
-RunData read_run(const std::filesystem::path&);
+RunData read_run(const std::filesystem::path&, const Environment&);
 /// Scores evaluation samples with the final model. Where that fails the notes say why. Returns false when a stop was
 /// requested.
 bool score_run(RunData&, const RunReportOptions&);

@@ -110,7 +110,8 @@ std::string check(const CheckOptions& options, const std::function<void(std::str
     for (int64_t gpu = 0; gpu < *options.gpus; ++gpu) list += cat(gpu == 0 ? "" : ",", gpu);
     changes.push_back(cat("solver.gpu=[", list, "]"));
   }
-  const Config config = load_config(options.config, options.strict, log, changes);
+  const Config config =
+      load_config(options.config, options.strict, log, changes, {}, nullptr, options.surroundings.environment);
   Problems problems;
   const Graph graph = wire(config, config.solver.batchsize, problems);
   CheckReport report{.config = options.config.string(), .layers = {}, .plan = {}};

@@ -6,11 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <set>
 
 #include "config/json.h"
+#include "core/base/environment.h"
 #include "core/base/expect.h"
 #include "core/base/progress.h"
 #include "core/device/gpu_links.h"
@@ -127,7 +127,7 @@ bool allows_interface(const std::string& wanted, const std::string& interface) {
   return none_of;
 }
 
-RankSetup setup_of(Device device) {
+RankSetup setup_of(Device device, const Environment& environment) {
   RankSetup setup;
   char name[256] = "";
   if (gethostname(name, sizeof name - 1) == 0) setup.host = name;
@@ -147,7 +147,7 @@ RankSetup setup_of(Device device) {
     freeifaddrs(all);
   }
   setup.interfaces.assign(interfaces.begin(), interfaces.end());
-  if (const char* wanted = std::getenv("NCCL_SOCKET_IFNAME")) setup.wanted = wanted;
+  setup.wanted = variable_of(environment, "NCCL_SOCKET_IFNAME").value_or("");
   return setup;
 }
 
@@ -176,8 +176,8 @@ std::vector<SetupProblem> find_setup_problems(const std::vector<RankSetup>& rank
   return problems;
 }
 
-std::string check_gpu_setup(Communicator& comm, Device device, const Log& log) {
-  const std::vector<std::string> texts = comm.gather(to_text(setup_of(device)), 0);
+std::string check_gpu_setup(Communicator& comm, Device device, const Environment& environment, const Log& log) {
+  const std::vector<std::string> texts = comm.gather(to_text(setup_of(device, environment)), 0);
   std::string found, errors;
   if (comm.rank() == 0) {
     std::vector<RankSetup> ranks;

@@ -7,6 +7,7 @@
 
 #include "core/base/log.h"
 #include "core/comm/communicator.h"
+#include "hctr/surroundings.h"
 
 namespace hctr {
 
@@ -18,7 +19,7 @@ struct RankSetup {
   std::vector<std::string> interfaces;   ///< network interfaces that are up
   std::string wanted;                    ///< NCCL_SOCKET_IFNAME
 };
-RankSetup setup_of(Device);
+RankSetup setup_of(Device, const Environment&);
 
 struct SetupProblem {
   enum class Severity {
@@ -40,6 +41,6 @@ bool allows_interface(const std::string& wanted, const std::string& interface);
 
 /// Collective. Logs warnings on rank 0. Returns all warnings and hints on every rank, a line for each, for the message
 /// of a later connection failure. Errors: Error(comm) on every rank when a problem of severity `error` is found.
-std::string check_gpu_setup(Communicator&, Device, const Log&);
+std::string check_gpu_setup(Communicator&, Device, const Environment&, const Log&);
 
 }  // namespace hctr

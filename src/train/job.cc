@@ -1,13 +1,11 @@
 #include "train/job.h"
 
 #include <condition_variable>
-#include <cstdlib>
 #include <mutex>
 #include <thread>
 
 #include "core/base/current_error.h"
 #include "core/base/platform.h"
-#include "core/base/process_end.h"
 #include "core/comm/collective_error.h"
 #include "core/comm/host_comm.h"
 #include "core/comm/nccl_comm.h"
@@ -23,19 +21,20 @@ constexpr seconds kToEnd{5};  // time for the other ranks to end after a failure
 
 }  // namespace
 
-Job::Job(std::vector<Device> devices, Processes* others, seconds limit, Log log, std::string doing)
+Job::Job(std::vector<Device> devices, Processes* others, seconds limit, Log log, std::string doing, Surroundings around)
     : devices_(std::move(devices)),
       others_(others),
       log_(std::move(log)),
       doing_(std::move(doing)),
-      group_(static_cast<int>(devices_.size()), others, limit) {}
+      around_(std::move(around)),
+      group_(static_cast<int>(devices_.size()), others, limit, around_.environment) {}
 
 std::unique_ptr<Communicator> Job::communicator(int rank, Device device) {
   if (ranks() == 1) return std::make_unique<SelfComm>();
   if (!device.is_cuda()) return std::make_unique<HostComm>(group_, rank);
   if constexpr (kNcclBuild) {
     HostComm host(group_, rank);
-    const std::string found = check_gpu_setup(host, device, log_);
+    const std::string found = check_gpu_setup(host, device, around_.environment, log_);
     try {  // in_context() would need a lambda, which is compiled where there is no NCCL, too
       return make_nccl_comm(group_, rank, device);
     } catch (const Error& error) {
@@ -65,6 +64,12 @@ void Job::run_rank(int rank, Device device, const std::function<void(Communicato
   } catch (...) {
     fail(current_error());
   }
+}
+
+void Job::end_with(const Error& error) {
+  if (around_.on_lost_peer) around_.on_lost_peer(error);
+  if (others_) others_->abort(exit_code(error.kind()));
+  if (around_.end_process) around_.end_process(exit_code(error.kind()));
 }
 
 void Job::run(const std::function<void(Communicator&, Device)>& body) {
@@ -101,22 +106,21 @@ void Job::run(const std::function<void(Communicator&, Device)>& body) {
     if (!all_ended() &&
         !change.wait_for(lock, kToEnd, all_ended)) {  // a rank that waits for a disk, for example, does not notice
       const Error error = group_.failure()->error;
-      print_error(error);
-      if (others_) others_->abort(exit_code(error.kind()));
-      std::_Exit(exit_code(error.kind()));
+      lock.unlock();
+      end_with(error);
     }
   }
   for (std::thread& thread : threads) thread.join();
   if (const auto failure = group_.failure()) throw failure->error;
 }
 
-void end_job(Processes& others, const Error& error) noexcept {
-  // Every process may meet the same error, such as a mistake in the config: process 0 prints it first and ends the
+void end_job(Processes& others, const Error& error, const Surroundings& around) {
+  // Every process may meet the same error, such as a mistake in the config: process 0 says it first and ends the
   // others.
-  if (others.process() > 0) std::this_thread::sleep_for(seconds(2));
-  print_error(error);
+  if (around.end_process && others.process() > 0) std::this_thread::sleep_for(seconds(2));
+  if (around.end_process && around.on_lost_peer) around.on_lost_peer(error);
   others.abort(exit_code(error.kind()));
-  std::_Exit(exit_code(error.kind()));
+  if (around.end_process) around.end_process(exit_code(error.kind()));
 }
 
 }  // namespace hctr

@@ -72,9 +72,9 @@ void check_changed_fields(const Json& before, const Json& after, const std::vect
 
 Config load_config(const std::filesystem::path& path, bool strict, const Log& log,
                    const std::vector<std::string>& changes, const std::function<Json(const Json&)>& complete,
-                   const std::atomic<int>* stop) {
+                   const std::atomic<int>* stop, const Environment& environment) {
   const auto completed = [&](const Json& config) { return complete ? complete(config) : config; };
-  const Json original = read_config_file(path, {}, stop), file = completed(original);
+  const Json original = read_config_file(path, {}, stop, environment), file = completed(original);
   const Json config = completed(with_changes(original, changes));
   if (!changes.empty()) check_changed_fields(file, config, changes);
   return load_config(config, path == "-" ? "standard input" : path.string(), strict, log);

@@ -18,7 +18,8 @@ namespace hctr {
 /// Error(usage) for a change that does not fit; Error(io); Error(interrupted) once `stop`, which may be null, is other
 /// than 0 while a pipe is read.
 Config load_config(const std::filesystem::path&, bool strict, const Log&, const std::vector<std::string>& changes = {},
-                   const std::function<Json(const Json&)>& complete = {}, const std::atomic<int>* stop = nullptr);
+                   const std::function<Json(const Json&)>& complete = {}, const std::atomic<int>* stop = nullptr,
+                   const Environment& environment = {});
 /// The same for a config that a saved model holds. `name`: where it was read, for messages.
 Config load_config(const Json&, const std::string& name, bool strict, const Log&);
 

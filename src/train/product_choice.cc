@@ -30,10 +30,11 @@ void write_or_warn(const fs::path& path, const std::string& text, const Log& log
 }
 
 /// On rank 0: reads, measures and writes.
-std::string choose_on_first_rank(Context& ctx, fs::path path, const std::string& from_checkpoint, const Log& log) {
+std::string choose_on_first_rank(Context& ctx, fs::path path, const std::string& from_checkpoint,
+                                 const Environment& environment, const Log& log) {
   std::string library;
   ops::describe_product_library(ctx, library);
-  if (path.empty()) path = product_cache_path(library);
+  if (path.empty()) path = product_cache_path(library, environment);
   ops::ProductAlgorithms kept, known, refused, found;
   std::error_code unreadable;  // then it is as if absent, and writing it warns
   if (!path.empty() && fs::exists(path, unreadable))
@@ -63,12 +64,13 @@ std::string choose_on_first_rank(Context& ctx, fs::path path, const std::string&
 }  // namespace
 
 std::string choose_product_algorithms(Runtime& runtime, Communicator& comm, const fs::path& file,
-                                      const std::string& from_checkpoint, const Log& log) {
+                                      const std::string& from_checkpoint, const Environment& environment,
+                                      const Log& log) {
   if (!runtime.device().is_cuda()) return "";
   Context ctx(runtime, runtime.compute_stream());
   std::string text;
   run_on_all_ranks(comm, [&] {
-    if (comm.rank() == 0) text = choose_on_first_rank(ctx, file, from_checkpoint, log);
+    if (comm.rank() == 0) text = choose_on_first_rank(ctx, file, from_checkpoint, environment, log);
   });
   std::string library;
   ops::describe_product_library(ctx, library);

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <span>
 #include <tuple>
 
+#include "core/base/environment.h"
 #include "core/base/expect.h"
 #include "core/base/file_checksum.h"
 
@@ -78,10 +78,9 @@ ops::ProductAlgorithms products_of_text(std::string_view text, const std::string
   return algorithms;
 }
 
-std::filesystem::path product_cache_path(const std::string& library) {
-  const auto folder = [](const char* variable) {
-    const char* value = std::getenv(variable);
-    return std::filesystem::path(value ? value : "");
+std::filesystem::path product_cache_path(const std::string& library, const Environment& environment) {
+  const auto folder = [&](const char* variable) {
+    return std::filesystem::path(variable_of(environment, variable).value_or(""));
   };
   std::filesystem::path cache = folder("XDG_CACHE_HOME");
   if (cache.empty() && !folder("HOME").empty()) cache = folder("HOME") / ".cache";

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "hctr/surroundings.h"
 #include "ops/gemm/product_search.h"
 
 namespace hctr {
@@ -20,7 +21,8 @@ std::string product_text(const std::string& library, const ops::ProductAlgorithm
 ops::ProductAlgorithms products_of_text(std::string_view text, const std::string& library);
 
 /// Where algorithms are kept that no config names a file for: one file for each device and library, in
-/// $XDG_CACHE_HOME/huge_ctr or ~/.cache/huge_ctr. Empty when neither variable is set.
-std::filesystem::path product_cache_path(const std::string& library);
+/// $XDG_CACHE_HOME/huge_ctr or ~/.cache/huge_ctr. Empty when neither variable
+/// is set.
+std::filesystem::path product_cache_path(const std::string& library, const Environment&);
 
 }  // namespace hctr

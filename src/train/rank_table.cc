@@ -222,10 +222,11 @@ std::vector<std::string> wrong_clocks(const std::vector<RankAbout>& ranks) {
   return sentences;
 }
 
-void show_ranks(Communicator& comm, Device device, int process, int processes, const Log& log) {
-  if (comm.size() == 1 || (processes == 1 && !device.is_cuda())) return;
-  RankAbout mine{.host = host_name(), .process = process, .device = describe(device), .version = build_name()};
-  if (const std::string id = host_id(); id != mine.host) mine.host_id = id;
+void show_ranks(Communicator& comm, Device device, const ProcessPlace& place, const Environment& environment,
+                const Log& log) {
+  if (comm.size() == 1 || (place.processes == 1 && !device.is_cuda())) return;
+  RankAbout mine{.host = host_name(), .process = place.process, .device = describe(device), .version = build_name()};
+  if (const std::string id = host_id(environment); id != mine.host) mine.host_id = id;
   if (device.is_cuda()) {
     GpuLinks links = gpu_links(device);
     mine.driver = driver_version();

@@ -8,6 +8,8 @@
 
 #include "core/base/log.h"
 #include "core/comm/communicator.h"
+#include "hctr/surroundings.h"
+#include "train/choose_device.h"
 
 namespace hctr {
 
@@ -50,6 +52,6 @@ std::vector<std::string> wrong_clocks(const std::vector<RankAbout>& ranks);
 /// Collective. Rank 0 logs the table, after measuring how fast other hosts send to its own, and warns of clocks.
 /// `process`: of this rank. Nothing happens on the CPU ranks of a single process, of `processes`. Errors: those of
 /// expect_one_program(), on all ranks.
-void show_ranks(Communicator&, Device, int process, int processes, const Log&);
+void show_ranks(Communicator&, Device, const ProcessPlace&, const Environment&, const Log&);
 
 }  // namespace hctr

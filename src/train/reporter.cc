@@ -1,13 +1,10 @@
 #include "train/reporter.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "core/base/progress.h"
-#include "core/base/terminal.h"
 #include "core/base/wall_time.h"
 #include "net/model/table_counts.h"
 
@@ -29,7 +26,7 @@ Reporter::Reporter(const Log& log, RunFolder& folder, const ReporterOptions& opt
       folder_(folder),
       options_(options),
       total_samples_(total_samples),
-      progress_("Training", "samples", total_samples) {
+      progress_(folder.path().empty() ? nullptr : options.progress, "Training", "samples", total_samples) {
   if (folder.path().empty()) {
     options_ = {};
     return;
@@ -41,12 +38,11 @@ Reporter::Reporter(const Log& log, RunFolder& folder, const ReporterOptions& opt
 double Reporter::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
 void Reporter::queued(int64_t samples) {
-  if (!folder_.path().empty() && ::isatty(STDERR_FILENO) == 1)
-    progress_.update(samples);  // without a terminal the display lines show progress
+  if (progress_.in_place()) progress_.update(samples);  // else the display lines show progress
 }
 
 void Reporter::waiting(int64_t samples, const std::string& remark) {
-  if (!folder_.path().empty() && ::isatty(STDERR_FILENO) == 1) progress_.update(samples, remark);
+  if (progress_.in_place()) progress_.update(samples, remark);
 }
 
 void Reporter::event(const std::string& line) {
@@ -73,10 +69,9 @@ void Reporter::add_line(Json line) {
   folder_.add_metrics(line);
   if (events_) events_->add(line, now);
   if (prometheus_) prometheus_->add(line, now);
-  if (!options_.json) return;
+  if (!options_.lines) return;
   progress_.clear();
-  print_json(line.text() + "\n");
-  flush_output();
+  options_.lines(line.text());
 }
 
 void Reporter::trained(const TrainedFigures& at) {

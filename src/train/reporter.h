@@ -1,13 +1,15 @@
 // The output of a run: the progress bar and log lines for people; for programs metrics.jsonl and what has the same
-// numbers: JSON on the standard output, TensorBoard's event files, Prometheus' text file.
+// numbers: lines that a caller gets, TensorBoard's event files, Prometheus' text file.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/base/log.h"
 #include "core/base/progress.h"
@@ -21,9 +23,11 @@ namespace hctr {
 
 /// Who gets the numbers besides metrics.jsonl.
 struct ReporterOptions {
-  bool json = false;                   ///< lines of JSON on the standard output instead of lines for people
+  /// Gets each line of metrics.jsonl, without its end, and people none of the same numbers; null: people get them.
+  std::function<void(std::string_view line)> lines{};
   bool tensorboard = false;            ///< event files in the run folder
   std::filesystem::path prometheus{};  ///< a text file; empty: none
+  ShowProgress progress{};             ///< null: not shown
 };
 
 /// What the trainer knows at a display.
@@ -73,9 +77,9 @@ class Reporter {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// A line for people, unless all lines are JSON.
+  /// A line for people, unless a program gets the numbers.
   void display(const std::string& line) {
-    if (!options_.json) event(line);
+    if (!options_.lines) event(line);
   }
   const Log& log_;
   RunFolder& folder_;

@@ -136,10 +136,12 @@ void Run::begin() {
   if (!folder_.path().empty())
     folder_.write_start(data_json(), evaluator_ ? to_json(evaluator_->data_fingerprint()) : Json(),
                         about_start(options_, device_, comm_.size(), runtime_.options().threads));
-  report_ = std::make_unique<Reporter>(
-      log_, folder_,
-      ReporterOptions{.json = options_.json, .tensorboard = solver.tensorboard, .prometheus = options_.metrics_file},
-      total, now_.iterations);
+  report_ = std::make_unique<Reporter>(log_, folder_,
+                                       ReporterOptions{.lines = options_.lines,
+                                                       .tensorboard = solver.tensorboard,
+                                                       .prometheus = options_.metrics_file,
+                                                       .progress = options_.surroundings.progress},
+                                       total, now_.iterations);
   checkpoints_ = std::make_unique<Checkpointer>(solver.checkpoint, comm_, runtime_, *report_, saved_checkpoint());
   say_what_increments_save();
   if (from_) {

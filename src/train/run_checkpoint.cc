@@ -110,8 +110,8 @@ void Run::choose_algorithms() {
   const Json* before = from_ ? from_->manifest.about.find("algorithms") : nullptr;
   algorithms_ = before && before->string() ? *before->string() : "";
   if (!trainer_->records()) return;  // kept for a run that goes on from a checkpoint of this one
-  algorithms_ =
-      choose_product_algorithms(runtime_, comm_, config_.solver.algorithm_file.value_or(""), algorithms_, log_);
+  algorithms_ = choose_product_algorithms(runtime_, comm_, config_.solver.algorithm_file.value_or(""), algorithms_,
+                                          options_.surroundings.environment, log_);
   trainer_->record_again();
   if (evaluator_) evaluator_->record_again();
 }

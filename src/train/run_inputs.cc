@@ -9,10 +9,10 @@
 
 namespace hctr {
 
-std::vector<fs::path> input_files(const fs::path& config_file, const Config& config) {
+std::vector<fs::path> input_files(const fs::path& config_file, const Config& config, const Environment& environment) {
   const SolverSection& solver = config.solver;
   std::vector<fs::path> files = files_of_section(config.data);
-  const std::vector<fs::path> of_config = files_of_config(config_file);
+  const std::vector<fs::path> of_config = files_of_config(config_file, environment);
   files.insert(files.end(), of_config.begin(), of_config.end());
   files.insert(files.end(), {solver.dense_model_file, solver.dense_opt_states_file, solver.placement_file});
   files.insert(files.end(), solver.sparse_model_file.begin(), solver.sparse_model_file.end());
@@ -23,8 +23,8 @@ std::vector<fs::path> input_files(const fs::path& config_file, const Config& con
   return files;
 }
 
-void expect_outputs_of_config(const fs::path& config_file, const Config& config) {
-  const auto inputs = [&] { return input_files(config_file, config); };
+void expect_outputs_of_config(const fs::path& config_file, const Config& config, const Environment& environment) {
+  const auto inputs = [&] { return input_files(config_file, config, environment); };
   if (const auto* bad = config.data.options.find<BadRecordsSection>())
     expect_no_input(bad->path, "\"bad_records_file\"", inputs, Kind::config);
   expect_no_input(config.solver.algorithm_file.value_or(""), "\"algorithm_file\"", inputs, Kind::config);
@@ -40,8 +40,9 @@ void expect_outputs_of_config(const fs::path& config_file, const Config& config)
         Kind::config);
 }
 
-void expect_metrics_file(const fs::path& metrics_file, const fs::path& config_file, const Config& config) {
-  expect_no_input(metrics_file, "--metrics-file", [&] { return input_files(config_file, config); });
+void expect_metrics_file(const fs::path& metrics_file, const fs::path& config_file, const Config& config,
+                         const Environment& environment) {
+  expect_no_input(metrics_file, "--metrics-file", [&] { return input_files(config_file, config, environment); });
 }
 
 }  // namespace hctr

@@ -36,14 +36,17 @@ Json effective_config(Config& config) {
 /// says is taken only where that folder says the same: a checkpoint of somebody else decides nothing.
 RunFolder run_folder(const TrainOptions& options, const Config& config, const std::optional<ResumePoint>& from,
                      const Log& log) {
-  if (!from) return RunFolder(options.run_dir, options.config, input_files(options.config, config), log);
+  if (!from)
+    return RunFolder(options.run_dir, options.config,
+                     input_files(options.config, config, options.surroundings.environment), log);
   const fs::path folder = options.run_dir.empty() ? from->run_dir() : options.run_dir;
   if (RunFolder::belongs_to(folder, from->run()))
     return RunFolder::go_on(folder, from->run(), from->metrics_bytes(), log);
   if (options.run_dir.empty())
     log.warning("the checkpoint '", from->folder.string(), "' names the run folder '", folder.string(), "', which is ",
                 fs::exists(folder) ? "not that of its run" : "not there", ": a new one is made");
-  RunFolder other(options.run_dir, options.config, input_files(options.config, config), log);
+  RunFolder other(options.run_dir, options.config,
+                  input_files(options.config, config, options.surroundings.environment), log);
   other.set_run(from->run());
   return other;
 }
@@ -75,7 +78,8 @@ void warn_of_other_folders(Communicator& comm, const CheckpointSection& checkpoi
 TrainSummary train_here(TrainOptions options, Processes* others, const Log& log) {
   const bool logs = place_of(others).process == 0;
   const Log quiet = errors_only(log);
-  Config config = load_config(options.config, options.strict, logs ? log : quiet, options.changes, {}, options.stop);
+  Config config = load_config(options.config, options.strict, logs ? log : quiet, options.changes, {}, options.stop,
+                              options.surroundings.environment);
   if (options.seed) config.solver.seed = {static_cast<uint64_t>(*options.seed)};
   if (options.max_iter) {
     config.solver.max_iter = options.max_iter;
@@ -91,8 +95,8 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
   };
   name_files(config, job.first_rank());
   if (logs) {
-    expect_outputs_of_config(options.config, config);
-    expect_metrics_file(options.metrics_file, options.config, config);
+    expect_outputs_of_config(options.config, config, options.surroundings.environment);
+    expect_metrics_file(options.metrics_file, options.config, config, options.surroundings.environment);
   }
   const CheckpointSection& checkpoint = config.solver.checkpoint;
   std::optional<FolderLock> lock;  // before anybody looks into the folder
@@ -128,7 +132,7 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
   const auto peers = std::make_shared<LookAheadGroup>();
   job.run([&](Communicator& comm, Device device) {
     const bool first = comm.rank() == 0;
-    show_ranks(comm, device, place_of(others).process, place_of(others).processes, first ? log : quiet);
+    show_ranks(comm, device, place_of(others), options.surroundings.environment, first ? log : quiet);
     expect_one_config(comm, config);
     warn_of_other_folders(comm, checkpoint, log);
     const std::optional<ResumePoint> from = broadcast(comm, first && point ? &*point : nullptr);
@@ -161,7 +165,8 @@ TrainSummary train_here(TrainOptions options, Processes* others, const Log& log)
 
 TrainSummary train(const TrainOptions& options) {
   TrainSummary summary;
-  run_in_processes(options, [&](Processes* others) { summary = train_here(options, others, Log::to_stderr()); });
+  run_in_processes(options,
+                   [&](Processes* others) { summary = train_here(options, others, Log(options.surroundings.log)); });
   return summary;
 }
 

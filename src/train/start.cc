@@ -39,7 +39,7 @@ void run_in_processes(const JobOptions& options, const std::function<void(Proces
                     .over_tcp = options.attempt != nullptr};
   if (options.attempt) limits.agreed = options.attempt->secret;
   if (options.attempt && options.attempt->number > 0) limits.lost = std::chrono::seconds(options.restart_wait);
-  const auto others = started_processes(limits, Log::to_stderr());
+  const auto others = started_processes(limits, options.surroundings);
   if (options.attempt) options.attempt->joined = true;
   if (!others) return body(nullptr);
   try {
@@ -47,7 +47,8 @@ void run_in_processes(const JobOptions& options, const std::function<void(Proces
       throw Error(Kind::usage, "several processes cannot read the config from the standard input: give a file");
     body(others.get());
   } catch (...) {
-    end_job(*others, current_error());
+    end_job(*others, current_error(), options.surroundings);
+    throw;
   }
 }
 
@@ -55,9 +56,9 @@ Ranks::Ranks(const JobOptions& options, const Config& config, Processes* others,
     : devices(choose_devices(options.device, config.solver.gpu, launched_place_of(others),
                              place_of(others).process == 0 ? log : errors_only(log))),
       threads(options.threads.value_or(threads_here(others, devices.size()))),
-      job(devices, others, time_limit(options), log, std::move(doing)) {
+      job(devices, others, time_limit(options), log, std::move(doing), options.surroundings) {
   const auto on_cpu = [](Device device) { return !device.is_cuda(); };
-  if (std::any_of(devices.begin(), devices.end(), on_cpu)) ops::load_blas();
+  if (std::any_of(devices.begin(), devices.end(), on_cpu)) ops::load_blas(options.surroundings);
   const ProcessPlace place = place_of(others);
   if (job.ranks() > 1 && place.process == 0)
     log.info(job.ranks(), " ranks in ", place.processes, place.processes == 1 ? " process." : " processes.");

@@ -17,7 +17,7 @@ namespace hctr {
 Log errors_only(const Log&);
 
 /// Calls body(others): null, or the other processes where several were started together (mpirun). An error ends all of
-/// them.
+/// them; it is thrown where the surroundings do not end this process.
 void run_in_processes(const JobOptions&, const std::function<void(Processes* others)>& body);
 
 inline ProcessPlace place_of(const Processes* others) {

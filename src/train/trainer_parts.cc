@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/base/process_end.h"
+#include "core/base/lasting_threads.h"
 
 namespace hctr {
 namespace {

@@ -17,9 +17,11 @@ namespace {
 
 /// The config with the encoding saved with the model, all of it or what it leaves out.
 Json completed_config(const ModelOptions& options, const Json& file, std::string& taken) {
-  if (options.encoding == EncodingChoice::model) return with_encoding_of(saved_config(options.model).json, file);
+  if (options.encoding == EncodingChoice::model)
+    return with_encoding_of(saved_config(options.model, options.surroundings.environment).json, file);
   try {
-    CompletedConfig completed = with_left_out_encoding_of(saved_config(options.model).json, file);
+    CompletedConfig completed =
+        with_left_out_encoding_of(saved_config(options.model, options.surroundings.environment).json, file);
     taken = completed.taken;
     return completed.config;
   } catch (const Error&) {
@@ -32,7 +34,7 @@ std::vector<fs::path> files_to_read(const ModelOptions& options, const Config& c
   Config own = config;
   own.solver.dense_model_file = model.dense;
   own.solver.sparse_model_file = model.tables;
-  std::vector<fs::path> files = input_files(options.config, own);
+  std::vector<fs::path> files = input_files(options.config, own, options.surroundings.environment);
   if (const auto manifest = model.dense.empty() ? std::nullopt : manifest_of(model.dense)) {
     files.push_back(manifest->path);
     for (const ModelManifest::Member& member : manifest->members) files.emplace_back(manifest->prefix + member.name);
@@ -71,15 +73,17 @@ void run_rank(const Config& config, const SavedModel& saved, Device device, int 
 Config config_of_model(const ModelOptions& options, const Log& log) {
   if (!options.config.empty()) {
     if (options.encoding == EncodingChoice::config)
-      return load_config(options.config, options.strict, log, options.changes, {}, options.stop);
+      return load_config(options.config, options.strict, log, options.changes, {}, options.stop,
+                         options.surroundings.environment);
     std::string taken;
     const auto complete = [&](const Json& file) { return completed_config(options, file, taken); };
-    const Config config = load_config(options.config, options.strict, log, options.changes, complete, options.stop);
+    const Config config = load_config(options.config, options.strict, log, options.changes, complete, options.stop,
+                                      options.surroundings.environment);
     if (!taken.empty())
       log.info("note: '", options.config.string(), "' leaves out ", taken, " of its Data layer, and has the model's.");
     return config;
   }
-  const SavedConfig saved = saved_config(options.model);
+  const SavedConfig saved = saved_config(options.model, options.surroundings.environment);
   return load_config(with_changes(saved.json, options.changes), saved.where, options.strict, log);
 }
 
@@ -109,7 +113,7 @@ Source prediction_source(const Config& config) {
 
 int use_model(const ModelOptions& options, const std::string& doing, const std::function<void(Config&)>& prepare,
               const std::function<void(LoadedModel&)>& body, const std::string& out) {
-  const Log log = Log::to_stderr(), quiet = errors_only(log);
+  const Log log(options.surroundings.log), quiet = errors_only(log);
   int first_rank = 0;
   run_in_processes(options, [&](Processes* others) {
     const bool first = place_of(others).process == 0;
@@ -119,10 +123,10 @@ int use_model(const ModelOptions& options, const std::string& doing, const std::
     prepare(config);
     std::optional<SavedModel> found;
     if (first) {
-      found = find_saved_model(options.model, config, log);
+      found = find_saved_model(options.model, config, options.surroundings.environment, log);
       expect_encoding(found->encoding, found->name, options.encoding, log);
       expect_numbering(found->numbering, found->name, config.data.eval_source);
-      expect_outputs_of_config(options.config, config);
+      expect_outputs_of_config(options.config, config, options.surroundings.environment);
       expect_no_input(out, "--out", [&] { return files_to_read(options, config, *found); });
     }
     Ranks ranks(options, config, others, log, doing);

@@ -21,7 +21,7 @@ class Prediction {
     run_on_all_ranks(on_.comm, [&] {
       if (first) open();
     });
-    Progress progress("Scoring", "rows", scorer_.reader().samples());
+    Progress progress(options_.surroundings.progress, "Scoring", "rows", scorer_.reader().samples());
     const auto write = [&](ScoredBatch& batch) {
       const ScoredRows rows = rows_on_rank_0(on_.comm, batch);
       if (first) {
@@ -64,7 +64,7 @@ class Prediction {
     ScoreColumns columns = score_columns(on_.model.tasks(), scores, scorer_.reader().has_labels());
     columns.kept = options_.keep;
     if (options_.out != "-") remove_parts_of_dead_processes(options_.out);
-    writer_ = open_scores(options_.out, columns);
+    writer_ = open_scores(options_.out, columns, options_.rows);
   }
 
   LoadedModel& on_;

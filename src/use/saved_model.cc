@@ -164,7 +164,7 @@ void expect_own_model(const fs::path& folder, const std::string& dense) {
 }
 
 /// The model that a run ended with: its best one where it kept that, else the last.
-SavedModel model_of_run(const fs::path& folder, const Config& config) {
+SavedModel model_of_run(const fs::path& folder, const Config& config, const Environment& environment) {
   const Json summary = Json::read_file(folder / kSummaryFile);
   const Json *files = summary.find("model_files"), *best = summary.find("best_iteration");
   const Json* iterations = best ? best : summary.find("iterations");
@@ -200,7 +200,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config) {
     model.slot_key_rules = key_rules_of_model(manifest->config, &manifest->data);
   }
   if (fs::exists(folder / "config.json")) {
-    const Json saved = read_config_file(folder / "config.json");
+    const Json saved = read_config_file(folder / "config.json", {}, nullptr, environment);
     model.differences = layer_differences(&saved, config);
     model.encoding = encoding_change(saved, manifest ? &manifest->data : nullptr, config, config.data.eval_source);
   }
@@ -226,14 +226,14 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
 }
 
 /// Says what a folder of a run without summary holds.
-[[noreturn]] void fail_unfinished_run(const fs::path& folder) {
+[[noreturn]] void fail_unfinished_run(const fs::path& folder, const Environment& environment) {
   std::string hint;
   Snapshots there = snapshots_in(folder);
   there.merge(snapshots_in(folder / "models" / ""));
   for (const auto& [prefix, iterations] : there)
     hint = cat("; a model was saved at --model ", prefix, ", of iteration ", *iterations.rbegin());
   if (hint.empty() && fs::exists(folder / "config.json")) {
-    const Json config = read_config_file(folder / "config.json");
+    const Json config = read_config_file(folder / "config.json", {}, nullptr, environment);
     const Json* solver = config.find("solver");
     const Json* prefix = solver ? solver->find("snapshot_prefix") : nullptr;
     if (prefix && prefix->string() && !prefix->string()->empty())
@@ -284,7 +284,7 @@ std::pair<std::string, int64_t> find_snapshot(const std::string& model, const st
 
 }  // namespace
 
-SavedConfig saved_config(const std::string& model) {
+SavedConfig saved_config(const std::string& model, const Environment& environment) {
   const fs::path path(model);
   const auto of_checkpoint = [](const fs::path& folder) {
     const Manifest manifest = read_manifest(folder);
@@ -296,7 +296,7 @@ SavedConfig saved_config(const std::string& model) {
     saved = of_checkpoint(path);
   } else if (fs::exists(path / kSummaryFile) || fs::exists(path / "metrics.jsonl")) {
     if (fs::exists(path / "config.json"))
-      saved = {read_config_file(path / "config.json"), (path / "config.json").string()};
+      saved = {read_config_file(path / "config.json", {}, nullptr, environment), (path / "config.json").string()};
   } else if (fs::is_directory(path) && !list_checkpoints(path).empty()) {
     saved = of_checkpoint(list_checkpoints(path).back().path);
   } else {
@@ -309,11 +309,12 @@ SavedConfig saved_config(const std::string& model) {
   return saved;
 }
 
-SavedModel find_saved_model(const std::string& model, const Config& config, const Log& log) {
+SavedModel find_saved_model(const std::string& model, const Config& config, const Environment& environment,
+                            const Log& log) {
   const fs::path path(model);
   if (fs::exists(path / kManifestName)) return model_of_checkpoint(model, config, log);
-  if (fs::exists(path / kSummaryFile)) return model_of_run(path, config);
-  if (fs::exists(path / "metrics.jsonl")) fail_unfinished_run(path);
+  if (fs::exists(path / kSummaryFile)) return model_of_run(path, config, environment);
+  if (fs::exists(path / "metrics.jsonl")) fail_unfinished_run(path, environment);
   if (fs::is_directory(path) && !list_checkpoints(path).empty()) return model_of_checkpoint(model, config, log);
   const auto [prefix, iteration] = find_snapshot(model, config.solver.snapshot_prefix);
   return model_at(prefix, iteration, config);

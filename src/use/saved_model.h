@@ -8,6 +8,7 @@
 
 #include "core/base/files.h"
 #include "core/base/log.h"
+#include "hctr/surroundings.h"
 #include "net/model/replica.h"
 #include "train/model_encoding.h"
 #include "train/resume.h"
@@ -35,7 +36,7 @@ struct SavedConfig {
 };
 /// Of a run folder, a checkpoint, or model files with a manifest. Errors: Error(io) when there is no such model;
 /// Error(usage) when it does not hold its config.
-SavedConfig saved_config(const std::string& model);
+SavedConfig saved_config(const std::string& model, const Environment&);
 
 /// Finds the model that `--model` names, by what is there:
 ///   RUN                  a run folder: its final model
@@ -45,7 +46,7 @@ SavedConfig saved_config(const std::string& model);
 ///   ..._dense_<n>.model  the model of this file
 /// Errors: Error(io) when there is none, with what was looked for and what is there; Error(data) when it has other
 /// tables than the config.
-SavedModel find_saved_model(const std::string& model, const Config&, const Log&);
+SavedModel find_saved_model(const std::string& model, const Config&, const Environment&, const Log&);
 
 /// Collective. What rank 0 has found, for all ranks.
 SavedModel broadcast(Communicator&, const SavedModel* of_rank_0);

@@ -1,14 +1,12 @@
 #include "use/score_writer.h"
 
-#include <cerrno>
-#include <cstring>
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 
 #include "core/base/expect.h"
 #include "core/base/files.h"
-#include "core/base/terminal.h"
 #include "formats/parquet/parquet_file.h"
 #include "formats/parquet/parquet_output.h"
 
@@ -51,12 +49,18 @@ class RowNumbers {
   int64_t row_ = 0, number_ = 0;
 };
 
-/// A text, or the standard output.
+/// A text: a file, or pieces for a sink.
 class TextScores : public ScoreWriter {
  public:
-  TextScores(const std::string& out, char delimiter, const ScoreColumns& columns)
-      : delimiter_(delimiter), has_labels_(!columns.labels.empty()), kept_(columns.kept.size()) {
-    if (out != "-") file_.emplace(out);
+  TextScores(const std::string& out, char delimiter, const ScoreColumns& columns, ScoreSink sink)
+      : delimiter_(delimiter),
+        has_labels_(!columns.labels.empty()),
+        kept_(columns.kept.size()),
+        sink_(std::move(sink)) {
+    if (out != "-")
+      file_.emplace(out);
+    else if (!sink_)
+      throw Error(Kind::usage, "scores are to go to \"-\", and nobody takes them");
     add_cell("row");
     for (const auto* names : {&columns.labels, &columns.scores, &columns.kept})
       for (const std::string& name : *names) {
@@ -94,7 +98,7 @@ class TextScores : public ScoreWriter {
 
   void finish() override {
     if (file_) return file_->commit();
-    if (!flush_output()) fail();
+    sink_({});
   }
 
  private:
@@ -115,17 +119,15 @@ class TextScores : public ScoreWriter {
   void flush() {
     if (file_)
       file_->write(text_);
-    else if (!print_rows(text_))
-      fail();
+    else
+      sink_(text_);
     text_.clear();
-  }
-  [[noreturn]] static void fail() {
-    throw Error(Kind::io, cat("cannot write the scores to the standard output: ", std::strerror(errno)));
   }
 
   char delimiter_;
   bool has_labels_;
   size_t kept_;
+  ScoreSink sink_;
   std::optional<AtomicFile> file_;
   std::string text_;
   RowNumbers numbers_;
@@ -249,7 +251,7 @@ void expect_score_file(const std::string& out) {
   if (format_of(out) == ScoreFormat::parquet) parquet_plugin();
 }
 
-std::unique_ptr<ScoreWriter> open_scores(const std::string& out, const ScoreColumns& columns) {
+std::unique_ptr<ScoreWriter> open_scores(const std::string& out, const ScoreColumns& columns, const ScoreSink& sink) {
   std::set<std::string> names = {"row"};
   for (const auto* list : {&columns.labels, &columns.scores, &columns.kept})
     for (const std::string& name : *list)
@@ -258,7 +260,7 @@ std::unique_ptr<ScoreWriter> open_scores(const std::string& out, const ScoreColu
   const ScoreFormat format = format_of(out);
   if (out != "-") create_parent_folder(out);
   if (format == ScoreFormat::parquet) return std::make_unique<ParquetScores>(out, columns);
-  return std::make_unique<TextScores>(out, format == ScoreFormat::csv ? ',' : '\t', columns);
+  return std::make_unique<TextScores>(out, format == ScoreFormat::csv ? ',' : '\t', columns, sink);
 }
 
 }  // namespace hctr

@@ -1,8 +1,10 @@
 // Files of scores: tab-separated, comma-separated or Parquet.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "train/scored_rows.h"
@@ -20,6 +22,9 @@ struct ScoreColumns {
 /// scores of one loss; label_<top>, score_<top>, or with _0, _1, ... behind it, for several losses.
 ScoreColumns score_columns(const std::vector<std::string>& losses, const std::vector<int64_t>& scores, bool has_labels);
 
+/// Gets a text piece by piece, and an empty one at the end.
+using ScoreSink = std::function<void(std::string_view text)>;
+
 /// Used on rank 0. Errors of all members: Error(io).
 class ScoreWriter {
  public:
@@ -31,9 +36,10 @@ class ScoreWriter {
   virtual void finish() = 0;
 };
 
-/// Whether scores can be written there, by the ending of the name; "-" is the standard output. Errors: Error(usage).
+/// Whether scores can be written there, by the ending of the name; "-": a text goes to the caller. Errors:
+/// Error(usage).
 void expect_score_file(const std::string& out);
-/// Errors: those of expect_score_file(); Error(usage) when two columns have one name; Error(io).
-std::unique_ptr<ScoreWriter> open_scores(const std::string& out, const ScoreColumns&);
+/// `sink`: of "-". Errors: those of expect_score_file(); Error(usage) when two columns have one name; Error(io).
+std::unique_ptr<ScoreWriter> open_scores(const std::string& out, const ScoreColumns&, const ScoreSink& sink = {});
 
 }  // namespace hctr

@@ -19,6 +19,7 @@ ModelOptions options_of(const LoadOptions& from) {
   options.changes = from.changes;
   options.device = from.device;
   options.threads = from.threads;
+  options.surroundings = from.surroundings;
   return options;
 }
 
@@ -56,13 +57,13 @@ ServedModel::ServedModel(const LoadOptions& from) : ServedModel(from, log_to(fro
 
 ServedModel::ServedModel(const LoadOptions& from, const Log& log)
     : config_(config_of_model(options_of(from), log)),
-      saved_(find_saved_model(from.model, config_, log)),
+      saved_(find_saved_model(from.model, config_, from.surroundings.environment, log)),
       device_(choose_devices(from.device, GpuLists{}, {}, log).at(0)),
       threads_(from.threads.value_or(usable_cores())),
       most_samples_(from.most_samples) {
   if (most_samples_ < 1) throw Error(Kind::usage, cat("a model that scores ", most_samples_, " samples at a time"));
   use_saved_model(saved_, config_);
-  if (!device_.is_cuda()) ops::load_blas();
+  if (!device_.is_cuda()) ops::load_blas(from.surroundings);
   RowMemoryLimits memory;
   memory.move_every = 0;  // the uses of rows are counted in training
   runtime_ = std::make_unique<Runtime>(device_, RuntimeOptions{.threads = threads_,

@@ -10,6 +10,7 @@
 #include "core/base/build_info.h"
 #include "core/base/host_name.h"
 #include "core/comm/host_comm.h"
+#include "program/program_surroundings.h"
 #include "ranks_fixture.h"
 #include "support/communicator_suite.h"
 #include "support/joined.h"
@@ -22,7 +23,7 @@ using std::chrono::seconds;
 
 /// The test suite of all communicators, run by this test program's own processes.
 TEST(AsJoinedProcess, TheCommunicatorSuite) {
-  const auto others = started_processes({.step = seconds(60)}, Log::silent());
+  const auto others = started_processes({.step = seconds(60)}, program_surroundings());
   if (!others) GTEST_SKIP() << "runs as one of several processes, which JoinedProcesses does";
   Runtime runtime(Device{}, {.threads = 1});
   RankGroup group(1, others.get(), seconds(60));

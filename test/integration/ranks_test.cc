@@ -6,6 +6,7 @@
 #include "ranks_fixture.h"
 
 #include "core/comm/host_comm.h"
+#include "program/program_surroundings.h"
 #include "support/communicator_suite.h"
 
 namespace hctr::test {
@@ -282,7 +283,7 @@ TEST_F(RanksTest, AModelGoesOnOnAnotherNumberOfRanks) {
 }
 /// The test suite of all communicators, run by this test program's own processes under mpirun.
 TEST(UnderMpi, TheCommunicatorSuite) {
-  const auto others = started_processes({.step = std::chrono::seconds(60)}, Log::silent());
+  const auto others = started_processes({.step = std::chrono::seconds(60)}, program_surroundings());
   if (!others) GTEST_SKIP() << "runs under mpirun, which MpiTest does";
   Runtime runtime(kCpu, {.threads = 1});
   RankGroup group(1, others.get(), std::chrono::seconds(60));

@@ -3,7 +3,9 @@
 
 #include <cstdio>
 
-#include "core/base/process_end.h"
+#include "ops/gemm/blas.h"
+#include "program/process_end.h"
+#include "program/program_surroundings.h"
 #include "support/devices.h"
 #include "support/op_test.h"
 
@@ -25,6 +27,7 @@ class Summary : public ::testing::EmptyTestEventListener {
 int main(int count, char** arguments) {
   ::testing::InitGoogleTest(&count, arguments);
   hctr::test::register_op_tests();
+  hctr::ops::load_blas(hctr::program_surroundings());                   // as the programs do
   ::testing::UnitTest::GetInstance()->listeners().Append(new Summary);  // gtest takes ownership
   hctr::end_process(RUN_ALL_TESTS());
 }

@@ -1,8 +1,10 @@
 // The arrows between rooms point down, CUDA stays , and #ifdef in its six files.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -47,7 +49,8 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"export", {"net/model"}},
     {"use", {"train", "export"}},
     {"report", {"use"}},
-    {"app", {"report", "prepare/init"}},
+    {"program", {"config"}},  // of src/app and tools/: no room of the library uses it
+    {"app", {"report", "prepare/init", "program"}},
     {"plugins/parquet", {"formats/parquet"}},
     {"plugins/mpi", {"core/comm"}},
     {"prepare", {"formats/catalog"}},
@@ -128,14 +131,87 @@ TEST(Structure, PreprocessorConditionsStandInSixFiles) {
     }
 }
 
-/// core/core/base/terminal.cc alone writes to a terminal, since it lets no control character pass.
+/// program/terminal.cc alone writes to a terminal, since it lets no control character pass.
 TEST(Structure, ProgramsPrintInOnePlace) {
   const std::regex prints(R"(std::(cout|cerr|clog|printf|puts|putchar|vprintf)\b|\b(stdout|stderr)\b)");
   for (const char* folder : {"src", "tools"})
     for (const Line& line : lines_of(folder))
-      if (line.file != "core/base/terminal.cc") {
+      if (line.file != "program/terminal.cc") {
         EXPECT_FALSE(std::regex_search(line.text, prints)) << line.file << ": " << line.text;
       }
+}
+
+/// A line without its comment and the texts in it.
+std::string code_of(const std::string& line) {
+  static const std::regex text(R"re("(?:[^"\\]|\\.)*")re");
+  const std::string bare = std::regex_replace(line, text, "\"\"");
+  return bare.substr(0, bare.find("//"));
+}
+
+/// What a program may do to its process and a library in somebody else's may not; empty: nothing.
+std::string manners_lacking_in(const std::string& line) {
+  static const std::regex calls(
+      R"((^|[^\w.>:])(?:std::|::)?(_Exit|_exit|exit|quick_exit|abort|atexit|at_quick_exit|set_terminate|set_new_handler)"
+      R"(|getenv|secure_getenv|setenv|putenv|unsetenv|clearenv|signal|raise|sigaction|sigprocmask|pthread_sigmask)"
+      R"(|printf|fprintf|vprintf|vfprintf|puts|putchar|perror|isatty|setlocale|chdir|umask|setrlimit|fork|prctl)\s*\()");
+  static const std::regex names(R"(\b(environ|std::cout|std::cerr|std::clog|stdout|stderr|STD(OUT|ERR)_FILENO)\b)");
+  static const std::regex declares(R"(\bvoid\s*$)");
+  // Regular expressions take their time, and few lines have such a word.
+  constexpr const char* kParts[] = {"xit",   "abort",  "terminate", "handler", "env",    "sig",    "raise",
+                                    "print", "put",    "perror",    "isatty",  "stdout", "stderr", "std::c",
+                                    "STD",   "locale", "dir",       "umask",   "rlimit", "fork",   "prctl"};
+  if (std::none_of(std::begin(kParts), std::end(kParts), [&](auto part) { return line.find(part) != line.npos; }))
+    return "";
+  const std::string code = code_of(line);
+  std::smatch match;
+  if (std::regex_search(code, match, names)) return match[1];
+  for (std::sregex_iterator call(code.begin(), code.end(), calls), end; call != end; ++call)
+    if (!std::regex_search(call->prefix().str() + (*call)[1].str(), declares)) return (*call)[2];
+  return "";
+}
+
+TEST(Structure, ALackOfMannersIsSeen) {
+  for (const char* line : {"std::_Exit(1);",
+                           "  ::exit(2);",
+                           "if (x) abort();",
+                           "std::quick_exit(0);",
+                           "std::abort();",
+                           "a = getenv(\"A\");",
+                           "std::getenv(name.c_str())",
+                           "secure_getenv(x)",
+                           "::setenv(a, b, 1);",
+                           "putenv(x);",
+                           "unsetenv(x);",
+                           "*environ",
+                           "std::signal(SIGINT, f)",
+                           "::sigaction(1, &a, 0)",
+                           "sigprocmask(a, b, c)",
+                           "pthread_sigmask(a, b, c)",
+                           "std::printf(\"x\");",
+                           "fprintf(f, x)",
+                           "std::cout << x",
+                           "std::cerr << x",
+                           "std::clog",
+                           "isatty(2)"})
+    EXPECT_NE(manners_lacking_in(line), "") << line;
+  for (const char* line :
+       {"comm->abort(error);", "mpi_.abort(1);", "virtual void abort(int exit_code) noexcept = 0;", "exit_code(kind)",
+        "// it calls std::_Exit(1)", "cat(\"getenv(x)\")", "std::snprintf(a, b, c)", "end_process(1)", "Job::exit(x)"})
+    EXPECT_EQ(manners_lacking_in(line), "") << line;
+}
+
+/// The library lives in processes of other people: it ends none, prints nothing, and leaves environment and signals
+/// alone. What it needs of them it is given (include/hctr/surroundings.h).
+TEST(Structure, TheLibraryHasManners) {
+  std::map<std::string, int> number;
+  int seen = 0;
+  for (const Line& line : lines_of_src()) {
+    const int at = ++number[line.file];
+    if (line.room == "app" || line.room == "program") continue;
+    ++seen;
+    EXPECT_EQ(manners_lacking_in(line.text), "") << "src/" << line.file << ":" << at << ": " << line.text;
+  }
+  EXPECT_GT(seen, 10000);
 }
 
 /// Two types of one name in one namespace are one type to the linker, which takes the functions of either.

@@ -1,7 +1,7 @@
 #include "bench_report.h"
 
 #include "core/base/files.h"
-#include "core/base/terminal.h"
+#include "program/terminal.h"
 
 namespace hctr::bench {
 

@@ -1,13 +1,15 @@
 // bench: measures parts of a training step on this machine, and compares them with the peak rates of the device.
 #include <algorithm>
 
-#include "config/command_line.h"
 #include "core/base/expect.h"
 #include "core/base/input_files.h"
-#include "core/base/process_end.h"
-#include "core/base/terminal.h"
 #include "index_bench.h"
 #include "index_memory.h"
+#include "ops/gemm/blas.h"
+#include "program/command_line.h"
+#include "program/process_end.h"
+#include "program/program_surroundings.h"
+#include "program/terminal.h"
 #include "reader_bench.h"
 #include "rows_bench.h"
 #include "score_bench.h"
@@ -160,6 +162,7 @@ int main_of(int argc, char** argv) {
   return run_tool(app, argc, argv, [&] {
     expect_no_input(given.json, "--json", {steps.config, data});
     const Device device = device_of(given.device);
+    if (!device.is_cuda()) ops::load_blas(program_surroundings());
     bench::Report report(describe(device));
     print_formatted("%s\n", describe(device).c_str());
     steps.threads = given.threads;

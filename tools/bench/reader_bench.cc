@@ -24,6 +24,7 @@
 #include "formats/text/csv_set.h"
 #include "prepare/preprocess/criteo_convert.h"
 #include "prepare/write/parquet_writer.h"
+#include "program/program_surroundings.h"
 #include "reader_serial.h"
 #include "timing.h"
 #include "train/load_config.h"
@@ -265,7 +266,7 @@ void bench_page_cache(const fs::path& path, Report& report) {
 
 void bench_reader(const ReaderCase& one, Report& report) {
   if (!one.config.empty()) {
-    const Config config = load_config(one.config, false, Log::to_stderr());
+    const Config config = load_config(one.config, false, log_to_stderr(), {}, {}, nullptr, system_environment());
     return bench_one(one.config, config.data, one, 0, report);
   }
   const Folder folder;
@@ -302,7 +303,7 @@ void bench_reader(const ReaderCase& one, Report& report) {
     bench_one("Parquet, snappy (bytes decoded)", section_of(kParquetFormat, folder.path / "parquet" / "_file_list.txt"),
               one, one.rows * kDecoded, report);
   } else {
-    Log::to_stderr().info("no figures of Parquet: ", why);
+    log_to_stderr().info("no figures of Parquet: ", why);
   }
   bench_one("Criteo", section_of(kCriteoFormat, tsv), one, 0, report);
   bench_one("Csv without quotes", csv_section(tsv, false), one, 0, report);

@@ -5,6 +5,7 @@
 
 #include "core/base/log.h"
 #include "formats/data/data_section.h"
+#include "program/program_surroundings.h"
 #include "timing.h"
 #include "use/model_use.h"
 #include "use/sample_arrays.h"
@@ -43,10 +44,15 @@ void bench_score(const ScoreCase& one, Report& report) {
   ModelOptions options;
   options.model = one.model;
   options.config = one.config;
+  options.surroundings = program_surroundings();
   const Config config = config_of_model(options, Log::silent());
   const int64_t most = *std::ranges::max_element(one.batches);
   const SampleArrays arrays = read_sample_arrays(config, training_source(config.data), kBatchesInTurn * most);
-  const Model model({.model = one.model, .config = one.config, .device = one.device, .threads = one.threads});
+  const Model model({.model = one.model,
+                     .config = one.config,
+                     .device = one.device,
+                     .threads = one.threads,
+                     .surroundings = options.surroundings});
   for (const int64_t batch : one.batches) {
     if (batch > arrays.samples)
       throw Error(Kind::data,

@@ -5,6 +5,7 @@
 #include "core/device/arena.h"
 #include "core/device/copy_bytes.h"
 #include "ops/embedding/owner_vectors.h"
+#include "program/program_surroundings.h"
 #include "timing.h"
 #include "train/job.h"
 #include "train/load_config.h"
@@ -19,7 +20,7 @@ constexpr int kInARow = 10;
 constexpr int64_t kVector = 64;  // elements
 
 Config config_of(const StepCase& wanted, const Log& log) {
-  Config config = load_config(wanted.config, false, log);
+  Config config = load_config(wanted.config, false, log, {}, {}, nullptr, system_environment());
   if (wanted.batch > 0) config.solver.batchsize = wanted.batch;
   config.solver.max_iter = 1;  // the reader repeats a short set
   config.solver.num_epochs.reset();
@@ -147,7 +148,7 @@ ExchangeSeconds exchange_seconds(Steps& steps, Communicator& comm, DType exchang
 }  // namespace
 
 void bench_step(Device device, const StepCase& wanted, Report& report) {
-  const Log log = Log::to_stderr();
+  const Log log = log_to_stderr();
   const Config config = config_of(wanted, log);
   SelfComm comm;
   Steps steps(config, device, comm, wanted.warm_up, wanted.threads, log);
@@ -164,7 +165,7 @@ void bench_step(Device device, const StepCase& wanted, Report& report) {
 }
 
 void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Report& report) {
-  const Log log = Log::to_stderr();
+  const Log log = log_to_stderr();
   Config config = config_of(wanted.step, log);
   const int64_t batch = config.solver.batchsize;
   config.solver.steps_in_pieces = wanted.pieces;
@@ -176,7 +177,8 @@ void bench_scale(const std::vector<Device>& devices, const ScaleCase& wanted, Re
     config.solver.batchsize = wanted.strong ? batch : batch * ranks;
     double step = 0, computing = 0;
     ExchangeSeconds exchange;
-    Job job({devices.begin(), devices.begin() + ranks}, nullptr, std::chrono::seconds(60), log);
+    Job job({devices.begin(), devices.begin() + ranks}, nullptr, std::chrono::seconds(60), log, "training",
+            program_surroundings());
     job.run([&](Communicator& comm, Device device) {
       Steps steps(config, device, comm, wanted.step.warm_up, std::max(1, wanted.step.threads / ranks), log);
       comm.barrier();

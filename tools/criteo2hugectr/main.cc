@@ -1,14 +1,16 @@
 // criteo2hugectr: converts Criteo's click logs, or their preprocessed text, to Norm data sets. The command line.
 #include <map>
 
-#include "config/command_line.h"
 #include "core/base/expect.h"
-#include "core/base/terminal.h"
 #include "core/base/thread_pool.h"
 #include "formats/data/text_values.h"
 #include "formats/io/set_files.h"
 #include "prepare/preprocess/criteo_convert.h"
 #include "prepare/preprocess/preprocessed_convert.h"
+#include "program/command_line.h"
+#include "program/program_surroundings.h"
+#include "program/progress_line_view.h"
+#include "program/terminal.h"
 
 namespace hctr {
 namespace {
@@ -53,6 +55,7 @@ void run_old_form(const Arguments& given, const CommandLine& app) {
   options.check = given.tsv.style.check;
   options.keyset = given.keyset;
   options.threads = given.tsv.threads;
+  options.progress = show_progress_line;
   const PreprocessedSummary summary = convert_preprocessed(options, Log::silent());
   print_formatted("%lld rows, %lld files, %lld lists; slot_num %d, keys of %d bits: \"input_key_type\": \"%s\"\n",
                   static_cast<long long>(summary.rows), static_cast<long long>(summary.files),
@@ -72,8 +75,9 @@ void run_tsv(Arguments& given, const CommandLine& app) {
   if (given.key_bits > 0) options.style.key_bytes = given.key_bits / 8;
   if (app.count("--max-bad-rows") > 0 && !options.bad_rows.skip)
     throw Error(Kind::usage, "--max-bad-rows belongs to --bad-rows skip");
-  options.inputs = text_inputs(options.inputs);
-  const CriteoSummary summary = convert_criteo(options, Log::to_stderr());
+  options.progress = show_progress_line;
+  options.inputs = text_inputs(options.inputs, log_to_stderr());
+  const CriteoSummary summary = convert_criteo(options, log_to_stderr());
   print_set("training:", summary.train_rows, summary.train_positives, summary.train_files);
   if (summary.val_rows > 0) print_set("evaluation:", summary.val_rows, summary.val_positives, summary.val_files);
   if (summary.distinct_values > 0)

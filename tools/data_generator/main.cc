@@ -3,14 +3,16 @@
 #include <charconv>
 #include <map>
 
-#include "config/command_line.h"
 #include "core/base/expect.h"
-#include "core/base/terminal.h"
 #include "core/base/thread_pool.h"
 #include "formats/catalog/data_schema.h"
 #include "formats/parquet/parquet_set.h"
 #include "formats/raw/raw_set.h"
 #include "prepare/generate/generate.h"
+#include "program/command_line.h"
+#include "program/program_surroundings.h"
+#include "program/progress_line_view.h"
+#include "program/terminal.h"
 
 namespace hctr {
 namespace {
@@ -140,7 +142,9 @@ void run(Arguments& given, const CommandLine& app) {
     given.make.vocabulary = {each};
   }
   given.make.config = given.config;
-  const auto best = generate(section, given.make, Log::to_stderr());
+  given.make.environment = system_environment();
+  given.make.progress = show_progress_line;
+  const auto best = generate(section, given.make, log_to_stderr());
   if (!best) return;
   print(section.eval_source, "", *best);
   for (size_t label = 0; label < best->labels.size(); ++label)

@@ -1,14 +1,16 @@
 // data_inspect: summarizes data files and checks them against a config. The command line and the printed report.
 
-#include "config/command_line.h"
 #include "core/base/expect.h"
 #include "core/base/files.h"
 #include "core/base/input_files.h"
-#include "core/base/terminal.h"
 #include "core/base/thread_pool.h"
 #include "formats/catalog/data_schema.h"
 #include "formats/catalog/section_files.h"
 #include "prepare/inspect/inspect.h"
+#include "program/command_line.h"
+#include "program/program_surroundings.h"
+#include "program/progress_line_view.h"
+#include "program/terminal.h"
 
 namespace hctr {
 namespace {
@@ -150,10 +152,11 @@ void run(Arguments& given) {
     if (!given.look.section->eval_source.empty()) given.paths.push_back(given.look.section->eval_source);
   }
   expect_no_input(given.json, "--json", [&] { return files_read(given); });
+  given.look.progress = show_progress_line;
   int64_t problems = 0;
   Json sets(Json::Array{});
   for (const std::string& path : given.paths) {
-    const Inspection found = inspect(data_files(path, given.look, Log::to_stderr()), given.look);
+    const Inspection found = inspect(data_files(path, given.look, log_to_stderr()), given.look);
     sets.add(print(path, found));
     problems += found.problem_count;
   }

@@ -1,10 +1,11 @@
 // feature_spec: creates, checks and transcodes feature specifications. The command line.
 
-#include "config/command_line.h"
 #include "core/base/expect.h"
-#include "core/base/terminal.h"
 #include "prepare/preprocess/feature_rows.h"
 #include "prepare/preprocess/feature_transcode.h"
+#include "program/command_line.h"
+#include "program/progress_line_view.h"
+#include "program/terminal.h"
 
 namespace hctr {
 namespace {
@@ -35,7 +36,8 @@ void check_rows(const FeatureSpec& spec) {
     std::vector<size_t> all;
     for (const FeatureChunk& chunk : source.chunks) all.insert(all.end(), chunk.features.begin(), chunk.features.end());
     FeatureRows rows(spec, source.name, all);
-    const int64_t done = rows.for_each_block(cat("reading ", source.name), [](const FeatureBlock&) {});
+    const int64_t done =
+        rows.for_each_block(show_progress_line, cat("reading ", source.name), [](const FeatureBlock&) {});
     print_formatted("%-12s %lld rows in %zu chunks: right\n", source.name.c_str(), static_cast<long long>(done),
                     source.chunks.size());
   }
@@ -76,6 +78,7 @@ int main_of(int argc, char** argv) {
   return run_tool(app, argc, argv, [&] {
     if (describing.parsed()) {
       describe.out = out;
+      describe.progress = show_progress_line;
       describe.train.assign(train.begin(), train.end());
       describe.test.assign(test.begin(), test.end());
       print_spec(describe_features(describe));
@@ -85,6 +88,7 @@ int main_of(int argc, char** argv) {
       check_rows(read);
     } else {
       transcode.folder = folder;
+      transcode.progress = show_progress_line;
       transcode.spec = spec;
       print_spec(transcode_features(read_feature_spec(spec), transcode));
     }

@@ -2,12 +2,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "config/command_line.h"
 #include "core/base/expect.h"
 #include "core/base/files.h"
 #include "core/base/input_files.h"
 #include "core/base/progress.h"
-#include "core/base/terminal.h"
 #include "formats/model/access_stats_file.h"
 #include "formats/model/model_manifest.h"
 #include "formats/model/sparse_file.h"
@@ -15,6 +13,10 @@
 #include "net/model/layer_state.h"
 #include "net/model/model_files.h"
 #include "net/model/weights.h"
+#include "program/command_line.h"
+#include "program/program_surroundings.h"
+#include "program/progress_line_view.h"
+#include "program/terminal.h"
 #include "train/load_config.h"
 #include "train/run_inputs.h"
 
@@ -82,7 +84,7 @@ int64_t convert_table(FileSet& set, const Config& config, size_t which, size_t i
   const int64_t rows = read_sparse(
       config.solver.sparse_model_file[which], shape,
       [&](const SparseRows& part) {
-        if (!progress) progress.emplace(cat("converting '", spec.name, "'"), "rows", part.of);
+        if (!progress) progress.emplace(show_progress_line, cat("converting '", spec.name, "'"), "rows", part.of);
         const std::vector<int32_t> slots(part.slots.begin(), part.slots.end());
         writer.add({part.keys, slots, part.vectors, {}, {}});
         progress->update(done += static_cast<int64_t>(part.keys.size()));
@@ -95,7 +97,7 @@ int64_t convert_table(FileSet& set, const Config& config, size_t which, size_t i
 
 /// Errors: Error(usage) where a new file has the name of one that is read.
 void expect_new_names(const Arguments& given, const Config& config, const fs::path& manifest, int64_t iteration) {
-  const std::vector<fs::path> read = input_files(given.config, config);
+  const std::vector<fs::path> read = input_files(given.config, config, system_environment());
   std::vector<fs::path> written = {manifest, formats::dense_model_name(given.out, iteration),
                                    formats::dense_opt_states_name(given.out, iteration)};
   for (size_t e = 0; e < config.embeddings.size(); ++e) {
@@ -106,8 +108,8 @@ void expect_new_names(const Arguments& given, const Config& config, const fs::pa
 }
 
 void convert(const Arguments& given) {
-  const Log log = Log::to_stderr();
-  Config config = load_config(given.config, false, log);
+  const Log log = log_to_stderr();
+  Config config = load_config(given.config, false, log, {}, {}, nullptr, system_environment());
   SolverSection& solver = config.solver;
   if (!given.model.empty()) name_files(given.model, config);
   if (solver.dense_model_file.empty() || solver.sparse_model_file.size() != config.embeddings.size())

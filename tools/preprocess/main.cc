@@ -2,10 +2,8 @@
 #include <map>
 
 #include "config/checked_json.h"
-#include "config/command_line.h"
 #include "core/base/expect.h"
 #include "core/base/file_lock.h"
-#include "core/base/terminal.h"
 #include "core/base/thread_pool.h"
 #include "formats/data/text_values.h"
 #include "formats/io/set_files.h"
@@ -15,6 +13,10 @@
 #include "formats/raw/raw_set.h"
 #include "prepare/preprocess/preprocess_report.h"
 #include "prepare/preprocess/saved_columns.h"
+#include "program/command_line.h"
+#include "program/program_surroundings.h"
+#include "program/progress_line_view.h"
+#include "program/terminal.h"
 
 namespace hctr {
 namespace {
@@ -47,7 +49,7 @@ void read_saved(Arguments& given, const CommandLine& app) {
                              "--modulo", "--cross", "--fill", "--log", "--normalize", "--number-format", "--unit"})
     if (app.count(option) > 0)
       throw Error(Kind::usage, cat(option, " is taken from '", given.apply, "', which --apply names; leave it out"));
-  given.saved = read_columns(given.apply, Log::to_stderr());
+  given.saved = read_columns(given.apply, log_to_stderr());
   if (given.saved->criteo != given.csv.empty())
     throw Error(Kind::usage, cat("'", given.apply, "' was made of ", given.saved->criteo ? "--criteo" : "--csv",
                                  " rows, and these are ", given.saved->criteo ? "--csv" : "--criteo"));
@@ -89,18 +91,18 @@ void read_notations(const Arguments& given, TextRoles& roles) {
 
 void read_table(Arguments& given, const CommandLine& app) {
   PreprocessOptions& make = given.make;
-  make.eval_inputs = text_inputs(make.eval_inputs);
+  make.eval_inputs = text_inputs(make.eval_inputs, log_to_stderr());
   if (!given.criteo.empty()) {
     if (!given.csv.empty()) throw Error(Kind::usage, "--criteo and --csv are two kinds of input; one at a time");
     for (const char* option : {"--label", "--dense", "--categories", "--lists", "--header", "--separator", "--split",
                                "--brackets", "--number-format", "--unit"})
       if (app.count(option) > 0)
         throw Error(Kind::usage, cat(option, " belongs to --csv; the columns of Criteo's rows are known"));
-    make.inputs = text_inputs(given.criteo);
+    make.inputs = text_inputs(given.criteo, log_to_stderr());
     return;
   }
   if (given.csv.empty()) throw Error(Kind::usage, "expected --criteo FILE... or --csv FILE..., and --out DIR");
-  make.inputs = text_inputs(given.csv);
+  make.inputs = text_inputs(given.csv, log_to_stderr());
   TextRoles roles{given.labels, given.dense, given.categories, given.lists, {}};
   read_notations(given, roles);
   if (given.saved) roles = given.saved->roles;
@@ -189,7 +191,8 @@ void run(Arguments& given, const CommandLine& app) {
   if (app.count("--max-bad-rows") > 0 && !given.make.bad_rows.skip)
     throw Error(Kind::usage, "--max-bad-rows belongs to --bad-rows skip");
   const FileLock lock(given.make.folder / "", "the folder");
-  const PreprocessSummary summary = preprocess(given.make, Log::to_stderr());
+  given.make.progress = show_progress_line;
+  const PreprocessSummary summary = preprocess(given.make, log_to_stderr());
   const Json described = describe_preprocessed(given.make, summary);
   if (given.make.passes == 2) write_vocabularies(given.make.folder / kVocabularyFile, summary.fitted);
   write_text(given.make.folder / "preprocess.json", with_checksum(described));

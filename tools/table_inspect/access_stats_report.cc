@@ -1,7 +1,7 @@
 #include "access_stats_report.h"
 
 #include "bars.h"
-#include "core/base/terminal.h"
+#include "program/terminal.h"
 
 namespace hctr {
 namespace {

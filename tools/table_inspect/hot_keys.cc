@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "core/base/expect.h"
-#include "core/base/terminal.h"
+#include "program/terminal.h"
 
 namespace hctr {
 

@@ -4,6 +4,7 @@
 #include "core/base/thread_pool.h"
 #include "core/device/buffer.h"
 #include "formats/reader/reader.h"
+#include "program/progress_line_view.h"
 
 namespace hctr {
 
@@ -22,7 +23,7 @@ KeyCounts count_keys(const Config& config, size_t input, bool by_slot, int64_t s
   for (int i = 0; i < 2; ++i) slots.push_back(memory.emplace_back(Device{}, layout.bytes).data());
   Reader reader(config.data, training_source(config.data), layout, slots,
                 {.batch = kBatch, .workers = std::max(1, usable_cores() - 1), .repeat = false}, log);
-  Progress progress("counting keys", "samples", std::min(samples, reader.samples()));
+  Progress progress(show_progress_line, "counting keys", "samples", std::min(samples, reader.samples()));
   KeyCounts counts;
   while (counts.samples < samples) {
     const auto slot = reader.next();

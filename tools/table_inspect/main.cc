@@ -6,17 +6,19 @@
 
 #include "access_stats_report.h"
 #include "bars.h"
-#include "config/command_line.h"
 #include "core/base/expect.h"
 #include "core/base/files.h"
 #include "core/base/input_files.h"
 #include "core/base/progress.h"
-#include "core/base/terminal.h"
 #include "formats/data/text_values.h"
 #include "formats/model/table_summary.h"
 #include "hot_keys.h"
 #include "key_counts.h"
 #include "net/model/model_delta.h"
+#include "program/command_line.h"
+#include "program/program_surroundings.h"
+#include "program/progress_line_view.h"
+#include "program/terminal.h"
 #include "train/load_config.h"
 
 namespace hctr {
@@ -72,7 +74,7 @@ class RowsRead {
  public:
   explicit RowsRead(std::string what) : what_(std::move(what)) {}
   void add(int64_t rows, int64_t of) {
-    if (!shown_) shown_.emplace(what_, "rows", of);
+    if (!shown_) shown_.emplace(show_progress_line, what_, "rows", of);
     shown_->update(done_ += rows);
   }
   void finish() {
@@ -106,8 +108,8 @@ std::optional<AccessStatsOf> read_access_stats_of(const std::string& file, int64
 }
 
 void inspect(const Arguments& given) {
-  const Log log = Log::to_stderr();
-  const Config config = load_config(given.config, false, log);
+  const Log log = log_to_stderr();
+  const Config config = load_config(given.config, false, log, {}, {}, nullptr, system_environment());
   const size_t which = which_embedding(given, config);
   const EmbeddingSection& section = config.embeddings[which].section;
   Problems problems;

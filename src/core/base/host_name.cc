@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
+#include "core/base/environment.h"
 
 namespace hctr {
 
@@ -11,9 +11,9 @@ std::string host_name() {
   return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "unknown host";
 }
 
-std::string host_id() {
-  const char* id = std::getenv("NCCL_HOSTID");
-  return id && *id ? id : host_name();
+std::string host_id(const Environment& environment) {
+  const std::optional<std::string> id = variable_of(environment, "NCCL_HOSTID");
+  return id && !id->empty() ? *id : host_name();
 }
 
 }  // namespace hctr

@@ -3,12 +3,14 @@
 
 #include <string>
 
+#include "hctr/surroundings.h"
+
 namespace hctr {
 
 /// As the system has it; "unknown host" where it has none.
 std::string host_name();
 /// What tells hosts apart, as NCCL does: NCCL_HOSTID of the environment, else the name. Processes with different ones
 /// share no memory.
-std::string host_id();
+std::string host_id(const Environment&);
 
 }  // namespace hctr

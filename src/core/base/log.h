@@ -2,25 +2,24 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string_view>
 
 #include "core/base/expect.h"
+#include "hctr/surroundings.h"
 
 namespace hctr {
 
-enum class Level { info, warning, error };
-
-/// Thread-safe: lines of several threads do not mix.
+/// Thread-safe: lines of several threads do not mix. Copies are one log.
 class Log {
  public:
-  using Sink = std::function<void(Level, std::string_view line)>;
+  using Sink = LogSink;
 
-  explicit Log(Sink sink) : sink_(std::move(sink)) {}
-  /// Writes to the standard error stream: "line", "warning: line", "error: line".
-  static Log to_stderr();
+  /// A null sink discards every line.
+  explicit Log(Sink sink) : output_(std::make_shared<Output>(std::move(sink))) {}
   /// Discards every line.
-  static Log silent();
+  static Log silent() { return Log(nullptr); }
 
   template <class... Parts>
   void info(const Parts&... parts) const {
@@ -38,7 +37,12 @@ class Log {
   void write(Level, std::string_view line) const;
 
  private:
-  Sink sink_;
+  struct Output {
+    explicit Output(Sink to) : sink(std::move(to)) {}
+    std::mutex mutex;
+    Sink sink;
+  };
+  std::shared_ptr<Output> output_;
 };
 
 }  // namespace hctr

@@ -1,37 +1,41 @@
-// A progress line with rate and time left: redrawn in place on a terminal, else a new line every few seconds.
+// How far a piece of work is, shown as whoever uses the library wishes; and numbers as people read them.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "hctr/surroundings.h"
 
 namespace hctr {
 
-/// Counts `done` of `total` units of work. Used by one thread at a time. Writes to the standard error stream.
+/// Counts units of work that is shown, or that nobody looks at. Used by one thread at a time.
 class Progress {
  public:
-  /// `what` names the work, `unit` what is counted ("rows", "samples"). A total of 0, or one that is exceeded, means
-  /// unknown.
-  Progress(std::string what, std::string unit, int64_t total);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  /// As ShowProgress has them; `show` may be null.
+  Progress(const ShowProgress& show, const std::string& what, const std::string& unit, int64_t total)
+      : view_(show ? show(what, unit, total) : nullptr) {}
 
-  /// Sets the work done so far, and a remark to append. Redraws at most a few times a second.
-  void update(int64_t done, std::string_view remark = {});
-  /// Writes the last line: total work, time, rate.
-  void finish();
-  /// Clears the line so that other text can be written. The next update() draws it again.
-  void clear();
+  /// Sets the work done so far, and a remark to append.
+  void update(int64_t done, std::string_view remark = {}) {
+    if (view_) view_->update(done, remark);
+  }
+  /// Shows the total work, its time and rate.
+  void finish() {
+    if (view_ && !std::exchange(finished_, true)) view_->finish();
+  }
+  /// Clears what is shown so that other text can be written. The next update() shows it again.
+  void clear() {
+    if (view_) view_->clear();
+  }
+  /// Whether somebody sees one update in the place of the other.
+  bool in_place() const { return view_ && view_->in_place(); }
 
  private:
-  void draw(int64_t done, std::string_view remark, bool last);
-  using Clock = std::chrono::steady_clock;
-  std::string what_, unit_;
-  int64_t total_, done_ = 0;
-  Clock::time_point start_, drawn_;
-  bool terminal_, visible_ = false, finished_ = false;
+  std::unique_ptr<ProgressView> view_;
+  bool finished_ = false;
 };
 
 /// As printf writes one number: formatted("%.2f", 0.125) is "0.12".

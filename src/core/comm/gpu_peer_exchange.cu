@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <cuda/atomic>
 #include <random>
@@ -40,7 +39,7 @@ struct PeerSignals {
 
 using Flag = ::cuda::atomic_ref<uint32_t, ::cuda::thread_scope_system>;
 
-__device__ void signal(uint32_t& flag, uint32_t round) { Flag(flag).store(round, ::cuda::memory_order_release); }
+__device__ void raise_flag(uint32_t& flag, uint32_t round) { Flag(flag).store(round, ::cuda::memory_order_release); }
 
 /// Waits until a peer has signalled `round`. Returns false if the host aborted the exchange before.
 __device__ bool wait_for(uint32_t& flag, uint32_t round, const volatile int32_t* aborted) {
@@ -60,7 +59,7 @@ __device__ void begin_peer_write(BlockRange, const PeerSignals& all, const volat
   const uint32_t round = mine.rounds + 1;
   const int r = static_cast<int>(threadIdx.x);
   if (r >= all.ranks || r == all.rank) return;
-  signal(all.of[r]->free[all.rank], round);  // by stream order, the data of the previous round has been read
+  raise_flag(all.of[r]->free[all.rank], round);  // by stream order, the data of the previous round has been read
   if (!wait_for(mine.free[r], round, aborted)) mine.aborted = 1;
 }
 
@@ -68,7 +67,7 @@ __device__ void end_peer_write(BlockRange, const PeerSignals& all) {
   const int r = static_cast<int>(threadIdx.x);
   if (r >= all.ranks || r == all.rank) return;
   __threadfence_system();
-  signal(all.of[r]->arrived[all.rank], all.of[all.rank]->rounds + 1);
+  raise_flag(all.of[r]->arrived[all.rank], all.of[all.rank]->rounds + 1);
 }
 
 __device__ void wait_for_peers(BlockRange, const PeerSignals& all, const volatile int32_t* aborted) {
@@ -131,8 +130,9 @@ std::vector<T> gather_on_all(Communicator& comm, const T& mine) {
 
 class GpuPeerExchange : public PeerExchange {
  public:
-  GpuPeerExchange(Communicator& comm, const PeerExchangeSpec& spec, const volatile int32_t* aborted)
+  GpuPeerExchange(Communicator& comm, const PeerExchangeSpec& spec, const volatile int32_t* aborted, bool allowed)
       : host_aborted_(aborted),
+        allowed_(allowed),
         signals_(spec.receive_buffer.device(), sizeof(Signals)),
         destinations_(static_cast<size_t>(comm.size())) {
     HCTR_CHECK(cudaSetDevice(spec.receive_buffer.device().index));
@@ -171,8 +171,7 @@ class GpuPeerExchange : public PeerExchange {
     mine.device = spec.receive_buffer.device().index;
     mine.receive_buffer = IpcAddress(spec.receive_buffer.bytes());
     mine.signals = IpcAddress(signals_.data());
-    const char* off = std::getenv("NCCL_P2P_DISABLE");
-    bool all = comm.size() <= kMostRanks && (!off || std::atoi(off) == 0);
+    bool all = comm.size() <= kMostRanks && allowed_;
     for (size_t r = 0; r < destinations_.size() && all; ++r)
       mine.offset_bytes[r] = spec.receive.begin.at(r) * static_cast<int64_t>(size_of(spec.receive_buffer.dtype()));
     const std::vector<PeerInfo> peers = gather_on_all(comm, mine);
@@ -209,6 +208,7 @@ class GpuPeerExchange : public PeerExchange {
   }
 
   const volatile int32_t* host_aborted_;
+  bool allowed_;
   Buffer signals_;
   bool reached_ = false;
   std::vector<std::byte*> destinations_, opened_;
@@ -218,8 +218,8 @@ class GpuPeerExchange : public PeerExchange {
 }  // namespace
 
 std::unique_ptr<PeerExchange> make_gpu_peer_exchange(Communicator& comm, const PeerExchangeSpec& spec,
-                                                     const volatile int32_t* aborted) {
-  auto exchange = std::make_unique<GpuPeerExchange>(comm, spec, aborted);
+                                                     const volatile int32_t* aborted, bool allowed) {
+  auto exchange = std::make_unique<GpuPeerExchange>(comm, spec, aborted, allowed);
   if (!exchange->reached()) return nullptr;
   return exchange;
 }

@@ -8,10 +8,10 @@
 namespace hctr {
 
 /// Returns null, on every rank, unless all GPUs can reach each other's memory (they are of one host, in one process or
-/// several) and NCCL_P2P_DISABLE is not 1. How much a step writes may depend on its batch, and the step can still be
+/// several) and it is `allowed` on each rank. How much a step writes may depend on its batch, and the step can still be
 /// recorded. `aborted`: host memory; kernels that wait for a peer end when it is not 0. Errors: Error(device),
 /// Error(comm).
 std::unique_ptr<PeerExchange> make_gpu_peer_exchange(Communicator&, const PeerExchangeSpec&,
-                                                     const volatile int32_t* aborted);
+                                                     const volatile int32_t* aborted, bool allowed);
 
 }  // namespace hctr

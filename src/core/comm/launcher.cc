@@ -1,7 +1,7 @@
 #include "core/comm/launcher.h"
 
+#include <algorithm>
 #include <charconv>
-#include <cstdlib>
 
 #include "core/base/expect.h"
 #include "core/comm/job_secret.h"
@@ -146,14 +146,8 @@ std::optional<Launch> by_srun(const Environment& environment) {
 
 }  // namespace
 
-Environment system_environment() {
-  return [](const char* name) -> std::optional<std::string> {
-    const char* value = std::getenv(name);
-    return value ? std::optional<std::string>(value) : std::nullopt;
-  };
-}
-
 std::optional<Launch> find_launch(const Environment& environment, bool over_tcp) {
+  if (!environment) return std::nullopt;
   auto launch = by_mpirun(environment, over_tcp);
   if (!launch) launch = by_variables(environment);
   if (!launch) launch = by_srun(environment);

@@ -1,15 +1,12 @@
 // How this process was started: alone, or by a launcher as one of several, which it tells by environment variables.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
-namespace hctr {
+#include "hctr/surroundings.h"
 
-/// A variable of the environment; nothing if it is not set. For tests a table instead.
-using Environment = std::function<std::optional<std::string>(const char* name)>;
-Environment system_environment();
+namespace hctr {
 
 /// A process among those of a job.
 struct Launch {
@@ -25,10 +22,11 @@ struct Launch {
   std::string secret = {};  ///< core/comm/job_secret.h; empty: none
 };
 
-/// Nothing if this process was started alone. Of several launchers whose variables are set the innermost counts: mpirun
-/// before RANK and WORLD_SIZE before srun. Errors: Error(usage) naming the variable that is missing or is not a number,
-/// or too large; those of find_job_secret(). `over_tcp`: mpirun only starts and numbers the processes, and they join
-/// over TCP; needs MASTER_ADDR and MASTER_PORT, but in a step of Slurm, which says where process 0 is.
+/// Nothing if this process was started alone, as it was without an environment. Of several launchers whose variables
+/// are set the innermost counts: mpirun before RANK and WORLD_SIZE before srun. Errors: Error(usage) naming the
+/// variable that is missing or is not a number, or too large; those of find_job_secret(). `over_tcp`: mpirun only
+/// starts and numbers the processes, and they join over TCP; needs MASTER_ADDR and MASTER_PORT, but in a step of Slurm,
+/// which says where process 0 is.
 std::optional<Launch> find_launch(const Environment&, bool over_tcp = false);
 
 /// The first host of a Slurm node list: "gpu[07-09,12],login" is gpu07.

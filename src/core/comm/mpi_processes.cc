@@ -2,19 +2,20 @@
 //
 // MPI does not say that a host is silent, and its launcher says so late. So processes watch each other as those that
 // TCP has joined do. The watch lives while MPI is finalized, which waits for all: where one is gone by then, the watch
-// ends this process.
+// ends this process, if the surroundings can.
 #include "core/comm/mpi_processes.h"
 
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <thread>
 
+#include "core/base/environment.h"
 #include "core/base/expect.h"
 #include "core/base/host_name.h"
 #include "core/base/platform.h"
@@ -79,16 +80,18 @@ struct Member {
 
 class MpiProcesses : public Processes {
  public:
-  MpiProcesses(const Launch& launch, const JoinLimits& limits, const Log& log, const MpiPlugin& mpi)
-      : limit_(limits.step), mpi_(mpi) {
+  MpiProcesses(const Launch& launch, const JoinLimits& limits, const Surroundings& around, const MpiPlugin& mpi)
+      : limit_(limits.step), end_process_(around.end_process), mpi_(mpi) {
     MpiPlugin::Place place{};
     check(mpi_.start(&place));
     process_ = place.process;
     count_ = place.count;
     on_host_ = {launch.local_process.value_or(place.of_host), launch.local_processes.value_or(place.count_on_host)};
-    if (count_ > 1) watch_others(limits.silence, log);
+    if (count_ > 1) watch_others(limits.silence, around);
   }
-  ~MpiProcesses() override { mpi_.finish(); }
+  ~MpiProcesses() override {
+    if (end_process_ || !(ended_ || (watch_ && watch_->failure()))) mpi_.finish();
+  }
 
   int process() const override { return process_; }
   int count() const override { return count_; }
@@ -137,32 +140,36 @@ class MpiProcesses : public Processes {
   }
 
   /// Who has heard it from the watch ends without a word to MPI, which could wait for a host that is gone: the launcher
-  /// sees the exit code. MPI ends those that the watch does not reach.
-  [[noreturn]] void abort(int exit_code) noexcept override {
+  /// sees the exit code. MPI ends those that the watch does not reach, and this process with them: only where it may
+  /// end.
+  void abort(int exit_code) noexcept override {
+    ended_ = true;
     if (watch_) watch_->tell_to_end(exit_code);
-    if (!all_watched_) try {
-        std::thread([exit_code] {
-          std::this_thread::sleep_for(kToAbort);
-          std::_Exit(exit_code);
-        }).detach();
-        mpi_.abort(exit_code);
-      } catch (...) {  // no thread
-      }
-    std::_Exit(exit_code);
+    if (all_watched_ || !end_process_) return;
+    try {
+      std::thread([exit_code, end = end_process_] {
+        std::this_thread::sleep_for(kToAbort);
+        end(exit_code);
+      }).detach();
+      mpi_.abort(exit_code);
+    } catch (...) {  // no thread
+    }
   }
 
  private:
-  void watch_others(seconds silence, const Log& log) {
+  void watch_others(seconds silence, const Surroundings& around) {
     WatchConnections watches =
-        connect_watches(process_, count_, system_environment()("MASTER_ADDR"), kToConnect,
+        connect_watches(process_, count_, variable_of(around.environment, "MASTER_ADDR"), kToConnect,
                         [&](const void* mine, int32_t bytes, void* each) { check(mpi_.gather(mine, bytes, each)); });
     all_watched_ = watches.missing.empty();
     if (!all_watched_ && process_ == 0)
-      log.warning("no signs of life of ", watches.missing,
-                  ". Does a firewall let connections between the hosts through, at the ports that the system chooses? "
-                  "MASTER_ADDR names another address of process 0. Training goes on; a host that is lost is noticed in "
-                  "a step only (--comm-timeout)");
-    watch_.emplace(process_, std::move(watches.control), std::move(watches.hosts), silence);
+      Log(around.log)
+          .warning(
+              "no signs of life of ", watches.missing,
+              ". Does a firewall let connections between the hosts through, at the ports that the system chooses? "
+              "MASTER_ADDR names another address of process 0. Training goes on; a host that is lost is noticed in "
+              "a step only (--comm-timeout)");
+    watch_.emplace(process_, std::move(watches.control), std::move(watches.hosts), silence, around);
   }
   /// What the watch knows of somebody who is gone.
   void throw_loss() const {
@@ -222,6 +229,8 @@ class MpiProcesses : public Processes {
   }
 
   seconds limit_;
+  std::function<void(int exit_code)> end_process_;  // null: this process goes on
+  bool ended_ = false;                              // the others were told to
   OnHost on_host_;
   const MpiPlugin& mpi_;
   int process_ = 0, count_ = 1;
@@ -237,10 +246,10 @@ class MpiProcesses : public Processes {
 
 std::string why_no_mpi() { return loaded_mpi().why_not; }
 
-std::unique_ptr<Processes> start_mpi(const Launch& launch, const JoinLimits& limits, const Log& log) {
+std::unique_ptr<Processes> start_mpi(const Launch& launch, const JoinLimits& limits, const Surroundings& around) {
   const Loaded& mpi = loaded_mpi();
   if (!mpi.plugin) throw Error(Kind::comm, mpi.why_not);
-  return std::make_unique<MpiProcesses>(launch, limits, log, *mpi.plugin);
+  return std::make_unique<MpiProcesses>(launch, limits, around, *mpi.plugin);
 }
 
 }  // namespace hctr

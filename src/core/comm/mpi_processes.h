@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "core/base/log.h"
 #include "core/comm/launcher.h"
 #include "core/comm/processes.h"
+#include "hctr/surroundings.h"
 
 namespace hctr {
 
@@ -14,8 +14,10 @@ namespace hctr {
 /// Loads both.
 std::string why_no_mpi();
 
-/// Initializes MPI, which is finalized with the object. The processes give signs of life over TCP, as those of
-/// start_tcp() do; process 0 warns of those that cannot connect. Errors: Error(comm), also if why_no_mpi().
-std::unique_ptr<Processes> start_mpi(const Launch&, const JoinLimits&, const Log&);
+/// Initializes MPI, unless another part of the process has done so; then MPI is finalized with the object, but not
+/// where the job has failed and nothing ends this process, since MPI waits for all. The processes give signs of life
+/// over TCP, as those of start_tcp() do; process 0 warns of those that cannot connect. Errors: Error(comm), also if
+/// why_no_mpi().
+std::unique_ptr<Processes> start_mpi(const Launch&, const JoinLimits&, const Surroundings&);
 
 }  // namespace hctr

@@ -8,10 +8,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
 
-#include "core/base/process_end.h"
+#include "core/base/environment.h"
+#include "core/base/lasting_threads.h"
 #include "core/base/stopped_time.h"
 #include "core/comm/arguments.h"
 #include "core/comm/gpu_peer_exchange.h"
@@ -145,7 +147,7 @@ class NcclComm : public Communicator {
   std::unique_ptr<PeerExchange> make_peer_exchange(const PeerExchangeSpec& spec) override {
     in_step_ = false;
     if (!several_hosts())
-      if (auto exchange = make_gpu_peer_exchange(*this, spec, host_aborted())) return exchange;
+      if (auto exchange = make_gpu_peer_exchange(*this, spec, host_aborted(), peers_allowed())) return exchange;
     return make_all_to_all_exchange(*this, spec);
   }
   void abort(const Error& error) noexcept override {
@@ -154,6 +156,11 @@ class NcclComm : public Communicator {
   }
 
  private:
+  /// Whether NCCL_P2P_DISABLE lets GPUs write to each other's memory.
+  bool peers_allowed() const {
+    const std::optional<std::string> off = variable_of(group_.environment(), "NCCL_P2P_DISABLE");
+    return !off || std::atoi(off->c_str()) == 0;
+  }
   /// One per stream. Streams run concurrently, and collectives of one must not wait for those of another.
   struct Channel {
     ncclComm_t comm = nullptr;

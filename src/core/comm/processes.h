@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/log.h"
+#include "hctr/surroundings.h"
 
 namespace hctr {
 
@@ -67,13 +68,14 @@ class Processes {
   /// Sends and receives all pieces between ranks of this process and ranks of others. `transfers`: one for each rank of
   /// this process. Called by one thread at a time. Errors: Error(comm) naming the ranks that did not answer in time.
   virtual void exchange(const std::vector<const Transfer*>& transfers, Wait) = 0;
-  /// Ends all processes at once.
-  [[noreturn]] virtual void abort(int exit_code) noexcept = 0;
+  /// Tells all other processes to end at once, with this exit code. This one goes on: its caller ends it, or throws.
+  virtual void abort(int exit_code) noexcept = 0;
 };
 
 /// Joins the processes that a launcher started together with this one (core/comm/launcher.h): those of mpirun with MPI,
-/// others over TCP. Returns null if this process was started alone. Errors: Error(usage) when the environment does not
+/// others over TCP. Returns null if this process was started alone, as it was where the surroundings have no
+/// environment. Errors: Error(usage) when the environment does not
 /// say what is needed, or mpirun has started it and MPI cannot be loaded; Error(comm).
-std::unique_ptr<Processes> started_processes(const JoinLimits&, const Log&);
+std::unique_ptr<Processes> started_processes(const JoinLimits&, const Surroundings&);
 
 }  // namespace hctr

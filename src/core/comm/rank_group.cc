@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "core/base/current_error.h"
 #include "core/base/host_name.h"
@@ -21,9 +22,10 @@ constexpr uint64_t kMeetingsAsleep = 1000;  // on a busy machine, before a rank 
 
 }  // namespace
 
-RankGroup::RankGroup(int ranks, Processes* others, std::chrono::seconds limit)
+RankGroup::RankGroup(int ranks, Processes* others, std::chrono::seconds limit, Environment environment)
     : others_(others),
       limit_(limit),
+      environment_(std::move(environment)),
       local_ranks_(others ? others->join(ranks) : LocalRanks{0, ranks, ranks}),
       hosts_(find_hosts()),
       here_(static_cast<size_t>(ranks), 0),
@@ -35,7 +37,7 @@ std::vector<int> RankGroup::find_hosts() {
   if (!others_) return hosts;
   using Name = std::array<char, 256>;
   Name mine{};
-  host_id().copy(mine.data(), mine.size() - 1);
+  host_id(environment_).copy(mine.data(), mine.size() - 1);
   // Every rank here receives the names, as in any exchange.
   const auto local = static_cast<size_t>(local_ranks_.count);
   std::vector<std::vector<Name>> received(local, std::vector<Name>(total, mine));

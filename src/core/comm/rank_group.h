@@ -16,13 +16,14 @@ namespace hctr {
 class RankGroup {
  public:
   /// `ranks`: of this process. `others`: the other processes, or null; outlives the group. `limit`: of a wait within a
-  /// step; 0 means none.
-  RankGroup(int ranks, Processes* others, std::chrono::seconds limit);
+  /// step; 0 means none. `environment`: for NCCL_HOSTID, and for communicators of GPUs.
+  RankGroup(int ranks, Processes* others, std::chrono::seconds limit, Environment environment = {});
 
   const LocalRanks& local_ranks() const { return local_ranks_; }
   /// As Communicator::host_of, by host_id() of its process.
   int host_of(int rank) const { return hosts_.at(static_cast<size_t>(rank)); }
   std::chrono::seconds limit() const { return limit_; }
+  const Environment& environment() const { return environment_; }
 
   /// Called by every rank of the job. The piece that `rank` sends to r is copied to the piece that r receives from
   /// `rank`; both have one size. `name`: of the call, for messages. Errors: Error(comm) with the reason if a rank has
@@ -59,6 +60,7 @@ class RankGroup {
 
   Processes* others_;
   std::chrono::seconds limit_;
+  Environment environment_;
   LocalRanks local_ranks_;
   std::vector<int> hosts_;  // by rank of the job
   mutable std::mutex mutex_;

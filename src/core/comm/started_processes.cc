@@ -8,14 +8,13 @@ namespace hctr {
 namespace {
 
 /// Errors name this host, since the output of all processes is often one file.
-std::optional<Launch> launch_of_this_process(bool over_tcp) {
+std::optional<Launch> launch_of_this_process(const Environment& environment, bool over_tcp) {
   return in_context([] { return cat("reading what the launcher has set on ", host_name()); },
-                    [&] { return find_launch(system_environment(), over_tcp); });
+                    [&] { return find_launch(environment, over_tcp); });
 }
 
 /// MPI cannot be had: the processes that its launcher has started join over TCP, where the environment says how.
-Launch without_mpi(const Launch& launch, const std::string& why) {
-  const Environment environment = system_environment();
+Launch without_mpi(const Launch& launch, const Environment& environment, const std::string& why) {
   if (environment("MASTER_ADDR") || environment("MASTER_PORT") || environment("SLURM_STEP_ID"))
     if (const auto over_tcp = find_launch(environment, true)) return *over_tcp;
   throw Error(Kind::usage,
@@ -25,12 +24,13 @@ Launch without_mpi(const Launch& launch, const std::string& why) {
 
 }  // namespace
 
-std::unique_ptr<Processes> started_processes(const JoinLimits& limits, const Log& log) {
-  const std::optional<Launch> launch = launch_of_this_process(limits.over_tcp);
+std::unique_ptr<Processes> started_processes(const JoinLimits& limits, const Surroundings& around) {
+  const std::optional<Launch> launch = launch_of_this_process(around.environment, limits.over_tcp);
   if (!launch) return nullptr;
-  if (!launch->by_mpi) return start_tcp(*launch, limits, log);
-  if (const std::string why = why_no_mpi(); !why.empty()) return start_tcp(without_mpi(*launch, why), limits, log);
-  auto processes = start_mpi(*launch, limits, log);
+  if (!launch->by_mpi) return start_tcp(*launch, limits, around);
+  if (const std::string why = why_no_mpi(); !why.empty())
+    return start_tcp(without_mpi(*launch, around.environment, why), limits, around);
+  auto processes = start_mpi(*launch, limits, around);
   if (processes->count() == launch->processes) return processes;
   throw Error(Kind::usage, cat("started as ", launch->processes, " processes, but this program's MPI sees ",
                                processes->count(), ": mpirun belongs to another MPI than the program was built with"));

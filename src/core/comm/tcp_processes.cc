@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "core/base/build_info.h"
@@ -80,13 +79,13 @@ class Pieces {
 
 class TcpProcesses : public Processes {
  public:
-  TcpProcesses(const Launch& launch, const JoinLimits& limits, JobConnections job)
+  TcpProcesses(const Launch& launch, const JoinLimits& limits, const Surroundings& around, JobConnections job)
       : process_(job.process),
         launched_{launch.process, launch.processes},
         limit_(limits.step),
         hosts_(job.hosts),
         data_(std::move(job.data)),
-        watch_(process_, std::move(job.control), job.hosts, limits.silence) {
+        watch_(process_, std::move(job.control), job.hosts, limits.silence, around) {
     if (launch.local_process && launch.local_processes) {
       on_host_ = {*launch.local_process, *launch.local_processes};
     } else {
@@ -147,10 +146,7 @@ class TcpProcesses : public Processes {
     finish(wait);
   }
 
-  [[noreturn]] void abort(int exit_code) noexcept override {
-    watch_.tell_to_end(exit_code);
-    std::_Exit(exit_code);
-  }
+  void abort(int exit_code) noexcept override { watch_.tell_to_end(exit_code); }
 
  private:
   struct Peer {
@@ -252,11 +248,12 @@ class TcpProcesses : public Processes {
 
 }  // namespace
 
-std::unique_ptr<Processes> start_tcp(const Launch& launch, const JoinLimits& limits, const Log& log) {
+std::unique_ptr<Processes> start_tcp(const Launch& launch, const JoinLimits& limits, const Surroundings& around) {
   std::optional<TcpClock::time_point> lost_after;
   if (limits.lost) lost_after = TcpClock::now() + *limits.lost;
+  const auto end = TcpClock::now() + limits.join;
   return std::make_unique<TcpProcesses>(
-      launch, limits, join_job(launch, build_name(), TcpClock::now() + limits.join, log, lost_after, limits.agreed));
+      launch, limits, around, join_job(launch, build_name(), end, Log(around.log), lost_after, limits.agreed));
 }
 
 }  // namespace hctr

@@ -6,11 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "core/base/printable.h"
-#include "core/base/process_end.h"
 #include "core/base/stopped_time.h"
 #include "core/comm/join_text.h"
 
@@ -33,10 +31,13 @@ void raise_event(int descriptor) {
 
 }  // namespace
 
-Watch::Watch(int process, std::vector<TcpSocket> control, std::vector<std::string> hosts, seconds silence)
+Watch::Watch(int process, std::vector<TcpSocket> control, std::vector<std::string> hosts, seconds silence,
+             const Surroundings& around)
     : process_(process),
       silence_(silence),
       hosts_(std::move(hosts)),
+      on_lost_peer_(around.on_lost_peer),
+      end_process_(around.end_process),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   HCTR_EXPECT(wake_ >= 0 && stop_ >= 0, "eventfd");
@@ -116,7 +117,7 @@ void Watch::run() {
     }
     // Whoever waits for the peer that is gone, in a kernel or in MPI, does not say or end anything.
     if (failed && now - failed_at >= kToSayFailure) say_failure();
-    if (failed && now - failed_at >= kToEndAfterFailure) std::_Exit(exit_code(Kind::comm));
+    if (failed && now - failed_at >= kToEndAfterFailure) end_if_possible(exit_code(Kind::comm));
     for (Peer& peer : peers_)
       if (!failed && !peer.left && now - peer.heard > silence_)
         fail(peer, cat("has not been heard of for ", silence_.count(),
@@ -140,7 +141,9 @@ void Watch::read_from(Peer& peer) {
   } else if (text.starts_with(kAbort)) {
     if (process_ == 0) send_to_all(text, &peer);
     say_failure();
-    std::_Exit(exit_code_from(text.substr(kAbort.size())));
+    end_if_possible(exit_code_from(text.substr(kAbort.size())));
+    fail_with(cat("process ", peer.process, " on ", hosts_.at(static_cast<size_t>(peer.process)),
+                  " has told the others to end: its own messages say why"));
   }
 }
 
@@ -174,7 +177,11 @@ void Watch::fail_with(const std::string& text) {
 
 void Watch::say_failure() {
   const auto known = failure();
-  if (known && !std::exchange(said_, true)) print_error(*known);
+  if (known && !std::exchange(said_, true) && on_lost_peer_) on_lost_peer_(*known);
+}
+
+void Watch::end_if_possible(int exit_code) {
+  if (end_process_ && !std::exchange(ended_, true)) end_process_(exit_code);
 }
 
 void Watch::send_to_all(const std::string& text, const Peer* except) {

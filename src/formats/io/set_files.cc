@@ -63,7 +63,7 @@ std::vector<fs::path> text_files(const fs::path& source, const Log& log) {
   return files(source, (newline != start.npos && is_number(start.substr(0, newline))) || has_names(source, start), log);
 }
 
-std::vector<std::string> text_inputs(const std::vector<std::string>& inputs) {
+std::vector<std::string> text_inputs(const std::vector<std::string>& inputs, const Log& log) {
   std::vector<std::string> all;
   for (const std::string& input : inputs) {
     if (std::error_code none;
@@ -71,7 +71,7 @@ std::vector<std::string> text_inputs(const std::vector<std::string>& inputs) {
       all.push_back(input);
       continue;
     }
-    for (const fs::path& file : text_files(input, Log::to_stderr())) all.push_back(file.string());
+    for (const fs::path& file : text_files(input, log)) all.push_back(file.string());
   }
   return all;
 }

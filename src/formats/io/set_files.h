@@ -20,7 +20,7 @@ std::vector<fs::path> raw_files(const fs::path& source, const Log&, bool parquet
 /// file. Errors: those of read_file_list().
 std::vector<fs::path> text_files(const fs::path& source, const Log&);
 /// The files of several sources of text. Pipes, and "-", stay as they are.
-std::vector<std::string> text_inputs(const std::vector<std::string>& inputs);
+std::vector<std::string> text_inputs(const std::vector<std::string>& inputs, const Log&);
 /// Whether a file starts as Parquet files do. Errors: Error(io).
 bool is_parquet(const fs::path&);
 /// Parquet: `source` is a list unless it starts as Parquet files do. Errors: those of read_file_list().

@@ -2,6 +2,7 @@
 
 #include <cblas.h>
 #include <dlfcn.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "core/base/environment.h"
 #include "core/base/expect.h"
 #include "core/base/processor.h"
 
@@ -37,24 +39,56 @@ std::string_view kernels_of(void* library) {
   return name ? name() : "";
 }
 
+/// While it exists, the calling thread may use one core.
+class OneCore {
+ public:
+  OneCore() {
+    if (::sched_getaffinity(0, sizeof before_, &before_) != 0) return;  // more cores than a mask of this size has
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++core)
+      if (CPU_ISSET(core, &before_)) CPU_SET(core, &one);
+    limited_ = ::sched_setaffinity(0, sizeof one, &one) == 0;
+  }
+  ~OneCore() {
+    if (limited_) ::sched_setaffinity(0, sizeof before_, &before_);
+  }
+  OneCore(const OneCore&) = delete;
+  OneCore& operator=(const OneCore&) = delete;
+
+ private:
+  cpu_set_t before_{};
+  bool limited_ = false;
+};
+
+/// Nothing where there is no memory for it, or no such library.
+void* open_blas() {
+  const OneCore one_core;
+  return ::dlopen(HCTR_BLAS_NAME, RTLD_NOW | RTLD_LOCAL);
+}
+
 /// OpenBLAS chooses when it is loaded.
-void* library_with_good_kernels() {
+void* library_with_good_kernels(const Surroundings& around) {
   constexpr const char* kChoice = "OPENBLAS_CORETYPE";
-  const auto load = [] { return ::dlopen(HCTR_BLAS_NAME, RTLD_NOW | RTLD_LOCAL); };
-  void* const library = load();
+  void* const of_others = ::dlopen(HCTR_BLAS_NAME, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (of_others) return of_others;
+  void* const library = open_blas();
+  const auto set_threads =
+      library ? reinterpret_cast<void (*)(int)>(::dlsym(library, "openblas_set_num_threads")) : nullptr;
+  if (set_threads) set_threads(1);  // products are cut into tiles, one for each thread of ours
   const std::string_view better = better_blas_kernels(kernels_of(library), processor_has);
-  if (better.empty() || std::getenv(kChoice)) return library;
+  if (better.empty() || !around.set_environment || variable_of(around.environment, kChoice)) return library;
   ::dlclose(library);
-  ::setenv(kChoice, std::string(better).c_str(), 1);
-  void* const again = load();
-  ::unsetenv(kChoice);
+  around.set_environment(kChoice, std::string(better).c_str());
+  void* const again = open_blas();
+  around.set_environment(kChoice, nullptr);
   return again;
 }
 
-const Blas& blas() {
-  static const Blas functions = [] {
-    ::setenv("OPENBLAS_NUM_THREADS", "1", 1);  // products are cut into tiles, one for each thread of ours
-    void* const library = library_with_good_kernels();
+/// What is loaded first counts.
+const Blas& blas(const Surroundings& around = {}) {
+  static const Blas functions = [&] {
+    void* const library = library_with_good_kernels(around);
     return Blas{blas_function<decltype(Blas::sgemm)>(library, "cblas_sgemm"),
                 blas_function<decltype(Blas::dgemm)>(library, "cblas_dgemm"), kernels_of(library)};
   }();
@@ -103,7 +137,7 @@ void call_gemm(Gemm function, int64_t rows, int64_t columns, int64_t depth, Blas
 
 }  // namespace
 
-void load_blas() { blas(); }
+void load_blas(const Surroundings& around) { blas(around); }
 
 std::string_view blas_kernels() { return blas().kernels; }
 

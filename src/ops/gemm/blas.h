@@ -5,14 +5,23 @@
 #include <functional>
 #include <string_view>
 
+#include "hctr/surroundings.h"
 #include "ops/gemm/linear.h"
 
 namespace hctr::ops {
 
-/// Loads the library. Products do so too, but it must be done before threads start. Linked in the usual way OpenBLAS
-/// would start a thread for each core together with the program: nothing here uses them, and where the system refuses
-/// threads or memory it ends the process. Errors: Error(device) when the library cannot be loaded.
-void load_blas();
+/// Loads the library, once in a process. Products do so too, without surroundings.
+///
+/// OpenBLAS starts a thread for each core that the loading thread may use: nothing here uses them, and where the system
+/// refuses threads or memory it ends the process. So the calling thread may use one core while it loads, and OpenBLAS
+/// starts none. Where another part of the process has loaded the same library before, it stays as it is: products then
+/// run in as many threads as that part has said (openblas_set_num_threads), and their last bits may differ from those
+/// of the programs.
+///
+/// OpenBLAS chooses its kernels once, too. Where it does not know the processor, it is loaded again with the variable
+/// OPENBLAS_CORETYPE set, if the surroundings can set it and their environment has none. Errors: Error(device) when the
+/// library cannot be loaded.
+void load_blas(const Surroundings& = {});
 
 /// What OpenBLAS calls the kernels that it computes with, such as "SkylakeX". Empty for another library.
 std::string_view blas_kernels();

@@ -119,14 +119,14 @@ ParquetStyle parquet_style(const SampleMaker& maker, int threads) {
 /// Generates blocks in parallel and writes them in order, with enough blocks in flight to keep all threads busy.
 /// `keep`: whether to keep the true probabilities.
 Truth write_part(const Part& part, const SampleMaker& maker, const SampleEncoder& encoder, PartWriter& writer,
-                 ThreadPool& pool, bool keep) {
+                 ThreadPool& pool, const ShowProgress& show, bool keep) {
   const int64_t labels = maker.style().label_dim;
   const auto truth_of = [labels](int64_t samples) {
     return Truth{std::make_unique<double[]>(static_cast<size_t>(samples * labels)),
                  std::make_unique<bool[]>(static_cast<size_t>(samples * labels))};
   };
   Truth truth = truth_of(keep ? part.samples : 0);
-  Progress progress(cat("writing ", part.list.string()), "samples", part.samples);
+  Progress progress(show, cat("writing ", part.list.string()), "samples", part.samples);
   std::vector<std::vector<std::byte>> blocks(static_cast<size_t>(pool.threads()) * 4);
   for (int64_t file = 0; file < part.files; ++file) {
     const int64_t begin = part.samples * file / part.files, end = part.samples * (file + 1) / part.files;
@@ -237,7 +237,8 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
   }
   for (const Part& part : parts)
     for (const fs::path& file : {part.list, sidecar(part.list), truth_path(part.list)})
-      expect_no_input(file, "the data set: its file", [&] { return files_of_config(options.config); });
+      expect_no_input(file, "the data set: its file",
+                      [&] { return files_of_config(options.config, options.environment); });
   for (const Part& part : parts)
     if (fs::exists(part.list) && !options.force)
       throw Error(Kind::usage, cat("'", part.list.string(),
@@ -267,7 +268,7 @@ std::optional<BestPossible> generate(const DataSection& section, const GenerateO
     else
       writer = std::make_unique<ByteFiles>(part, encoder, options);
     const bool scored = part.name == "val";
-    const Truth truth = write_part(part, maker, encoder, *writer, pool, scored);
+    const Truth truth = write_part(part, maker, encoder, *writer, pool, options.progress, scored);
     if (scored) {
       const auto count = static_cast<size_t>(part.samples * maker.style().label_dim);
       best = best_possible({truth.probability.get(), count}, {truth.positive.get(), count}, maker.style().label_dim);

@@ -32,7 +32,9 @@ struct GenerateOptions {
   fs::path folder;     ///< output folder for train/gen_<n>.data and val/gen_<n>.data; empty: the folder of the lists
   bool force = false;  ///< overwrite existing data
   fs::path config{};   ///< the file that the section was read from, which is not overwritten
+  Environment environment{};  ///< for the files that the config includes
   int threads = 1;
+  ShowProgress progress{};  ///< of each set that is written; null: not shown
 };
 
 /// Returns the parameters that determine the content, as JSON. It is stored with the data to identify it.

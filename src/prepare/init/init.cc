@@ -81,11 +81,11 @@ struct TableFiles {
   bool parquet = false;
   std::vector<fs::path> paths;
 };
-TableFiles table_files(const fs::path& source, const char* of = "") {
+TableFiles table_files(const fs::path& source, const Log& log, const char* of = "") {
   expect_to_be_read_again(source, of);
   TableFiles files;
   files.parquet = is_parquet(raw_files(source, Log::silent(), true)[0]);
-  files.paths = files.parquet ? parquet_files(source, Log::to_stderr()) : text_files(source, Log::to_stderr());
+  files.paths = files.parquet ? parquet_files(source, log) : text_files(source, log);
   for (const fs::path& file : files.paths) expect_to_be_read_again(file, of);
   return files;
 }
@@ -99,11 +99,12 @@ bool can_be_named(const std::string& text) {
 class Initializer {
  public:
   explicit Initializer(const InitOptions& options) : options_(options) {
-    const TableFiles files = table_files(options.data);
+    const Log log(options.log);
+    const TableFiles files = table_files(options.data, log);
     data_ = files.paths;
     parquet_ = files.parquet;
     if (!options.eval.empty()) {
-      const TableFiles eval = table_files(options.eval, " of --eval");
+      const TableFiles eval = table_files(options.eval, log, " of --eval");
       if (eval.parquet != parquet_)
         throw Error(Kind::usage, cat("'", options.eval, "' of --eval is ", eval.parquet ? "Parquet" : "text", ", and '",
                                      options.data, "' is not: both must be of one format"));

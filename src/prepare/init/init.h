@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "formats/data/number_notation.h"
+#include "hctr/surroundings.h"
 #include "prepare/init/model_layers.h"
 
 namespace hctr {
@@ -23,6 +24,8 @@ struct InitOptions {
   std::vector<std::string> categories, numbers, lists;
   std::optional<NumberFormat> number_format;  ///< how all numbers are written; none: as their columns tell
   std::string out;                            ///< the config; empty: only returned
+  LogSink log{};                              ///< for warnings about lists of files; null: dropped
+  ShowProgress progress{};                    ///< of the passes over the rows; null: not shown
 };
 
 struct InitResult {

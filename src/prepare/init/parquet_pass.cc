@@ -158,7 +158,7 @@ class ParquetTableReader {
     for (const fs::path& path : files_) rows += open(path).file->info().rows;
     if (eval_) look_at_start();
     pass_.held_out_by_number = hold_out_.by_number();
-    Progress progress("Looking at the rows", "rows", rows);
+    Progress progress(options_.progress, "Looking at the rows", "rows", rows);
     for (size_t f = 0; f < files_.size(); ++f) {
       int64_t before = 0;  // rows of the file
       const ReadFile opened = open(files_[f]);

@@ -151,7 +151,7 @@ TablePass read_text_table(const std::vector<fs::path>& files, const TextLayout& 
   const auto added_count = static_cast<ptrdiff_t>(layout.added.size());
   int64_t bytes = 0, before = 0;
   for (const fs::path& file : files) bytes += stream_bytes(file);
-  Progress progress("Looking at the rows", "bytes", bytes);
+  Progress progress(options.progress, "Looking at the rows", "bytes", bytes);
   for (const fs::path& file : files) {
     bool header = layout.header;
     AddedCells added(file, layout);
@@ -221,7 +221,7 @@ void read_eval_text(const fs::path& path, const TextLayout& layout, const InitOp
   const bool number_labels = pass.labels.numbers == pass.labels.rows;
   bool header = own.header;
   AddedCells added(path, own);
-  Progress progress("Looking at the rows to evaluate on", "bytes", stream_bytes(path));
+  Progress progress(options.progress, "Looking at the rows to evaluate on", "bytes", stream_bytes(path));
   const auto check_row = [&](std::string_view record, std::span<const std::string_view> cells,
                              const std::string& problem, const auto& line) {
     if (std::exchange(header, false)) return;

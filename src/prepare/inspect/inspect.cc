@@ -310,7 +310,7 @@ Inspection inspect(const std::vector<fs::path>& paths, const InspectOptions& opt
   Files files(found.files, options);
   const InspectContext context{options, unlisted_keys_of(options)};
   PerThread<std::vector<SlotSummary>> slots;
-  Progress progress("reading", "bytes", bytes);
+  Progress progress(options.progress, "reading", "bytes", bytes);
   {
     OrderedWorkers<Work, ChunkStatistics> workers(
         options.threads, [&](Work& work) { return files.next(work); },

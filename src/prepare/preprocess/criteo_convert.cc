@@ -42,6 +42,7 @@ CriteoSummary convert_criteo(const CriteoOptions& given, const Log& log) {
   options.bad_rows = given.bad_rows;
   options.force = given.force;
   options.threads = given.threads;
+  options.progress = given.progress;
   const FileLock lock(given.folder / "", "the folder");
   const PreprocessSummary done = preprocess(options, log);
   CriteoSummary summary{.train_rows = done.train.rows,

@@ -23,6 +23,7 @@ struct CriteoOptions {
   BadRows bad_rows;
   bool force = false;  ///< overwrite an existing set
   int threads = 1;
+  ShowProgress progress{};  ///< null: not shown
 };
 
 struct CriteoSummary {

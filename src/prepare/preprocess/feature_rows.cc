@@ -68,8 +68,9 @@ void FeatureRows::read_binary(const FeatureGroup& group, const ChunkPart& part, 
   }
 }
 
-int64_t FeatureRows::for_each_block(const std::string& what, const std::function<void(const FeatureBlock&)>& visit) {
-  Progress progress(what, "bytes", bytes());
+int64_t FeatureRows::for_each_block(const ShowProgress& show, const std::string& what,
+                                    const std::function<void(const FeatureBlock&)>& visit) {
+  Progress progress(show, what, "bytes", bytes());
   int64_t rows = 0;
   for (FeatureBlock block; next(block);
        progress.update(bytes_done(), with_unit_prefix(static_cast<double>(rows)) + " rows")) {

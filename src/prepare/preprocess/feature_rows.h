@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "formats/features/feature_cutter.h"
+#include "hctr/surroundings.h"
 
 namespace hctr {
 
@@ -34,9 +35,10 @@ class FeatureRows {
   /// row, for a value that is not a number, does not fit its type, or is not an id below the cardinality; and for
   /// chunks of different lengths.
   bool next(FeatureBlock& block);
-  /// Calls visit(block) for all rows, block by block, and shows progress labelled `what`. Returns the number of rows.
-  /// Errors: those of next().
-  int64_t for_each_block(const std::string& what, const std::function<void(const FeatureBlock&)>& visit);
+  /// Calls visit(block) for all rows, block by block, and shows progress labelled `what` by `show`. Returns the number
+  /// of rows. Errors: those of next().
+  int64_t for_each_block(const ShowProgress& show, const std::string& what,
+                         const std::function<void(const FeatureBlock&)>& visit);
   /// Returns the total size of the files that are read, compressed or not; 0 if one is unknown.
   int64_t bytes() const;
   /// Returns how many bytes of these files were read so far.

@@ -79,7 +79,7 @@ std::vector<FeatureChunk> binary_chunks(const FeatureSpec& spec, const FeatureSo
 }
 
 void write_source(const FeatureSpec& from, const FeatureSpec& to, const FeatureSource& source,
-                  const std::vector<FeatureChunk>& chunks) {
+                  const std::vector<FeatureChunk>& chunks, const ShowProgress& show) {
   const std::vector<size_t> wanted = all_features(source);
   FeatureRows rows(from, source.name, wanted);
   std::vector<size_t> column(from.features.size());
@@ -88,7 +88,7 @@ void write_source(const FeatureSpec& from, const FeatureSpec& to, const FeatureS
   for (const FeatureChunk& chunk : chunks) files.emplace_back(chunk.files[0]);
   std::vector<std::byte> bytes;
   int64_t before = 0;
-  rows.for_each_block(cat("writing ", source.name), [&](const FeatureBlock& block) {
+  rows.for_each_block(show, cat("writing ", source.name), [&](const FeatureBlock& block) {
     const auto where = [&] { return cat("writing mapping ", source.name); };
     in_context(where, [&] {
       for (const size_t feature : wanted) expect_finite(to.features[feature], block.columns[column[feature]], before);
@@ -145,7 +145,7 @@ FeatureSpec describe_features(const DescribeOptions& options) {
   std::vector<FeatureStatistics> statistics(spec.features.size());
   for (const FeatureSource& source : spec.sources) {
     FeatureRows rows(spec, source.name, everything);
-    rows.for_each_block(cat("reading ", source.name), [&](const FeatureBlock& block) {
+    rows.for_each_block(options.progress, cat("reading ", source.name), [&](const FeatureBlock& block) {
       for (size_t i = 0; i < statistics.size(); ++i) {
         for (const int64_t value : block.columns[i].wholes) {
           if (value < 0)
@@ -198,7 +198,7 @@ FeatureSpec transcode_features(const FeatureSpec& from, const TranscodeOptions& 
     }
   for (FeatureSource& source : to.sources) {
     const std::vector<FeatureChunk> chunks = binary_chunks(from, source, options.folder);
-    write_source(from, to, source, chunks);
+    write_source(from, to, source, chunks, options.progress);
     source.chunks = chunks;
   }
   write_text(file, to_yaml(to));

@@ -68,7 +68,7 @@ FittedColumns fit_columns(const PreprocessOptions& options, const TableParser& p
   fitted.dense.resize(options.table.numbers().size());
   BadRowsFound bad;
   for_each_block<Counting, ChunkStatistics>(
-      source, options.threads, "counting values",
+      source, options.threads, options.progress, "counting values",
       [&](Counting& item) {
         parser.parse(item.block, item.rows);
         add_derived_columns(options, item.rows);
@@ -244,7 +244,8 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
   remove_older_results(results, options.force);
   for (const char* stem : {"train", "val"}) remove_parts_of_dead_processes(options.folder / stem);
   if (options.holdout.by == Holdout::By::position) {
-    const int64_t rows = count_rows(options.inputs, options.table.header, options.table.grammar(), options.threads);
+    const int64_t rows =
+        count_rows(options.inputs, options.table.header, options.table.grammar(), options.threads, options.progress);
     options.holdout.train_rows =
         rows - static_cast<int64_t>(std::llround(static_cast<double>(rows) * options.holdout.share));
   }
@@ -277,7 +278,7 @@ PreprocessSummary preprocess(const PreprocessOptions& given, const Log& log) {
     if (inputs.empty()) continue;
     TextSource source(inputs, options.table.header, options.table.grammar());
     for_each_block<Encoding, Encoded>(
-        source, options.threads, all_eval ? "writing the evaluation set" : "writing",
+        source, options.threads, options.progress, all_eval ? "writing the evaluation set" : "writing",
         [&](Encoding& item) { return encode(item, options, parser, encoder, all_eval); },
         [&](Encoded& done) {
           train->add(done.train);

@@ -172,7 +172,8 @@ PreprocessedSummary convert_preprocessed(const PreprocessedOptions& options, con
                     [prefix = options.prefix](int64_t n) { return fs::path(cat(prefix, n, ".data")); });
   KeySets key_sets(options);
   for_each_block<Block, Converted>(
-      source, options.threads, "converting", [&](Block& item) { return convert_block(item.block, options); },
+      source, options.threads, options.progress, "converting",
+      [&](Block& item) { return convert_block(item.block, options); },
       [&](Converted& done) {
         set.add(done.records, 0, done.records.count());
         key_sets.add(done.keys);

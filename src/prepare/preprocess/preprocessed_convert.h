@@ -21,6 +21,7 @@ struct PreprocessedOptions {
   Check check = Check::sum;
   bool keyset = false;  ///< write <stem>.keyset for each list: its distinct keys in ascending order
   int threads = 1;
+  ShowProgress progress{};  ///< null: not shown
 };
 
 struct PreprocessedSummary {

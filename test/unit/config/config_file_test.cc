@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <map>
+#include <optional>
 
 #include "core/base/expect.h"
 #include "core/base/files.h"
+#include "program/program_surroundings.h"
 #include "support/message_of.h"
 #include "support/temporary_folder.h"
 
@@ -17,7 +19,7 @@ class ConfigFile : public testing::Test {
  protected:
   void write(const std::string& name, const std::string& text) { write_text(folder_ / name, text); }
   std::string read(const std::string& name, const std::vector<std::string>& changes = {}) {
-    return read_config_file(folder_ / name, changes).text();
+    return read_config_file(folder_ / name, changes, nullptr, environment_).text();
   }
   std::string refused(Kind kind, const std::string& name, const std::vector<std::string>& changes = {}) {
     return message_of(kind, [&] { read(name, changes); });
@@ -29,6 +31,11 @@ class ConfigFile : public testing::Test {
   }
 
   TemporaryFolder folder_;
+  std::map<std::string, std::string> variables_;
+  Environment environment_ = [this](const char* name) {
+    const auto found = variables_.find(name);
+    return found == variables_.end() ? std::nullopt : std::optional(found->second);
+  };
 };
 
 TEST_F(ConfigFile, IsReadAsItIsWithoutAnyOfThis) {
@@ -78,12 +85,10 @@ TEST_F(ConfigFile, IncludesThatCannotBeReadAreNamed) {
 }
 
 TEST_F(ConfigFile, StringsTakeVariablesOfTheEnvironment) {
-  setenv("HCTR_TEST_FOLDER", "/data/\"day 1\"", 1);
-  setenv("HCTR_TEST_EMPTY", "", 1);
-  unsetenv("HCTR_TEST_MISSING");
+  variables_ = {{"HCTR_TEST_FOLDER", "/data/\"day 1\""}, {"HCTR_TEST_EMPTY", ""}};
   write("run.json", R"({"a": "${HCTR_TEST_FOLDER}/x${HCTR_TEST_EMPTY}", "b": ["${HCTR_TEST_MISSING:-none}"],
                        "c": "${HCTR_TEST_EMPTY:-none}", "d": "$${HCTR_TEST_FOLDER} $5 {x}"})");
-  const Json config = read_config_file(folder_ / "run.json");
+  const Json config = read_config_file(folder_ / "run.json", {}, nullptr, environment_);
   EXPECT_EQ(*config.find("a")->string(), "/data/\"day 1\"/x");  // quotes in it stay part of the text
   EXPECT_EQ(*(*config.find("b")->array())[0].string(), "none");
   EXPECT_EQ(*config.find("c")->string(), "none");
@@ -98,6 +103,12 @@ TEST_F(ConfigFile, StringsTakeVariablesOfTheEnvironment) {
                  "nested.json");
 }
 
+TEST_F(ConfigFile, TakesNoVariableOfTheProcessByItself) {
+  write("run.json", R"({"a": "${PATH:-none}"})");
+  EXPECT_EQ(read_config_file(folder_ / "run.json").text(), R"({"a":"none"})");
+  EXPECT_NE(read_config_file(folder_ / "run.json", {}, nullptr, system_environment()).text(), R"({"a":"none"})");
+}
+
 TEST_F(ConfigFile, EscapedVariablesAreReadAsTheyWere) {
   Json config(Json::Object{{"n", 3}, {"none", Json()}});
   for (const char* text : {"${d}", "$${d}", "$$${d}", "a${b}${c", "$5 $ {x}", "${${", ""}) config.set(text, text);
@@ -107,7 +118,7 @@ TEST_F(ConfigFile, EscapedVariablesAreReadAsTheyWere) {
 }
 
 TEST_F(ConfigFile, TextsOfDataHaveNoVariables) {
-  setenv("HCTR_TEST_FOLDER", "secret", 1);
+  variables_ = {{"HCTR_TEST_FOLDER", "secret"}};
   const std::string name = "${HCTR_TEST_FOLDER}", open = "${HCTR";
   const Json::Array names = {name, open};
   const Json config(Json::Object{

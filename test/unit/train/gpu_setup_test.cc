@@ -105,7 +105,7 @@ TEST(GpuSetup, InterfacesAreAskedForAsNcclReadsThem) {
 }
 
 TEST(GpuSetup, RanksTellEachOtherWhereTheyAre) {
-  const RankSetup here = setup_of(Device{});
+  const RankSetup here = setup_of(Device{}, {});
   EXPECT_FALSE(here.host.empty());
   EXPECT_FALSE(here.interfaces.empty());
   std::vector<std::string> warnings;
@@ -114,8 +114,9 @@ TEST(GpuSetup, RanksTellEachOtherWhereTheyAre) {
   run_ranks(2, [&](int rank) {
     HostComm comm(group, rank);
     // On the CPU neither has a GPU of its own.
-    EXPECT_NE(message_of(Kind::comm, [&] { check_gpu_setup(comm, Device{}, log); }).find("ranks 0 and 1 share one GPU"),
-              std::string::npos);
+    EXPECT_NE(
+        message_of(Kind::comm, [&] { check_gpu_setup(comm, Device{}, {}, log); }).find("ranks 0 and 1 share one GPU"),
+        std::string::npos);
   });
 }
 

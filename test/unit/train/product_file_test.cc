@@ -54,18 +54,20 @@ TEST(ProductFile, WithAnyChangedOrMissingByteIsNotRead) {
 }
 
 TEST(ProductFile, LiesInTheCacheOfTheUser) {
-  const char* before = std::getenv("XDG_CACHE_HOME");
-  const std::string kept = before ? before : "";
-  ::setenv("XDG_CACHE_HOME", "/cache", 1);
-  EXPECT_EQ(product_cache_path("a GPU").parent_path(), "/cache/huge_ctr");
-  EXPECT_NE(product_cache_path("a GPU"), product_cache_path("another GPU"));
-  before ? ::setenv("XDG_CACHE_HOME", kept.c_str(), 1) : ::unsetenv("XDG_CACHE_HOME");
+  const auto only = [](std::string variable, std::string value) -> Environment {
+    return [=](const char* name) { return name == variable ? std::optional(value) : std::nullopt; };
+  };
+  const Environment cache = only("XDG_CACHE_HOME", "/cache");
+  EXPECT_EQ(product_cache_path("a GPU", cache).parent_path(), "/cache/huge_ctr");
+  EXPECT_NE(product_cache_path("a GPU", cache), product_cache_path("another GPU", cache));
+  EXPECT_EQ(product_cache_path("a GPU", only("HOME", "/home/me")).parent_path(), "/home/me/.cache/huge_ctr");
+  EXPECT_EQ(product_cache_path("a GPU", {}), "") << "without an environment nothing is kept";
 }
 
 TEST(ProductChoice, DoesNothingOnTheCpu) {
   Runtime runtime(kCpu, {.threads = 1});
   SelfComm comm;
-  EXPECT_EQ(choose_product_algorithms(runtime, comm, "/nowhere/file", "text", Log::silent()), "");
+  EXPECT_EQ(choose_product_algorithms(runtime, comm, "/nowhere/file", "text", {}, Log::silent()), "");
 }
 
 /// Two products by the library, recorded as a step is. One adds a matrix.
@@ -100,7 +102,7 @@ TEST(ProductChoice, IsMeasuredOnceAndThenReadFromTheFile) {
   const auto choose = [&](const std::string& from_checkpoint, const Log& log) {
     Runtime runtime(kGpu, {.threads = 1});
     RecordedProduct product(runtime);
-    std::string text = choose_product_algorithms(runtime, comm, file, from_checkpoint, log);
+    std::string text = choose_product_algorithms(runtime, comm, file, from_checkpoint, {}, log);
     product.record();
     return text;
   };

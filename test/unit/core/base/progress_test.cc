@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/base/expect.h"
+
 namespace hctr::test {
 namespace {
 
@@ -31,18 +33,45 @@ TEST(Progress, UnitPrefixes) {
   EXPECT_EQ(with_unit_prefix(7e12), "7.00 T");
 }
 
-TEST(Progress, PrintsALastLineWithoutATerminal) {
-  ::testing::internal::CaptureStderr();
+/// Notes what it is asked to show.
+class NotedProgress : public ProgressView {
+ public:
+  explicit NotedProgress(std::string& notes) : notes_(notes) {}
+  ~NotedProgress() override { notes_ += " end"; }
+  void update(int64_t done, std::string_view remark) override { notes_ += cat(" ", done, remark); }
+  void finish() override { notes_ += " whole"; }
+  void clear() override { notes_ += " clear"; }
+  bool in_place() const override { return true; }
+
+ private:
+  std::string& notes_;
+};
+
+TEST(Progress, IsShownByWhoeverLooks) {
+  std::string notes;
   {
-    Progress progress("reading", "rows", 2000);
+    Progress progress(
+        [&](const std::string& what, const std::string& unit, int64_t total) {
+          notes = cat(what, " ", total, " ", unit);
+          return std::make_unique<NotedProgress>(notes);
+        },
+        "reading", "rows", 2000);
+    EXPECT_TRUE(progress.in_place());
     progress.update(1000);
-    progress.update(2000);
+    progress.clear();
+    progress.update(2000, "!");
     progress.finish();
     progress.finish();
   }
-  const std::string text = ::testing::internal::GetCapturedStderr();
-  EXPECT_EQ(text.find("reading: 2.00 k rows in "), 0u) << text;
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  EXPECT_EQ(notes, "reading 2000 rows 1000 clear 2000! whole end");
+}
+
+TEST(Progress, IsNothingWhereNobodyLooks) {
+  Progress progress({}, "reading", "rows", 2000);
+  EXPECT_FALSE(progress.in_place());
+  progress.update(1);
+  progress.clear();
+  progress.finish();
 }
 
 }  // namespace

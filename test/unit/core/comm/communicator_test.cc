@@ -15,6 +15,7 @@
 #include "core/comm/self_comm.h"
 #include "core/device/buffer.h"
 #include "core/device/gpu_links.h"
+#include "program/program_surroundings.h"
 #include "support/communicator_suite.h"
 #include "support/devices.h"
 #include "support/message_of.h"
@@ -50,7 +51,7 @@ TEST(CommunicatorTest, RanksAsGpus) {
     bool reached = true;
     for (int g = 0; g < gpus; ++g) reached = reached && gpu_links({DeviceKind::cuda, g}).unreachable.empty();
     for (int ranks = 1; ranks <= std::min(4, gpus); ++ranks) {
-      RankGroup group(ranks, nullptr, seconds(60));
+      RankGroup group(ranks, nullptr, seconds(60), system_environment());
       run_ranks(ranks, [&](int rank) {
         const Device device{DeviceKind::cuda, rank};
         const auto comm = make_nccl_comm(group, rank, device);

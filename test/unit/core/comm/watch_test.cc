@@ -1,11 +1,14 @@
 // What a process does that another one tells to end.
 #include "core/comm/watch.h"
+#include "program/program_surroundings.h"
 
 #include <gtest/gtest.h>
 
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <optional>
 #include <thread>
 
 namespace hctr::test {
@@ -20,7 +23,7 @@ using std::chrono::seconds;
   const TcpSocket other(ends[1]);
   std::vector<TcpSocket> control(2);
   control[1] = TcpSocket(ends[0]);
-  const Watch watch(0, std::move(control), {"a", "b"}, seconds(60));
+  const Watch watch(0, std::move(control), {"a", "b"}, seconds(60), program_surroundings());
   other.send_text(text, TcpClock::now() + seconds(5));
   std::this_thread::sleep_for(seconds(30));
   std::_Exit(98);
@@ -39,11 +42,63 @@ TEST(Watch, SaysNothingThatATerminalObeys) {
   const TcpSocket other(ends[1]);
   std::vector<TcpSocket> control(2);
   control[1] = TcpSocket(ends[0]);
-  const Watch watch(0, std::move(control), {"a", "b"}, seconds(60));
+  const Watch watch(0, std::move(control), {"a", "b"}, seconds(60), {});
   other.send_text("failed \x1b[31mred", TcpClock::now() + seconds(5));
   const auto failure = watch.failure_soon();
   ASSERT_TRUE(failure);
   EXPECT_STREQ(failure->what(), "\\x1b[31mred");
+}
+
+/// Process 1 of two whose process 0 says or does something.
+struct WatchedPeer {
+  explicit WatchedPeer(const Surroundings& around) {
+    int ends[2] = {-1, -1};
+    HCTR_EXPECT(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0, "socketpair");
+    other.emplace(ends[1]);
+    std::vector<TcpSocket> control(1);
+    control[0] = TcpSocket(ends[0]);
+    watch.emplace(1, std::move(control), std::vector<std::string>{"a", "b"}, seconds(60), around);
+  }
+  std::optional<TcpSocket> other;
+  std::optional<Watch> watch;
+};
+
+TEST(Watch, CallsBackForALostPeerAndTheProcessLives) {
+  std::atomic<int> calls = 0;
+  std::string said;
+  Surroundings around;
+  around.on_lost_peer = [&](const Error& error) {
+    said = error.what();
+    ++calls;
+  };
+  WatchedPeer peer(around);
+  peer.other.reset();
+  const auto failure = peer.watch->failure_soon();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->kind(), Kind::comm);
+  for (int tries = 0; calls == 0 && tries < 500; ++tries) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  peer.watch.reset();
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(said, failure->what());
+  EXPECT_NE(said.find("process 0 on a has ended before the others"), std::string::npos) << said;
+}
+
+TEST(Watch, AnswersWhoIsToldToEndWithAnErrorWhereNothingEndsTheProcess) {
+  WatchedPeer peer({});
+  peer.other->send_text("abort 4", TcpClock::now() + seconds(5));
+  const auto failure = peer.watch->failure_soon();
+  ASSERT_TRUE(failure);
+  EXPECT_STREQ(failure->what(), "process 0 on a has told the others to end: its own messages say why");
+}
+
+TEST(Watch, EndsTheProcessByTheCallbackAlone) {
+  std::atomic<int> code = 0;
+  Surroundings around;
+  around.end_process = [&](int exit_code) { code = exit_code; };
+  WatchedPeer peer(around);
+  peer.other->send_text("abort 4", TcpClock::now() + seconds(5));
+  EXPECT_TRUE(peer.watch->failure_soon());
+  EXPECT_EQ(code, 4);
 }
 
 }  // namespace

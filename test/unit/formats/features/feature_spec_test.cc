@@ -164,7 +164,7 @@ TEST_F(FeatureData, ProgressKnowsHowManyBytesThereAreAndEndsThere) {
     FeatureRows rows(spec, "train", {0, 1, 2, 3, 4});
     EXPECT_EQ(rows.bytes(), bytes);
     EXPECT_EQ(rows.bytes_done(), 0);
-    EXPECT_EQ(rows.for_each_block("reading", [](const FeatureBlock&) {}), 4);
+    EXPECT_EQ(rows.for_each_block({}, "reading", [](const FeatureBlock&) {}), 4);
     EXPECT_EQ(rows.bytes_done(), bytes) << file;
   }
 }

@@ -106,7 +106,7 @@ TEST_F(SourceFiles, AListNeedsNoCountAndMayNameFoldersAndPatterns) {
       EXPECT_EQ(format.files(folder / "list", Log::silent()),
                 (std::vector<fs::path>{folder / "c.data", folder / "set/a.data", folder / "set/b.data"}))
           << text;
-    EXPECT_EQ(text_inputs({(folder / "list").string(), "-", (folder / "set/").string()}).size(), 6u);
+    EXPECT_EQ(text_inputs({(folder / "list").string(), "-", (folder / "set/").string()}, Log::silent()).size(), 6u);
   }
   put("list", "c.data\n1\n");
   EXPECT_EQ(text_files(folder / "list", Log::silent()).size(), 1u) << "a table whose header is the name of a file";

@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <set>
 #include <string>
 
 #include "core/base/processor.h"
+#include "core/base/thread_pool.h"
 
 namespace hctr::test {
 namespace {
@@ -28,6 +31,18 @@ TEST(BlasKernels, AreTheWidestOfAProcessorThatTheLibraryDoesNotKnow) {
   for (const char* known : {"Haswell", "Zen", "SkylakeX", "Cooperlake", "SapphireRapids"})
     EXPECT_EQ(better(known, of512), "");
   EXPECT_EQ(better("", of512), "") << "not OpenBLAS";
+}
+
+/// Of this process.
+int threads_now() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<int>(std::distance(begin(tasks), end(tasks)));
+}
+
+TEST(BlasLibrary, IsLoadedWithoutThreadsOfItsOwnOrAChangeOfWhatTheCallerHas) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process that has only loaded it
+  EXPECT_EXIT(std::_Exit((ops::load_blas(), threads_now())), testing::ExitedWithCode(1), "");
+  EXPECT_EXIT(std::_Exit((ops::load_blas(), usable_cores())), testing::ExitedWithCode(usable_cores()), "");
 }
 
 TEST(BlasKernels, OfThisProcessorAreNotNarrow) {

@@ -127,7 +127,7 @@ TEST(TextWork, RowsAreCountedPieceByPieceAsTheyAreRead) {
     TextSource source(files, header);
     all_of(source);
     const int64_t piece = 1 + static_cast<int64_t>(random() % 9);
-    EXPECT_EQ(count_rows(files, header, kPlainLines, 3, piece), source.rows())
+    EXPECT_EQ(count_rows(files, header, kPlainLines, 3, {}, piece), source.rows())
         << "round " << round << ", pieces of " << piece << " bytes";
   }
 }

@@ -1,5 +1,5 @@
 // A small limit of the stack is raised, or named.
-#include "core/base/stack_limit.h"
+#include "program/stack_limit.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 // Processes end with their exit code and all output, and run exit handlers unless threads are left.
-#include "core/base/process_end.h"
+#include "program/process_end.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+
+#include "core/base/lasting_threads.h"
 
 namespace hctr::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/base/terminal.h"
+#include "program/terminal.h"
 
 #include <unistd.h>
 

@@ -1,14 +1,15 @@
 // What the programs print.
-#include "core/base/terminal.h"
+#include "program/terminal.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "core/base/expect.h"
-#include "core/base/log.h"
-#include "core/base/process_end.h"
 #include "core/base/progress.h"
+#include "program/process_end.h"
+#include "program/program_surroundings.h"
+#include "program/progress_line_view.h"
 
 namespace hctr::test {
 namespace {
@@ -32,9 +33,9 @@ TEST(Terminal, GetsNoControlCharacterByTheStandardOutput) {
 TEST(Terminal, GetsNoControlCharacterByTheErrorStream) {
   CaptureStderr();
   print_note(kName + "\n");
-  Log::to_stderr().warning(kName);
+  log_to_stderr().warning(kName);
   print_error(Error(Kind::io, kName));
-  Progress(kName, kName, 0).finish();
+  Progress(show_progress_line, kName, kName, 0).finish();
   const std::string shown = GetCapturedStderr();
   EXPECT_TRUE(shown.starts_with(
       cat(kShown, "\nwarning: ", kShown, "\nerror (io): ", kShown, "\n", kShown, ": 0 ", kShown, " in ")))

@@ -9,11 +9,7 @@ namespace hctr {
 void print_error(const Error&);
 
 /// Ends the process as returning `exit_code` from main() does, but without exit handlers if threads_outlive_main() was
-/// called. Call it after the objects of main() are destroyed.
+/// called (core/base/lasting_threads.h). Call it after the objects of main() are destroyed.
 [[noreturn]] void end_process(int exit_code);
-
-/// Says that threads run which cannot be stopped or joined, such as those in which NCCL destroys communicators. They
-/// may still use what exit handlers would destroy.
-void threads_outlive_main();
 
 }  // namespace hctr

@@ -1,4 +1,4 @@
-#include "config/command_line.h"
+#include "program/command_line.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -7,14 +7,14 @@
 #include <limits>
 #include <type_traits>
 
-#include "config/command_pages.h"
 #include "config/problems.h"
 #include "core/base/build_info.h"
 #include "core/base/current_error.h"
-#include "core/base/process_end.h"
-#include "core/base/stack_limit.h"
-#include "core/base/standard_streams.h"
-#include "core/base/terminal.h"
+#include "program/command_pages.h"
+#include "program/process_end.h"
+#include "program/stack_limit.h"
+#include "program/standard_streams.h"
+#include "program/terminal.h"
 
 namespace hctr {
 namespace {

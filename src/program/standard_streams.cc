@@ -1,4 +1,4 @@
-#include "core/base/standard_streams.h"
+#include "program/standard_streams.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "core/base/expect.h"
-#include "core/base/terminal.h"
+#include "program/terminal.h"
 
 namespace hctr {
 

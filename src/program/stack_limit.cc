@@ -1,4 +1,4 @@
-#include "core/base/stack_limit.h"
+#include "program/stack_limit.h"
 
 #include <pthread.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-#include "config/command_pages.h"
+#include "program/command_pages.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>

@@ -1,0 +1,13 @@
+// Variables of the environment, as whoever uses the library gives them.
+#pragma once
+
+#include "hctr/surroundings.h"
+
+namespace hctr {
+
+/// Nothing where the variable is not set, or no environment is given.
+inline std::optional<std::string> variable_of(const Environment& environment, const char* name) {
+  return environment ? environment(name) : std::nullopt;
+}
+
+}  // namespace hctr

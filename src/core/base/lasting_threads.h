@@ -1,0 +1,12 @@
+// Threads that nobody can join.
+#pragma once
+
+namespace hctr {
+
+/// Says that threads run which cannot be stopped or joined, such as those in which NCCL destroys communicators. They
+/// may still use what exit handlers would destroy.
+void threads_outlive_main() noexcept;
+/// Whether that has been said in this process, for the program that ends it. Nothing else depends on it.
+bool some_threads_outlive_main() noexcept;
+
+}  // namespace hctr
