@@ -10,6 +10,7 @@
 #include "core/comm/host_comm.h"
 #include "core/comm/nccl_comm.h"
 #include "core/comm/self_comm.h"
+#include "core/device/current_device.h"
 #include "train/gpu_setup.h"
 
 namespace hctr {
@@ -74,6 +75,7 @@ void Job::end_with(const Error& error) {
 
 void Job::run(const std::function<void(Communicator&, Device)>& body) {
   if (ranks_here() == 1) {
+    const CurrentDevice current(devices_[0]);  // the thread is the caller's
     run_rank(first_rank(), devices_[0], body);
     if (const auto failure = group_.failure()) throw failure->error;
     return;

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/device/current_device.h"
 #include "use/served_model.h"
 
 namespace hctr {
@@ -17,10 +18,19 @@ bool same_tensors(const std::vector<ModelTensor>& one, const std::vector<ModelTe
 
 }  // namespace
 
+/// A model is made, used and destroyed by threads of a caller, whose current device stays what it was.
 struct Model::State {
   std::mutex loading;          // one replace() at a time
   mutable std::mutex pointer;  // guards `served`
   std::shared_ptr<ServedModel> served;
+
+  State() = default;
+  ~State() {
+    const CurrentDevice kept(served && served->on_gpu());
+    served.reset();
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
 
   std::shared_ptr<ServedModel> get() const {
     const std::lock_guard lock(pointer);
@@ -29,6 +39,7 @@ struct Model::State {
 };
 
 Model::Model(const LoadOptions& from) : state_(std::make_unique<State>()) {
+  const CurrentDevice kept(from.device != DeviceChoice::cpu);
   state_->served = std::make_shared<ServedModel>(from);
 }
 Model::~Model() = default;
@@ -42,10 +53,14 @@ int64_t Model::iteration() const { return state_->get()->saved().iteration; }
 std::string Model::device() const { return state_->get()->device(); }
 
 void Model::score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs) const {
-  state_->get()->score(samples, inputs, outputs);
+  std::shared_ptr<ServedModel> served = state_->get();
+  const CurrentDevice kept(served->on_gpu());
+  const std::shared_ptr<ServedModel> mine = std::move(served);  // goes before `kept`, which may be the last use of it
+  mine->score(samples, inputs, outputs);
 }
 
 void Model::replace(const LoadOptions& from) {
+  const CurrentDevice kept(from.device != DeviceChoice::cpu);
   const std::lock_guard lock(state_->loading);
   std::shared_ptr<ServedModel> next = std::make_shared<ServedModel>(from);
   const std::shared_ptr<ServedModel> before = state_->get();

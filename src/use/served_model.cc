@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "core/device/current_device.h"
 #include "ops/gemm/blas.h"
 #include "train/choose_device.h"
 #include "use/model_use.h"
@@ -62,6 +63,7 @@ ServedModel::ServedModel(const LoadOptions& from, const Log& log)
       threads_(from.threads.value_or(usable_cores())),
       most_samples_(from.most_samples) {
   if (most_samples_ < 1) throw Error(Kind::usage, cat("a model that scores ", most_samples_, " samples at a time"));
+  const CurrentDevice current(device_);
   use_saved_model(saved_, config_);
   if (!device_.is_cuda()) ops::load_blas(from.surroundings);
   RowMemoryLimits memory;
@@ -81,6 +83,7 @@ ServedModel::ServedModel(const LoadOptions& from, const Log& log)
 
 void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs) {
   if (samples < 0) throw Error(Kind::usage, cat("a batch of ", samples, " samples"));
+  const CurrentDevice current(device_);
   ScoreRequest request = request_of(inputs, outputs);
   while (request.first < samples) {
     request.count = std::min(samples - request.first, most_samples_);

@@ -25,6 +25,7 @@ class ServedModel {
   const std::vector<ModelTensor>& inputs() const { return inputs_; }
   const std::vector<ModelTensor>& outputs() const { return outputs_; }
   const SavedModel& saved() const { return saved_; }
+  bool on_gpu() const { return device_.is_cuda(); }
   std::string device() const { return describe(device_); }
 
   /// As Model::score().

@@ -66,6 +66,24 @@ GpuSearch find_gpus() {
   return {0, cat("the CUDA driver reports: ", cudaGetErrorString(status))};
 }
 
+int current_device() noexcept {
+  int index = -1;
+  if (cudaGetDevice(&index) == cudaSuccess) return index;
+  (void)cudaGetLastError();
+  return -1;
+}
+void make_current(int index) { use(index); }
+void restore_current(int index) noexcept {
+  if (index < 0 || index == current_device()) return;
+  unsigned flags = 0;
+  int active = 0;
+  try {
+    static const auto state = driver<decltype(cuDevicePrimaryCtxGetState)>("cuDevicePrimaryCtxGetState");
+    if (state(index, &flags, &active) == CUDA_SUCCESS && active != 0) cudaSetDevice(index);
+  } catch (...) {  // a driver without this call
+  }
+}
+
 std::string describe(int index) {
   const int count = find_gpus().count;
   if (index < 0 || index >= count)

@@ -14,6 +14,11 @@
 namespace hctr::cuda {
 
 GpuSearch find_gpus();
+/// Of the calling thread; -1: none, as there is no GPU or driver.
+int current_device() noexcept;
+void make_current(int index);
+/// Where it has a context.
+void restore_current(int index) noexcept;
 std::string describe(int index);
 int64_t free_memory(int index);
 int64_t used_memory(int index);

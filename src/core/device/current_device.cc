@@ -1,0 +1,25 @@
+#include "core/device/current_device.h"
+
+#include "core/base/platform.h"
+#include "core/device/cuda_runtime_calls.h"
+
+namespace hctr {
+
+CurrentDevice::CurrentDevice(bool gpu) {
+  if (!gpu) return;
+  if constexpr (kCudaBuild) before_ = cuda::current_device();
+}
+
+CurrentDevice::CurrentDevice(Device device) {
+  if (!device.is_cuda()) return;
+  if constexpr (kCudaBuild) {
+    before_ = cuda::current_device();
+    cuda::make_current(device.index);
+  }
+}
+
+CurrentDevice::~CurrentDevice() {
+  if constexpr (kCudaBuild) cuda::restore_current(before_);
+}
+
+}  // namespace hctr
