@@ -26,13 +26,21 @@ bool yield_until(std::chrono::microseconds most, const Over& over) {
   return true;
 }
 
-/// The same, but keeps the core.
+/// The same, but keeps the core. Returns false once it has been taken away meanwhile: there are more threads that run,
+/// of this or of other programs, than cores, and a thread that waits in this way takes the time of those it waits for.
 template <class Over>
-void spin_until(std::chrono::microseconds most, const Over& over) {
+bool spin_until(std::chrono::microseconds most, const Over& over) {
   using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds kTaken(500);
   constexpr int kBetweenLooks = 32;
-  for (const auto end = Clock::now() + most; !over() && Clock::now() < end;)
+  Clock::time_point now = Clock::now();
+  for (const auto end = now + most; !over() && now < end;) {
     for (int i = 0; i < kBetweenLooks && !over(); ++i) HCTR_PAUSE();
+    const Clock::time_point before = now;
+    now = Clock::now();
+    if (now - before > kTaken) return false;
+  }
+  return true;
 }
 
 }  // namespace hctr

@@ -20,6 +20,7 @@ namespace {
 
 // A step is a few hundred loops, one soon after the other.
 constexpr std::chrono::microseconds kUntilAsleep(50);
+constexpr uint64_t kLoopsAsleep = 1000;  // on a busy machine, before threads wait awake again
 
 }  // namespace
 
@@ -37,6 +38,16 @@ struct ThreadPool::State {
   std::atomic<int64_t> next{0};
   std::exception_ptr error;
   std::vector<std::thread> workers;
+  bool may_spin = true;
+  std::atomic<uint64_t> asleep_until = 0;  // waits sleep at once until this loop
+
+  /// Waits awake for a moment, unless the pool has more threads than cores, or others want the core: pools of several
+  /// libraries in a process, such as those of OpenMP, share them by sleeping.
+  template <class Over>
+  void wait_shortly(const Over& over) {
+    const uint64_t loop = generation;
+    if (may_spin && loop >= asleep_until && !spin_until(kUntilAsleep, over)) asleep_until = loop + kLoopsAsleep;
+  }
 
   void run_chunks() {
     for (int64_t begin; (begin = next.fetch_add(grain)) < count;) {
@@ -63,7 +74,7 @@ struct ThreadPool::State {
     uint64_t seen = 0;
     const auto may_go_on = [&] { return stop || generation != seen; };
     for (;;) {
-      spin_until(kUntilAsleep, may_go_on);
+      wait_shortly(may_go_on);
       {
         std::unique_lock lock(mutex);
         start.wait(lock, may_go_on);
@@ -78,6 +89,7 @@ struct ThreadPool::State {
 };
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
+  state_->may_spin = threads <= usable_cores();
   try {
     for (int i = 1; i < threads; ++i) state_->workers.emplace_back([s = state_.get()] { s->work(); });
   } catch (...) {  // a thread that cannot start: those that have must end before their vector
@@ -111,7 +123,7 @@ void ThreadPool::run(int64_t count, int64_t grain, const void* body, Call call_b
   s.start.notify_all();
   s.run_chunks();
   const auto all_are_done = [&] { return s.busy == 0; };
-  spin_until(kUntilAsleep, all_are_done);
+  s.wait_shortly(all_are_done);
   std::unique_lock lock(s.mutex);
   s.done.wait(lock, all_are_done);
   if (s.error) std::rethrow_exception(s.error);
