@@ -45,7 +45,7 @@ std::vector<ModelTensor> model_inputs(const Config& config) {
   return inputs;
 }
 
-std::vector<ModelTensor> model_outputs(const Config&, const Replica& replica) {
+std::vector<ModelTensor> model_outputs(const Replica& replica) {
   std::vector<ModelTensor> outputs;
   const std::vector<Tensor> predictions = replica.predictions(Phase::evaluate);
   const std::vector<std::string> names = replica.tasks();
@@ -55,7 +55,7 @@ std::vector<ModelTensor> model_outputs(const Config&, const Replica& replica) {
 }
 
 ScoreSession::ScoreSession(const Config& config, Replica& replica, Communicator& comm, int threads, int64_t samples,
-                           bool fixed)
+                           bool copies_written)
     : config_(config),
       replica_(replica),
       runtime_(replica.runtime().device(), runtime_options(config, threads)),
@@ -77,7 +77,7 @@ ScoreSession::ScoreSession(const Config& config, Replica& replica, Communicator&
   host_results_.emplace(runtime_.device(), bytes);
   const BatchView batch = ring_.on_host(0);
   std::fill_n(batch.label, shape.samples * shape.label_dim, 0.0f);  // predictions do not depend on it
-  if (!fixed) {
+  if (!copies_written) {
     Context ctx(runtime_, runtime_.compute_stream());
     network_.write_weight_copies(ctx, binding_);
     runtime_.compute_stream().synchronize();

@@ -28,9 +28,9 @@ struct ScoreRequest {
 /// Shares weights and tables with others; one thread at a time uses it.
 class ScoreSession {
  public:
-  /// For batches of up to `samples`. Config and replica outlive it. `fixed`: whether the copies of weights that layers
-  /// read are written already; if not, it writes them.
-  ScoreSession(const Config&, Replica&, Communicator&, int threads, int64_t samples, bool fixed);
+  /// For batches of up to `samples`. Config and replica outlive it. `copies_written`: whether another session has
+  /// written the transposed copies of weights; otherwise this one does.
+  ScoreSession(const Config&, Replica&, Communicator&, int threads, int64_t samples, bool copies_written);
 
   int64_t capacity() const { return ring_.samples(); }
   void score(const ScoreRequest&);
@@ -68,6 +68,6 @@ class ScoreSession {
 
 /// The dense input, keys and scores of a config.
 std::vector<ModelTensor> model_inputs(const Config&);
-std::vector<ModelTensor> model_outputs(const Config&, const Replica&);
+std::vector<ModelTensor> model_outputs(const Replica&);
 
 }  // namespace hctr

@@ -77,7 +77,7 @@ ServedModel::ServedModel(const LoadOptions& from, const Log& log)
   load_saved_model(saved_, *replica_, comm_, *runtime_, log);
   runtime_->compute_stream().synchronize();
   inputs_ = model_inputs(config_);
-  outputs_ = model_outputs(config_, *replica_);
+  outputs_ = model_outputs(*replica_);
   Lease(*this, 1);  // what fails for every batch fails now
 }
 
@@ -95,7 +95,7 @@ void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std:
 
 std::unique_ptr<ScoreSession> ServedModel::take(int64_t samples) {
   const auto capacity = std::min(most_samples_, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(samples))));
-  bool fixed = true;
+  bool copies_written = true;
   {
     const std::lock_guard lock(mutex_);
     std::vector<std::unique_ptr<ScoreSession>>& idle = idle_[capacity];
@@ -104,9 +104,9 @@ std::unique_ptr<ScoreSession> ServedModel::take(int64_t samples) {
       idle.pop_back();
       return session;
     }
-    fixed = std::exchange(copies_written_, true);
+    copies_written = std::exchange(copies_written_, true);
   }
-  return std::make_unique<ScoreSession>(config_, *replica_, comm_, threads_, capacity, fixed);
+  return std::make_unique<ScoreSession>(config_, *replica_, comm_, threads_, capacity, copies_written);
 }
 
 void ServedModel::give_back(std::unique_ptr<ScoreSession> session) noexcept {

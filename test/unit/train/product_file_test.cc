@@ -60,7 +60,7 @@ TEST(ProductFile, LiesInTheCacheOfTheUser) {
   const Environment cache = only("XDG_CACHE_HOME", "/cache");
   EXPECT_EQ(product_cache_path("a GPU", cache).parent_path(), "/cache/huge_ctr");
   EXPECT_NE(product_cache_path("a GPU", cache), product_cache_path("another GPU", cache));
-  EXPECT_EQ(product_cache_path("a GPU", only("HOME", "/home/me")).parent_path(), "/home/me/.cache/huge_ctr");
+  EXPECT_EQ(product_cache_path("a GPU", only("HOME", "/me")).parent_path(), "/me/.cache/huge_ctr");
   EXPECT_EQ(product_cache_path("a GPU", {}), "") << "without an environment nothing is kept";
 }
 
