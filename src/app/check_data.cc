@@ -12,8 +12,8 @@
 #include "prepare/inspect/inspect.h"
 #include "program/program_surroundings.h"
 #include "program/progress_line_view.h"
-#include "train/feature_names.h"
-#include "train/key_matches.h"
+#include "score/feature_names.h"
+#include "score/key_matches.h"
 
 namespace hctr {
 namespace {

@@ -10,7 +10,7 @@
 #include "core/base/progress.h"
 #include "metrics/undefined.h"
 #include "program/terminal.h"
-#include "train/key_matches.h"
+#include "score/key_matches.h"
 #include "train/run_folder.h"
 
 namespace hctr {

@@ -17,8 +17,8 @@
 #include "core/base/expect.h"
 #include "core/base/log.h"
 #include "core/comm/job_secret.h"
+#include "launch/attempt.h"
 #include "program/program_surroundings.h"
-#include "train/attempt.h"
 
 namespace hctr {
 namespace {

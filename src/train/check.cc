@@ -7,9 +7,10 @@
 #include "formats/catalog/format_table.h"
 #include "formats/io/source_files.h"
 #include "hctr/solver.h"
+#include "infer/load_config.h"
+#include "score/evaluation_data.h"
 #include "train/check_report.h"
 #include "train/known_gpus.h"
-#include "train/load_config.h"
 #include "train/placement_plan.h"
 #include "train/training_columns.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/device/buffer.h"
-#include "train/trainer_parts.h"
+#include "score/batch_reading.h"
 
 namespace hctr {
 

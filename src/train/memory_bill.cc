@@ -12,10 +12,10 @@
 #include "net/graph/memory_plan.h"
 #include "ops/embedding/embedding_group.h"
 #include "ops/gemm/transposed_weights.h"
+#include "score/batch_reading.h"
+#include "score/scorer.h"
 #include "train/placement_plan.h"
-#include "train/scorer.h"
 #include "train/trainer.h"
-#include "train/trainer_parts.h"
 
 namespace hctr {
 namespace {

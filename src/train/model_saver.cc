@@ -7,7 +7,7 @@
 #include "core/base/files.h"
 #include "core/comm/collective_error.h"
 #include "hctr/formats.h"
-#include "train/models_at_prefix.h"
+#include "infer/models_at_prefix.h"
 
 namespace hctr {
 namespace {

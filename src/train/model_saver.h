@@ -13,9 +13,9 @@
 
 #include "core/base/expect.h"
 #include "core/base/log.h"
+#include "infer/models_at_prefix.h"
 #include "net/model/model_delta.h"
 #include "net/model/replica.h"
-#include "train/models_at_prefix.h"
 
 namespace hctr {
 

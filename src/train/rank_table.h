@@ -9,7 +9,7 @@
 #include "core/base/log.h"
 #include "core/comm/communicator.h"
 #include "hctr/surroundings.h"
-#include "train/choose_device.h"
+#include "launch/choose_device.h"
 
 namespace hctr {
 

@@ -13,7 +13,7 @@
 
 #include "core/base/log.h"
 #include "core/base/progress.h"
-#include "train/evaluator.h"
+#include "score/evaluator.h"
 #include "train/event_file.h"
 #include "train/progress_line.h"
 #include "train/prometheus_file.h"

@@ -1,10 +1,11 @@
 #include "train/resume.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "core/base/expect.h"
 #include "formats/catalog/encoding_contents.h"
 #include "formats/checkpoint/checkpoint_folder.h"
+#include "formats/checkpoint/whole_checkpoint.h"
 
 namespace hctr {
 namespace {
@@ -16,34 +17,11 @@ const std::string& text(const Json& json, const char* name) {
   return value && value->string() ? *value->string() : kEmpty;
 }
 
-/// Reads a checkpoint and all of its files.
-ResumePoint load(const fs::path& folder) {
-  ResumePoint point{.folder = folder, .manifest = read_manifest(folder), .progress = {}};
-  point.progress = in_context([&] { return cat("reading '", (folder / kManifestName).string(), "'"); },
-                              [&] { return run_progress(point.manifest.progress); });
-  if (const auto named = iteration_of(folder); named && *named != point.progress.iterations)
-    throw Error(Kind::data, cat("'", folder.string(), "': its content is of iteration ", point.progress.iterations,
-                                ": it is a copy, or was renamed; name it '",
-                                checkpoint_path({}, point.progress.iterations).string(), "', or remove it"));
-  verify_files(folder, point.manifest);
-  return point;
-}
+void check_progress(const WholeCheckpoint& checkpoint) { run_progress(checkpoint.manifest.progress); }
 
-/// The newest whole checkpoint of a folder; nothing where there is none at all.
-std::optional<ResumePoint> newest_of(const fs::path& folder, const Log& log) {
-  std::vector<CheckpointPlace> places = list_checkpoints(folder);
-  std::reverse(places.begin(), places.end());
-  std::optional<Error> first;
-  for (const CheckpointPlace& place : places) try {
-      ResumePoint point = load(place.path);
-      if (first) log.warning("an older checkpoint is taken: '", place.path.string(), "'");
-      return point;
-    } catch (const Error& error) {
-      log.warning("checkpoint '", place.path.string(), "' cannot be used: ", error.what());
-      if (!first) first = error;
-    }
-  if (first) throw first->with_context(cat("looking for a whole checkpoint in '", folder.string(), "'"));
-  return std::nullopt;
+ResumePoint point_at(WholeCheckpoint checkpoint) {
+  RunProgress progress = run_progress(checkpoint.manifest.progress);
+  return {.folder = std::move(checkpoint.folder), .manifest = std::move(checkpoint.manifest), .progress = progress};
 }
 
 bool same_folder(const fs::path& a, const fs::path& b) {
@@ -92,9 +70,8 @@ std::optional<ResumePoint> find_resume_point(const TrainOptions& options, const 
                                   "' has no \"checkpoint\" in the solver, whose folder "
                                   "--resume latest looks in; add it, or name the folder of a checkpoint"));
   const fs::path folder = latest ? fs::path(config.solver.checkpoint.folder) : fs::path(options.resume);
-  if (!latest && fs::exists(folder / kManifestName)) return load(folder);
-  std::optional<ResumePoint> point = newest_of(folder, log);
-  if (point) return point;
+  if (!latest && fs::exists(folder / kManifestName)) return point_at(read_checkpoint(folder, check_progress));
+  if (auto newest = newest_checkpoint(folder, log, check_progress)) return point_at(std::move(*newest));
   if (!latest)
     throw Error(Kind::io, cat("'", folder.string(), "' holds no checkpoint: there is no ", kManifestName,
                               " in it, and no folder of a checkpoint"));
@@ -117,11 +94,6 @@ Json about_run(const std::string& run, const Config& config, const std::string& 
       Json::Object{{"run", run}, {"device", device}, {"data", data}, {"plan", plan}, {"config", config.effective}});
   if (!config.data.statistics.empty()) about.set("statistics", to_json(config.data.statistics));
   return about;
-}
-
-std::vector<ColumnStatistics> statistics_of(const Manifest& manifest) {
-  const Json* statistics = manifest.about.find("statistics");
-  return statistics ? column_statistics(*statistics) : std::vector<ColumnStatistics>();
 }
 
 void expect_same_data(const ResumePoint& point, const Json& data, const Config& config) {

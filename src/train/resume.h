@@ -41,9 +41,6 @@ std::optional<ResumePoint> broadcast(Communicator&, const ResumePoint* of_rank_0
 /// What a checkpoint keeps of the run that its state belongs to.
 Json about_run(const std::string& run, const Config&, const std::string& device, const Json& data, const Json& plan);
 
-/// The statistics of dense columns in a checkpoint; none where it has none. Errors: Error(data).
-std::vector<ColumnStatistics> statistics_of(const Manifest&);
-
 /// Compares the config with that of the checkpoint. What may change is logged, the rest is an error. Errors:
 /// Error(config) naming every field that may not change, its values, and why.
 void expect_same_run(const ResumePoint&, const Config&, const Log&);

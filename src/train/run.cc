@@ -11,12 +11,12 @@
 #include "core/base/progress.h"
 #include "core/comm/rank_list.h"
 #include "formats/catalog/encoding_contents.h"
+#include "launch/attempt.h"
 #include "net/graph/fp8_scales.h"
-#include "train/attempt.h"
+#include "score/batch_reading.h"
 #include "train/check_report.h"
 #include "train/placement_plan.h"
 #include "train/run_about.h"
-#include "train/trainer_parts.h"
 
 namespace hctr {
 namespace {

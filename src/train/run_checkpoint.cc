@@ -5,7 +5,7 @@
 #include "formats/checkpoint/checkpoint_folder.h"
 #include "formats/data/numbering.h"
 #include "formats/model/model_manifest.h"
-#include "train/model_encoding.h"
+#include "infer/model_encoding.h"
 #include "train/placement_plan.h"
 #include "train/product_choice.h"
 #include "train/run.h"

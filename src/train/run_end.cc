@@ -1,7 +1,7 @@
 // How a run ends: its summary and its last files.
 #include "core/base/progress.h"
 #include "net/model/table_counts.h"
-#include "train/best_metrics.h"
+#include "score/best_metrics.h"
 #include "train/run.h"
 
 namespace hctr {

@@ -90,8 +90,6 @@ RunFolder RunFolder::go_on(const fs::path& path, const std::string& run, int64_t
   return folder;
 }
 
-std::string RunFolder::run_of(const fs::path& folder) { return run_in_metrics(folder / kMetrics); }
-
 bool RunFolder::belongs_to(const fs::path& folder, const std::string& run) {
   if (folder.empty() || run.empty()) return false;
   return run_in_about(folder / kAbout) == run || run_in_metrics(folder / kMetrics) == run;

@@ -44,8 +44,6 @@ class RunFolder {
   /// run.json that is not of this run is renamed to <name>.1 (.2, ...), with a warning. Locked as above. Errors:
   /// Error(io).
   static RunFolder go_on(const std::filesystem::path&, const std::string& run, int64_t bytes, const Log& log);
-  /// The id of the run that metrics.jsonl of a folder says; empty if there is none.
-  static std::string run_of(const std::filesystem::path&);
   /// Whether a folder is that of run `run`, as its run.json or metrics.jsonl says.
   static bool belongs_to(const std::filesystem::path&, const std::string& run);
 

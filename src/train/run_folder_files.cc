@@ -1,11 +1,9 @@
 #include "train/run_folder_files.h"
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 #include <fstream>
 
-#include "config/json.h"
 #include "core/base/expect.h"
 
 namespace hctr {
@@ -28,15 +26,6 @@ void remove_dead_parts(const fs::path& folder, const Log& log) {
   if (const int removed = remove_parts_of_dead_processes(folder / ""); removed > 0)
     log.info("Removed ", removed, removed == 1 ? " file '" : " files '", (folder / "*.part").string(),
              "' of runs that were killed while they wrote.");
-}
-
-std::string run_in_about(const fs::path& about) try {
-  if (!fs::exists(about)) return {};
-  const Json json = Json::read_file(about);
-  const Json* run = json.find("run");
-  return run && run->string() ? *run->string() : "";
-} catch (const Error&) {
-  return {};
 }
 
 bool ends_a_line(const fs::path& text, int64_t end) {
@@ -82,19 +71,6 @@ void move_away(const fs::path& path, const std::vector<fs::path>& inputs, const 
 bool is_file_of_run(const std::string& name) {
   return name.starts_with("final_") || name == kAbout || name == "config.json" || name == "summary.json" ||
          name == "plan.json" || name == "profile.json";
-}
-
-std::string run_in_metrics(const fs::path& file) {
-  std::ifstream metrics(file);
-  std::array<char, 1 << 14> line;  // far more than a first line has; a file of garbage may have no second one
-  if (!metrics.getline(line.data(), line.size())) return {};
-  try {
-    const Json start = Json::parse(line.data(), kMetrics);
-    const Json* run = start.find("run");
-    return run && run->string() ? *run->string() : "";
-  } catch (const Error&) {
-    return {};  // not of ours
-  }
 }
 
 }  // namespace hctr

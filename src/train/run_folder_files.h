@@ -7,10 +7,9 @@
 
 #include "core/base/files.h"
 #include "core/base/log.h"
+#include "infer/run_ids.h"
 
 namespace hctr {
-
-inline constexpr const char *kMetrics = "metrics.jsonl", *kAbout = "run.json";
 
 /// Creates a folder under runs/ that no other run has, named after the config and the time. Errors: Error(io).
 fs::path new_run_folder(const fs::path& config);
@@ -22,9 +21,6 @@ void remove_dead_parts(const fs::path& folder, const Log&);
 /// Whether a run writes a file of this name into its folder.
 bool is_file_of_run(const std::string& name);
 
-/// The id of the run that a run.json, or the first line of a metrics.jsonl, says; empty where it says none, or is none.
-std::string run_in_about(const fs::path& run_json);
-std::string run_in_metrics(const fs::path& metrics);
 /// Whether byte `end` of a text begins a line, or the text is shorter.
 bool ends_a_line(const fs::path& text, int64_t end);
 /// Renames a file that the run which takes the folder cannot go on with, to <name>.1 (.2, ...), with a warning. Errors:

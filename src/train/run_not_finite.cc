@@ -6,9 +6,9 @@
 
 #include "config/json.h"
 #include "core/base/current_error.h"
+#include "score/batch_reading.h"
 #include "train/not_finite_search.h"
 #include "train/run.h"
-#include "train/trainer_parts.h"
 
 namespace hctr {
 namespace {

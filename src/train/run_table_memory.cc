@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "core/base/progress.h"
-#include "train/disk_tables.h"
+#include "score/disk_tables.h"
 #include "train/run.h"
 
 namespace hctr {

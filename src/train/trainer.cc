@@ -8,8 +8,8 @@
 #include "core/comm/collective_error.h"
 #include "core/device/copy_bytes.h"
 #include "core/device/profiler.h"
-#include "train/disk_tables.h"
-#include "train/trainer_parts.h"
+#include "score/batch_reading.h"
+#include "score/disk_tables.h"
 
 namespace hctr {
 namespace {

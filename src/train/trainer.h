@@ -14,9 +14,9 @@
 #include "formats/reader/reader.h"
 #include "net/model/replica.h"
 #include "ops/loss/loss_record.h"
-#include "train/batch_check.h"
-#include "train/batch_ring.h"
-#include "train/counted_samples.h"
+#include "score/batch_check.h"
+#include "score/batch_ring.h"
+#include "score/counted_samples.h"
 #include "train/look_ahead.h"
 
 namespace hctr {

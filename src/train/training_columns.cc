@@ -1,36 +1,17 @@
 #include "train/training_columns.h"
 
-#include <set>
-
 #include "core/base/expect.h"
 #include "formats/catalog/equal_texts.h"
 #include "formats/catalog/first_matches.h"
 #include "formats/catalog/first_rows.h"
-#include "formats/catalog/format_table.h"
 #include "formats/model/model_manifest.h"
-#include "train/trainer_parts.h"
+#include "infer/saved_model.h"
+#include "score/batch_reading.h"
 
 namespace hctr {
 namespace {
 
 KeyWidth key_width_of(const Config& config) { return reader_options(config, 1).key_width; }
-
-/// The files that are read for training and for evaluation; those that are not there yet are not known.
-std::vector<std::string> shared_files(const DataSection& data) {
-  if (data.eval_source.empty() || data.follow) return {};
-  const FormatType& format = format_type(data.format);
-  if (!format.files) return data.source == data.eval_source ? std::vector{data.source} : std::vector<std::string>();
-  std::vector<std::string> shared;
-  try {
-    std::set<fs::path> trained;
-    for (const fs::path& file : format.files(data.source, Log::silent())) trained.insert(fs::weakly_canonical(file));
-    for (const fs::path& file : format.files(data.eval_source, Log::silent()))
-      if (trained.contains(fs::weakly_canonical(file))) shared.push_back(file.string());
-  } catch (const Error&) {
-    return {};  // whoever reads them says why
-  }
-  return shared;
-}
 
 }  // namespace
 
@@ -62,19 +43,6 @@ void check_training_columns(const Config& config, bool allow_unmatched, const Lo
   check_vocabularies(config.data, source, key_width_of(config), allow_unmatched, log);
   for (const std::string& note : notes_on_equal_texts(config.data, source, key_width_of(config)))
     log.info("note: ", note, ".");
-}
-
-void note_shared_files(const Config& config, const Log& log) {
-  const std::vector<std::string> shared = shared_files(config.data);
-  if (shared.empty()) return;
-  log.info("note: '", shared.front(), "'", shared.size() == 1 ? " is" : cat(" and ", shared.size() - 1, " more are"),
-           " read for training and for evaluation: metrics of samples that the model has learned from say little of "
-           "other samples.");
-}
-
-void check_evaluation_labels(const Config& config, bool allow_unmatched, const Log& log) {
-  if (config.data.eval_source.empty()) return;
-  check_positives(config.data, evaluation_source(config.data), key_width_of(config), allow_unmatched, log);
 }
 
 }  // namespace hctr

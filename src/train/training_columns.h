@@ -15,10 +15,5 @@ void broadcast_statistics(Communicator&, const std::vector<ColumnStatistics>& of
 
 /// check_positives(), check_vocabularies() and notes_on_equal_texts() of the training data.
 void check_training_columns(const Config&, bool allow_unmatched, const Log&);
-/// check_positives() of the evaluation data. What their vocabularies lack is counted by KeyMatches.
-void check_evaluation_labels(const Config&, bool allow_unmatched, const Log&);
-
-/// Notes files that are read for training and for evaluation.
-void note_shared_files(const Config&, const Log&);
 
 }  // namespace hctr

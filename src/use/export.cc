@@ -5,7 +5,7 @@
 #include "export/array_files.h"
 #include "export/export_files.h"
 #include "export/onnx_model.h"
-#include "train/scorer.h"
+#include "score/scorer.h"
 #include "use/model_use.h"
 #include "use/scored_inputs.h"
 
@@ -32,26 +32,26 @@ void prepare_export(const ExportOptions& options, Config& config) {
   config.solver.mixed_precision = {};
 }
 
-void warn_of_shared_rows(const LoadedModel& on) {
-  for (const std::string& table : on.model.tables_with_shared_row())
+void warn_of_shared_rows(const ModelOnRank& on) {
+  for (const std::string& table : on.replica().tables_with_shared_row())
     on.log.warning("table '", table,
                    "': keys without a row share a trained one in this checkpoint, which files do not hold: they count "
                    "as zeros in the export");
 }
 
 /// Exports on the only rank. Returns false when a stop was requested.
-bool export_here(LoadedModel& on, const ExportOptions& options, ExportSummary& summary) {
-  if (on.comm.size() > 1) throw Error(Kind::usage, "--export runs as one process: start it without mpirun");
+bool export_here(ModelOnRank& on, const ExportOptions& options, ExportSummary& summary) {
+  if (on.comm().size() > 1) throw Error(Kind::usage, "--export runs as one process: start it without mpirun");
   warn_of_shared_rows(on);
-  const ModelArrays arrays = model_arrays(on.model, on.config, on.runtime.compute_stream());
+  const ModelArrays arrays = model_arrays(on.replica(), on.config(), on.runtime().compute_stream());
   FileSet set;
   write_export(set,
                {.format = options.format,
                 .folder = options.out,
                 .most_inline = options.most_inline_bytes,
-                .model = on.saved.name,
-                .iteration = on.saved.iteration},
-               on.config, arrays);
+                .model = on.saved().name,
+                .iteration = on.saved().iteration},
+               on.config(), arrays);
   if (options.rows > 0) {
     const std::optional<ScoredInputs> rows = score_inputs(on, options.rows, no_key_of(arrays), options.stop);
     if (!rows) return false;
@@ -77,7 +77,7 @@ ExportSummary export_model(const ExportOptions& given) {
   const auto start = std::chrono::steady_clock::now();
   summary.rank = use_model(
       options, "exporting", [&](Config& config) { prepare_export(options, config); },
-      [&](LoadedModel& on) {
+      [&](ModelOnRank& on) {
         summary.interrupted = !export_here(on, options, summary);
         describe_use(on, start, summary);
       });

@@ -4,7 +4,7 @@
 #include <tuple>
 
 #include "formats/model/access_stats_summary.h"
-#include "train/feature_names.h"
+#include "score/feature_names.h"
 
 namespace hctr {
 namespace {

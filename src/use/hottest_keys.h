@@ -9,7 +9,7 @@
 
 #include "config/sections/config.h"
 #include "formats/data/batch_layout.h"
-#include "use/saved_model.h"
+#include "infer/saved_model.h"
 #include "use/scored_sample.h"
 
 namespace hctr {

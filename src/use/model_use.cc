@@ -3,31 +3,15 @@
 #include <algorithm>
 #include <cctype>
 
-#include "config/config_file.h"
 #include "core/base/input_files.h"
 #include "formats/data/numbering.h"
 #include "formats/model/model_manifest.h"
-#include "train/key_matches.h"
-#include "train/load_config.h"
-#include "train/run_inputs.h"
-#include "train/taken_encoding.h"
+#include "infer/config_of_model.h"
+#include "infer/run_inputs.h"
+#include "score/key_matches.h"
 
 namespace hctr {
 namespace {
-
-/// The config with the encoding saved with the model, all of it or what it leaves out.
-Json completed_config(const ModelOptions& options, const Json& file, std::string& taken) {
-  if (options.encoding == EncodingChoice::model)
-    return with_encoding_of(saved_config(options.model, options.surroundings.environment).json, file);
-  try {
-    CompletedConfig completed =
-        with_left_out_encoding_of(saved_config(options.model, options.surroundings.environment).json, file);
-    taken = completed.taken;
-    return completed.config;
-  } catch (const Error&) {
-    return file;  // whoever loads the model says what is wrong with it
-  }
-}
 
 /// With the files of the model, and all of the run folder or the checkpoint that holds it.
 std::vector<fs::path> files_to_read(const ModelOptions& options, const Config& config, const SavedModel& model) {
@@ -46,46 +30,7 @@ std::vector<fs::path> files_to_read(const ModelOptions& options, const Config& c
   return files;
 }
 
-/// Calls body() on one rank.
-void run_rank(const Config& config, const SavedModel& saved, Device device, int threads, bool sync_launches,
-              Communicator& comm, const Log& log, const std::function<void(LoadedModel&)>& body) {
-  RowMemoryLimits row_memory = row_memory_limits(config.solver.table_memory, device, comm);
-  row_memory.move_every = 0;  // the uses of rows are counted in training
-  Runtime runtime(device, {.threads = threads,
-                           .seed = config.solver.seed.value,
-                           .tf32 = config.solver.enable_tf32_compute,
-                           .tf32x3 = config.solver.tf32x3(),
-                           .sync_launches = sync_launches,
-                           .several_ranks = comm.size() > 1,
-                           .row_memory = row_memory});
-  const int64_t rows = samples_of_rank(config.solver.eval_batch(), comm.size());
-  const BatchLayout layout = batch_layout(config, rows, device);
-  // Nothing is trained: training batches of one row in a ring of one buffer.
-  Replica model(config, runtime, comm, 1, rows, 1, {}, ReplicaUse::score);
-  load_saved_model(saved, model, comm, runtime, log);
-  comm.barrier();  // ranks load for different times; time limits of batches start after it
-  LoadedModel loaded{config, saved, device, comm, runtime, model, layout, log};
-  body(loaded);
-}
-
 }  // namespace
-
-Config config_of_model(const ModelOptions& options, const Log& log) {
-  if (!options.config.empty()) {
-    if (options.encoding == EncodingChoice::config)
-      return load_config(options.config, options.strict, log, options.changes, {}, options.stop,
-                         options.surroundings.environment);
-    std::string taken;
-    const auto complete = [&](const Json& file) { return completed_config(options, file, taken); };
-    const Config config = load_config(options.config, options.strict, log, options.changes, complete, options.stop,
-                                      options.surroundings.environment);
-    if (!taken.empty())
-      log.info("note: '", options.config.string(), "' leaves out ", taken, " of its Data layer, and has the model's.");
-    return config;
-  }
-  const SavedConfig saved = saved_config(options.model, options.surroundings.environment);
-  return load_config(with_changes(saved.json, options.changes), saved.where, options.strict, log);
-}
 
 void choose_data(const ModelOptions& options, Config& config) {
   if (!options.data.empty()) {
@@ -112,7 +57,7 @@ Source prediction_source(const Config& config) {
 }
 
 int use_model(const ModelOptions& options, const std::string& doing, const std::function<void(Config&)>& prepare,
-              const std::function<void(LoadedModel&)>& body, const std::string& out) {
+              const std::function<void(ModelOnRank&)>& body, const std::string& out) {
   const Log log(options.surroundings.log), quiet = errors_only(log);
   int first_rank = 0;
   run_in_processes(options, [&](Processes* others) {
@@ -134,20 +79,27 @@ int use_model(const ModelOptions& options, const std::string& doing, const std::
     first_rank = ranks.job.first_rank();
     ranks.job.run([&](Communicator& comm, Device device) {
       const bool here = comm.rank() == 0;
-      const SavedModel saved = broadcast(comm, here ? &*found : nullptr);
-      Config own = config;
-      use_saved_model(saved, own);
-      run_rank(own, saved, device, ranks.threads, options.sync_launches, comm, here ? log : quiet, body);
+      const int64_t rows = samples_of_rank(config.solver.eval_batch(), comm.size());
+      const Log& of_rank = here ? log : quiet;
+      LoadedModel model(config, broadcast(comm, here ? &*found : nullptr), comm,
+                        {.device = device,
+                         .threads = ranks.threads,
+                         .sync_launches = options.sync_launches,
+                         .samples = rows,
+                         .row_memory = row_memory_limits(config.solver.table_memory, device, comm)},
+                        of_rank);
+      ModelOnRank on{model, batch_layout(model.config(), rows, device), of_rank};
+      body(on);
     });
   });
   return first_rank;
 }
 
-void report_matches(const LoadedModel& on, std::vector<SlotMatches> matches, const ModelOptions& options,
+void report_matches(const ModelOnRank& on, std::vector<SlotMatches> matches, const ModelOptions& options,
                     ModelUse& use) {
-  const std::string& data = on.config.data.eval_source;
+  const std::string& data = on.config().data.eval_source;
   if (!options.allow_unmatched) expect_matches(matches, data);
-  if (on.comm.rank() != 0) return;
+  if (on.comm().rank() != 0) return;
   for (std::string line : lines_of(matches)) {
     line[0] = static_cast<char>(std::toupper(line[0]));
     on.log.info(line, ".");
@@ -156,12 +108,13 @@ void report_matches(const LoadedModel& on, std::vector<SlotMatches> matches, con
   use.matches = std::move(matches);
 }
 
-void describe_use(const LoadedModel& on, std::chrono::steady_clock::time_point start, ModelUse& use) {
+void describe_use(const ModelOnRank& on, std::chrono::steady_clock::time_point start, ModelUse& use) {
   use.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  use.device = on.comm.size() == 1 ? describe(on.device) : cat(on.comm.size(), " ranks; rank 0: ", describe(on.device));
-  use.model = on.saved.name;
-  use.iteration = on.saved.iteration;
-  use.data = on.config.data.eval_source;
+  use.device = on.comm().size() == 1 ? describe(on.model.device())
+                                     : cat(on.comm().size(), " ranks; rank 0: ", describe(on.model.device()));
+  use.model = on.saved().name;
+  use.iteration = on.saved().iteration;
+  use.data = on.config().data.eval_source;
 }
 
 }  // namespace hctr

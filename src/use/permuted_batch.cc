@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/base/random.h"
-#include "train/feature_names.h"
+#include "score/feature_names.h"
 
 namespace hctr {
 

@@ -12,18 +12,20 @@ namespace {
 /// Writes the scores of all ranks on rank 0.
 class Prediction {
  public:
-  Prediction(LoadedModel& on, const PredictOptions& options)
-      : on_(on), options_(options), scorer_(on.config, on.runtime, on.comm, on.model, on.layout, scoring(), on.log) {}
+  Prediction(ModelOnRank& on, const PredictOptions& options)
+      : on_(on),
+        options_(options),
+        scorer_(on.config(), on.runtime(), on.comm(), on.replica(), on.layout, scoring(), on.log) {}
 
   /// Collective. Returns false when a stop was requested; no file has its name then.
   bool run(PredictionSummary& summary) {
-    const bool first = on_.comm.rank() == 0;
-    run_on_all_ranks(on_.comm, [&] {
+    const bool first = on_.comm().rank() == 0;
+    run_on_all_ranks(on_.comm(), [&] {
       if (first) open();
     });
     Progress progress(options_.surroundings.progress, "Scoring", "rows", scorer_.reader().samples());
     const auto write = [&](ScoredBatch& batch) {
-      const ScoredRows rows = rows_on_rank_0(on_.comm, batch);
+      const ScoredRows rows = rows_on_rank_0(on_.comm(), batch);
       if (first) {
         writer_->write(rows);
         summary.rows += rows.rows;
@@ -31,9 +33,9 @@ class Prediction {
       }
     };
     // Whatever writing takes, the ranks that do not write wait for it without a limit.
-    const bool whole = scorer_.run(on_.saved.iteration, options_.stop, [&](ScoredBatch& batch) {
+    const bool whole = scorer_.run(on_.saved().iteration, options_.stop, [&](ScoredBatch& batch) {
       const auto meet = [&] {
-        if (on_.comm.size() > 1) on_.comm.barrier();
+        if (on_.comm().size() > 1) on_.comm().barrier();
       };
       try {
         write(batch);
@@ -45,7 +47,7 @@ class Prediction {
     });
     progress.clear();
     if (whole) report_matches(on_, scorer_.matches(), options_, summary);
-    run_on_all_ranks(on_.comm, [&] {
+    run_on_all_ranks(on_.comm(), [&] {
       if (first && whole) writer_->finish();
     });
     summary.skipped_records = scorer_.reader().skipped_records();
@@ -54,20 +56,21 @@ class Prediction {
 
  private:
   ScorerOptions scoring() const {
-    Source source = prediction_source(on_.config);
+    Source source = prediction_source(on_.config());
     source.keep = options_.keep;
     return {.source = source, .losses = false, .check_labels = false, .match_keys = true};
   }
   void open() {
     std::vector<int64_t> scores;
-    for (const Tensor& prediction : on_.model.predictions(Phase::evaluate)) scores.push_back(prediction.row_elements());
-    ScoreColumns columns = score_columns(on_.model.tasks(), scores, scorer_.reader().has_labels());
+    for (const Tensor& prediction : on_.replica().predictions(Phase::evaluate))
+      scores.push_back(prediction.row_elements());
+    ScoreColumns columns = score_columns(on_.replica().tasks(), scores, scorer_.reader().has_labels());
     columns.kept = options_.keep;
     if (options_.out != "-") remove_parts_of_dead_processes(options_.out);
     writer_ = open_scores(options_.out, columns, options_.rows);
   }
 
-  LoadedModel& on_;
+  ModelOnRank& on_;
   const PredictOptions& options_;
   Scorer scorer_;
   std::unique_ptr<ScoreWriter> writer_;
@@ -83,12 +86,12 @@ PredictionSummary predict(const PredictOptions& options) {
     config.solver.max_eval_batches.reset();
     config.solver.max_eval_samples.reset();
   };
-  const auto predict_rank = [&](LoadedModel& on) {
+  const auto predict_rank = [&](ModelOnRank& on) {
     Prediction prediction(on, options);
     const auto start = std::chrono::steady_clock::now();
     PredictionSummary of_rank;
     of_rank.interrupted = !prediction.run(of_rank);
-    if (on.comm.rank() != 0) return;
+    if (on.comm().rank() != 0) return;
     summary = of_rank;
     describe_use(on, start, summary);
   };

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "train/scored_rows.h"
+#include "score/scored_rows.h"
 
 namespace hctr {
 

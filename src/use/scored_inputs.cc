@@ -4,7 +4,7 @@
 
 #include "core/base/expect.h"
 #include "export/onnx_model.h"
-#include "train/scorer.h"
+#include "score/scorer.h"
 
 namespace hctr {
 namespace {
@@ -64,21 +64,21 @@ class InputKeys {
 
 }  // namespace
 
-std::optional<ScoredInputs> score_inputs(LoadedModel& on, int64_t most, int64_t no_key, const std::atomic<int>* stop) {
-  const DataSection& data = on.config.data;
-  const Source source = prediction_source(on.config);
-  const int64_t batch = on.config.solver.eval_batch();
-  Scorer scorer(on.config, on.runtime, on.comm, on.model, on.layout,
+std::optional<ScoredInputs> score_inputs(ModelOnRank& on, int64_t most, int64_t no_key, const std::atomic<int>* stop) {
+  const DataSection& data = on.config().data;
+  const Source source = prediction_source(on.config());
+  const int64_t batch = on.config().solver.eval_batch();
+  Scorer scorer(on.config(), on.runtime(), on.comm(), on.replica(), on.layout,
                 {.source = source, .batches = (most + batch - 1) / batch, .losses = false, .check_labels = false},
                 on.log);
   std::vector<InputKeys> inputs;
-  for (const SparseInput& input : data.sparse) inputs.emplace_back(input, onnx_keys(on.config, input), no_key);
-  const std::vector<std::string> tasks = on.model.tasks();
+  for (const SparseInput& input : data.sparse) inputs.emplace_back(input, onnx_keys(on.config(), input), no_key);
+  const std::vector<std::string> tasks = on.replica().tasks();
   std::vector<std::vector<float>> scores(tasks.size());
   std::vector<int64_t> widths(tasks.size(), 0);
   std::vector<float> dense;
   ScoredInputs result;
-  const bool whole = scorer.run(on.saved.iteration, stop, [&](ScoredBatch& scored) {
+  const bool whole = scorer.run(on.saved().iteration, stop, [&](ScoredBatch& scored) {
     const int64_t rows = std::min(scored.rows, most - result.rows);
     const BatchView& view = *scored.inputs;
     dense.insert(dense.end(), view.dense, view.dense + rows * data.dense.dense_dim);

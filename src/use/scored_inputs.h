@@ -20,6 +20,6 @@ struct ScoredInputs {
 /// The first `most` rows of the evaluation set, or all where it has fewer. One rank. Nothing when `stop`, which may be
 /// null, became other than 0. `no_key`: the graph's (no_key_of()). Errors: those of Scorer; Error(data) for a row that
 /// has that key.
-std::optional<ScoredInputs> score_inputs(LoadedModel&, int64_t most, int64_t no_key, const std::atomic<int>* stop);
+std::optional<ScoredInputs> score_inputs(ModelOnRank&, int64_t most, int64_t no_key, const std::atomic<int>* stop);
 
 }  // namespace hctr

@@ -7,9 +7,9 @@
 
 #include "core/device/copy_bytes.h"
 #include "metrics/auc.h"
-#include "train/batch_ring.h"
-#include "train/key_matches.h"
-#include "train/trainer_parts.h"
+#include "score/batch_reading.h"
+#include "score/batch_ring.h"
+#include "score/key_matches.h"
 #include "use/hottest_keys.h"
 #include "use/model_use.h"
 #include "use/permuted_batch.h"
@@ -33,23 +33,23 @@ double auc_of(const ScoredLabel& label, const std::vector<float>& scores) {
 /// Reads batches into memory of its own and scores them, as they are and with permuted features.
 class SampleScorer {
  public:
-  SampleScorer(LoadedModel& on, const SampleOptions& options)
+  SampleScorer(ModelOnRank& on, const SampleOptions& options)
       : on_(on),
         options_(options),
         read_(on.layout, 2, Device{}),
-        scored_(on.layout, 1, on.device),
-        tensors_(batch_tensors(scored_, 0, on.config.data.sparse.size())),
-        binding_(on.model.bind(Phase::evaluate, tensors_)),
-        keys_(on.config, on.saved),
-        matches_(on.config, on.comm, on.model) {}
+        scored_(on.layout, 1, on.model.device()),
+        tensors_(batch_tensors(scored_, 0, on.config().data.sparse.size())),
+        binding_(on.replica().bind(Phase::evaluate, tensors_)),
+        keys_(on.config(), on.saved()),
+        matches_(on.config(), on.comm(), on.replica()) {}
 
   /// False when a stop was requested.
   bool run(ScoredSample& sample) {
     const std::vector<InputFeature> features =
-        options_.importance ? features_of(on_.config.data) : std::vector<InputFeature>();
+        options_.importance ? features_of(on_.config().data) : std::vector<InputFeature>();
     std::vector<std::vector<float>> permuted(features.size());
-    const ReaderOptions reading = reader_options(on_.config, on_.comm, on_.config.solver.eval_batch(), false);
-    reader_ = std::make_unique<Reader>(on_.config.data, evaluation_source(on_.config.data), on_.layout,
+    const ReaderOptions reading = reader_options(on_.config(), on_.comm(), on_.config().solver.eval_batch(), false);
+    reader_ = std::make_unique<Reader>(on_.config().data, evaluation_source(on_.config().data), on_.layout,
                                        read_.host_blocks(), reading, on_.log);
     const auto stopped = [&] { return options_.stop && *options_.stop != 0; };
     for (int64_t batch = 0; sample.rows < options_.rows; ++batch) {
@@ -92,32 +92,32 @@ class SampleScorer {
   std::byte* scored_host() { return scored_.host_blocks()[0]; }
 
   void score() {
-    scored_.state(0).step = on_.saved.iteration;
-    const StreamRef stream = on_.runtime.compute_stream();
+    scored_.state(0).step = on_.saved().iteration;
+    const StreamRef stream = on_.runtime().compute_stream();
     scored_.upload(stream, 0);
-    Context ctx(on_.runtime, stream, tensors_.state);
+    Context ctx(on_.runtime(), stream, tensors_.state);
     scored_.unpack(ctx, 0);
-    on_.model.evaluate(ctx, tensors_, binding_);
+    on_.replica().evaluate(ctx, tensors_, binding_);
     stream.synchronize();
   }
 
   std::vector<float> first_column(int64_t rows) const {
-    const Tensor prediction = on_.model.predictions(Phase::evaluate)[0];
-    const auto values = to_host<float>(on_.runtime.compute_stream(), prediction);
+    const Tensor prediction = on_.replica().predictions(Phase::evaluate)[0];
+    const auto values = to_host<float>(on_.runtime().compute_stream(), prediction);
     std::vector<float> column;
     for (int64_t r = 0; r < rows; ++r) column.push_back(values[static_cast<size_t>(r * prediction.row_elements())]);
     return column;
   }
 
   void add(int64_t rows, ScoredSample& sample) const {
-    const std::vector<Tensor> predictions = on_.model.predictions(Phase::evaluate),
-                              labels = on_.model.labels(Phase::evaluate, binding_);
-    const std::vector<std::string> tasks = on_.model.tasks();
+    const std::vector<Tensor> predictions = on_.replica().predictions(Phase::evaluate),
+                              labels = on_.replica().labels(Phase::evaluate, binding_);
+    const std::vector<std::string> tasks = on_.replica().tasks();
     const bool fresh = sample.labels.empty();
     size_t at = 0;
     for (size_t t = 0; t < predictions.size(); ++t) {
-      const auto scores = to_host<float>(on_.runtime.compute_stream(), predictions[t]);
-      const auto truth = to_host<float>(on_.runtime.compute_stream(), labels[t]);
+      const auto scores = to_host<float>(on_.runtime().compute_stream(), predictions[t]);
+      const auto truth = to_host<float>(on_.runtime().compute_stream(), labels[t]);
       const int64_t columns = std::min(predictions[t].row_elements(), labels[t].row_elements());
       for (int64_t c = 0; c < columns; ++c, ++at) {
         if (fresh) sample.labels.push_back({columns > 1 ? cat(tasks[t], "[", c, "]") : tasks[t], {}, {}});
@@ -135,7 +135,7 @@ class SampleScorer {
     return a.empty() ? 0 : sum / static_cast<double>(a.size());
   }
 
-  LoadedModel& on_;
+  ModelOnRank& on_;
   const SampleOptions& options_;
   BatchRing read_, scored_;
   BatchTensors tensors_;
@@ -153,7 +153,7 @@ ScoredSample score_sample(const SampleOptions& options) {
     config.solver.gpu = {};
     if (options.importance) config.solver.batchsize_eval = std::max(kLeastBatch, config.solver.eval_batch());
   };
-  const auto score_rank = [&](LoadedModel& on) {
+  const auto score_rank = [&](ModelOnRank& on) {
     const auto start = std::chrono::steady_clock::now();
     SampleScorer scorer(on, options);
     sample.interrupted = !scorer.run(sample);

@@ -4,7 +4,8 @@
 #include "formats/model/model_manifest.h"
 #include "fuzz/model_entry_tools.h"
 #include "hctr/formats.h"
-#include "train/model_encoding.h"
+#include "infer/model_encoding.h"
+#include "infer/saved_model.h"
 #include "train/resume.h"
 
 namespace hctr::fuzz {

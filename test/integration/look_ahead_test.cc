@@ -5,11 +5,11 @@
 #include <thread>
 
 #include "core/comm/self_comm.h"
+#include "infer/load_config.h"
 #include "support/devices.h"
 #include "support/run_program.h"
 #include "support/temporary_folder.h"
 #include "support/test_log.h"
-#include "train/load_config.h"
 #include "train/trainer.h"
 
 namespace hctr::test {

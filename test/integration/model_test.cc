@@ -9,9 +9,9 @@
 #include "config/sections/config.h"
 #include "core/base/log.h"
 #include "hctr/use_model.h"
+#include "infer/load_config.h"
+#include "infer/sample_arrays.h"
 #include "ranks_fixture.h"
-#include "train/load_config.h"
-#include "use/sample_arrays.h"
 
 namespace hctr::test {
 namespace {

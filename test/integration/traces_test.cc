@@ -7,11 +7,11 @@
 #include <sstream>
 #include <tuple>
 
+#include "infer/load_config.h"
 #include "integration/trace_files.h"
 #include "support/devices.h"
 #include "support/paths.h"
 #include "support/run_program.h"
-#include "train/load_config.h"
 
 namespace hctr::test {
 namespace {

@@ -6,13 +6,13 @@
 
 #include "core/comm/self_comm.h"
 #include "core/device/copy_bytes.h"
+#include "infer/load_config.h"
+#include "score/evaluator.h"
 #include "support/devices.h"
 #include "support/message_of.h"
 #include "support/norm_file.h"
 #include "support/run_program.h"
 #include "support/test_log.h"
-#include "train/evaluator.h"
-#include "train/load_config.h"
 #include "train/trainer.h"
 
 namespace hctr::test {

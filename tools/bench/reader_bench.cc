@@ -22,12 +22,12 @@
 #include "formats/reader/reader.h"
 #include "formats/text/criteo_set.h"
 #include "formats/text/csv_set.h"
+#include "infer/load_config.h"
 #include "prepare/preprocess/criteo_convert.h"
 #include "prepare/write/parquet_writer.h"
 #include "program/program_surroundings.h"
 #include "reader_serial.h"
 #include "timing.h"
-#include "train/load_config.h"
 
 namespace hctr::bench {
 namespace {

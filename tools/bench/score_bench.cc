@@ -5,10 +5,10 @@
 
 #include "core/base/log.h"
 #include "formats/data/data_section.h"
+#include "infer/config_of_model.h"
+#include "infer/sample_arrays.h"
 #include "program/program_surroundings.h"
 #include "timing.h"
-#include "use/model_use.h"
-#include "use/sample_arrays.h"
 
 namespace hctr::bench {
 namespace {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "infer/load_config.h"
 #include "program/program_surroundings.h"
 #include "program/terminal.h"
 #include "train/known_gpus.h"
-#include "train/load_config.h"
 #include "train/scale_forecast.h"
 
 namespace hctr::bench {

@@ -4,11 +4,11 @@
 #include "core/comm/self_comm.h"
 #include "core/device/arena.h"
 #include "core/device/copy_bytes.h"
+#include "infer/load_config.h"
+#include "launch/job.h"
 #include "ops/embedding/owner_vectors.h"
 #include "program/program_surroundings.h"
 #include "timing.h"
-#include "train/job.h"
-#include "train/load_config.h"
 #include "train/trainer.h"
 #include "train/training_columns.h"
 

@@ -10,6 +10,8 @@
 #include "formats/model/model_manifest.h"
 #include "formats/model/sparse_file.h"
 #include "hctr/formats.h"
+#include "infer/load_config.h"
+#include "infer/run_inputs.h"
 #include "net/model/layer_state.h"
 #include "net/model/model_files.h"
 #include "net/model/weights.h"
@@ -17,8 +19,6 @@
 #include "program/program_surroundings.h"
 #include "program/progress_line_view.h"
 #include "program/terminal.h"
-#include "train/load_config.h"
-#include "train/run_inputs.h"
 
 namespace hctr {
 namespace {

@@ -13,13 +13,13 @@
 #include "formats/data/text_values.h"
 #include "formats/model/table_summary.h"
 #include "hot_keys.h"
+#include "infer/load_config.h"
 #include "key_counts.h"
 #include "net/model/model_delta.h"
 #include "program/command_line.h"
 #include "program/program_surroundings.h"
 #include "program/progress_line_view.h"
 #include "program/terminal.h"
-#include "train/load_config.h"
 
 namespace hctr {
 namespace {

@@ -7,10 +7,10 @@
 #include <map>
 
 #include "core/device/profiler.h"
+#include "score/scorer.h"
 #include "train/check_report.h"
 #include "train/exchange_forecast.h"
 #include "train/known_gpus.h"
-#include "train/scorer.h"
 #include "train/step_forecast.h"
 #include "train/trainer.h"
 #include "unit/train/one_table.h"

@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "core/base/expect.h"
+#include "infer/load_config.h"
 #include "support/message_of.h"
 #include "support/run_program.h"
 #include "support/test_log.h"
-#include "train/load_config.h"
 
 namespace hctr::test {
 namespace {

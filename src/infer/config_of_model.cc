@@ -1,0 +1,47 @@
+#include "infer/config_of_model.h"
+
+#include <string>
+
+#include "config/config_file.h"
+#include "core/base/expect.h"
+#include "infer/load_config.h"
+#include "infer/saved_model.h"
+#include "infer/taken_encoding.h"
+
+namespace hctr {
+namespace {
+
+/// The config with the encoding saved with the model, all of it or what it leaves out.
+Json completed_config(const ModelOptions& options, const Json& file, std::string& taken) {
+  if (options.encoding == EncodingChoice::model)
+    return with_encoding_of(saved_config(options.model, options.surroundings.environment).json, file);
+  try {
+    CompletedConfig completed =
+        with_left_out_encoding_of(saved_config(options.model, options.surroundings.environment).json, file);
+    taken = completed.taken;
+    return completed.config;
+  } catch (const Error&) {
+    return file;  // whoever loads the model says what is wrong with it
+  }
+}
+
+}  // namespace
+
+Config config_of_model(const ModelOptions& options, const Log& log) {
+  if (!options.config.empty()) {
+    if (options.encoding == EncodingChoice::config)
+      return load_config(options.config, options.strict, log, options.changes, {}, options.stop,
+                         options.surroundings.environment);
+    std::string taken;
+    const auto complete = [&](const Json& file) { return completed_config(options, file, taken); };
+    const Config config = load_config(options.config, options.strict, log, options.changes, complete, options.stop,
+                                      options.surroundings.environment);
+    if (!taken.empty())
+      log.info("note: '", options.config.string(), "' leaves out ", taken, " of its Data layer, and has the model's.");
+    return config;
+  }
+  const SavedConfig saved = saved_config(options.model, options.surroundings.environment);
+  return load_config(with_changes(saved.json, options.changes), saved.where, options.strict, log);
+}
+
+}  // namespace hctr

@@ -1,0 +1,101 @@
+#include "infer/load_config.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "config/config_file.h"
+#include "config/problems.h"
+#include "config/sections/field_paths.h"
+#include "infer/own_files.h"
+
+namespace hctr {
+namespace {
+
+bool names_unknown_field(const Problems::Entry& problem) {
+  return problem.message.find(" has no field \"") != std::string::npos ||
+         problem.message.find(" has no part \"") != std::string::npos;
+}
+
+bool names_field_without_effect(const Problems::Entry& note) {
+  return note.message.find("\" is accepted and has no effect: ") != std::string::npos;
+}
+
+/// The fields of a config that are unknown, or known to have no effect where another one of their name has.
+std::vector<Problems::Entry> unknown_fields(const Json& config) {
+  Problems problems;
+  read_config(config, problems);
+  std::vector<Problems::Entry> unknown;
+  for (const auto* list : {&problems.errors(), &problems.warnings()})
+    std::copy_if(list->begin(), list->end(), std::back_inserter(unknown), names_unknown_field);
+  for (const Problems::Entry& note : problems.notes())
+    if (names_field_without_effect(note)) unknown.push_back(note);
+  return unknown;
+}
+
+/// The last change whose path has a name, as it was typed: all of it, and the part in front of that name.
+std::pair<std::string, std::string> typed_path(const std::vector<std::string>& changes, const std::string& name) {
+  for (auto change = changes.rbegin(); change != changes.rend(); ++change) {
+    const std::string path = change->substr(0, change->find('='));
+    for (size_t at = 0; at < path.size();) {
+      const size_t end = std::min(path.find('.', at), path.size());
+      if (path.compare(at, end - at, name) == 0) return {path, at == 0 ? "" : path.substr(0, at - 1)};
+      at = end + 1;
+    }
+  }
+  return {name, ""};
+}
+
+/// A field that only a change names must exist: who types it means it. Errors: Error(config).
+void check_changed_fields(const Json& before, const Json& after, const std::vector<std::string>& changes) {
+  const std::vector<Problems::Entry> now = unknown_fields(after);
+  if (now.empty()) return;
+  const std::vector<Problems::Entry> old = unknown_fields(before);
+  for (const Problems::Entry& unknown : now) {
+    const auto is_same = [&](const Problems::Entry& other) { return other.pointer == unknown.pointer; };
+    if (std::any_of(old.begin(), old.end(), is_same)) continue;
+    const std::string name = unknown.pointer.substr(unknown.pointer.rfind('/') + 1);
+    const auto [path, place] = typed_path(changes, name);
+    const std::string meant = nearest_field(after, path);
+    if (names_field_without_effect(unknown)) {
+      if (!meant.ends_with("." + name)) continue;
+      throw Error(Kind::config, cat("--set: ", unknown.message, "; did you mean ", meant, "?"));
+    }
+    throw Error(Kind::config,
+                cat("--set: no field \"", name, "\" in ", place.empty() ? "the config" : place,
+                    meant.empty() ? "; --explain config lists all fields" : cat("; did you mean ", meant, "?")));
+  }
+}
+
+}  // namespace
+
+Config load_config(const std::filesystem::path& path, bool strict, const Log& log,
+                   const std::vector<std::string>& changes, const std::function<Json(const Json&)>& complete,
+                   const std::atomic<int>* stop, const Environment& environment) {
+  const auto completed = [&](const Json& config) { return complete ? complete(config) : config; };
+  const Json original = read_config_file(path, {}, stop, environment), file = completed(original);
+  const Json config = completed(with_changes(original, changes));
+  if (!changes.empty()) check_changed_fields(file, config, changes);
+  return load_config(config, path == "-" ? "standard input" : path.string(), strict, log);
+}
+
+Config load_config(const Json& json, const std::string& name, bool strict, const Log& log) {
+  Problems problems;
+  Config config = read_config(json, problems);
+  const auto in_data = [](const Problems::Entry& error) {
+    return error.pointer.starts_with("/layers/0") || error.pointer == "/layers";
+  };
+  if (std::none_of(problems.errors().begin(), problems.errors().end(),
+                   in_data))  // else every name that the data makes would be reported too
+    wire(config, config.solver.batchsize, problems);
+  if (strict) problems.make_strict();
+  problems.throw_if_any(name);
+  for (const auto& warning : problems.warnings()) log.warning(name, " ", warning.pointer, ": ", warning.message);
+  config.data.source = path_on_host(config.data.source);
+  config.data.eval_source = path_on_host(config.data.eval_source);
+  for (const auto& note : problems.notes()) log.info("note: ", name, " ", note.pointer, ": ", note.message);
+  return config;
+}
+
+}  // namespace hctr

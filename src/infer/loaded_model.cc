@@ -1,0 +1,56 @@
+#include "infer/loaded_model.h"
+
+#include <utility>
+#include <vector>
+
+#include "core/base/expect.h"
+
+namespace hctr {
+namespace {
+
+Config config_for(const SavedModel& model, Config config) {
+  use_saved_model(model, config);
+  return config;
+}
+
+RuntimeOptions options_of(const Config& config, const Communicator& comm, const LoadOnRank& on) {
+  RuntimeOptions options{.threads = on.threads,
+                         .seed = config.solver.seed.value,
+                         .tf32 = config.solver.enable_tf32_compute,
+                         .tf32x3 = config.solver.tf32x3(),
+                         .sync_launches = on.sync_launches,
+                         .several_ranks = comm.size() > 1,
+                         .row_memory = on.row_memory};
+  options.row_memory.move_every = 0;  // the uses of rows are counted in training
+  return options;
+}
+
+}  // namespace
+
+LoadedModel::LoadedModel(Config config, SavedModel saved, Communicator& comm, const LoadOnRank& on, const Log& log)
+    : saved_(std::move(saved)),
+      config_(config_for(saved_, std::move(config))),
+      comm_(comm),
+      runtime_(on.device, options_of(config_, comm, on)),
+      // Nothing is trained: training batches of one row in a ring of one buffer.
+      replica_(config_, runtime_, comm, 1, on.samples, 1, std::vector<Placement>{}, ReplicaUse::score) {
+  load(log);
+  runtime_.compute_stream().synchronize();
+  comm_.barrier();  // ranks load for different times; time limits of batches start after it
+}
+
+void LoadedModel::load(const Log& log) {
+  in_context(
+      [&] {
+        return cat("loading ", saved_.name,
+                   saved_.differences.empty() ? "" : ", whose config is another: ", saved_.differences);
+      },
+      [&] {
+        if (!saved_.checkpoint) return replica_.load(log);
+        const bool exact = comm_.size() == 1 && saved_.checkpoint->ranks() == 1;
+        replica_.load_state(StateReader(saved_.checkpoint->folder, saved_.checkpoint->manifest, exact, comm_.rank(),
+                                        runtime_.compute_stream()));
+      });
+}
+
+}  // namespace hctr

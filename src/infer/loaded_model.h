@@ -1,0 +1,52 @@
+// A saved model in the memory of one rank: weights and tables, without gradients, optimizer states or a trainer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "config/sections/config.h"
+#include "core/base/log.h"
+#include "core/comm/communicator.h"
+#include "core/device/context.h"
+#include "infer/saved_model.h"
+#include "net/model/replica.h"
+
+namespace hctr {
+
+struct LoadOnRank {
+  Device device{};
+  int threads = 1;             ///< of a CPU, for operators
+  bool sync_launches = false;  ///< RuntimeOptions has it
+  int64_t samples = 1;         ///< of this rank in a batch of Replica::evaluate()
+  RowMemoryLimits row_memory{};
+};
+
+/// What evaluation, prediction, export and Model score with. Its address stays.
+class LoadedModel {
+ public:
+  /// Collective. `config`: as it was read; of what training starts from it keeps nothing, and of optimizers neither.
+  /// The communicator outlives the model. Errors: Error(data) when the files do not fit, with the layers that differ;
+  /// Error(io); Error(device).
+  LoadedModel(Config config, SavedModel, Communicator&, const LoadOnRank&, const Log&);
+  LoadedModel(const LoadedModel&) = delete;
+  LoadedModel& operator=(const LoadedModel&) = delete;
+
+  const Config& config() const { return config_; }
+  const SavedModel& saved() const { return saved_; }
+  Device device() const { return runtime_.device(); }
+  Communicator& comm() const { return comm_; }
+  Runtime& runtime() { return runtime_; }
+  Replica& replica() { return replica_; }
+  const Replica& replica() const { return replica_; }
+
+ private:
+  void load(const Log&);
+
+  SavedModel saved_;
+  Config config_;
+  Communicator& comm_;
+  Runtime runtime_;
+  Replica replica_;
+};
+
+}  // namespace hctr

@@ -1,0 +1,73 @@
+#include "hctr/model.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "core/device/current_device.h"
+#include "infer/served_model.h"
+
+namespace hctr {
+namespace {
+
+bool same_tensors(const std::vector<ModelTensor>& one, const std::vector<ModelTensor>& other) {
+  return std::ranges::equal(one, other, [](const ModelTensor& a, const ModelTensor& b) {
+    return a.role == b.role && a.name == b.name && a.shape == b.shape;
+  });
+}
+
+}  // namespace
+
+/// A model is made, used and destroyed by threads of a caller, whose current device stays what it was.
+struct Model::State {
+  std::mutex loading;          // one replace() at a time
+  mutable std::mutex pointer;  // guards `served`
+  std::shared_ptr<ServedModel> served;
+
+  State() = default;
+  ~State() {
+    const CurrentDevice kept(served && served->on_gpu());
+    served.reset();
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  std::shared_ptr<ServedModel> get() const {
+    const std::lock_guard lock(pointer);
+    return served;
+  }
+};
+
+Model::Model(const LoadOptions& from) : state_(std::make_unique<State>()) {
+  const CurrentDevice kept(from.device != DeviceChoice::cpu);
+  state_->served = std::make_shared<ServedModel>(from);
+}
+Model::~Model() = default;
+Model::Model(Model&&) noexcept = default;
+Model& Model::operator=(Model&&) noexcept = default;
+
+std::vector<ModelTensor> Model::inputs() const { return state_->get()->inputs(); }
+std::vector<ModelTensor> Model::outputs() const { return state_->get()->outputs(); }
+std::string Model::name() const { return state_->get()->saved().name; }
+int64_t Model::iteration() const { return state_->get()->saved().iteration; }
+std::string Model::device() const { return state_->get()->device(); }
+
+void Model::score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs) const {
+  std::shared_ptr<ServedModel> served = state_->get();
+  const CurrentDevice kept(served->on_gpu());
+  const std::shared_ptr<ServedModel> mine = std::move(served);  // goes before `kept`, which may be the last use of it
+  mine->score(samples, inputs, outputs);
+}
+
+void Model::replace(const LoadOptions& from) {
+  const CurrentDevice kept(from.device != DeviceChoice::cpu);
+  const std::lock_guard lock(state_->loading);
+  std::shared_ptr<ServedModel> next = std::make_shared<ServedModel>(from);
+  const std::shared_ptr<ServedModel> before = state_->get();
+  if (!same_tensors(before->inputs(), next->inputs()) || !same_tensors(before->outputs(), next->outputs()))
+    throw Error(Kind::config, cat(next->saved().name, " has other inputs or outputs than ", before->saved().name));
+  const std::lock_guard swap(state_->pointer);
+  state_->served = std::move(next);
+}
+
+}  // namespace hctr

@@ -1,0 +1,33 @@
+#include "infer/run_ids.h"
+
+#include <array>
+#include <fstream>
+
+#include "config/json.h"
+#include "core/base/expect.h"
+
+namespace hctr {
+
+std::string run_in_about(const fs::path& about) try {
+  if (!fs::exists(about)) return {};
+  const Json json = Json::read_file(about);
+  const Json* run = json.find("run");
+  return run && run->string() ? *run->string() : "";
+} catch (const Error&) {
+  return {};
+}
+
+std::string run_in_metrics(const fs::path& file) {
+  std::ifstream metrics(file);
+  std::array<char, 1 << 14> line;  // far more than a first line has; a file of garbage may have no second one
+  if (!metrics.getline(line.data(), line.size())) return {};
+  try {
+    const Json start = Json::parse(line.data(), kMetrics);
+    const Json* run = start.find("run");
+    return run && run->string() ? *run->string() : "";
+  } catch (const Error&) {
+    return {};  // not of ours
+  }
+}
+
+}  // namespace hctr

@@ -1,0 +1,380 @@
+#include "infer/saved_model.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "config/config_file.h"
+#include "core/base/expect.h"
+#include "formats/catalog/first_rows.h"
+#include "formats/checkpoint/checkpoint_folder.h"
+#include "formats/model/model_manifest.h"
+#include "formats/parquet/parquet_options.h"
+#include "formats/parquet/parquet_set.h"
+#include "hctr/formats.h"
+#include "infer/models_at_prefix.h"
+#include "infer/run_ids.h"
+
+namespace hctr {
+namespace {
+
+constexpr const char* kSummaryFile = "summary.json";
+
+std::string list_of(const std::set<int64_t>& numbers) {
+  std::string text;
+  for (const int64_t number : numbers) text += cat(text.empty() ? "" : ", ", number);
+  return text;
+}
+
+/// "<stem><mark><number><ending>" as stem and number, which has at most 18 digits. Nothing for any other text. By hand:
+/// std::regex would take seconds to compile.
+std::optional<std::pair<std::string, int64_t>> split_number(std::string_view text, std::string_view mark,
+                                                            std::string_view ending) {
+  const size_t at = text.rfind(mark);
+  if (at == text.npos || !text.ends_with(ending) || text.size() < at + mark.size() + ending.size()) return {};
+  const std::string digits(text.substr(at + mark.size(), text.size() - at - mark.size() - ending.size()));
+  if (digits.empty() || digits.size() > 18 || digits.find_first_not_of("0123456789") != digits.npos) return {};
+  return std::pair(std::string(text.substr(0, at)), std::stoll(digits));
+}
+
+/// A prefix and the iterations of the models that have it.
+using Snapshots = std::map<std::string, std::set<int64_t>>;
+
+/// The models in a folder, by prefix.
+Snapshots snapshots_in(const fs::path& folder) {
+  Snapshots found;
+  std::error_code error;
+  for (fs::directory_iterator at(folder.empty() ? "." : folder, error), end; !error && at != end; at.increment(error)) {
+    const auto model = split_number(at->path().filename().string(), "_dense_", ".model");
+    if (model && !model->first.ends_with("_opt")) found[(folder / model->first).string()].insert(model->second);
+  }
+  return found;
+}
+
+/// The iterations of the models at a prefix.
+std::set<int64_t> iterations_at(const std::string& prefix) {
+  const fs::path path(prefix);
+  const Snapshots found = snapshots_in(path.parent_path());
+  const auto at = found.find((path.parent_path() / path.filename()).string());
+  return at == found.end() ? std::set<int64_t>() : at->second;
+}
+
+/// What a layer is called: its first top.
+std::string layer_name(const Json& layer) {
+  const Json* top = layer.find("top");
+  if (top && top->array() && !top->array()->empty()) top = &(*top->array())[0];
+  return top && top->string() ? *top->string() : "";
+}
+
+/// Layers that a saved config has otherwise than this one, in words; empty if there is none.
+std::string layer_differences(const Json* saved, const Config& config) {
+  const Json *was = saved ? saved->find("layers") : nullptr, *is = config.effective.find("layers");
+  if (!was || !was->array() || !is || !is->array()) return "";
+  const auto by_name = [](const Json::Array& layers) {
+    std::map<std::string, std::string> texts;
+    for (size_t i = 1; i < layers.size(); ++i) texts[layer_name(layers[i])] = layers[i].text().substr(0, 300);
+    return texts;
+  };
+  const auto before = by_name(*was->array()), now = by_name(*is->array());
+  std::string text;
+  const auto add = [&](const std::string& difference) { text += cat(text.empty() ? "" : "; ", difference); };
+  for (const auto& [name, layer] : before)
+    if (!now.contains(name))
+      add(cat("layer '", name, "' was ", layer, " and is not in the config"));
+    else if (now.at(name) != layer)
+      add(cat("layer '", name, "' was ", layer, " and is ", now.at(name)));
+  for (const auto& [name, layer] : now)
+    if (!before.contains(name)) add(cat("layer '", name, "' is ", layer, " and was not there"));
+  return text;
+}
+
+std::string tables_of(const Config& config) {
+  std::string names;
+  for (const EmbeddingEntry& embedding : config.embeddings)
+    names += cat(names.empty() ? "'" : ", '", embedding.section.top(), "'");
+  return names.empty() ? "none" : names;
+}
+
+[[noreturn]] void fail_tables(const SavedModel& model, const Config& config) {
+  throw Error(Kind::data,
+              cat(model.name, " has ", model.tables.size(), model.tables.size() == 1 ? " table" : " tables",
+                  ", and the config has ", config.embeddings.size(), " (", tables_of(config),
+                  "): it is a model of another config", model.differences.empty() ? "" : "; ", model.differences));
+}
+
+/// What the description of a model's training data says of their numbering.
+std::string numbering_in(const Json* data) {
+  const Json* numbering = data ? data->find("numbering") : nullptr;
+  return numbering && numbering->string() ? *numbering->string() : "";
+}
+
+/// Of a model with fewer tables than the config has. Errors: Error(io) naming the file of a table that the model has
+/// been saved with, or that stands before another one.
+void expect_no_file_missing(const std::string& prefix, int64_t iteration, size_t of_config, const SavedModel& model) {
+  const auto manifest = manifest_of(model.dense);
+  const auto file_of = [&](size_t table) {
+    return formats::sparse_model_name(prefix, static_cast<int64_t>(table), iteration);
+  };
+  size_t saved = manifest ? manifest->tables.size() : 0;
+  for (size_t e = 0; !manifest && e < of_config; ++e)
+    if (fs::exists(file_of(e))) saved = e + 1;
+  for (size_t e = 0; e < saved; ++e)
+    if (!fs::exists(file_of(e)))
+      throw Error(Kind::io, cat(model.name, " lacks '", file_of(e), "'",
+                                manifest ? cat(", of its table '", manifest->tables[e].name, "'") : "",
+                                ": the file is not there"));
+}
+
+/// The model of an iteration at a prefix.
+SavedModel model_at(const std::string& prefix, int64_t iteration, const Config& config) {
+  SavedModel model{.name = cat("the model '", formats::dense_model_name(prefix, iteration), "'"),
+                   .iteration = iteration,
+                   .dense = formats::dense_model_name(prefix, iteration)};
+  for (int64_t e = 0;; ++e) {
+    const std::string file = formats::sparse_model_name(prefix, e, iteration);
+    if (!fs::exists(file)) break;
+    model.tables.push_back(file);
+  }
+  if (const auto manifest = manifest_of(model.dense)) {
+    model.differences = layer_differences(&manifest->config, config);
+    model.encoding = encoding_change(manifest->config, &manifest->data, config, config.data.eval_source);
+    model.statistics = manifest->statistics;
+    model.numbering = numbering_in(&manifest->data);
+    model.slot_key_rules = key_rules_of_model(manifest->config, &manifest->data);
+  }
+  if (model.tables.size() < config.embeddings.size())
+    expect_no_file_missing(prefix, iteration, config.embeddings.size(), model);
+  if (model.tables.size() != config.embeddings.size()) fail_tables(model, config);
+  return model;
+}
+
+/// Errors: Error(data) when the dense file that a run names as its own is one of another run by now.
+void expect_own_model(const fs::path& folder, const std::string& dense) {
+  const std::string run = run_in_metrics(folder / kMetrics);
+  const auto manifest = manifest_of(dense);
+  if (manifest && (run.empty() || manifest->run == run)) return;
+  if (!manifest && fs::path(dense).parent_path() == folder) return;  // by a program that wrote no manifest
+  throw Error(Kind::data,
+              cat("the run folder '", folder.string(), "' names '", dense, "' as its model, and that is one of ",
+                  manifest ? SavingRun{manifest->run, manifest->run_folder}.text() : "an unknown run",
+                  ": its own is not there any more"));
+}
+
+/// The model that a run ended with: its best one where it kept that, else the last.
+SavedModel model_of_run(const fs::path& folder, const Config& config, const Environment& environment) {
+  const Json summary = Json::read_file(folder / kSummaryFile);
+  const Json *files = summary.find("model_files"), *best = summary.find("best_iteration");
+  const Json* iterations = best ? best : summary.find("iterations");
+  std::vector<std::string> found;
+  for (size_t i = 0; files && files->array() && i < files->array()->size(); ++i) {
+    const std::string* saved = (*files->array())[i].string();
+    if (!saved) continue;
+    fs::path file = folder / cat("final_", fs::path(*saved).filename().string());
+    if (!fs::exists(file)) file = *saved;
+    if (!fs::exists(file))
+      throw Error(Kind::io, cat("the run folder '", folder.string(), "' lacks '", fs::path(*saved).filename().string(),
+                                "' of its final model: neither '",
+                                (folder / cat("final_", fs::path(*saved).filename().string())).string(), "' nor '",
+                                *saved, "' is there"));
+    found.push_back(file.string());
+  }
+  if (found.empty())
+    throw Error(Kind::io, cat("the run in '", folder.string(),
+                              "' has saved no final model (\"final_snapshot\" is false): name a checkpoint of it, or a "
+                              "snapshot_prefix"));
+  SavedModel model{.iteration = iterations && iterations->integer() ? *iterations->integer() : 0, .dense = found[0]};
+  expect_own_model(folder, found[0]);
+  model.name =
+      cat("the ", best ? "best" : "final", " model of run '", folder.string(), "', iteration ", model.iteration);
+  std::copy_if(found.begin() + 1, found.end(), std::back_inserter(model.tables), [](const std::string& file) {
+    const auto table = split_number(file, "_sparse_", ".model");
+    return table && !table->first.empty() && table->first.find_last_of("0123456789") == table->first.size() - 1;
+  });
+  const auto manifest = manifest_of(model.dense);
+  if (manifest) {
+    model.statistics = manifest->statistics;
+    model.numbering = numbering_in(&manifest->data);
+    model.slot_key_rules = key_rules_of_model(manifest->config, &manifest->data);
+  }
+  if (fs::exists(folder / "config.json")) {
+    const Json saved = read_config_file(folder / "config.json", {}, nullptr, environment);
+    model.differences = layer_differences(&saved, config);
+    model.encoding = encoding_change(saved, manifest ? &manifest->data : nullptr, config, config.data.eval_source);
+  }
+  if (model.tables.size() != config.embeddings.size()) fail_tables(model, config);
+  return model;
+}
+
+SavedModel model_of_checkpoint(const std::string& folder, const Config& config, const Log& log) {
+  SavedModel model;
+  model.checkpoint =
+      fs::exists(fs::path(folder) / kManifestName) ? read_checkpoint(folder) : newest_checkpoint(folder, log);
+  if (!model.checkpoint)
+    throw Error(Kind::io, cat("'", folder, "' holds no checkpoint: there is no ", kManifestName,
+                              " in it, and no folder of a checkpoint"));
+  model.iteration = model.checkpoint->iteration;
+  model.name = cat("the checkpoint '", model.checkpoint->folder.string(), "'");
+  model.differences = layer_differences(model.checkpoint->manifest.about.find("config"), config);
+  const Json* data = model.checkpoint->manifest.about.find("data");
+  if (const Json* saved = model.checkpoint->manifest.about.find("config"))
+    model.encoding = encoding_change(*saved, data, config, config.data.eval_source);
+  model.statistics = statistics_of(model.checkpoint->manifest);
+  model.numbering = numbering_in(data);
+  if (const Json* saved = model.checkpoint->manifest.about.find("config"))
+    model.slot_key_rules = key_rules_of_model(*saved, data);
+  return model;
+}
+
+/// Says what a folder of a run without summary holds.
+[[noreturn]] void fail_unfinished_run(const fs::path& folder, const Environment& environment) {
+  std::string hint;
+  Snapshots there = snapshots_in(folder);
+  there.merge(snapshots_in(folder / "models" / ""));
+  for (const auto& [prefix, iterations] : there)
+    hint = cat("; a model was saved at --model ", prefix, ", of iteration ", *iterations.rbegin());
+  if (hint.empty() && fs::exists(folder / "config.json")) {
+    const Json config = read_config_file(folder / "config.json", {}, nullptr, environment);
+    const Json* solver = config.find("solver");
+    const Json* prefix = solver ? solver->find("snapshot_prefix") : nullptr;
+    if (prefix && prefix->string() && !prefix->string()->empty())
+      hint = cat("; its snapshots are at --model ", *prefix->string());
+  }
+  throw Error(Kind::io, cat("the run in '", folder.string(), "' has no ", kSummaryFile,
+                            ": it goes on, or has been ended by an error", hint));
+}
+
+/// `config_prefix`: the snapshot_prefix of the config, where another model may be.
+[[noreturn]] void fail_not_found(const std::string& given, const std::string& prefix,
+                                 const std::string& config_prefix) {
+  const fs::path path(given);
+  Snapshots near = snapshots_in(fs::path(prefix).parent_path());
+  if (fs::is_directory(path)) near.merge(snapshots_in(path));
+  if (!config_prefix.empty()) near.merge(snapshots_in(fs::path(config_prefix).parent_path()));
+  std::string there;
+  for (const auto& [found, iterations] : near)
+    there += cat("\n  there: --model ", found, ", iterations ", list_of(iterations));
+  throw Error(Kind::io, cat("there is no model '", given, "'. Looked for:\n  a run folder: '",
+                            (path / kSummaryFile).string(), "'\n  a checkpoint: '", (path / kManifestName).string(),
+                            "', or folders iteration_<n> of checkpoints\n  a snapshot_prefix: '", prefix,
+                            "_dense_<n>.model'", there));
+}
+
+/// "out/a@20" as "out/a" and 20. Only digits after the last @ are an iteration.
+std::pair<std::string, std::optional<int64_t>> split_iteration(const std::string& model) {
+  if (const auto numbered = split_number(model, "@", "")) return *numbered;
+  if (const auto dense_file = split_number(model, "_dense_", ".model")) return *dense_file;
+  return {model, std::nullopt};
+}
+
+/// Prefix and iteration of the model files that `model` names. Errors: Error(io) when there are none.
+std::pair<std::string, int64_t> find_snapshot(const std::string& model, const std::string& config_prefix) {
+  auto [prefix, iteration] = split_iteration(model);
+  std::set<int64_t> iterations = iterations_at(prefix);
+  if (iterations.empty() && fs::is_directory(prefix)) {  // "out" for "out/", as most configs have it
+    iterations = iterations_at((fs::path(prefix) / "").string());
+    if (!iterations.empty()) prefix = (fs::path(prefix) / "").string();
+  }
+  if (iterations.empty()) fail_not_found(model, prefix, config_prefix);
+  if (iteration && !iterations.contains(*iteration))
+    throw Error(Kind::io,
+                cat("there is no model of iteration ", *iteration, " at prefix '", prefix, "', which would be '",
+                    formats::dense_model_name(prefix, *iteration), "'; there are iterations ", list_of(iterations)));
+  return {prefix, iteration ? *iteration : newest_of_one_run(prefix)};
+}
+
+}  // namespace
+
+SavedConfig saved_config(const std::string& model, const Environment& environment) {
+  const fs::path path(model);
+  const auto of_checkpoint = [](const fs::path& folder) {
+    const Manifest manifest = read_manifest(folder);
+    const Json* config = manifest.about.find("config");
+    return SavedConfig{config ? *config : Json(), (folder / kManifestName).string()};
+  };
+  SavedConfig saved;
+  if (fs::exists(path / kManifestName)) {
+    saved = of_checkpoint(path);
+  } else if (fs::exists(path / kSummaryFile) || fs::exists(path / kMetrics)) {
+    if (fs::exists(path / "config.json"))
+      saved = {read_config_file(path / "config.json", {}, nullptr, environment), (path / "config.json").string()};
+  } else if (fs::is_directory(path) && !list_checkpoints(path).empty()) {
+    saved = of_checkpoint(list_checkpoints(path).back().path);
+  } else {
+    const auto [prefix, iteration] = find_snapshot(model, "");
+    if (const auto manifest = manifest_of(formats::dense_model_name(prefix, iteration)))
+      saved = {manifest->config, manifest->path.string()};
+  }
+  if (!saved.json.object())
+    throw Error(Kind::usage, cat("the model '", model, "' does not hold its config: name the file of its config too"));
+  return saved;
+}
+
+SavedModel find_saved_model(const std::string& model, const Config& config, const Environment& environment,
+                            const Log& log) {
+  const fs::path path(model);
+  if (fs::exists(path / kManifestName)) return model_of_checkpoint(model, config, log);
+  if (fs::exists(path / kSummaryFile)) return model_of_run(path, config, environment);
+  if (fs::exists(path / kMetrics)) fail_unfinished_run(path, environment);
+  if (fs::is_directory(path) && !list_checkpoints(path).empty()) return model_of_checkpoint(model, config, log);
+  const auto [prefix, iteration] = find_snapshot(model, config.solver.snapshot_prefix);
+  return model_at(prefix, iteration, config);
+}
+
+std::vector<ColumnStatistics> statistics_of(const Manifest& manifest) {
+  const Json* statistics = manifest.about.find("statistics");
+  return statistics ? column_statistics(*statistics) : std::vector<ColumnStatistics>();
+}
+
+SavedModel broadcast(Communicator& comm, const SavedModel* of_rank_0) {
+  Json files(Json::Array{});
+  if (of_rank_0)
+    for (const std::string& table : of_rank_0->tables) files.add(table);
+  const std::string checkpoint =
+      of_rank_0 && of_rank_0->checkpoint ? of_rank_0->checkpoint->folder.string() : std::string();
+  const Json sent = !of_rank_0 ? Json()
+                               : Json(Json::Object{{"name", of_rank_0->name},
+                                                   {"iteration", of_rank_0->iteration},
+                                                   {"dense", of_rank_0->dense},
+                                                   {"tables", files},
+                                                   {"statistics", to_json(of_rank_0->statistics)},
+                                                   {"slot_keys", to_json(of_rank_0->slot_key_rules)},
+                                                   {"differences", of_rank_0->differences},
+                                                   {"checkpoint", checkpoint}});
+  const Json got = Json::parse(comm.broadcast(sent.text(), 0), "the model of rank 0");
+  SavedModel model{.name = *got.find("name")->string(),
+                   .iteration = *got.find("iteration")->integer(),
+                   .dense = *got.find("dense")->string(),
+                   .statistics = column_statistics(*got.find("statistics")),
+                   .slot_key_rules = slot_key_rules_of(got),
+                   .differences = *got.find("differences")->string()};
+  for (const Json& table : *got.find("tables")->array()) model.tables.push_back(*table.string());
+  if (of_rank_0)
+    model.checkpoint = of_rank_0->checkpoint;
+  else if (const std::string& folder = *got.find("checkpoint")->string(); !folder.empty())
+    model.checkpoint = {.folder = folder, .manifest = read_manifest(folder), .iteration = model.iteration};
+  return model;
+}
+
+void use_saved_model(const SavedModel& model, Config& config) {
+  config.data.statistics = select_statistics(config.data, model.statistics, model.name);
+  if (config.data.format == kParquetFormat) {
+    auto& options = config.data.options.edit<ParquetOptions>();
+    options.known_rules = model.slot_key_rules;
+    options.rules_known = true;
+  }
+  SolverSection& solver = config.solver;
+  solver.dense_model_file = model.dense;
+  solver.sparse_model_file = model.tables;
+  solver.dense_opt_states_file.clear();
+  solver.sparse_opt_states_file.clear();
+  solver.load_layers.clear();
+  solver.pretrained.clear();
+  // SGD has no states, and a checkpoint is asked for none.
+  config.optimizer = {.type = ops::Optimizer::Kind::sgd, .update_type = UpdateType::local};
+  for (EmbeddingEntry& embedding : config.embeddings) embedding.section.optimizer.reset();
+}
+
+}  // namespace hctr

@@ -1,0 +1,73 @@
+// The memory in which one call scores a batch: inputs, activations, results.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "core/device/program.h"
+#include "engine/table/table_reader.h"
+#include "hctr/model.h"
+#include "infer/loaded_model.h"
+#include "net/model/replica.h"
+#include "score/batch_ring.h"
+
+namespace hctr {
+
+/// Rows [first, first + count) of what a caller gave, in the order of the model: the dense input, then the keys of each
+/// sparse input; and its outputs, null where not wanted.
+struct ScoreRequest {
+  int64_t first = 0, count = 0;
+  const InputView* dense = nullptr;
+  std::vector<const InputView*> keys;
+  std::vector<const OutputView*> outputs;
+};
+
+/// Shares weights and tables with others; one thread at a time uses it.
+class ScoreSession {
+ public:
+  /// For batches of up to `samples`. The model outlives it. `copies_written`: whether another session has
+  /// written the transposed copies of weights; otherwise this one does.
+  ScoreSession(LoadedModel&, int64_t samples, bool copies_written);
+
+  int64_t capacity() const { return ring_.samples(); }
+  void score(const ScoreRequest&);
+
+ private:
+  void fill(const ScoreRequest&);
+  void fill_dense(const ScoreRequest&);
+  /// Keys of each slot. Errors: Error(usage).
+  std::vector<int64_t> count_keys(const ScoreRequest&, size_t input);
+  /// Whether each key lies in 0 ... 2^32 - 1.
+  bool fits_32(const ScoreRequest&, size_t input);
+  void fill_keys(const ScoreRequest&, size_t input, const std::vector<int64_t>& counts);
+  template <class From, class To>
+  void fill_keys(const ScoreRequest&, size_t input, const std::vector<int64_t>& counts, const From* from, To* to);
+  void compute();
+  void deliver(const ScoreRequest&) const;
+
+  const Config& config_;
+  Runtime runtime_;
+  Graph graph_;
+  Network network_;
+  BatchRing ring_;
+  BatchTensors batch_;
+  Network::Binding binding_;
+  std::vector<std::unique_ptr<TableReader>> readers_;  // per embedding
+  struct Result {
+    TensorSpec spec;
+    size_t offset;
+  };
+  std::vector<Result> results_;  // per loss
+  std::optional<HostBuffer> host_results_;
+  std::unique_ptr<Program> program_;
+};
+
+/// The dense input, keys and scores of a config.
+std::vector<ModelTensor> model_inputs(const Config&);
+std::vector<ModelTensor> model_outputs(const Replica&);
+
+}  // namespace hctr

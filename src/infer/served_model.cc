@@ -1,0 +1,137 @@
+#include "infer/served_model.h"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+#include <utility>
+
+#include "core/device/current_device.h"
+#include "infer/config_of_model.h"
+#include "launch/choose_device.h"
+#include "ops/gemm/blas.h"
+
+namespace hctr {
+namespace {
+
+ModelOptions options_of(const LoadOptions& from) {
+  ModelOptions options;
+  options.model = from.model;
+  options.config = from.config;
+  options.changes = from.changes;
+  options.device = from.device;
+  options.threads = from.threads;
+  options.surroundings = from.surroundings;
+  return options;
+}
+
+Log log_to(const std::function<void(std::string_view)>& note) {
+  return note ? Log([note](Level, std::string_view line) { note(line); }) : Log::silent();
+}
+
+std::string names_of(const std::vector<ModelTensor>& tensors) {
+  std::string names = "the model has ";
+  for (size_t i = 0; i < tensors.size(); ++i) names += cat(i == 0 ? "'" : ", '", tensors[i].name, "'");
+  return names;
+}
+void expect_known(const std::vector<ModelTensor>& tensors, std::string_view name, const char* what) {
+  if (std::ranges::none_of(tensors, [&](const ModelTensor& tensor) { return tensor.name == name; }))
+    throw Error(Kind::usage, cat("no ", what, " is named '", name, "'; ", names_of(tensors)));
+}
+
+}  // namespace
+
+/// A session for a batch, while it lasts.
+class ServedModel::Lease {
+ public:
+  Lease(ServedModel& model, int64_t samples) : model_(model), session_(model.take(samples)) {}
+  ~Lease() { model_.give_back(std::move(session_)); }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+  ScoreSession* operator->() const { return session_.get(); }
+
+ private:
+  ServedModel& model_;
+  std::unique_ptr<ScoreSession> session_;
+};
+
+ServedModel::ServedModel(const LoadOptions& from) : most_samples_(from.most_samples) {
+  if (most_samples_ < 1) throw Error(Kind::usage, cat("a model that scores ", most_samples_, " samples at a time"));
+  const Log log = log_to(from.note);
+  const Config config = config_of_model(options_of(from), log);
+  SavedModel saved = find_saved_model(from.model, config, from.surroundings.environment, log);
+  const Device device = choose_devices(from.device, GpuLists{}, {}, log).at(0);
+  if (!device.is_cuda()) ops::load_blas(from.surroundings);
+  const CurrentDevice current(device);
+  model_ = std::make_unique<LoadedModel>(config, std::move(saved), comm_,
+                                         LoadOnRank{.device = device, .threads = from.threads.value_or(usable_cores())},
+                                         log);
+  inputs_ = model_inputs(model_->config());
+  outputs_ = model_outputs(model_->replica());
+  Lease(*this, 1);  // what fails for every batch fails now
+}
+
+void ServedModel::score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs) {
+  if (samples < 0) throw Error(Kind::usage, cat("a batch of ", samples, " samples"));
+  const CurrentDevice current(model_->device());
+  ScoreRequest request = request_of(inputs, outputs);
+  while (request.first < samples) {
+    request.count = std::min(samples - request.first, most_samples_);
+    const Lease lease(*this, request.count);
+    lease->score(request);
+    request.first += request.count;
+  }
+}
+
+std::unique_ptr<ScoreSession> ServedModel::take(int64_t samples) {
+  const auto capacity = std::min(most_samples_, static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(samples))));
+  bool copies_written = true;
+  {
+    const std::lock_guard lock(mutex_);
+    std::vector<std::unique_ptr<ScoreSession>>& idle = idle_[capacity];
+    if (!idle.empty()) {
+      std::unique_ptr<ScoreSession> session = std::move(idle.back());
+      idle.pop_back();
+      return session;
+    }
+    copies_written = std::exchange(copies_written_, true);
+  }
+  return std::make_unique<ScoreSession>(*model_, capacity, copies_written);
+}
+
+void ServedModel::give_back(std::unique_ptr<ScoreSession> session) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    idle_[session->capacity()].push_back(std::move(session));
+  } catch (const std::bad_alloc&) {
+    // Memory is short: the session goes.
+  }
+}
+
+ScoreRequest ServedModel::request_of(std::span<const InputView> inputs, std::span<const OutputView> outputs) const {
+  ScoreRequest request;
+  for (const InputView& view : inputs) expect_known(inputs_, view.name, "input");
+  for (const OutputView& view : outputs) expect_known(outputs_, view.name, "output");
+  for (const ModelTensor& input : inputs_) {
+    const auto named = [&](const InputView& view) { return view.name == input.name; };
+    const auto view = std::ranges::find_if(inputs, named);
+    if (view == inputs.end()) throw Error(Kind::usage, cat("no input '", input.name, "'; ", names_of(inputs_)));
+    if (std::ranges::count_if(inputs, named) > 1)
+      throw Error(Kind::usage, cat("input '", input.name, "' is given twice"));
+    if (input.role == ModelTensor::Role::dense) {
+      if (view->type != ElementType::f32)
+        throw Error(Kind::usage, cat("input '", input.name, "': dense values must be f32"));
+      request.dense = &*view;
+    } else {
+      if (view->type == ElementType::f32)
+        throw Error(Kind::usage, cat("input '", input.name, "': keys must be integers of 32 or 64 bits"));
+      request.keys.push_back(&*view);
+    }
+  }
+  for (const ModelTensor& output : outputs_) {
+    const auto view = std::ranges::find_if(outputs, [&](const OutputView& one) { return one.name == output.name; });
+    request.outputs.push_back(view == outputs.end() ? nullptr : &*view);
+  }
+  return request;
+}
+
+}  // namespace hctr

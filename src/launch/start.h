@@ -1,0 +1,46 @@
+// What every command that uses a model begins with: its processes, devices and ranks.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "config/sections/config.h"
+#include "core/base/log.h"
+#include "core/comm/rank_group.h"
+#include "hctr/solver.h"
+#include "launch/choose_device.h"
+#include "launch/job.h"
+
+namespace hctr {
+
+/// A log that passes errors on and drops the rest, for ranks other than 0.
+Log errors_only(const Log&);
+
+/// Calls body(others): null, or the other processes where several were started together (mpirun). An error ends all of
+/// them; it is thrown where the surroundings do not end this process.
+void run_in_processes(const JobOptions&, const std::function<void(Processes* others)>& body);
+
+inline ProcessPlace place_of(const Processes* others) {
+  return others ? ProcessPlace{others->process(), others->count(), others->on_host()} : ProcessPlace{};
+}
+
+/// The same with the numbers of the launcher, which the lists of "gpu" are for.
+inline ProcessPlace launched_place_of(const Processes* others) {
+  return others ? ProcessPlace{others->launched().process, others->launched().count, others->on_host()}
+                : ProcessPlace{};
+}
+
+/// Threads of each of `ranks` ranks of a process that may use `usable` of the `all` cores of its host, where it is one
+/// of `processes`. Cores that the launcher has given to it alone are not divided again.
+int threads_of_rank(int usable, int all, int processes, int ranks);
+
+/// The ranks of this process on the devices that options and config choose. `doing`: for messages, "training".
+struct Ranks {
+  Ranks(const JobOptions&, const Config&, Processes* others, const Log& log, std::string doing);
+
+  std::vector<Device> devices;
+  int threads;  ///< of each rank, for operators on a CPU
+  Job job;
+};
+
+}  // namespace hctr
