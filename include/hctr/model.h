@@ -12,12 +12,11 @@
 #include <string_view>
 #include <vector>
 
+#include "hctr/arrays.h"
+#include "hctr/export.h"
 #include "hctr/solver.h"
 
 namespace hctr {
-
-/// The types of elements in memory of the caller.
-enum class ElementType { f32, i32, u32, i64, u64 };
 
 /// An input or an output of a model.
 struct ModelTensor {
@@ -71,7 +70,7 @@ struct LoadOptions {
 /// memory for activations of its own, which later calls use again. On a CPU a sample gets the same score, bit for bit,
 /// alone and in a batch of any size, with any number of threads; on a GPU in batches of one size, as products of other
 /// sizes are summed in other orders.
-class Model {
+class HCTR_API Model {
  public:
   /// Loads a model. Errors: Error(io) when there is none; Error(config), Error(data) when its files do not fit;
   /// Error(device).
@@ -99,7 +98,7 @@ class Model {
   void replace(const LoadOptions&);
 
  private:
-  struct State;
+  struct HCTR_HIDDEN State;
   std::unique_ptr<State> state_;
 };
 

@@ -54,7 +54,8 @@ struct PlainWeight {
 
   PlainWeight() = default;
   PlainWeight(const ops::Optimizer& o, double weight) : w(weight) {
-    if (o.kind == ops::Optimizer::Kind::adagrad) state[0] = static_cast<double>(o.initial);
+    if (o.kind == ops::Optimizer::Kind::adagrad || o.kind == ops::Optimizer::Kind::keras_adagrad)
+      state[0] = static_cast<double>(o.initial);
     // The z for which the rule yields this weight before any gradient.
     if (o.kind == ops::Optimizer::Kind::ftrl && w != 0)
       state[1] = -w * static_cast<double>(o.lambda2) - std::copysign(static_cast<double>(o.lambda1), w);
@@ -98,6 +99,45 @@ inline void plain_update(const ops::Optimizer& o, PlainWeight& x, double g, doub
       a = n;
       x.inverse_rate = inverse;
       x.w = std::abs(b) <= l1 ? 0 : (std::copysign(l1, b) - b) / (inverse + l2);
+      break;
+    }
+    case Kind::torch_momentum:
+    case Kind::torch_nesterov:
+      a = mu * a + g;
+      x.w -= lr * (o.kind == Kind::torch_momentum ? a : g + mu * a);
+      break;
+    case Kind::keras_adagrad:
+      a += g * g;
+      x.w -= lr * g / std::sqrt(a + eps);
+      break;
+    case Kind::keras_rmsprop:
+      a = smoothing * a + (1 - smoothing) * g * g;
+      x.w -= lr * g / std::sqrt(a + eps);
+      break;
+    case Kind::torch_adamw:
+      x.w *= 1 - lr * static_cast<double>(o.weight_decay);
+      [[fallthrough]];
+    case Kind::torch_adam: {
+      a = b1 * a + (1 - b1) * g;
+      b = b2 * b + (1 - b2) * g * g;
+      const double m = a / (1 - std::pow(b1, static_cast<double>(t))),
+                   v = b / (1 - std::pow(b2, static_cast<double>(t)));
+      x.w -= lr * m / (std::sqrt(v) + eps);
+      break;
+    }
+    case Kind::torch_adamax:
+    case Kind::adamax: {
+      const bool inside = o.kind == Kind::torch_adamax;
+      a = b1 * a + (1 - b1) * g;
+      b = std::max(b2 * b, std::abs(g) + (inside ? eps : 0));
+      x.w -= lr / (1 - std::pow(b1, static_cast<double>(t))) * a / (b + (inside ? 0 : eps));
+      break;
+    }
+    case Kind::adadelta: {
+      a = smoothing * a + (1 - smoothing) * g * g;
+      const double step = std::sqrt(b + eps) / std::sqrt(a + eps) * g;
+      b = smoothing * b + (1 - smoothing) * step * step;
+      x.w -= lr * step;
       break;
     }
     case Kind::adamw:

@@ -39,6 +39,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"engine/tiers", {"engine/spec", "formats/checkpoint"}},
     {"engine/table", {"engine/tiers"}},
     {"engine/exchange", {"engine/table"}},
+    {"engine/set", {"engine/table"}},
     {"net/layers", {"ops/dense", "ops/loss", "config"}},
     {"config/sections", {"formats/catalog", "metrics", "net/layers", "engine/exchange"}},
     {"formats/model", {"config/sections"}},
@@ -52,6 +53,7 @@ const std::map<std::string, std::vector<std::string>> kDirectUses = {
     {"export", {"net/model"}},
     {"use", {"infer", "export"}},
     {"report", {"use", "train"}},
+    {"capi", {"report"}},
     {"program", {"config"}},  // of src/app and tools/: no room of the library uses it
     {"app", {"report", "prepare/init", "program"}},
     {"plugins/parquet", {"formats/parquet"}},

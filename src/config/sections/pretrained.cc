@@ -8,7 +8,7 @@
 #include "config/problems.h"
 #include "core/base/expect.h"
 #include "core/base/not_finite.h"
-#include "engine/exchange/embedding.h"
+#include "engine/exchange/rank_embedding.h"
 #include "formats/io/npy_file.h"
 #include "formats/parquet/parquet_file.h"
 #include "formats/parquet/parquet_values.h"

@@ -42,6 +42,14 @@
 #define HCTR_PAUSE() static_cast<void>(0)
 #endif
 
+/// a * b of doubles, rounded by itself: a compiler for a GPU otherwise joins it with a sum that follows, and rounds
+/// once.
+#if defined(__CUDA_ARCH__)
+#define HCTR_ROUNDED_PRODUCT(a, b) __dmul_rn(a, b)
+#else
+#define HCTR_ROUNDED_PRODUCT(a, b) ((a) * (b))
+#endif
+
 namespace hctr {
 
 inline constexpr bool kCudaBuild = HCTR_WITH_CUDA;  // set by CMake on every target: 0 or 1

@@ -21,6 +21,16 @@ Runtime::Runtime(Device device, RuntimeOptions options)
 
 Runtime::~Runtime() = default;
 
+void Runtime::adopt_stream(void* handle) {
+  const StreamRef next{device_, handle};
+  if (device_.is_cuda()) {
+    Event before(device_);
+    before.record(compute_stream());
+    before.make_wait(next);
+  }
+  adopted_ = next;
+}
+
 void Runtime::DestroyLibraries::operator()(CudaLibraries* libraries) const {
   if constexpr (kCudaBuild) cuda::destroy_libraries(libraries);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "core/base/step_state.h"
 #include "core/base/thread_pool.h"
@@ -40,14 +41,17 @@ class Runtime {
   ThreadPool& threads() { return threads_; }
   RowMemory& row_memory() { return row_memory_; }
   const RowMemory& row_memory() const { return row_memory_; }
-  StreamRef compute_stream() const { return compute_; }  ///< forward, backward, update
+  StreamRef compute_stream() const { return adopted_ ? *adopted_ : compute_.ref(); }  ///< forward, backward, update
   /// Lookup and sort of the next batch, concurrently with the compute stream.
-  StreamRef prepare_stream() const { return prepare_; }
+  StreamRef prepare_stream() const { return adopted_ ? *adopted_ : prepare_.ref(); }
   /// Upload of the batch behind that, and on several ranks the exchange of its keys.
   StreamRef key_stream() const { return keys_; }
   /// Exchanges between ranks, and on one rank sums and updates of tables, concurrently with the dense layers on the
   /// compute stream.
   StreamRef exchange_stream() const { return exchange_; }
+  /// The compute stream and the prepare stream are this one of a caller from now on. Its work comes behind all that is
+  /// queued on the one before.
+  void adopt_stream(void* handle);
   /// Measures the parts of the steps that are queued now (core/device/profiler.h); null: nobody does.
   Profiler* profiler() const { return profiler_; }
   void set_profiler(Profiler* profiler) { profiler_ = profiler; }
@@ -68,6 +72,7 @@ class Runtime {
   RowMemory row_memory_;
   HeldMemory held_memory_;
   Stream compute_, prepare_, keys_, exchange_;
+  std::optional<StreamRef> adopted_;  // none: compute_ and prepare_
   Profiler* profiler_ = nullptr;
   std::unique_ptr<CudaLibraries, DestroyLibraries> libraries_;
 };

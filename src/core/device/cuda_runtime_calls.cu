@@ -193,6 +193,12 @@ void* create_stream(int index, StreamPriority priority) {
 void destroy_stream(void* stream) noexcept { cudaStreamDestroy(static_cast<cudaStream_t>(stream)); }
 void synchronize(StreamRef stream) { HCTR_CHECK(cudaStreamSynchronize(stream_of(stream))); }
 
+bool is_capturing(StreamRef stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  HCTR_CHECK(cudaStreamIsCapturing(stream_of(stream), &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
 namespace {
 
 bool is_recorded(StreamRef stream) noexcept {

@@ -51,6 +51,8 @@ std::optional<double> seconds_between(void* first, void* second);
 void push_range(const char* name);
 void pop_range();
 
+/// Whether work of the stream is being recorded.
+bool is_capturing(StreamRef);
 void copy(StreamRef, void* to, const void* from, size_t bytes);
 void zero(StreamRef, void* at, size_t bytes);
 

@@ -10,6 +10,12 @@ void StreamRef::synchronize() const {
     if (device.is_cuda()) cuda::synchronize(*this);
 }
 
+bool StreamRef::is_capturing() const {
+  if constexpr (kCudaBuild)
+    if (device.is_cuda()) return cuda::is_capturing(*this);
+  return false;
+}
+
 Stream::Stream(Device device, [[maybe_unused]] StreamPriority priority) : ref_{device, nullptr} {
   if constexpr (kCudaBuild)
     if (device.is_cuda()) ref_.handle = cuda::create_stream(device.index, priority);

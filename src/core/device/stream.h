@@ -11,6 +11,8 @@ struct StreamRef {
   void* handle = nullptr;
   /// Blocks the host until all work enqueued so far is complete. Errors: Error(device) of that work.
   void synchronize() const;
+  /// Whether work that is enqueued now is recorded instead of done.
+  bool is_capturing() const;
 };
 
 /// Whose kernels get multiprocessors first, of those that are ready, in recorded work too. A device may have fewer

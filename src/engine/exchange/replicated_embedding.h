@@ -1,7 +1,7 @@
 // A table that is replicated on every rank: for tables so small that this costs less than exchanging their vectors.
 #pragma once
 
-#include "engine/exchange/embedding.h"
+#include "engine/exchange/rank_embedding.h"
 #include "engine/exchange/replicated_rows.h"
 
 namespace hctr {

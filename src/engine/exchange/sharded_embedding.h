@@ -2,8 +2,8 @@
 // ranks.
 #pragma once
 
-#include "engine/exchange/embedding.h"
 #include "engine/exchange/exchange.h"
+#include "engine/exchange/rank_embedding.h"
 
 namespace hctr {
 

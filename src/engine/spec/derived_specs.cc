@@ -57,6 +57,7 @@ TableSpec candidate_spec(const TableSpec& whole) {
   spec.rank = whole.rank;
   spec.slots = whole.slots;
   spec.identity_by_slot = whole.identity_by_slot;
+  spec.most_key_capacity = whole.most_key_capacity;
   spec.row_limit = whole.policy.max_candidates;
   spec.limit_setting = "max_candidates";
   spec.policy.when_full = WhenFull::evict_lru;

@@ -2,6 +2,7 @@
 // function of derived_specs.h; const from then on.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <numeric>
@@ -14,6 +15,7 @@
 #include "engine/placement/replication.h"
 #include "engine/spec/direct_keys.h"
 #include "engine/spec/row_policy.h"
+#include "ops/embedding/embedding_rows.h"
 #include "ops/embedding/key_batch.h"
 #include "ops/optimizer/optimizer_rules.h"
 #include "ops/optimizer/update_type.h"
@@ -34,6 +36,9 @@ struct TableSpec {
       1;  ///< that rows are cut into: slot s holds piece s % pieces, `dim` elements, of the rows of slot s / pieces
   int64_t samples = 0, key_capacity = 0;            ///< of a training batch
   int64_t eval_samples = 0, eval_key_capacity = 0;  ///< of an evaluation batch; 0: no evaluation
+  /// Batches may grow up to so many keys: addresses are reserved for them. 0: they do not grow. Only where no row can
+  /// be on a disk.
+  int64_t most_key_capacity = 0;
   /// A row belongs to (slot, key); else to the key alone, whatever its slot.
   bool identity_by_slot = false;
   DirectKeys direct;  ///< the keys that exist, each with a row from the start; empty: rows are added with their keys,
@@ -43,8 +48,9 @@ struct TableSpec {
   std::optional<std::vector<int32_t>> batch_slots{};
   /// [slots] most keys of a bag of each slot. Needed with Combiner::none and by tables with rows on several ranks.
   std::vector<int64_t> slot_keys;
-  float init_bound = 0.05f;        ///< initial values are uniform on [-bound, bound)
-  std::vector<float> slot_bounds;  ///< per slot instead, where given; for identity_by_slot only
+  float init_bound = 0.05f;                                ///< initial values are uniform on [-bound, bound)
+  ops::InitialKind init_kind = ops::InitialKind::uniform;  ///< or others, with that bound
+  std::vector<float> slot_bounds;                          ///< per slot instead, where given; for identity_by_slot only
   ops::Optimizer optimizer;
   UpdateType update = UpdateType::local;
   DType storage = DType::f32;        ///< of vectors: f32 f16 bf16
@@ -81,6 +87,8 @@ struct TableSpec {
   }
   /// Whether every row changes in every step. If a zero gradient is a no-op, global updates equal local ones.
   bool changes_every_row() const { return update == UpdateType::global && !optimizer.zero_gradient_is_noop(); }
+  /// The most keys that a batch ever has.
+  int64_t most_batch_keys() const { return std::max<int64_t>({key_capacity, most_key_capacity, 1}); }
   /// Elements of a row in each optimizer state, and their type.
   int64_t state_dim() const { return optimizer.row_wise ? 1 : dim; }
   DType stored_states() const { return optimizer.row_wise ? DType::f32 : state_storage; }

@@ -23,11 +23,16 @@ Admission::Admission(Runtime& runtime, const TableSpec& spec, int batches_ahead)
   rule_.random_key = random_key(runtime.options().seed, random_stream("admission:" + spec.name));
   rule_.threshold = ops::AdmissionRule::threshold_of(policy_.admit_probability);
   rule_.order = {spec.batch, spec.rank, spec.ranks};
-  allocate(spec);
+  allocate(spec, std::max<int64_t>(spec.key_capacity, 1));
 }
 
-void Admission::allocate(const TableSpec& spec) {
-  const int64_t keys = std::max<int64_t>(spec.key_capacity, 1);
+void Admission::reserve_batch(const TableSpec& spec, int64_t keys) {
+  arena_ = Arena();
+  allocate(spec, keys);
+  if (candidates_) candidates_->set_batch_keys(keys);
+}
+
+void Admission::allocate(const TableSpec& spec, int64_t keys) {
   const auto words = [&](int64_t count) { return arena_.add(TensorSpec(DType::i32, {count})); };
   const auto bytes = [&](size_t count) { return words(static_cast<int64_t>(count / sizeof(int32_t)) + 1); };
   const auto selection = [&] { return std::array{words(2 * keys), words(keys), words(spec.slots_of_batch() + 1)}; };

@@ -24,6 +24,8 @@ class Admission {
   /// Reserves capacity for the candidates of the batch of step `step`, counted as in access statistics. Host, between
   /// steps; synchronizes as RowStore does.
   void reserve_rows(int64_t step);
+  /// As EmbeddingTable::reserve_batch(), for any buffer: with nothing queued.
+  void reserve_batch(const TableSpec&, int64_t keys);
   /// As EmbeddingTable::reserve_memory(), for the candidates.
   bool reserve_memory();
   /// rows[p] = the row of key p of the batch in `table`: an existing one, a new one, the shared one, or 0.
@@ -54,7 +56,7 @@ class Admission {
 
  private:
   ops::GateState* device_gate() const { return reinterpret_cast<ops::GateState*>(device_gate_.data()); }
-  void allocate(const TableSpec&);
+  void allocate(const TableSpec&, int64_t keys);
   ops::GateState read_gate();
   void write_gate(const ops::GateState&);
 

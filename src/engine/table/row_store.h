@@ -1,6 +1,7 @@
 // The memory of a table: the hash index and all arrays with an element per row. It grows between steps, in place.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -59,6 +60,8 @@ class RowStore : private RowMemoryUser {
   }
   /// Errors: Error(data) when a batch so far held a key outside its range. Does not synchronize.
   void check_keys() const;
+  /// What check_keys() has reported is done with. Waits for queued work.
+  void forget_keys_outside();
   const ops::RowData& data() const { return arrays_.data(); }
   const ops::RowInit& init() const { return arrays_.init(); }
   const ops::AccessStats& access_stats() const { return arrays_.access_stats(); }
@@ -176,6 +179,8 @@ class RowStore : private RowMemoryUser {
   void load_shared_row(const StateReader&);
 
   int64_t capacity() const { return arrays_.capacity(); }
+  /// From here on a batch may have so many keys: at most TableSpec::most_key_capacity.
+  void set_batch_keys(int64_t keys) { batch_keys_ = std::max(batch_keys_, keys); }
   using HostRows = hctr::HostRows;
   /// Of finished steps. Waits for queued work.
   HostRows host_rows();

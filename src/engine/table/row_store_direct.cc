@@ -73,6 +73,16 @@ void RowStore::check_keys() const {
   }
 }
 
+void RowStore::forget_keys_outside() {
+  if (!direct()) return;
+  const StreamRef stream = runtime_.compute_stream();
+  const ops::OutOfRangeState none[2] = {};
+  copy_bytes(stream, out_of_range_state_.data(), none, sizeof none);
+  stream.synchronize();
+  for (const bool evaluation : {false, true})
+    std::atomic_ref<int32_t>(out_of_range(evaluation).host->found).store(0, std::memory_order_release);
+}
+
 void RowStore::throw_out_of_range(bool evaluation, const std::string& what) const {
   throw Error(Kind::data, cat(arrays_.label(), ": ", evaluation ? "evaluation" : "training", " data: ", what,
                               ". Keys are counted through all slots, those of a slot after those of the slots before "

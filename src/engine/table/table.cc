@@ -4,59 +4,30 @@
 
 #include "core/device/copy_bytes.h"
 #include "ops/embedding/embedding_update.h"
+#include "ops/embedding/row_sums.h"
 
 namespace hctr {
 
 EmbeddingTable::EmbeddingTable(Runtime& runtime, const TableSpec& spec, int ring_size)
     : runtime_(runtime),
       spec_(spec),
-      store_(runtime, spec_, spec_.fixed_keys ? 1 : std::max<int64_t>(spec_.key_capacity, 1), ring_size) {
+      batch_keys_(std::max<int64_t>(spec_.key_capacity, 1)),
+      eval_keys_(spec_.eval_key_capacity),
+      store_(runtime, spec_, spec_.fixed_keys ? 1 : batch_keys_, ring_size) {
   HCTR_EXPECT(spec_.dim > 0 && spec_.slots > 0 && spec_.samples > 0 && ring_size > 0, "table '", spec_.name,
               "': ", spec_.dim, " elements, ", spec_.slots, " slots, ", spec_.samples, " samples, ", ring_size,
               " ring slots");
   const bool unpooled = spec_.combiner == ops::Combiner::none;
   HCTR_EXPECT(!unpooled || static_cast<int64_t>(spec_.slot_keys.size()) == spec_.slots, "table '", spec_.name,
               "': ", spec_.slots, " slots with ", spec_.slot_keys.size(), " sizes");
-  const int64_t keys = std::max<int64_t>(spec_.key_capacity, 1);
   const auto words = [&](int64_t count) { return arena_.add(TensorSpec(DType::i32, {count})); };
-  const auto records = [&](int64_t count, size_t bytes) {
-    return words(count * static_cast<int64_t>(bytes / sizeof(int32_t)));
-  };
-
-  struct Tickets {
-    size_t rows, sorted, bags, run_begin, long_runs, pieces, counts, rows_after;
-  };
-  std::vector<Tickets> tickets;
-  for (int s = 0; s < ring_size; ++s)
-    tickets.push_back({words(keys), words(keys), words(keys), words(keys),
-                       records(ops::RowGroups::most_long_runs(keys), sizeof(ops::LongRun)),
-                       records(ops::RowGroups::most_pieces(keys), sizeof(ops::Piece)),
-                       records(1, sizeof(ops::GroupCounts)), words(1)});
-  const size_t sums = arena_.add(TensorSpec(DType::f32, {ops::RowGroups::most_pieces(keys), spec_.dim}));
-  const size_t eval_rows = words(std::max<int64_t>(spec_.eval_key_capacity, 1));
-  const size_t scratch =
-      words(static_cast<int64_t>(ops::group_scratch_bytes(runtime.device(), keys) / sizeof(int32_t)) + 1);
   const size_t slot_numbers = words(spec_.batch_slots ? spec_.slots_of_batch() : 0);
   const size_t of_slot = words(unpooled ? spec_.slots : 0), slots = words(unpooled ? spec_.columns() : 0);
   arena_.build(runtime.device());
 
-  const auto at = [&]<class T>(size_t ticket, T*& pointer) {
-    pointer = reinterpret_cast<T*>(arena_.get(ticket).bytes());
-  };
-  for (const Tickets& t : tickets) {
-    Batch& batch = batches_.emplace_back();
-    at(t.rows, batch.rows);
-    at(t.sorted, batch.groups.rows);
-    at(t.bags, batch.groups.bags);
-    at(t.run_begin, batch.groups.run_begin);
-    at(t.long_runs, batch.groups.long_runs);
-    at(t.pieces, batch.groups.pieces);
-    at(t.counts, batch.groups.counts);
-    at(t.rows_after, batch.rows_after);
-  }
-  at(sums, piece_sums_);
-  at(eval_rows, eval_rows_);
-  at(scratch, scratch_);
+  batches_.resize(static_cast<size_t>(ring_size));
+  for (Batch& batch : batches_) set_memory(batch, spec_.key_capacity);
+  make_scratch();
   if (spec_.policy.guards_entry()) admission_ = std::make_unique<Admission>(runtime_, spec_, ring_size);
   if (spec_.batch_slots) {
     from_host(runtime_.compute_stream(), arena_.get(slot_numbers), *spec_.batch_slots);
@@ -84,15 +55,63 @@ void EmbeddingTable::check_keys() const {
   store_.check_keys();
 }
 
-ops::KeyBatch EmbeddingTable::key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples,
-                                        int64_t key_capacity) const {
-  expect_shape("table keys", keys, {key_capacity});
-  expect_shape("table offsets", offsets, {spec_.slots_of_batch() * samples + 1});
+void EmbeddingTable::set_memory(Batch& batch, int64_t keys) {
+  batch.memory = std::make_shared<BatchMemory>(runtime_.device(), keys);
+  batch.rows = batch.memory->rows;
+  batch.groups = batch.memory->groups;
+  batch.rows_after = batch.memory->rows_after;
+}
+
+void EmbeddingTable::make_scratch() {
+  scratch_.reset();  // both at a time would need more memory
+  scratch_.emplace(runtime_.device(), batch_keys_, eval_keys_, spec_.dim);
+}
+
+void EmbeddingTable::reserve_lookup(int64_t keys) {
+  if (keys <= eval_keys_) return;
+  eval_keys_ = std::min(keys + keys / 4, std::max(keys, spec_.most_batch_keys()));
+  runtime_.prepare_stream().synchronize();
+  runtime_.compute_stream().synchronize();
+  make_scratch();
+}
+
+void EmbeddingTable::reserve_batch(int buffer, int64_t keys) {
+  HCTR_EXPECT(keys <= spec_.most_batch_keys(), "table '", spec_.name, "': a batch of ", keys, " keys, at most ",
+              spec_.most_batch_keys());
+  Batch& batch = batches_.at(static_cast<size_t>(buffer));
+  if (keys <= batch.memory->keys()) return;
+  // A batch that needs more memory now soon has a successor that needs a little more.
+  const int64_t ample = std::min(keys + keys / 4, spec_.most_batch_keys());
+  runtime_.prepare_stream().synchronize();
+  runtime_.compute_stream().synchronize();
+  set_memory(batch, ample);
+  batch.keys = {};
+  if (ample > batch_keys_) {
+    batch_keys_ = ample;
+    make_scratch();
+    store_.set_batch_keys(ample);
+    if (admission_) admission_->reserve_batch(spec_, ample);
+  }
+}
+
+ops::KeyBatch EmbeddingTable::key_batch(const Tensor& keys, const Tensor& offsets, int64_t most_samples,
+                                        int64_t most_keys) const {
+  const int64_t slots = spec_.slots_of_batch();
+  int64_t samples = most_samples;
+  if (spec_.most_key_capacity == 0) {
+    expect_shape("table keys", keys, {most_keys});
+    expect_shape("table offsets", offsets, {slots * most_samples + 1});
+  } else {
+    samples = (offsets.elements() - 1) / slots;
+    HCTR_EXPECT(keys.rank() == 1 && keys.elements() <= most_keys, "table '", spec_.name, "': keys of shape ",
+                to_string(keys.shape()), ", memory for ", most_keys);
+    expect_shape("table offsets", offsets, {slots * samples + 1});
+  }
   return {keys.data<const int64_t>(),
           offsets.data<const int32_t>(),
-          spec_.slots_of_batch(),
+          slots,
           samples,
-          key_capacity,
+          keys.elements(),
           spec_.columns(),
           columns_of_slots_,
           slot_numbers_};
@@ -125,7 +144,8 @@ void EmbeddingTable::bring_rows(Context& ctx, int buffer, Tensor keys, Tensor of
 
 void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients) {
   Batch& batch = batches_.at(static_cast<size_t>(buffer));
-  batch.keys = key_batch(keys, offsets, spec_.samples, spec_.key_capacity);
+  batch.keys =
+      key_batch(keys, offsets, spec_.samples, spec_.most_key_capacity > 0 ? batch.memory->keys() : spec_.key_capacity);
   batch.keys.gradients = gradients.of_keys;
   batch.gradients = batch.keys;
   if (gradients.of_keys) {
@@ -144,7 +164,7 @@ void EmbeddingTable::prepare(Context& ctx, int buffer, Tensor keys, Tensor offse
       ops::index_insert(ctx, store_.index(), batch.keys, batch.rows);
     ops::init_new_rows(ctx, store_.index(), store_.init(), store_.data());
   }
-  ops::group_by_row(ctx, batch.keys, batch.rows, store_.row_bits(), batch.groups, scratch_);
+  ops::group_by_row(ctx, batch.keys, batch.rows, store_.row_bits(), batch.groups, scratch_->group);
   if (store_.access_stats().any())
     ops::record_access(ctx, batch.groups, batch.keys.key_capacity, store_.access_stats());
   ops::index_close_batch(ctx, store_.index(), batch.rows_after, store_.host_word());
@@ -171,18 +191,34 @@ void EmbeddingTable::pool(Context& ctx, const Batch& batch, const ops::SampleSha
 
 void EmbeddingTable::sum_long_runs(Context& ctx, int buffer, Tensor dy) {
   const Batch& batch = prepared(buffer);
-  ops::sum_long_runs(ctx, batch.gradients, batch.groups, spec_.combiner, dy, piece_sums_);
+  ops::sum_long_runs(ctx, batch.gradients, batch.groups, spec_.combiner, dy, scratch_->piece_sums);
 }
 
 void EmbeddingTable::sum_row_gradients(Context& ctx, int buffer, Tensor dy, Tensor sums) {
   const Batch& batch = prepared(buffer);
-  ops::sum_row_gradients(ctx, batch.gradients, batch.groups, spec_.combiner, dy, piece_sums_, sums);
+  ops::sum_row_gradients(ctx, batch.gradients, batch.groups, spec_.combiner, dy, scratch_->piece_sums, sums);
 }
 
 void EmbeddingTable::update(Context& ctx, int buffer, Tensor dy) {
   const Batch& batch = prepared(buffer);
-  ops::update_rows(ctx, spec_.optimizer, batch.gradients, batch.groups, spec_.combiner, dy, piece_sums_, store_.data());
+  ops::update_rows(ctx, spec_.optimizer, batch.gradients, batch.groups, spec_.combiner, dy, scratch_->piece_sums,
+                   store_.data());
   end_step(ctx, buffer);
+}
+
+void EmbeddingTable::list_row_gradients(Context& ctx, int buffer, Tensor dy, int64_t* keys, Tensor sums) {
+  const Batch& batch = prepared(buffer);
+  const int64_t capacity = batch.keys.key_capacity;
+  auto* const run_of = reinterpret_cast<int32_t*>(scratch_->group);
+  ops::number_runs(ctx, batch.groups, capacity, run_of);
+  ops::RowGroups by_run = batch.groups;
+  by_run.rows = run_of;
+  ops::sum_row_gradients(ctx, batch.gradients, by_run, spec_.combiner, dy, scratch_->piece_sums, sums);
+  ops::keys_of_runs(ctx, batch.groups, store_.data().identity, capacity, keys);
+}
+
+void EmbeddingTable::leave_unchanged(Context& ctx, int buffer) {
+  ops::index_finish_step(ctx, store_.index(), prepared(buffer).rows_after);
 }
 
 void EmbeddingTable::end_step(Context& ctx, int buffer) {
@@ -192,20 +228,21 @@ void EmbeddingTable::end_step(Context& ctx, int buffer) {
 }
 
 EmbeddingTable::Batch EmbeddingTable::find(Context& ctx, Tensor keys, Tensor offsets) {
-  const ops::KeyBatch batch = key_batch(keys, offsets, spec_.eval_samples, spec_.eval_key_capacity);
+  const ops::KeyBatch batch = key_batch(keys, offsets, spec_.eval_samples, eval_keys_);
+  int32_t* const eval_rows = scratch_->eval_rows;
   if (store_.direct()) {
-    find_directly(ctx, batch, true, eval_rows_);
+    find_directly(ctx, batch, true, eval_rows);
   } else {
     try {
-      if (!not_found_) store_.bring_rows(ctx, batch, eval_rows_, RowStore::NewKeys::get_none);
+      if (!not_found_) store_.bring_rows(ctx, batch, eval_rows, RowStore::NewKeys::get_none);
     } catch (const Error& error) {
       if (spec_.ranks == 1) throw;
       not_found_ = error;
     }
-    ops::index_find(ctx, store_.index(), batch, eval_rows_);
+    ops::index_find(ctx, store_.index(), batch, eval_rows);
   }
-  if (admission_ && spec_.policy.shares_row()) admission_->share_row(ctx, batch, eval_rows_);
-  return {.keys = batch, .rows = eval_rows_, .groups = {}};
+  if (admission_ && spec_.policy.shares_row()) admission_->share_row(ctx, batch, eval_rows);
+  return {.keys = batch, .rows = eval_rows, .groups = {}};
 }
 
 void EmbeddingTable::lookup(Context& ctx, Tensor keys, Tensor offsets, Tensor y) {

@@ -13,6 +13,7 @@
 #include "core/device/arena.h"
 #include "engine/spec/table_spec.h"
 #include "engine/table/admission.h"
+#include "engine/table/batch_memory.h"
 #include "engine/table/row_store.h"
 #include "engine/table/table_reader.h"
 #include "ops/embedding/embedding_group.h"
@@ -77,6 +78,9 @@ class EmbeddingTable {
   /// See RowStore.
   void sort_bits_in_use() { store_.sort_bits_in_use(); }
   bool consume_rerecord_flag() { return store_.consume_rerecord_flag(); }
+  /// Host, before reserve_rows(): memory for a batch of so many keys in this buffer, where TableSpec::most_key_capacity
+  /// lets batches grow. Waits for queued work and takes other addresses if there was not enough. Errors: Error(device).
+  void reserve_batch(int buffer, int64_t keys);
   /// Checks that the prepared batch does not exceed row_limit, before its step changes anything. Waits for prepare()
   /// only when the limit is near. Errors: Error(data); those of RowStore::bring_rows() in bring_rows(), which come here
   /// since ranks that exchange more in between would wait for one that has thrown.
@@ -92,6 +96,8 @@ class EmbeddingTable {
   /// Error(data) naming slot, key and range; on several ranks those of RowStore::bring_rows() in find(), after which
   /// the rows of a batch count as missing.
   void check_keys() const;
+  /// RowStore::forget_keys_outside().
+  void forget_keys_outside() { store_.forget_keys_outside(); }
 
   /// Whether rows may be on a disk.
   bool may_be_on_disk() const { return store_.disk() != nullptr; }
@@ -106,7 +112,8 @@ class EmbeddingTable {
   void look_ahead(std::span<const ops::RowOwner> keys) const { store_.look_ahead(keys); }
 
   /// Finds or adds the row of every key and sorts them for the backward pass. New rows get their initial values.
-  /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major.
+  /// Shapes: keys i64 [key_capacity], offsets i32 [slots_of_batch * samples + 1], slot-major; where batches grow, keys
+  /// and samples are those of the batch, and every later call takes tensors of its samples.
   void prepare(Context&, int buffer, Tensor keys, Tensor offsets, const KeyGradients& gradients = {});
   /// Shapes: y [samples, columns, dim], any row stride; columns: spec().columns(). Dtypes: f32 f16 bf16.
   void forward(Context&, int buffer, Tensor y);
@@ -120,6 +127,9 @@ class EmbeddingTable {
   /// their bag in a mean; with direct keys they contribute the initial values of their rows. Shapes as prepare and
   /// forward, with eval_samples and eval_key_capacity.
   void lookup(Context&, Tensor keys, Tensor offsets, Tensor y);
+  /// Host: memory for find() and lookup() of so many keys, where batches grow. Waits for queued work if there was not
+  /// enough. Errors: Error(device).
+  void reserve_lookup(int64_t keys);
   /// lookup() with memory of its own, for batches of this size: any number of readers may run at a time, on streams of
   /// their own, while the table does not change. Outlived by the table. Errors: Error(config) where rows may be on a
   /// disk.
@@ -134,6 +144,7 @@ class EmbeddingTable {
     ops::RowGroups groups;      // for training
     ops::KeyBatch gradients{};  // the batch of the gradients that `groups` numbers: `keys`, or a bag for each of a list
     uint32_t* rows_after = nullptr;
+    std::shared_ptr<BatchMemory> memory{};  // of the buffer
   };
   const Batch& prepared(int buffer) const;
   Batch find(Context&, Tensor keys, Tensor offsets);
@@ -145,6 +156,11 @@ class EmbeddingTable {
   uint8_t* change_marks() const { return store_.access_stats().changed; }
   /// ops::sum_row_gradients of the batch.
   void sum_row_gradients(Context&, int buffer, Tensor dy, Tensor sums);
+  /// The key of each row of the batch, and the sum of its gradients, in any order. Shapes: keys [key_capacity], sums
+  /// [key_capacity, dim], dense. After sum_long_runs() of the same gradients.
+  void list_row_gradients(Context&, int buffer, Tensor dy, int64_t* keys, Tensor sums);
+  /// In place of update(): ends the step, and the rows of the batch stay as they are.
+  void leave_unchanged(Context&, int buffer);
   /// The part of update() that follows the updates of the rows of the batch.
   void end_step(Context&, int buffer);
   /// For a table with fixed keys: see RowStore.
@@ -222,7 +238,9 @@ class EmbeddingTable {
   void import_rows(const RowBlock&);
 
  private:
-  ops::KeyBatch key_batch(const Tensor& keys, const Tensor& offsets, int64_t samples, int64_t key_capacity) const;
+  ops::KeyBatch key_batch(const Tensor& keys, const Tensor& offsets, int64_t most_samples, int64_t most_keys) const;
+  void set_memory(Batch&, int64_t keys);
+  void make_scratch();
   /// Of the rows of finished steps.
   std::vector<SlotKey> sorted_keys();
   using RowAt = std::function<std::pair<ops::RowOwner, int32_t>(int64_t)>;
@@ -240,6 +258,7 @@ class EmbeddingTable {
 
   Runtime& runtime_;
   const TableSpec spec_;
+  int64_t batch_keys_, eval_keys_;  // that scratch and store have memory for
   RowStore store_;
   std::vector<SlotKey> keys_of_model_;    // sorted; only where rows may be removed
   std::unique_ptr<Admission> admission_;  // none where every key gets a row
@@ -249,11 +268,9 @@ class EmbeddingTable {
   Arena arena_;
   std::vector<Batch> batches_;
   std::optional<Error> not_brought_, not_found_;  // of bring_rows() and find(), see confirm_capacity() and check_keys()
-  float* piece_sums_ = nullptr;
-  int32_t* eval_rows_ = nullptr;
   ops::OutputColumns columns_of_slots_;
   int32_t* slot_numbers_ = nullptr;
-  std::byte* scratch_ = nullptr;
+  std::optional<BatchScratch> scratch_;
 };
 
 }  // namespace hctr

@@ -72,7 +72,7 @@ void EmbeddingTable::evict_or_refuse(int buffer) {
     evicted_ += store_.evict({batch.rows, batch.keys.key_capacity});
   }
   Context ctx(runtime_, runtime_.compute_stream());
-  ops::group_by_row(ctx, batch.keys, batch.rows, store_.row_bits(), batch.groups, scratch_);
+  ops::group_by_row(ctx, batch.keys, batch.rows, store_.row_bits(), batch.groups, scratch_->group);
   copy_bytes(ctx.stream(), batch.rows_after, &store_.index().state->ready, sizeof(uint32_t));
   ctx.stream().synchronize();
 }

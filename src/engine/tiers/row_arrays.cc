@@ -68,6 +68,7 @@ void RowArrays::set_init(const TableSpec& spec, bool on_disk) {
   init_.key = random_key(runtime_.options().seed, random_stream("table:" + spec.name));
   for (int s = 0; s < spec.optimizer.states(); ++s) init_.state_start[s] = spec.optimizer.start(s);
   init_.bound = spec.init_bound;
+  init_.kind = spec.init_kind;
   init_.all_states = on_disk;
   init_.pieces = static_cast<int32_t>(spec.pieces);
   init_.piece_dim = static_cast<int32_t>(spec.pieces > 1 ? spec.dim : 0);

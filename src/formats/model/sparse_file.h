@@ -9,7 +9,7 @@
 
 #include "core/base/files.h"
 #include "core/base/log.h"
-#include "engine/exchange/embedding.h"
+#include "engine/exchange/rank_embedding.h"
 #include "formats/model/sparse_writer.h"
 
 namespace hctr {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/comm/communicator.h"
-#include "engine/exchange/embedding.h"
+#include "engine/exchange/rank_embedding.h"
 #include "net/model/gradient_exchange.h"
 #include "net/model/loss_scaler.h"
 #include "net/model/network.h"

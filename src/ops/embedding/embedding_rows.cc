@@ -45,7 +45,7 @@ void init_row(const RowInit& init, const RowData& data, int64_t row) {
     for (int64_t e = 0; e < data.dim; e += 4) {
       const Random4 bits = init.four(owner.key, owner.slot, e);
       for (int64_t i = 0; i < std::min<int64_t>(4, data.dim - e); ++i)
-        vector[e + i] = rounded_to_nearest<T>(symmetric_float(bits.v[i], bound));
+        vector[e + i] = rounded_to_nearest<T>(init.value(bits.v[i], bound));
     }
   });
   for (int s = 0; s < kMostStates; ++s)

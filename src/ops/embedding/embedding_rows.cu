@@ -28,7 +28,7 @@ __device__ void fill_four(const RowInit& init, const RowData& data, int64_t row,
   const float bound = init.bound_of(owner.slot);
 #pragma unroll
   for (int k = 0; k < 4; ++k)
-    if (e + k < data.dim) store_nearest(data.vectors, row * data.dim + e + k, symmetric_float(bits.v[k], bound));
+    if (e + k < data.dim) store_nearest(data.vectors, row * data.dim + e + k, init.value(bits.v[k], bound));
   for (int s = 0; s < kMostStates; ++s)
     if (init.writes(s, data.states[s]))
       for (int64_t k = e; k < min(e + 4, data.state_dim); ++k)

@@ -4,6 +4,7 @@
 #include "core/device/op.h"
 #include "ops/common/rounding.h"
 #include "ops/embedding/hash_index.h"
+#include "ops/embedding/normal_value.h"
 #include "ops/embedding/row_elements.h"
 #include "ops/optimizer/optimizer_rules.h"
 
@@ -32,13 +33,18 @@ struct RowData {
   }
 };
 
-/// Initial values: element e of the row of (key, slot) is symmetric_float(bits, bound) with
-/// bits = philox(random_key(seed, stream), key, slot << 32 | e / 4)[e % 4]. They do not depend on when a key arrives,
-/// nor on whether rows are cut: where slot s holds piece s % pieces of the rows of slot s / pieces, its elements are
-/// those of the whole rows.
+/// How the initial values of rows are distributed: uniform on [-bound, bound), normal with that standard deviation, or
+/// all equal to it.
+enum class InitialKind : uint8_t { uniform, normal, constant };
+
+/// Initial values: element e of the row of (key, slot) is symmetric_float(bits, bound), or likewise of another kind,
+/// with bits = philox(random_key(seed, stream), key, slot << 32 | e / 4)[e % 4]. They do not depend on when a key
+/// arrives, nor on whether rows are cut: where slot s holds piece s % pieces of the rows of slot s / pieces, its
+/// elements are those of the whole rows.
 struct RowInit {
   uint64_t key = 0;  ///< random_key(seed, stream)
   float bound = 0.05f;
+  InitialKind kind = InitialKind::uniform;
   const float* slot_bounds = nullptr;   // per slot; null: `bound` for all
   float state_start[kMostStates] = {};  // initial values of the states
   bool all_states = false;              // those that start at 0 are written, too
@@ -46,6 +52,16 @@ struct RowInit {
 
   HCTR_HD bool writes(int state, const RowMemory& memory) const {
     return memory.data && (all_states || state_start[state] != 0);
+  }
+  HCTR_HD float value(uint32_t bits, float of_bound) const {
+    switch (kind) {
+      case InitialKind::normal:
+        return normal_float(bits) * of_bound;
+      case InitialKind::constant:
+        return of_bound;
+      default:
+        return symmetric_float(bits, of_bound);
+    }
   }
   HCTR_HD float bound_of(int32_t slot) const { return slot_bounds ? slot_bounds[slot] : bound; }
   HCTR_HD Random4 four(int64_t row_key, int32_t slot, int64_t e) const {

@@ -68,10 +68,10 @@ __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& o
     RowScalars<Rule> scalars{};
     if (group.lane == 0)
       scalars = row_scalars<Rule>(optimizer, *state, of_step, data, row, squares / static_cast<float>(data.dim));
-    static_assert(sizeof scalars == 3 * sizeof(float));
+    constexpr int kWords = sizeof scalars / sizeof(float);
     auto* words = reinterpret_cast<float*>(&scalars);
 #pragma unroll
-    for (int i = 0; i < 3; ++i) words[i] = __shfl_sync(group.mask, words[i], 0, group.lanes);
+    for (int i = 0; i < kWords; ++i) words[i] = __shfl_sync(group.mask, words[i], 0, group.lanes);
     return scalars;
   }
 }

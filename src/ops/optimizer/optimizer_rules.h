@@ -30,14 +30,34 @@ struct UpdateScalars;
 /// A rule and its constants, whose defaults are those of a config. The learning rate and the step come with each batch
 /// (StepState).
 struct Optimizer {
-  enum class Kind { sgd, momentum_sgd, nesterov, adagrad, rmsprop, ftrl, adam, adamw };
+  enum class Kind {
+    sgd,
+    momentum_sgd,
+    nesterov,
+    adagrad,
+    rmsprop,
+    ftrl,
+    adam,
+    adamw,
+    // OneStateRule and TwoStatesRule. Of embeddings in other programs: as torch.optim and tf.keras.optimizers have
+    // them.
+    torch_momentum,
+    torch_nesterov,
+    keras_adagrad,
+    keras_rmsprop,
+    torch_adam,
+    torch_adamw,
+    torch_adamax,
+    adamax,
+    adadelta
+  };
   Kind kind = Kind::adam;
   float beta1 = 0.9f;                        ///< adam, adamw
   float beta2 = 0.999f;                      ///< adam, adamw
-  float epsilon = 1e-7f;                     ///< adam, adamw, rmsprop, adagrad
+  float epsilon = 1e-7f;                     ///< adam, adamw, adamax, adadelta, rmsprop, adagrad
   float momentum = 0.9f;                     ///< momentum_sgd, nesterov
-  float smoothing = 0.9f;                    ///< rmsprop
-  float initial = 0;                         ///< adagrad: initial value of its state
+  float smoothing = 0.9f;                    ///< rmsprop, adadelta
+  float initial = 0;                         ///< adagrad, ftrl: initial value of the sum of squares
   bool row_wise = false;                     ///< adagrad: one state per row of a table; dense weights keep one each
   float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
   float weight_decay = 0.01f;                ///< adamw
@@ -57,6 +77,7 @@ struct UpdateScalars {
   float rate;            ///< the learning rate; for adam and adamw with the bias corrections of both moments
   float gradient_scale;  ///< 1 / loss_scale
   float decay;           ///< adamw: the fraction of a weight that is subtracted
+  float root;            ///< torch_adam, torch_adamw: what epsilon is multiplied with, sqrt(1 - beta2^t)
 };
 
 HCTR_HD inline GradientScale Optimizer::gradient_scale(const UpdateScalars& of_step) const {
@@ -155,6 +176,7 @@ struct RmsPropRule : RuleDefaults {
 struct FtrlRule : RuleDefaults {
   static constexpr int kStates = 2;
   static constexpr bool kZeroGradientIsNoop = true;
+  static float start(const Optimizer& o, int state) { return state == 0 ? o.initial : 0; }
   HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
     const float n = state[0] + g * g, least = fabsf(g), most = sqrtf(n);
     const float q = o.beta + (most > least ? most : least) + s.rate * o.lambda2;  // g^2 may underflow to 0
@@ -209,6 +231,82 @@ struct AdamWRule : AdamRule {
   }
 };
 
+/// Rules with one state, by kind:
+///   torch_momentum  m = mu m + g;               w -= lr m
+///   torch_nesterov  m = mu m + g;               w -= lr (g + mu m)
+///   keras_adagrad   s += g^2;                   w -= lr g / sqrt(s + eps).  s starts at `initial`
+///   keras_rmsprop   v = b v + (1 - b) g^2;      w -= lr g / sqrt(v + eps), b = smoothing
+/// One rule for all, since each rule is compiled into many kernels: the kind is the same for all threads.
+struct OneStateRule : RuleDefaults {
+  static constexpr int kStates = 1;
+  static float start(const Optimizer& o, int) { return o.kind == Optimizer::Kind::keras_adagrad ? o.initial : 0; }
+  HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
+    switch (o.kind) {
+      case Optimizer::Kind::keras_adagrad:
+        state[0] += g * g;
+        w -= s.rate * g / sqrtf(state[0] + o.epsilon);
+        break;
+      case Optimizer::Kind::keras_rmsprop:
+        state[0] = o.smoothing * state[0] + (1.0f - o.smoothing) * g * g;
+        w -= s.rate * g / sqrtf(state[0] + o.epsilon);
+        break;
+      case Optimizer::Kind::torch_nesterov:
+        state[0] = o.momentum * state[0] + g;
+        w -= s.rate * (g + o.momentum * state[0]);
+        break;
+      default:
+        state[0] = o.momentum * state[0] + g;
+        w -= s.rate * state[0];
+    }
+  }
+};
+
+/// Rules with two states, by kind, t = updates + 1:
+///   torch_adam     Adam with epsilon beside the corrected root:  w -= lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + eps)
+///   torch_adamw    the same, and w -= lr * weight_decay * w
+///   adamax         m = b1 m + (1 - b1) g;  u = max(b2 u, |g|);        w -= lr / (1 - b1^t) m / (u + eps)
+///   torch_adamax   the same with u = max(b2 u, |g| + eps);            w -= lr / (1 - b1^t) m / u
+///   adadelta       a = b a + (1 - b) g^2;  d = sqrt(x + eps) / sqrt(a + eps) g;  x = b x + (1 - b) d^2;  w -= lr d
+/// Sources: D. Kingma and J. Ba, "Adam", ICLR 2015, sections 2 and 7.1; M. Zeiler, "ADADELTA", 2012, algorithm 1.
+struct TwoStatesRule : RuleDefaults {
+  static constexpr int kStates = 2;
+  HCTR_HD static UpdateScalars scalars(const Optimizer& o, const StepState& state) {
+    UpdateScalars scalars = RuleDefaults::scalars(o, state);
+    if (o.kind == Optimizer::Kind::adadelta) return scalars;
+    const double t = static_cast<double>(state.updates) + 1.0, rate = static_cast<double>(scalars.rate);
+    const double correction1 = 1.0 - pow(static_cast<double>(o.beta1), t);
+    if (o.kind == Optimizer::Kind::torch_adam || o.kind == Optimizer::Kind::torch_adamw) {
+      const double root = sqrt(1.0 - pow(static_cast<double>(o.beta2), t));
+      if (o.kind == Optimizer::Kind::torch_adamw) scalars.decay = scalars.rate * o.weight_decay;
+      scalars.root = static_cast<float>(root);
+      scalars.rate = static_cast<float>(rate * root / correction1);
+    } else {
+      scalars.rate = static_cast<float>(rate / correction1);
+    }
+    return scalars;
+  }
+  HCTR_HD static void update(const Optimizer& o, const UpdateScalars& s, float g, float& w, float* state) {
+    if (o.kind == Optimizer::Kind::adadelta) {
+      state[0] = o.smoothing * state[0] + (1.0f - o.smoothing) * g * g;
+      const float step = sqrtf(state[1] + o.epsilon) / sqrtf(state[0] + o.epsilon) * g;
+      state[1] = o.smoothing * state[1] + (1.0f - o.smoothing) * step * step;
+      w -= s.rate * step;
+      return;
+    }
+    state[0] = o.beta1 * state[0] + (1.0f - o.beta1) * g;
+    if (o.kind == Optimizer::Kind::torch_adam || o.kind == Optimizer::Kind::torch_adamw) {
+      state[1] = o.beta2 * state[1] + (1.0f - o.beta2) * g * g;
+      w -= s.decay * w + s.rate * state[0] / (sqrtf(state[1]) + o.epsilon * s.root);
+      return;
+    }
+    const bool inside = o.kind == Optimizer::Kind::torch_adamax;
+    const float faded = o.beta2 * state[1], magnitude = fabsf(g) + (inside ? o.epsilon : 0.0f);
+    state[1] = faded > magnitude ? faded : magnitude;
+    const float divisor = state[1] + (inside ? 0.0f : o.epsilon);
+    w -= divisor > 0 ? s.rate * state[0] / divisor : 0.0f;
+  }
+};
+
 /// Calls body.operator()<Rule>().
 template <class Body>
 void dispatch_rule(Optimizer::Kind kind, Body&& body) {
@@ -230,6 +328,17 @@ void dispatch_rule(Optimizer::Kind kind, Body&& body) {
       return body.template operator()<AdamRule>();
     case Kind::adamw:
       return body.template operator()<AdamWRule>();
+    case Kind::torch_momentum:
+    case Kind::torch_nesterov:
+    case Kind::keras_adagrad:
+    case Kind::keras_rmsprop:
+      return body.template operator()<OneStateRule>();
+    case Kind::torch_adam:
+    case Kind::torch_adamw:
+    case Kind::torch_adamax:
+    case Kind::adamax:
+    case Kind::adadelta:
+      return body.template operator()<TwoStatesRule>();
   }
 }
 

@@ -1,6 +1,6 @@
 // An embedding on 2, 3 and 4 ranks against the same on one rank: vectors, rows after training, evaluation, and import
 // and export of rows.
-#include "engine/exchange/embedding.h"
+#include "engine/exchange/rank_embedding.h"
 
 #include <gtest/gtest.h>
 

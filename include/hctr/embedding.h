@@ -1,0 +1,238 @@
+// Embedding tables in a process of somebody else: keys to vectors, and gradients to updates of rows.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hctr/arrays.h"
+#include "hctr/export.h"
+
+namespace hctr {
+
+/// How the vectors v of a bag of keys with weights w become one: sum w v; sum w v / sum w; sum w v / sqrt(sum w^2); the
+/// largest of each element; or not at all: each key has a vector of its own. Without weights w is 1. A key without a
+/// row has the vector 0, and counts in the divisor. An empty bag gives 0, and so does a divisor of 0.
+enum class Pooling { sum, mean, sqrtn, max, none };
+
+/// An optimizer of rows. Its defaults are those of a config; docs/embedding_set.md has the formulas.
+struct HCTR_API EmbeddingOptimizer {
+  enum class Rule { none, sgd, momentum_sgd, nesterov, adagrad, rmsprop, ftrl, adam, adamw, adamax, adadelta };
+  /// Which rows a step changes: those of the batch; every row, as if absent ones had gradient 0; or those of the batch,
+  /// which catch up (adam).
+  enum class Rows { local, global, lazy_global };
+  /// Whose formula: of momentum_sgd and nesterov, whether the rate is inside the momentum; of adagrad and rmsprop,
+  /// whether epsilon is inside the root; of adam, adamw and adamax, whether epsilon is corrected for the bias.
+  enum class Formula { config, torch, keras };
+  Rule rule = Rule::adam;
+  Rows rows = Rows::local;
+  Formula formula = Formula::config;
+  float beta1 = 0.9f;                        ///< adam, adamw, adamax
+  float beta2 = 0.999f;                      ///< adam, adamw, adamax
+  float epsilon = 1e-7f;                     ///< adam, adamw, adamax, adagrad, rmsprop, adadelta
+  float momentum = 0.9f;                     ///< momentum_sgd, nesterov
+  float smoothing = 0.9f;                    ///< rmsprop, adadelta
+  float initial = 0;                         ///< adagrad, ftrl: where sums of squares start
+  bool row_wise = false;                     ///< adagrad: one sum for each row
+  float beta = 1, lambda1 = 0, lambda2 = 0;  ///< ftrl
+  float weight_decay = 0.01f;                ///< adamw
+  float most_gradient = 0;                   ///< the magnitude that gradients are cut to; 0: they are not
+
+  /// With the formula and the defaults of torch.optim (and of FBGEMM's adagrad, row-wise adagrad, adam), or of
+  /// tf.keras.optimizers 3. Errors: Error(usage) for a rule that they do not have.
+  static EmbeddingOptimizer torch(Rule);
+  static EmbeddingOptimizer fbgemm(Rule, bool row_wise = false);
+  static EmbeddingOptimizer keras(Rule);
+};
+
+/// The elements of a row before its first update: uniform on [-value, value), normal with that standard deviation, that
+/// constant, or uniform on +-1 / sqrt(rows) of a table with row numbers. They depend on the seed, the table's name and
+/// the key alone.
+struct InitialValues {
+  enum class Kind { uniform, normal, constant, by_rows };
+  Kind kind = Kind::uniform;
+  float value = 0.05f;
+};
+
+struct EmbeddingTableOptions {
+  enum class WhenFull { error, evict_lru, evict_lfu, ignore };
+  enum class Format { f32, f16, bf16 };  ///< two-byte rows are rounded at random, so that small updates are not lost
+  std::string name;                      ///< also names the stream of random numbers
+  int64_t dim = 0;                       ///< elements of a row
+  int64_t rows = 0;                      ///< row numbers 0 to rows - 1 are the keys; 0: any keys, each gets a row
+  Format format = Format::f32;
+  EmbeddingOptimizer optimizer{};
+  InitialValues initial{};
+  // Of tables without row numbers.
+  int64_t most_rows = 0;  ///< 0: memory is the limit
+  WhenFull when_full = WhenFull::error;
+  int64_t min_count = 1;         ///< occurrences after which a key gets a row
+  double admit_probability = 1;  ///< that a key gets a row, for each bag with it
+  int64_t expire_after = 0;      ///< rows whose key did not occur for so many updates go; 0: none
+  bool marks_changes = false;    ///< for export_changed_rows()
+};
+
+/// A list of keys of each sample, looked up in one table. Several features may share a table.
+struct EmbeddingFeature {
+  std::string name, table;
+  Pooling pooling = Pooling::sum;
+  bool weighted = false;  ///< its keys have weights; not with max and none
+};
+
+struct EmbeddingOptions {
+  std::vector<EmbeddingTableOptions> tables;
+  std::vector<EmbeddingFeature> features;  ///< in the order of the arrays that calls take
+  int gpu = -1;                            ///< -1: the CPU
+  void* stream = nullptr;                  ///< cudaStream_t of the caller; see set_stream()
+  int threads = 1;                         ///< of the CPU
+  uint64_t seed = 0;
+  int batches = 2;              ///< that may be between forward() and update() at a time
+  int64_t most_keys = 1 << 24;  ///< of a table in a batch; addresses are reserved for them, memory is taken as needed
+  /// Memory for rows, as "table_memory" of a config has it: most on the GPU (nothing: what is free), most in memory of
+  /// the host beyond that, and a folder for rows that neither has room for.
+  std::optional<int64_t> device_bytes{};
+  int64_t host_bytes = 0;
+  std::filesystem::path disk{};
+  int64_t disk_bytes = 0;
+};
+
+/// The keys of one feature in a batch. Memory of the set's device.
+struct FeatureKeys {
+  const void* keys = nullptr;           ///< [count]
+  ElementType type = ElementType::i64;  ///< i32 u32 i64 u64; unsigned 64-bit keys are taken bit by bit
+  int64_t count = 0;
+  /// [samples + 1]: sample b has keys [offsets[b] - offsets[0], offsets[b + 1] - offsets[0]). Null: one key each.
+  const void* offsets = nullptr;
+  ElementType offsets_type = ElementType::i64;  ///< i32 or i64
+  const float* weights = nullptr;               ///< [count], of a weighted feature; null: all are 1
+};
+
+/// Vectors of one feature, f32 in memory of the set's device: [samples, dim], or [count, dim] with Pooling::none.
+template <class T>
+struct FeatureVectors {
+  T* data = nullptr;
+  int64_t stride = 0;  ///< elements from one vector to the next; 0: dim
+};
+
+/// The gradients of one table, summed by row, in memory of the set's device.
+struct RowGradients {
+  int64_t* keys = nullptr;  ///< [the keys of the batch in the table] of each row that the batch has, without repeats
+  float* values = nullptr;  ///< [likewise, dim]
+};
+
+/// Rows of a table in memory of the host. Row i has keys[i], elements [i * dim, (i + 1) * dim) of `vectors`, and of
+/// each state of the optimizer likewise; a row-wise state has one element a row.
+struct TableRows {
+  std::span<const int64_t> keys;
+  std::span<const float> vectors;
+  std::vector<std::span<const float>> states{};
+};
+
+/// Where the rows of a table are.
+struct TableMemory {
+  int64_t rows = 0;          ///< in memory and on the disk
+  int64_t rows_on_host = 0;  ///< of them, those of which some numbers are in memory of the host, beside a device
+  int64_t rows_on_disk = 0;
+  int64_t device_bytes = 0, host_bytes = 0;
+};
+
+/// What an update is given.
+struct UpdateStep {
+  float learning_rate = 0;
+  const float* rate_on_device = nullptr;  ///< instead of learning_rate, on the set's device
+  float loss_scale = 1;                   ///< that gradients are divided by
+  const float* skip = nullptr;            ///< on the set's device: not 0 means that nothing changes; null: it does
+};
+
+/// Tables of different widths behind one call. The rows of a batch are those that forward() has found or added, until
+/// update() or release(). Batches may differ in samples and keys. Gradients of a row are summed in the order of the
+/// keys, features in their order, so results do not depend on threads; every step of a row is one update.
+///
+/// One thread at a time. Work goes to the stream of the caller, who waits for it: pointers that are passed in must stay
+/// valid until then. Only what says so waits itself.
+class HCTR_API EmbeddingSet {
+ public:
+  /// Errors: Error(usage) for names that occur twice or do not exist and for numbers out of range; Error(device).
+  explicit EmbeddingSet(const EmbeddingOptions&);
+  ~EmbeddingSet();
+  EmbeddingSet(EmbeddingSet&&) noexcept;
+  EmbeddingSet& operator=(EmbeddingSet&&) noexcept;
+
+  const EmbeddingOptions& options() const;
+  /// The stream that work goes to from now on, behind all that went to the one before.
+  void set_stream(void* stream);
+
+  /// A batch that forward() or prefetch() has made.
+  using Batch = int64_t;
+  /// Finds the rows of the keys, adds those that are missing as the tables' policies say, and writes the vectors. The
+  /// batch must be ended by update() or release(), in the order in which batches were made. Waits where a table needs
+  /// memory. Errors: Error(usage) for arrays that do not fit, or more batches than options().batches; Error(data) for a
+  /// row number that does not exist, or more rows than most_rows; Error(device).
+  Batch forward(int64_t samples, std::span<const FeatureKeys>, std::span<const FeatureVectors<float>>);
+  /// The first half of that: vectors come with the second call, after the updates of the batches before.
+  Batch prefetch(int64_t samples, std::span<const FeatureKeys>);
+  void forward(Batch, std::span<const FeatureVectors<float>>);
+  /// How many vectors each feature has in it: samples, or keys with Pooling::none. Errors: Error(usage) where it has
+  /// ended.
+  std::vector<int64_t> vectors_of_batch(Batch) const;
+  /// Does the part of the next forward() or prefetch() for which it might wait: once for each, before. From then on
+  /// that call may be recorded into a CUDA graph, and replayed after another reserve() for each replay, with batches of
+  /// at most as many keys. The batch of a replay is that of the recording.
+  void reserve(int64_t samples, std::span<const int64_t> keys_of_features);
+
+  /// dw = the gradient of each weight of the weighted features, given those of their vectors; null for others. Shapes:
+  /// [count].
+  void weight_gradients(Batch, std::span<const FeatureVectors<const float>> gradients, std::span<float* const> dw);
+  /// Updates the rows of the batch with the gradients of its vectors. Ends the batch.
+  void update(Batch, std::span<const FeatureVectors<const float>> gradients, const UpdateStep&);
+  /// The gradients of rows, for an optimizer of the caller: one for each table. Returns how many rows each table has in
+  /// the batch; waits for that. Ends the batch.
+  std::vector<int64_t> row_gradients(Batch, std::span<const FeatureVectors<const float>> gradients,
+                                     std::span<const RowGradients>);
+  /// Ends the batch without an update: its rows stay.
+  void release(Batch);
+
+  /// Writes the vectors of keys as the last ended batch has left them. Adds no rows: a key without one has the vector
+  /// 0.
+  void lookup(int64_t samples, std::span<const FeatureKeys>, std::span<const FeatureVectors<float>>);
+
+  /// Updates so far that were not skipped. Waits.
+  int64_t updates();
+  /// Sets their number, that of a saved state: Adam's corrections depend on it.
+  void set_updates(int64_t);
+
+  // Of one table. All wait; no batch may be under way. Errors: Error(usage) for an unknown name.
+  int64_t rows(const std::string& table);
+  TableMemory memory(const std::string& table);
+  /// Counts by name: rows, rows_evicted, rows_expired, ...; empty without a policy.
+  std::map<std::string, int64_t> counts(const std::string& table);
+  /// Passes all rows to `sink`, in blocks, by ascending keys. `states`: with the states of the optimizer.
+  void export_rows(const std::string& table, bool states, const std::function<void(const TableRows&)>& sink);
+  /// Those that may have changed since note_exported(). Needs marks_changes.
+  void export_changed_rows(const std::string& table, bool states, const std::function<void(const TableRows&)>& sink);
+  /// The keys whose rows have gone since then.
+  std::vector<int64_t> removed_keys(const std::string& table);
+  void note_exported();
+  /// Adds rows, or overwrites those that exist. Errors: Error(data) for a key that occurs twice, a row number that does
+  /// not exist, or more rows than most_rows.
+  void import_rows(const std::string& table, const TableRows&);
+
+  /// Writes everything that decides later numbers to a folder, which must not exist or be one of save(). Errors:
+  /// Error(io).
+  void save(const std::filesystem::path& folder);
+  /// Takes the state of a set of the same tables, which has had no batch: then it goes on as that one would have.
+  /// Errors: Error(io); Error(data) for another set, or a damaged file.
+  void load(const std::filesystem::path& folder);
+
+ private:
+  struct HCTR_HIDDEN State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace hctr

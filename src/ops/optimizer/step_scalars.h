@@ -1,0 +1,21 @@
+// The scalars of a step, kept on the device by whoever has no training loop that uploads them.
+#pragma once
+
+#include "core/base/step_state.h"
+#include "core/device/op.h"
+
+namespace hctr::ops {
+
+struct StepInput {
+  float learning_rate = 0;
+  const float* rate = nullptr;  // on the device, instead of learning_rate; null: not given
+  float loss_scale = 1;
+  const float* skip = nullptr;  // on the device; not 0: the step is skipped
+};
+
+/// Sets rate, scale and skip of a state on the device, before an update.
+HCTR_OP(void set_step(Context&, StepState*, StepInput))
+/// Counts the step, and the update unless it was skipped.
+HCTR_OP(void count_step(Context&, StepState*))
+
+}  // namespace hctr::ops

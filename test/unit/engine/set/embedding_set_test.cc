@@ -1,0 +1,815 @@
+// EmbeddingSet against its documents in double: every pair of its options, batches that differ, and what ends a batch.
+#include "hctr/embedding.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "core/base/expect.h"
+#include "core/device/buffer.h"
+#include "core/device/copy_bytes.h"
+#include "support/devices.h"
+#include "support/temporary_folder.h"
+#include "unit/engine/set/plain_set.h"
+#include "unit/engine/table/table_rig.h"
+
+namespace hctr::test {
+namespace {
+
+using SetRule = EmbeddingOptimizer::Rule;
+using Formula = EmbeddingOptimizer::Formula;
+using SetRows = EmbeddingOptimizer::Rows;
+using SetFormat = EmbeddingTableOptions::Format;
+
+/// Values for each way in which cases differ, such that every two values of two ways occur together in some case.
+std::vector<std::vector<int>> all_pairs(const std::vector<int>& sizes, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::set<std::array<int, 4>> open;
+  for (int a = 0; a < static_cast<int>(sizes.size()); ++a)
+    for (int b = a + 1; b < static_cast<int>(sizes.size()); ++b)
+      for (int x = 0; x < sizes[static_cast<size_t>(a)]; ++x)
+        for (int y = 0; y < sizes[static_cast<size_t>(b)]; ++y) open.insert({a, b, x, y});
+  std::vector<std::vector<int>> cases;
+  while (!open.empty()) {
+    std::vector<int> best;
+    size_t covered = 0;
+    for (int attempt = 0; attempt < 30; ++attempt) {
+      std::vector<int> one;
+      for (const int size : sizes) one.push_back(static_cast<int>(random() % static_cast<uint64_t>(size)));
+      if (attempt % 2 == 0) {
+        const std::array<int, 4> pair = *std::next(open.begin(), static_cast<ptrdiff_t>(random() % open.size()));
+        one[static_cast<size_t>(pair[0])] = pair[2];
+        one[static_cast<size_t>(pair[1])] = pair[3];
+      }
+      size_t count = 0;
+      for (const auto& [a, b, x, y] : open)
+        count += one[static_cast<size_t>(a)] == x && one[static_cast<size_t>(b)] == y;
+      if (count > covered) {
+        best = one;
+        covered = count;
+      }
+    }
+    if (best.empty()) continue;
+    std::erase_if(open, [&](const std::array<int, 4>& pair) {
+      return best[static_cast<size_t>(pair[0])] == pair[2] && best[static_cast<size_t>(pair[1])] == pair[3];
+    });
+    cases.push_back(best);
+  }
+  return cases;
+}
+
+/// Memory of the set's device with some values.
+template <class T>
+class Copied {
+ public:
+  Copied(Device device, const std::vector<T>& values)
+      : stream_{device, nullptr},
+        count_(values.size()),
+        buffer_(device, std::max<size_t>(1, values.size() * sizeof(T))) {
+    if (!values.empty()) copy_bytes(stream_, buffer_.data(), values.data(), values.size() * sizeof(T));
+    stream_.synchronize();
+  }
+  T* data() const { return reinterpret_cast<T*>(buffer_.data()); }
+  std::vector<T> values() const {
+    std::vector<T> out(count_);
+    if (count_ > 0) copy_bytes(stream_, out.data(), buffer_.data(), count_ * sizeof(T));
+    stream_.synchronize();
+    return out;
+  }
+
+ private:
+  StreamRef stream_;
+  size_t count_;
+  Buffer buffer_;
+};
+
+/// The keys of one feature as a caller has them: in a type, with offsets that begin anywhere.
+class GivenKeys {
+ public:
+  GivenKeys(Device device, const PlainBags& bags, ElementType type, ElementType offsets_type, int64_t first_offset,
+            bool with_offsets, bool with_weights)
+      : type_(type), offsets_type_(offsets_type) {
+    std::vector<int64_t> keys, offsets = {first_offset};
+    std::vector<float> weights;
+    for (size_t b = 0; b < bags.keys.size(); ++b) {
+      keys.insert(keys.end(), bags.keys[b].begin(), bags.keys[b].end());
+      for (const double weight : bags.weights[b]) weights.push_back(static_cast<float>(weight));
+      offsets.push_back(first_offset + static_cast<int64_t>(keys.size()));
+    }
+    count_ = static_cast<int64_t>(keys.size());
+    keys_.emplace(device, bytes_of(keys, type == ElementType::i32 || type == ElementType::u32));
+    if (with_offsets) offsets_.emplace(device, bytes_of(offsets, offsets_type == ElementType::i32));
+    if (with_weights) weights_.emplace(device, weights);
+  }
+  FeatureKeys view() const {
+    return {keys_->data(), type_,
+            count_,        offsets_ ? offsets_->data() : nullptr,
+            offsets_type_, weights_ ? weights_->data() : nullptr};
+  }
+  int64_t count() const { return count_; }
+
+ private:
+  static std::vector<uint8_t> bytes_of(const std::vector<int64_t>& values, bool narrow) {
+    std::vector<uint8_t> bytes(values.size() * (narrow ? 4 : 8));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto low = static_cast<uint32_t>(values[i]);
+      if (narrow)
+        std::memcpy(bytes.data() + i * 4, &low, 4);
+      else
+        std::memcpy(bytes.data() + i * 8, &values[i], 8);
+    }
+    return bytes;
+  }
+  ElementType type_, offsets_type_;
+  int64_t count_ = 0;
+  std::optional<Copied<uint8_t>> keys_, offsets_;
+  std::optional<Copied<float>> weights_;
+};
+
+/// A set, and the same in double beside it.
+class Twins {
+ public:
+  Twins(EmbeddingOptions options, Device device, uint64_t seed)
+      : options_(with_device(std::move(options), device)),
+        device_(device),
+        set_(options_),
+        first_values_(options_),
+        plain_(options_),
+        random_(seed) {}
+
+  EmbeddingSet& set() { return set_; }
+  PlainSet& plain() { return plain_; }
+  std::mt19937_64& random() { return random_; }
+
+  /// How calls give their arrays.
+  struct Given {
+    ElementType keys = ElementType::i64, offsets = ElementType::i64;
+    bool side_by_side = true;  // vectors of all features in one array
+    bool one_key_each = false;
+  };
+
+  /// A batch of these samples, with few different keys, some of which are new.
+  void make_batch(int64_t samples, const Given& given, int64_t vocabulary = 40) {
+    samples_ = samples;
+    bags_.clear();
+    given_.clear();
+    for (const EmbeddingFeature& feature : options_.features) {
+      PlainBags bags;
+      for (int64_t b = 0; b < samples; ++b) {
+        bags.keys.emplace_back();
+        bags.weights.emplace_back();
+        for (auto n = given.one_key_each ? 1 : random_() % 5; n > 0; --n) {
+          bags.keys.back().push_back(
+              key_of(static_cast<int64_t>(random_() % static_cast<uint64_t>(vocabulary)), feature.table, given.keys));
+          bags.weights.back().push_back(feature.weighted ? 0.25 + 0.25 * static_cast<double>(random_() % 8) : 1.0);
+        }
+      }
+      given_.emplace_back(device_, bags, given.keys, given.offsets, given_.empty() ? 0 : 7, !given.one_key_each,
+                          feature.weighted);
+      bags_.push_back(std::move(bags));
+    }
+  }
+  std::vector<FeatureKeys> keys() const {
+    std::vector<FeatureKeys> views;
+    for (const GivenKeys& one : given_) views.push_back(one.view());
+    return views;
+  }
+  /// Rows that the plain set lacks get the values that a set like this gives to keys that it sees first.
+  void learn_new_rows() {
+    for (size_t f = 0; f < bags_.size(); ++f) {
+      const std::string& table = options_.features[f].table;
+      std::set<int64_t> fresh;
+      for (const auto& bag : bags_[f].keys)
+        for (const int64_t key : bag)
+          if (!plain_.table(table).contains(key)) fresh.insert(key);
+      for (const EmbeddingTableOptions& of : options_.tables)  // every row number has a row from the start
+        for (int64_t row = 0; of.name == table && row < of.rows; ++row)
+          if (!plain_.table(table).contains(row)) fresh.insert(row);
+      if (fresh.empty()) continue;
+      import_nothing(table, {fresh.begin(), fresh.end()});
+    }
+  }
+
+  /// Memory for vectors of each feature: [samples or keys, dim].
+  struct Vectors {
+    std::vector<std::unique_ptr<Copied<float>>> memory;
+    std::vector<FeatureVectors<float>> views;
+    std::vector<size_t> memory_of, first;
+  };
+  Vectors memory_for(bool side_by_side, const std::vector<PlainSet::Vectors>* values = nullptr) {
+    Vectors out;
+    int64_t width = 0;
+    for (const EmbeddingFeature& feature : options_.features)
+      if (feature.pooling != Pooling::none) width += dim_of(feature);
+    if (side_by_side) {
+      std::vector<float> all(static_cast<size_t>(samples_ * width + 1), -7.0f);
+      int64_t column = 0;
+      for (size_t f = 0; f < options_.features.size(); ++f) {
+        if (options_.features[f].pooling == Pooling::none) continue;
+        for (int64_t b = 0; values && b < samples_; ++b)
+          for (int64_t e = 0; e < dim_of(options_.features[f]); ++e)
+            all[static_cast<size_t>(b * width + column + e)] =
+                static_cast<float>((*values)[f][static_cast<size_t>(b)][static_cast<size_t>(e)]);
+        column += dim_of(options_.features[f]);
+      }
+      out.memory.push_back(std::make_unique<Copied<float>>(device_, all));
+    }
+    int64_t column = 0;
+    for (size_t f = 0; f < options_.features.size(); ++f) {
+      const EmbeddingFeature& feature = options_.features[f];
+      const int64_t dim = dim_of(feature);
+      if (side_by_side && feature.pooling != Pooling::none) {
+        out.views.push_back({out.memory[0]->data() + column, width});
+        out.memory_of.push_back(0);
+        out.first.push_back(static_cast<size_t>(column));
+        column += dim;
+        continue;
+      }
+      const int64_t rows = feature.pooling == Pooling::none ? given_[f].count() : samples_, stride = dim + 3;
+      std::vector<float> own(static_cast<size_t>(rows * stride + 1), -7.0f);
+      for (int64_t r = 0; values && r < rows; ++r)
+        for (int64_t e = 0; e < dim; ++e)
+          own[static_cast<size_t>(r * stride + e)] =
+              static_cast<float>((*values)[f][static_cast<size_t>(r)][static_cast<size_t>(e)]);
+      out.memory.push_back(std::make_unique<Copied<float>>(device_, own));
+      out.views.push_back({out.memory.back()->data(), stride});
+      out.memory_of.push_back(out.memory.size() - 1);
+      out.first.push_back(0);
+    }
+    return out;
+  }
+  void expect_vectors(const Vectors& vectors, double tolerance) {
+    std::vector<std::vector<float>> memory;
+    for (const auto& one : vectors.memory) memory.push_back(one->values());
+    for (size_t f = 0; f < options_.features.size(); ++f) {
+      const PlainSet::Vectors expected = plain_.pool(f, bags_[f]);
+      const std::vector<float>& have = memory[vectors.memory_of[f]];
+      for (size_t r = 0; r < expected.size(); ++r)
+        for (size_t e = 0; e < expected[r].size(); ++e) {
+          const size_t at = vectors.first[f] + r * static_cast<size_t>(vectors.views[f].stride) + e;
+          ASSERT_NEAR(static_cast<double>(have[at]), expected[r][e], tolerance * (1 + std::abs(expected[r][e])))
+              << options_.features[f].name << ", vector " << r << ", element " << e;
+        }
+    }
+  }
+
+  /// Gradients of all vectors, which f32 holds exactly.
+  std::vector<PlainSet::Vectors> random_gradients() {
+    std::vector<PlainSet::Vectors> all;
+    for (size_t f = 0; f < options_.features.size(); ++f) {
+      const EmbeddingFeature& feature = options_.features[f];
+      const int64_t rows = feature.pooling == Pooling::none ? given_[f].count() : samples_;
+      all.emplace_back(static_cast<size_t>(rows));
+      for (auto& row : all.back())
+        for (int64_t e = 0; e < dim_of(feature); ++e) row.push_back((static_cast<double>(random_() % 17) - 8.0) / 8.0);
+    }
+    return all;
+  }
+  static std::vector<FeatureVectors<const float>> as_const(const Vectors& vectors) {
+    std::vector<FeatureVectors<const float>> views;
+    for (const auto& view : vectors.views) views.push_back({view.data, view.stride});
+    return views;
+  }
+  PlainSet::Gradients row_gradients(const std::string& table, const std::vector<PlainSet::Vectors>& dy) {
+    PlainSet::Gradients sums;
+    for (size_t f = 0; f < options_.features.size(); ++f)
+      if (options_.features[f].table == table) plain_.add_gradients(f, bags_[f], dy[f], sums);
+    return sums;
+  }
+  void update_plain(const std::vector<PlainSet::Vectors>& dy, double rate, int64_t t) {
+    std::vector<PlainSet::Gradients> sums;
+    for (const EmbeddingTableOptions& table : options_.tables) sums.push_back(row_gradients(table.name, dy));
+    for (size_t i = 0; i < sums.size(); ++i) plain_.update(options_.tables[i].name, sums[i], rate, t);
+  }
+  void expect_weight_gradients(EmbeddingSet::Batch batch, const std::vector<PlainSet::Vectors>& dy,
+                               const Vectors& gradients) {
+    std::vector<std::unique_ptr<Copied<float>>> memory;
+    std::vector<float*> pointers;
+    for (size_t f = 0; f < options_.features.size(); ++f) {
+      memory.push_back(std::make_unique<Copied<float>>(
+          device_, std::vector<float>(static_cast<size_t>(given_[f].count() + 1), 0.0f)));
+      pointers.push_back(options_.features[f].weighted ? memory.back()->data() : nullptr);
+    }
+    set_.weight_gradients(batch, as_const(gradients), pointers);
+    for (size_t f = 0; f < options_.features.size(); ++f) {
+      if (!options_.features[f].weighted) continue;
+      const std::vector<double> expected = plain_.weight_gradients(f, bags_[f], dy[f]);
+      const std::vector<float> have = memory[f]->values();
+      for (size_t i = 0; i < expected.size(); ++i)
+        ASSERT_NEAR(static_cast<double>(have[i]), expected[i], 1e-4 * (1 + std::abs(expected[i])));
+    }
+  }
+  void expect_tables(double tolerance) {
+    for (const EmbeddingTableOptions& table : options_.tables) {
+      size_t rows = 0;
+      set_.export_rows(table.name, false, [&](const TableRows& block) {
+        for (size_t i = 0; i < block.keys.size(); ++i, ++rows) {
+          const auto row = plain_.table(table.name).find(block.keys[i]);
+          ASSERT_NE(row, plain_.table(table.name).end()) << table.name << ": key " << block.keys[i];
+          for (size_t e = 0; e < row->second.elements.size(); ++e) {
+            const double expected = row->second.elements[e].w;
+            ASSERT_NEAR(static_cast<double>(block.vectors[i * row->second.elements.size() + e]), expected,
+                        tolerance * (1 + std::abs(expected)))
+                << table.name << ": key " << block.keys[i] << ", element " << e;
+          }
+        }
+      });
+      EXPECT_EQ(rows, plain_.table(table.name).size());
+    }
+  }
+  const std::vector<PlainBags>& bags() const { return bags_; }
+  int64_t dim_of(const EmbeddingFeature& feature) const {
+    for (const EmbeddingTableOptions& table : options_.tables)
+      if (table.name == feature.table) return table.dim;
+    return 0;
+  }
+  const EmbeddingOptions& options() const { return options_; }
+
+ private:
+  static EmbeddingOptions with_device(EmbeddingOptions options, Device device) {
+    options.gpu = device.is_cuda() ? device.index : -1;
+    return options;
+  }
+  int64_t key_of(int64_t number, const std::string& table, ElementType type) const {
+    for (const EmbeddingTableOptions& of : options_.tables)
+      if (of.name == table && of.rows > 0) return number % of.rows;
+    switch (type) {
+      case ElementType::i32:
+        return static_cast<int32_t>(number * 97'003'171) - 5;  // negative ones, too
+      case ElementType::u32:
+        return static_cast<uint32_t>(number * 97'003'171);
+      default:
+        return number * 1'234'567'890'123 - 77;
+    }
+  }
+  void import_nothing(const std::string& table, const std::vector<int64_t>& keys) {
+    if (const auto& of = *std::find_if(options_.tables.begin(), options_.tables.end(),
+                                       [&](const EmbeddingTableOptions& one) { return one.name == table; });
+        of.rows == 0)
+      first_values_.import_rows(table, {keys, {}});  // rows without vectors get their first values
+    const std::set<int64_t> wanted(keys.begin(), keys.end());
+    first_values_.export_rows(table, false, [&](const TableRows& rows) {
+      const size_t dim = rows.vectors.size() / std::max<size_t>(1, rows.keys.size());
+      for (size_t i = 0; i < rows.keys.size(); ++i)
+        if (wanted.contains(rows.keys[i]) && !plain_.table(table).contains(rows.keys[i]))
+          plain_.add_row(table, rows.keys[i], rows.vectors.subspan(i * dim, dim));
+    });
+  }
+
+  EmbeddingOptions options_;
+  Device device_;
+  EmbeddingSet set_, first_values_;
+  PlainSet plain_;
+  std::mt19937_64 random_;
+  int64_t samples_ = 0;
+  std::vector<PlainBags> bags_;
+  std::vector<GivenKeys> given_;
+};
+
+void expect_error(Kind kind, const std::string& text, const std::function<void()>& call) {
+  try {
+    call();
+    ADD_FAILURE() << "no error; expected: " << text;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+  }
+}
+
+class EmbeddingSetTest : public OnDevice {};
+HCTR_ON_EACH_DEVICE(EmbeddingSetTest);
+
+/// A rule with constants for which each term matters in few steps.
+EmbeddingOptimizer example(SetRule rule, Formula formula) {
+  return {.rule = rule,
+          .formula = formula,
+          .beta1 = 0.8f,
+          .beta2 = 0.9f,
+          .epsilon = 1e-2f,
+          .momentum = 0.6f,
+          .smoothing = 0.8f,
+          .initial = 0.2f,
+          .beta = 0.5f,
+          .lambda1 = 0.02f,
+          .lambda2 = 0.1f,
+          .weight_decay = 0.1f};
+}
+
+std::vector<EmbeddingOptimizer> every_optimizer() {
+  std::vector<EmbeddingOptimizer> all;
+  for (const Formula formula : {Formula::config, Formula::torch, Formula::keras})
+    for (const SetRule rule :
+         {SetRule::sgd, SetRule::momentum_sgd, SetRule::nesterov, SetRule::adagrad, SetRule::rmsprop, SetRule::ftrl,
+          SetRule::adam, SetRule::adamw, SetRule::adamax, SetRule::adadelta}) {
+      EmbeddingOptimizer one = example(rule, formula);
+      if (rule != SetRule::adagrad) one.initial = 0;
+      all.push_back(one);
+    }
+  EmbeddingOptimizer row_wise = example(SetRule::adagrad, Formula::config),
+                     lazy = example(SetRule::adam, Formula::config);
+  row_wise.row_wise = true;
+  lazy.initial = 0;
+  lazy.rows = SetRows::lazy_global;
+  all.insert(all.end(), {row_wise, lazy});
+  return all;
+}
+
+// Two tables: the first has two features, which may differ in pooling; batches differ in samples and keys. Each case is
+// four steps with vectors, gradients of weights and all rows compared.
+TEST_P(EmbeddingSetTest, EveryPairOfOptionsGivesWhatItsDocumentsSay) {
+  const std::vector<EmbeddingOptimizer> optimizers = every_optimizer();
+  const std::vector<Pooling> poolings = {Pooling::sum, Pooling::mean, Pooling::sqrtn, Pooling::max, Pooling::none};
+  const std::vector<ElementType> key_types = {ElementType::i32, ElementType::u32, ElementType::i64, ElementType::u64};
+  enum { optimizer, first, second, weighted, keys, offsets, format, numbers, updates, initial, layout, dim, threads };
+  const std::vector<std::vector<int>> cases =
+      all_pairs({static_cast<int>(optimizers.size()), 5, 5, 2, 4, 3, 3, 2, 2, 4, 2, 4, 2}, 11);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const auto& c = cases[i];
+    SCOPED_TRACE(cat("case ", i, " of ", cases.size(), ": optimizer ", c[optimizer], ", poolings ", c[first], " ",
+                     c[second], ", weighted ", c[weighted], ", keys ", c[keys], ", offsets ", c[offsets], ", format ",
+                     c[format], ", row numbers ", c[numbers], ", global ", c[updates], ", initial ", c[initial],
+                     ", side by side ", c[layout], ", dim ", c[dim], ", threads ", c[threads]));
+    EmbeddingTableOptions table{.name = "items", .dim = std::array{1, 4, 5, 64}[static_cast<size_t>(c[dim])]};
+    table.optimizer = optimizers[static_cast<size_t>(c[optimizer])];
+    if (c[updates] == 1 && table.optimizer.rows == SetRows::local) table.optimizer.rows = SetRows::global;
+    table.format = static_cast<SetFormat>(c[format]);
+    table.rows = c[numbers] == 1 ? 40 : 0;
+    table.initial = {static_cast<InitialValues::Kind>(c[initial]), 0.3f};
+    if (table.initial.kind == InitialValues::Kind::by_rows && table.rows == 0)
+      table.initial.kind = InitialValues::Kind::uniform;
+    EmbeddingTableOptions other{.name = "users", .dim = 3};
+    other.optimizer = example(SetRule::sgd, Formula::config);
+    const auto may_weigh = [](Pooling pooling) { return pooling != Pooling::max && pooling != Pooling::none; };
+    const Pooling a = poolings[static_cast<size_t>(c[first])], b = poolings[static_cast<size_t>(c[second])];
+    const EmbeddingOptions options{.tables = {table, other},
+                                   .features = {{"item", "items", a, c[weighted] == 1 && may_weigh(a)},
+                                                {"seen", "items", b, false},
+                                                {"user", "users", Pooling::sum, false}},
+                                   .threads = 1 + 2 * c[threads],
+                                   .seed = 5};
+    Twins twins(options, GetParam(), 100 + i);
+    // Rounded at random: each step moves an element by up to a neighbour.
+    const double tolerance = table.format == SetFormat::f32 ? 2e-4 : table.format == SetFormat::f16 ? 8e-3 : 6e-2;
+    // Which row has the largest element is as good as random where rows differ by less than that: one step then.
+    const bool any_max = a == Pooling::max || b == Pooling::max;
+    const bool alike = table.format != SetFormat::f32 || table.initial.kind == InitialValues::Kind::constant;
+    const int64_t steps = any_max && alike ? 1 : 4;
+    for (int64_t t = 1; t <= steps; ++t) {
+      Twins::Given given{.keys = key_types[static_cast<size_t>(c[keys])],
+                         .offsets = c[offsets] == 1 ? ElementType::i32 : ElementType::i64,
+                         .side_by_side = c[layout] == 1,
+                         .one_key_each = c[offsets] == 2};
+      twins.make_batch(t == 3 ? 50 : 3 * t, given);
+      twins.learn_new_rows();
+      const auto outputs = twins.memory_for(given.side_by_side);
+      const EmbeddingSet::Batch batch =
+          twins.set().forward(static_cast<int64_t>(twins.bags()[0].keys.size()), twins.keys(), outputs.views);
+      twins.expect_vectors(outputs, tolerance);
+      const auto dy = twins.random_gradients();
+      const auto gradients = twins.memory_for(given.side_by_side, &dy);
+      if (table.format == SetFormat::f32) twins.expect_weight_gradients(batch, dy, gradients);
+      const double rate = t == 2 ? 0.02 : 0.05;
+      twins.set().update(batch, Twins::as_const(gradients), {.learning_rate = static_cast<float>(rate)});
+      twins.update_plain(dy, rate, t);
+      if (HasFatalFailure()) return;
+    }
+    twins.expect_tables(tolerance);
+    EXPECT_EQ(twins.set().updates(), steps);
+    if (HasFatalFailure()) return;
+  }
+}
+
+EmbeddingOptions small_set(Pooling pooling = Pooling::mean) {
+  EmbeddingTableOptions table{.name = "items", .dim = 8};
+  table.optimizer = example(SetRule::adam, Formula::torch);
+  return {.tables = {table}, .features = {{"item", "items", pooling, false}}, .seed = 3};
+}
+
+// The gradients of rows are those of update(): whoever applies them by the same formula has the same rows.
+TEST_P(EmbeddingSetTest, GradientsOfRowsAreThoseThatUpdateApplies) {
+  EmbeddingOptions options = small_set(Pooling::mean);
+  options.features.push_back({"seen", "items", Pooling::max, false});
+  options.tables[0].optimizer.rule = SetRule::none;
+  Twins twins(options, GetParam(), 1);
+  for (const int64_t samples : {5, 300, 1}) {
+    twins.make_batch(samples, {});
+    twins.learn_new_rows();
+    const auto outputs = twins.memory_for(true);
+    const auto batch = twins.set().forward(samples, twins.keys(), outputs.views);
+    const auto dy = twins.random_gradients();
+    const auto gradients = twins.memory_for(true, &dy);
+    int64_t most = 0;
+    for (const FeatureKeys& keys : twins.keys()) most += keys.count;
+    const Copied<int64_t> keys(GetParam(), std::vector<int64_t>(static_cast<size_t>(std::max<int64_t>(1, most)), -1));
+    const Copied<float> values(GetParam(),
+                               std::vector<float>(static_cast<size_t>(std::max<int64_t>(1, most) * 8), 9.0f));
+    const RowGradients to{keys.data(), values.data()};
+    const std::vector<int64_t> rows = twins.set().row_gradients(batch, Twins::as_const(gradients), {&to, 1});
+    const PlainSet::Gradients expected = twins.row_gradients("items", dy);
+    ASSERT_EQ(rows, std::vector<int64_t>{static_cast<int64_t>(expected.size())});
+    const std::vector<int64_t> have_keys = keys.values();
+    const std::vector<float> have = values.values();
+    std::set<int64_t> seen;
+    for (size_t r = 0; r < expected.size(); ++r) {
+      ASSERT_TRUE(expected.contains(have_keys[r])) << have_keys[r];
+      EXPECT_TRUE(seen.insert(have_keys[r]).second);
+      for (size_t e = 0; e < 8; ++e)
+        EXPECT_NEAR(static_cast<double>(have[r * 8 + e]), expected.at(have_keys[r])[e], 1e-4);
+    }
+    twins.expect_tables(0);  // rows stay as they are
+  }
+}
+
+// Keys of a batch that is given early have their rows with the vectors that the updates in between have left.
+TEST_P(EmbeddingSetTest, ABatchGivenEarlyHasTheVectorsOfItsTurn) {
+  const EmbeddingOptions options = small_set();
+  const auto run = [&](bool early) {
+    Twins twins(options, GetParam(), 9);
+    std::vector<float> all;
+    twins.make_batch(20, {});
+    const auto outputs = twins.memory_for(true);
+    auto batch = twins.set().forward(20, twins.keys(), outputs.views);
+    for (int i = 0; i < 5; ++i) {
+      const auto dy = twins.random_gradients();
+      const auto gradients = twins.memory_for(true, &dy);
+      const auto values = outputs.memory[0]->values();
+      all.insert(all.end(), values.begin(), values.end());
+      const auto before = batch;
+      twins.make_batch(20, {});
+      if (early) batch = twins.set().prefetch(20, twins.keys());
+      twins.set().update(before, Twins::as_const(gradients), {.learning_rate = 0.1f});
+      if (!early) batch = twins.set().prefetch(20, twins.keys());
+      twins.set().forward(batch, outputs.views);
+    }
+    twins.set().release(batch);
+    return all;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST_P(EmbeddingSetTest, ASkippedStepChangesNothingAndIsNotCounted) {
+  Twins twins(small_set(), GetParam(), 2);
+  const Copied<float> yes(GetParam(), {1.0f}), no(GetParam(), {0.0f}), rate(GetParam(), {0.25f});
+  int64_t t = 0;
+  for (const bool skip : {false, true, false, true, true, false}) {
+    twins.make_batch(12, {});
+    twins.learn_new_rows();
+    const auto outputs = twins.memory_for(true);
+    const auto batch = twins.set().forward(12, twins.keys(), outputs.views);
+    const auto dy = twins.random_gradients();
+    const auto gradients = twins.memory_for(true, &dy);
+    twins.set().update(batch, Twins::as_const(gradients),
+                       {.rate_on_device = rate.data(), .loss_scale = 4, .skip = skip ? yes.data() : no.data()});
+    if (skip) continue;
+    auto unscaled = dy;
+    for (auto& row : unscaled[0])
+      for (double& element : row) element /= 4;
+    twins.update_plain(unscaled, 0.25, ++t);
+  }
+  twins.expect_tables(1e-5);
+  EXPECT_EQ(twins.set().updates(), t);
+}
+
+// A look-up adds nothing: a key without a row has the vector 0, and rows are those of ended batches.
+TEST_P(EmbeddingSetTest, LookUpsAddNoRows) {
+  for (const Pooling pooling : {Pooling::sum, Pooling::mean, Pooling::max, Pooling::none}) {
+    Twins twins(small_set(pooling), GetParam(), 4);
+    twins.make_batch(6, {}, 5);
+    twins.learn_new_rows();
+    auto outputs = twins.memory_for(true);
+    const auto batch = twins.set().forward(6, twins.keys(), outputs.views);
+    const auto dy = twins.random_gradients();
+    const auto gradients = twins.memory_for(true, &dy);
+    twins.set().update(batch, Twins::as_const(gradients), {.learning_rate = 0.1f});
+    twins.update_plain(dy, 0.1, 1);
+    const int64_t rows = twins.set().rows("items");
+    for (const int64_t samples : {9, 5000}) {
+      twins.make_batch(samples, {}, 400);
+      outputs = twins.memory_for(true);
+      twins.set().lookup(samples, twins.keys(), outputs.views);
+      twins.expect_vectors(outputs, 1e-5);
+    }
+    EXPECT_EQ(twins.set().rows("items"), rows);
+  }
+}
+
+// A state that is saved and loaded goes on bit for bit, whatever the optimizer keeps.
+TEST_P(EmbeddingSetTest, ALoadedSetGoesOnAsTheSavedOneWould) {
+  const TemporaryFolder folder;
+  for (const SetRule rule : {SetRule::adam, SetRule::adagrad, SetRule::sgd}) {
+    EmbeddingOptions options = small_set();
+    options.tables[0].optimizer = example(rule, Formula::config);
+    options.tables.push_back({.name = "direct", .dim = 3, .rows = 40});
+    options.features.push_back({"number", "direct", Pooling::none, false});
+    options.tables[0].most_rows = 30;
+    options.tables[0].when_full = EmbeddingTableOptions::WhenFull::evict_lfu;
+    const auto steps = [](Twins& twins, int count) {
+      for (int i = 0; i < count; ++i) {
+        twins.make_batch(15, {}, 60);
+        const auto outputs = twins.memory_for(true);
+        const auto batch = twins.set().forward(15, twins.keys(), outputs.views);
+        const auto dy = twins.random_gradients();
+        const auto gradients = twins.memory_for(true, &dy);
+        twins.set().update(batch, Twins::as_const(gradients), {.learning_rate = 0.1f});
+      }
+    };
+    const auto rows_of = [](EmbeddingSet& set, const std::string& table) {
+      std::map<int64_t, std::vector<float>> rows;
+      set.export_rows(table, true, [&](const TableRows& block) {
+        for (size_t i = 0; i < block.keys.size(); ++i) {
+          auto& row = rows[block.keys[i]];
+          const auto add = [&](std::span<const float> values) {
+            const size_t each = values.size() / block.keys.size();
+            row.insert(row.end(), values.begin() + static_cast<ptrdiff_t>(i * each),
+                       values.begin() + static_cast<ptrdiff_t>((i + 1) * each));
+          };
+          add(block.vectors);
+          for (const auto state : block.states) add(state);
+        }
+      });
+      return rows;
+    };
+    Twins first(options, GetParam(), 21);
+    steps(first, 6);
+    first.set().save(folder / "set");
+    first.set().save(folder / "set");  // in place of itself
+    steps(first, 6);
+    Twins second(options, GetParam(), 21);
+    second.random().discard(0);
+    {
+      Twins same(options, GetParam(), 21);  // the random numbers of the first six steps
+      steps(same, 6);
+      second.random() = same.random();
+    }
+    second.set().load(folder / "set");
+    EXPECT_EQ(second.set().updates(), 6);
+    steps(second, 6);
+    for (const char* table : {"items", "direct"}) EXPECT_EQ(rows_of(first.set(), table), rows_of(second.set(), table));
+
+    EmbeddingOptions others = options;
+    others.tables[0].dim = 9;
+    EmbeddingSet another([&] {
+      others.gpu = GetParam().is_cuda() ? 0 : -1;
+      return others;
+    }());
+    expect_error(Kind::data, "'dim' of table", [&] { another.load(folder / "set"); });
+  }
+}
+
+// More keys, samples and rows than there was memory for: results are those of a set that had room from the start.
+TEST_P(EmbeddingSetTest, BatchesOfAnySizeFollowEachOther) {
+  for (const Pooling pooling : {Pooling::mean, Pooling::max, Pooling::none}) {
+    Twins twins(small_set(pooling), GetParam(), 8);
+    int64_t t = 0;
+    for (const int64_t samples : {1, 0, 3000, 2, 9000, 1}) {
+      twins.make_batch(samples, {}, 20000);
+      twins.learn_new_rows();
+      const auto outputs = twins.memory_for(true);
+      const auto batch = twins.set().forward(samples, twins.keys(), outputs.views);
+      twins.expect_vectors(outputs, 1e-4);
+      const auto dy = twins.random_gradients();
+      const auto gradients = twins.memory_for(true, &dy);
+      twins.set().update(batch, Twins::as_const(gradients), {.learning_rate = 0.1f});
+      twins.update_plain(dy, 0.1, ++t);
+      if (HasFatalFailure()) return;
+    }
+    twins.expect_tables(1e-4);
+  }
+}
+
+/// All rows of a table, with states, after some steps of its own random batches.
+std::map<int64_t, std::vector<float>> rows_after_steps(const EmbeddingOptions& options, Device device, int steps,
+                                                       TableMemory* memory = nullptr) {
+  Twins twins(options, device, 33);
+  for (int i = 0; i < steps; ++i) {
+    twins.make_batch(40, {}, 3000);
+    const auto outputs = twins.memory_for(true);
+    const auto batch = twins.set().forward(40, twins.keys(), outputs.views);
+    const auto dy = twins.random_gradients();
+    const auto gradients = twins.memory_for(true, &dy);
+    twins.set().update(batch, Twins::as_const(gradients), {.learning_rate = 0.1f});
+    if (i % 4 == 3) {  // look-ups reach rows that have left memory
+      twins.make_batch(60, {}, 3000);
+      const auto found = twins.memory_for(true);
+      twins.set().lookup(60, twins.keys(), found.views);
+    }
+  }
+  if (memory) *memory = twins.set().memory(options.tables[0].name);
+  std::map<int64_t, std::vector<float>> rows;
+  twins.set().export_rows(options.tables[0].name, true, [&](const TableRows& block) {
+    const size_t dim = block.vectors.size() / block.keys.size();
+    for (size_t i = 0; i < block.keys.size(); ++i)
+      for (const auto values : {block.vectors, block.states[0], block.states[1]})
+        rows[block.keys[i]].insert(rows[block.keys[i]].end(), values.begin() + static_cast<ptrdiff_t>(i * dim),
+                                   values.begin() + static_cast<ptrdiff_t>((i + 1) * dim));
+  });
+  return rows;
+}
+
+// Rows that memory of the device has no room for go on to the host and to a disk: the same numbers.
+TEST_P(EmbeddingSetTest, RowsInOtherMemoryGiveTheSameNumbers) {
+  const TemporaryFolder folder;
+  for (const Pooling pooling : {Pooling::mean, Pooling::none}) {
+    EmbeddingOptions options = small_set(pooling);
+    options.tables[0].dim = 256;
+    const auto expected = rows_after_steps(options, GetParam(), 24);
+    EXPECT_GT(expected.size(), 1000u);
+    options.most_keys = 512;  // of a batch: all of its rows are in memory
+    TableMemory memory;
+    options.device_bytes = GetParam().is_cuda() ? 64 << 20 : 2 << 20;
+    options.host_bytes = 64 << 20;
+    EXPECT_TRUE(rows_after_steps(options, GetParam(), 24, &memory) == expected);
+    EXPECT_EQ(memory.rows, static_cast<int64_t>(expected.size()));
+    EXPECT_TRUE(GetParam().is_cuda() || memory.rows_on_host > 0);
+    options.host_bytes = 2 << 20;
+    options.disk = folder.path();
+    options.disk_bytes = 64 << 20;
+    EXPECT_TRUE(rows_after_steps(options, GetParam(), 24, &memory) == expected);
+    EXPECT_EQ(memory.rows, static_cast<int64_t>(expected.size()));
+    EXPECT_TRUE(GetParam().is_cuda() || memory.rows_on_disk > 0);
+  }
+}
+
+// Sets do not notice each other, and leave nothing behind.
+TEST_P(EmbeddingSetTest, SetsInThreadsGiveWhatEachGivesAlone) {
+  const auto alone = rows_after_steps(small_set(), GetParam(), 10);
+  std::vector<std::thread> threads;
+  std::atomic<int> equal = 0;
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 5; ++k) equal += rows_after_steps(small_set(), GetParam(), 10) == alone;
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(equal, 15);
+  const auto count = [](const char* folder) {
+    return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
+  };
+  const auto open = count("/proc/self/fd"), running = count("/proc/self/task");
+  for (int i = 0; i < 100; ++i) {
+    EmbeddingOptions options = small_set();
+    options.gpu = GetParam().is_cuda() ? 0 : -1;
+    options.threads = 3;
+    const EmbeddingSet set(options);
+  }
+  EXPECT_EQ(count("/proc/self/fd"), open);
+  EXPECT_EQ(count("/proc/self/task"), running);
+}
+
+TEST(EmbeddingSetOnCpu, RefusesWhatDoesNotFitBeforeItChangesAnything) {
+  EmbeddingOptions options = small_set(Pooling::sum);
+  options.tables.push_back({.name = "direct", .dim = 2, .rows = 10});
+  options.features.push_back({"number", "direct", Pooling::sum, false});
+  EmbeddingSet set(options);
+  const std::vector<int64_t> keys = {1, 2, 3}, outside = {1, 10, 3}, offsets = {0, 2, 3}, falling = {0, 3, 1},
+                             few = {0, 1, 2};
+  std::vector<float> items(16), numbers(4);
+  const std::vector<FeatureVectors<float>> outputs = {{items.data()}, {numbers.data()}};
+  const auto with = [&](const std::vector<int64_t>& first, const std::vector<int64_t>& first_offsets,
+                        const std::vector<int64_t>& second) {
+    const std::vector<FeatureKeys> both = {{first.data(), ElementType::i64, 3, first_offsets.data()},
+                                           {second.data(), ElementType::i64, 3, offsets.data()}};
+    return set.forward(2, both, outputs);
+  };
+  expect_error(Kind::usage, "decrease at sample 1", [&] { with(keys, falling, keys); });
+  expect_error(Kind::usage, "are of 2 keys, and there are 3", [&] { with(keys, few, keys); });
+  expect_error(Kind::data, "key 10 at position 1; table 'direct' has rows 0 to 9",
+               [&] { with(keys, offsets, outside); });
+  EXPECT_EQ(set.rows("items"), 0);
+  const EmbeddingSet::Batch first = with(keys, offsets, keys), second = with(keys, offsets, keys);
+  expect_error(Kind::usage, "there may be 2", [&] { with(keys, offsets, keys); });
+  expect_error(Kind::usage, "comes first", [&] { set.release(second); });
+  expect_error(Kind::usage, "while a batch is between", [&] { (void)set.rows("items"); });
+  set.release(first);
+  set.release(second);
+  expect_error(Kind::usage, "has ended, or never was", [&] { set.release(second); });
+  EXPECT_EQ(set.rows("items"), 3);
+  expect_error(Kind::usage, "no embedding table 'other'", [&] { (void)set.rows("other"); });
+}
+
+TEST(EmbeddingSetOnCpu, NamesOptionsThatDoNotFit) {
+  const auto refuses = [](const std::string& text, const std::function<void(EmbeddingOptions&)>& change) {
+    EmbeddingOptions options = small_set();
+    change(options);
+    expect_error(Kind::usage, text, [&] { const EmbeddingSet set(options); });
+  };
+  refuses("two embedding tables", [](auto& o) { o.tables.push_back(o.tables[0]); });
+  refuses("which is not among the tables", [](auto& o) { o.features[0].table = "item"; });
+  refuses("dim is 0", [](auto& o) { o.tables[0].dim = 0; });
+  refuses("when_full without most_rows",
+          [](auto& o) { o.tables[0].when_full = EmbeddingTableOptions::WhenFull::evict_lru; });
+  refuses("row numbers", [](auto& o) { o.tables[0].rows = o.tables[0].most_rows = 5; });
+  refuses("lazy_global", [](auto& o) { o.tables[0].optimizer.rows = SetRows::lazy_global; });
+  refuses("row_wise", [](auto& o) { o.tables[0].optimizer.row_wise = true; });
+  refuses("by_rows", [](auto& o) { o.tables[0].initial.kind = InitialValues::Kind::by_rows; });
+  refuses("has weights", [](auto& o) { o.features[0] = {"item", "items", Pooling::max, true}; });
+  refuses("has no feature", [](auto& o) { o.tables.push_back({.name = "more", .dim = 1}); });
+}
+
+}  // namespace
+}  // namespace hctr::test
