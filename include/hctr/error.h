@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "hctr/export.h"
+
 namespace hctr {
 
 /// The kind of an error. Each kind has an exit code.
@@ -20,13 +22,13 @@ enum class Kind {
 };
 
 /// "config", "data", ...: the word used in messages.
-std::string_view kind_name(Kind);
+HCTR_API std::string_view kind_name(Kind);
 
 /// The process exit code of a kind: usage 2, config 3, data 4, io 5, device 6, comm 7, bug 1, interrupted 130.
-int exit_code(Kind);
+HCTR_API int exit_code(Kind);
 
 /// An error with a message for the user. Callers append context, one line per level.
-class Error : public std::runtime_error {
+class HCTR_API Error : public std::runtime_error {
  public:
   Error(Kind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
   Kind kind() const { return kind_; }

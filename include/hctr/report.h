@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "hctr/export.h"
 #include "hctr/solver.h"
 
 namespace hctr {
@@ -26,6 +27,6 @@ struct RunReportSummary {
 
 /// Writes one HTML file that needs nothing else: numbers, drawings and style are in it. What a run lacks is a note on
 /// the page. Errors: Error(usage) when a folder is no run folder; Error(io).
-RunReportSummary report_runs(const RunReportOptions&);
+HCTR_API RunReportSummary report_runs(const RunReportOptions&);
 
 }  // namespace hctr

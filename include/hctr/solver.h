@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "hctr/export.h"
 #include "hctr/surroundings.h"
 
 namespace hctr {
@@ -99,7 +100,7 @@ struct TrainSummary {
 /// progress to the log. As one of several processes (mpirun) it trains together with the others: only the process of
 /// rank 0 writes, and an error ends all processes, as the surroundings say. Errors: Error of any kind, the first of any
 /// rank.
-TrainSummary train(const TrainOptions&);
+HCTR_API TrainSummary train(const TrainOptions&);
 
 struct CheckOptions : JobOptions {
   std::optional<double> gpu_memory;  ///< GiB that each GPU has; nothing: of the GPU that is named, or that is there
@@ -118,6 +119,6 @@ struct CheckOptions : JobOptions {
 /// layer table, the plan on several GPUs, the memory of each, the expected time of a step where the GPU is known, and
 /// which folders cannot be written; as text or JSON. `note` is called with each warning and note, a line each.
 /// Errors: Error(config) with every problem found; Error(usage) for a GPU of an unknown name.
-std::string check(const CheckOptions&, const std::function<void(std::string_view)>& note);
+HCTR_API std::string check(const CheckOptions&, const std::function<void(std::string_view)>& note);
 
 }  // namespace hctr

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "hctr/export.h"
 #include "hctr/solver.h"
 #include "hctr/unmatched_keys.h"
 
@@ -42,7 +43,7 @@ struct EvaluationSummary : ModelUse {
 /// Computes the metrics of eval_metrics as an evaluation during training does, on as many ranks as the config names.
 /// Without `data` an evaluation is as long as the config says, else as long as the data. Trains nothing and writes no
 /// file. Errors: Error of any kind, the first of any rank.
-EvaluationSummary evaluate(const ModelOptions&);
+HCTR_API EvaluationSummary evaluate(const ModelOptions&);
 
 struct PredictOptions : ModelOptions {
   std::string out;  ///< a file that ends in .tsv, .csv or .parquet; "-": `rows` gets a text
@@ -58,7 +59,7 @@ struct PredictionSummary : ModelUse {
 /// Writes a line for each sample, in the order of the data: its number from 0 on, its labels where it has some, its
 /// scores, and the columns to keep. The data need no labels. A file gets its name when it is complete. Errors: Error of
 /// any kind, the first of any rank.
-PredictionSummary predict(const PredictOptions&);
+HCTR_API PredictionSummary predict(const PredictOptions&);
 
 enum class ExportFormat { onnx, npz, safetensors, parquet };
 
@@ -78,6 +79,6 @@ struct ExportSummary : ModelUse {
 /// Writes the weights and tables of a saved model to files of other programs (docs/export.md). Runs on one rank, and on
 /// the CPU unless the options name a device. Files get their names when all are complete. Errors: Error of any kind;
 /// Error(usage) when the folder holds something.
-ExportSummary export_model(const ExportOptions&);
+HCTR_API ExportSummary export_model(const ExportOptions&);
 
 }  // namespace hctr

@@ -67,6 +67,64 @@ TEST(Package, ManPagesAreRight) {
   EXPECT_EQ(shown.err, "");
 }
 
+/// The library shows what its headers declare: functions of the C interface, and what is in namespace hctr. Symbols of
+/// OpenBLAS, Arrow, protobuf or the C++ library would take the place of a host program's own.
+void expect_own_names_only(const std::filesystem::path& library, const TemporaryFolder& folder) {
+  const Outcome names = run_program("/usr/bin/env", {"nm", "-DC", "--defined-only", library.string()}, folder.path());
+  ASSERT_EQ(names.exit_code, 0) << names.err;
+  std::istringstream lines(names.out);
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) {
+    const std::string name = line.substr(line.find(' ', line.find(' ') + 1) + 1);  // address, type, name
+    const bool of_c = name.starts_with("hctr_"), of_error = name.find("for hctr::Error") != name.npos;
+    EXPECT_TRUE(of_c || of_error || name.starts_with("hctr::")) << line;
+    EXPECT_FALSE(name.starts_with("hctr::ops::") || name.find("::State::") != name.npos) << line;
+  }
+  EXPECT_GT(count, 50);
+}
+
+/// Programs of samples/library against an installation, as their authors compile them: with pkg-config and with CMake.
+void expect_programs_work(const std::filesystem::path& tree, const TemporaryFolder& folder) {
+  const std::string samples = (tree / "share/huge_ctr/samples/library").string();
+  write_file(folder / "build.sh", R"sh(set -e
+    pc=$(dirname "$(find "$2" -name huge_ctr.pc)")
+    flags="$(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs huge_ctr) -Wl,-rpath,$(dirname "$pc")"
+    for program in embedding model; do
+      c++ -std=c++20 -Wall -Wextra -Werror -fsanitize=address "$1/$program.cc" -o $program $flags
+    done
+    cc -std=c99 -Wall -Wextra -Werror -fsanitize=address "$1/embedding.c" -o embedding_c $flags
+    mkdir cmake
+    cd cmake
+    cat > CMakeLists.txt << END
+    cmake_minimum_required(VERSION 3.22)
+    project(uses_huge_ctr LANGUAGES C CXX)
+    find_package(huge_ctr 0.1 REQUIRED)
+    foreach(program embedding.cc embedding.c)
+      add_executable(with_\${program} $1/\${program})
+      target_link_libraries(with_\${program} PRIVATE huge_ctr::huge_ctr)
+    endforeach()
+END
+    cmake -B build -DCMAKE_PREFIX_PATH="$2" > log
+    cmake --build build >> log)sh");
+  const Outcome built = run_program("/usr/bin/env", {"bash", "build.sh", samples, tree.string()}, folder.path());
+  ASSERT_EQ(built.exit_code, 0) << built.out << built.err;
+  const std::string trained = "2 rows; the first element is 1.000\n";
+  for (const char* program :
+       {"embedding", "embedding_c", "cmake/build/with_embedding.cc", "cmake/build/with_embedding.c"}) {
+    const Outcome outcome = run_program((folder / program).string(), {}, folder.path());
+    EXPECT_EQ(outcome.exit_code, 0) << program << outcome.err;
+    EXPECT_EQ(outcome.out, trained) << program;
+  }
+  write_file(folder / "c.json", small_config());
+  make_data(folder.path(), "c.json", 600, 100, {"--vocabulary", "50"});
+  const Outcome train =
+      run_program("huge_ctr", {"--train", "c.json", "--run-dir", "run", "--device", "cpu"}, folder.path());
+  EXPECT_EQ(train.exit_code, 0) << train.out << train.err;
+  const Outcome score = run_program((folder / "model").string(), {"run"}, folder.path());
+  EXPECT_EQ(score.exit_code, 0) << score.out << score.err;
+  EXPECT_NE(score.out.find("scores 0."), std::string::npos) << score.out;
+}
+
 TEST(Package, AnInstalledTreeIsWhole) {
   const TemporaryFolder folder;
   for (const char* program : {"huge_ctr", "criteo2hugectr", "data_generator", "data_inspect", "feature_spec",
@@ -86,6 +144,9 @@ TEST(Package, AnInstalledTreeIsWhole) {
   }
   EXPECT_TRUE(std::filesystem::exists(folder / "tree/share/doc/huge_ctr/config.md"));
   EXPECT_TRUE(std::filesystem::exists(folder / "tree/share/huge_ctr/samples/wdl/wdl.json"));
+  if (!std::filesystem::exists(bin_dir() / "libhuge_ctr.so")) return;  // a sanitized build has none
+  expect_own_names_only(bin_dir() / "libhuge_ctr.so", folder);
+  expect_programs_work(folder / "tree", folder);
 }
 
 }  // namespace

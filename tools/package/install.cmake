@@ -1,4 +1,5 @@
-# What `cmake --install` copies: programs and plug-ins to bin, completion for bash and zsh, man pages, documents and
+# What `cmake --install` copies: programs and plug-ins to bin, the library and what finds it (find_package(huge_ctr),
+# pkg-config huge_ctr), headers, completion for bash and zsh, man pages, documents and
 # samples. Completion and man pages are made by the programs, from their options.
 include(GNUInstallDirs)
 
@@ -10,6 +11,18 @@ foreach(plugin huge_ctr_parquet huge_ctr_mpi)  # the programs look for them wher
     install(TARGETS ${plugin} LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})
   endif()
 endforeach()
+if(TARGET huge_ctr_library)
+  include(CMakePackageConfigHelpers)
+  set(to_find ${CMAKE_INSTALL_LIBDIR}/cmake/huge_ctr)
+  install(TARGETS huge_ctr_library EXPORT huge_ctr LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT huge_ctr NAMESPACE huge_ctr:: FILE huge_ctrConfig.cmake DESTINATION ${to_find})
+  write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/huge_ctrConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/huge_ctrConfigVersion.cmake DESTINATION ${to_find})
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/hctr DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  string(REGEX REPLACE "[^/]+" ".." prefix_from_here ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+  configure_file(${CMAKE_CURRENT_LIST_DIR}/huge_ctr.pc.in huge_ctr.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/huge_ctr.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/python/hctr_model.py DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/README.md ${PROJECT_SOURCE_DIR}/CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR})

@@ -19,6 +19,7 @@
 #include "core/base/expect.h"
 #include "core/base/host_name.h"
 #include "core/base/platform.h"
+#include "core/base/plugin_file.h"
 #include "core/base/short_waits.h"
 #include "core/base/stopped_time.h"
 #include "core/comm/mpi_plugin.h"
@@ -53,7 +54,7 @@ struct Loaded {
 
 Loaded load_mpi() {
   std::error_code none;
-  const fs::path file = fs::read_symlink("/proc/self/exe", none).parent_path() / kMpiPluginFile;
+  const fs::path file = plugin_file(kMpiPluginFile);
   if (!fs::exists(file, none)) {
     if (!kMpiBuild) return {.why_not = "this build contains no MPI (-DHCTR_MPI=ON says why it is not found)"};
     return {.why_not = cat(kMpiPluginFile, ", which belongs beside the program, is not there")};

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include "core/base/expect.h"
+#include "core/base/plugin_file.h"
 #include "formats/parquet/parquet_partitions.h"
 
 namespace hctr {
@@ -10,7 +11,7 @@ namespace {
 
 const ParquetPlugin& load() {
   std::error_code none;
-  const fs::path beside = fs::read_symlink("/proc/self/exe", none).parent_path() / kParquetPluginFile;
+  const fs::path beside = plugin_file(kParquetPluginFile);
   const bool there = fs::exists(beside, none);
   void* library = ::dlopen(there ? beside.c_str() : kParquetPluginFile, RTLD_NOW | RTLD_LOCAL);
   if (!library) {

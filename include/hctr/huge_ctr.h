@@ -1,0 +1,257 @@
+/* The library for programs in C and in languages that call C. docs/library.md has examples.
+ *
+ * Calls return HCTR_OK or the kind of an error; hctr_error_message() says what was wrong. Structs begin with their
+ * size: set it to sizeof the struct, and all that is 0 has its default. A handle is used by one thread at a time, but
+ * for hctr_model_score(), which any number of threads may call. Nothing prints, ends the process or reads the
+ * environment.
+ */
+#ifndef HCTR_HUGE_CTR_H
+#define HCTR_HUGE_CTR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "hctr/export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The kinds of errors have the exit codes of the program. */
+typedef int hctr_status;
+enum {
+  HCTR_OK = 0,
+  HCTR_BUG = 1,
+  HCTR_USAGE = 2,
+  HCTR_CONFIG = 3,
+  HCTR_DATA = 4,
+  HCTR_IO = 5,
+  HCTR_DEVICE = 6,
+  HCTR_COMM = 7,
+  HCTR_INTERRUPTED = 130
+};
+
+HCTR_API const char* hctr_version(void);
+/* What the last failed call of this thread has found; "" if none has failed. Valid until its next call. */
+HCTR_API const char* hctr_error_message(void);
+
+typedef int32_t hctr_dtype;
+enum { HCTR_F32 = 0, HCTR_I32 = 1, HCTR_U32 = 2, HCTR_I64 = 3, HCTR_U64 = 4 };
+
+/* Memory of the caller. */
+typedef struct hctr_array {
+  void* data;
+  hctr_dtype dtype;
+  int32_t dims;           /* at most 4 */
+  const int64_t* shape;   /* [dims] */
+  const int64_t* strides; /* [dims] in elements; NULL: the last dimension is contiguous, and so on */
+  int32_t gpu;            /* -1: memory of the host; else that GPU. 0 is the first GPU, so set it */
+} hctr_array;
+
+/* DLPack, as its header declares it: https://github.com/dmlc/dlpack */
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+/* The array of a tensor. It borrows memory and shape: the tensor stays with the caller, and lives as long. */
+HCTR_API hctr_status hctr_array_from_dlpack(const struct DLManagedTensor* tensor, hctr_array* array);
+HCTR_API hctr_status hctr_array_from_dlpack_versioned(const struct DLManagedTensorVersioned* tensor, hctr_array* array);
+/* A tensor of an array, whose deleter calls release(owner), if that is given. */
+HCTR_API hctr_status hctr_array_to_dlpack(const hctr_array* array, void (*release)(void* owner), void* owner,
+                                          struct DLManagedTensor** tensor);
+
+/* Gets a line for people; level 0: information, 1: a warning. Called by any thread. */
+typedef void (*hctr_log)(void* user, int level, const char* line);
+
+/* ---- Embeddings: hctr/embedding.h says what each field and call means. ---- */
+
+typedef struct hctr_embedding hctr_embedding;
+
+enum { HCTR_SUM = 0, HCTR_MEAN = 1, HCTR_SQRTN = 2, HCTR_MAX = 3, HCTR_NONE = 4 }; /* pooling */
+enum {                                                                             /* optimizers */
+       HCTR_NO_OPTIMIZER = 0,
+       HCTR_SGD = 1,
+       HCTR_MOMENTUM_SGD = 2,
+       HCTR_NESTEROV = 3,
+       HCTR_ADAGRAD = 4,
+       HCTR_RMSPROP = 5,
+       HCTR_FTRL = 6,
+       HCTR_ADAM = 7,
+       HCTR_ADAMW = 8,
+       HCTR_ADAMAX = 9,
+       HCTR_ADADELTA = 10
+};
+enum { HCTR_LOCAL = 0, HCTR_GLOBAL = 1, HCTR_LAZY_GLOBAL = 2 };                        /* rows that an update changes */
+enum { HCTR_FORMULA_CONFIG = 0, HCTR_FORMULA_TORCH = 1, HCTR_FORMULA_KERAS = 2 };      /* formulas of optimizers */
+enum { HCTR_UNIFORM = 0, HCTR_NORMAL = 1, HCTR_CONSTANT = 2, HCTR_BY_ROWS = 3 };       /* initial values */
+enum { HCTR_ROWS_F32 = 0, HCTR_ROWS_F16 = 1, HCTR_ROWS_BF16 = 2 };                     /* formats of rows */
+enum { HCTR_FULL_ERROR = 0, HCTR_EVICT_LRU = 1, HCTR_EVICT_LFU = 2, HCTR_IGNORE = 3 }; /* when a table is full */
+
+typedef struct hctr_optimizer {
+  size_t size;
+  int32_t rule, rows, formula;
+  int32_t row_wise;
+  float beta1, beta2, epsilon, momentum, smoothing, initial;
+  float beta, lambda1, lambda2, weight_decay, most_gradient;
+} hctr_optimizer;
+/* The defaults of a rule, of a config, torch.optim or tf.keras.optimizers. */
+HCTR_API hctr_status hctr_optimizer_defaults(int32_t rule, int32_t formula, hctr_optimizer* optimizer);
+
+typedef struct hctr_table {
+  size_t size;
+  const char* name;
+  int64_t dim;
+  int64_t rows;
+  int32_t format;
+  const hctr_optimizer* optimizer; /* NULL: Adam, as hctr_optimizer_defaults() gives it */
+  int32_t initial;
+  float initial_value; /* 0 with HCTR_UNIFORM: 0.05 */
+  int64_t most_rows;
+  int32_t when_full;
+  int64_t min_count;        /* 0: 1 */
+  double admit_probability; /* 0: 1 */
+  int64_t expire_after;
+  int32_t marks_changes;
+} hctr_table;
+
+typedef struct hctr_feature {
+  size_t size;
+  const char* name;
+  const char* table;
+  int32_t pooling;
+  int32_t weighted;
+} hctr_feature;
+
+typedef struct hctr_embedding_options {
+  size_t size;
+  const hctr_table* tables; /* one after another, each of tables[0].size bytes; likewise features */
+  size_t table_count;
+  const hctr_feature* features;
+  size_t feature_count;
+  int32_t gpu;     /* -1: the CPU. 0 is the first GPU, so set it */
+  void* stream;    /* cudaStream_t */
+  int32_t threads; /* 0: 1 */
+  uint64_t seed;
+  int32_t batches;      /* 0: 2 */
+  int64_t most_keys;    /* 0: 2^24 */
+  int64_t device_bytes; /* 0: what is free */
+  int64_t host_bytes;
+  const char* disk; /* NULL: none */
+  int64_t disk_bytes;
+} hctr_embedding_options;
+
+/* The keys of one feature in a batch. */
+typedef struct hctr_feature_keys {
+  size_t size;
+  hctr_array keys;    /* [count], i32 u32 i64 u64 */
+  hctr_array offsets; /* [samples + 1], i32 i64; data NULL: one key each */
+  hctr_array weights; /* [count], f32; data NULL: all are 1 */
+} hctr_feature_keys;
+
+typedef struct hctr_update {
+  size_t size;
+  float learning_rate;
+  const float* rate_on_device;
+  float loss_scale; /* 0: 1 */
+  const float* skip;
+} hctr_update;
+
+typedef struct hctr_row_gradients {
+  size_t size;
+  int64_t* keys;
+  float* values;
+} hctr_row_gradients;
+
+HCTR_API hctr_status hctr_embedding_create(const hctr_embedding_options* options, hctr_embedding** embedding);
+HCTR_API void hctr_embedding_destroy(hctr_embedding* embedding);
+HCTR_API hctr_status hctr_embedding_set_stream(hctr_embedding* embedding, void* stream);
+/* Arrays of keys and vectors: one for each feature. Vectors: f32 [samples, dim], or [count, dim] with HCTR_NONE. */
+HCTR_API hctr_status hctr_embedding_forward(hctr_embedding* embedding, int64_t samples, const hctr_feature_keys* keys,
+                                            const hctr_array* vectors, int64_t* batch);
+HCTR_API hctr_status hctr_embedding_prefetch(hctr_embedding* embedding, int64_t samples, const hctr_feature_keys* keys,
+                                             int64_t* batch);
+HCTR_API hctr_status hctr_embedding_vectors(hctr_embedding* embedding, int64_t batch, const hctr_array* vectors);
+HCTR_API hctr_status hctr_embedding_reserve(hctr_embedding* embedding, int64_t samples,
+                                            const int64_t* keys_of_features);
+/* weights: of each feature the gradient of its weights, f32 [count]; data NULL: not wanted. */
+HCTR_API hctr_status hctr_embedding_weight_gradients(hctr_embedding* embedding, int64_t batch,
+                                                     const hctr_array* gradients, const hctr_array* weights);
+HCTR_API hctr_status hctr_embedding_update(hctr_embedding* embedding, int64_t batch, const hctr_array* gradients,
+                                           const hctr_update* update);
+/* to: one for each table. rows: [tables]. */
+HCTR_API hctr_status hctr_embedding_row_gradients(hctr_embedding* embedding, int64_t batch, const hctr_array* gradients,
+                                                  const hctr_row_gradients* to, int64_t* rows);
+HCTR_API hctr_status hctr_embedding_release(hctr_embedding* embedding, int64_t batch);
+HCTR_API hctr_status hctr_embedding_lookup(hctr_embedding* embedding, int64_t samples, const hctr_feature_keys* keys,
+                                           const hctr_array* vectors);
+HCTR_API hctr_status hctr_embedding_updates(hctr_embedding* embedding, int64_t* updates);
+HCTR_API hctr_status hctr_embedding_set_updates(hctr_embedding* embedding, int64_t updates);
+HCTR_API hctr_status hctr_embedding_rows(hctr_embedding* embedding, const char* table, int64_t* rows);
+/* A block of rows in memory of the host: keys [count], vectors [count, dim], states [state_count] likewise. Not 0 ends
+ * the export. */
+typedef int (*hctr_rows_sink)(void* user, int64_t count, const int64_t* keys, const float* vectors,
+                              const float* const* states, int32_t state_count);
+/* changed: those alone that may have changed since hctr_embedding_note_exported(). */
+HCTR_API hctr_status hctr_embedding_export(hctr_embedding* embedding, const char* table, int states, int changed,
+                                           hctr_rows_sink sink, void* user);
+HCTR_API hctr_status hctr_embedding_note_exported(hctr_embedding* embedding);
+/* keys: i64 [count]; vectors: f32 [count, dim], contiguous, data NULL: initial values; states likewise. All on the
+ * host. */
+HCTR_API hctr_status hctr_embedding_import(hctr_embedding* embedding, const char* table, const hctr_array* keys,
+                                           const hctr_array* vectors, const hctr_array* states, int32_t state_count);
+HCTR_API hctr_status hctr_embedding_save(hctr_embedding* embedding, const char* folder);
+HCTR_API hctr_status hctr_embedding_load(hctr_embedding* embedding, const char* folder);
+
+/* ---- Trained models: hctr/model.h says what each field and call means. ---- */
+
+typedef struct hctr_model hctr_model;
+
+enum { HCTR_DENSE = 0, HCTR_KEYS = 1, HCTR_SCORES = 2 }; /* roles of inputs and outputs */
+enum { HCTR_AUTOMATIC = 0, HCTR_CPU = 1, HCTR_CUDA = 2 };
+
+typedef struct hctr_model_options {
+  size_t size;
+  const char* model;  /* a run folder, a checkpoint, a snapshot_prefix, or a dense model file */
+  const char* config; /* NULL: the one that is saved with the model */
+  const char* const* changes;
+  size_t change_count;
+  int32_t device;
+  int32_t threads;      /* 0: all usable cores */
+  int64_t most_samples; /* 0: 65536 */
+  hctr_log log;
+  void* log_user;
+} hctr_model_options;
+
+typedef struct hctr_tensor {
+  size_t size;
+  int32_t role;
+  const char* name; /* valid as long as the model that is loaded */
+  int64_t columns;  /* of a sample; of keys: its slots */
+} hctr_tensor;
+
+typedef struct hctr_model_input {
+  size_t size;
+  const char* name;
+  hctr_array
+      data; /* dense: f32 [samples, columns]. Keys: i32 u32 i64 u64 [count], or [samples, slots] without offsets */
+  hctr_array offsets; /* [samples * slots + 1]; data NULL: every slot has one key */
+} hctr_model_input;
+
+typedef struct hctr_model_output {
+  size_t size;
+  const char* name;
+  hctr_array scores; /* f32 [samples, columns] */
+} hctr_model_output;
+
+HCTR_API hctr_status hctr_model_load(const hctr_model_options* options, hctr_model** model);
+HCTR_API hctr_status hctr_model_replace(hctr_model* model, const hctr_model_options* options);
+HCTR_API void hctr_model_destroy(hctr_model* model);
+HCTR_API hctr_status hctr_model_describe(hctr_model* model, size_t* inputs, size_t* outputs, int64_t* iteration);
+/* index: from 0; inputs first, then outputs. */
+HCTR_API hctr_status hctr_model_tensor(hctr_model* model, size_t index, hctr_tensor* tensor);
+HCTR_API hctr_status hctr_model_score(hctr_model* model, int64_t samples, const hctr_model_input* inputs,
+                                      size_t input_count, const hctr_model_output* outputs, size_t output_count);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

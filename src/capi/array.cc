@@ -1,0 +1,84 @@
+#include "capi/array.h"
+
+#include <memory>
+#include <vector>
+
+#include "capi/call.h"
+#include "core/base/expect.h"
+
+namespace hctr::capi {
+namespace {
+
+constexpr int kMostDims = 4;
+
+void check_shape(const hctr_array& array, const std::string& what) {
+  if (array.dims < 0 || array.dims > kMostDims || (array.dims > 0 && !array.shape))
+    throw Error(Kind::usage, cat(what, " has ", array.dims, " dimensions", array.shape ? "" : " and no shape"));
+  for (int d = 0; d < array.dims; ++d)
+    if (array.shape[d] < 0) throw Error(Kind::usage, cat(what, " has ", array.shape[d], " elements in dimension ", d));
+}
+
+/// Whether dimensions from `first` on are contiguous.
+bool contiguous_from(const hctr_array& array, int first) {
+  int64_t expected = 1;
+  for (int d = array.dims - 1; array.strides && d >= first; --d) {
+    if (array.shape[d] > 1 && array.strides[d] != expected) return false;
+    expected *= array.shape[d];
+  }
+  return true;
+}
+
+std::string shape_text(const hctr_array& array) {
+  std::string text = "[";
+  for (int d = 0; d < array.dims; ++d) text += cat(d == 0 ? "" : ", ", array.shape[d]);
+  return text + "]";
+}
+
+}  // namespace
+
+ElementType element_type(const hctr_array& array, const std::string& what) {
+  switch (array.dtype) {
+    case HCTR_F32:
+      return ElementType::f32;
+    case HCTR_I32:
+      return ElementType::i32;
+    case HCTR_U32:
+      return ElementType::u32;
+    case HCTR_I64:
+      return ElementType::i64;
+    case HCTR_U64:
+      return ElementType::u64;
+    default:
+      throw Error(Kind::usage, cat(what, " has elements of type ", array.dtype, ", which there is not"));
+  }
+}
+
+int64_t elements_of(const hctr_array& array, const std::string& what) {
+  check_shape(array, what);
+  int64_t all = 1;
+  for (int d = 0; d < array.dims; ++d) all *= array.shape[d];
+  return all;
+}
+
+const void* contiguous(const hctr_array& array, int dims, const std::string& what) {
+  check_shape(array, what);
+  if (array.dims != dims)
+    throw Error(Kind::usage, cat(what, " has shape ", shape_text(array), ", and needs ", dims, " dimensions"));
+  if (!contiguous_from(array, 0)) throw Error(Kind::usage, cat(what, " is not contiguous"));
+  if (!array.data && elements_of(array, what) > 0) throw Error(Kind::usage, cat(what, " has no data"));
+  return array.data;
+}
+
+Matrix matrix_of(const hctr_array& array, const std::string& what) {
+  check_shape(array, what);
+  if (array.dtype != HCTR_F32) throw Error(Kind::usage, cat(what, " is not of f32"));
+  if (array.dims != 2)
+    throw Error(Kind::usage, cat(what, " has shape ", shape_text(array), ", and needs two dimensions"));
+  if (!contiguous_from(array, 1)) throw Error(Kind::usage, cat(what, ": the elements of a row are not contiguous"));
+  const int64_t stride = array.strides && array.shape[0] > 1 ? array.strides[0] : array.shape[1];
+  if (stride < array.shape[1])
+    throw Error(Kind::usage, cat(what, ": rows are ", stride, " elements apart, and have ", array.shape[1]));
+  return {static_cast<float*>(array.data), array.shape[0], array.shape[1], stride};
+}
+
+}  // namespace hctr::capi

@@ -1,0 +1,58 @@
+// A call of the C interface: errors become a status and a message of the thread.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "hctr/huge_ctr.h"
+
+namespace hctr::capi {
+
+/// Keeps a message for hctr_error_message() of this thread.
+void note_error(const char* message) noexcept;
+/// The status of the exception that is being handled, whose message is kept.
+hctr_status current_status() noexcept;
+
+/// Runs body; what it throws becomes the status.
+template <class Body>
+hctr_status call(const Body& body) noexcept {
+  try {
+    body();
+    return HCTR_OK;
+  } catch (...) {
+    return current_status();
+  }
+}
+
+/// Throws Error(usage) where a pointer is null. `what`: "hctr_model_score(): the model".
+void expect_given(const void* pointer, const char* what);
+
+/// Errors: Error(usage) where the struct has no size, or sets what this library does not know.
+void check_struct_size(const void* given, size_t size, size_t known, const char* what);
+
+/// The struct of a caller, which may be of an older or newer header: what that lacks is 0, what it has more must be 0.
+/// Errors: Error(usage).
+template <class T>
+T read_struct(const T* given, const char* what) {
+  expect_given(given, what);
+  T out;
+  std::memset(static_cast<void*>(&out), 0, sizeof out);
+  size_t size = 0;
+  std::memcpy(&size, given, sizeof size);
+  check_struct_size(given, size, sizeof out, what);
+  std::memcpy(static_cast<void*>(&out), given, std::min(size, sizeof out));
+  return out;
+}
+/// Element i of an array of structs of a caller, each of the size that the first one says.
+template <class T>
+T read_struct(const T* first, size_t i, const char* what) {
+  expect_given(first, what);
+  size_t size = 0;
+  std::memcpy(&size, first, sizeof size);
+  return read_struct(reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(first) + i * size), what);
+}
+
+}  // namespace hctr::capi

@@ -1,0 +1,166 @@
+#include "hctr/model.h"
+
+#include <memory>
+#include <vector>
+
+#include "capi/array.h"
+#include "capi/call.h"
+#include "core/base/expect.h"
+
+struct hctr_model {
+  explicit hctr_model(const hctr::LoadOptions& options) : model(options) { describe(); }
+  void describe() {
+    inputs = model.inputs();
+    outputs = model.outputs();
+  }
+  hctr::Model model;
+  // Of the model that was loaded first: later ones have the same.
+  std::vector<hctr::ModelTensor> inputs, outputs;
+};
+
+namespace hctr::capi {
+namespace {
+
+LoadOptions load_options(const hctr_model_options* given) {
+  const hctr_model_options from = read_struct(given, "hctr_model_options");
+  expect_given(from.model, "hctr_model_options: model");
+  LoadOptions to{.model = from.model};
+  if (from.config) to.config = from.config;
+  if (from.change_count > 0) expect_given(from.changes, "hctr_model_options: changes");
+  for (size_t i = 0; i < from.change_count; ++i) to.changes.emplace_back(from.changes[i]);
+  if (from.device < HCTR_AUTOMATIC || from.device > HCTR_CUDA)
+    throw Error(Kind::usage, cat("hctr_model_options: device is ", from.device));
+  to.device = static_cast<DeviceChoice>(from.device);
+  if (from.threads != 0) to.threads = from.threads;
+  if (from.most_samples != 0) to.most_samples = from.most_samples;
+  if (from.log)
+    to.note = [log = from.log, user = from.log_user](std::string_view line) {
+      log(user, 0, std::string(line).c_str());
+    };
+  return to;
+}
+
+hctr_model& model_at(hctr_model* model) {
+  expect_given(model, "the hctr_model");
+  return *model;
+}
+
+int64_t columns_of(const ModelTensor& tensor) {
+  int64_t columns = 1;
+  for (size_t d = 1; d < tensor.shape.size(); ++d) columns *= tensor.shape[d];
+  return columns;
+}
+
+const ModelTensor* find(const std::vector<ModelTensor>& tensors, std::string_view name) {
+  for (const ModelTensor& tensor : tensors)
+    if (tensor.name == name) return &tensor;
+  return nullptr;
+}
+
+InputView input_of(const hctr_model& model, const hctr_model_input& from, int64_t samples) {
+  expect_given(from.name, "hctr_model_input: name");
+  const std::string what = cat("input '", from.name, "'");
+  InputView to{.name = from.name, .type = element_type(from.data, what)};
+  const ModelTensor* const tensor = find(model.inputs, from.name);
+  if (!tensor) return to;  // Model names those that there are
+  if (from.data.gpu >= 0) throw Error(Kind::usage, cat(what, " is on a GPU: give it in memory of the host"));
+  if (tensor->role == ModelTensor::Role::dense) {
+    const Matrix matrix = matrix_of(from.data, what);
+    if (matrix.rows < samples || matrix.columns != columns_of(*tensor))
+      throw Error(Kind::usage, cat(what, " has shape [", matrix.rows, ", ", matrix.columns, "], and needs [", samples,
+                                   ", ", columns_of(*tensor), "]"));
+    to.data = matrix.data;
+    to.stride = matrix.stride;
+    return to;
+  }
+  if (!from.offsets.data) {
+    to.data = contiguous(from.data, 2, what);
+    if (from.data.shape[0] < samples || from.data.shape[1] != columns_of(*tensor))
+      throw Error(Kind::usage, cat(what, " has shape [", from.data.shape[0], ", ", from.data.shape[1], "], and needs [",
+                                   samples, ", ", columns_of(*tensor), "], or offsets"));
+    return to;
+  }
+  const std::string offsets = "offsets of " + what;
+  to.data = contiguous(from.data, 1, what);
+  to.offsets = contiguous(from.offsets, 1, offsets);
+  to.offsets_type = element_type(from.offsets, offsets);
+  const int64_t bags = samples * columns_of(*tensor);
+  if (from.offsets.shape[0] != bags + 1)
+    throw Error(Kind::usage, cat(offsets, " are ", from.offsets.shape[0], ", and ", samples, " samples of ",
+                                 columns_of(*tensor), " slots need ", bags + 1));
+  const auto at = [&](int64_t i) {
+    return to.offsets_type == ElementType::i32 ? static_cast<const int32_t*>(to.offsets)[i]
+                                               : static_cast<const int64_t*>(to.offsets)[i];
+  };
+  if (at(bags) > from.data.shape[0])
+    throw Error(Kind::usage, cat(offsets, " end at ", at(bags), ", and there are ", from.data.shape[0], " keys"));
+  return to;
+}
+
+OutputView output_of(const hctr_model& model, const hctr_model_output& from, int64_t samples) {
+  expect_given(from.name, "hctr_model_output: name");
+  const std::string what = cat("output '", from.name, "'");
+  OutputView to{.name = from.name};
+  const ModelTensor* const tensor = find(model.outputs, from.name);
+  if (!tensor) return to;
+  const Matrix matrix = matrix_of(from.scores, what);
+  if (from.scores.gpu >= 0) throw Error(Kind::usage, cat(what, " is on a GPU: give memory of the host"));
+  if (matrix.rows < samples || matrix.columns != columns_of(*tensor))
+    throw Error(Kind::usage, cat(what, " has shape [", matrix.rows, ", ", matrix.columns, "], and needs [", samples,
+                                 ", ", columns_of(*tensor), "]"));
+  to.data = matrix.data;
+  to.stride = matrix.stride;
+  return to;
+}
+
+}  // namespace
+}  // namespace hctr::capi
+
+hctr_status hctr_model_load(const hctr_model_options* options, hctr_model** model) {
+  return hctr::capi::call([&] {
+    hctr::capi::expect_given(model, "hctr_model_load(): the place of the handle");
+    *model = std::make_unique<hctr_model>(hctr::capi::load_options(options)).release();
+  });
+}
+
+hctr_status hctr_model_replace(hctr_model* model, const hctr_model_options* options) {
+  return hctr::capi::call([&] { hctr::capi::model_at(model).model.replace(hctr::capi::load_options(options)); });
+}
+
+void hctr_model_destroy(hctr_model* model) { delete model; }
+
+hctr_status hctr_model_describe(hctr_model* model, size_t* inputs, size_t* outputs, int64_t* iteration) {
+  return hctr::capi::call([&] {
+    const hctr_model& of = hctr::capi::model_at(model);
+    if (inputs) *inputs = of.inputs.size();
+    if (outputs) *outputs = of.outputs.size();
+    if (iteration) *iteration = of.model.iteration();
+  });
+}
+
+hctr_status hctr_model_tensor(hctr_model* model, size_t index, hctr_tensor* tensor) {
+  return hctr::capi::call([&] {
+    const hctr_model& of = hctr::capi::model_at(model);
+    hctr::capi::expect_given(tensor, "hctr_model_tensor(): the tensor");
+    const size_t inputs = of.inputs.size();
+    if (index >= inputs + of.outputs.size())
+      throw hctr::Error(hctr::Kind::usage,
+                        hctr::cat("tensor ", index, " of a model with ", inputs + of.outputs.size()));
+    const hctr::ModelTensor& found = index < inputs ? of.inputs[index] : of.outputs[index - inputs];
+    *tensor = {sizeof *tensor, static_cast<int32_t>(found.role), found.name.c_str(), hctr::capi::columns_of(found)};
+  });
+}
+
+hctr_status hctr_model_score(hctr_model* model, int64_t samples, const hctr_model_input* inputs, size_t input_count,
+                             const hctr_model_output* outputs, size_t output_count) {
+  return hctr::capi::call([&] {
+    const hctr_model& of = hctr::capi::model_at(model);
+    std::vector<hctr::InputView> in;
+    std::vector<hctr::OutputView> out;
+    for (size_t i = 0; i < input_count; ++i)
+      in.push_back(hctr::capi::input_of(of, hctr::capi::read_struct(inputs, i, "hctr_model_input"), samples));
+    for (size_t i = 0; i < output_count; ++i)
+      out.push_back(hctr::capi::output_of(of, hctr::capi::read_struct(outputs, i, "hctr_model_output"), samples));
+    of.model.score(samples, in, out);
+  });
+}
