@@ -7,8 +7,8 @@
 A trial limits addresses (`ulimit -v`), data (`ulimit -d`), or has one allocation fail at a random point
 (test/preload/refused_allocation.cc) in a run of 1 to 4 ranks, as threads, or as processes joined by MPI or TCP. With
 --gpu another process takes the memory of a GPU that one rank trains on. Nine of ten limits are such that the first
-display comes before them. A trial fails when the run crashes, says "bug", takes more than 30 s, or leaves no model newer
-than the last display.
+display comes before them. A trial fails when the run crashes, says "bug", is silent for more than 30 s before
+an error or its end (on a busy machine training alone takes longer), or leaves no model newer than the last display.
 """
 import argparse
 import concurrent.futures
@@ -21,6 +21,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 ITERATIONS, DISPLAY, SECONDS = 200, 20, 30
@@ -95,6 +96,33 @@ def take_gpu_memory(bytes_left, metrics, lines):
 
 def start_job(command, env, where):
     return subprocess.Popen(command, env=env, cwd=where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+class Output:
+    """What the processes of a job say, and for how long they were silent before anything but progress."""
+
+    def __init__(self, jobs):
+        self.last, self.longest, self.lines = time.time(), 0.0, [[] for _ in jobs]
+        self.threads = [threading.Thread(target=self.read, args=a, daemon=True) for a in zip(jobs, self.lines)]
+        for thread in self.threads:
+            thread.start()
+
+    def read(self, job, lines):
+        for line in job.stdout:
+            lines.append(line)
+            now = time.time()
+            if not re.search("Iter: |Snapshot|Eval|Done", line):
+                self.longest = max(self.longest, now - self.last)
+            self.last = now
+
+    def silent(self):
+        """Seconds since the last line."""
+        return time.time() - self.last
+
+    def text(self):
+        for thread in self.threads:
+            thread.join(1)
+        return "".join("".join(lines) for lines in self.lines)
 
 
 class Trials:
@@ -210,24 +238,26 @@ class Trials:
         return (number, f"GPU, {megabytes} MiB left after {lines} lines") + result
 
     def judged(self, jobs, where, start):
-        """Whether the run finished, the last iteration it displayed, what was wrong, its seconds and its output."""
-        out, codes = "", []
-        for job in jobs:
-            try:
-                out += job.communicate(timeout=max(1, start + 60 - time.time()))[0]
-            except subprocess.TimeoutExpired:
-                job.kill()
-                out += job.communicate()[0] + "\n(killed)"
-            codes.append(job.returncode)
-        took = time.time() - start
+        """Whether the run finished, the last iteration it displayed, what was wrong, its seconds, how many of them it
+        was silent at the end, and its output."""
+        output, killed, silent = Output(jobs), "", 0.0
+        while any(job.poll() is None for job in jobs):
+            silent = output.silent()
+            if silent > 2 * SECONDS:
+                killed = "\n(killed)"
+                for job in jobs:
+                    job.kill()
+            time.sleep(0.05)
+        codes, out, took = [job.returncode for job in jobs], output.text() + killed, time.time() - start
+        silent = max(silent, output.longest)
         shown = max([int(n) for n in re.findall(r"Iter: (\d+) ", out)] or [0])
         # Where saving for `snapshot` was refused, the model goes to the run folder.
         folders = [os.path.join(where, name) for name in ("out", "run")]
         left = [name for folder in folders if os.path.isdir(folder) for name in os.listdir(folder)]
         saved = [int(n) for n in re.findall(r"_dense_(\d+)\.model", " ".join(left))]
         problems = []
-        if took > SECONDS:
-            problems.append(f"{took:.0f} s")
+        if silent > SECONDS:
+            problems.append(f"silent for {silent:.0f} s")
         if any(c < 0 or c in (134, 139, 136) for c in codes) or "Segmentation" in out:
             problems.append(f"crash {codes}")
         if "error (bug)" in out:
@@ -242,7 +272,7 @@ class Trials:
         if any(".part" in name for name in left):
             problems.append("unfinished files")
         shutil.rmtree(where)
-        return finished, shown, problems, took, out
+        return finished, shown, problems, took, silent, out
 
 
 def main():
@@ -261,20 +291,20 @@ def main():
         for way, ranks in [("threads", r) for r in range(1, 5)] + [("tcp", 2), ("tcp", 3)]:
             trials.peak(way, ranks)
     failed = finished = before = 0
-    longest = 0.0
+    longest = quiet = 0.0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         numbers = range(options.first, options.first + options.trials)
-        for number, what, whole, shown, problems, took, out in pool.map(trials.run, numbers):
+        for number, what, whole, shown, problems, took, silent, out in pool.map(trials.run, numbers):
             finished += whole
             before += not whole and shown == 0
-            longest = max(longest, took)
+            longest, quiet = max(longest, took), max(quiet, silent)
             if problems:
                 failed += 1
                 print(f"{number}: {what}: {', '.join(problems)}")
                 if options.show:
                     print("   " + "\n   ".join(out.strip().split("\n")[-12:]))
     print(f"{options.trials} trials: {failed} failed; {finished} had memory enough, {before} ended before the first "
-          f"display; the longest took {longest:.1f} s")
+          f"display; the longest took {longest:.1f} s, and the longest silence before an end {quiet:.1f} s")
     shutil.rmtree(trials.folder)
     sys.exit(failed > 0)
 
