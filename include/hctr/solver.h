@@ -87,6 +87,8 @@ struct TrainSummary {
   std::optional<BetweenHosts> between_hosts;
   std::filesystem::path run_dir;
   std::vector<std::filesystem::path> model_files;
+  /// Of a run that was stopped: the checkpoint of its last iteration, in place of model files.
+  std::filesystem::path checkpoint;
   bool interrupted = false;  ///< ended by TrainOptions::stop before it was complete
   int stop_signal = 0;       ///< the value of TrainOptions::stop that did
   /// What ended training early: the metric whose threshold was reached, or "early_stopping".

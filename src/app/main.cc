@@ -122,11 +122,12 @@ int run(int argc, char** argv) {
   std::string train, topic, device = "auto", log = "text", out;
   int restarts = 0;
   hctr::TrainOptions options;
-  hctr::CommandLine app("huge_ctr", "Trains click-through-rate models as a JSON file describes them.",
-                        "Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device or memory, 7 "
-                        "other ranks, 75 stopped by "
-                        "SIGTERM, SIGUSR1 or SIGHUP with the model saved, 130 the same by SIGINT (Ctrl-C).\n"
-                        "Manual: docs/ in the source tree.");
+  hctr::CommandLine app(
+      "huge_ctr", "Trains click-through-rate models as a JSON file describes them.",
+      "Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device or memory, 7 "
+      "other ranks, 75 stopped by "
+      "SIGTERM, SIGUSR1 or SIGHUP with a checkpoint or the model saved, 130 the same by SIGINT (Ctrl-C).\n"
+      "Manual: docs/ in the source tree.");
   app.add_option("--train", train, "Train the model that FILE.json describes").type_name("FILE.json");
   hctr::CheckCommand check(app);
   hctr::ModelCommands with_model(app);

@@ -90,6 +90,7 @@ void print_summary(const TrainSummary& summary, bool as_json) {
               "B; messages of full size would be ", with_unit_prefix(static_cast<double>(between->of_full_size)),
               "B\n"));
   for (const auto& file : summary.model_files) print(cat("  model: ", file.string(), "\n"));
+  if (!summary.checkpoint.empty()) print(cat("  checkpoint: ", summary.checkpoint.string(), "\n"));
   print(cat("  run folder: ", summary.run_dir.string(), "\n"));
   flush_output();
 }

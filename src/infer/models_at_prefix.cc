@@ -133,10 +133,9 @@ bool is_model_of_run(const std::vector<fs::path>& files, const std::string& run,
   return false;  // a damaged manifest says nothing
 }
 
-bool remove_model_of_run(const std::string& prefix, int64_t iteration, const std::string& run,
-                         const fs::path& run_folder) try {
+bool remove_model_of_run(const std::string& prefix, int64_t iteration, const OwnRun& run, bool only_links) try {
   const fs::path dense = formats::dense_model_name(prefix, iteration);
-  if (!fs::exists(dense) || !is_model_of_run({dense}, run, iteration)) return false;
+  if (!fs::exists(dense) || !is_model_of_run({dense}, run.id, iteration)) return false;
   const auto manifest = manifest_of(dense);
   std::set<std::string> names = {manifest->path.string().substr(prefix.size())};
   for (const ModelManifest::Member& member : manifest->members)  // a table may be a folder
@@ -145,9 +144,9 @@ bool remove_model_of_run(const std::string& prefix, int64_t iteration, const std
       names.insert(name);
   std::error_code none;
   for (const std::string& name : names) {
-    const fs::path file = prefix + name, link = run_folder / cat("final_", file.filename().string());
-    if (!run_folder.empty()) fs::remove_all(link, none);
-    fs::remove_all(file, none);
+    const fs::path file = prefix + name, link = run.folder / cat("final_", file.filename().string());
+    if (!run.folder.empty()) fs::remove_all(link, none);
+    if (!only_links) fs::remove_all(file, none);
   }
   return true;
 } catch (const Error&) {

@@ -50,10 +50,10 @@ std::string other_run_at(const std::string& prefix, int64_t iteration, const Own
 /// Whether these are files of one whole model that run `run` has saved after `iteration`, as its manifest says. What a
 /// checkpoint or run.json names is only used, or removed, where this is so.
 bool is_model_of_run(const std::vector<fs::path>& files, const std::string& run, int64_t iteration);
-/// Removes the model of an iteration at a prefix, and what names it in `run_folder` as final_*, where run `run` has
-/// saved it. Returns whether there was one. Errors: none; what cannot be removed stays.
-bool remove_model_of_run(const std::string& prefix, int64_t iteration, const std::string& run,
-                         const fs::path& run_folder);
+/// Removes what names the model of an iteration in the folder of the run as final_*, where that run has saved it, and
+/// unless `only_links` the model at the prefix. Returns whether there was one. Errors: none; what cannot be removed
+/// stays.
+bool remove_model_of_run(const std::string& prefix, int64_t iteration, const OwnRun&, bool only_links = false);
 
 /// The newest whole model at a prefix. Errors: Error(io) where the models there are of several runs.
 int64_t newest_of_one_run(const std::string& prefix);

@@ -163,8 +163,40 @@ void expect_own_model(const fs::path& folder, const std::string& dense) {
                   ": its own is not there any more"));
 }
 
+SavedModel model_of_checkpoint(const std::string& folder, const Config& config, const Log& log) {
+  TrainOptions options;
+  options.resume = folder;
+  SavedModel model{.checkpoint = find_resume_point(options, config, log)};
+  model.iteration = model.checkpoint->progress.iterations;
+  model.name = cat("the checkpoint '", model.checkpoint->folder.string(), "'");
+  model.differences = layer_differences(model.checkpoint->manifest.about.find("config"), config);
+  const Json* data = model.checkpoint->manifest.about.find("data");
+  if (const Json* saved = model.checkpoint->manifest.about.find("config"))
+    model.encoding = encoding_change(*saved, data, config, config.data.eval_source);
+  model.statistics = statistics_of(model.checkpoint->manifest);
+  model.numbering = numbering_in(data);
+  if (const Json* saved = model.checkpoint->manifest.about.find("config"))
+    model.slot_key_rules = key_rules_of_model(*saved, data);
+  return model;
+}
+
+/// The checkpoint in place of a model that a run has left which was stopped. Errors: Error(io) where it is gone;
+/// Error(data) where it is one of another run.
+SavedModel model_where_run_stopped(const fs::path& folder, const fs::path& checkpoint, const Config& config,
+                                   const Log& log) {
+  const std::string stopped =
+      cat("the run in '", folder.string(), "' was stopped, and checkpoint '", checkpoint.string(), "' had its state");
+  if (!fs::exists(checkpoint / kManifestName))
+    throw Error(Kind::io, cat(stopped, ", which is not there any more: the run has gone on. The newest one is --model ",
+                              checkpoint.parent_path().string()));
+  SavedModel model = model_of_checkpoint(checkpoint.string(), config, log);
+  if (model.checkpoint->run() != RunFolder::run_of(folder))
+    throw Error(Kind::data, cat(stopped, ": there is one of another run now"));
+  return model;
+}
+
 /// The model that a run ended with: its best one where it kept that, else the last.
-SavedModel model_of_run(const fs::path& folder, const Config& config, const Environment& environment) {
+SavedModel model_of_run(const fs::path& folder, const Config& config, const Environment& environment, const Log& log) {
   const Json summary = Json::read_file(folder / kSummaryFile);
   const Json *files = summary.find("model_files"), *best = summary.find("best_iteration");
   const Json* iterations = best ? best : summary.find("iterations");
@@ -181,6 +213,9 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
                                 *saved, "' is there"));
     found.push_back(file.string());
   }
+  const Json* checkpoint = summary.find("checkpoint");
+  if (found.empty() && checkpoint && checkpoint->string())
+    return model_where_run_stopped(folder, *checkpoint->string(), config, log);
   if (found.empty())
     throw Error(Kind::io, cat("the run in '", folder.string(),
                               "' has saved no final model (\"final_snapshot\" is false): name a checkpoint of it, or a "
@@ -208,6 +243,7 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
   return model;
 }
 
+<<<<<<< HEAD:src/infer/saved_model.cc
 SavedModel model_of_checkpoint(const std::string& folder, const Config& config, const Log& log) {
   SavedModel model;
   model.checkpoint =
@@ -228,6 +264,8 @@ SavedModel model_of_checkpoint(const std::string& folder, const Config& config, 
   return model;
 }
 
+=======
+>>>>>>> 0a332b1d287da3d70defacbe5faac79afde6c6be:src/use/saved_model.cc
 /// Says what a folder of a run without summary holds.
 [[noreturn]] void fail_unfinished_run(const fs::path& folder, const Environment& environment) {
   std::string hint;
@@ -316,8 +354,13 @@ SavedModel find_saved_model(const std::string& model, const Config& config, cons
                             const Log& log) {
   const fs::path path(model);
   if (fs::exists(path / kManifestName)) return model_of_checkpoint(model, config, log);
+<<<<<<< HEAD:src/infer/saved_model.cc
   if (fs::exists(path / kSummaryFile)) return model_of_run(path, config, environment);
   if (fs::exists(path / kMetrics)) fail_unfinished_run(path, environment);
+=======
+  if (fs::exists(path / kSummaryFile)) return model_of_run(path, config, environment, log);
+  if (fs::exists(path / "metrics.jsonl")) fail_unfinished_run(path, environment);
+>>>>>>> 0a332b1d287da3d70defacbe5faac79afde6c6be:src/use/saved_model.cc
   if (fs::is_directory(path) && !list_checkpoints(path).empty()) return model_of_checkpoint(model, config, log);
   const auto [prefix, iteration] = find_snapshot(model, config.solver.snapshot_prefix);
   return model_at(prefix, iteration, config);

@@ -44,6 +44,7 @@ struct Checkpointer::Writing {
   fs::path part, metrics;
   Json about, progress;
   bool again = false;                           // the state is saved already
+  bool last = false;                            // training ends with it
   bool whole = true;                            // on rank 0: needs no base
   uint32_t crc = 0;                             // on rank 0: of all files
   StateIndex index;                             // of this rank's file
@@ -113,6 +114,7 @@ void Checkpointer::save(Content content) {
   Writing& now = *writing_;
   now.iteration = content.iteration;
   now.best_iteration = content.best_iteration;
+  now.last = content.last;
   now.part = part_path(folder_, content.iteration);
   now.about = std::move(content.about);
   now.metrics = std::move(content.metrics);
@@ -293,6 +295,10 @@ void Checkpointer::finish() {
   report_end();
 }
 
+bool Checkpointer::has(int64_t iteration) {
+  return section_.given && comm_.any(comm_.rank() == 0 && saved_ == iteration);
+}
+
 /// The checkpoint is complete, or has failed.
 void Checkpointer::report_end() {
   Writing& now = *writing_;
@@ -306,7 +312,8 @@ void Checkpointer::report_end() {
       base_ = {now.iteration, now.crc, 0};
   }
   if (comm_.rank() == 0 && !now.failure.empty()) {
-    report_.warning(cat("checkpoint '", path.string(), "' could not be saved: ", now.failure, "; training goes on"));
+    report_.warning(cat(now.again ? "the progress in " : "", "checkpoint '", path.string(),
+                        "' could not be saved: ", now.failure, now.last ? "" : "; training goes on"));
     std::error_code ignored;  // said above; what remains is removed by the next run
     fs::remove_all(now.part, ignored);
   } else if (comm_.rank() == 0 && !now.again) {

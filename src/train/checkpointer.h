@@ -47,6 +47,7 @@ class Checkpointer {
     Json progress;                           ///< of rank 0: what can change without it
     fs::path metrics;                        ///< a file to flush to the disk first; of rank 0
     int64_t best_iteration = -1;             ///< of a checkpoint that is kept
+    bool last = false;                       ///< training ends with it
   };
 
   // Collective.
@@ -59,6 +60,8 @@ class Checkpointer {
   void poll(int64_t iteration);
   /// Waits until the last checkpoint is complete.
   void finish();
+  /// After finish(): whether there is a complete checkpoint of this iteration.
+  bool has(int64_t iteration);
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -210,11 +210,11 @@ bool ModelSaver::save_best(int64_t iteration, int data_key_bytes) {
   return true;
 }
 
-void ModelSaver::remove(int64_t iteration) const {
+void ModelSaver::remove(int64_t iteration, bool asked_for) const {
   for (const std::string& prefix : {prefix_, run_prefix_})
-    if (remove_model_of_run(prefix, iteration, origin_.run, origin_.run_folder))
+    if (remove_model_of_run(prefix, iteration, {origin_.run, origin_.run_folder}, asked_for) && !asked_for)
       log_.info("Removed the model of iteration ", iteration, " at '", prefix,
-                "', which was saved when the run was stopped: a newer one is there now.");
+                "', which an earlier stop or error of this run has left: a newer state is saved.");
 }
 
 std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, int data_key_bytes) {

@@ -66,8 +66,9 @@ class ModelSaver {
   bool save_best(int64_t iteration, int data_key_bytes);
   /// The best model, if its files are there.
   const std::optional<Saved>& best() const { return best_; }
-  /// On rank 0: removes the model that this run has saved after an iteration, with its final_* in the run folder.
-  void remove(int64_t iteration) const;
+  /// On rank 0: removes the final_* in the run folder of the model that this run has saved after an iteration, and the
+  /// model, unless the config asks for it.
+  void remove(int64_t iteration, bool asked_for) const;
   /// For a run that goes on: the best model that it has saved.
   void go_on_with_best(Saved saved) { best_ = std::move(saved); }
   /// After an error during the step that follows `iteration`: saves the model if it is intact on all ranks, in the run

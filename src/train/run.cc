@@ -405,7 +405,7 @@ Error Run::with_model(const Error& error, const std::string& what) {
   }
   const std::string saved = saver_.save_after_error(error, now_.iterations, trainer_->key_bytes());
   try {
-    if (saver_.last() && saver_.last()->iteration == now_.iterations) replace_unasked_models(false);
+    if (saver_.last() && saver_.last()->iteration == now_.iterations) replace_unasked_models(ModelOfStep::unasked);
   } catch (const std::exception&) {
   }
   return error.with_context(cat(what, "; ", saved));

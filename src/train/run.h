@@ -118,9 +118,13 @@ class Run {
   /// On rank 0: notes that a model of this iteration is saved because the run stops or fails. Called before it is
   /// saved, so that a kill leaves none that is not known.
   void note_unasked_model();
-  /// On rank 0, once the model of this iteration is saved: removes earlier ones that were saved because the run stopped
-  /// or failed, unless the config asks for them.
-  void replace_unasked_models(bool this_one_is_asked_for);
+  /// The model of this iteration: the result, one that a later model replaces, or none.
+  enum class ModelOfStep { result, unasked, left_out };
+  /// On rank 0, once this iteration is saved: removes earlier models that were saved because the run stopped or failed,
+  /// and with `left_out` that of this iteration, unless the config asks for them.
+  void replace_unasked_models(ModelOfStep);
+  /// Collective: saves a checkpoint of a run that stops. Returns whether it is complete, so that no model is needed.
+  bool save_stopped_state();
 
   // In run_trained.cc:
   /// Collective: notes which losses have had a sample that counts, and returns the others.

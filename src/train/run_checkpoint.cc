@@ -123,7 +123,8 @@ void Run::save_checkpoint(bool finished) {
   uncounted_losses();  // notes the others
   Checkpointer::Content content{.iteration = now_.iterations,
                                 .state = [this](StateWriter to) { model_.save_state(std::move(to)); },
-                                .best_iteration = now_.best_iteration};
+                                .best_iteration = now_.best_iteration,
+                                .last = finished || stopping_};
   if (comm_.rank() == 0) {
     now_.finished = finished;
     now_.skipped_records = trainer_->skipped_records();

@@ -1,5 +1,6 @@
 // How a run ends: its summary and its last files.
 #include "core/base/progress.h"
+#include "formats/checkpoint/checkpoint_folder.h"
 #include "net/model/table_counts.h"
 #include "score/best_metrics.h"
 #include "train/run.h"
@@ -19,15 +20,8 @@ TrainSummary Run::finish() {
   if (complete && now_.evaluated_at != now_.iterations) evaluate();
   const bool interrupted = stopping_ && (!complete || (evaluator_ && now_.evaluated_at != now_.iterations));
   const int signal = interrupted ? stop_signal() : 0;
-  const bool saves = config_.solver.final_snapshot && has_trained();
-  if (interrupted) {
-    const std::string untrained = has_trained() ? "" : why_untrained();
-    report_->event(cat("Stopped on request after iteration ", now_.iterations,
-                       !untrained.empty() ? cat("; no model is saved: ", untrained, ".")
-                       : saves            ? "; saving the model."
-                                          : "."));
-    save_checkpoint();  // first: whoever stops a run may not wait for the model
-  }
+  const bool in_checkpoint = interrupted && save_stopped_state();
+  const bool saves = config_.solver.final_snapshot && has_trained() && !in_checkpoint;
   report_skipped();
   warn_of_uncounted_losses();
   now_.skipped_records = trainer_->skipped_records();
@@ -71,8 +65,12 @@ TrainSummary Run::finish() {
     const ModelSaver::Saved& final_model = best_is_final ? *saver_.best() : *saver_.last();
     summary.model_files = final_model.files;
     if (comm_.rank() == 0) saver_.link_into(folder_.path(), final_model);
-    replace_unasked_models(!interrupted);
   }
+  if (in_checkpoint) summary.checkpoint = checkpoint_path(config_.solver.checkpoint.folder, now_.iterations);
+  if (in_checkpoint || best_is_final)
+    replace_unasked_models(ModelOfStep::left_out);
+  else if (saves)
+    replace_unasked_models(interrupted ? ModelOfStep::unasked : ModelOfStep::result);
   if (comm_.rank() == 0) metrics_bytes_ = folder_.metrics_bytes();  // a run that goes on has no end line yet
   report_->add_line(Json(Json::Object{{"kind", "end"},
                                       {"iteration", summary.iterations},

@@ -42,6 +42,7 @@ Json to_json(const TrainSummary& summary) {
                          {"skipped_records", summary.skipped_records},
                          {"interrupted", summary.interrupted},
                          {"model_files", std::move(files)}});
+  if (!summary.checkpoint.empty()) json.set("checkpoint", summary.checkpoint.string());
   if (!summary.undefined.empty())
     json.set("undefined", Json::Object(summary.undefined.begin(), summary.undefined.end()));
   if (!summary.memory_parts.empty()) {

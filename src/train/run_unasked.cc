@@ -1,6 +1,8 @@
-// Models that are saved because a run is stopped or fails. A run that is stopped every hour keeps the last of them.
+// What is saved because a run is stopped or fails. A run that is stopped every hour keeps the last of it: a checkpoint
+// where it makes checkpoints, else a model.
 #include <algorithm>
 
+#include "formats/checkpoint/checkpoint_folder.h"
 #include "train/run.h"
 
 namespace hctr {
@@ -12,7 +14,7 @@ void Run::note_unasked_model() {
   folder_.set_unasked_models(std::move(all));
 }
 
-void Run::replace_unasked_models(bool this_one_is_asked_for) {
+void Run::replace_unasked_models(ModelOfStep of_now) {
   if (comm_.rank() != 0) return;
   const SolverSection& solver = config_.solver;
   const auto is_asked_for = [&](int64_t iteration) {
@@ -22,12 +24,38 @@ void Run::replace_unasked_models(bool this_one_is_asked_for) {
   };
   std::vector<int64_t> left;
   for (const int64_t iteration : folder_.unasked_models())
-    if (iteration == now_.iterations) {
-      if (!this_one_is_asked_for) left.push_back(iteration);
-    } else if (!is_asked_for(iteration)) {
-      saver_.remove(iteration);
+    if (iteration == now_.iterations && of_now != ModelOfStep::left_out) {
+      if (of_now == ModelOfStep::unasked) left.push_back(iteration);
+    } else {
+      saver_.remove(iteration, is_asked_for(iteration));
     }
   folder_.set_unasked_models(std::move(left));
+}
+
+bool Run::save_stopped_state() {
+  const CheckpointSection& checkpoint = config_.solver.checkpoint;
+  const bool has_steps = now_.iterations > 0, saves = config_.solver.final_snapshot;
+  const std::string untrained = has_trained() ? "" : why_untrained();
+  std::string then;
+  if (checkpoint.given && has_steps)
+    then = "; saving a checkpoint";
+  else if (saves && untrained.empty())
+    then = "; saving the model. With \"checkpoint\" in the solver a run that is stopped can be resumed";
+  if (!untrained.empty()) then += cat("; no model is saved: ", untrained);
+  report_->event(cat("Stopped on request after iteration ", now_.iterations, then, "."));
+  if (!checkpoint.given || !has_steps) return false;
+  save_checkpoint();
+  checkpoints_->finish();
+  if (!checkpoints_->has(now_.iterations)) {
+    if (saves && untrained.empty()) report_->event("Without that checkpoint the model is saved.");
+    return false;
+  }
+  const std::string folder = checkpoint_path(checkpoint.folder, now_.iterations).string();
+  report_->event(cat("'", folder, "' has the state after iteration ", now_.iterations,
+                     untrained.empty() ? ", so no model is saved: --resume latest goes on from there, --model takes it"
+                                       : ": --resume latest goes on from there",
+                     "."));
+  return true;
 }
 
 }  // namespace hctr

@@ -87,6 +87,16 @@ class Checkpoints : public testing::Test {
     return all;
   }
 
+  /// Model files with dense weights, at the prefix and in the run folder.
+  int saved_models() const {
+    int count = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) {
+      const std::string name = entry.path().filename().string();
+      count += name.find("_dense_") != name.npos && name.ends_with(".model");
+    }
+    return count;
+  }
+
   /// With updates of the rows of a batch, so that increments hold less than all.
   static std::string local_updates(const std::string& config) {
     return with_change(config, "\"update_type\": \"Global\"", "\"update_type\": \"Local\"");
@@ -376,28 +386,54 @@ TEST_F(Checkpoints, LetARunGoOnAfterASignal) {
   EXPECT_EQ(numbers("run"), numbers("whole"));
 }
 
-TEST_F(Checkpoints, OfARunThatIsStoppedAgainAndAgainComeWithOneModelAndOneFileOfEvents) {
+TEST_F(Checkpoints, OfARunThatIsStoppedAgainAndAgainComeWithoutModelsAndWithOneFileOfEvents) {
+  // The first end is an error, which saves a model.
   const std::string endless =
-      with_change(config("{}", 100000000), "\"display\": 20", "\"display\": 20, \"tensorboard\": true");
-  write_file(folder_ / "config.json", endless);
-  for (const char* resume : {"", "latest", "latest"}) {
-    const std::vector<std::string> more =
-        *resume ? std::vector<std::string>{"--resume", resume} : std::vector<std::string>();
-    const Outcome stopped = run_and_signal("huge_ctr", arguments("run", more), folder_.path(), "Iter: ", SIGTERM);
-    ASSERT_EQ(stopped.exit_code, 75) << stopped.err;
+      with_change(config(R"({"every": 2})", 100000000), "\"display\": 20", "\"display\": 20, \"tensorboard\": true");
+  std::istringstream names(read_file(folder_ / "train.txt"));
+  fs::path last_file;
+  for (std::string name; std::getline(names, name);)
+    if (!name.empty()) last_file = folder_ / name;
+  const std::string data = read_file(last_file);
+  write_file(last_file,
+             data.substr(0, data.size() / 2) + std::string(data.size() - data.size() / 2, static_cast<char>(-1)));
+  expect_says(train(endless, "run"), 4, " is saved as out/_dense_");
+  EXPECT_EQ(saved_models(), 1);
+  write_file(last_file, data);
+  for (int stop = 0; stop < 3; ++stop) {
+    const Outcome stopped =
+        run_and_signal("huge_ctr", arguments("run", {"--resume", "latest"}), folder_.path(), "Iter: ", SIGTERM);
+    const std::string state = checkpoint_path("ckpt", iterations().back()).string();
+    expect_says(stopped, 75,
+                cat("'", state, "' has the state after iteration ", iterations().back(),
+                    ", so no model is saved: --resume latest goes on from there"));
+    EXPECT_NE(stopped.out.find(cat("\n  checkpoint: ", state, "\n")), std::string::npos) << stopped.out;
+    EXPECT_EQ(saved_models(), 0);
   }
-  const int64_t last = iterations().back();
-  std::map<std::string, int> found;
-  for (const auto& entry : fs::recursive_directory_iterator(folder_.path())) {
-    const std::string name = entry.path().filename().string();
-    if (name.find("_dense_") != name.npos && name.ends_with(".model")) {
-      EXPECT_NE(name.find(cat("_dense_", last, ".model")), name.npos) << entry.path();
-      ++found[name.starts_with("final_") ? "final" : "prefix"];
-    }
-    if (name.starts_with("events.out")) ++found["events"];
-    if (name.ends_with(".json") && name.find("_model_") != name.npos) ++found["manifests"];
-  }
-  EXPECT_EQ(found, (std::map<std::string, int>{{"events", 1}, {"final", 1}, {"manifests", 2}, {"prefix", 1}}));
+  int events = 0;
+  for (const auto& entry : fs::directory_iterator(folder_ / "run"))
+    events += entry.path().filename().string().starts_with("events.out");
+  EXPECT_EQ(events, 1);
+  const auto evaluate = [&] {
+    return run_program("huge_ctr", {"--eval", "config.json", "--model", "run", "--device", device_}, folder_.path());
+  };
+  EXPECT_EQ(evaluate().exit_code, 0) << "the run's checkpoint is its model";
+  fs::remove_all(checkpoint_path(folder_ / "ckpt", iterations().back()));
+  expect_says(evaluate(), 5, "which is not there any more: the run has gone on. The newest one is --model ckpt");
+}
+
+TEST_F(Checkpoints, ThatCannotBeWrittenAtAStopLeaveTheModelToBeSaved) {
+  write_file(folder_ / "config.json", config("{}", 100000000));
+  const Started started = start_program("huge_ctr", arguments("run", {}), folder_.path(), {}, "said");
+  wait_for_text(started.err, "Iter: 20 ");
+  fs::remove_all(folder_ / "ckpt");
+  write_file(folder_ / "ckpt", "a file in the place of the folder");
+  ::kill(started.process, SIGTERM);
+  const Outcome stopped = finish_program(started);
+  expect_says(stopped, 75, "could not be saved: cannot create");
+  expect_says(stopped, 75, "Without that checkpoint the model is saved.");
+  EXPECT_EQ(stopped.err.find("training goes on"), std::string::npos) << stopped.err;
+  EXPECT_EQ(saved_models(), 2) << "at the prefix, and its link in the run folder";
 }
 
 TEST_F(Checkpoints, UnderAnotherNameAreNotTaken) {

@@ -7,8 +7,9 @@
 A trial limits addresses (`ulimit -v`), data (`ulimit -d`), or has one allocation fail at a random point
 (test/preload/refused_allocation.cc) in a run of 1 to 4 ranks, as threads, or as processes joined by MPI or TCP. With
 --gpu another process takes the memory of a GPU that one rank trains on. Nine of ten limits are such that the first
-display comes before them. A trial fails when the run crashes, says "bug", takes more than 30 s, or leaves no model newer
-than the last display.
+display comes before them. A trial fails when the run crashes, says "bug", leaves no model newer than the last
+display, or stands still for more than 30 s: its threads sleep, or compute without a word. Time for which a busy machine
+lets none of them run does not count.
 """
 import argparse
 import concurrent.futures
@@ -21,19 +22,20 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
-ITERATIONS, DISPLAY, SECONDS = 200, 20, 30
+ITERATIONS, DISPLAY, SECONDS = 60, 6, 30  # all keys have come after 30 iterations
 SAMPLES, VOCABULARY = 30000, 300000
-OF_GPU = 20  # times as many samples and keys, and four times the iterations
+OF_GPU = 20  # times as many samples and keys, and eight times the iterations
 
 
 def config(ranks, gpu=False):
     """A table of wide rows that grows with every batch."""
     return {
-        "solver": {"lr_policy": "fixed", "display": DISPLAY, "max_iter": ITERATIONS * (4 if gpu else 1), "gpu": ranks,
-                   "batchsize": 512,
-                   "snapshot": 50, "snapshot_prefix": "out/", "eval_interval": 0, "seed": 3},
+        "solver": {"lr_policy": "fixed", "display": DISPLAY, "max_iter": ITERATIONS * (8 if gpu else 1), "gpu": ranks,
+                   "batchsize": 1024,
+                   "snapshot": 15, "snapshot_prefix": "out/", "eval_interval": 0, "seed": 3},
         "optimizer": {"type": "Adam", "update_type": "Local",
                       "adam_hparam": {"learning_rate": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-7}},
         "layers": [
@@ -94,7 +96,75 @@ def take_gpu_memory(bytes_left, metrics, lines):
 
 
 def start_job(command, env, where):
-    return subprocess.Popen(command, env=env, cwd=where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return subprocess.Popen(command, env=env, cwd=where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            start_new_session=True)
+
+
+def processes_of(session):
+    found = []
+    for name in os.listdir("/proc"):
+        try:
+            if name.isdigit() and os.getsid(int(name)) == session:
+                found.append(int(name))
+        except ProcessLookupError:
+            pass
+    return found
+
+
+def stats_of(pid):
+    """The fields of /proc/<pid>/task/<thread>/stat from the state on, of each thread."""
+    stats = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/stat") as file:
+                stats.append(file.read().rsplit(")", 1)[1].split())
+    except OSError:
+        pass  # it has just ended
+    return stats
+
+
+class Output:
+    """What the processes of a job say, and for how long they stood still between two lines."""
+
+    def __init__(self, jobs):
+        self.jobs, self.lines = jobs, [[] for _ in jobs]
+        self.longest = self.asleep = self.used = self.used_before = 0.0
+        self.threads = [threading.Thread(target=self.read, args=a, daemon=True) for a in zip(jobs, self.lines)]
+        for thread in self.threads:
+            thread.start()
+
+    def read(self, job, lines):
+        for line in job.stdout:
+            lines.append(line)
+            self.asleep, self.used_before = 0.0, self.used
+
+    def look(self, seconds):
+        """After so many seconds. Returns how long they have stood still by now."""
+        states, ticks = "", 0
+        for job in self.jobs:
+            for pid in processes_of(job.pid):
+                for stat in stats_of(pid):
+                    states += stat[0]
+                    ticks += int(stat[11]) + int(stat[12])
+        if not re.search("[RD]", states):
+            self.asleep += seconds
+        self.used = ticks / os.sysconf("SC_CLK_TCK")
+        still = max(self.asleep, self.used - self.used_before)
+        self.longest = max(self.longest, still)
+        return still
+
+    def kill(self):
+        for job in self.jobs:
+            for pid in processes_of(job.pid):
+                try:
+                    os.kill(pid, 9)
+                except ProcessLookupError:
+                    pass
+
+    def text(self):
+        for thread in self.threads:
+            thread.join(1)
+        return "".join("".join(lines) for lines in self.lines)
 
 
 class Trials:
@@ -210,24 +280,24 @@ class Trials:
         return (number, f"GPU, {megabytes} MiB left after {lines} lines") + result
 
     def judged(self, jobs, where, start):
-        """Whether the run finished, the last iteration it displayed, what was wrong, its seconds and its output."""
-        out, codes = "", []
-        for job in jobs:
-            try:
-                out += job.communicate(timeout=max(1, start + 60 - time.time()))[0]
-            except subprocess.TimeoutExpired:
-                job.kill()
-                out += job.communicate()[0] + "\n(killed)"
-            codes.append(job.returncode)
-        took = time.time() - start
+        """Whether the run finished, the last iteration it displayed, what was wrong, its seconds, how many of them it
+        stood still at most, and its output."""
+        output, killed = Output(jobs), ""
+        while any(job.poll() is None for job in jobs):
+            if output.look(0.2) > 2 * SECONDS:
+                killed = "\n(killed)"
+                output.kill()
+            time.sleep(0.2)
+        codes, out, took = [job.returncode for job in jobs], output.text() + killed, time.time() - start
+        still = output.longest
         shown = max([int(n) for n in re.findall(r"Iter: (\d+) ", out)] or [0])
         # Where saving for `snapshot` was refused, the model goes to the run folder.
         folders = [os.path.join(where, name) for name in ("out", "run")]
         left = [name for folder in folders if os.path.isdir(folder) for name in os.listdir(folder)]
         saved = [int(n) for n in re.findall(r"_dense_(\d+)\.model", " ".join(left))]
         problems = []
-        if took > SECONDS:
-            problems.append(f"{took:.0f} s")
+        if still > SECONDS:
+            problems.append(f"stood still for {still:.0f} s")
         if any(c < 0 or c in (134, 139, 136) for c in codes) or "Segmentation" in out:
             problems.append(f"crash {codes}")
         if "error (bug)" in out:
@@ -242,7 +312,7 @@ class Trials:
         if any(".part" in name for name in left):
             problems.append("unfinished files")
         shutil.rmtree(where)
-        return finished, shown, problems, took, out
+        return finished, shown, problems, took, still, out
 
 
 def main():
@@ -261,20 +331,20 @@ def main():
         for way, ranks in [("threads", r) for r in range(1, 5)] + [("tcp", 2), ("tcp", 3)]:
             trials.peak(way, ranks)
     failed = finished = before = 0
-    longest = 0.0
+    longest = longest_still = 0.0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         numbers = range(options.first, options.first + options.trials)
-        for number, what, whole, shown, problems, took, out in pool.map(trials.run, numbers):
+        for number, what, whole, shown, problems, took, still, out in pool.map(trials.run, numbers):
             finished += whole
             before += not whole and shown == 0
-            longest = max(longest, took)
+            longest, longest_still = max(longest, took), max(longest_still, still)
             if problems:
                 failed += 1
                 print(f"{number}: {what}: {', '.join(problems)}")
                 if options.show:
                     print("   " + "\n   ".join(out.strip().split("\n")[-12:]))
     print(f"{options.trials} trials: {failed} failed; {finished} had memory enough, {before} ended before the first "
-          f"display; the longest took {longest:.1f} s")
+          f"display; the longest took {longest:.1f} s, and one stood still for {longest_still:.1f} s")
     shutil.rmtree(trials.folder)
     sys.exit(failed > 0)
 

@@ -104,6 +104,8 @@ def _load_run(folder, config):
         files.append(here if here.exists() else Path(name))
         if not files[-1].exists():
             raise ModelError(f"run folder '{folder}': neither '{here}' nor '{name}' is there")
+    if not files and "checkpoint" in summary:
+        return _load_checkpoint(Path(summary["checkpoint"]))
     if not files:
         raise ModelError(f'the run in \'{folder}\' has saved no final model ("final_snapshot" is false)')
     if config is None and (folder / "config.json").is_file():

@@ -159,7 +159,7 @@ void HybridEmbedding::load_by_key(const StateReader& from) {
   // Frequent keys that were found stay the frequent ones. Where there were none, as on one rank, they are searched for.
   if (from.has("steps_left") && spec().replication.keys_file.empty()) {
     from.number("steps_left", steps_left_);
-    if (const ReplicatedRows::Keys keys = ReplicatedRows::saved_keys(from.in(kReplicatedState)); !keys.keys.empty())
+    if (const ReplicatedRows::Keys keys = replicated_.saved_keys(from.in(kReplicatedState)); !keys.keys.empty())
       replicated_.assign_rows(keys.keys, keys.slots, true);
   }
   PartlyReplicated::load_by_key(from);

@@ -1,9 +1,11 @@
 #include "engine/exchange/replicated_rows.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/device/copy_bytes.h"
 #include "engine/table/gather_rows.h"
+#include "engine/table/saved_rows.h"
 #include "ops/embedding/embedding_update.h"
 #include "ops/embedding/mark_rows.h"
 
@@ -181,12 +183,41 @@ void ReplicatedRows::save_state(StateWriter to) {
   to.list("seen", known);
 }
 
-ReplicatedRows::Keys ReplicatedRows::saved_keys(const StateReader& from) {
+ReplicatedRows::Keys ReplicatedRows::saved_keys(const StateReader& from) const {
   Keys saved;
   if (!from.has("assigned_keys")) return saved;
   from.list("assigned_keys", saved.keys);
   from.list("assigned_slots", saved.slots);
+  const size_t keys = saved.keys.size(), slots = saved.slots.size();
+  const std::string has = cat("table '", table_.spec().name, "': the checkpoint has ", keys, " replicated rows");
+  if (static_cast<int64_t>(keys) > rows_) throw Error(Kind::data, cat(has, ", and this run has memory for ", rows_));
+  if (slots != keys && (slots > 0 || table_.spec().identity_by_slot))
+    throw Error(Kind::data, cat(has, ", and slots of ", slots, " of them"));
+  for (size_t i = 1; i < keys; ++i)
+    if (std::pair(slots > 0 ? saved.slots[i - 1] : 0, saved.keys[i - 1]) >=
+        std::pair(slots > 0 ? saved.slots[i] : 0, saved.keys[i]))
+      throw Error(Kind::data, cat(has, ", of which that of key ", saved.keys[i], " at place ", i, " is no next one"));
   return saved;
+}
+
+void ReplicatedRows::expect_rows_of(const Keys& saved, const StateReader& from) const {
+  const std::string& name = table_.spec().name;
+  if (has_rows() && (saved.keys != keys_ || saved.slots != slots_))
+    throw Error(Kind::data,
+                cat("table '", name, "': the checkpoint has ", saved.keys.size(), " frequent keys, and this run has ",
+                    keys_.size(), " of which some are others: the file that names them has changed"));
+  const auto list_of = [&]<class T>(const char* array, std::vector<T>& values) {
+    if (!from.has(array)) return;
+    const StateArray& column = from.at(array);
+    values = read_rows<T>(from, column, 0, column.shape.empty() ? 0 : column.shape[0], 1);
+  };
+  std::vector<int64_t> keys;
+  std::vector<int32_t> slots;
+  list_of("keys", keys);
+  list_of("slots", slots);
+  if (keys != saved.keys || (!slots.empty() && slots != saved.slots))
+    throw Error(Kind::data, cat("table '", name, "': the checkpoint has ", keys.size(),
+                                " replicated rows, which are not those of its ", saved.keys.size(), " keys"));
 }
 
 std::vector<int32_t> ReplicatedRows::saved_seen(const StateReader& from) {
@@ -196,13 +227,14 @@ std::vector<int32_t> ReplicatedRows::saved_seen(const StateReader& from) {
 }
 
 void ReplicatedRows::load_state(const StateReader& from) {
-  table_.load_state(from);
-  if (!table_.spec().fixed_keys) return;
+  if (!table_.spec().fixed_keys) return table_.load_state(from);
   Keys saved = saved_keys(from);
   std::vector<int32_t> known = saved_seen(from);
-  if (static_cast<int64_t>(saved.keys.size()) > rows_ || known.size() != saved.keys.size() + 1)
+  if (known.size() != saved.keys.size() + 1)
     throw Error(Kind::data, cat("table '", table_.spec().name, "': the checkpoint has ", saved.keys.size(),
-                                " replicated rows, and this run has memory for ", rows_));
+                                " replicated rows, and says of ", known.size(), " whether they have occurred"));
+  expect_rows_of(saved, from);
+  table_.load_state(from);
   keys_ = std::move(saved.keys);
   slots_ = std::move(saved.slots);
   known.resize(static_cast<size_t>(rows_) + 1);

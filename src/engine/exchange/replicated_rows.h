@@ -65,8 +65,9 @@ class ReplicatedRows {
     std::vector<int64_t> keys;
     std::vector<int32_t> slots;
   };
-  /// The keys to which a checkpoint has rows assigned.
-  static Keys saved_keys(const StateReader&);
+  /// The keys to which a checkpoint has rows assigned. Errors: Error(data) when they are more than there is memory for,
+  /// without a slot each, or in another order than that of assign_rows().
+  Keys saved_keys(const StateReader&) const;
   /// Of each row of a checkpoint, from row 0, whether its key has occurred; empty: of all.
   static std::vector<int32_t> saved_seen(const StateReader&);
 
@@ -76,6 +77,8 @@ class ReplicatedRows {
  private:
   /// The index of a key in the order of assign_rows(); none if it has no row.
   std::optional<size_t> index_of(int64_t key, int32_t slot) const;
+  /// Errors: Error(data) when the table in a checkpoint has other rows than these keys, or this run has other keys.
+  void expect_rows_of(const Keys&, const StateReader&) const;
   std::vector<int32_t> seen();
   /// The number of rows now, at least 1. Rows that are not assigned yet are not part of all-reduces.
   int64_t rows_now() const;

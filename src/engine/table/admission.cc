@@ -12,6 +12,7 @@ namespace hctr {
 Admission::Admission(Runtime& runtime, const TableSpec& spec, int batches_ahead)
     : runtime_(runtime),
       policy_(spec.policy),
+      by_slot_(spec.identity_by_slot),
       device_gate_(runtime.device(), sizeof(ops::GateState)),
       all_rows_(runtime.device(), sizeof(ops::IndexState)) {
   if (policy_.min_count > 1) {

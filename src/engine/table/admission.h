@@ -62,6 +62,7 @@ class Admission {
 
   Runtime& runtime_;
   RowPolicy policy_;
+  bool by_slot_;  // rows belong to slot and key
   ops::AdmissionRule rule_;
   std::unique_ptr<RowStore> candidates_;  // none without min_count
   int64_t candidates_dropped_ = 0;

@@ -31,11 +31,12 @@ struct Candidates {
   std::vector<int32_t> slots;
   std::vector<uint32_t> last_seen, occurrences;
 
-  void add(const StateReader& store, const std::function<bool(int64_t, int32_t)>& owns) {
+  /// `by_slot`: whether they belong to slot and key.
+  void add(const StateReader& store, bool by_slot, const std::function<bool(int64_t, int32_t)>& owns) {
     const int64_t count = store.at("keys").elements();
     const auto column = [&]<class T>(const char* name) { return read_rows<T>(store, store.at(name), 0, count, 1); };
     const auto all_keys = column.operator()<int64_t>("keys");
-    const auto all_slots = store.has("slots") ? column.operator()<int32_t>("slots") : std::vector<int32_t>();
+    const auto all_slots = by_slot || store.has("slots") ? column.operator()<int32_t>("slots") : std::vector<int32_t>();
     const auto seen = column.operator()<uint32_t>("last_seen");
     const auto counts = column.operator()<uint32_t>("occurrences");
     for (size_t i = 0; i < all_keys.size(); ++i) {
@@ -104,7 +105,7 @@ void Admission::load_state_by_key(const std::vector<StateReader>& of_ranks, int 
     visit_gate(from, gate);
     for (size_t i = 0; i < 4; ++i) sums[i] += gate[i];
     if (rank == 0) candidates_dropped_ += from.number("candidates_dropped");
-    if (candidates_) all.add(from.in("candidates"), owns);
+    if (candidates_) all.add(from.in("candidates"), by_slot_, owns);
   }
   ops::GateState gate{.closed = sums[0] > 0 && full, .shared_row = sums[1] > 0};
   if (rank == 0) {  // of all ranks together

@@ -30,6 +30,17 @@ DirectKeys direct_keys_of(const StateReader& table) {
   for (size_t i = 0; i + 4 <= numbers.size(); i += 4)
     keys.spans.push_back({numbers[i], numbers[i + 1], numbers[i + 2], numbers[i + 3]});
   keys.by_slot = table.number("by_slot") != 0;
+  int64_t rows = 0, last_key = 0;
+  bool right = numbers.size() == 4 * keys.spans.size();
+  for (const ops::KeySpan& span : keys.spans) {
+    right = right && span.base == rows && span.count >= 0 && span.step >= 0 &&
+            !__builtin_mul_overflow(span.count, span.step, &last_key) &&
+            !__builtin_add_overflow(span.first, last_key, &last_key) &&
+            !__builtin_add_overflow(rows, span.count, &rows);
+  }
+  if (const int64_t saved = table.number("rows"); !right || rows != saved)
+    throw Error(Kind::data, cat("a checkpoint has ", saved, " rows of direct keys, whose ", keys.spans.size(),
+                                " ranges are not those of as many"));
   return keys;
 }
 

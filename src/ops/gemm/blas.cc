@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdlib>
 #include <mutex>
 
@@ -97,32 +98,49 @@ const Blas& blas(const Surroundings& around = {}) {
 
 /// OpenBLAS waits without end for the memory of a product that it cannot get. It keeps memory for as many products as
 /// ran at a time, so there is a test when one more does: for all of them, since the others may not have theirs yet.
+/// Where there is no more memory, a product waits until another one has ended.
 class BlasMemory {
  public:
   BlasMemory() {
     const int products = ++running_;
     if (products <= most_) return;
-    const std::lock_guard lock(mutex_);
+    std::unique_lock lock(mutex_);
     if (products <= most_) return;
     void* volatile memory = std::malloc(kBytes * static_cast<size_t>(products));  // else compilers may leave both out
     const bool there = memory != nullptr;
     std::free(memory);
-    if (!there) {
-      --running_;
+    if (there) {
+      most_ = products;
+      return;
+    }
+    --running_;
+    if (most_ == 0)
       throw Error(Kind::device, cat("no memory for the ", kBytes >> 20,
                                     " MiB that the BLAS library takes for each thread: use fewer ",
                                     "(--threads), or raise the limit of addresses (ulimit -v)"));
-    }
-    most_ = products;
+    ++waiting_;
+    ended_.wait(lock, [] {
+      int others = running_;
+      while (others < most_)
+        if (running_.compare_exchange_weak(others, others + 1)) return true;
+      return false;
+    });
+    --waiting_;
   }
-  ~BlasMemory() { --running_; }
+  ~BlasMemory() {
+    --running_;
+    if (waiting_ == 0) return;
+    const std::lock_guard lock(mutex_);
+    ended_.notify_one();
+  }
   BlasMemory(const BlasMemory&) = delete;
   BlasMemory& operator=(const BlasMemory&) = delete;
 
  private:
   static constexpr size_t kBytes = size_t{129} << 20;
-  static inline std::atomic<int> running_ = 0, most_ = 0;
+  static inline std::atomic<int> running_ = 0, most_ = 0, waiting_ = 0;
   static inline std::mutex mutex_;
+  static inline std::condition_variable ended_;
 };
 
 template <class T, class Gemm>

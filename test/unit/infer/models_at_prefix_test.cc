@@ -155,15 +155,24 @@ TEST_F(ModelsAtPrefix, AreRemovedWithTheirNamesInTheRunFolderAndNothingElseIs) {
   for (const char* name : {"m_dense_60.model", "m_model_60.json", "m_dense_80.model"})
     fs::create_hard_link(folder_ / "out" / name, run / cat("final_", name));
   write_text(folder_ / "out/m_notes_60.txt", "mine");
-  EXPECT_FALSE(remove_model_of_run(prefix(), 60, "b2", run)) << "of another run";
-  EXPECT_TRUE(remove_model_of_run(prefix(), 60, "a1", run));
-  EXPECT_FALSE(remove_model_of_run(prefix(), 60, "a1", run)) << "it is gone";
+  EXPECT_FALSE(remove_model_of_run(prefix(), 60, {"b2", run})) << "of another run";
+  EXPECT_TRUE(remove_model_of_run(prefix(), 60, {"a1", run}));
+  EXPECT_FALSE(remove_model_of_run(prefix(), 60, {"a1", run})) << "it is gone";
   std::vector<std::string> left;
   for (const auto& entry : fs::recursive_directory_iterator(folder_.path()))
     if (entry.is_regular_file()) left.push_back(entry.path().filename().string());
   std::ranges::sort(left);
   EXPECT_EQ(left, (std::vector<std::string>{"final_m_dense_80.model", "m_dense_80.model", "m_model_80.json",
                                             "m_notes_60.txt"}));
+}
+
+TEST_F(ModelsAtPrefix, KeepThemselvesWhereOnlyTheirNamesInTheRunFolderAreRemoved) {
+  save(60, "a1", "first");
+  const fs::path run = run_folder("first");
+  fs::create_hard_link(prefix() + "_dense_60.model", run / "final_m_dense_60.model");
+  EXPECT_TRUE(remove_model_of_run(prefix(), 60, {"a1", run}, true));
+  EXPECT_FALSE(fs::exists(run / "final_m_dense_60.model"));
+  EXPECT_TRUE(is_model_of_run({prefix() + "_dense_60.model"}, "a1", 60));
 }
 
 TEST(SnapshotPrefix, IsInTheRunFolderWhereNoneIsGiven) {

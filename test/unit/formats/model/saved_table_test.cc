@@ -174,6 +174,42 @@ TEST_P(SavedTable, OfOtherWidthsThanItsVectorsIsRefused) {
     EXPECT_NE(why("", {}, first, last).find(cat("has rows ", first, " to ", last, " of table")), std::string::npos);
 }
 
+/// Ranges of keys that are cut, overlap, or are of more or fewer rows than there are.
+TEST_P(SavedTable, OfDirectKeysWhoseRangesAreNotThoseOfItsRowsIsRefused) {
+  const auto read = [&](const std::vector<int64_t>& spans) {
+    TableRig rig(GetParam(), spec());
+    train(rig, 3, 1);
+    fs::create_directories(path(1));
+    StateIndex index;
+    index.file = "rank_0.state";
+    StateFileWriter file(path(1) / index.file);
+    const StateWriter::Sink sink = [&](const HostBytes& piece) { file.write(piece.span()); };
+    StateWriter to(0, rig.runtime.compute_stream(), index, sink, {1, {}});
+    rig.table->save_state(to);
+    to.list("spans", spans);
+    file.commit(index);
+    const Manifest manifest{Json(Json::Object{}), Json(Json::Object{}), {index}, {}};
+    int64_t rows = 0;
+    SavedRows saved(rig.table->spec(), [&](const RowBlock& block) { rows += static_cast<int64_t>(block.keys.size()); });
+    saved.read(StateReader(path(1), manifest, false, 0, rig.runtime.compute_stream()));
+    return rows;
+  };
+  TableRig rig(GetParam(), spec());
+  train(rig, 3, 1);
+  const int64_t rows = rig.table->rows();
+  EXPECT_EQ(read({7, 2, 0, 1, 100, 0, 2, 0, 200, rows - 2, 2, 3}), rows);
+  for (const std::vector<int64_t>& spans : {std::vector<int64_t>{0, rows, 0},
+                                            {0, rows - 1, 0, 1},
+                                            {0, rows + 1, 0, 1},
+                                            {0, rows, 1, 1},
+                                            {0, rows, 0, -1},
+                                            {0, rows, 0, INT64_MAX},
+                                            {INT64_MAX, rows, 0, 1},
+                                            {0, 2, 0, 1, 9, rows - 2, 1, 1},
+                                            {0, -1, 0, 1, 9, rows, -1, 1}})
+    EXPECT_NE(message_of(Kind::data, [&] { read(spans); }).find("rows of direct keys, whose "), std::string::npos);
+}
+
 /// Rows that no array of the increment has.
 TEST_P(SavedTable, WithChangesOutsideItsBaseIsRefused) {
   TableRig rig(GetParam(), spec());
