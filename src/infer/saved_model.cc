@@ -164,10 +164,13 @@ void expect_own_model(const fs::path& folder, const std::string& dense) {
 }
 
 SavedModel model_of_checkpoint(const std::string& folder, const Config& config, const Log& log) {
-  TrainOptions options;
-  options.resume = folder;
-  SavedModel model{.checkpoint = find_resume_point(options, config, log)};
-  model.iteration = model.checkpoint->progress.iterations;
+  SavedModel model;
+  model.checkpoint =
+      fs::exists(fs::path(folder) / kManifestName) ? read_checkpoint(folder) : newest_checkpoint(folder, log);
+  if (!model.checkpoint)
+    throw Error(Kind::io, cat("'", folder, "' holds no checkpoint: there is no ", kManifestName,
+                              " in it, and no folder of a checkpoint"));
+  model.iteration = model.checkpoint->iteration;
   model.name = cat("the checkpoint '", model.checkpoint->folder.string(), "'");
   model.differences = layer_differences(model.checkpoint->manifest.about.find("config"), config);
   const Json* data = model.checkpoint->manifest.about.find("data");
@@ -190,7 +193,8 @@ SavedModel model_where_run_stopped(const fs::path& folder, const fs::path& check
     throw Error(Kind::io, cat(stopped, ", which is not there any more: the run has gone on. The newest one is --model ",
                               checkpoint.parent_path().string()));
   SavedModel model = model_of_checkpoint(checkpoint.string(), config, log);
-  if (model.checkpoint->run() != RunFolder::run_of(folder))
+  const Json* const run = model.checkpoint->manifest.about.find("run");
+  if (!run || !run->string() || *run->string() != run_in_metrics(folder / kMetrics))
     throw Error(Kind::data, cat(stopped, ": there is one of another run now"));
   return model;
 }
@@ -243,29 +247,6 @@ SavedModel model_of_run(const fs::path& folder, const Config& config, const Envi
   return model;
 }
 
-<<<<<<< HEAD:src/infer/saved_model.cc
-SavedModel model_of_checkpoint(const std::string& folder, const Config& config, const Log& log) {
-  SavedModel model;
-  model.checkpoint =
-      fs::exists(fs::path(folder) / kManifestName) ? read_checkpoint(folder) : newest_checkpoint(folder, log);
-  if (!model.checkpoint)
-    throw Error(Kind::io, cat("'", folder, "' holds no checkpoint: there is no ", kManifestName,
-                              " in it, and no folder of a checkpoint"));
-  model.iteration = model.checkpoint->iteration;
-  model.name = cat("the checkpoint '", model.checkpoint->folder.string(), "'");
-  model.differences = layer_differences(model.checkpoint->manifest.about.find("config"), config);
-  const Json* data = model.checkpoint->manifest.about.find("data");
-  if (const Json* saved = model.checkpoint->manifest.about.find("config"))
-    model.encoding = encoding_change(*saved, data, config, config.data.eval_source);
-  model.statistics = statistics_of(model.checkpoint->manifest);
-  model.numbering = numbering_in(data);
-  if (const Json* saved = model.checkpoint->manifest.about.find("config"))
-    model.slot_key_rules = key_rules_of_model(*saved, data);
-  return model;
-}
-
-=======
->>>>>>> 0a332b1d287da3d70defacbe5faac79afde6c6be:src/use/saved_model.cc
 /// Says what a folder of a run without summary holds.
 [[noreturn]] void fail_unfinished_run(const fs::path& folder, const Environment& environment) {
   std::string hint;
@@ -354,13 +335,8 @@ SavedModel find_saved_model(const std::string& model, const Config& config, cons
                             const Log& log) {
   const fs::path path(model);
   if (fs::exists(path / kManifestName)) return model_of_checkpoint(model, config, log);
-<<<<<<< HEAD:src/infer/saved_model.cc
-  if (fs::exists(path / kSummaryFile)) return model_of_run(path, config, environment);
-  if (fs::exists(path / kMetrics)) fail_unfinished_run(path, environment);
-=======
   if (fs::exists(path / kSummaryFile)) return model_of_run(path, config, environment, log);
-  if (fs::exists(path / "metrics.jsonl")) fail_unfinished_run(path, environment);
->>>>>>> 0a332b1d287da3d70defacbe5faac79afde6c6be:src/use/saved_model.cc
+  if (fs::exists(path / kMetrics)) fail_unfinished_run(path, environment);
   if (fs::is_directory(path) && !list_checkpoints(path).empty()) return model_of_checkpoint(model, config, log);
   const auto [prefix, iteration] = find_snapshot(model, config.solver.snapshot_prefix);
   return model_at(prefix, iteration, config);
