@@ -55,10 +55,9 @@ inline constexpr int64_t kFrameSumBytes = 1;     ///< behind it
 //            v2.2         key and slot_id as wide as the keys of the data set
 //            v2.2.1-v3.0  key as wide as the keys of the data set, slot_id u64
 //            v3.1         a folder: `key` i64, `slot_id` u64 (not for Distributed), `emb_vector` f32
-//   states   of the optimizer (v3.0), those of one kind behind the other, as Adam's m, then its v; f32, or f16 of runs
-//   in
-//            mixed precision: dense, for each weight of the dense file; sparse, for each row of the sparse file.
-//            HugeCTR saves a whole table instead, in the order of row numbers, which its model files do not keep
+//   states   of the optimizer (v3.0), those of one kind behind the other, as Adam's m, then its v; f32, or f16 of
+//            runs in mixed precision: dense, for each weight of the dense file; sparse, for each row of the sparse
+//            file. HugeCTR saves a whole table instead, in the order of row numbers, which its model files do not keep
 //   .ntp.json   {"layers": [{"type": "BatchNorm", "mean": [...], "var": [...]}, ...]}; ours add "name" and more numbers
 
 // The files in a folder of version 3.1.
@@ -83,15 +82,14 @@ inline std::string sparse_model_name(const std::string& prefix, int64_t embeddin
 // ---- Manifest of model files (ours): <prefix>_model_<iteration>.json -----------------------------------------------
 //
 //   {"schema": 1, "run": id, "iteration": n, "updates": n, "tables": [{"name", "embedding_vec_size", "identity"}, ...],
-//    "files": [{"name", "bytes", "crc32"}, ...], "data": {...}, "config": {...}, "crc32": "..."}. Written last, so that
-//    a
-//   set of model files with a valid manifest is whole. "name": what follows the prefix, so that a set may be moved, and
-//   renamed to another prefix. "updates": those that were not skipped, which is t of Adam. "tables": by the number in
-//   file names. "data": number of files of the training data, bytes, and a hash of sizes. The last "crc32" is that of
-//   the text before it.
+//    "files": [{"name", "bytes", "crc32"}, ...], "data": {...}, "config": {...}, "crc32": "..."}
+//
+//   Written last, so that a set of model files with a valid manifest is whole. "name": what follows the prefix, so that
+//   a set may be moved, and renamed to another prefix. "updates": those that were not skipped, which is t of Adam.
+//   "tables": by the number in file names. "data": number of files of the training data, bytes, and a hash of sizes.
+//   The last "crc32" is that of the text before it.
 
 inline constexpr int64_t kModelManifestSchema = 1;
-/// `<prefix>_model_<iteration>.json`
 /// The folder of a delta, `<prefix>_delta_<iteration>`, whose files have this folder as their prefix.
 inline std::string delta_name(const std::string& prefix, int64_t iteration) {
   return prefix + "_delta_" + std::to_string(iteration);
@@ -101,12 +99,12 @@ inline std::string delta_name(const std::string& prefix, int64_t iteration) {
 inline std::string removed_keys_name(const std::string& prefix, int64_t embedding, int64_t iteration) {
   return prefix + std::to_string(embedding) + "_removed_" + std::to_string(iteration) + ".keys";
 }
+/// `<prefix>_model_<iteration>.json`
 inline std::string model_manifest_name(const std::string& prefix, std::string_view iteration) {
   return prefix + "_model_" + std::string(iteration) + ".json";
 }
 
-// ---- Access statistics of a table's rows (ours): <sparse model file>.marks
-// --------------------------------------------------------
+// ---- Access statistics of a table's rows (ours): <sparse model file>.marks -----------------------------------------
 //
 //   file = head RowAccess[rows]; where the table notes of its rows when their keys came last, or how often. Sorted by
 //   (slot, key), as this program writes the model file. head = {"schema": 1, "steps": n, "rows": n, "marks":
@@ -128,10 +126,11 @@ inline constexpr const char* kAccessStatsEnding = ".marks";
 // ---- Truth of a generated data set (ours): <eval_source>.truth.json ------------------------------------------------
 //
 //   {"schema": 1, "best": {"AUC": x, "AverageLoss": x, "calibration": x}, "samples": n, "positive_share": x,
-//    "made_with": {...}}: what a model that knew the hidden probabilities would reach on the evaluation samples. With
-//    several
-//   labels these are means over them, and "labels": [{"AUC": x, "AverageLoss": x, "calibration": x, "positive_share":
-//   x}, ...] holds each
+//    "made_with": {...}}
+//
+//   What a model that knew the hidden probabilities would reach on the evaluation samples. With several labels these
+//   are means over them, and "labels": [{"AUC": x, "AverageLoss": x, "calibration": x, "positive_share": x}, ...] holds
+//   each
 
 inline constexpr int64_t kTruthSchema = 1;
 

@@ -70,10 +70,10 @@ class Run {
   double last_loss() { return trained_ ? trainer_->finish_and_read_loss() : now_.loss; }
   /// Reports trained rows that the classic model files cannot hold.
   void report_unsaved();
-  /// Says how many rows are in host memory, and once that it has begun.
   /// Of the reads of rows since the last display, in tables with rows in host memory: how many were on the GPU. None:
   /// there were none, or all rows are on the GPU.
   std::optional<double> share_of_reads(const std::map<std::string, std::map<std::string, int64_t>>& counts);
+  /// Says how many rows are in host memory, and once that it has begun.
   void report_host_rows(const std::map<std::string, std::map<std::string, int64_t>>& counts);
   /// Of the rows of batches since the last display, those that came from the disk; and the seconds waited for it.
   void add_disk_figures(const std::map<std::string, std::map<std::string, int64_t>>& counts, TrainedFigures&);

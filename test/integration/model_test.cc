@@ -2,8 +2,10 @@
 #include "hctr/model.h"
 
 #include <malloc.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <fstream>
 #include <thread>
 
 #include "config/sections/config.h"
@@ -247,6 +249,38 @@ TEST_F(ModelTest, LeavesNothingBehind) {
   EXPECT_EQ(last.threads, first.threads);
   EXPECT_EQ(last.descriptors, first.descriptors);
   EXPECT_LE(last.bytes, first.bytes + (size_t{1} << 18)) << "of the heap";
+}
+
+/// Memory of this process, without what the heap holds unused.
+double resident_bytes() {
+  ::malloc_trim(0);
+  std::ifstream statm("/proc/self/statm");
+  double pages = 0;
+  statm >> pages >> pages;
+  return pages * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST_F(ModelTest, TakesLittleMoreMemoryThanItsFiles) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers take memory of their own";
+  std::string config = config_;
+  for (const auto& [from, to] :
+       {std::pair("\"embedding_vec_size\": 5", "\"embedding_vec_size\": 256"),
+        std::pair("\"leading_dim\": 15", "\"leading_dim\": 768"),
+        std::pair("\"batchsize\": 128", "\"batchsize\": 8000"), std::pair("\"max_iter\": 20", "\"max_iter\": 3"),
+        std::pair("per_gpu\": 1000", "per_gpu\": 1000000"), std::pair("per_gpu\": 1000,", "per_gpu\": 1000000,")})
+    config = with_change(config, from, to);
+  write_file("data.json", config);
+  make_data(folder_.path(), "data.json", 24000, 500, {"--vocabulary", "20000", "--alpha", "0", "--force"});
+  const Outcome trained = start(config, {"[0]"}, "one");
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  double files = 0;
+  for (const auto& entry : fs::directory_iterator("one-run"))
+    if (entry.path().extension() == ".model") files += static_cast<double>(entry.file_size());
+  EXPECT_GT(files, 40e6);
+  { const Model first(at("one-run")); }  // what a process needs once
+  const double before = resident_bytes();
+  const Model model(at("one-run"));
+  EXPECT_LE(resident_bytes() - before, 1.1 * files);
 }
 
 TEST_F(ModelTest, WhatDoesNotFitIsNamed) {

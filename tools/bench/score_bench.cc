@@ -1,12 +1,17 @@
 #include "score_bench.h"
 
+#include <malloc.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 
 #include "core/base/log.h"
 #include "formats/data/data_section.h"
 #include "infer/config_of_model.h"
 #include "infer/sample_arrays.h"
+#include "infer/saved_model.h"
 #include "program/program_surroundings.h"
 #include "timing.h"
 
@@ -38,6 +43,29 @@ double seconds_of_a_call(const Model& model, const SampleArrays& arrays, int64_t
   return median(times);
 }
 
+/// Memory of this process, without what the heap holds unused.
+double resident_bytes() {
+  ::malloc_trim(0);
+  std::ifstream statm("/proc/self/statm");
+  double pages = 0;
+  statm >> pages >> pages;
+  return pages * static_cast<double>(::sysconf(_SC_PAGESIZE));
+}
+
+/// Weights, keys and vectors in the files of a model.
+double bytes_of_files(const SavedModel& model) {
+  double bytes = 0;
+  std::vector<std::string> files = model.tables;
+  files.push_back(model.dense);
+  for (const fs::path file : files) {
+    if (fs::is_regular_file(file)) bytes += static_cast<double>(fs::file_size(file));
+    if (!fs::is_directory(file)) continue;
+    for (const auto& part : fs::recursive_directory_iterator(file))
+      if (part.is_regular_file()) bytes += static_cast<double>(part.file_size());
+  }
+  return bytes;
+}
+
 }  // namespace
 
 void bench_score(const ScoreCase& one, Report& report) {
@@ -48,11 +76,15 @@ void bench_score(const ScoreCase& one, Report& report) {
   const Config config = config_of_model(options, Log::silent());
   const int64_t most = *std::ranges::max_element(one.batches);
   const SampleArrays arrays = read_sample_arrays(config, training_source(config.data), kBatchesInTurn * most);
+  const double before = resident_bytes();
   const Model model({.model = one.model,
                      .config = one.config,
                      .device = one.device,
                      .threads = one.threads,
                      .surroundings = options.surroundings});
+  const SavedModel saved = find_saved_model(one.model, config, options.surroundings.environment, Log::silent());
+  report.add("score", "weights and tables in files", bytes_of_files(saved) / 1e6, "MB");
+  report.add("score", "host memory of the model", (resident_bytes() - before) / 1e6, "MB");
   for (const int64_t batch : one.batches) {
     if (batch > arrays.samples)
       throw Error(Kind::data,

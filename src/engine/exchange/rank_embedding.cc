@@ -44,6 +44,7 @@ class WholeEmbedding : public Embedding {
     table_.export_rows(wanted, sink);
   }
   void import_rows(const RowBlock& rows) override { table_.import_rows(rows); }
+  void reserve_import(int64_t rows) override { table_.reserve_import(rows); }
 
  protected:
   EmbeddingTable& table() override { return table_; }

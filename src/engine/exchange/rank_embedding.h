@@ -131,6 +131,8 @@ class Embedding {
   virtual std::vector<SlotKey> removed_keys() { return table().removed_keys(); }
   /// Every rank passes the same rows and imports those that it holds.
   virtual void import_rows(const RowBlock&) = 0;
+  /// EmbeddingTable::reserve_import(), where this rank holds all rows.
+  virtual void reserve_import(int64_t /*rows*/) {}
 
   // For checkpoints, with nothing queued.
   /// Saves what this rank holds. Not collective.

@@ -63,6 +63,7 @@ struct TableSpec {
   int64_t row_hint = 0;   ///< initial capacity in rows, if there is plenty of memory
   int64_t row_limit = 0;  ///< 0: memory is the limit
   std::string limit_setting = "max_vocabulary_size_per_gpu";  ///< the setting that gives the limit, for messages
+  bool loads_only = false;  ///< rows come from files alone: there is memory for those, and none for batches to add
   bool fixed_keys = false;  ///< rows are assigned between steps (RowStore::assign_rows); batches do not add rows
   Replication replication;  ///< on several ranks; not used by the table itself
   RowPolicy policy;         ///< which keys get rows, and which rows are removed

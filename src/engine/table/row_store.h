@@ -83,6 +83,10 @@ class RowStore : private RowMemoryUser {
   /// Does the part of it that needs memory: afterwards reserve_rows() needs none. Changes no row, and may be called any
   /// number of times. Returns the most rows that there can be after the next batch. Errors: Error(device).
   int64_t reserve_memory();
+  /// Before so many rows come, in batches: gets memory for them and no more, where it is free.
+  void reserve_import(int64_t rows);
+  /// The most keys of one batch.
+  int64_t batch_keys() const { return batch_keys_; }
   /// Calls reserve_memory(). Returns whether that has got memory for more rows or keys.
   bool gets_memory() {
     const int64_t before = growths_;

@@ -55,6 +55,14 @@ int64_t RowStore::reserve_memory() {
   return at_most;
 }
 
+void RowStore::reserve_import(int64_t rows) {
+  if (!keys_.empty() || tier_) return;
+  const int64_t keys = index_.wait_for_all().rows + rows + batch_keys_, wanted = std::min(keys, most_rows());
+  // What there is no memory for now, reserve_memory() asks for later, and says so.
+  grow(arrays_.capacity(), wanted, arrays_.capacity(), [this](int64_t most) { grow_rows(most); });
+  grow(index_.most_keys(), keys, index_.most_keys(), [this](int64_t most) { index_.grow(most); });
+}
+
 void RowStore::confirm_capacity() const {
   if (!near_limit_) return;
   runtime_.prepare_stream().synchronize();

@@ -7,13 +7,23 @@
 #include "ops/embedding/row_sums.h"
 
 namespace hctr {
+namespace {
+
+constexpr int64_t kKeysOfImport = 1024;  // at a time, where batches add no rows
+
+int64_t keys_to_insert(const TableSpec& spec) {
+  if (spec.fixed_keys) return 1;
+  return std::max<int64_t>(spec.key_capacity, spec.loads_only ? kKeysOfImport : 1);
+}
+
+}  // namespace
 
 EmbeddingTable::EmbeddingTable(Runtime& runtime, const TableSpec& spec, int ring_size)
     : runtime_(runtime),
       spec_(spec),
       batch_keys_(std::max<int64_t>(spec_.key_capacity, 1)),
       eval_keys_(spec_.eval_key_capacity),
-      store_(runtime, spec_, spec_.fixed_keys ? 1 : batch_keys_, ring_size) {
+      store_(runtime, spec_, keys_to_insert(spec_), ring_size) {
   HCTR_EXPECT(spec_.dim > 0 && spec_.slots > 0 && spec_.samples > 0 && ring_size > 0, "table '", spec_.name,
               "': ", spec_.dim, " elements, ", spec_.slots, " slots, ", spec_.samples, " samples, ", ring_size,
               " ring slots");

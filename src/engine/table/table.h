@@ -236,6 +236,11 @@ class EmbeddingTable {
   /// get their initial values. Waits for queued steps. Errors: as reserve_rows(); Error(data) when a (slot, key) occurs
   /// twice, a slot does not exist or a direct key lies outside its range.
   void import_rows(const RowBlock&);
+  /// Before so many rows are imported, in any number of calls: reserves memory for no more than these, where it is free
+  /// and batches add none (TableSpec::loads_only).
+  void reserve_import(int64_t rows) {
+    if (spec_.loads_only) store_.reserve_import(rows);
+  }
 
  private:
   ops::KeyBatch key_batch(const Tensor& keys, const Tensor& offsets, int64_t most_samples, int64_t most_keys) const;

@@ -295,7 +295,7 @@ void EmbeddingTable::import_rows(const RowBlock& block) {
   }
   store_.forget_base();
   Context ctx(runtime_, runtime_.compute_stream());
-  const auto chunk = std::min<size_t>(static_cast<size_t>(batch_keys_),
+  const auto chunk = std::min<size_t>(static_cast<size_t>(store_.batch_keys()),
                                       static_cast<size_t>(std::max<int64_t>(kVectorBlockBytes / (spec_.dim * 4), 1)));
   for (size_t first = 0; first < count; first += chunk)
     import_chunk(block, std::span(order).subspan(first, std::min(chunk, count - first)), ctx);

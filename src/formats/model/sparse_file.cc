@@ -339,6 +339,7 @@ Loaded load_rows(Table& table, const SparseOrigin& from, const Log& log) {
       throw Error(Kind::data, cat(kModelFile, " '", path.string(), "': element ", at % spec.dim, " of row ",
                                   before + at / spec.dim, ", of key ", part.keys[static_cast<size_t>(at / spec.dim)],
                                   ", is ", part.vectors[static_cast<size_t>(at)]));
+    if (before == 0) table.reserve_import(part.of);
     before += static_cast<int64_t>(part.keys.size());
     open_states(part.of);
     import(table, from, part, states ? &*states : nullptr);

@@ -15,8 +15,7 @@ namespace hctr {
 /// - Who reads an output of a Slice whose ranges are all of its input reads that input. Gradients are unchanged but for
 ///   the order in which three or more are summed.
 /// - A Slice of rows that are slots takes the Reshapes that put the slots of a sample into one row. Values are
-/// unchanged,
-///   and each output can lie where a Concat wants it.
+///   unchanged, and each output can lie where a Concat wants it.
 /// - A loss writes the gradient of its logits in the pass that computes it (LossLayer::with_gradient_in_forward).
 /// - A fully connected layer computes its products in FP8, where `products` says so (Layer::with_fp8_products): for
 ///   graphs of training.

@@ -64,7 +64,11 @@ MemoryPlan::MemoryPlan(const Graph& graph, Phase phase)
   place_values(graph);
   if (phase == Phase::train) place_gradients(graph);
   for (size_t n = 0; n < graph.nodes.size(); ++n)
-    for (const TensorSpec& spec : graph.nodes[n].spec.scratch) scratch_[n].push_back(own(spec, true));
+    for (size_t s = 0; s < graph.nodes[n].spec.scratch.size(); ++s) {
+      const LayerSpec& layer = graph.nodes[n].spec;
+      const bool unused = phase == Phase::evaluate && std::ranges::count(layer.scratch_of_backward, s) > 0;
+      scratch_[n].push_back(own(unused ? TensorSpec(layer.scratch[s].dtype, {0}) : layer.scratch[s], true));
+    }
   place_transient(graph);
 }
 

@@ -50,6 +50,7 @@ struct LayerSpec {
   std::vector<WeightSpec> weights{};  ///< in the order of the dense model file
   std::vector<StateSpec> state{};
   Specs scratch{};  ///< written by forward, unchanged until backward; that of a ReluEnd by the reader
+  std::vector<size_t> scratch_of_backward{};  ///< of these, by index: no memory in evaluation
   /// Memory that all layers share. Kept from the beginning of forward() to its end, and from that of backward() to the
   /// end of backward_weights().
   Specs transient{};

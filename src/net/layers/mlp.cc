@@ -86,9 +86,16 @@ class Stack : public Layer {
       stage.add_weights(width, stages_.size() > 1 ? cat("_", i) : "", spec.weights);
       const TensorSpec y(inputs[0].dtype, {inputs[0].rows(), stage.num_output});
       if (stage.keeps_input_of_activation()) spec.scratch.push_back(y);
-      if (stage.own_gradient()) spec.scratch.push_back(y);
-      if (i + 1 < stages_.size()) spec.scratch.insert(spec.scratch.end(), {y, y});  // its value and gradient
-      if (stage.needs_scratch()) spec.scratch.push_back(stage.scratch(y, width));
+      const auto of_backward = [&](const TensorSpec& scratch) {
+        spec.scratch_of_backward.push_back(spec.scratch.size());
+        spec.scratch.push_back(scratch);
+      };
+      if (stage.own_gradient()) of_backward(y);
+      if (i + 1 < stages_.size()) {
+        spec.scratch.push_back(y);  // its value
+        of_backward(y);             // and gradient
+      }
+      if (stage.needs_scratch()) of_backward(stage.scratch(y, width));
       if (stage.fp8) {
         stage.add_fp8_memory(y, width, spec.scratch, spec.transient);
         ++spec.fp8_products;

@@ -21,7 +21,8 @@ class PReLU : public Layer {
     const int64_t slopes = params_.shared ? 1 : x.shape[x.shape.rank() - 1];
     return {.outputs = {TensorSpec(x.dtype, x.shape)},
             .weights = {{"alpha", {1, slopes}, {InitialValues::Kind::constant, params_.alpha_init}, false}},
-            .scratch = {ops::prelu_scratch(x.rows(), x.row_elements())}};
+            .scratch = {ops::prelu_scratch(x.rows(), x.row_elements())},
+            .scratch_of_backward = {0}};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {

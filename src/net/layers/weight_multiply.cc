@@ -28,7 +28,8 @@ class WeightMultiply : public Layer {
             .weights = {{"weights",
                          {slots, dim},
                          initial_values(word, static_cast<double>(slots), static_cast<double>(slots * dim))}},
-            .scratch = {ops::weight_multiply_scratch(batch, slots, dim)}};
+            .scratch = {ops::weight_multiply_scratch(batch, slots, dim)},
+            .scratch_of_backward = {0}};
   }
 
   void forward(Context& ctx, const LayerIo& io, Phase) const override {

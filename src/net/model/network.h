@@ -31,12 +31,12 @@ class Network {
     bool weights_are_fixed = false;  // forward() writes no transposed copies of weights
   };
   /// `search`: for overflow, by the layers that search the gradient of an embedding themselves. `of_operands`: also by
-  /// those that search operands of late products.
-  /// `scales`: of the layers with products in FP8; null if the graph has none.
-  /// Writes the transposed copies of weights that layers read. Weights that do not change then need none in forward().
-  void write_weight_copies(Context&, const Binding&) const;
+  /// those that search operands of late products. `scales`: of the layers with products in FP8; null if the graph has
+  /// none.
   Binding bind(Tensor label, std::optional<Tensor> dense, ops::OverflowSearch search = {}, bool of_operands = false,
                const Fp8Scales* scales = nullptr) const;
+  /// Writes the transposed copies of weights that layers read. Weights that do not change then need none in forward().
+  void write_weight_copies(Context&, const Binding&) const;
   /// Whether a layer searches the gradient of this embedding for overflow as it writes it, if bind() was given a
   /// search.
   bool searches_overflow(size_t embedding) const { return searched_by_[embedding].has_value(); }

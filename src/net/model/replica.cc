@@ -45,7 +45,8 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int
       gradients_(weights_, runtime, comm),
       state_(config, train_graph_, runtime),
       fp8_scales_(train_graph_, runtime),
-      train_(train_graph_, Phase::train, weights_, state_, runtime, comm, &gradients_),
+      train_(train_graph_, use == ReplicaUse::score ? Phase::evaluate : Phase::train, weights_, state_, runtime, comm,
+             &gradients_),
       evaluation_(eval_graph_, Phase::evaluate, weights_, state_, runtime, comm),
       side_stream_(runtime.exchange_stream()),
       weights_stream_(runtime.device()),
@@ -90,6 +91,11 @@ Replica::Replica(const Config& config, Runtime& runtime, Communicator& comm, int
          .key_capacity = table.key_capacity,
          .eval_samples = eval_samples,
          .eval_key_capacity = eval_table.key_capacity});
+    if (use == ReplicaUse::score) {
+      spec.loads_only = true;
+      spec.row_hint = 0;
+      spec.marks_changes = false;
+    }
     exchanges_fp16 = exchanges_fp16 || (spec.exchange == DType::f16 && comm.size() > 1);
     const double bytes = known_rows(section) * static_cast<double>(number_bytes_of_row(spec));
     planned.push_back({placement, std::move(spec), bytes});

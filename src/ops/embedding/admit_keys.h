@@ -1,9 +1,8 @@
 // Admission: which unknown keys of a batch get a row, and what the others use.
 //
-//   keys of the batch ─index_find─> rows; 0: unknown ─select─> unknown ─admit_keys, select─> admitted ─index_insert─>
-//   the table
-//                                        ^                                                       │
-//                                        └────────── hand_out_rows <──index_find── unknown <─────┘
+//   keys of batch ─index_find─> rows; 0: unknown ─select─> unknown ─admit_keys, select─> admitted ─index_insert─> table
+//                                    ^                                                       │
+//                                    └────────── hand_out_rows <──index_find── unknown <─────┘
 #pragma once
 
 #include <cstddef>

@@ -92,8 +92,7 @@ int64_t most_host_words(int64_t columns, int64_t bags, int64_t keys);
 ///   int64 [keys]                   by column
 ///   by column, in bytes:
 ///     how many keys each bag has     nothing if each has its only possible key; else, whichever is shorter, bits,
-///     bytes
-///                                    or words [bags], or the bag of each occurrence [occurrences]
+///                                    bytes or words [bags], or the bag of each occurrence [occurrences]
 ///     place of each occurrence       nothing if keys are as many as occurrences; else 1, 2 or 4 bytes each
 ///
 /// Shapes: words i64 [at least those of keys.sizes].

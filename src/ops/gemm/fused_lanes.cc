@@ -11,8 +11,8 @@
 namespace hctr::ops {
 namespace {
 
+template <int64_t kColumns>
 void add_one_by_one(const LaneOperands& of, int64_t rows, float* sums) {
-  constexpr int64_t kColumns = 16;
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < kColumns; ++j) {
       float sum = sums[i * kColumns + j];
@@ -22,81 +22,83 @@ void add_one_by_one(const LaneOperands& of, int64_t rows, float* sums) {
     }
 }
 
-/// Calls block<R>(of, sums) for the R that `rows` is.
+/// Calls block<R>() for the R that `rows` is.
 template <int kMost, class Block>
 void with_rows(int64_t rows, const Block& block) {
-  switch (rows) {
-    case kMost:
-      return block.template operator()<kMost>();
-    case 8:
-      return block.template operator()<8>();
-    case 4:
-      return block.template operator()<4>();
-    case 2:
-      return block.template operator()<2>();
-    default:
-      return block.template operator()<1>();
-  }
+  if constexpr (kMost > 8)
+    if (rows == kMost) return block.template operator()<kMost>();
+  if constexpr (kMost >= 8)
+    if (rows == 8) return block.template operator()<8>();
+  if constexpr (kMost == 6)
+    if (rows == 6) return block.template operator()<6>();
+  if (rows == 4) return block.template operator()<4>();
+  if (rows == 2) return block.template operator()<2>();
+  block.template operator()<1>();
 }
 
 #if defined(__x86_64__)
-/// Two registers of sixteen a row.
-template <int R>
-__attribute__((target("avx512f"))) void block_of_32(const LaneOperands& of, float* sums) {
-  __m512 left[R], right[R];
-  for (int i = 0; i < R; ++i) {
-    left[i] = _mm512_loadu_ps(sums + i * 32);
-    right[i] = _mm512_loadu_ps(sums + i * 32 + 16);
+// One text for two kinds of instructions: a function's target cannot be a parameter of a template. R rows of W
+// registers with kLanes numbers each. Loops are unrolled, so that sums stay in registers. One row of a is little work
+// for what is read of b: the rows of b that follow are asked for early.
+#define HCTR_UNROLLED _Pragma("GCC unroll 16")
+#define HCTR_BLOCK_OF(name, instructions, Register, kLanes, load, store, fill, multiply_add)                  \
+  template <int R, int W>                                                                                     \
+  __attribute__((target(instructions))) void name(const LaneOperands& of, float* sums) {                      \
+    constexpr int64_t kRowsAhead = 6;                                                                         \
+    Register sum[R][W];                                                                                       \
+    HCTR_UNROLLED for (int i = 0; i < R; ++i) {                                                               \
+      HCTR_UNROLLED for (int w = 0; w < W; ++w) sum[i][w] = load(sums + (i * W + w) * kLanes);                \
+    }                                                                                                         \
+    const float *a = of.a, *b = of.b;                                                                         \
+    for (int64_t k = 0; k < of.depth; ++k, a += of.a_column, b += of.b_row) {                                 \
+      Register of_b[W];                                                                                       \
+      HCTR_UNROLLED for (int w = 0; w < W; ++w) of_b[w] = load(b + w * kLanes);                               \
+      if constexpr (R == 1) {                                                                                 \
+        HCTR_UNROLLED for (int w = 0; w < W; ++w)                                                             \
+            _mm_prefetch(reinterpret_cast<const char*>(b + kRowsAhead * of.b_row + w * kLanes), _MM_HINT_T0); \
+      }                                                                                                       \
+      HCTR_UNROLLED for (int i = 0; i < R; ++i) {                                                             \
+        const Register factor = fill(a[i * of.a_row]);                                                        \
+        HCTR_UNROLLED for (int w = 0; w < W; ++w) sum[i][w] = multiply_add(factor, of_b[w], sum[i][w]);       \
+      }                                                                                                       \
+    }                                                                                                         \
+    HCTR_UNROLLED for (int i = 0; i < R; ++i) {                                                               \
+      HCTR_UNROLLED for (int w = 0; w < W; ++w) store(sums + (i * W + w) * kLanes, sum[i][w]);                \
+    }                                                                                                         \
   }
-  const float *a = of.a, *b = of.b;
-  for (int64_t k = 0; k < of.depth; ++k, a += of.a_column, b += of.b_row) {
-    const __m512 b_left = _mm512_loadu_ps(b), b_right = _mm512_loadu_ps(b + 16);
-    for (int i = 0; i < R; ++i) {
-      const __m512 factor = _mm512_set1_ps(a[i * of.a_row]);
-      left[i] = _mm512_fmadd_ps(factor, b_left, left[i]);
-      right[i] = _mm512_fmadd_ps(factor, b_right, right[i]);
-    }
-  }
-  for (int i = 0; i < R; ++i) {
-    _mm512_storeu_ps(sums + i * 32, left[i]);
-    _mm512_storeu_ps(sums + i * 32 + 16, right[i]);
-  }
-}
 
-/// Two registers of eight a row.
-template <int R>
-__attribute__((target("avx2,fma"))) void block_of_16(const LaneOperands& of, float* sums) {
-  __m256 left[R], right[R];
-  for (int i = 0; i < R; ++i) {
-    left[i] = _mm256_loadu_ps(sums + i * 16);
-    right[i] = _mm256_loadu_ps(sums + i * 16 + 8);
-  }
-  const float *a = of.a, *b = of.b;
-  for (int64_t k = 0; k < of.depth; ++k, a += of.a_column, b += of.b_row) {
-    const __m256 b_left = _mm256_loadu_ps(b), b_right = _mm256_loadu_ps(b + 8);
-    for (int i = 0; i < R; ++i) {
-      const __m256 factor = _mm256_set1_ps(a[i * of.a_row]);
-      left[i] = _mm256_fmadd_ps(factor, b_left, left[i]);
-      right[i] = _mm256_fmadd_ps(factor, b_right, right[i]);
-    }
-  }
-  for (int i = 0; i < R; ++i) {
-    _mm256_storeu_ps(sums + i * 16, left[i]);
-    _mm256_storeu_ps(sums + i * 16 + 8, right[i]);
-  }
-}
+HCTR_BLOCK_OF(block_of_512, "avx512f", __m512, 16, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_set1_ps, _mm512_fmadd_ps)
+HCTR_BLOCK_OF(block_of_256, "avx2,fma", __m256, 8, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_set1_ps, _mm256_fmadd_ps)
+#undef HCTR_BLOCK_OF
+#undef HCTR_UNROLLED
 
-constexpr FusedLanes kLanesOf512{12, 32, [](const LaneOperands& of, int64_t rows, float* sums) {
-                                   with_rows<12>(rows, [&]<int R>() { block_of_32<R>(of, sums); });
-                                 }};
-constexpr FusedLanes kLanesOf256{6, 16, [](const LaneOperands& of, int64_t rows, float* sums) {
-                                   with_rows<6>(rows, [&]<int R>() {
-                                     if constexpr (R <= 6) block_of_16<R>(of, sums);
-                                   });
-                                 }};
+constexpr FusedLanes kLanesOf512{
+    .rows = 12,
+    .columns = 32,
+    .add_products = [](const LaneOperands& of, int64_t rows,
+                       float* sums) { with_rows<12>(rows, [&]<int R>() { block_of_512<R, 2>(of, sums); }); },
+    .wide_columns = 256,
+    .add_wide = [](const LaneOperands& of, int64_t rows,
+                   float* sums) { with_rows<4>(rows, [&]<int R>() { block_of_512<R, 16 / R>(of, sums); }); }};
+constexpr FusedLanes kLanesOf256{
+    .rows = 6,
+    .columns = 16,
+    .add_products = [](const LaneOperands& of, int64_t rows,
+                       float* sums) { with_rows<6>(rows, [&]<int R>() { block_of_256<R, 2>(of, sums); }); },
+    .wide_columns = 64,
+    .add_wide = [](const LaneOperands& of, int64_t rows,
+                   float* sums) { with_rows<4>(rows, [&]<int R>() { block_of_256<R, 8 / R>(of, sums); }); }};
 #endif
 
-constexpr FusedLanes kPlainLanes{4, 16, add_one_by_one};
+constexpr FusedLanes kPlainLanes{.rows = 4,
+                                 .columns = 16,
+                                 .add_products = add_one_by_one<16>,
+                                 .wide_columns = 64,
+                                 .add_wide = [](const LaneOperands& of, int64_t rows, float* sums) {
+                                   rows == 4   ? add_one_by_one<16>(of, 4, sums)
+                                   : rows == 2 ? add_one_by_one<32>(of, 2, sums)
+                                               : add_one_by_one<64>(of, 1, sums);
+                                 }};
 
 }  // namespace
 

@@ -20,12 +20,18 @@ struct LaneOperands {
 struct FusedLanes {
   int64_t rows, columns;  ///< of the largest block; every block has all columns
   void (*add_products)(const LaneOperands&, int64_t rows, float* sums);
+  /// Of a block of one row. Blocks of two and four rows have a half and a quarter: then b is read in long pieces.
+  int64_t wide_columns;
+  void (*add_wide)(const LaneOperands&, int64_t rows, float* sums);
 
   /// The rows of the next block, of those that are left: `rows` or a power of two below.
-  int64_t rows_of_block(int64_t left) const {
-    if (left >= rows) return rows;
+  int64_t rows_of_block(int64_t left) const { return left >= rows ? rows : power_of_two(left); }
+  int64_t rows_of_wide_block(int64_t left) const { return std::min<int64_t>(4, power_of_two(left)); }
+
+  /// The largest that is no more than `most`.
+  static int64_t power_of_two(int64_t most) {
     int64_t block = 1;
-    while (block * 2 <= left) block *= 2;
+    while (block * 2 <= most) block *= 2;
     return block;
   }
 };

@@ -49,34 +49,66 @@ void finish_rows(const ProductTask& task) {
   }
 }
 
-void run_task(const FusedLanes& lanes, const ProductTask& task) {
+/// A block of `rows` and `width` columns at (i, j), of which `of_width` are of the product, goes on from c unless it is
+/// the first of the depth.
+template <class Add>
+void add_block(const ProductTask& task, bool first, int64_t i, int64_t j, int64_t rows, int64_t width, int64_t of_width,
+               const Add& add) {
+  std::array<float, kMostLaneSums> sums;
+  float* c = task.c + i * task.c_stride + j;
+  for (int64_t r = 0; r < rows; ++r) {
+    float* to = sums.data() + r * width;
+    if (!first) to = std::copy_n(c + r * task.c_stride, of_width, to);
+    std::fill(to, sums.data() + (r + 1) * width, 0.0f);
+  }
+  add(sums.data());
+  for (int64_t r = 0; r < rows; ++r) std::copy_n(sums.data() + r * width, of_width, c + r * task.c_stride);
+}
+
+/// Columns [begin, task.columns) for depth [k, k + depth), in panels of b.
+void add_panels(const FusedLanes& lanes, const ProductTask& task, int64_t begin, int64_t k, int64_t depth) {
   thread_local std::vector<float> panel;
   panel.resize(static_cast<size_t>(kPanelDepth * lanes.columns));
-  std::array<float, kMostLaneSums> sums;
-  for (int64_t j = 0; j < task.columns; j += lanes.columns) {
+  for (int64_t j = begin; j < task.columns; j += lanes.columns) {
     const int64_t width = std::min(lanes.columns, task.columns - j);
-    for (int64_t k = 0; k < task.depth; k += kPanelDepth) {
-      const int64_t depth = std::min(kPanelDepth, task.depth - k);
-      StridedMatrix b{task.b.data + k * task.b.row + j * task.b.column, task.b.row, task.b.column};
-      if (width < lanes.columns || b.column != 1 || task.rows >= kRowsWorthPacking) {
-        pack_panel(b, depth, width, lanes.columns, panel.data());
-        b = {panel.data(), lanes.columns, 1};
-      }
-      for (int64_t i = 0; i < task.rows;) {
-        const int64_t rows = lanes.rows_of_block(task.rows - i);
-        float* c = task.c + i * task.c_stride + j;
-        for (int64_t r = 0; r < rows; ++r) {
-          float* to = sums.data() + r * lanes.columns;
-          if (k > 0) to = std::copy_n(c + r * task.c_stride, width, to);
-          std::fill(to, sums.data() + (r + 1) * lanes.columns, 0.0f);
-        }
-        lanes.add_products(
-            {task.a.data + i * task.a.row + k * task.a.column, task.a.row, task.a.column, b.data, b.row, depth}, rows,
-            sums.data());
-        for (int64_t r = 0; r < rows; ++r) std::copy_n(sums.data() + r * lanes.columns, width, c + r * task.c_stride);
-        i += rows;
-      }
+    StridedMatrix b{task.b.data + k * task.b.row + j * task.b.column, task.b.row, task.b.column};
+    if (width < lanes.columns || b.column != 1 || task.rows >= kRowsWorthPacking) {
+      pack_panel(b, depth, width, lanes.columns, panel.data());
+      b = {panel.data(), lanes.columns, 1};
     }
+    for (int64_t i = 0; i < task.rows;) {
+      const int64_t rows = lanes.rows_of_block(task.rows - i);
+      const LaneOperands of{
+          task.a.data + i * task.a.row + k * task.a.column, task.a.row, task.a.column, b.data, b.row, depth};
+      add_block(task, k == 0, i, j, rows, lanes.columns, width,
+                [&](float* sums) { lanes.add_products(of, rows, sums); });
+      i += rows;
+    }
+  }
+}
+
+/// The columns that wide blocks compute, of few rows.
+int64_t add_wide_blocks(const FusedLanes& lanes, const ProductTask& task, int64_t k, int64_t depth) {
+  if (task.rows >= kRowsWorthPacking || task.b.column != 1) return 0;
+  const int64_t columns = task.columns / lanes.wide_columns * lanes.wide_columns;
+  for (int64_t i = 0; i < task.rows;) {
+    const int64_t rows = lanes.rows_of_wide_block(task.rows - i), width = lanes.wide_columns / rows;
+    for (int64_t j = 0; j < columns; j += width)
+      add_block(task, k == 0, i, j, rows, width, width, [&](float* sums) {
+        lanes.add_wide({task.a.data + i * task.a.row + k * task.a.column, task.a.row, task.a.column,
+                        task.b.data + k * task.b.row + j, task.b.row, depth},
+                       rows, sums);
+      });
+    i += rows;
+  }
+  return columns;
+}
+
+void run_task(const FusedLanes& lanes, const ProductTask& task) {
+  for (int64_t k = 0; k < task.depth; k += kPanelDepth) {
+    const int64_t depth = std::min(kPanelDepth, task.depth - k);
+    const int64_t begin = add_wide_blocks(lanes, task, k, depth);
+    if (begin < task.columns) add_panels(lanes, task, begin, k, depth);
   }
   finish_rows(task);
 }
