@@ -54,7 +54,7 @@ struct HCTR_API EmbeddingOptimizer {
 /// The elements of a row before its first update: uniform on [-value, value), normal with that standard deviation, that
 /// constant, or uniform on +-1 / sqrt(rows) of a table with row numbers. They depend on the seed, the table's name and
 /// the key alone.
-struct InitialValues {
+struct EmbeddingStart {
   enum class Kind { uniform, normal, constant, by_rows };
   Kind kind = Kind::uniform;
   float value = 0.05f;
@@ -68,7 +68,7 @@ struct EmbeddingTableOptions {
   int64_t rows = 0;                      ///< row numbers 0 to rows - 1 are the keys; 0: any keys, each gets a row
   Format format = Format::f32;
   EmbeddingOptimizer optimizer{};
-  InitialValues initial{};
+  EmbeddingStart initial{};
   // Of tables without row numbers.
   int64_t most_rows = 0;  ///< 0: memory is the limit
   WhenFull when_full = WhenFull::error;
@@ -135,7 +135,7 @@ struct TableRows {
 };
 
 /// Where the rows of a table are.
-struct TableMemory {
+struct EmbeddingMemory {
   int64_t rows = 0;          ///< in memory and on the disk
   int64_t rows_on_host = 0;  ///< of them, those of which some numbers are in memory of the host, beside a device
   int64_t rows_on_disk = 0;
@@ -209,7 +209,7 @@ class HCTR_API EmbeddingSet {
 
   // Of one table. All wait; no batch may be under way. Errors: Error(usage) for an unknown name.
   int64_t rows(const std::string& table);
-  TableMemory memory(const std::string& table);
+  EmbeddingMemory memory(const std::string& table);
   /// Counts by name: rows, rows_evicted, rows_expired, ...; empty without a policy.
   std::map<std::string, int64_t> counts(const std::string& table);
   /// Passes all rows to `sink`, in blocks, by ascending keys. `states`: with the states of the optimizer.

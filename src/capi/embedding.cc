@@ -7,6 +7,7 @@
 #include "hctr/embedding.h"
 
 struct hctr_embedding {
+  explicit hctr_embedding(const hctr::EmbeddingOptions& options) : set(options) {}
   hctr::EmbeddingSet set;
 };
 
@@ -54,7 +55,7 @@ EmbeddingTableOptions table_of(const hctr_table& from, size_t number) {
   to.rows = from.rows;
   to.format = enum_of<EmbeddingTableOptions::Format>(from.format, 3, what + ": format");
   if (from.optimizer) to.optimizer = optimizer_of(read_struct(from.optimizer, "hctr_optimizer"), what + ": optimizer");
-  to.initial.kind = enum_of<InitialValues::Kind>(from.initial, 4, what + ": initial");
+  to.initial.kind = enum_of<EmbeddingStart::Kind>(from.initial, 4, what + ": initial");
   if (from.initial != HCTR_UNIFORM || from.initial_value != 0) to.initial.value = from.initial_value;
   to.most_rows = from.most_rows;
   to.when_full = enum_of<EmbeddingTableOptions::WhenFull>(from.when_full, 4, what + ": when_full");
@@ -196,7 +197,7 @@ hctr_status hctr_embedding_create(const hctr_embedding_options* options, hctr_em
   return call([&] {
     expect_given(embedding, "hctr_embedding_create(): the place of the handle");
     const auto given = hctr::capi::read_struct(options, "hctr_embedding_options");
-    *embedding = std::make_unique<hctr_embedding>(hctr::EmbeddingSet(hctr::capi::options_of(given))).release();
+    *embedding = std::make_unique<hctr_embedding>(hctr::capi::options_of(given)).release();
   });
 }
 

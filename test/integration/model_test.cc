@@ -13,69 +13,12 @@
 #include "hctr/use_model.h"
 #include "infer/load_config.h"
 #include "infer/sample_arrays.h"
-#include "ranks_fixture.h"
+#include "scores_fixture.h"
 
 namespace hctr::test {
 namespace {
 
-class ModelTest : public RanksTest {
- protected:
-  void SetUp() override {
-    RanksTest::SetUp();
-    before_ = fs::current_path();
-    fs::current_path(folder_.path());  // sources of the config are relative to it
-  }
-  void TearDown() override { fs::current_path(before_); }
-
-  LoadOptions at(const std::string& model, int threads = 1) const {
-    return {.model = model,
-            .device = device_ == "cpu" ? DeviceChoice::cpu : DeviceChoice::cuda,
-            .threads = threads,
-            .most_samples = 512};
-  }
-
-  static SampleArrays samples_of(const std::string& config_file) {
-    const Config config = load_config(config_file, false, Log::silent());
-    return read_sample_arrays(config, evaluation_source(config.data), 10000);
-  }
-
-  /// Scores samples [first, first + count).
-  static std::vector<float> score(const Model& model, const SampleArrays& samples, int64_t first, int64_t count) {
-    std::vector<float> scores(static_cast<size_t>(count));
-    const OutputView output{.name = "loss", .data = scores.data()};
-    model.score(count, samples.views(first), {&output, 1});
-    return scores;
-  }
-  /// All of them, in batches of these sizes in turn.
-  static std::vector<float> score_in(const Model& model, const SampleArrays& samples,
-                                     const std::vector<int64_t>& sizes) {
-    std::vector<float> all;
-    for (size_t i = 0; static_cast<int64_t>(all.size()) < samples.samples; ++i) {
-      const auto first = static_cast<int64_t>(all.size());
-      const std::vector<float> part =
-          score(model, samples, first, std::min(sizes[i % sizes.size()], samples.samples - first));
-      all.insert(all.end(), part.begin(), part.end());
-    }
-    return all;
-  }
-
-  /// What --predict writes.
-  std::vector<float> predicted(const std::string& model) const {
-    PredictOptions options;
-    options.model = model;
-    options.device = device_ == "cpu" ? DeviceChoice::cpu : DeviceChoice::cuda;
-    options.out = "scores.tsv";
-    predict(options);
-    std::istringstream lines(read_file("scores.tsv"));
-    std::vector<float> scores;
-    std::string line;
-    std::getline(lines, line);
-    while (std::getline(lines, line)) scores.push_back(std::strtof(line.c_str() + line.rfind('\t'), nullptr));
-    return scores;
-  }
-
-  fs::path before_;
-};
+class ModelTest : public ScoresTest {};
 
 TEST_F(ModelTest, ScoresAreThoseOfPredictInBatchesOfAnySize) {
   train(with_batch_norm(config_), {"[0]"}, "one");

@@ -514,7 +514,7 @@ int64_t EmbeddingSet::rows(const std::string& table) {
   return state_->idle_table(table).rows();
 }
 
-TableMemory EmbeddingSet::memory(const std::string& table) {
+EmbeddingMemory EmbeddingSet::memory(const std::string& table) {
   const CurrentDevice keep(state_->runtime.device());
   EmbeddingTable& of = state_->idle_table(table);
   const RowStore::HostRows on_host = of.host_rows();

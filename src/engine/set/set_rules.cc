@@ -179,16 +179,16 @@ TableSpec spec_of(const EmbeddingTableOptions& table, int64_t features) {
   spec.storage = table.format == EmbeddingTableOptions::Format::f16    ? DType::f16
                  : table.format == EmbeddingTableOptions::Format::bf16 ? DType::bf16
                                                                        : DType::f32;
-  const InitialValues& initial = table.initial;
+  const EmbeddingStart& initial = table.initial;
   if (!std::isfinite(initial.value)) refuse(table, "the initial value is not a finite number");
   spec.init_bound = initial.value;
-  if (initial.kind == InitialValues::Kind::by_rows) {
+  if (initial.kind == EmbeddingStart::Kind::by_rows) {
     if (table.rows == 0) refuse(table, "initial values by_rows, and no number of rows: give rows, or a bound");
     spec.init_bound = 1.0f / std::sqrt(static_cast<float>(table.rows));
   }
-  spec.init_kind = initial.kind == InitialValues::Kind::normal     ? ops::InitialKind::normal
-                   : initial.kind == InitialValues::Kind::constant ? ops::InitialKind::constant
-                                                                   : ops::InitialKind::uniform;
+  spec.init_kind = initial.kind == EmbeddingStart::Kind::normal     ? ops::InitialKind::normal
+                   : initial.kind == EmbeddingStart::Kind::constant ? ops::InitialKind::constant
+                                                                    : ops::InitialKind::uniform;
   spec.row_limit = table.most_rows;
   spec.limit_setting = "most_rows";
   spec.policy.when_full = table.when_full == When::evict_lru   ? WhenFull::evict_lru

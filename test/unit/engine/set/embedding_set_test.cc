@@ -440,9 +440,9 @@ TEST_P(EmbeddingSetTest, EveryPairOfOptionsGivesWhatItsDocumentsSay) {
     if (c[updates] == 1 && table.optimizer.rows == SetRows::local) table.optimizer.rows = SetRows::global;
     table.format = static_cast<SetFormat>(c[format]);
     table.rows = c[numbers] == 1 ? 40 : 0;
-    table.initial = {static_cast<InitialValues::Kind>(c[initial]), 0.3f};
-    if (table.initial.kind == InitialValues::Kind::by_rows && table.rows == 0)
-      table.initial.kind = InitialValues::Kind::uniform;
+    table.initial = {static_cast<EmbeddingStart::Kind>(c[initial]), 0.3f};
+    if (table.initial.kind == EmbeddingStart::Kind::by_rows && table.rows == 0)
+      table.initial.kind = EmbeddingStart::Kind::uniform;
     EmbeddingTableOptions other{.name = "users", .dim = 3};
     other.optimizer = example(SetRule::sgd, Formula::config);
     const auto may_weigh = [](Pooling pooling) { return pooling != Pooling::max && pooling != Pooling::none; };
@@ -458,7 +458,7 @@ TEST_P(EmbeddingSetTest, EveryPairOfOptionsGivesWhatItsDocumentsSay) {
     const double tolerance = table.format == SetFormat::f32 ? 2e-4 : table.format == SetFormat::f16 ? 8e-3 : 6e-2;
     // Which row has the largest element is as good as random where rows differ by less than that: one step then.
     const bool any_max = a == Pooling::max || b == Pooling::max;
-    const bool alike = table.format != SetFormat::f32 || table.initial.kind == InitialValues::Kind::constant;
+    const bool alike = table.format != SetFormat::f32 || table.initial.kind == EmbeddingStart::Kind::constant;
     const int64_t steps = any_max && alike ? 1 : 4;
     for (int64_t t = 1; t <= steps; ++t) {
       Twins::Given given{.keys = key_types[static_cast<size_t>(c[keys])],
@@ -685,7 +685,7 @@ TEST_P(EmbeddingSetTest, BatchesOfAnySizeFollowEachOther) {
 
 /// All rows of a table, with states, after some steps of its own random batches.
 std::map<int64_t, std::vector<float>> rows_after_steps(const EmbeddingOptions& options, Device device, int steps,
-                                                       TableMemory* memory = nullptr) {
+                                                       EmbeddingMemory* memory = nullptr) {
   Twins twins(options, device, 33);
   for (int i = 0; i < steps; ++i) {
     twins.make_batch(40, {}, 3000);
@@ -721,7 +721,7 @@ TEST_P(EmbeddingSetTest, RowsInOtherMemoryGiveTheSameNumbers) {
     const auto expected = rows_after_steps(options, GetParam(), 24);
     EXPECT_GT(expected.size(), 1000u);
     options.most_keys = 512;  // of a batch: all of its rows are in memory
-    TableMemory memory;
+    EmbeddingMemory memory;
     options.device_bytes = GetParam().is_cuda() ? 64 << 20 : 2 << 20;
     options.host_bytes = 64 << 20;
     EXPECT_TRUE(rows_after_steps(options, GetParam(), 24, &memory) == expected);
@@ -806,7 +806,7 @@ TEST(EmbeddingSetOnCpu, NamesOptionsThatDoNotFit) {
   refuses("row numbers", [](auto& o) { o.tables[0].rows = o.tables[0].most_rows = 5; });
   refuses("lazy_global", [](auto& o) { o.tables[0].optimizer.rows = SetRows::lazy_global; });
   refuses("row_wise", [](auto& o) { o.tables[0].optimizer.row_wise = true; });
-  refuses("by_rows", [](auto& o) { o.tables[0].initial.kind = InitialValues::Kind::by_rows; });
+  refuses("by_rows", [](auto& o) { o.tables[0].initial.kind = EmbeddingStart::Kind::by_rows; });
   refuses("has weights", [](auto& o) { o.features[0] = {"item", "items", Pooling::max, true}; });
   refuses("has no feature", [](auto& o) { o.tables.push_back({.name = "more", .dim = 1}); });
 }

@@ -1,0 +1,84 @@
+// The same numbers every way: one model, scored by each way that there is, gives equal bits. A new way is a new line of
+// the table.
+#include <cstring>
+#include <functional>
+#include <map>
+
+#include "hctr/huge_ctr.h"
+#include "scores_fixture.h"
+
+namespace hctr::test {
+namespace {
+
+class SameNumbers : public ScoresTest {
+ protected:
+  /// By the C interface, in batches of `size`.
+  std::vector<float> by_c(const char* run, const SampleArrays& samples, int64_t size) const {
+    hctr_model_options options{};
+    options.size = sizeof options;
+    options.model = run;
+    options.device = HCTR_CPU;
+    options.threads = 1;
+    hctr_model* model = nullptr;
+    EXPECT_EQ(hctr_model_load(&options, &model), HCTR_OK) << hctr_error_message();
+    std::vector<float> scores(static_cast<size_t>(samples.samples));
+    for (int64_t first = 0; first < samples.samples; first += size) {
+      const int64_t count = std::min(size, samples.samples - first);
+      const std::vector<int64_t> dense_shape = {count, samples.dense_dim}, score_shape = {count, 1};
+      std::vector<std::vector<int64_t>> shapes;
+      std::vector<hctr_model_input> inputs;
+      const auto array = [&](const void* data, hctr_dtype type, const std::vector<int64_t>& shape) {
+        return hctr_array{const_cast<void*>(data), type, static_cast<int32_t>(shape.size()), shape.data(), nullptr, -1};
+      };
+      shapes.reserve(2 * samples.inputs.size());
+      for (const InputView& view : samples.views(first)) {
+        hctr_model_input& input = inputs.emplace_back();
+        input.size = sizeof input;
+        input.name = view.name.data();
+        if (view.name == samples.dense_name) {
+          input.data = array(view.data, HCTR_F32, dense_shape);
+          continue;
+        }
+        for (const SampleArrays::Keys& keys : samples.inputs) {
+          if (keys.name != view.name) continue;
+          if (view.offsets) {
+            input.data = array(view.data, HCTR_I64, shapes.emplace_back(1, static_cast<int64_t>(keys.keys.size())));
+            input.offsets = array(view.offsets, HCTR_I64, shapes.emplace_back(1, count * keys.slots + 1));
+          } else {
+            input.data = array(view.data, HCTR_I64, shapes.emplace_back(std::vector{count, keys.slots}));
+          }
+        }
+      }
+      hctr_model_output output{};
+      output.size = sizeof output;
+      output.name = "loss";
+      output.scores = array(scores.data() + first, HCTR_F32, score_shape);
+      EXPECT_EQ(hctr_model_score(model, count, inputs.data(), inputs.size(), &output, 1), HCTR_OK)
+          << hctr_error_message();
+    }
+    hctr_model_destroy(model);
+    return scores;
+  }
+};
+
+TEST_F(SameNumbers, OfScores) {
+  train(with_batch_norm(config_), {"[0]"}, "one");
+  const SampleArrays samples = samples_of("one.json");
+  const std::map<std::string, std::function<std::vector<float>()>> ways = {
+      {"huge_ctr --predict", [&] { return predicted("one-run"); }},
+      {"hctr::Model", [&] { return score_in(Model(at("one-run")), samples, {4096}); }},
+      {"hctr::Model, one by one", [&] { return score_in(Model(at("one-run")), samples, {1}); }},
+      {"hctr_model_score()", [&] { return by_c("one-run", samples, 4096); }},
+      {"hctr_model_score(), seven at a time", [&] { return by_c("one-run", samples, 7); }},
+  };
+  const std::vector<float> expected = predicted("one-run");
+  ASSERT_EQ(expected.size(), 500u);
+  for (const auto& [way, scores] : ways) {
+    const std::vector<float> have = scores();
+    ASSERT_EQ(have.size(), expected.size()) << way;
+    EXPECT_EQ(std::memcmp(have.data(), expected.data(), have.size() * sizeof(float)), 0) << way;
+  }
+}
+
+}  // namespace
+}  // namespace hctr::test
