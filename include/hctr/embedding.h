@@ -93,7 +93,8 @@ struct EmbeddingOptions {
   int threads = 1;                         ///< of the CPU
   uint64_t seed = 0;
   int batches = 2;              ///< that may be between forward() and update() at a time
-  int64_t most_keys = 1 << 24;  ///< of a table in a batch; addresses are reserved for them, memory is taken as needed
+  /// Of a table in a batch. Addresses are reserved for them, and memory is taken as needed; with a disk, all of it.
+  int64_t most_keys = 1 << 24;
   /// Memory for rows, as "table_memory" of a config has it: most on the GPU (nothing: what is free), most in memory of
   /// the host beyond that, and a folder for rows that neither has room for.
   std::optional<int64_t> device_bytes{};

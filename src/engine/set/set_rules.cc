@@ -202,4 +202,43 @@ TableSpec spec_of(const EmbeddingTableOptions& table, int64_t features) {
   return spec;
 }
 
+ops::BagPooling pooling_of(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::sum:
+      return ops::BagPooling::sum;
+    case Pooling::mean:
+      return ops::BagPooling::mean;
+    case Pooling::sqrtn:
+      return ops::BagPooling::sqrtn;
+    case Pooling::max:
+      return ops::BagPooling::max;
+    case Pooling::none:
+      break;
+  }
+  return ops::BagPooling::none;
+}
+
+Device device_of(const EmbeddingOptions& options) {
+  if (options.gpu < 0) return {};
+  const Device device{DeviceKind::cuda, options.gpu};
+  expect_built(device);
+  if (const GpuSearch found = find_gpus(); options.gpu >= found.count)
+    throw Error(Kind::device, cat("GPU ", options.gpu, " of an embedding set: there are ", found.count,
+                                  found.why_none.empty() ? "" : cat(" (", found.why_none, ")")));
+  return device;
+}
+
+RuntimeOptions runtime_options(const EmbeddingOptions& options) {
+  RuntimeOptions of;
+  of.threads = options.threads;
+  of.seed = options.seed;
+  of.row_memory.device = options.device_bytes;
+  of.row_memory.host = options.host_bytes;
+  of.row_memory.device_setting = "device_bytes";
+  if (options.host_bytes > 0) of.row_memory.host_setting = "host_bytes";
+  if (!options.disk.empty()) of.row_memory.disk_folder = options.disk.string();
+  of.row_memory.disk = options.disk_bytes;
+  return of;
+}
+
 }  // namespace hctr

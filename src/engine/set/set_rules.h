@@ -1,8 +1,10 @@
 // What an EmbeddingSet is asked for, in the engine's terms.
 #pragma once
 
+#include "core/device/context.h"
 #include "engine/spec/table_spec.h"
 #include "hctr/embedding.h"
+#include "ops/embedding/bag_pool.h"
 
 namespace hctr {
 
@@ -10,5 +12,10 @@ namespace hctr {
 ops::Optimizer rule_of(const EmbeddingTableOptions&);
 /// The spec of a table, but for the sizes of batches, with so many features. Errors: likewise.
 TableSpec spec_of(const EmbeddingTableOptions&, int64_t features);
+
+ops::BagPooling pooling_of(Pooling);
+/// Errors: Error(device) where there is no such GPU.
+Device device_of(const EmbeddingOptions&);
+RuntimeOptions runtime_options(const EmbeddingOptions&);
 
 }  // namespace hctr

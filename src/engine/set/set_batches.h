@@ -1,0 +1,188 @@
+// The state of an EmbeddingSet: its tables, and the batches that are under way.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/base/expect.h"
+#include "core/device/copy_bytes.h"
+#include "core/device/current_device.h"
+#include "core/device/lockstep.h"
+#include "engine/set/set_arrays.h"
+#include "engine/set/set_rules.h"
+#include "engine/set/set_table.h"
+
+namespace hctr {
+
+struct EmbeddingSet::State {
+  explicit State(const EmbeddingOptions& wanted)
+      : options(wanted),
+        table_of(tables_of_features(wanted)),
+        runtime(device_of(wanted), runtime_options(wanted)),
+        step(runtime.device(), sizeof(StepState)) {
+    if (options.gpu >= 0 && options.stream) runtime.adopt_stream(options.stream);
+    for (size_t t = 0; t < options.tables.size(); ++t) {
+      std::vector<TableFeature> features;
+      for (size_t f = 0; f < options.features.size(); ++f)
+        if (const EmbeddingFeature& feature = options.features[f]; table_of[f] == t)
+          features.push_back({f, feature.name, pooling_of(feature.pooling), feature.weighted});
+      TableSpec spec = spec_of(options.tables[t], static_cast<int64_t>(features.size()));
+      spec.samples = spec.eval_samples = 1;
+      const bool on_disk = runtime.row_memory().has_disk();
+      spec.key_capacity = on_disk ? options.most_keys : std::min<int64_t>(options.most_keys, kFirstKeys);
+      spec.eval_key_capacity = spec.key_capacity;
+      spec.most_key_capacity = options.most_keys;
+      one_at_a_time = one_at_a_time || spec.policy.any() || on_disk || options.host_bytes > 0;
+      tables.push_back(std::make_unique<SetTable>(runtime, spec, std::move(features), options.batches + 1));
+    }
+    write_step({});
+  }
+
+  static constexpr int64_t kFirstKeys = 4096;
+
+  struct Under {
+    Batch number;
+    int buffer;
+    int64_t samples;
+    bool forwarded = false;
+    std::vector<int64_t> counts;  // of each feature
+  };
+
+  Context context() {
+    return Context(runtime, runtime.compute_stream(), reinterpret_cast<const StepState*>(step.data()));
+  }
+  void write_step(const StepState& state) {
+    copy_bytes(runtime.compute_stream(), step.data(), &state, sizeof state);
+    runtime.compute_stream().synchronize();
+  }
+  StepState read_step() {
+    StepState state;
+    copy_bytes(runtime.compute_stream(), &state, step.data(), sizeof state);
+    runtime.compute_stream().synchronize();
+    return state;
+  }
+  /// Calls body(context, table) for each table. On a GPU their kernels start together, unless the host takes part.
+  template <class Body>
+  void each_table(const Body& body) {
+    Lockstep together(context(), options.gpu >= 0 && !runtime.row_memory().has_disk());
+    for (const auto& table : tables) {
+      Context ctx = together.next();
+      body(ctx, *table);
+    }
+    together.run();
+  }
+  size_t table_number(const std::string& name) const {
+    for (size_t t = 0; t < tables.size(); ++t)
+      if (options.tables[t].name == name) return t;
+    refuse_call(cat("there is no embedding table '", name, "'"));
+  }
+  EmbeddingTable& idle_table(const std::string& name) {
+    if (!under_way.empty())
+      refuse_call(cat("table '", name, "' is asked for while a batch is between forward() and update()"));
+    return tables[table_number(name)]->table();
+  }
+
+  std::vector<ops::FeatureBags> of_table(const SetTable& table, std::span<const ops::FeatureBags> all) const {
+    std::vector<ops::FeatureBags> some;
+    for (const TableFeature& feature : table.features()) some.push_back(all[feature.number]);
+    return some;
+  }
+  template <class T>
+  std::vector<PlacedVectors> of_table(const SetTable& table, std::span<const FeatureVectors<T>> all) const {
+    std::vector<PlacedVectors> some;
+    for (const TableFeature& feature : table.features()) {
+      const FeatureVectors<T>& at = all[feature.number];
+      some.push_back({const_cast<float*>(at.data), at.stride == 0 ? table.spec().dim : at.stride});
+    }
+    return some;
+  }
+  /// Host: memory for the rows of the next batch.
+  void reserve_batch(int buffer, int64_t samples, std::span<const int64_t> counts) {
+    for (const auto& table : tables) {
+      int64_t keys = 0;
+      for (const TableFeature& feature : table->features()) keys += counts[feature.number];
+      table->reserve(buffer, samples, keys);
+      report_keys_outside(*table);
+      table->table().reserve_rows(host_step);
+    }
+    ++host_step;
+  }
+  /// A row number that does not exist, in an earlier batch on a GPU, is reported once.
+  void report_keys_outside(SetTable& table) const {
+    try {
+      table.table().check_keys();
+    } catch (const Error& error) {
+      table.table().forget_keys_outside();
+      throw Error(Kind::data, cat("an earlier batch had a row number that does not exist: ", error.what()));
+    }
+  }
+
+  Batch begin(int64_t samples, std::span<const FeatureKeys> keys) {
+    const std::vector<ops::FeatureBags> bags = checked_bags(options, table_of, samples, keys);
+    const size_t most = one_at_a_time ? 1 : static_cast<size_t>(options.batches);
+    if (under_way.size() >= most)
+      refuse_call(cat(under_way.size(), " batches are between forward() and update(), and there may be ", most,
+                      one_at_a_time ? " where rows may be removed or leave the GPU" : " (batches)"));
+    std::vector<int64_t> counts;
+    for (const ops::FeatureBags& of : bags) counts.push_back(of.most);
+    const bool recorded = runtime.compute_stream().is_capturing();
+    if (recorded && !reserved_buffer) refuse_call("a batch is recorded without reserve()");
+    if (recorded && runtime.row_memory().has_disk()) refuse_call("a batch is recorded, and rows may be on a disk");
+    const int buffer = recorded ? *reserved_buffer : free_buffer();
+    if (samples > 0) {
+      if (recorded)
+        recorded_buffer = buffer;
+      else
+        reserve_batch(buffer, samples, counts);
+      each_table([&](Context& ctx, SetTable& table) { table.prepare(ctx, buffer, samples, of_table(table, bags)); });
+    }
+    under_way.push_back({++last_batch, buffer, samples, false, std::move(counts)});
+    return last_batch;
+  }
+  /// One that no batch under way has, nor recorded work.
+  int free_buffer() const {
+    for (int buffer = 0; buffer <= options.batches; ++buffer)
+      if (buffer != recorded_buffer &&
+          std::none_of(under_way.begin(), under_way.end(), [&](const Under& one) { return one.buffer == buffer; }))
+        return buffer;
+    HCTR_EXPECT(false, "an embedding set has no free buffer");
+    return 0;
+  }
+  Under& at(Batch batch) {
+    for (Under& one : under_way)
+      if (one.number == batch) return one;
+    refuse_call(cat("batch ", batch, " has ended, or never was"));
+  }
+  void write_vectors(Batch batch, std::span<const FeatureVectors<float>> outputs) {
+    Under& one = at(batch);
+    check_vectors(options, table_of, one.samples, one.counts, placed(outputs));
+    one.forwarded = true;
+    if (one.samples == 0) return;
+    if (!runtime.compute_stream().is_capturing())
+      for (const auto& table : tables) table->confirm(one.buffer);
+    each_table([&](Context& ctx, SetTable& table) { table.forward(ctx, one.buffer, of_table(table, outputs)); });
+  }
+  Under& to_end(Batch batch, const char* call) {
+    Under& one = at(batch);
+    if (&one != &under_way.front())
+      refuse_call(
+          cat(call, " of batch ", batch, ": batch ", under_way.front().number, ", which was made before, comes first"));
+    return one;
+  }
+
+  EmbeddingOptions options;
+  std::vector<size_t> table_of;  // of each feature
+  Runtime runtime;
+  Buffer step;  // StepState
+  std::vector<std::unique_ptr<SetTable>> tables;
+  bool one_at_a_time = false;
+  std::deque<Under> under_way;
+  Batch last_batch = 0;
+  int64_t host_step = 0;
+  std::optional<int> reserved_buffer, recorded_buffer;  // of reserve(), and of work that may be replayed
+};
+
+}  // namespace hctr
