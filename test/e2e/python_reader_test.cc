@@ -12,7 +12,7 @@ namespace {
 
 /// Reads models of one run in every form, and computes the scores of eval.csv.
 constexpr const char* kReaderCheck = R"(
-import csv, sys
+import csv, json, os, sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
 from hctr_model import ModelError, load
@@ -27,6 +27,9 @@ assert sorted(set(run.tables["by_slot"].slots)) == [0, 1] and run.tables["by_slo
 
 forms = [load("out/"), load("out/", config="config.json"), load("out/@60", config="config.json"), load("ckpt"),
          load("ckpt/iteration_000060"), load("out/_dense_60.model", config="config.json")]
+os.mkdir("stopped")  # as a signal leaves it: with a checkpoint
+json.dump({"iterations": 60, "model_files": [], "checkpoint": "ckpt/iteration_000060"}, open("stopped/summary.json", "w"))
+forms.append(load("stopped"))
 for other in forms:
     assert other.iteration == 60 and list(other.dense) == list(run.dense), other.source
     for name, array in run.dense.items():
