@@ -12,13 +12,14 @@ namespace hctr::ops {
 namespace {
 
 template <int64_t kColumns>
-void add_one_by_one(const LaneOperands& of, int64_t rows, float* sums) {
+void add_one_by_one(const LaneOperands& of, int64_t rows) {
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < kColumns; ++j) {
-      float sum = sums[i * kColumns + j];
+      float& c = of.c[i * of.c_row + j];
+      float sum = of.first ? 0 : c;
       for (int64_t k = 0; k < of.depth; ++k)
         sum = std::fma(of.a[i * of.a_row + k * of.a_column], of.b[k * of.b_row + j], sum);
-      sums[i * kColumns + j] = sum;
+      c = sum;
     }
 }
 
@@ -43,11 +44,12 @@ void with_rows(int64_t rows, const Block& block) {
 #define HCTR_UNROLLED _Pragma("GCC unroll 16")
 #define HCTR_BLOCK_OF(name, instructions, Register, kLanes, load, store, fill, multiply_add)                  \
   template <int R, int W>                                                                                     \
-  __attribute__((target(instructions))) void name(const LaneOperands& of, float* sums) {                      \
+  __attribute__((target(instructions))) void name(const LaneOperands& of) {                                   \
     constexpr int64_t kRowsAhead = 6;                                                                         \
     Register sum[R][W];                                                                                       \
     HCTR_UNROLLED for (int i = 0; i < R; ++i) {                                                               \
-      HCTR_UNROLLED for (int w = 0; w < W; ++w) sum[i][w] = load(sums + (i * W + w) * kLanes);                \
+      HCTR_UNROLLED for (int w = 0; w < W; ++w) sum[i][w] =                                                   \
+          of.first ? fill(0) : load(of.c + i * of.c_row + w * kLanes);                                        \
     }                                                                                                         \
     const float *a = of.a, *b = of.b;                                                                         \
     for (int64_t k = 0; k < of.depth; ++k, a += of.a_column, b += of.b_row) {                                 \
@@ -63,7 +65,7 @@ void with_rows(int64_t rows, const Block& block) {
       }                                                                                                       \
     }                                                                                                         \
     HCTR_UNROLLED for (int i = 0; i < R; ++i) {                                                               \
-      HCTR_UNROLLED for (int w = 0; w < W; ++w) store(sums + (i * W + w) * kLanes, sum[i][w]);                \
+      HCTR_UNROLLED for (int w = 0; w < W; ++w) store(of.c + i * of.c_row + w * kLanes, sum[i][w]);           \
     }                                                                                                         \
   }
 
@@ -75,30 +77,29 @@ HCTR_BLOCK_OF(block_of_256, "avx2,fma", __m256, 8, _mm256_loadu_ps, _mm256_store
 constexpr FusedLanes kLanesOf512{
     .rows = 12,
     .columns = 32,
-    .add_products = [](const LaneOperands& of, int64_t rows,
-                       float* sums) { with_rows<12>(rows, [&]<int R>() { block_of_512<R, 2>(of, sums); }); },
+    .add_products = [](const LaneOperands& of,
+                       int64_t rows) { with_rows<12>(rows, [&]<int R>() { block_of_512<R, 2>(of); }); },
     .wide_columns = 256,
-    .add_wide = [](const LaneOperands& of, int64_t rows,
-                   float* sums) { with_rows<4>(rows, [&]<int R>() { block_of_512<R, 16 / R>(of, sums); }); }};
+    .add_wide = [](const LaneOperands& of,
+                   int64_t rows) { with_rows<4>(rows, [&]<int R>() { block_of_512<R, 16 / R>(of); }); }};
 constexpr FusedLanes kLanesOf256{
     .rows = 6,
     .columns = 16,
-    .add_products = [](const LaneOperands& of, int64_t rows,
-                       float* sums) { with_rows<6>(rows, [&]<int R>() { block_of_256<R, 2>(of, sums); }); },
+    .add_products = [](const LaneOperands& of,
+                       int64_t rows) { with_rows<6>(rows, [&]<int R>() { block_of_256<R, 2>(of); }); },
     .wide_columns = 64,
-    .add_wide = [](const LaneOperands& of, int64_t rows,
-                   float* sums) { with_rows<4>(rows, [&]<int R>() { block_of_256<R, 8 / R>(of, sums); }); }};
+    .add_wide = [](const LaneOperands& of,
+                   int64_t rows) { with_rows<4>(rows, [&]<int R>() { block_of_256<R, 8 / R>(of); }); }};
 #endif
 
-constexpr FusedLanes kPlainLanes{.rows = 4,
-                                 .columns = 16,
-                                 .add_products = add_one_by_one<16>,
-                                 .wide_columns = 64,
-                                 .add_wide = [](const LaneOperands& of, int64_t rows, float* sums) {
-                                   rows == 4   ? add_one_by_one<16>(of, 4, sums)
-                                   : rows == 2 ? add_one_by_one<32>(of, 2, sums)
-                                               : add_one_by_one<64>(of, 1, sums);
-                                 }};
+constexpr FusedLanes kPlainLanes{
+    .rows = 4,
+    .columns = 16,
+    .add_products = add_one_by_one<16>,
+    .wide_columns = 64,
+    .add_wide = [](const LaneOperands& of, int64_t rows) {
+      rows == 4 ? add_one_by_one<16>(of, 4) : rows == 2 ? add_one_by_one<32>(of, 2) : add_one_by_one<64>(of, 1);
+    }};
 
 }  // namespace
 

@@ -7,22 +7,26 @@
 
 namespace hctr::ops {
 
-/// a [rows, depth], element (i, k) at a[i * a_row + k * a_column], and b [depth, columns], rows b_row apart.
+/// a [rows, depth], element (i, k) at a[i * a_row + k * a_column]; b [depth, columns] and c [rows, columns], rows b_row
+/// and c_row apart.
 struct LaneOperands {
   const float* a;
   int64_t a_row, a_column;
   const float* b;
   int64_t b_row, depth;
+  float* c;
+  int64_t c_row;
+  bool first;  ///< sums begin at zero, not at c
 };
 
-/// The instructions of one kind of processor. sums [rows, columns] += a b, each element a chain of fused multiply-adds
+/// The instructions of one kind of processor. c = a b, or c += a b, each element a chain of fused multiply-adds
 /// in the order of the depth: the same bits with any instructions.
 struct FusedLanes {
   int64_t rows, columns;  ///< of the largest block; every block has all columns
-  void (*add_products)(const LaneOperands&, int64_t rows, float* sums);
+  void (*add_products)(const LaneOperands&, int64_t rows);
   /// Of a block of one row. Blocks of two and four rows have a half and a quarter: then b is read in long pieces.
   int64_t wide_columns;
-  void (*add_wide)(const LaneOperands&, int64_t rows, float* sums);
+  void (*add_wide)(const LaneOperands&, int64_t rows);
 
   /// The rows of the next block, of those that are left: `rows` or a power of two below.
   int64_t rows_of_block(int64_t left) const { return left >= rows ? rows : power_of_two(left); }
@@ -35,6 +39,7 @@ struct FusedLanes {
     return block;
   }
 };
+/// The most numbers of a block of FusedLanes::columns.
 inline constexpr size_t kMostLaneSums = 12 * 32;
 
 /// Those that this processor has.

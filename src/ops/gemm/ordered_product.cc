@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <cstring>
+#include <utility>
 #include <vector>
 
 #include "core/base/thread_pool.h"
@@ -12,7 +13,7 @@
 namespace hctr::ops {
 namespace {
 
-constexpr int64_t kPanelDepth = 384;  // of a packed panel of b: it and the rows that meet it fit the caches
+constexpr int64_t kPanelDepth = 256;  // of a packed panel of b: it and the rows that meet it fit the caches
 constexpr int64_t kTaskRows = 96;     // of a task: its part of a is read again for each panel
 constexpr int64_t kRowsWorthPacking = 8;
 constexpr int64_t kProductsWorthAThread = int64_t{1} << 16;
@@ -25,14 +26,19 @@ struct ProductTask {
   int64_t c_stride, rows, columns, depth;
 };
 
+/// Copies rows of as many numbers as a panel has columns.
+template <int64_t kColumns>
+void pack_rows(StridedMatrix b, int64_t depth, float* panel) {
+  for (int64_t k = 0; k < depth; ++k) std::memcpy(panel + k * kColumns, b.data + k * b.row, kColumns * sizeof(float));
+}
+
 /// Copies b [depth, columns] to panel [depth, width], with zeros behind the columns.
 void pack_panel(StridedMatrix b, int64_t depth, int64_t columns, int64_t width, float* panel) {
+  if (b.column == 1 && columns == width && width == 32) return pack_rows<32>(b, depth, panel);
+  if (b.column == 1 && columns == width && width == 16) return pack_rows<16>(b, depth, panel);
   for (int64_t k = 0; k < depth; ++k, panel += width) {
     const float* from = b.data + k * b.row;
-    if (b.column == 1)
-      std::copy_n(from, columns, panel);
-    else
-      for (int64_t j = 0; j < columns; ++j) panel[j] = from[j * b.column];
+    for (int64_t j = 0; j < columns; ++j) panel[j] = from[j * b.column];
     std::fill(panel + columns, panel + width, 0.0f);
   }
 }
@@ -49,20 +55,27 @@ void finish_rows(const ProductTask& task) {
   }
 }
 
-/// A block of `rows` and `width` columns at (i, j), of which `of_width` are of the product, goes on from c unless it is
-/// the first of the depth.
-template <class Add>
-void add_block(const ProductTask& task, bool first, int64_t i, int64_t j, int64_t rows, int64_t width, int64_t of_width,
-               const Add& add) {
-  std::array<float, kMostLaneSums> sums;
-  float* c = task.c + i * task.c_stride + j;
-  for (int64_t r = 0; r < rows; ++r) {
-    float* to = sums.data() + r * width;
-    if (!first) to = std::copy_n(c + r * task.c_stride, of_width, to);
-    std::fill(to, sums.data() + (r + 1) * width, 0.0f);
-  }
-  add(sums.data());
-  for (int64_t r = 0; r < rows; ++r) std::copy_n(sums.data() + r * width, of_width, c + r * task.c_stride);
+/// The operands of the block at (i, j) for depth [k, k + depth).
+LaneOperands block_of(const ProductTask& task, int64_t i, int64_t j, int64_t k, int64_t depth) {
+  return {.a = task.a.data + i * task.a.row + k * task.a.column,
+          .a_row = task.a.row,
+          .a_column = task.a.column,
+          .b = task.b.data + k * task.b.row + j * task.b.column,
+          .b_row = task.b.row,
+          .depth = depth,
+          .c = task.c + i * task.c_stride + j,
+          .c_row = task.c_stride,
+          .first = k == 0};
+}
+
+/// A block of which only the first `width` columns are of the product.
+void add_narrow_block(const FusedLanes& lanes, LaneOperands of, int64_t rows, int64_t width) {
+  std::array<float, kMostLaneSums> sums{};
+  float* const c = std::exchange(of.c, sums.data());
+  const int64_t c_row = std::exchange(of.c_row, lanes.columns);
+  for (int64_t r = 0; r < rows && !of.first; ++r) std::copy_n(c + r * c_row, width, of.c + r * of.c_row);
+  lanes.add_products(of, rows);
+  for (int64_t r = 0; r < rows; ++r) std::copy_n(of.c + r * of.c_row, width, c + r * c_row);
 }
 
 /// Columns [begin, task.columns) for depth [k, k + depth), in panels of b.
@@ -78,10 +91,13 @@ void add_panels(const FusedLanes& lanes, const ProductTask& task, int64_t begin,
     }
     for (int64_t i = 0; i < task.rows;) {
       const int64_t rows = lanes.rows_of_block(task.rows - i);
-      const LaneOperands of{
-          task.a.data + i * task.a.row + k * task.a.column, task.a.row, task.a.column, b.data, b.row, depth};
-      add_block(task, k == 0, i, j, rows, lanes.columns, width,
-                [&](float* sums) { lanes.add_products(of, rows, sums); });
+      LaneOperands of = block_of(task, i, j, k, depth);
+      of.b = b.data;
+      of.b_row = b.row;
+      if (width < lanes.columns)
+        add_narrow_block(lanes, of, rows, width);
+      else
+        lanes.add_products(of, rows);
       i += rows;
     }
   }
@@ -93,12 +109,7 @@ int64_t add_wide_blocks(const FusedLanes& lanes, const ProductTask& task, int64_
   const int64_t columns = task.columns / lanes.wide_columns * lanes.wide_columns;
   for (int64_t i = 0; i < task.rows;) {
     const int64_t rows = lanes.rows_of_wide_block(task.rows - i), width = lanes.wide_columns / rows;
-    for (int64_t j = 0; j < columns; j += width)
-      add_block(task, k == 0, i, j, rows, width, width, [&](float* sums) {
-        lanes.add_wide({task.a.data + i * task.a.row + k * task.a.column, task.a.row, task.a.column,
-                        task.b.data + k * task.b.row + j, task.b.row, depth},
-                       rows, sums);
-      });
+    for (int64_t j = 0; j < columns; j += width) lanes.add_wide(block_of(task, i, j, k, depth), rows);
     i += rows;
   }
   return columns;
