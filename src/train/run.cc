@@ -54,7 +54,7 @@ Run::Run(const TrainOptions& options, const Config& config, const RankPlace& ran
       from_(from),
       exact_(from && from->exact_for(config, comm_.size())),
       placements_(make_placements(config, runtime_, comm_, folder, log, exact_ ? from->plan() : nullptr)),
-      model_(config, runtime_, comm_, layout_.shape.samples, eval_layout_.shape.samples, Trainer::kBuffers,
+      model_(config, runtime_, comm_, layout_.shape.samples, eval_layout_.shape.samples, StepPipeline::kBuffers,
              placements_),
       saver_(config, comm_, model_, folder.path(), log),
       schedule_(config.optimizer.hyper),
@@ -65,8 +65,8 @@ Run::Run(const TrainOptions& options, const Config& config, const RankPlace& ran
   else
     model_.load(log);
   start_following();
-  trainer_ =
-      std::make_unique<Trainer>(config, runtime_, comm_, model_, layout_, log, read_progress(), feed_, rank.peers);
+  pipeline_ =
+      std::make_unique<StepPipeline>(config, runtime_, comm_, model_, layout_, log, read_progress(), feed_, rank.peers);
   resolve_schedule(schedule_, steps_of_run());
   if (model_.loss_scale()) most_not_finite_ = kMostSkipped;  // such steps are skipped
   if (!config.data.eval_source.empty())
@@ -98,7 +98,7 @@ TrainSummary Run::train() {
       if (now_.iterations == 0 && !feed_) expect_trained();  // another pass would give no batch either
       if (!finished())
         save_on_error("starting another pass over the data",
-                      [&] { run_on_all_ranks(comm_, [&] { trainer_->restart(); }); });
+                      [&] { run_on_all_ranks(comm_, [&] { pipeline_->restart(); }); });
       continue;
     }
     now_.samples += *samples;
@@ -113,12 +113,12 @@ TrainSummary Run::train() {
 
 void Run::begin() {
   const SolverSection& solver = config_.solver;
-  const int64_t per_epoch = trainer_->samples_in_set();
+  const int64_t per_epoch = pipeline_->samples_in_set();
   int64_t total = 0;
   if (__builtin_mul_overflow(solver.max_iter ? *solver.max_iter : *solver.num_epochs,
                              solver.max_iter ? solver.batchsize : per_epoch, &total))
     total = std::numeric_limits<int64_t>::max();
-  const char* about = trainer_->samples_estimated() ? "about " : "";
+  const char* about = pipeline_->samples_estimated() ? "about " : "";
   const std::string samples =
       cat(solver.max_iter ? "" : about, with_unit_prefix(static_cast<double>(total)), " samples");
   log_.info("Training on ",
@@ -146,11 +146,11 @@ void Run::begin() {
   say_what_increments_save();
   if (from_) {
     report_->go_on(now_.report);
-    trainer_->start_loss_sum(now_.loss_sum);
+    pipeline_->start_loss_sum(now_.loss_sum);
   }
   if (options_.profile && comm_.rank() == 0)
     profile_ = std::make_unique<StepProfile>(
-        config_, runtime_, model_, *trainer_, folder_,
+        config_, runtime_, model_, *pipeline_, folder_,
         solver.max_iter ? std::optional(*solver.max_iter - now_.iterations) : std::nullopt);
   if (folder_.metrics_bytes() > 0)
     report_->add_line(Json(Json::Object{{"kind", "resume"}, {"iteration", now_.iterations}}));
@@ -166,7 +166,7 @@ void Run::begin() {
 int64_t Run::steps_of_run() const {
   const SolverSection& solver = config_.solver;
   if (solver.max_iter) return *solver.max_iter;
-  const int64_t samples = trainer_->samples_in_set(), batch = solver.batchsize;
+  const int64_t samples = pipeline_->samples_in_set(), batch = solver.batchsize;
   const int64_t of_epoch = samples / batch + (samples % batch > 0 && !solver.compatibility.drop_partial_batches);
   int64_t steps = 0;
   return __builtin_mul_overflow(*solver.num_epochs, of_epoch, &steps) ? std::numeric_limits<int64_t>::max() : steps;
@@ -185,21 +185,21 @@ std::optional<int64_t> Run::step(double rate) {
     return std::nullopt;
   }
   if (profile_) profile_->before_step();
-  return trainer_->step(now_.iterations, rate);
+  return pipeline_->step(now_.iterations, rate);
 }
 
 bool Run::fetch() {
-  using Fetched = Trainer::Fetched;
+  using Fetched = StepPipeline::Fetched;
   for (int rounds = 1;; ++rounds) {
     std::optional<Error> failed;
     Fetched found = Fetched::end;
     try {
-      found = trainer_->fetch(options_.stop);
+      found = pipeline_->fetch(options_.stop);
       expect_memory();
     } catch (...) {
       failed = current_error();
     }
-    const bool diverged = trainer_->steps_not_finite() > most_not_finite_ || trainer_->spoiled();
+    const bool diverged = pipeline_->steps_not_finite() > most_not_finite_ || pipeline_->spoiled();
     const bool stop = options_.stop && *options_.stop != 0, waits = found == Fetched::waiting;
     if (!comm_.any(failed || diverged || stop || waits || follow_news())) return found == Fetched::batch;
     if (comm_.any(diverged)) throw_diverged();
@@ -249,7 +249,7 @@ void Run::after_step(double rate) {
   if (every(config_.solver.eval_interval, iteration)) evaluate();
   if (every(config_.solver.snapshot, iteration) && !now_.stopped_at && has_trained()) {
     check_finite(last_loss());
-    if (saver_.snapshot(iteration, trainer_->key_bytes())) {
+    if (saver_.snapshot(iteration, pipeline_->key_bytes())) {
       const auto& files = saver_.last()->files;
       report_->event(
           cat("Snapshot: ", files.front().string(), files.size() > 1 ? cat(" and ", files.size() - 1, " more") : ""));
@@ -257,7 +257,7 @@ void Run::after_step(double rate) {
     }
   } else if (every(config_.solver.snapshot_delta, iteration) && !now_.stopped_at && has_trained()) {
     check_finite(last_loss());
-    saver_.save_delta(iteration, trainer_->key_bytes());
+    saver_.save_delta(iteration, pipeline_->key_bytes());
   }
   saver_.poll_delta();
   checkpoints_->poll(iteration);
@@ -273,19 +273,19 @@ void Run::display(double rate) {
     TrainedFigures figures{.iteration = now_.iterations,
                            .samples = now_.samples,
                            .loss = loss,
-                           .mean_loss = trainer_->loss_sum().mean(),
+                           .mean_loss = pipeline_->loss_sum().mean(),
                            .learning_rate = rate,
-                           .reader_seconds = trainer_->reader_seconds(),
+                           .reader_seconds = pipeline_->reader_seconds(),
                            .host_memory = used_memory(Device{})};
-    if (const int64_t in_set = trainer_->samples_in_set(); in_set > 0 && !trainer_->samples_estimated())
+    if (const int64_t in_set = pipeline_->samples_in_set(); in_set > 0 && !pipeline_->samples_estimated())
       figures.epoch = static_cast<double>(now_.samples) / static_cast<double>(in_set);
     if (device.is_cuda()) figures.gpu_memory = used_memory(device);
     figures.reads_from_gpu = share_of_reads(counts);
-    figures.look_ahead = trainer_->look_ahead();
+    figures.look_ahead = pipeline_->look_ahead();
     add_disk_figures(counts, figures);
     report_->trained(figures);
   }
-  trainer_->start_loss_sum();
+  pipeline_->start_loss_sum();
   check_finite(loss);
   report_skipped();
   report_host_rows(counts);
@@ -322,7 +322,7 @@ void Run::evaluate() {
   if (now_.stopped_at) report_->event(cat("Reached ", *now_.stopped_at, ": training ends."));
   const EarlyStopping& early = config_.solver.early_stopping;
   if (!early.given) return;
-  if (better && config_.solver.final_snapshot && saver_.save_best(now_.iterations, trainer_->key_bytes()))
+  if (better && config_.solver.final_snapshot && saver_.save_best(now_.iterations, pipeline_->key_bytes()))
     report_->event(
         cat("The best ", early.metric, " so far: the model is saved as ", saver_.best()->files.front().string()));
   if (now_.best_iteration < 0 || now_.evaluations_since_best < early.patience || now_.stopped_at) return;
@@ -387,7 +387,7 @@ int Run::stop_signal() {
 }
 
 void Run::expect_one_data_set() {
-  const auto sizes = comm_.gather(cat(trainer_->samples_in_set()), 0), hosts = comm_.gather(host_name(), 0);
+  const auto sizes = comm_.gather(cat(pipeline_->samples_in_set()), 0), hosts = comm_.gather(host_name(), 0);
   for (size_t r = 1; r < sizes.size(); ++r)
     if (sizes[r] != sizes[0])
       throw Error(Kind::data, cat("'", config_.data.source, "' holds ", sizes[r], " samples for rank ", r, " on ",
@@ -403,7 +403,7 @@ Error Run::with_model(const Error& error, const std::string& what) {
     note_unasked_model();
   } catch (const std::exception&) {  // the model is worth more than its note
   }
-  const std::string saved = saver_.save_after_error(error, now_.iterations, trainer_->key_bytes());
+  const std::string saved = saver_.save_after_error(error, now_.iterations, pipeline_->key_bytes());
   try {
     if (saver_.last() && saver_.last()->iteration == now_.iterations) replace_unasked_models(false);
   } catch (const std::exception&) {

@@ -18,8 +18,8 @@
 #include "train/not_finite_search.h"
 #include "train/resume.h"
 #include "train/run_folder.h"
+#include "train/step_pipeline.h"
 #include "train/step_profile.h"
-#include "train/trainer.h"
 
 namespace hctr {
 
@@ -67,7 +67,7 @@ class Run {
   void save_final_model();
   void display(double rate);
   /// Waits for queued steps.
-  double last_loss() { return trained_ ? trainer_->finish_and_read_loss() : now_.loss; }
+  double last_loss() { return trained_ ? pipeline_->finish_and_read_loss() : now_.loss; }
   /// Reports trained rows that the classic model files cannot hold.
   void report_unsaved();
   /// Says how many rows are in host memory, and once that it has begun.
@@ -99,7 +99,7 @@ class Run {
   /// `spoiled`. Throws nothing.
   std::string place_of_not_finite(int64_t step, bool spoiled);
   /// What this rank has found, as JSON: "order", "row" of the whole batch, "samples", "what" and "why".
-  std::string report_of(const NotFinite&, const Trainer::Again&) const;
+  std::string report_of(const NotFinite&, const StepPipeline::Again&) const;
   /// Runs body(). After an error the model is saved where it is intact, and the error names its path or that of the
   /// last model saved.
   template <class Body>
@@ -183,7 +183,7 @@ class Run {
   std::unique_ptr<FileWatch> watch_;     // the same, on rank 0
   std::optional<double> waiting_since_;  // rank 0 has no batch, and no file has come; in seconds of the run
   bool said_waiting_ = false;
-  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<StepPipeline> pipeline_;
   HyperParameters schedule_;  // of the learning rate, in steps
   std::unique_ptr<Evaluator> evaluator_;
   std::string device_;

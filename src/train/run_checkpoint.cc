@@ -19,7 +19,7 @@ ReadProgress Run::read_progress() const {
 }
 
 Json Run::data_json() const {
-  Json json = to_json(trainer_->data_fingerprint());
+  Json json = to_json(pipeline_->data_fingerprint());
   if (const std::string numbering = numbering_of_data(config_.data.source); !numbering.empty())
     json.set("numbering", numbering);
   if (!encoding_contents_.object()->empty()) json.set("encoding", encoding_contents_);
@@ -44,7 +44,7 @@ void Run::expect_one_numbering() const {
 /// of the training data do.
 void Run::expect_one_key_rule() const {
   const std::string& source = config_.data.source;
-  const std::vector<SlotKeyRule> keys = trainer_->data_fingerprint().slot_key_rules;
+  const std::vector<SlotKeyRule> keys = pipeline_->data_fingerprint().slot_key_rules;
   const auto expect_same = [](const std::vector<SlotKeyRule>& wanted, const std::string& of,
                               const std::vector<SlotKeyRule>& found, const std::string& in) {
     expect_slot_key_rules(wanted, of, found, in);
@@ -109,10 +109,10 @@ void Run::choose_algorithms() {
   if (!config_.solver.algorithm_search) return;
   const Json* before = from_ ? from_->manifest.about.find("algorithms") : nullptr;
   algorithms_ = before && before->string() ? *before->string() : "";
-  if (!trainer_->records()) return;  // kept for a run that goes on from a checkpoint of this one
+  if (!pipeline_->records()) return;  // kept for a run that goes on from a checkpoint of this one
   algorithms_ = choose_product_algorithms(runtime_, comm_, config_.solver.algorithm_file.value_or(""), algorithms_,
                                           options_.surroundings.environment, log_);
-  trainer_->record_again();
+  pipeline_->record_again();
   if (evaluator_) evaluator_->record_again();
 }
 
@@ -126,11 +126,11 @@ void Run::save_checkpoint(bool finished) {
                                 .best_iteration = now_.best_iteration};
   if (comm_.rank() == 0) {
     now_.finished = finished;
-    now_.skipped_records = trainer_->skipped_records();
-    now_.key_bytes = trainer_->key_bytes();
+    now_.skipped_records = pipeline_->skipped_records();
+    now_.key_bytes = pipeline_->key_bytes();
     now_.report = report_->state();
-    now_.loss_sum = trainer_->loss_sum();
-    now_.reader = trainer_->progress().position;
+    now_.loss_sum = pipeline_->loss_sum();
+    now_.reader = pipeline_->progress().position;
     if (feed_) note_followed();
     now_.eval_reader = evaluator_ ? left_evaluation_.value_or(evaluator_->position()) : ReaderPosition{};
     now_.snapshot_iteration = saver_.last() ? saver_.last()->iteration : -1;

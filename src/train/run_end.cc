@@ -30,7 +30,7 @@ TrainSummary Run::finish() {
   }
   report_skipped();
   warn_of_uncounted_losses();
-  now_.skipped_records = trainer_->skipped_records();
+  now_.skipped_records = pipeline_->skipped_records();
   if (now_.skipped_records > 0)
     log_.warning(now_.skipped_records, now_.skipped_records == 1 ? " bad record was" : " bad records were",
                  " left out");
@@ -90,7 +90,7 @@ TrainSummary Run::finish() {
 void Run::save_final_model() {
   const bool saved_before = saver_.last() && saver_.last()->iteration == now_.iterations;
   save_on_error("saving the final model",
-                [&] { return saver_.save(now_.iterations, trainer_->key_bytes()).iteration; });
+                [&] { return saver_.save(now_.iterations, pipeline_->key_bytes()).iteration; });
   if (!saved_before) report_unsaved();
 }
 

@@ -1,4 +1,4 @@
-#include "train/trainer.h"
+#include "train/step_pipeline.h"
 
 #include <algorithm>
 #include <chrono>
@@ -15,13 +15,13 @@ namespace hctr {
 namespace {
 
 constexpr std::chrono::milliseconds kToWaitForFiles(100);
-constexpr size_t kPastSteps = 2 * Trainer::kBuffers;  // more than can be queued before a loss is looked at
+constexpr size_t kPastSteps = 2 * StepPipeline::kBuffers;  // more than can be queued before a loss is looked at
 
 }  // namespace
 
-Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Replica& model, const BatchLayout& layout,
-                 const Log& log, const ReadProgress& from, std::shared_ptr<FileFeed> feed,
-                 std::shared_ptr<LookAheadGroup> peers)
+StepPipeline::StepPipeline(const Config& config, Runtime& runtime, Communicator& comm, Replica& model,
+                           const BatchLayout& layout, const Log& log, const ReadProgress& from,
+                           std::shared_ptr<FileFeed> feed, std::shared_ptr<LookAheadGroup> peers)
     : runtime_(runtime),
       comm_(comm),
       model_(model),
@@ -61,9 +61,9 @@ Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Rep
       std::make_unique<Reader>(config.data, training_source(config.data), layout, ring_.host_blocks(), options, log);
 }
 
-BatchTensors Trainer::batch(int buffer) const { return batch_tensors(ring_, buffer, sparse_inputs_); }
+BatchTensors StepPipeline::batch(int buffer) const { return batch_tensors(ring_, buffer, sparse_inputs_); }
 
-void Trainer::exchange_keys(int buffer, Recording& recording) {
+void StepPipeline::exchange_keys(int buffer, Recording& recording) {
   const BatchTensors tensors = batch(buffer);
   Context ctx(runtime_, key_stream(), tensors.state);
   {
@@ -73,7 +73,7 @@ void Trainer::exchange_keys(int buffer, Recording& recording) {
   model_.exchange_keys(ctx, &recording, buffer, tensors);
 }
 
-Program Trainer::prepare_program(int buffer) {
+Program StepPipeline::prepare_program(int buffer) {
   return Program(runtime_.prepare_stream(), records_, [this, buffer](Recording& recording) {
     if (!keys_ahead_) exchange_keys(buffer, recording);
     const BatchTensors tensors = batch(buffer);
@@ -82,7 +82,7 @@ Program Trainer::prepare_program(int buffer) {
   });
 }
 
-void Trainer::record(int buffer) {
+void StepPipeline::record(int buffer) {
   const BatchTensors tensors = batch(buffer);
   const auto compute = [this, buffer, tensors, binding = model_.bind(Phase::train, tensors)](Recording& recording) {
     Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
@@ -106,12 +106,12 @@ void Trainer::record(int buffer) {
   at.compute.emplace(runtime_.compute_stream(), records_, compute);
 }
 
-Trainer::~Trainer() {
+StepPipeline::~StepPipeline() {
   if (look_ahead_) look_ahead_->stop();  // before the model ends
   if (left_waiting_) leave_behind_if_stuck(reader_, ring_);
 }
 
-Trainer::Fetched Trainer::fetch(const std::atomic<int>* stop) {
+StepPipeline::Fetched StepPipeline::fetch(const std::atomic<int>* stop) {
   const auto found = [&] { return fetched_buffer_ ? Fetched::batch : Fetched::end; };
   if (fetched_) return found();
   {
@@ -140,7 +140,7 @@ Trainer::Fetched Trainer::fetch(const std::atomic<int>* stop) {
   return found();
 }
 
-std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
+std::optional<int64_t> StepPipeline::step(int64_t step, double learning_rate) {
   Fetched found = fetch();
   while (found == Fetched::waiting) found = fetch();
   if (found == Fetched::end) {
@@ -171,14 +171,14 @@ std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
   return samples;
 }
 
-void Trainer::count_not_finite(int buffer) {
+void StepPipeline::count_not_finite(int buffer) {
   const ops::LossRecord& record = *record_of(buffer);
   losses_not_finite_ = record.stopped == 0 && std::isfinite(record.loss) ? 0 : losses_not_finite_ + 1;
   steps_not_finite_ = std::max(losses_not_finite_, record.skipped_in_row);
   note_not_finite(record);
 }
 
-void Trainer::note_not_finite(const ops::LossRecord& record) {
+void StepPipeline::note_not_finite(const ops::LossRecord& record) {
   if (spoiled_) return;
   if (record.spoiled != 0) {
     spoiled_ = true;
@@ -196,7 +196,7 @@ void Trainer::note_not_finite(const ops::LossRecord& record) {
   loss_not_finite_ = of_loss;
 }
 
-void Trainer::read_again(int64_t step) {
+void StepPipeline::read_again(int64_t step) {
   finish_and_read_loss();
   uploading_.reset();
   while (!past_.empty() && past_.front().step != step) past_.pop_front();
@@ -206,7 +206,7 @@ void Trainer::read_again(int64_t step) {
   if (!fetched_buffer_) throw Error(Kind::data, "the data have ended");
 }
 
-Trainer::Again Trainer::run_again() {
+StepPipeline::Again StepPipeline::run_again() {
   const PastStep& past = past_.front();
   const int buffer = *fetched_buffer_;
   run(buffer, past.step, past.learning_rate, {});
@@ -214,7 +214,7 @@ Trainer::Again Trainer::run_again() {
   return {ring_.on_host(buffer), model_.bind(Phase::train, batch(buffer)), past.position.samples, past.position};
 }
 
-void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) {
+void StepPipeline::run(int buffer, int64_t step, double learning_rate, Replay parts) {
   StepBuffer& of = buffers_[static_cast<size_t>(buffer)];
   StepState& state = ring_.state(buffer);
   state.step = step;
@@ -235,7 +235,7 @@ void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) 
   queued_before_ = std::exchange(queued_, buffer);
 }
 
-void Trainer::prepare(int buffer, int64_t step) {
+void StepPipeline::prepare(int buffer, int64_t step) {
   StepBuffer& of = buffers_[static_cast<size_t>(buffer)];
   const bool together = comm_.size() > 1 && model_.may_refuse();
   bool exchanged = false;  // the keys
@@ -278,12 +278,12 @@ void Trainer::prepare(int buffer, int64_t step) {
   model_.enforce_limit(buffer);
 }
 
-void Trainer::record_look_ups_again() {
+void StepPipeline::record_look_ups_again() {
   runtime_.prepare_stream().synchronize();
   for (int s = 0; s < kBuffers; ++s) buffers_[static_cast<size_t>(s)].prepare.emplace(prepare_program(s));
 }
 
-void Trainer::record_again() {
+void StepPipeline::record_again() {
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
   Profiler* const profiler = runtime_.profiler();
@@ -296,16 +296,16 @@ void Trainer::record_again() {
   runtime_.set_profiler(profiler);
 }
 
-bool Trainer::can_time_recorded_parts() const {
+bool StepPipeline::can_time_recorded_parts() const {
   return records() && comm_.size() == 1 && disk_folders(runtime_, model_).empty();
 }
 
-void Trainer::time_recorded_parts(Profiler* profiler) {
+void StepPipeline::time_recorded_parts(Profiler* profiler) {
   part_times_ = profiler;
   record_again();
 }
 
-void Trainer::replay(int64_t step, double learning_rate, Replay parts) {
+void StepPipeline::replay(int64_t step, double learning_rate, Replay parts) {
   reader_.reset();  // it fills buffers that are used again here
   const int next = (last_ + 1) % kBuffers;
   if (parts.prepare)
@@ -313,20 +313,20 @@ void Trainer::replay(int64_t step, double learning_rate, Replay parts) {
   run(next, step, learning_rate, parts);
 }
 
-void Trainer::restart() {
+void StepPipeline::restart() {
   finish_and_read_loss();
   uploading_.reset();
   fetched_ = false;
   reader_->reset(next_pass());
 }
 
-ReaderPosition Trainer::next_pass() const {
+ReaderPosition StepPipeline::next_pass() const {
   ReaderPosition next = reader_->next_pass();
   next.bad_records = progress_.skipped_records;  // also where a run has gone on at the end of a pass
   return next;
 }
 
-double Trainer::finish_and_read_loss() {
+double StepPipeline::finish_and_read_loss() {
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
   note_not_finite(last_record());
@@ -341,7 +341,7 @@ double Trainer::finish_and_read_loss() {
   return static_cast<double>(last_record().loss);
 }
 
-void Trainer::start_loss_sum(const LossSum& from) {
+void StepPipeline::start_loss_sum(const LossSum& from) {
   finish_and_read_loss();
   for (int s = 0; s < kBuffers; ++s) {
     record_of(s)->sum = from.sum;

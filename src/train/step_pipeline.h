@@ -47,14 +47,14 @@ struct ReadProgress {
 ///
 /// Preparation begins once the buffer of the batch is free, when step k-1 begins. Where the model calls
 /// StepCallbacks::embeddings_known, look-up and sort wait for that point of step k-1, and have until the end of step k.
-class Trainer {
+class StepPipeline {
  public:
   /// `peers`: of the ranks of this process; null: this rank alone knows keys whose rows it owns.
-  Trainer(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&,
-          const ReadProgress& from = {}, std::shared_ptr<FileFeed> feed = {},
-          std::shared_ptr<LookAheadGroup> peers = {});
+  StepPipeline(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&,
+               const ReadProgress& from = {}, std::shared_ptr<FileFeed> feed = {},
+               std::shared_ptr<LookAheadGroup> peers = {});
 
-  ~Trainer();
+  ~StepPipeline();
 
   /// What fetch() has found.
   enum class Fetched { batch, end, stopped, waiting };
