@@ -59,6 +59,12 @@ class Checkpointer {
   void poll(int64_t iteration);
   /// Waits until the last checkpoint is complete.
   void finish();
+  /// The next one is whole, also where that of this iteration is saved already: another checkpoint has been saved, or
+  /// the state has changed otherwise than by steps. Not collective.
+  void begin_whole() {
+    base_.reset();
+    saved_ = -1;
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

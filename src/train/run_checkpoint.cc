@@ -1,5 +1,6 @@
 // What a run puts into its checkpoints and takes from them.
 #include <algorithm>
+#include <limits>
 
 #include "engine/placement/plan_file.h"
 #include "formats/checkpoint/checkpoint_folder.h"
@@ -20,10 +21,16 @@ ReadProgress Run::read_progress() const {
 
 Json Run::data_json() const {
   Json json = to_json(pipeline_->data_fingerprint());
-  if (const std::string numbering = numbering_of_data(config_.data.source); !numbering.empty())
-    json.set("numbering", numbering);
+  const std::string numbering = config_.data.source.empty() ? "" : numbering_of_data(config_.data.source);
+  if (!numbering.empty()) json.set("numbering", numbering);
   if (!encoding_contents_.object()->empty()) json.set("encoding", encoding_contents_);
   return json;
+}
+
+void Run::expect_fitting_data() const {
+  if (config_.data.source.empty()) return;
+  expect_one_numbering();
+  expect_one_key_rule();
 }
 
 void Run::expect_one_numbering() const {
@@ -121,6 +128,10 @@ void Run::save_checkpoint(bool finished) {
   now_.loss = last_loss();  // waits for all steps
   check_finite(now_.loss);
   uncounted_losses();  // notes the others
+  checkpoints_->save(checkpoint_content(finished));
+}
+
+Checkpointer::Content Run::checkpoint_content(bool finished) {
   Checkpointer::Content content{.iteration = now_.iterations,
                                 .state = [this](StateWriter to) { model_.save_state(std::move(to)); },
                                 .best_iteration = now_.best_iteration};
@@ -131,6 +142,7 @@ void Run::save_checkpoint(bool finished) {
     now_.report = report_->state();
     now_.loss_sum = pipeline_->loss_sum();
     now_.reader = pipeline_->progress().position;
+    now_.given_samples = pipeline_->given_samples();
     if (feed_) note_followed();
     now_.eval_reader = evaluator_ ? left_evaluation_.value_or(evaluator_->position()) : ReaderPosition{};
     now_.snapshot_iteration = saver_.last() ? saver_.last()->iteration : -1;
@@ -148,7 +160,28 @@ void Run::save_checkpoint(bool finished) {
     content.progress.set("metrics_bytes", metrics_bytes_.value_or(folder_.metrics_bytes()));
     content.metrics = folder_.metrics_path();
   }
-  checkpoints_->save(std::move(content));
+  return content;
+}
+
+std::filesystem::path Run::save_checkpoint_in(const fs::path& folder) {
+  const CheckpointSection section{
+      .given = true, .keep_last = std::numeric_limits<int64_t>::max(), .folder = folder.string()};
+  now_.loss = last_loss();  // waits for all steps
+  check_finite(now_.loss);
+  uncounted_losses();
+  checkpoints_->finish();
+  {
+    Checkpointer once(section, comm_, runtime_, *report_, {});
+    once.save(checkpoint_content(ended_));
+    once.finish();
+  }
+  checkpoints_->begin_whole();  // what changes is counted from here
+  const fs::path saved = checkpoint_path(folder, now_.iterations);
+  run_on_all_ranks(comm_, [&] {
+    if (comm_.rank() == 0 && !fs::exists(saved / kManifestName))
+      throw Error(Kind::io, cat("the checkpoint '", saved.string(), "' could not be saved; the log says why"));
+  });
+  return saved;
 }
 
 }  // namespace hctr

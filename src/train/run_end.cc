@@ -7,27 +7,17 @@
 namespace hctr {
 
 TrainSummary Run::finish() {
-  if (profile_) {
-    for (const std::string& line : profile_->finish()) report_->event(line);
-    if (!profile_->done()) report_->warning("--profile: the run had too few steps to measure");
-  }
-  now_.loss = last_loss();
-  check_finite(now_.loss);
+  report_->go_on();
+  ended_ = true;
+  settle();
   const double seconds = report_->seconds() - now_.eval_seconds;
-  const bool complete = finished();
-  if (!stopping_ || complete) expect_trained();
-  if (complete && now_.evaluated_at != now_.iterations) evaluate();
-  const bool interrupted = stopping_ && (!complete || (evaluator_ && now_.evaluated_at != now_.iterations));
+  const bool whole = !stopping_ || complete();
+  if (whole) expect_trained();
+  if (whole && now_.evaluated_at != now_.iterations) evaluate();
+  const bool interrupted = stopping_ && (!whole || (evaluator_ && now_.evaluated_at != now_.iterations));
   const int signal = interrupted ? stop_signal() : 0;
-  const bool saves = config_.solver.final_snapshot && has_trained();
-  if (interrupted) {
-    const std::string untrained = has_trained() ? "" : why_untrained();
-    report_->event(cat("Stopped on request after iteration ", now_.iterations,
-                       !untrained.empty() ? cat("; no model is saved: ", untrained, ".")
-                       : saves            ? "; saving the model."
-                                          : "."));
-    save_checkpoint();  // first: whoever stops a run may not wait for the model
-  }
+  const bool saves = saves_model() && has_trained();
+  if (interrupted) leave_stopped();
   report_skipped();
   warn_of_uncounted_losses();
   now_.skipped_records = pipeline_->skipped_records();
@@ -70,7 +60,7 @@ TrainSummary Run::finish() {
   if (saves) {
     const ModelSaver::Saved& final_model = best_is_final ? *saver_.best() : *saver_.last();
     summary.model_files = final_model.files;
-    if (comm_.rank() == 0) saver_.link_into(folder_.path(), final_model);
+    if (comm_.rank() == 0 && !folder_.path().empty()) saver_.link_into(folder_.path(), final_model);
     replace_unasked_models(!interrupted);
   }
   if (comm_.rank() == 0) metrics_bytes_ = folder_.metrics_bytes();  // a run that goes on has no end line yet

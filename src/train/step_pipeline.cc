@@ -22,11 +22,14 @@ constexpr size_t kPastSteps = 2 * StepPipeline::kBuffers;  // more than can be q
 StepPipeline::StepPipeline(const Config& config, Runtime& runtime, Communicator& comm, Replica& model,
                            const BatchLayout& layout, const Log& log, const ReadProgress& from,
                            std::shared_ptr<FileFeed> feed, std::shared_ptr<LookAheadGroup> peers)
-    : runtime_(runtime),
+    : config_(config),
+      log_(log),
+      runtime_(runtime),
       comm_(comm),
       model_(model),
+      layout_(layout),
       ring_(layout, kBuffers, runtime.device()),
-      check_(config, model.graph(), config.data.source),
+      check_(config, model.graph(), config.data.source.empty() ? "the samples given" : config.data.source),
       counted_(config, model.graph()),
       losses_(runtime.device(), kBuffers * sizeof(ops::LossRecord)),
       loss_total_(runtime.device(), sizeof(ops::LossRecord)),
@@ -35,6 +38,8 @@ StepPipeline::StepPipeline(const Config& config, Runtime& runtime, Communicator&
       records_(config.solver.cuda_graph && !runtime.options().sync_launches),
       keys_ahead_(model.takes_keys_ahead()),
       feed_(std::move(feed)),
+      given_(layout_, ring_.host_blocks(), config.solver.batchsize, comm.rank(), comm.size(),
+             !config.solver.compatibility.drop_partial_batches, runtime.threads()),
       progress_(from) {
   zero_bytes(runtime.compute_stream(), spoiled_flag_.data(), spoiled_flag_.bytes());
   runtime.compute_stream().synchronize();
@@ -43,22 +48,67 @@ StepPipeline::StepPipeline(const Config& config, Runtime& runtime, Communicator&
     record(s);
   }
   // With max_iter the reader repeats the set; with num_epochs the caller of step() restarts it.
-  ReaderOptions options =
-      reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value() && !feed_);
-  options.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
-  options.shuffle = config.data.shuffle;
-  options.seed = config.solver.seed.value;
-  options.negative_share = config.data.negative_sampling;
-  options.from = from.position;
-  options.feed = feed_;
+  reading_ = reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value() && !feed_);
+  reading_.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
+  reading_.shuffle = config.data.shuffle;
+  reading_.seed = config.solver.seed.value;
+  reading_.negative_share = config.data.negative_sampling;
+  reading_.feed = feed_;
   if (!disk_folders(runtime, model).empty()) {
     look_ahead_ = std::make_shared<LookAhead>(
         [&model](size_t input, std::span<const ops::RowOwner> keys) { model.look_ahead(input, keys); }, kBuffers - 1,
         peers ? std::move(peers) : std::make_shared<LookAheadGroup>());
-    options.on_filled = [ahead = look_ahead_](const BatchView& batch) { ahead->add(batch); };
+    reading_.on_filled = [ahead = look_ahead_](const BatchView& batch) { ahead->add(batch); };
   }
-  reader_ =
-      std::make_unique<Reader>(config.data, training_source(config.data), layout, ring_.host_blocks(), options, log);
+  if (!config.data.source.empty()) open_source();
+}
+
+void StepPipeline::open_source() {
+  reading_.from = progress_.position;
+  reader_ = std::make_unique<Reader>(config_.data, training_source(config_.data), layout_, ring_.host_blocks(),
+                                     reading_, log_);
+}
+
+void StepPipeline::park() {
+  finish_and_read_loss();
+  uploading_.reset();
+  fetched_ = false;
+  past_.clear();  // of other data
+  if (reader_)
+    parked_ = {reader_->samples(), reader_->rows_left_over(), reader_->samples_estimated(), reader_->fingerprint()};
+  reader_.reset();
+}
+
+void StepPipeline::give(const GivenSamples& samples) {
+  if (!std::exchange(gives_, true)) park();
+  fetched_ = false;
+  given_.give(samples);
+}
+
+void StepPipeline::read_source() {
+  if (!std::exchange(gives_, false)) return;
+  park();
+  if (!config_.data.source.empty()) open_source();
+}
+
+void StepPipeline::change_source() {
+  park();
+  gives_ = false;
+  progress_.position = {.bad_records = progress_.skipped_records};
+  check_ = BatchCheck(config_, model_.graph(), config_.data.source);
+  open_source();
+}
+
+void StepPipeline::go_back_to(const ReadProgress& progress) {
+  park();
+  gives_ = config_.data.source.empty();
+  progress_ = progress;
+  check_ = BatchCheck(config_, model_.graph(), config_.data.source);
+  if (!gives_) open_source();
+}
+
+void StepPipeline::release(int buffer) {
+  if (reader_) reader_->release(buffer);
 }
 
 BatchTensors StepPipeline::batch(int buffer) const { return batch_tensors(ring_, buffer, sparse_inputs_); }
@@ -118,13 +168,13 @@ StepPipeline::Fetched StepPipeline::fetch(const std::atomic<int>* stop) {
     const ProfiledPart part(runtime_, "wait", "reader");
     const auto start = std::chrono::steady_clock::now();
     const auto waited = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-    if (feed_ && !reader_->wait(kToWaitForFiles)) {
+    if (feed_ && !gives_ && !reader_->wait(kToWaitForFiles)) {
       reader_seconds_ += waited();
       return Fetched::waiting;
     }
-    const Waited result = wait_for_batch(*reader_, stop, kToWaitForData);
+    const Waited result = gives_ ? Waited::batch : wait_for_batch(*reader_, stop, kToWaitForData);
     left_waiting_ = result != Waited::batch;
-    if (!left_waiting_) fetched_buffer_ = reader_->next();
+    if (!left_waiting_) fetched_buffer_ = gives_ ? given_.next() : reader_->next();
     reader_seconds_ += waited();
     if (left_waiting_) return result == Waited::stopped ? Fetched::stopped : Fetched::waiting;
   }
@@ -132,7 +182,8 @@ StepPipeline::Fetched StepPipeline::fetch(const std::atomic<int>* stop) {
   if (!fetched_buffer_) return found();
   {
     const ProfiledPart part(runtime_, "check", "batch");
-    check_.expect(ring_.on_host(*fetched_buffer_), reader_->samples_estimated() ? 0 : reader_->samples());
+    const bool in_set = !gives_ && !reader_->samples_estimated();
+    check_.expect(ring_.on_host(*fetched_buffer_), in_set ? reader_->samples() : 0);
     counted_.add(ring_.on_host(*fetched_buffer_));
   }
   const ProfiledPart part(runtime_, "reserve memory", "embedding");
@@ -144,28 +195,34 @@ std::optional<int64_t> StepPipeline::step(int64_t step, double learning_rate) {
   Fetched found = fetch();
   while (found == Fetched::waiting) found = fetch();
   if (found == Fetched::end) {
-    if (!feed_) progress_.position = next_pass();
+    if (gives_)
+      fetched_ = false;  // others may be given
+    else if (!feed_)
+      progress_.position = next_pass();
     return std::nullopt;
   }
   fetched_ = false;
   const std::optional<int> next = fetched_buffer_;
   const int64_t samples = ring_.state(*next).global_samples;
-  past_.push_back({step, learning_rate, progress_.position});
+  if (!gives_) past_.push_back({step, learning_rate, progress_.position});
   if (past_.size() > kPastSteps) past_.pop_front();
   run(*next, step, learning_rate, {});
-  progress_ = {reader_->position(), reader_->skipped_records(), std::max(progress_.key_bytes, reader_->key_bytes())};
+  if (gives_)
+    progress_.key_bytes = std::max(progress_.key_bytes, given_.key_bytes());
+  else
+    progress_ = {reader_->position(), reader_->skipped_records(), std::max(progress_.key_bytes, reader_->key_bytes())};
 
   if (runtime_.device().is_cuda()) {
     // The previous buffer goes back to the reader once its upload has run. The host waits here only when it is a whole
     // ring ahead of the device.
     if (uploading_) {
       buffers_[static_cast<size_t>(*uploading_)].prepared.synchronize();
-      reader_->release(*uploading_);
+      release(*uploading_);
       count_not_finite(*uploading_);  // the step that had this buffer before has run
     }
     uploading_ = *next;
   } else {
-    reader_->release(*next);
+    release(*next);
     count_not_finite(*next);
   }
   return samples;

@@ -175,10 +175,10 @@ class Replica {
   /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, what belongs to them, and their
   /// manifest, which gets its name last; returns their paths, first the dense model, then the tables, last the
   /// manifest. Work queued before is finished first. The width of keys is that of the config; if it gives none,
-  /// `data_key_bytes`, or 8 if a loaded key needs it. Errors: those of rank 0, on every rank; then none of the files
-  /// has its name.
+  /// `data_key_bytes`, or 8 if a loaded key needs it. `with_states`: of the optimizer, also where the config does not
+  /// ask for them. Errors: those of rank 0, on every rank; then none of the files has its name.
   std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration, int data_key_bytes = 8,
-                                          const ModelOrigin& = {});
+                                          const ModelOrigin& = {}, bool with_states = false);
   // Deltas: what has changed since the last model, whole or a delta, of this run.
   /// Notes that a model has all rows as they are now: the next delta is of what changes from here on.
   void note_model();
@@ -191,6 +191,10 @@ class Replica {
   /// Checks and loads what the solver section names, and the statistics of layers if their file is next to the dense
   /// model. Errors: those of check_model_files(), on every rank, and of the files.
   void load(const Log& = Log::silent());
+
+  /// Layers by their first top, or an embedding: whether their weights, rows and states stay as they are from now on.
+  /// With no step queued, and recorded steps must be recorded again.
+  void freeze(const std::string& name, bool frozen);
 
   /// StepState::updates_before of training: t of Adam that belongs to loaded optimizer states, else 0.
   int64_t updates_before() const { return updates_before_; }

@@ -65,9 +65,9 @@ ModelManifest Replica::manifest(const std::string& prefix, int64_t iteration, co
 }
 
 std::vector<std::filesystem::path> Replica::save(const std::string& prefix, int64_t iteration, int data_key_bytes,
-                                                 const ModelOrigin& origin) {
+                                                 const ModelOrigin& origin, bool states_too) {
   const int key_bytes = key_bytes_of_files(data_key_bytes);
-  const bool with_states = config_.solver.snapshot_opt_states;
+  const bool with_states = states_too || config_.solver.snapshot_opt_states;
   comm_.barrier();  // from here on ranks wait as long as writing takes
   std::vector<std::filesystem::path> files = {formats::dense_model_name(prefix, iteration)}, others;
   const std::filesystem::path manifest_path = formats::model_manifest_name(prefix, std::to_string(iteration));

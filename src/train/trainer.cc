@@ -1,0 +1,275 @@
+#include "hctr/trainer.h"
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <utility>
+
+#include "core/base/current_error.h"
+#include "core/device/current_device.h"
+#include "train/training_job.h"
+
+namespace hctr {
+namespace {
+
+/// Errors: Error(usage) for a name that is neither a layer nor a table, or a table that cannot be frozen in a run.
+void expect_freezable(const Config& config, const std::string& name, bool frozen) {
+  std::string known;
+  const auto is_it = [&](const std::string& one) {
+    known += cat(known.empty() ? "'" : ", '", one, "'");
+    return one == name;
+  };
+  for (const EmbeddingEntry& embedding : config.embeddings) {
+    const EmbeddingSection& section = embedding.section;
+    if (!is_it(section.top())) continue;
+    if (section.frozen && !frozen)
+      throw Error(Kind::usage, cat("table '", name,
+                                   "' is in \"frozen\" of the config, so it has no optimizer states; "
+                                   "leave it out there, and freeze it here"));
+    if (const OptimizerSection& own = section.optimizer ? *section.optimizer : config.optimizer;
+        own.update() == UpdateType::lazy_global && !section.frozen)
+      throw Error(Kind::usage,
+                  cat("table '", name,
+                      "' has \"update_type\": \"LazyGlobal\", whose rows get the updates of left-out steps "
+                      "later; freeze it with \"frozen\" of the config, or take another update_type"));
+    return;
+  }
+  for (const LayerEntry& layer : config.layers)
+    if (is_it(layer.tops[0])) return;
+  throw Error(Kind::usage, cat("no layer or table is named '", name, "'; there are ", known));
+}
+
+}  // namespace
+
+/// A trainer and what its calls have in common.
+class TrainerCore {
+ public:
+  TrainerCore(const TrainerOptions& of, bool needs_source) : options(of), others(join_processes(options)) {
+    or_end_job(options, others.get(),
+               [&] { job = std::make_unique<TrainingJob>(options, others.get(), needs_source); });
+  }
+
+  bool may_use_gpu() const { return options.device != DeviceChoice::cpu; }
+  /// Before a call; `trains`: one that finish() ends. Errors: the one that has ended training; Error(usage).
+  void expect_open(bool trains = true) const {
+    if (in_callback) throw Error(Kind::usage, "a callback of a trainer may not call it");
+    if (failed) throw *failed;
+    if (job->finished())
+      throw Error(Kind::usage,
+                  "the run that this trainer goes on from is finished; a larger max_iter or num_epochs "
+                  "would train on");
+    if (ended && trains) throw Error(Kind::usage, "finish() has ended the run of this trainer");
+  }
+  /// What body(run) returns for the first rank. Errors end training.
+  template <class Result, class Body>
+  Result on_ranks(const Body& body) {
+    return call<Result>(body, [&](const std::function<void(Run&)>& each) {
+      job->on_ranks(each);
+      return std::optional<Error>();
+    });
+  }
+  /// The same for what ranks do or leave undone together: errors that all of them throw do not end training.
+  template <class Result, class Body>
+  Result try_on_ranks(const Body& body) {
+    return call<Result>(body, [&](const std::function<void(Run&)>& each) { return job->try_on_ranks(each); });
+  }
+  template <class Result, class Body, class OnRanks>
+  Result call(const Body& body, const OnRanks& on_all) {
+    const CurrentDevice kept(may_use_gpu());
+    std::optional<Result> result;
+    std::optional<Error> refused;
+    try {
+      or_end_job(options, others.get(), [&] {
+        refused = on_all([&](Run& run) {
+          Result own = body(run);
+          if (run.rank() == job->first_rank()) result = std::move(own);
+        });
+      });
+    } catch (...) {
+      failed = current_error();
+      throw;
+    }
+    if (refused) throw *refused;
+    return std::move(*result);
+  }
+  /// A callback that may be called in the middle of training.
+  Trainer::Callback guarded(Trainer::Callback callback) {
+    if (!callback) return nullptr;
+    return [this, call = std::move(callback)](const TrainerState& at) {
+      in_callback = true;
+      bool goes_on = false;
+      try {
+        goes_on = call(at);
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      in_callback = false;
+      return goes_on;
+    };
+  }
+  void freeze(const std::vector<std::string>& names, bool frozen) {
+    expect_open();
+    for (const std::string& name : names) expect_freezable(job->config(), name, frozen);
+    on_ranks<bool>([&](Run& run) {
+      run.freeze(names, frozen);
+      return true;
+    });
+  }
+  TrainEnd fit(const FitOptions& until) {
+    return on_ranks<TrainEnd>([&](Run& run) { return run.fit(until); });
+  }
+  TrainSummary finish() {
+    if (job->finished()) return *job->finished();
+    ended = true;
+    TrainSummary summary = on_ranks<TrainSummary>([](Run& run) { return run.finish(); });
+    summary.rank = job->first_rank();
+    return summary;
+  }
+
+  TrainerOptions options;
+  std::unique_ptr<Processes> others;
+  std::unique_ptr<TrainingJob> job;
+  std::optional<Error> failed;
+  bool in_callback = false, ended = false;
+  std::exception_ptr thrown;  // by a callback
+};
+
+struct Trainer::State : TrainerCore {
+  using TrainerCore::TrainerCore;
+};
+
+Trainer::Trainer(const TrainerOptions& options) {
+  const CurrentDevice kept(options.device != DeviceChoice::cpu);
+  state_ = std::make_unique<State>(options, false);
+}
+
+Trainer::~Trainer() {
+  const CurrentDevice kept(state_ && state_->may_use_gpu());
+  state_.reset();
+}
+
+Trainer::Trainer(Trainer&&) noexcept = default;
+Trainer& Trainer::operator=(Trainer&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+
+void Trainer::on_display(Callback callback) { state_->job->on_display(state_->guarded(std::move(callback))); }
+void Trainer::on_evaluation(Callback callback) { state_->job->on_evaluation(state_->guarded(std::move(callback))); }
+
+TrainEnd Trainer::fit(const FitOptions& options) {
+  state_->expect_open();
+  const Config& config = state_->job->config();
+  if (options.passes && config.solver.max_iter)
+    throw Error(Kind::usage,
+                "with max_iter batches run across the end of the source: there are no passes; give "
+                "iterations, or num_epochs in the config");
+  if (config.data.source.empty())
+    throw Error(Kind::usage, "the config has no source for fit(); give samples to step(), or set_source()");
+  if (options.snapshot.value_or(0) > 0 && !state_->job->has_run_folder() && config.solver.snapshot_prefix.empty())
+    throw Error(Kind::usage, "snapshots need a run folder or a snapshot_prefix");
+  state_->thrown = nullptr;
+  const TrainEnd end = state_->fit(options);
+  if (end == TrainEnd::stopped)
+    state_->on_ranks<bool>([](Run& run) {
+      run.finish_checkpoint();
+      return true;
+    });
+  if (state_->thrown) std::rethrow_exception(std::exchange(state_->thrown, nullptr));
+  return end;
+}
+
+TrainEnd Trainer::step(int64_t iterations) {
+  state_->expect_open();
+  if (iterations < 0) throw Error(Kind::usage, cat(iterations, " iterations"));
+  if (state_->job->config().data.source.empty())
+    throw Error(Kind::usage, "the config has no source; give samples to step(), or set_source()");
+  return state_->on_ranks<TrainEnd>([&](Run& run) { return run.step(iterations); });
+}
+
+TrainEnd Trainer::step(const SamplesView& samples) {
+  state_->expect_open();
+  const GivenSamples given(state_->job->config().data, samples);
+  return state_->on_ranks<TrainEnd>([&](Run& run) { return run.step_on(given); });
+}
+
+std::map<std::string, double> Trainer::evaluate() {
+  state_->expect_open(false);
+  if (state_->job->config().data.eval_source.empty())
+    throw Error(Kind::usage, "the config has no eval_source; give samples, or set_evaluation_source()");
+  return state_->on_ranks<std::map<std::string, double>>([](Run& run) { return run.evaluate_now(); });
+}
+
+std::map<std::string, double> Trainer::evaluate(const SamplesView& samples) {
+  state_->expect_open(false);
+  const GivenSamples given(state_->job->config().data, samples);
+  return state_->on_ranks<std::map<std::string, double>>([&](Run& run) { return run.evaluate_on(given); });
+}
+
+TrainerState Trainer::state() {
+  state_->expect_open(false);
+  return state_->on_ranks<TrainerState>([](Run& run) { return run.state(); });
+}
+
+std::vector<ModelTensor> Trainer::inputs() const { return tensors_of_samples(state_->job->config().data); }
+std::string Trainer::device() const { return state_->job->device(); }
+int64_t Trainer::batchsize() const { return state_->job->config().solver.batchsize; }
+
+void Trainer::set_learning_rate(std::optional<double> rate) {
+  state_->expect_open();
+  if (rate && !(*rate >= 0 && *rate <= std::numeric_limits<float>::max()))
+    throw Error(Kind::usage, cat("a learning rate of ", *rate));
+  state_->on_ranks<bool>([&](Run& run) {
+    run.set_learning_rate(rate);
+    return true;
+  });
+}
+
+void Trainer::set_source(const std::string& source) {
+  state_->expect_open();
+  if (source.empty()) throw Error(Kind::usage, "the new source has no name");
+  if (state_->job->config().data.follow) throw Error(Kind::usage, "with \"follow\" the source stays the same");
+  state_->job->set_source(state_->try_on_ranks<std::string>([&](Run& run) {
+    run.set_source(source);
+    return source;
+  }));
+}
+
+void Trainer::set_evaluation_source(const std::string& source) {
+  state_->expect_open(false);
+  if (source.empty()) throw Error(Kind::usage, "the new source has no name");
+  state_->job->set_evaluation_source(state_->try_on_ranks<std::string>([&](Run& run) {
+    run.set_evaluation_source(source);
+    return source;
+  }));
+}
+
+void Trainer::freeze(const std::vector<std::string>& names) { state_->freeze(names, true); }
+void Trainer::unfreeze(const std::vector<std::string>& names) { state_->freeze(names, false); }
+
+std::vector<std::filesystem::path> Trainer::save(const std::string& prefix) {
+  state_->expect_open(false);
+  if (prefix.empty()) throw Error(Kind::usage, "the prefix for a model is empty");
+  return state_->try_on_ranks<std::vector<std::filesystem::path>>([&](Run& run) { return run.save_at(prefix); });
+}
+
+std::filesystem::path Trainer::checkpoint(const std::filesystem::path& folder) {
+  state_->expect_open(false);
+  if (folder.empty()) throw Error(Kind::usage, "the folder for checkpoints has no name");
+  return state_->try_on_ranks<std::filesystem::path>([&](Run& run) { return run.save_checkpoint_in(folder); });
+}
+
+TrainSummary Trainer::finish() {
+  if (!state_->job->finished()) state_->expect_open();
+  return state_->finish();
+}
+
+TrainSummary train(const TrainOptions& options) {
+  TrainerOptions of;
+  static_cast<TrainOptions&>(of) = options;
+  TrainerCore trainer(of, true);
+  if (!trainer.job->finished()) trainer.fit({});
+  return trainer.finish();
+}
+
+}  // namespace hctr
