@@ -61,6 +61,12 @@ struct SamplesView {
   std::span<const InputView> inputs{};
 };
 
+/// Files of weights and of optimizer states, as save() and other runs write them. Empty paths: as they are.
+struct WeightFiles {
+  std::string dense{}, dense_states{};
+  std::map<std::string, std::string> tables{}, table_states{};  ///< by the names of embeddings
+};
+
 /// Trains the model of a config, which it holds with tables, optimizer states and position in the data from its
 /// construction on. Runs after each other in one object are one run: fit() to iteration 10, 20 and 30 gives, bit for
 /// bit, what fit() to 30 gives.
@@ -97,10 +103,11 @@ class Trainer {
   /// Trains for so many iterations and does nothing else. Without a GPU they are complete; on one the last ones may
   /// still run, and state() waits for them.
   TrainEnd step(int64_t iterations = 1);
-  /// The same on samples that the caller gives, in batches of the config's batchsize, the last of which may be smaller;
-  /// one that batches divide evenly gives, bit for bit, what the same samples in files give. The views are those of
-  /// inputs(), read when the call returns. With several processes each gives all samples. Errors: also Error(usage) for
-  /// views that do not fit, Error(data) for labels that a loss does not take and keys beyond the config's limits.
+  /// The same on samples that the caller gives, in batches of the config's batchsize, the last of which may be smaller.
+  /// In whole batches, and with max_iter, they give, bit for bit, what the same samples in files give. The views are
+  /// those of inputs(), read when the call returns. With several processes each gives all samples. Errors: also
+  /// Error(usage) for views that do not fit, Error(data) for labels that a loss does not take and keys beyond the
+  /// config's limits.
   TrainEnd step(const SamplesView&);
 
   /// Evaluates on eval_source, or on samples that the caller gives. Returns the metrics by name, those of
@@ -134,6 +141,11 @@ class Trainer {
   /// Saves the model at a prefix, as snapshots are, with the files of optimizer states. Returns them, the dense model
   /// first. Errors: also Error(io).
   std::vector<std::filesystem::path> save(const std::string& prefix);
+  /// Takes weights and rows from files, and optimizer states where files for them are named; other states start anew.
+  /// Tables that are named have the rows of their file alone; what is not named stays as it is, with its states, which
+  /// takes a copy of it in host memory. Steps are counted on; t of Adam is that of the states, if any are named.
+  /// Errors: also Error(io) and Error(data), and where the files themselves show it, the trainer stays as it is.
+  void load(const WeightFiles&);
   /// Saves all that going on takes, in a new folder in this one, and returns it: TrainOptions::resume takes it. Errors:
   /// also Error(io).
   std::filesystem::path checkpoint(const std::filesystem::path& folder);

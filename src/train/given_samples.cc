@@ -185,9 +185,10 @@ GivenBatches::GivenBatches(const BatchLayout& layout, std::vector<std::byte*> bu
       keep_last_partial_(keep_last_partial),
       pool_(pool) {}
 
-void GivenBatches::give(const GivenSamples& samples) {
+void GivenBatches::give(const GivenSamples& samples, int64_t samples_before) {
   given_ = &samples;
   at_ = 0;
+  samples_ = samples_before;
   key_bytes_ = std::max(key_bytes_, samples.key_bytes());
 }
 

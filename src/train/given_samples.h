@@ -60,13 +60,11 @@ class GivenBatches {
   GivenBatches(const BatchLayout&, std::vector<std::byte*> buffers, int64_t batch, int rank, int ranks,
                bool keep_last_partial, ThreadPool&);
 
-  /// What next() reads from now on. The samples outlive that.
-  void give(const GivenSamples&);
+  /// What next() reads from now on. The samples outlive that. `samples_before`: of earlier batches, which tells samples
+  /// apart.
+  void give(const GivenSamples&, int64_t samples_before);
   /// Fills the next buffer, which nobody may use any more, and returns its index; nothing behind the last sample.
   std::optional<int> next();
-  /// Samples of all batches so far, of all ranks. Tells samples apart.
-  int64_t samples() const { return samples_; }
-  void set_samples(int64_t samples) { samples_ = samples; }
   int key_bytes() const { return key_bytes_; }
 
  private:

@@ -87,13 +87,13 @@ ModelSaver::ModelSaver(const Config& config, Communicator& comm, Replica& model,
                        const Log& log)
     : config_(config),
       comm_(comm),
-      model_(model),
+      model_(&model),
       prefix_(comm.broadcast(prefix_of(config, run_folder), 0)),
       run_prefix_(comm.broadcast(run_folder.empty() ? "" : (run_folder / "saved").string(), 0)),
       log_(log) {}
 
 const ModelSaver::Saved& ModelSaver::save_at(const std::string& prefix, int64_t iteration, int data_key_bytes) {
-  last_ = {iteration, model_.save(prefix, iteration, data_key_bytes, origin_)};
+  last_ = {iteration, model_->save(prefix, iteration, data_key_bytes, origin_)};
   return *last_;
 }
 
@@ -139,7 +139,7 @@ bool ModelSaver::snapshot(int64_t iteration, int data_key_bytes) {
 void ModelSaver::start_deltas(int64_t iteration) {
   if (config_.solver.snapshot_delta == 0) return;
   finish_delta();
-  model_.note_model();
+  model_->note_model();
   if (comm_.rank() == 0) delta_base_ = iteration;
 }
 
@@ -152,7 +152,7 @@ void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {
     return;
   }
   try {
-    auto delta = model_.save_delta(prefix_, iteration, std::stoll(base), data_key_bytes, origin_);
+    auto delta = model_->save_delta(prefix_, iteration, std::stoll(base), data_key_bytes, origin_);
     if (comm_.rank() != 0) return;
     delta_base_ = iteration;
     writing_ = std::make_unique<DeltaThread>();

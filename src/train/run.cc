@@ -44,24 +44,22 @@ Run::Run(const RunOptions& options, Config& config, const RankPlace& rank, RunFo
       from_(from),
       exact_(from && from->exact_for(config, comm_.size())),
       placements_(make_placements(config, runtime_, comm_, folder, log, exact_ ? from->plan() : nullptr)),
-      model_(config, runtime_, comm_, layout_.shape.samples, eval_layout_.shape.samples, StepPipeline::kBuffers,
-             placements_),
-      saver_(config, comm_, model_, folder.path(), log),
+      model_(make_model()),
+      saver_(config, comm_, *model_, folder.path(), log),
       schedule_(config.optimizer.hyper),
       device_(comm_.size() == 1 ? describe(rank.device)
                                 : cat(comm_.size(), " ranks; rank 0: ", describe(rank.device))) {
   if (from)
     load_checkpoint();
   else
-    model_.load(log);
+    model_->load(log);
   start_following();
-  pipeline_ =
-      std::make_unique<StepPipeline>(config, runtime_, comm_, model_, layout_, log, read_progress(), feed_, rank.peers);
-  pipeline_->set_given_samples(now_.given_samples);
+  peers_ = rank.peers;
+  pipeline_ = make_pipeline(read_progress());
   resolve_schedule(schedule_, steps_of_run());
-  if (model_.loss_scale()) most_not_finite_ = kMostSkipped;  // such steps are skipped
+  if (model_->loss_scale()) most_not_finite_ = kMostSkipped;  // such steps are skipped
   if (!config.data.eval_source.empty())
-    evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm_, model_, eval_layout_, log, now_.eval_reader);
+    evaluator_ = std::make_unique<Evaluator>(config, runtime_, comm_, *model_, eval_layout_, log, now_.eval_reader);
   else
     log.info("No eval_source: nothing is evaluated.");
   choose_algorithms();
@@ -71,10 +69,19 @@ Run::Run(const RunOptions& options, Config& config, const RankPlace& rank, RunFo
   if (comm_.rank() == 0) expect_fitting_data();
   if (from && comm_.rank() == 0) expect_same_data(*from, data_json(), config);
   expect_memory();
-  if (runtime_.device().is_cuda()) model_.hold_memory_to_save();
+  if (runtime_.device().is_cuda()) model_->hold_memory_to_save();
   every_ = {config.solver.display, config.solver.eval_interval, config.solver.snapshot};
   end_ = end_of_config();
   comm_.barrier();  // set-up times differ between ranks; time limits of steps start after it
+}
+
+std::unique_ptr<Replica> Run::make_model() {
+  return std::make_unique<Replica>(config_, runtime_, comm_, layout_.shape.samples, eval_layout_.shape.samples,
+                                   StepPipeline::kBuffers, placements_);
+}
+
+std::unique_ptr<StepPipeline> Run::make_pipeline(const ReadProgress& progress) {
+  return std::make_unique<StepPipeline>(config_, runtime_, comm_, *model_, layout_, log_, progress, feed_, peers_);
 }
 
 void Run::begin() {
@@ -91,8 +98,8 @@ void Run::begin() {
             feed_ ? cat("the files that come to '", config_.data.source, "'",
                         solver.max_iter ? cat(", ", samples, " at most") : std::string(), ", ")
                   : cat(samples, " (", about, with_unit_prefix(static_cast<double>(per_epoch)), " in the set), "),
-            model_.dense_parameters(), " dense parameters, activations ", name_of(solver.mixed_precision.activations),
-            products_text(model_.graph()), ".",
+            model_->dense_parameters(), " dense parameters, activations ", name_of(solver.mixed_precision.activations),
+            products_text(model_->graph()), ".",
             folder_.path().empty() ? "" : cat(" Run folder: ", folder_.path().string()));
   const Device device = runtime_.device();
   std::optional<double> gpu_bytes;
@@ -118,7 +125,7 @@ void Run::begin() {
   }
   if (options_.profile && comm_.rank() == 0)
     profile_ = std::make_unique<StepProfile>(
-        config_, runtime_, model_, *pipeline_, folder_,
+        config_, runtime_, *model_, *pipeline_, folder_,
         solver.max_iter ? std::optional(*solver.max_iter - now_.iterations) : std::nullopt);
   if (folder_.metrics_bytes() > 0)
     report_->add_line(Json(Json::Object{{"kind", "resume"}, {"iteration", now_.iterations}}));

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -81,6 +82,10 @@ class Run {
   void set_evaluation_source(const std::string&);
   /// A layer by its first top, or an embedding.
   void freeze(const std::vector<std::string>& names, bool frozen);
+  /// Takes weights and states from files, and keeps the others. check_files() comes first. Errors: those of
+  /// check_model_files() on every rank; of load() those of the files, which end the run.
+  void check_files(const WeightFiles&);
+  void load(const WeightFiles&);
 
   /// Waits for queued steps. Not collective.
   TrainerState state();
@@ -106,6 +111,8 @@ class Run {
   /// Trains until finished(), a stop or the end of those data, and calls after() with its rate behind each step.
   /// Returns whether the data have ended.
   bool train(On, const std::function<void(double rate)>& after);
+  std::unique_ptr<Replica> make_model();
+  std::unique_ptr<StepPipeline> make_pipeline(const ReadProgress&);
   /// Waits for the last step: the loss is that of a model which is intact.
   void settle();
   void end_profile();
@@ -262,12 +269,13 @@ class Run {
   const ResumePoint* from_;
   bool exact_;  // the state in it fits the ranks of this run
   std::vector<Placement> placements_;
-  Replica model_;
+  std::unique_ptr<Replica> model_;
   ModelSaver saver_;
   std::shared_ptr<FileFeed> feed_;       // with "follow"
   std::unique_ptr<FileWatch> watch_;     // the same, on rank 0
   std::optional<double> waiting_since_;  // rank 0 has no batch, and no file has come; in seconds of the run
   bool said_waiting_ = false;
+  std::shared_ptr<LookAheadGroup> peers_;
   std::unique_ptr<StepPipeline> pipeline_;
   HyperParameters schedule_;    // of the learning rate, in steps
   std::optional<double> rate_;  // in place of the schedule's
@@ -281,6 +289,7 @@ class Run {
   struct Intervals {
     int64_t display = 0, eval = 0, snapshot = 0;
   } every_;                                  // of the call under way
+  std::set<std::string> frozen_;             // by freeze()
   bool stopping_ = false, trained_ = false;  // trained_: since this process began
   bool called_ = false;                      // a call has trained before
   bool pass_ended_ = false;                  // the reader is at the end of a pass

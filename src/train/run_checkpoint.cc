@@ -68,7 +68,7 @@ void Run::expect_one_key_rule() const {
 }
 
 void Run::load_checkpoint() {
-  model_.load_state(StateReader(from_->folder, from_->manifest, exact_, comm_.rank(), runtime_.compute_stream()));
+  model_->load_state(StateReader(from_->folder, from_->manifest, exact_, comm_.rank(), runtime_.compute_stream()));
   now_ = from_->progress;
   // Rank 0 decides, on whose host they were written: saving is collective. Only models of this run count, since they
   // are linked and removed.
@@ -106,7 +106,7 @@ Checkpointer::Saved Run::saved_checkpoint() const {
 void Run::say_what_increments_save() const {
   if (config_.solver.checkpoint.whole_every <= 1) return;
   for (size_t e = 0; e < config_.embeddings.size(); ++e)
-    if (const TableSpec& spec = model_.table_spec(e); spec.changes_every_row())
+    if (const TableSpec& spec = model_->table_spec(e); spec.changes_every_row())
       log_.info("\"whole_every\" saves nothing for table '", spec.name,
                 "': with \"update_type\": \"Global\" every row changes in every step, so every checkpoint has all of "
                 "them. \"LazyGlobal\" and \"Local\" change the rows of a batch.");
@@ -133,7 +133,7 @@ void Run::save_checkpoint(bool finished) {
 
 Checkpointer::Content Run::checkpoint_content(bool finished) {
   Checkpointer::Content content{.iteration = now_.iterations,
-                                .state = [this](StateWriter to) { model_.save_state(std::move(to)); },
+                                .state = [this](StateWriter to) { model_->save_state(std::move(to)); },
                                 .best_iteration = now_.best_iteration};
   if (comm_.rank() == 0) {
     now_.finished = finished;
@@ -142,7 +142,6 @@ Checkpointer::Content Run::checkpoint_content(bool finished) {
     now_.report = report_->state();
     now_.loss_sum = pipeline_->loss_sum();
     now_.reader = pipeline_->progress().position;
-    now_.given_samples = pipeline_->given_samples();
     if (feed_) note_followed();
     now_.eval_reader = evaluator_ ? left_evaluation_.value_or(evaluator_->position()) : ReaderPosition{};
     now_.snapshot_iteration = saver_.last() ? saver_.last()->iteration : -1;

@@ -9,7 +9,7 @@ namespace hctr {
 
 void Run::display(double rate) {
   const double loss = last_loss();
-  const auto counts = model_.table_counts();
+  const auto counts = model_->table_counts();
   const double mean_loss = pipeline_->loss_sum().mean();
   if (comm_.rank() == 0) {
     const Device device = runtime_.device();
@@ -106,7 +106,7 @@ void Run::report_evaluation(const Evaluator::Result& result, double took) {
   matches_ = result.matches;
   report_->evaluated(now_.iterations, result, took);
   warn_of_undefined_metrics();
-  report_->tables(now_.iterations, model_.table_rows(), false);  // not at displays: ranks would wait for each other
+  report_->tables(now_.iterations, model_->table_rows(), false);  // not at displays: ranks would wait for each other
 }
 
 std::map<std::string, double> Run::evaluate_now() {
@@ -175,7 +175,7 @@ void Run::warn_of_undefined_metrics() {
 }
 
 void Run::report_skipped() {
-  const auto scale = model_.loss_scale();
+  const auto scale = model_->loss_scale();
   if (!scale || scale->skipped == now_.skipped_steps) return;
   const int64_t more = scale->skipped - now_.skipped_steps;
   report_->event(cat(more, more == 1 ? " step" : " steps",

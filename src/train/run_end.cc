@@ -37,11 +37,11 @@ TrainSummary Run::finish() {
   summary.best_possible = best_metrics(config_);
   summary.interrupted = interrupted;
   summary.stop_signal = signal;
-  summary.tables = model_.table_counts();
+  summary.tables = model_->table_counts();
   report_->tables(now_.iterations, summary.tables);
   for (auto& [name, counts] : summary.tables) counts.erase(kIndexPlaces);
-  summary.memory_parts = model_.memory_parts();
-  if (const auto scale = model_.loss_scale()) summary.loss_scale = scale->scale;
+  summary.memory_parts = model_->memory_parts();
+  if (const auto scale = model_->loss_scale()) summary.loss_scale = scale->scale;
   for (const std::string& bytes : comm_.gather(cat(used_memory(runtime_.device())), 0))
     summary.memory.push_back(std::stoll(bytes));
   summary.between_hosts = bytes_between_hosts();
@@ -56,7 +56,7 @@ TrainSummary Run::finish() {
     if (interrupted) note_unasked_model();
     save_final_model();
   }
-  save_on_error("ending training", [&] { run_on_all_ranks(comm_, [&] { model_.check_keys(); }); });
+  save_on_error("ending training", [&] { run_on_all_ranks(comm_, [&] { model_->check_keys(); }); });
   if (saves) {
     const ModelSaver::Saved& final_model = best_is_final ? *saver_.best() : *saver_.last();
     summary.model_files = final_model.files;
@@ -85,14 +85,14 @@ void Run::save_final_model() {
 }
 
 void Run::report_unsaved() {
-  for (const std::string& table : model_.tables_with_shared_row())
+  for (const std::string& table : model_->tables_with_shared_row())
     report_->event(cat("The row that new keys of the full table '", table,
                        "' share is not in the model file, which holds only rows of single keys."));
 }
 
 std::optional<TrainSummary::BetweenHosts> Run::bytes_between_hosts() {
   if (!comm_.several_hosts()) return std::nullopt;
-  const BytesBetweenHosts mine = model_.bytes_between_hosts();
+  const BytesBetweenHosts mine = model_->bytes_between_hosts();
   TrainSummary::BetweenHosts all;
   for (const std::string& sent : comm_.gather(cat(mine.sent), 0)) all.sent += std::stoll(sent);
   for (const std::string& full : comm_.gather(cat(mine.of_full_size), 0)) all.of_full_size += std::stoll(full);

@@ -60,9 +60,13 @@ std::string Run::place_of_not_finite(int64_t step, bool spoiled) {
   try {
     run_on_all_ranks(comm_, [&] { pipeline_->read_again(step); });
     const StepPipeline::Again again = pipeline_->run_again();
-    const FinishedStep finished{
-        config_,       model_.graph(), again.binding, again.batch, model_.loss(Phase::train), runtime_.compute_stream(),
-        step + spoiled};
+    const FinishedStep finished{config_,
+                                model_->graph(),
+                                again.binding,
+                                again.batch,
+                                model_->loss(Phase::train),
+                                runtime_.compute_stream(),
+                                step + spoiled};
     std::string own;
     run_on_all_ranks(comm_, [&] {
       if (const auto found = find_not_finite(finished)) own = report_of(*found, again);
@@ -102,7 +106,7 @@ std::string Run::report_of(const NotFinite& found, const StepPipeline::Again& ag
 void Run::check_finite(double loss) {
   if (!trained_) return;
   // Behind a step that has stopped the model, losses may be finite again.
-  const bool stopped = !model_.skips_steps() && pipeline_->step_not_finite() >= 0;
+  const bool stopped = !model_->skips_steps() && pipeline_->step_not_finite() >= 0;
   if (comm_.any(pipeline_->spoiled()) || stopped ||
       (!std::isfinite(loss) && pipeline_->steps_not_finite() >= most_not_finite_))
     throw_diverged();

@@ -92,7 +92,6 @@ void each_field(Progress& at, Visit&& visit) {
   visit("shown_tables", at.report.tables);
   visit("reader", at.reader);
   visit("eval_reader", at.eval_reader);
-  visit("given_samples", at.given_samples);
   visit("followed", at.followed);
   visit("followed_bytes", at.followed_bytes);
   visit("snapshot_iteration", at.snapshot_iteration);
@@ -103,7 +102,7 @@ void each_field(Progress& at, Visit&& visit) {
 
 /// Whether checkpoints of earlier programs lack a field.
 bool may_be_missing(std::string_view field) {
-  for (const char* begin : {"loss_", "followed", "counted_losses", "undefined", "given_samples"})
+  for (const char* begin : {"loss_", "followed", "counted_losses", "undefined"})
     if (field.starts_with(begin)) return true;
   return false;
 }

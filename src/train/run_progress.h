@@ -38,7 +38,6 @@ struct RunProgress {
   Reporter::State report;
   LossSum loss_sum;  ///< since the last display
   ReaderPosition reader, eval_reader;
-  int64_t given_samples = 0;          ///< trained on that are no part of the source
   std::vector<std::string> followed;  ///< with "follow": the names of all files so far, in the order of reading
   int64_t followed_bytes = -1;        ///< the size of the one in which `reader` is; -1: none
   /// The last snapshot: its iteration and files.

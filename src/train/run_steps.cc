@@ -163,7 +163,7 @@ bool Run::fetch() {
 void Run::expect_memory() {
   if (!options_.reserve) return;
   if (options_.reserve->released()) throw Error(Kind::device, std::string(kOutOfHostMemory));
-  to_save_.grow_to(model_.bytes_to_save());
+  to_save_.grow_to(model_->bytes_to_save());
 }
 
 void Run::say_who_waits(bool waits) {

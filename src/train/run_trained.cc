@@ -34,7 +34,7 @@ bool Run::has_trained() {
 
 std::string Run::why_untrained() {
   if (now_.iterations == 0) return why_no_step();
-  const auto scale = model_.loss_scale();
+  const auto scale = model_->loss_scale();
   if (scale && scale->skipped >= now_.iterations)
     return cat(now_.iterations == 1 ? "the only step was" : cat("all ", now_.iterations, " steps were"),
                " skipped, since gradients were infinite or not a number");

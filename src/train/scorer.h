@@ -67,7 +67,7 @@ class Scorer {
   bool run(int64_t steps, const std::atomic<int>* stop, const Visit& visit);
 
   /// With ScorerOptions::given: what the next run() scores. The samples outlive it.
-  void give(const GivenSamples& samples) { given_->give(samples); }
+  void give(const GivenSamples& samples) { given_->give(samples, 0); }
 
   /// Records what is computed of a batch again, whose matrix products use other algorithms now. Not during run().
   void record_again();

@@ -79,10 +79,10 @@ void StepPipeline::park() {
   reader_.reset();
 }
 
-void StepPipeline::give(const GivenSamples& samples) {
+void StepPipeline::give(const GivenSamples& samples, int64_t samples_before) {
   if (!std::exchange(gives_, true)) park();
   fetched_ = false;
-  given_.give(samples);
+  given_.give(samples, samples_before);
 }
 
 void StepPipeline::read_source() {
@@ -91,10 +91,10 @@ void StepPipeline::read_source() {
   if (!config_.data.source.empty()) open_source();
 }
 
-void StepPipeline::change_source() {
+void StepPipeline::change_source(int64_t samples_before) {
   park();
   gives_ = false;
-  progress_.position = {.bad_records = progress_.skipped_records};
+  progress_.position = {.samples = samples_before, .bad_records = progress_.skipped_records};
   check_ = BatchCheck(config_, model_.graph(), config_.data.source);
   open_source();
 }

@@ -94,20 +94,18 @@ class StepPipeline {
     ReaderPosition position;  ///< before the batch
   };
   Again run_again();
-  /// From now on fetch() finds the batches of these samples, which outlive them, and then the end of the data. The
+  /// From now on fetch() finds the batches of these samples, which outlive them, and then the end of the data.
+  /// `samples_before`: trained on so far, of all ranks. The
   /// source stays where it is. Waits for queued steps where they have read it. No collective call.
-  void give(const GivenSamples&);
+  void give(const GivenSamples&, int64_t samples_before);
   /// From now on fetch() finds the batches of the source, from where it was. Errors: those of the Reader. Call before a
   /// step where samples may have been given.
   void read_source();
-  /// The source of the config is another one: it is read from its begin. Waits for queued steps. Errors: those of the
-  /// Reader.
-  void change_source();
+  /// The source of the config is another one: it is read from its begin. `samples_before`: as of give(). Waits for
+  /// queued steps. Errors: those of the Reader.
+  void change_source(int64_t samples_before);
   /// After change_source() that failed: reads the source, which is that before again, from where it was.
   void go_back_to(const ReadProgress&);
-  /// Samples given so far, of all ranks.
-  int64_t given_samples() const { return given_.samples(); }
-  void set_given_samples(int64_t samples) { given_.set_samples(samples); }
   /// Starts the data again at the first sample. Waits for every queued step.
   void restart();
   /// Waits for every queued step and returns the last one's loss, over all ranks.

@@ -253,6 +253,29 @@ std::vector<std::filesystem::path> Trainer::save(const std::string& prefix) {
   return state_->try_on_ranks<std::vector<std::filesystem::path>>([&](Run& run) { return run.save_at(prefix); });
 }
 
+void Trainer::load(const WeightFiles& files) {
+  state_->expect_open();
+  const Config& config = state_->job->config();
+  if (files.dense.empty() && files.tables.empty()) throw Error(Kind::usage, "no file is named to load");
+  if (!files.dense_states.empty() && files.dense.empty())
+    throw Error(Kind::usage, "states of dense weights are loaded with the weights: name their file too");
+  for (const auto* named : {&files.tables, &files.table_states})
+    for (const auto& [table, file] : *named)
+      if (std::ranges::none_of(config.embeddings, [&](const auto& one) { return one.section.top() == table; }))
+        throw Error(Kind::usage, cat("no table is named '", table, "'"));
+  for (const auto& [table, file] : files.table_states)
+    if (!files.tables.contains(table))
+      throw Error(Kind::usage, cat("states of table '", table, "' are loaded with its rows: name their file too"));
+  state_->try_on_ranks<bool>([&](Run& run) {
+    run.check_files(files);
+    return true;
+  });
+  state_->on_ranks<bool>([&](Run& run) {
+    run.load(files);
+    return true;
+  });
+}
+
 std::filesystem::path Trainer::checkpoint(const std::filesystem::path& folder) {
   state_->expect_open(false);
   if (folder.empty()) throw Error(Kind::usage, "the folder for checkpoints has no name");

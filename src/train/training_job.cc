@@ -17,6 +17,14 @@
 namespace hctr {
 namespace {
 
+/// An object with this member in place of the one of its name.
+Json with_member(const Json& object, const std::string& name, Json value) {
+  Json with(Json::Object{});
+  for (const auto& [key, other] : *object.object())
+    if (key != name) with.set(key, other);
+  return with.set(name, std::move(value));
+}
+
 /// What a config says whose data have no source: samples are given in memory.
 constexpr const char* kSourceToCome = "(samples in memory)";
 
@@ -28,10 +36,8 @@ Json with_source_to_come(const Json& config) {
   const Json* source = data.find("source");
   if (source && (!source->string() || !source->string()->empty())) return config;
   Json::Array all = *layers->array();
-  all.front().set("source", kSourceToCome);
-  Json completed = config;
-  completed.set("layers", Json(std::move(all)));
-  return completed;
+  all.front() = with_member(data, "source", kSourceToCome);
+  return with_member(config, "layers", std::move(all));
 }
 
 /// The effective config after options of the command line. Shares of a run of max_iter steps are steps there, so that

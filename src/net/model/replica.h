@@ -33,6 +33,13 @@ struct ModelOrigin {
 
 class PendingDelta;
 
+/// Some of the parts of a model: dense weights with the statistics of layers, and tables.
+struct ModelParts {
+  bool dense = true;
+  std::vector<bool> tables{};  ///< by embedding; empty: all
+  bool has_table(size_t e) const { return tables.empty() || tables[e]; }
+};
+
 /// The graph of a config for batches of `samples`, with the layers that one layer computes joined. The config outlives
 /// it.
 Graph wired_graph(const Config&, int64_t samples, Phase);
@@ -209,9 +216,13 @@ class Replica {
 
   // For checkpoints, with nothing queued.
   /// Saves what this rank holds. Not collective.
-  void save_state(StateWriter);
+  void save_state(StateWriter, const ModelParts& = {});
   /// Takes the state back, in place of load(): exactly as it was, or onto other ranks. Errors: those of StateReader.
-  void load_state(const StateReader&);
+  void load_state(const StateReader&, const ModelParts& = {});
+  /// In place of load(), in a run after `iteration` steps: takes from `kept` what save_state() of its model has given
+  /// of these parts, and the others from the files that the solver names. t of Adam is that of the states in them;
+  /// without any it goes on, or starts anew where no part is kept.
+  void load_beside(const StateReader& kept, const ModelParts&, int64_t iteration, const Log&);
 
  private:
   /// The exchange of keys in its three calls, each for all tables before the next one.
