@@ -92,7 +92,7 @@ struct EmbeddingOptions {
   void* stream = nullptr;                  ///< cudaStream_t of the caller; see set_stream()
   int threads = 1;                         ///< of the CPU
   uint64_t seed = 0;
-  int batches = 2;              ///< that may be between forward() and update() at a time
+  int batches = 2;  ///< that may be between forward() and update() at a time
   /// Of a table in a batch. Addresses are reserved for them, and memory is taken as needed; with a disk, all of it.
   int64_t most_keys = 1 << 24;
   /// Memory for rows, as "table_memory" of a config has it: most on the GPU (nothing: what is free), most in memory of

@@ -20,7 +20,7 @@ namespace hctr {
 
 /// An input or an output of a model.
 struct ModelTensor {
-  enum class Role { dense, keys, scores };
+  enum class Role { dense, keys, scores, labels };
   Role role;
   std::string name;            ///< the "top" of the config; of scores that of the loss
   std::vector<int64_t> shape;  ///< -1 stands for the samples. Keys: [-1, slots]; others: [-1, columns]

@@ -136,16 +136,12 @@ Json merged(const Json& base, const Json& over) {
   return out;
 }
 
-/// Reads a file with what it includes. `files`: those read so far.
 Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, const std::atomic<int>* stop,
-                        const Environment& environment) {
-  const bool from_input = path == "-";
-  const std::string name = from_input ? "standard input" : path.string();
-  files.push_back(path);
-  if (files.size() > kMostFiles)
-    throw Error(Kind::config,
-                cat("'", name, "': more than ", kMostFiles, " files are included; do two of them include each other?"));
-  const std::string text = read_text_until(from_input ? "/dev/stdin" : path, "", stop);
+                        const Environment& environment);
+
+/// The config of a text with what it includes. `files`: those read so far.
+Json with_includes(const std::string& text, const fs::path& path, const std::string& name, std::vector<fs::path>& files,
+                   const std::atomic<int>* stop, const Environment& environment) {
   Json file = Json::parse(text, name);
   if (text.find("${") != text.npos || text.find("\\u") != text.npos)  // else no string can have a variable
     file = expand_all(file, name + ": ", environment);
@@ -164,6 +160,18 @@ Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, cons
   for (const auto& [key, value] : *file.object())
     if (key != kInclude) own.set(key, value);
   return merged(all, own);
+}
+
+Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, const std::atomic<int>* stop,
+                        const Environment& environment) {
+  const bool from_input = path == "-";
+  const std::string name = from_input ? "standard input" : path.string();
+  files.push_back(path);
+  if (files.size() > kMostFiles)
+    throw Error(Kind::config,
+                cat("'", name, "': more than ", kMostFiles, " files are included; do two of them include each other?"));
+  return with_includes(read_text_until(from_input ? "/dev/stdin" : path, "", stop), path, name, files, stop,
+                       environment);
 }
 
 /// What an element of an array may be called.
@@ -272,6 +280,11 @@ Json read_config_file(const std::filesystem::path& path, const std::vector<std::
                       const std::atomic<int>* stop, const Environment& environment) {
   std::vector<fs::path> files;
   return with_changes(read_with_includes(path, files, stop, environment), changes);
+}
+
+Json read_config_text(const std::string& text, const std::filesystem::path& name, const Environment& environment) {
+  std::vector<fs::path> files = {name};
+  return with_includes(text, name, name.string(), files, nullptr, environment);
 }
 
 std::vector<std::filesystem::path> files_of_config(const std::filesystem::path& path, const Environment& environment) {

@@ -28,6 +28,8 @@ namespace hctr {
 /// Error(io).
 Json read_config_file(const std::filesystem::path&, const std::vector<std::string>& changes = {},
                       const std::atomic<int>* stop = nullptr, const Environment& environment = {});
+/// The same of a text. `name`: of it in messages; the files that it includes are relative to its folder.
+Json read_config_text(const std::string& text, const std::filesystem::path& name, const Environment& environment = {});
 /// A config's file and those that it includes; of what can be read once only, as a pipe, nothing but its path. Errors:
 /// as above.
 std::vector<std::filesystem::path> files_of_config(const std::filesystem::path&, const Environment& = {});

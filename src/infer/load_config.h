@@ -20,6 +20,10 @@ namespace hctr {
 Config load_config(const std::filesystem::path&, bool strict, const Log&, const std::vector<std::string>& changes = {},
                    const std::function<Json(const Json&)>& complete = {}, const std::atomic<int>* stop = nullptr,
                    const Environment& environment = {});
+/// The same for a text. `name`: for messages; paths of "include" are relative to its folder.
+Config load_config_text(const std::string& text, const std::string& name, bool strict, const Log&,
+                        const std::vector<std::string>& changes, const std::function<Json(const Json&)>& complete,
+                        const Environment&);
 /// The same for a config that a saved model holds. `name`: where it was read, for messages.
 Config load_config(const Json&, const std::string& name, bool strict, const Log&);
 

@@ -1,8 +1,6 @@
 #include "launch/job.h"
 
-#include <condition_variable>
-#include <mutex>
-#include <thread>
+#include <utility>
 
 #include "core/base/current_error.h"
 #include "core/base/platform.h"
@@ -28,9 +26,25 @@ Job::Job(std::vector<Device> devices, Processes* others, seconds limit, Log log,
       log_(std::move(log)),
       doing_(std::move(doing)),
       around_(std::move(around)),
-      group_(static_cast<int>(devices_.size()), others, limit, around_.environment) {}
+      group_(static_cast<int>(devices_.size()), others, limit, around_.environment),
+      communicators_(devices_.size()) {}
 
-std::unique_ptr<Communicator> Job::communicator(int rank, Device device) {
+Job::~Job() {
+  if (ranks_here() == 1) {
+    const CurrentDevice current(devices_[0]);  // the thread is the caller's
+    communicators_.clear();
+    return;
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    work_ = nullptr;
+    ++round_;
+  }
+  change_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+std::unique_ptr<Communicator> Job::make_communicator(int rank, Device device) {
   if (ranks() == 1) return std::make_unique<SelfComm>();
   if (!device.is_cuda()) return std::make_unique<HostComm>(group_, rank);
   if constexpr (kNcclBuild) {
@@ -48,8 +62,16 @@ std::unique_ptr<Communicator> Job::communicator(int rank, Device device) {
               "in \"gpu\"");
 }
 
-void Job::run_rank(int rank, Device device, const std::function<void(Communicator&, Device)>& body) {
-  std::unique_ptr<Communicator> comm;
+Communicator& Job::communicator(int rank, Device device) {
+  std::unique_ptr<Communicator>& own = communicators_[static_cast<size_t>(rank - first_rank())];
+  if (!own) own = make_communicator(rank, device);
+  return *own;
+}
+
+void Job::run_rank(int local_rank, const Body& body) {
+  const int rank = first_rank() + local_rank;
+  const Device device = devices_[static_cast<size_t>(local_rank)];
+  Communicator* comm = nullptr;
   const auto fail = [&](const Error& error) {
     const bool has_rank = dynamic_cast<const CollectiveError*>(&error) != nullptr;
     const Error named =
@@ -58,7 +80,7 @@ void Job::run_rank(int rank, Device device, const std::function<void(Communicato
     if (comm) comm->abort(named);
   };
   try {
-    comm = communicator(rank, device);
+    comm = &communicator(rank, device);
     body(*comm, device);
   } catch (const CollectiveError& error) {
     fail(error);
@@ -73,47 +95,97 @@ void Job::end_with(const Error& error) {
   if (around_.end_process) around_.end_process(exit_code(error.kind()));
 }
 
-void Job::run(const std::function<void(Communicator&, Device)>& body) {
+void Job::run(const Body& body) {
+  if (const auto failure = group_.failure()) throw failure->error;
   if (ranks_here() == 1) {
     const CurrentDevice current(devices_[0]);  // the thread is the caller's
-    run_rank(first_rank(), devices_[0], body);
-    if (const auto failure = group_.failure()) throw failure->error;
-    return;
+    run_rank(0, body);
+  } else {
+    start_threads();
+    in_threads([&](int local_rank) { run_rank(local_rank, body); }, true);
   }
-  std::mutex mutex;
-  std::condition_variable change;
-  int ended = 0;
-  std::vector<std::thread> threads;
-  threads.reserve(devices_.size());
-  bool refused = false;  // a rank that fails at once does not keep the others from starting
-  for (int i = 0; i < ranks_here() && !refused; ++i) {
-    const auto run_this = [&, i] {
-      run_rank(first_rank() + i, devices_[static_cast<size_t>(i)], body);
-      const std::lock_guard lock(mutex);
-      ++ended;
-      change.notify_one();
-    };
+  if (const auto failure = group_.failure()) throw failure->error;
+}
+
+void Job::clean_up(const Body& body) noexcept {
+  const auto of_rank = [&](int local_rank) {
     try {
-      threads.emplace_back(run_this);
-    } catch (...) {  // the ranks that have started learn of it, and their threads are joined
-      refused = true;
+      if (Communicator* own = communicators_[static_cast<size_t>(local_rank)].get())
+        body(*own, devices_[static_cast<size_t>(local_rank)]);
+    } catch (const std::exception&) {
+    }
+  };
+  if (ranks_here() == 1) {
+    const CurrentDevice current(devices_[0]);
+    of_rank(0);
+  } else if (!threads_.empty()) {
+    in_threads(of_rank, false);
+  }
+}
+
+void Job::start_threads() {
+  if (!threads_.empty()) return;
+  threads_.reserve(devices_.size());
+  for (int i = 0; i < ranks_here(); ++i) try {
+      threads_.emplace_back([this, i] { work(i); });
+    } catch (...) {
       group_.fail(first_rank() + i,
                   current_error().with_context(cat("starting the thread of rank ", first_rank() + i)));
+      throw group_.failure()->error;
     }
+}
+
+void Job::work(int local_rank) {
+  for (uint64_t done = 0;; ++done) {
+    const std::function<void(int)>* body = nullptr;
+    {
+      std::unique_lock lock(mutex_);
+      change_.wait(lock, [&] { return round_ != done; });
+      body = work_;
+    }
+    if (!body) break;
+    (*body)(local_rank);
+    const std::lock_guard lock(mutex_);
+    ++ended_;
+    change_.notify_all();
   }
-  {
-    std::unique_lock lock(mutex);
-    const auto all_ended = [&] { return ended == static_cast<int>(threads.size()); };
-    change.wait(lock, [&] { return all_ended() || group_.failure(); });
-    if (!all_ended() &&
-        !change.wait_for(lock, kToEnd, all_ended)) {  // a rank that waits for a disk, for example, does not notice
+  communicators_[static_cast<size_t>(local_rank)].reset();
+}
+
+void Job::in_threads(const std::function<void(int)>& body, bool ends) {
+  std::unique_lock lock(mutex_);
+  work_ = &body;
+  ended_ = 0;
+  ++round_;
+  change_.notify_all();
+  const auto all_ended = [&] { return ended_ == static_cast<int>(threads_.size()); };
+  bool told = !ends;
+  while (!all_ended()) {
+    if (for_caller_) {
+      lock.unlock();
+      (*for_caller_)();
+      lock.lock();
+      for_caller_ = nullptr;
+      change_.notify_all();
+    } else if (told || !group_.failure()) {
+      // A failure itself wakes nobody here: the rank that has it ends.
+      change_.wait(lock, [&] { return all_ended() || for_caller_ || (!told && group_.failure()); });
+    } else if (!change_.wait_for(lock, kToEnd, [&] { return all_ended() || for_caller_; })) {
+      told = true;  // a rank that waits for a disk, for example, does not notice
       const Error error = group_.failure()->error;
       lock.unlock();
       end_with(error);
+      lock.lock();
     }
   }
-  for (std::thread& thread : threads) thread.join();
-  if (const auto failure = group_.failure()) throw failure->error;
+}
+
+void Job::in_callers_thread(const std::function<void()>& body) {
+  if (ranks_here() == 1) return body();
+  std::unique_lock lock(mutex_);
+  for_caller_ = &body;
+  change_.notify_all();
+  change_.wait(lock, [&] { return for_caller_ != &body; });
 }
 
 void end_job(Processes& others, const Error& error, const Surroundings& around) {

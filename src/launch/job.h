@@ -1,9 +1,12 @@
 // The ranks of this process, a thread each, and the group that joins them with the ranks of other processes.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/base/log.h"
@@ -20,22 +23,42 @@ class Job {
   /// environment and what the end of a job means are used.
   Job(std::vector<Device> devices, Processes* others, std::chrono::seconds limit, Log log = Log::silent(),
       std::string doing = "training", Surroundings around = {});
+  /// Ends the threads of the ranks.
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
 
   int first_rank() const { return group_.local_ranks().first; }
   int ranks_here() const { return static_cast<int>(devices_.size()); }
   /// Ranks of the whole job.
   int ranks() const { return group_.local_ranks().total; }
 
+  using Body = std::function<void(Communicator&, Device)>;
   /// Calls body(communicator, device) for every rank of this process and returns when all have ended. Throws the first
   /// error of any rank. When a rank has failed and another does not end in time, the other processes are told to end,
   /// and the surroundings end this one; where they cannot, it waits for that rank.
-  void run(const std::function<void(Communicator&, Device)>& body);
+  ///
+  /// May be called again: each rank keeps its communicator and its thread, which is the caller's where this process has
+  /// one rank. Once a rank has failed, it throws that error and calls nobody.
+  void run(const Body& body);
+  /// The same also after a failure, for destroying what ranks have. Errors in it are dropped.
+  void clean_up(const Body& body) noexcept;
+  /// By a rank, in run(): calls body() in the thread that has called run(), and waits for it. What it throws is a bug.
+  void in_callers_thread(const std::function<void()>& body);
 
  private:
-  std::unique_ptr<Communicator> communicator(int rank, Device);
+  /// The communicator of a rank of this process, which it gets when it runs first.
+  Communicator& communicator(int rank, Device);
+  std::unique_ptr<Communicator> make_communicator(int rank, Device);
   /// After an error, while a rank still runs.
   void end_with(const Error&);
-  void run_rank(int rank, Device, const std::function<void(Communicator&, Device)>& body);
+  void run_rank(int local_rank, const Body& body);
+  /// Errors: Error(device) when the system refuses a thread; then it is the failure of that rank.
+  void start_threads();
+  void work(int local_rank);
+  /// Calls body(local rank) in the thread of each. Returns when all have ended. `ends`: whether ranks must end soon
+  /// after a failure.
+  void in_threads(const std::function<void(int)>& body, bool ends);
 
   std::vector<Device> devices_;
   Processes* others_;
@@ -43,6 +66,16 @@ class Job {
   std::string doing_;
   Surroundings around_;
   RankGroup group_;
+  std::vector<std::unique_ptr<Communicator>> communicators_;  // by local rank
+
+  // The threads of several ranks.
+  std::mutex mutex_;
+  std::condition_variable change_;
+  std::vector<std::thread> threads_;
+  const std::function<void(int)>* work_ = nullptr;  // null: they end
+  uint64_t round_ = 0;                              // of work
+  int ended_ = 0;                                   // threads that have done that of the round
+  const std::function<void()>* for_caller_ = nullptr;
 };
 
 /// After an error that this process cannot go on from: tells all others to end with its exit code. The surroundings say

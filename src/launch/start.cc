@@ -32,24 +32,35 @@ Log errors_only(const Log& log) {
   });
 }
 
-void run_in_processes(const JobOptions& options, const std::function<void(Processes*)>& body) {
+std::unique_ptr<Processes> join_processes(const JobOptions& options) {
   JoinLimits limits{.step = time_limit(options),
                     .join = std::chrono::seconds(options.join_timeout),
                     .silence = std::chrono::seconds(options.peer_timeout),
                     .over_tcp = options.attempt != nullptr};
   if (options.attempt) limits.agreed = options.attempt->secret;
   if (options.attempt && options.attempt->number > 0) limits.lost = std::chrono::seconds(options.restart_wait);
-  const auto others = started_processes(limits, options.surroundings);
+  std::unique_ptr<Processes> others = started_processes(limits, options.surroundings);
   if (options.attempt) options.attempt->joined = true;
-  if (!others) return body(nullptr);
+  return others;
+}
+
+void or_end_job(const JobOptions& options, Processes* others, const std::function<void()>& body) {
+  if (!others) return body();
   try {
-    if (options.config == "-" && place_of(others.get()).processes > 1)
-      throw Error(Kind::usage, "several processes cannot read the config from the standard input: give a file");
-    body(others.get());
+    body();
   } catch (...) {
     end_job(*others, current_error(), options.surroundings);
     throw;
   }
+}
+
+void run_in_processes(const JobOptions& options, const std::function<void(Processes*)>& body) {
+  const auto others = join_processes(options);
+  or_end_job(options, others.get(), [&] {
+    if (options.config == "-" && place_of(others.get()).processes > 1)
+      throw Error(Kind::usage, "several processes cannot read the config from the standard input: give a file");
+    body(others.get());
+  });
 }
 
 Ranks::Ranks(const JobOptions& options, const Config& config, Processes* others, const Log& log, std::string doing)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "config/sections/config.h"
@@ -19,6 +20,12 @@ Log errors_only(const Log&);
 /// Calls body(others): null, or the other processes where several were started together (mpirun). An error ends all of
 /// them; it is thrown where the surroundings do not end this process.
 void run_in_processes(const JobOptions&, const std::function<void(Processes* others)>& body);
+
+// The same in two parts, for whoever stays joined longer.
+/// The other processes; null where this one is alone. Errors: Error(comm).
+std::unique_ptr<Processes> join_processes(const JobOptions&);
+/// Calls body(). An error ends all processes, where there are `others`.
+void or_end_job(const JobOptions&, Processes* others, const std::function<void()>& body);
 
 inline ProcessPlace place_of(const Processes* others) {
   return others ? ProcessPlace{others->process(), others->count(), others->on_host()} : ProcessPlace{};

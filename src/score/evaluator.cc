@@ -31,17 +31,31 @@ ScorerOptions evaluation_options(const Config& config, const ReaderPosition& fro
   return options;
 }
 
+ScorerOptions given_options(const Config& config) {
+  ScorerOptions options = evaluation_options(config, {});
+  return {.losses = options.losses, .predictions = options.predictions, .groups = options.groups, .given = true};
+}
+
 }  // namespace
 
 Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Replica& model,
                      const BatchLayout& layout, const Log& log, const ReaderPosition& from)
+    : Evaluator(config, runtime, comm, model, layout, log, evaluation_options(config, from)) {
+  export_prefix_ = config.solver.export_predictions_prefix;
+}
+
+Evaluator::Evaluator(OfGiven, const Config& config, Runtime& runtime, Communicator& comm, Replica& model,
+                     const BatchLayout& layout, const Log& log)
+    : Evaluator(config, runtime, comm, model, layout, log, given_options(config)) {}
+
+Evaluator::Evaluator(const Config& config, Runtime& runtime, Communicator& comm, Replica& model,
+                     const BatchLayout& layout, const Log& log, const ScorerOptions& options)
     : comm_(comm),
       log_(log),
-      export_prefix_(config.solver.export_predictions_prefix),
       tasks_(model.tasks()),
       metrics_(config.solver.eval_metrics),
       sample_weight_(config.data.sample_weight.column),
-      options_(evaluation_options(config, from)),
+      options_(options),
       scorer_(config, runtime, comm, model, layout, options_, log) {}
 
 std::optional<Evaluator::Result> Evaluator::run(int64_t steps, const std::atomic<int>* stop) {

@@ -19,6 +19,9 @@ class Evaluator {
   /// for config.data.eval_source.
   Evaluator(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&,
             const ReaderPosition& from = {});
+  /// Of samples that are given: without the config's eval_source, its limits on batches and its exports.
+  struct OfGiven {};
+  Evaluator(OfGiven, const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&);
 
   struct Result {
     /// The metrics of eval_metrics, by name. With several losses, a metric of predictions has its own name for the
@@ -35,6 +38,8 @@ class Evaluator {
   /// files of predictions; where the file system fails, warns. Errors: those of a rank's reader on every rank.
   std::optional<Result> run(int64_t steps, const std::atomic<int>* stop = nullptr);
 
+  /// Scorer::give().
+  void give(const GivenSamples& samples) { scorer_.give(samples); }
   /// Scorer::record_again().
   void record_again() { scorer_.record_again(); }
   /// Where the next evaluation starts.
@@ -44,6 +49,7 @@ class Evaluator {
   int64_t skipped_records() const { return scorer_.reader().skipped_records(); }
 
  private:
+  Evaluator(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&, const ScorerOptions&);
   void add(const ScoredBatch&, Result&);
   /// Calls body() unless the export has failed, and warns when it fails now.
   void export_or_warn(const std::function<void()>& body);

@@ -18,7 +18,7 @@ size_t extent(const TensorSpec& spec) {
 
 /// Options whose groups are keys that no two values share, from a slot that is added to the data where it takes one.
 ScorerOptions with_own_groups(ScorerOptions options, DataSection& data) {
-  if (!options.groups) return options;
+  if (!options.groups || options.given) return options;
   const auto [input, slot] = *options.groups;
   if (const auto added = add_unshared_slot(data, input, slot)) options.groups = {*added, 0};
   return options;
@@ -41,7 +41,7 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Repli
       layout_(with_tables_of(data_, layout)),
       cache_(runtime.device(), options.cached),
       ring_(layout_, cache_.has_capacity() ? 2 * kBuffers : kBuffers, runtime.device()),
-      check_(config, model.graph(), options.source.path, options.check_labels),
+      check_(config, model.graph(), options.given ? "the samples given" : options.source.path, options.check_labels),
       counted_(config, model.graph()),
       sparse_inputs_(config.data.sparse.size()),
       records_(config.solver.cuda_graph && !runtime.options().sync_launches && disk_folders(runtime, model).empty() &&
@@ -61,6 +61,10 @@ Scorer::Scorer(const Config& config, Runtime& runtime, Communicator& comm, Repli
   record_again();
   std::vector<std::byte*> read_into = ring_.host_blocks();
   read_into.resize(kBuffers);
+  if (options_.given) {
+    given_.emplace(layout_, read_into, config.solver.eval_batch(), comm.rank(), comm.size(), true, runtime.threads());
+    return;
+  }
   ReaderOptions reading = reader_options(config, comm, config.solver.eval_batch(), options.continues);
   reading.from = options.from;
   reader_ = std::make_unique<Reader>(data_, options_.source, layout_, read_into, reading, log);
@@ -125,7 +129,7 @@ Scorer::Buffer Scorer::make_buffer(int buffer) {
 }
 
 bool Scorer::run(int64_t steps, const std::atomic<int>* stop, const Visit& visit) {
-  if (!fresh_ && !options_.continues) reader_->reset(cache_.behind());
+  if (reader_ && !fresh_ && !options_.continues) reader_->reset(cache_.behind());
   fresh_ = false;
   matching_ = matches_ && cache_.size() == 0;  // batches of the cache were seen in the first pass
   if (matching_) matches_->clear();
@@ -170,14 +174,25 @@ bool Scorer::fetch(int64_t batch, const std::atomic<int>* stop, std::optional<Ru
     next = Running{kBuffers + static_cast<int>(batch % kBuffers), batch};
     return true;
   }
+  if (given_) {
+    const std::optional<int> buffer = given_->next();
+    if (!buffer) return true;
+    take(*buffer, 0);
+    next = Running{*buffer, std::nullopt};
+    return true;
+  }
   left_waiting_ = wait_for_batch(*reader_, stop, kToWaitForData) != Waited::batch;
   if (left_waiting_) return false;
   const std::optional<int> buffer = reader_->next();
   if (!buffer) return true;
-  check_.expect(ring_.on_host(*buffer), reader_->samples_estimated() ? 0 : reader_->samples());
-  counted_.add(ring_.on_host(*buffer));
+  take(*buffer, reader_->samples_estimated() ? 0 : reader_->samples());
   next = Running{*buffer, std::nullopt, reader_->take_passed_on()};
   return true;
+}
+
+void Scorer::take(int buffer, int64_t samples_in_set) {
+  check_.expect(ring_.on_host(buffer), samples_in_set);
+  counted_.add(ring_.on_host(buffer));
 }
 
 void Scorer::start(const Running& batch, int64_t steps) {
@@ -204,7 +219,7 @@ void Scorer::deliver(Running& batch, const Visit& visit) {
   if (!batch.cached) scored.inputs = ring_.on_host(batch.buffer);
   if (matching_ && scored.inputs) matches_->add(*scored.inputs, scored.rows);
   visit(scored);
-  if (!batch.cached) reader_->release(batch.buffer);
+  if (!batch.cached && reader_) reader_->release(batch.buffer);
 }
 
 }  // namespace hctr

@@ -18,6 +18,7 @@
 #include "score/batch_ring.h"
 #include "score/counted_samples.h"
 #include "score/eval_cache.h"
+#include "score/given_samples.h"
 #include "score/key_matches.h"
 
 namespace hctr {
@@ -36,6 +37,7 @@ struct ScorerOptions {
   std::optional<InputSlot> groups = {};  ///< the slot that holds the group of a sample, where groups are wanted
   int64_t cached = 0;                    ///< batches that stay in the device's memory for later passes
   bool match_keys = false;               ///< whether matches() is wanted
+  bool given = false;                    ///< the samples are those of give(), whose groups are the keys as given
 };
 
 /// What the model makes of a batch. Views hold during the call that gets it.
@@ -64,6 +66,9 @@ class Scorer {
   /// rank's reader and of visit(), on every rank.
   bool run(int64_t steps, const std::atomic<int>* stop, const Visit& visit);
 
+  /// With ScorerOptions::given: what the next run() scores. The samples outlive it.
+  void give(const GivenSamples& samples) { given_->give(samples, 0); }
+
   /// Records what is computed of a batch again, whose matrix products use other algorithms now. Not during run().
   void record_again();
   const Reader& reader() const { return *reader_; }
@@ -90,6 +95,8 @@ class Scorer {
   /// `next` = the next batch, from the cache or from the reader, or nothing at the end of the set. False: the reader
   /// has none yet.
   bool fetch(int64_t batch, const std::atomic<int>* stop, std::optional<Running>& next);
+  /// Looks at the batch that has come.
+  void take(int buffer, int64_t samples_in_set);
   /// Queues the batch.
   void start(const Running&, int64_t steps);
   void deliver(Running&, const Visit&);
@@ -120,7 +127,8 @@ class Scorer {
   size_t result_bytes_ = 0;
   std::vector<HostBuffer> results_;  // per buffer
   std::vector<Buffer> buffers_;
-  std::unique_ptr<Reader> reader_;
+  std::unique_ptr<Reader> reader_;       // null where samples are given
+  std::optional<GivenBatches> given_{};  // then
   bool records_;
   bool matching_ = false;      // batches of this pass go to matches_
   bool fresh_ = true;          // the reader has not been used since it was made

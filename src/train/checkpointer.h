@@ -62,6 +62,12 @@ class Checkpointer {
   void finish();
   /// After finish(): whether there is a complete checkpoint of this iteration.
   bool has(int64_t iteration);
+  /// The next one is whole, also where that of this iteration is saved already: another checkpoint has been saved, or
+  /// the state has changed otherwise than by steps. Not collective.
+  void begin_whole() {
+    base_.reset();
+    saved_ = -1;
+  }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -8,6 +8,7 @@
 namespace hctr {
 
 std::vector<std::vector<SlotKeys>> sample_keys(const Config& config, int64_t most_samples) {
+  if (config.data.source.empty()) return {};
   if (config.data.follow && config.data.first_files.empty())
     throw Error(Kind::data, cat("'", config.data.source,
                                 "' has no file from which keys can be sampled for the "

@@ -15,7 +15,7 @@
 #include "score/batch_reading.h"
 #include "score/scorer.h"
 #include "train/placement_plan.h"
-#include "train/trainer.h"
+#include "train/step_pipeline.h"
 
 namespace hctr {
 namespace {
@@ -140,13 +140,13 @@ TableBuffers buffers_of(const PlanTable& table, const Placement& placement, cons
   TableBuffers bytes;
   bytes.keys = exchanged ? std::min(keys, static_cast<int64_t>(input.kept_keys()) * samples * ranks)
                          : static_cast<int64_t>(input.kept_keys()) * samples;
-  bytes.prepared = Trainer::kBuffers * (4 * 4 * keys + static_cast<int64_t>(sizeof(ops::Piece)) * pieces) +
+  bytes.prepared = StepPipeline::kBuffers * (4 * 4 * keys + static_cast<int64_t>(sizeof(ops::Piece)) * pieces) +
                    pieces * table.dim * 4 + kSortBytes * keys + 4 * eval_keys;
   if (!exchanged) return bytes;
   const double of_vector = static_cast<double>(table.dim * table.number_bytes);
   for (const bool training : {true, false}) {
     const double own = static_cast<double>(training ? samples : eval_samples), all = training ? all_samples : eval_all,
-                 ring = training ? Trainer::kBuffers : Scorer::kBuffers;
+                 ring = training ? StepPipeline::kBuffers : Scorer::kBuffers;
     const KeysAndVectors sent{.keys = static_cast<double>(input.kept_keys()) * own, .vectors = vectors * own},
         received{.keys = owned_keys * all, .vectors = owned_vectors * all};
     bytes.exchanged += static_cast<int64_t>(of_vector * (received.vectors + sent.vectors));
@@ -154,7 +154,7 @@ TableBuffers buffers_of(const PlanTable& table, const Placement& placement, cons
                                          (training ? sums_between_hosts(sent, received, table, ring) : 0));
   }
   bytes.exchanged +=
-      8 * ((Trainer::kBuffers + 1) * keys + static_cast<int64_t>(input.kept_keys()) * samples + 3 * eval_keys);
+      8 * ((StepPipeline::kBuffers + 1) * keys + static_cast<int64_t>(input.kept_keys()) * samples + 3 * eval_keys);
   return bytes;
 }
 
@@ -203,9 +203,9 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
   constexpr Device kAnyGpu{DeviceKind::cuda, 0};
   const BatchLayout layout = batch_layout(config, samples, kAnyGpu),
                     eval_layout = batch_layout(config, eval_samples, kAnyGpu);
-  const int64_t staging = static_cast<int64_t>(layout.bytes) * Trainer::kBuffers,
+  const int64_t staging = static_cast<int64_t>(layout.bytes) * StepPipeline::kBuffers,
                 eval_staging = static_cast<int64_t>(eval_layout.bytes) * Scorer::kBuffers,
-                unpacked = static_cast<int64_t>(layout.unpacked_bytes) * Trainer::kBuffers +
+                unpacked = static_cast<int64_t>(layout.unpacked_bytes) * StepPipeline::kBuffers +
                            static_cast<int64_t>(eval_layout.unpacked_bytes) * Scorer::kBuffers;
   const PlanProblem problem = plan_problem(config, ranks, {});
   const std::vector<Placement> placements = placements_of(config, ranks);
@@ -244,9 +244,9 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
                                        rows * (bytes_of_row(spec) - number_bytes_of_row(spec)),
                                        rows * bytes_of_moving_row(is_direct)};
       if (!is_direct && !section.hparam.limited() && !placements[e].replicated_on(ranks))
-        room_for_rows +=
-            problem.tables[e].row_bytes *
-            (rows_with_memory(rows, section.stated_rows(rank, placements[e]), more.keys, Trainer::kBuffers + 1) - rows);
+        room_for_rows += problem.tables[e].row_bytes * (rows_with_memory(rows, section.stated_rows(rank, placements[e]),
+                                                                         more.keys, StepPipeline::kBuffers + 1) -
+                                                        rows);
       if (config.solver.table_memory.move_every > 0) of_moving_rows += rows * bytes_of_moving_row(is_direct);
       if (rows == 0 && rank == 0 && section.stated_by().empty() && distinct.empty())
         bill.bytes_of_unknown_rows.emplace_back(section.top(), problem.tables[e].row_bytes);
@@ -263,7 +263,7 @@ MemoryBill memory_bill(const Config& config, int64_t ranks, const std::vector<st
   }
   const int64_t workers = reader_options(config, config.solver.batchsize).workers;
   bill.host = {{"page-locked batches", ranks * (staging + eval_staging)},
-               {"reader, about", ranks * workers * 3 * kChunkBytes + 3 * ranks * (staging / Trainer::kBuffers)}};
+               {"reader, about", ranks * workers * 3 * kChunkBytes + 3 * ranks * (staging / StepPipeline::kBuffers)}};
   return bill;
 }
 

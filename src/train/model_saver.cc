@@ -54,6 +54,11 @@ void expect_inputs_stay(const Config& config, const std::string& prefix) {
   }
 }
 
+/// Where models are saved; empty: nowhere.
+std::string prefix_of(const Config& config, const fs::path& run_folder) {
+  return run_folder.empty() ? config.solver.snapshot_prefix : snapshot_prefix_of(config.solver, run_folder);
+}
+
 }  // namespace
 
 void expect_models_stay(const Config& config, const OwnRun& own, const Log& log) {
@@ -62,7 +67,8 @@ void expect_models_stay(const Config& config, const OwnRun& own, const Log& log)
 }
 
 void prepare_snapshots(const Config& config, const fs::path& run_folder, const Log& log) {
-  const std::string prefix = snapshot_prefix_of(config.solver, run_folder);
+  const std::string prefix = prefix_of(config, run_folder);
+  if (prefix.empty()) return;
   expect_inputs_stay(config, prefix);
   in_context([&] { return cat("writing a file to see whether \"snapshot_prefix\" \"", prefix, "\" can be used"); },
              [&] {
@@ -81,13 +87,13 @@ ModelSaver::ModelSaver(const Config& config, Communicator& comm, Replica& model,
                        const Log& log)
     : config_(config),
       comm_(comm),
-      model_(model),
-      prefix_(comm.broadcast(snapshot_prefix_of(config.solver, run_folder), 0)),
-      run_prefix_(comm.broadcast((run_folder / "saved").string(), 0)),
+      model_(&model),
+      prefix_(comm.broadcast(prefix_of(config, run_folder), 0)),
+      run_prefix_(comm.broadcast(run_folder.empty() ? "" : (run_folder / "saved").string(), 0)),
       log_(log) {}
 
 const ModelSaver::Saved& ModelSaver::save_at(const std::string& prefix, int64_t iteration, int data_key_bytes) {
-  last_ = {iteration, model_.save(prefix, iteration, data_key_bytes, origin_)};
+  last_ = {iteration, model_->save(prefix, iteration, data_key_bytes, origin_)};
   return *last_;
 }
 
@@ -95,6 +101,7 @@ const ModelSaver::Saved& ModelSaver::save(int64_t iteration, int data_key_bytes)
   if (last_ && last_->iteration == iteration) return *last_;
   const std::string kept = comm_.broadcast(comm_.rank() == 0 ? why_kept(iteration) : "", 0);
   if (!kept.empty()) {
+    if (run_prefix_.empty()) throw Error(Kind::io, cat(kept, ", and there is no run folder to save a model in"));
     log_.warning(kept, ": the model of iteration ", iteration, " is saved as '", run_prefix_, "*'");
     return save_at(run_prefix_, iteration, data_key_bytes);
   }
@@ -132,7 +139,7 @@ bool ModelSaver::snapshot(int64_t iteration, int data_key_bytes) {
 void ModelSaver::start_deltas(int64_t iteration) {
   if (config_.solver.snapshot_delta == 0) return;
   finish_delta();
-  model_.note_model();
+  model_->note_model();
   if (comm_.rank() == 0) delta_base_ = iteration;
 }
 
@@ -145,7 +152,7 @@ void ModelSaver::save_delta(int64_t iteration, int data_key_bytes) {
     return;
   }
   try {
-    auto delta = model_.save_delta(prefix_, iteration, std::stoll(base), data_key_bytes, origin_);
+    auto delta = model_->save_delta(prefix_, iteration, std::stoll(base), data_key_bytes, origin_);
     if (comm_.rank() != 0) return;
     delta_base_ = iteration;
     writing_ = std::make_unique<DeltaThread>();
@@ -221,7 +228,7 @@ std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, 
   // Saving is collective. Unless all ranks threw together, the others are in the step already or have no error.
   const bool together = comm_.size() == 1 || dynamic_cast<const CollectiveError*>(&error);
   const bool intact = error.kind() == Kind::data || error.kind() == Kind::io || error.kind() == Kind::device;
-  if (!together || !intact) return describe_last();
+  if (!together || !intact || !has_place()) return describe_last();
   const auto saved = [&](const Saved& model) {
     return cat("iteration ", iteration, " is saved as ", model.files.front().string());
   };
@@ -237,6 +244,7 @@ std::string ModelSaver::save_after_error(const Error& error, int64_t iteration, 
     if (failed.kind() == Kind::comm || !thrown_on_all_ranks(comm_)) return not_saved(failed);
     reason = cat(" (not at \"snapshot_prefix\": ", failed.what(), ")");
   }
+  if (run_prefix_.empty()) return cat("iteration ", iteration, " could not be saved", reason, "; ", describe_last());
   try {
     return saved(save_at(run_prefix_, iteration, data_key_bytes)) + reason;
   } catch (...) {

@@ -44,15 +44,28 @@ class ModelSaver {
   };
   /// What manifests say of the run; of rank 0.
   void set_origin(ModelOrigin origin) { origin_ = std::move(origin); }
+  /// The model is another one from now on. A delta builds on none before.
+  void set_model(Replica& model) {
+    finish_delta();
+    model_ = &model;
+    delta_base_.reset();
+    last_.reset();
+  }
   /// Models of other runs may be replaced: those of an earlier attempt at this one.
   void replace_others() { replaces_others_ = true; }
   /// For a run that goes on: the last model that it has saved.
   void go_on(Saved saved) { last_ = std::move(saved); }
+  /// Whether there is a place for models: a run folder or a snapshot_prefix. Without it none of them is saved.
+  bool has_place() const { return !prefix_.empty(); }
   /// The last model that was saved whole.
   const std::optional<Saved>& last() const { return last_; }
 
   /// Saves the model, unless last() is of this iteration. Errors: Error(io) and others of Replica::save().
   const Saved& save(int64_t iteration, int data_key_bytes);
+  /// Saves the model at another prefix, with optimizer states; last() stays. Errors: those of Replica::save().
+  std::vector<std::filesystem::path> save_copy(const std::string& prefix, int64_t iteration, int data_key_bytes) const {
+    return model_->save(prefix, iteration, data_key_bytes, origin_, true);
+  }
   /// save() during training: where the file system fails, warns and returns false.
   bool snapshot(int64_t iteration, int data_key_bytes);
   /// What has changed since the last snapshot or delta, in a folder of its own, of which a thread writes the rows; a
@@ -91,9 +104,9 @@ class ModelSaver {
 
   const Config& config_;
   Communicator& comm_;
-  Replica& model_;
+  Replica* model_;
   std::string prefix_;      // snapshot_prefix_of(), on every rank
-  std::string run_prefix_;  // of files that cannot be saved there, in the run folder
+  std::string run_prefix_;  // of files that cannot be saved there, in the run folder; empty: there is none
   bool replaces_others_ = false;
   const Log& log_;
   ModelOrigin origin_;

@@ -26,16 +26,31 @@ Reporter::Reporter(const Log& log, RunFolder& folder, const ReporterOptions& opt
       folder_(folder),
       options_(options),
       total_samples_(total_samples),
-      progress_(folder.path().empty() ? nullptr : options.progress, "Training", "samples", total_samples) {
-  if (folder.path().empty()) {
-    options_ = {};
+      progress_(options.silent ? nullptr : options.progress, "Training", "samples", total_samples) {
+  if (options.silent) {
+    options_ = {.silent = true};
     return;
   }
-  if (options.tensorboard) events_.emplace(folder.path(), iteration > 0 ? iteration + 1 : 0, log);
+  if (options.tensorboard && !folder.path().empty())
+    events_.emplace(folder.path(), iteration > 0 ? iteration + 1 : 0, log);
   if (!options.prometheus.empty()) prometheus_.emplace(options.prometheus, folder.run(), log);
 }
 
-double Reporter::seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+double Reporter::seconds() const {
+  return std::chrono::duration<double>(paused_.value_or(Clock::now()) - start_).count();
+}
+
+void Reporter::pause() {
+  if (!paused_) paused_ = Clock::now();
+}
+
+void Reporter::go_on() {
+  if (!paused_) return;
+  const auto rested = Clock::now() - *paused_;
+  start_ += rested;
+  shown_ += rested;
+  paused_.reset();
+}
 
 void Reporter::queued(int64_t samples) {
   if (progress_.in_place()) progress_.update(samples);  // else the display lines show progress
@@ -63,7 +78,7 @@ void Reporter::go_on(const State& state) {
 }
 
 void Reporter::add_line(Json line) {
-  if (folder_.path().empty()) return;
+  if (options_.silent) return;
   const double now = unix_time();
   line.set("time", utc_text(now));
   folder_.add_metrics(line);
@@ -77,7 +92,7 @@ void Reporter::add_line(Json line) {
 void Reporter::trained(const TrainedFigures& at) {
   const auto now = Clock::now();
   const double since = std::chrono::duration<double>(now - shown_).count();
-  const double rate = since > 0 ? static_cast<double>(at.samples - shown_samples_) / since : 0;
+  rate_ = since > 0 ? static_cast<double>(at.samples - shown_samples_) / since : 0;
   const double wait = since > 0 ? std::min(1.0, (at.reader_seconds - shown_reader_seconds_) / since) : 0;
   const double disk_wait = since > 0 ? std::clamp((at.disk_seconds - shown_disk_seconds_) / since, 0.0, 1.0) : 0;
   std::optional<double> left;
@@ -89,7 +104,7 @@ void Reporter::trained(const TrainedFigures& at) {
                          .epoch = at.epoch,
                          .mean_loss = at.mean_loss,
                          .learning_rate = at.learning_rate,
-                         .samples_per_second = rate,
+                         .samples_per_second = rate_,
                          .reader_wait = wait,
                          .gpu_memory = at.gpu_memory,
                          .host_memory = at.host_memory,
@@ -104,7 +119,7 @@ void Reporter::trained(const TrainedFigures& at) {
   line.set("mean_loss", at.mean_loss);
   line.set("learning_rate", at.learning_rate);
   line.set("seconds", seconds());
-  line.set("samples_per_second", rate);
+  line.set("samples_per_second", rate_);
   line.set("reader_wait", wait);
   if (at.gpu_memory) line.set("gpu_memory", *at.gpu_memory);
   if (at.host_memory) line.set("host_memory", *at.host_memory);

@@ -28,6 +28,7 @@ struct ReporterOptions {
   bool tensorboard = false;            ///< event files in the run folder
   std::filesystem::path prometheus{};  ///< a text file; empty: none
   ShowProgress progress{};             ///< null: not shown
+  bool silent = false;                 ///< nothing is reported: on ranks other than 0
 };
 
 /// What the trainer knows at a display.
@@ -48,7 +49,7 @@ class Reporter {
  public:
   using TableCounts = std::map<std::string, std::map<std::string, int64_t>>;  // counts of each table, by name
   /// `total_samples`: samples that the run will train on, for the time left; 0: nobody knows. `iteration`: where it
-  /// begins. Without a run folder, on ranks other than 0, nothing is written. Errors: Error(io) when a file of the
+  /// begins. Without a run folder there are no files in it. Errors: Error(io) when a file of the
   /// options cannot be written.
   Reporter(const Log&, RunFolder&, const ReporterOptions&, int64_t total_samples, int64_t iteration = 0);
   /// What has been reported so far, for a run that goes on.
@@ -59,6 +60,11 @@ class Reporter {
   };
   State state() const { return {seconds(), shown_samples_, shown_iteration_, tables_}; }
   void go_on(const State&);
+  /// What passes from pause() to go_on() is not counted. It begins paused. Both may be called again.
+  void pause();
+  void go_on();
+  /// Samples a second between the last two displays; 0 before.
+  double rate() const { return rate_; }
 
   /// Call after each queued step with the samples so far; updates the progress bar.
   void queued(int64_t samples);
@@ -87,6 +93,8 @@ class Reporter {
   std::optional<EventFile> events_;
   std::optional<PrometheusFile> prometheus_;
   Clock::time_point start_ = Clock::now(), shown_ = start_;
+  std::optional<Clock::time_point> paused_ = start_;
+  double rate_ = 0;
   int64_t total_samples_, shown_samples_ = 0, shown_iteration_ = 0;
   double shown_reader_seconds_ = 0;
   double shown_disk_seconds_ = 0;

@@ -1,5 +1,6 @@
 // What a run puts into its checkpoints and takes from them.
 #include <algorithm>
+#include <limits>
 
 #include "engine/placement/plan_file.h"
 #include "formats/checkpoint/checkpoint_folder.h"
@@ -19,11 +20,17 @@ ReadProgress Run::read_progress() const {
 }
 
 Json Run::data_json() const {
-  Json json = to_json(trainer_->data_fingerprint());
-  if (const std::string numbering = numbering_of_data(config_.data.source); !numbering.empty())
-    json.set("numbering", numbering);
+  Json json = to_json(pipeline_->data_fingerprint());
+  const std::string numbering = config_.data.source.empty() ? "" : numbering_of_data(config_.data.source);
+  if (!numbering.empty()) json.set("numbering", numbering);
   if (!encoding_contents_.object()->empty()) json.set("encoding", encoding_contents_);
   return json;
+}
+
+void Run::expect_fitting_data() const {
+  if (config_.data.source.empty()) return;
+  expect_one_numbering();
+  expect_one_key_rule();
 }
 
 void Run::expect_one_numbering() const {
@@ -44,7 +51,7 @@ void Run::expect_one_numbering() const {
 /// of the training data do.
 void Run::expect_one_key_rule() const {
   const std::string& source = config_.data.source;
-  const std::vector<SlotKeyRule> keys = trainer_->data_fingerprint().slot_key_rules;
+  const std::vector<SlotKeyRule> keys = pipeline_->data_fingerprint().slot_key_rules;
   const auto expect_same = [](const std::vector<SlotKeyRule>& wanted, const std::string& of,
                               const std::vector<SlotKeyRule>& found, const std::string& in) {
     expect_slot_key_rules(wanted, of, found, in);
@@ -61,7 +68,7 @@ void Run::expect_one_key_rule() const {
 }
 
 void Run::load_checkpoint() {
-  model_.load_state(StateReader(from_->folder, from_->manifest, exact_, comm_.rank(), runtime_.compute_stream()));
+  model_->load_state(StateReader(from_->folder, from_->manifest, exact_, comm_.rank(), runtime_.compute_stream()));
   now_ = from_->progress;
   // Rank 0 decides, on whose host they were written: saving is collective. Only models of this run count, since they
   // are linked and removed.
@@ -99,7 +106,7 @@ Checkpointer::Saved Run::saved_checkpoint() const {
 void Run::say_what_increments_save() const {
   if (config_.solver.checkpoint.whole_every <= 1) return;
   for (size_t e = 0; e < config_.embeddings.size(); ++e)
-    if (const TableSpec& spec = model_.table_spec(e); spec.changes_every_row())
+    if (const TableSpec& spec = model_->table_spec(e); spec.changes_every_row())
       log_.info("\"whole_every\" saves nothing for table '", spec.name,
                 "': with \"update_type\": \"Global\" every row changes in every step, so every checkpoint has all of "
                 "them. \"LazyGlobal\" and \"Local\" change the rows of a batch.");
@@ -109,10 +116,10 @@ void Run::choose_algorithms() {
   if (!config_.solver.algorithm_search) return;
   const Json* before = from_ ? from_->manifest.about.find("algorithms") : nullptr;
   algorithms_ = before && before->string() ? *before->string() : "";
-  if (!trainer_->records()) return;  // kept for a run that goes on from a checkpoint of this one
+  if (!pipeline_->records()) return;  // kept for a run that goes on from a checkpoint of this one
   algorithms_ = choose_product_algorithms(runtime_, comm_, config_.solver.algorithm_file.value_or(""), algorithms_,
                                           options_.surroundings.environment, log_);
-  trainer_->record_again();
+  pipeline_->record_again();
   if (evaluator_) evaluator_->record_again();
 }
 
@@ -121,17 +128,21 @@ void Run::save_checkpoint(bool finished) {
   now_.loss = last_loss();  // waits for all steps
   check_finite(now_.loss);
   uncounted_losses();  // notes the others
+  checkpoints_->save(checkpoint_content(finished));
+}
+
+Checkpointer::Content Run::checkpoint_content(bool finished) {
   Checkpointer::Content content{.iteration = now_.iterations,
-                                .state = [this](StateWriter to) { model_.save_state(std::move(to)); },
+                                .state = [this](StateWriter to) { model_->save_state(std::move(to)); },
                                 .best_iteration = now_.best_iteration,
                                 .last = finished || stopping_};
   if (comm_.rank() == 0) {
     now_.finished = finished;
-    now_.skipped_records = trainer_->skipped_records();
-    now_.key_bytes = trainer_->key_bytes();
+    now_.skipped_records = pipeline_->skipped_records();
+    now_.key_bytes = pipeline_->key_bytes();
     now_.report = report_->state();
-    now_.loss_sum = trainer_->loss_sum();
-    now_.reader = trainer_->progress().position;
+    now_.loss_sum = pipeline_->loss_sum();
+    now_.reader = pipeline_->progress().position;
     if (feed_) note_followed();
     now_.eval_reader = evaluator_ ? left_evaluation_.value_or(evaluator_->position()) : ReaderPosition{};
     now_.snapshot_iteration = saver_.last() ? saver_.last()->iteration : -1;
@@ -149,7 +160,28 @@ void Run::save_checkpoint(bool finished) {
     content.progress.set("metrics_bytes", metrics_bytes_.value_or(folder_.metrics_bytes()));
     content.metrics = folder_.metrics_path();
   }
-  checkpoints_->save(std::move(content));
+  return content;
+}
+
+std::filesystem::path Run::save_checkpoint_in(const fs::path& folder) {
+  const CheckpointSection section{
+      .given = true, .keep_last = std::numeric_limits<int64_t>::max(), .folder = folder.string()};
+  now_.loss = last_loss();  // waits for all steps
+  check_finite(now_.loss);
+  uncounted_losses();
+  checkpoints_->finish();
+  {
+    Checkpointer once(section, comm_, runtime_, *report_, {});
+    once.save(checkpoint_content(ended_));
+    once.finish();
+  }
+  checkpoints_->begin_whole();  // what changes is counted from here
+  const fs::path saved = checkpoint_path(folder, now_.iterations);
+  run_on_all_ranks(comm_, [&] {
+    if (comm_.rank() == 0 && !fs::exists(saved / kManifestName))
+      throw Error(Kind::io, cat("the checkpoint '", saved.string(), "' could not be saved; the log says why"));
+  });
+  return saved;
 }
 
 }  // namespace hctr

@@ -8,23 +8,20 @@
 namespace hctr {
 
 TrainSummary Run::finish() {
-  if (profile_) {
-    for (const std::string& line : profile_->finish()) report_->event(line);
-    if (!profile_->done()) report_->warning("--profile: the run had too few steps to measure");
-  }
-  now_.loss = last_loss();
-  check_finite(now_.loss);
+  report_->go_on();
+  ended_ = true;
+  settle();
   const double seconds = report_->seconds() - now_.eval_seconds;
-  const bool complete = finished();
-  if (!stopping_ || complete) expect_trained();
-  if (complete && now_.evaluated_at != now_.iterations) evaluate();
-  const bool interrupted = stopping_ && (!complete || (evaluator_ && now_.evaluated_at != now_.iterations));
+  const bool whole = !stopping_ || complete();
+  if (whole) expect_trained();
+  if (whole && now_.evaluated_at != now_.iterations) evaluate();
+  const bool interrupted = stopping_ && (!whole || (evaluator_ && now_.evaluated_at != now_.iterations));
   const int signal = interrupted ? stop_signal() : 0;
-  const bool in_checkpoint = interrupted && save_stopped_state();
-  const bool saves = config_.solver.final_snapshot && has_trained() && !in_checkpoint;
+  const bool in_checkpoint = interrupted && leave_stopped();
+  const bool saves = saves_model() && has_trained() && !in_checkpoint;
   report_skipped();
   warn_of_uncounted_losses();
-  now_.skipped_records = trainer_->skipped_records();
+  now_.skipped_records = pipeline_->skipped_records();
   if (now_.skipped_records > 0)
     log_.warning(now_.skipped_records, now_.skipped_records == 1 ? " bad record was" : " bad records were",
                  " left out");
@@ -41,11 +38,11 @@ TrainSummary Run::finish() {
   summary.best_possible = best_metrics(config_);
   summary.interrupted = interrupted;
   summary.stop_signal = signal;
-  summary.tables = model_.table_counts();
+  summary.tables = model_->table_counts();
   report_->tables(now_.iterations, summary.tables);
   for (auto& [name, counts] : summary.tables) counts.erase(kIndexPlaces);
-  summary.memory_parts = model_.memory_parts();
-  if (const auto scale = model_.loss_scale()) summary.loss_scale = scale->scale;
+  summary.memory_parts = model_->memory_parts();
+  if (const auto scale = model_->loss_scale()) summary.loss_scale = scale->scale;
   for (const std::string& bytes : comm_.gather(cat(used_memory(runtime_.device())), 0))
     summary.memory.push_back(std::stoll(bytes));
   summary.between_hosts = bytes_between_hosts();
@@ -60,11 +57,11 @@ TrainSummary Run::finish() {
     if (interrupted) note_unasked_model();
     save_final_model();
   }
-  save_on_error("ending training", [&] { run_on_all_ranks(comm_, [&] { model_.check_keys(); }); });
+  save_on_error("ending training", [&] { run_on_all_ranks(comm_, [&] { model_->check_keys(); }); });
   if (saves) {
     const ModelSaver::Saved& final_model = best_is_final ? *saver_.best() : *saver_.last();
     summary.model_files = final_model.files;
-    if (comm_.rank() == 0) saver_.link_into(folder_.path(), final_model);
+    if (comm_.rank() == 0 && !folder_.path().empty()) saver_.link_into(folder_.path(), final_model);
   }
   if (in_checkpoint) summary.checkpoint = checkpoint_path(config_.solver.checkpoint.folder, now_.iterations);
   if (in_checkpoint || best_is_final)
@@ -88,19 +85,19 @@ TrainSummary Run::finish() {
 void Run::save_final_model() {
   const bool saved_before = saver_.last() && saver_.last()->iteration == now_.iterations;
   save_on_error("saving the final model",
-                [&] { return saver_.save(now_.iterations, trainer_->key_bytes()).iteration; });
+                [&] { return saver_.save(now_.iterations, pipeline_->key_bytes()).iteration; });
   if (!saved_before) report_unsaved();
 }
 
 void Run::report_unsaved() {
-  for (const std::string& table : model_.tables_with_shared_row())
+  for (const std::string& table : model_->tables_with_shared_row())
     report_->event(cat("The row that new keys of the full table '", table,
                        "' share is not in the model file, which holds only rows of single keys."));
 }
 
 std::optional<TrainSummary::BetweenHosts> Run::bytes_between_hosts() {
   if (!comm_.several_hosts()) return std::nullopt;
-  const BytesBetweenHosts mine = model_.bytes_between_hosts();
+  const BytesBetweenHosts mine = model_->bytes_between_hosts();
   TrainSummary::BetweenHosts all;
   for (const std::string& sent : comm_.gather(cat(mine.sent), 0)) all.sent += std::stoll(sent);
   for (const std::string& full : comm_.gather(cat(mine.of_full_size), 0)) all.of_full_size += std::stoll(full);

@@ -60,6 +60,12 @@ RunFolder::RunFolder(const fs::path& wanted, const fs::path& config, const std::
   remove_dead_parts(path_, log);
 }
 
+RunFolder RunFolder::unwritten() {
+  RunFolder folder;
+  folder.run_ = new_run_id();
+  return folder;
+}
+
 RunFolder RunFolder::go_on(const fs::path& path, const std::string& run, int64_t bytes, const Log& log) {
   RunFolder folder;
   folder.path_ = path;

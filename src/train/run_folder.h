@@ -44,6 +44,8 @@ class RunFolder {
   /// run.json that is not of this run is renamed to <name>.1 (.2, ...), with a warning. Locked as above. Errors:
   /// Error(io).
   static RunFolder go_on(const std::filesystem::path&, const std::string& run, int64_t bytes, const Log& log);
+  /// No folder, for a run that has none: it has an id all the same.
+  static RunFolder unwritten();
   /// Whether a folder is that of run `run`, as its run.json or metrics.jsonl says.
   static bool belongs_to(const std::filesystem::path&, const std::string& run);
 

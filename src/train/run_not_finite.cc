@@ -58,11 +58,15 @@ std::string first_of(const std::vector<std::string>& of_ranks) {
 
 std::string Run::place_of_not_finite(int64_t step, bool spoiled) {
   try {
-    run_on_all_ranks(comm_, [&] { trainer_->read_again(step); });
-    const Trainer::Again again = trainer_->run_again();
-    const FinishedStep finished{
-        config_,       model_.graph(), again.binding, again.batch, model_.loss(Phase::train), runtime_.compute_stream(),
-        step + spoiled};
+    run_on_all_ranks(comm_, [&] { pipeline_->read_again(step); });
+    const StepPipeline::Again again = pipeline_->run_again();
+    const FinishedStep finished{config_,
+                                model_->graph(),
+                                again.binding,
+                                again.batch,
+                                model_->loss(Phase::train),
+                                runtime_.compute_stream(),
+                                step + spoiled};
     std::string own;
     run_on_all_ranks(comm_, [&] {
       if (const auto found = find_not_finite(finished)) own = report_of(*found, again);
@@ -77,7 +81,7 @@ std::string Run::place_of_not_finite(int64_t step, bool spoiled) {
   }
 }
 
-std::string Run::report_of(const NotFinite& found, const Trainer::Again& again) const {
+std::string Run::report_of(const NotFinite& found, const StepPipeline::Again& again) const {
   std::string what = found.what;
   int64_t row = kNoRow;
   if (found.row) {
@@ -89,7 +93,7 @@ std::string Run::report_of(const NotFinite& found, const Trainer::Again& again) 
     } catch (const Error& error) {
       log_.warning("the record of the sample could not be found: ", error.what());
     }
-    const int64_t in_set = trainer_->samples_estimated() ? 0 : trainer_->samples_in_set();
+    const int64_t in_set = pipeline_->samples_estimated() ? 0 : pipeline_->samples_in_set();
     what += cat(" for sample ", row + 1, " of the batch ('", config_.data.source, "': sample ",
                 (in_set > 0 ? in_all % in_set : in_all) + 1,
                 config_.data.shuffle > 0 ? " in the order of training" : "", record.empty() ? "" : ", " + record, ")");
@@ -102,20 +106,20 @@ std::string Run::report_of(const NotFinite& found, const Trainer::Again& again) 
 void Run::check_finite(double loss) {
   if (!trained_) return;
   // Behind a step that has stopped the model, losses may be finite again.
-  const bool stopped = !model_.skips_steps() && trainer_->step_not_finite() >= 0;
-  if (comm_.any(trainer_->spoiled()) || stopped ||
-      (!std::isfinite(loss) && trainer_->steps_not_finite() >= most_not_finite_))
+  const bool stopped = !model_->skips_steps() && pipeline_->step_not_finite() >= 0;
+  if (comm_.any(pipeline_->spoiled()) || stopped ||
+      (!std::isfinite(loss) && pipeline_->steps_not_finite() >= most_not_finite_))
     throw_diverged();
 }
 
 void Run::throw_diverged() {
   diverged_ = true;
-  trainer_->finish_and_read_loss();  // the step is known for certain when none is queued, and all ranks take one
-  const bool spoiled = comm_.any(trainer_->spoiled());
-  int64_t step = std::stoll(comm_.broadcast(cat(trainer_->step_not_finite()), 0));
+  pipeline_->finish_and_read_loss();  // the step is known for certain when none is queued, and all ranks take one
+  const bool spoiled = comm_.any(pipeline_->spoiled());
+  int64_t step = std::stoll(comm_.broadcast(cat(pipeline_->step_not_finite()), 0));
   if (spoiled) {  // only the ranks whose rows they are know the step
     step = -1;
-    const std::string own = trainer_->spoiled() ? cat(trainer_->step_not_finite()) : "";
+    const std::string own = pipeline_->spoiled() ? cat(pipeline_->step_not_finite()) : "";
     for (const std::string& text : comm_.gather(own, 0))
       if (!text.empty() && (step < 0 || std::stoll(text) < step)) step = std::stoll(text);
     step = std::stoll(comm_.broadcast(cat(step), 0));
@@ -123,9 +127,9 @@ void Run::throw_diverged() {
   const std::string place = place_of_not_finite(step, spoiled);
   const Error error(
       Kind::data,
-      cat(spoiled                       ? "an update has made the model infinite or not a number"
-          : trainer_->loss_not_finite() ? "the loss is not a number"
-                                        : "a gradient is infinite or not a number",
+      cat(spoiled                        ? "an update has made the model infinite or not a number"
+          : pipeline_->loss_not_finite() ? "the loss is not a number"
+                                         : "a gradient is infinite or not a number",
           " at iteration ", step + 1, ": ", place,
           ". Training diverged: try a smaller learning_rate, or warmup_steps; if it happens at once, look for infinite "
           "or huge dense values in the data; \"on_nan\": \"skip\" leaves such steps out, up to ",

@@ -12,7 +12,7 @@
 #include "config/json.h"
 #include "formats/reader/reader_position.h"
 #include "train/reporter.h"
-#include "train/trainer.h"
+#include "train/step_pipeline.h"
 
 namespace hctr {
 

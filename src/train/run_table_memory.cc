@@ -33,7 +33,7 @@ void Run::report_disk_rows(const std::map<std::string, std::map<std::string, int
   if (bytes == 0 || bytes < 2 * disk_row_bytes_) return;  // each doubling is said once: displays are many
   if (disk_row_bytes_ == 0) {
     std::string folders;
-    for (const std::string& folder : disk_folders(runtime_, model_))
+    for (const std::string& folder : disk_folders(runtime_, *model_))
       folders += cat(folders.empty() ? "" : " and ", "'", folder, "'");
     report_->event(cat("Memory has no more room for rows: those that batches use least go to files in ", folders,
                        ", and come back when a batch has their keys."));

@@ -15,7 +15,7 @@ std::string counted_text(int64_t count, const char* one, const char* several) {
 std::vector<CountedSamples::Loss> Run::uncounted_losses() {
   std::vector<CountedSamples::Loss> left;
   if (!now_.counted_losses) return left;
-  for (const CountedSamples::Loss& mine : trainer_->counted().losses()) {
+  for (const CountedSamples::Loss& mine : pipeline_->counted().losses()) {
     std::vector<std::string>& known = *now_.counted_losses;
     if (std::find(known.begin(), known.end(), mine.top) != known.end()) continue;
     const CountedSamples::Loss all = over_all_ranks(mine, comm_);
@@ -34,12 +34,12 @@ bool Run::has_trained() {
 
 std::string Run::why_untrained() {
   if (now_.iterations == 0) return why_no_step();
-  const auto scale = model_.loss_scale();
+  const auto scale = model_->loss_scale();
   if (scale && scale->skipped >= now_.iterations)
     return cat(now_.iterations == 1 ? "the only step was" : cat("all ", now_.iterations, " steps were"),
                " skipped, since gradients were infinite or not a number");
   const std::vector<CountedSamples::Loss> left = uncounted_losses();
-  if (left.empty() || left.size() < trainer_->counted().losses().size()) return "";
+  if (left.empty() || left.size() < pipeline_->counted().losses().size()) return "";
   std::string why = cat("none of ", counted_text(now_.samples, "sample", "samples"), " counts: ");
   for (const CountedSamples::Loss& loss : left)
     why += cat(&loss == &left.front() ? "" : "; ", left.size() > 1 ? cat("of loss '", loss.top, "' ") : "",
@@ -50,7 +50,7 @@ std::string Run::why_untrained() {
 std::string Run::why_no_step() const {
   if (stopping_) return "the run was stopped before its first step";
   if (feed_) return feed_->size() == 0 ? "no file has come" : "the files that have come hold no whole batch";
-  const int64_t left_over = trainer_->rows_left_over(), rows = left_over > 0 ? left_over : trainer_->samples_in_set(),
+  const int64_t left_over = pipeline_->rows_left_over(), rows = left_over > 0 ? left_over : pipeline_->samples_in_set(),
                 batch = config_.solver.batchsize;
   if (config_.solver.compatibility.drop_partial_batches && rows < batch)
     return cat("the set has ", counted_text(rows, "sample", "samples"),
@@ -67,7 +67,7 @@ void Run::expect_trained() {
 
 void Run::warn_of_uncounted_losses() {
   const std::vector<CountedSamples::Loss> left = uncounted_losses();
-  if (left.size() == trainer_->counted().losses().size()) return;  // an error, or a run that was stopped
+  if (left.size() == pipeline_->counted().losses().size()) return;  // an error, or a run that was stopped
   for (const CountedSamples::Loss& loss : left)
     log_.warning("no sample counts in loss '", loss.top,
                  "': ", why_none_counts(loss, config_.data.sample_weight.column),

@@ -34,7 +34,7 @@ void Run::replace_unasked_models(ModelOfStep of_now) {
 
 bool Run::save_stopped_state() {
   const CheckpointSection& checkpoint = config_.solver.checkpoint;
-  const bool has_steps = now_.iterations > 0, saves = config_.solver.final_snapshot;
+  const bool has_steps = now_.iterations > 0, saves = saves_model();
   const std::string untrained = has_trained() ? "" : why_untrained();
   std::string then;
   if (checkpoint.given && has_steps)

@@ -37,19 +37,19 @@ double processor_seconds() {
 
 }  // namespace
 
-StepProfile::StepProfile(const Config& config, Runtime& runtime, const Replica& model, Trainer& trainer,
+StepProfile::StepProfile(const Config& config, Runtime& runtime, const Replica& model, StepPipeline& pipeline,
                          RunFolder& folder, std::optional<int64_t> steps_left)
     : config_(config),
       runtime_(runtime),
       model_(model),
-      trainer_(trainer),
+      pipeline_(pipeline),
       folder_(folder),
       warm_up_(std::min(kWarmUp, steps_left.value_or(kWarmUp + kWhole + kParts) / 4)),
       whole_(std::min(kWhole, steps_left.value_or(kWarmUp + kWhole + kParts) / 4)),
       most_whole_(kMostWholeOfUnknown),
       parts_(kParts),
       profiler_(runtime),
-      recorded_(trainer.can_time_recorded_parts()) {
+      recorded_(pipeline.can_time_recorded_parts()) {
   if (recorded_ && steps_left) warm_up_ = std::min(kWarmUpRecorded, *steps_left / 4);
   if (steps_left) {
     const int64_t left = *steps_left - warm_up_, for_parts = recorded_ ? std::min(kMostRecorded, left / 2) : kParts;
@@ -68,13 +68,13 @@ void StepProfile::before_fetch() {
   if (open_ || phase_ == Phase::warm_up || phase_ == Phase::done) return;
   open_ = true;
   if (phase_ == Phase::parts) {
-    trainer_.run_unrecorded(!recorded_);
+    pipeline_.run_unrecorded(!recorded_);
     if (recorded_ && trace_ == Trace::untried) try_to_trace();
     if (recorded_ && trace_ != Trace::on) choose_parts();
     profiler_.start();
     queued_before_ = 0;
   } else {
-    trainer_.finish_and_read_loss();
+    pipeline_.finish_and_read_loss();
     start_ = std::chrono::steady_clock::now();
   }
   cpu_start_ = processor_seconds();
@@ -84,14 +84,14 @@ void StepProfile::try_to_trace() {
   times_.not_traced = profiler_.begin_trace();
   trace_ = times_.not_traced.empty() ? Trace::on : Trace::off;
   if (trace_ == Trace::off) return;
-  trainer_.time_recorded_parts(&profiler_);
+  pipeline_.time_recorded_parts(&profiler_);
   settled_ = parts_ < kTraced;
   parts_ = std::min(parts_, kTraced + kToSettle);
 }
 
 void StepProfile::stop_tracing() {
   profiler_.end_trace();
-  trainer_.time_recorded_parts(nullptr);
+  pipeline_.time_recorded_parts(nullptr);
 }
 
 void StepProfile::add_traced() {
@@ -123,22 +123,23 @@ void StepProfile::choose_parts() {
   if (samples_.size() == 1 && choices_.empty())
     choices_ = parts_to_time(samples_[0].recorded, static_cast<size_t>((parts_ - steps_) / kSeries));
   profiler_.time_parts(samples_.empty() ? std::vector<size_t>() : choices_[samples_.size() - 1]);
-  trainer_.time_recorded_parts(&profiler_);
+  pipeline_.time_recorded_parts(&profiler_);
 }
 
 void StepProfile::before_step() {
-  if (recorded_ && trainer_.tables_grew()) leave_out_growth();
+  if (recorded_ && pipeline_.tables_grew()) leave_out_growth();
   if (uses_.empty() && phase_ != Phase::done) count_keys();
 }
 
 void StepProfile::count_keys() {
-  const BatchView batch = trainer_.fetched_batch();
+  const BatchView batch = pipeline_.fetched_batch();
   const Graph& graph = model_.graph();
   for (size_t e = 0; e < model_.embeddings(); ++e) {
     const TableSpec& spec = model_.table_spec(e);
     const size_t input = graph.embedding_inputs[e];
     const BatchView::Table& table = batch.tables[input];
-    const int64_t samples = trainer_.batch_shape().samples, bags = trainer_.batch_shape().tables[input].slots * samples;
+    const int64_t samples = pipeline_.batch_shape().samples,
+                  bags = pipeline_.batch_shape().tables[input].slots * samples;
     std::set<std::pair<int64_t, int64_t>> rows;
     for (int64_t bag = 0; bag < bags; ++bag)
       for (int32_t k = table.offset(bag); k < table.offset(bag + 1); ++k)
@@ -177,12 +178,12 @@ void StepProfile::close() {
     }
     seconds_ += seconds;
   } else {
-    trainer_.finish_and_read_loss();
+    pipeline_.finish_and_read_loss();
     seconds_ += open_seconds();
   }
   open_ = false;
   cpu_seconds_ += processor_seconds() - cpu_start_;
-  trainer_.run_unrecorded(false);
+  pipeline_.run_unrecorded(false);
 }
 
 void StepProfile::add_sample() {
@@ -222,10 +223,10 @@ std::vector<std::string> StepProfile::after_step(bool pause) {
   ++steps_;
   if (trace_ == Trace::on) return after_traced_step(pause);
   if (recorded_ && phase_ == Phase::parts) {
-    buffers_.push_back(static_cast<size_t>(trainer_.last_buffer()));
+    buffers_.push_back(static_cast<size_t>(pipeline_.last_buffer()));
     if (pause || buffers_.size() >= static_cast<size_t>(kSeries)) close();
     if (samples_.empty() && steps_ >= kTriesOfSeries * kSeries) {
-      trainer_.time_recorded_parts(nullptr);
+      pipeline_.time_recorded_parts(nullptr);
       recorded_ = false;
       steps_ = 0;
       seconds_ = cpu_seconds_ = 0;
@@ -269,8 +270,8 @@ std::vector<std::string> StepProfile::report() {
   times_.device = describe(runtime_.device());
   times_.gpu = runtime_.device().is_cuda();
   times_.threads = runtime_.threads().threads();
-  times_.samples = trainer_.batch_shape().samples;
-  times_.trained_recorded = trainer_.records();
+  times_.samples = pipeline_.batch_shape().samples;
+  times_.trained_recorded = pipeline_.records();
   times_.recorded = recorded_;
   times_.cores = usable_cores();
   times_.busy_cores = cpu_seconds_ / seconds_;

@@ -11,10 +11,10 @@
 #include "net/model/replica.h"
 #include "train/profile_report.h"
 #include "train/run_folder.h"
+#include "train/step_pipeline.h"
 #include "train/step_timeline.h"
 #include "train/table_work.h"
 #include "train/traced_steps.h"
-#include "train/trainer.h"
 
 namespace hctr {
 
@@ -30,7 +30,7 @@ namespace hctr {
 class StepProfile {
  public:
   /// `max_iter`: steps of the run, if known: a short one is divided.
-  StepProfile(const Config&, Runtime&, const Replica&, Trainer&, RunFolder&, std::optional<int64_t> steps_left);
+  StepProfile(const Config&, Runtime&, const Replica&, StepPipeline&, RunFolder&, std::optional<int64_t> steps_left);
 
   void before_fetch();
   /// The batch is there.
@@ -70,7 +70,7 @@ class StepProfile {
   const Config& config_;
   Runtime& runtime_;
   const Replica& model_;
-  Trainer& trainer_;
+  StepPipeline& pipeline_;
   RunFolder& folder_;
   int64_t warm_up_, whole_, most_whole_, parts_;  // steps of each phase; whole_ is the least
   Phase phase_ = Phase::warm_up;

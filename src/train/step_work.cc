@@ -70,10 +70,10 @@ double expected_distinct(double draws, int64_t rows) {
   if (rows <= 0 || draws <= 0) return 0;
   // Rows 1 to kSingle one by one; behind them in ranges that grow by a sixteenth, of equal probability each.
   constexpr int64_t kSingle = 1024;
-  struct RowRange {
+  struct KeyRange {
     double count, weight;
   };
-  std::vector<RowRange> ranges;
+  std::vector<KeyRange> ranges;
   double sum = 0;
   for (int64_t first = 1; first <= rows;) {
     const int64_t last = std::min(rows, first < kSingle ? first : first + first / 16);
@@ -83,7 +83,7 @@ double expected_distinct(double draws, int64_t rows) {
     first = last + 1;
   }
   double distinct = 0;
-  for (const RowRange& range : ranges)
+  for (const KeyRange& range : ranges)
     distinct += range.count * -std::expm1(draws * std::log1p(-std::min(range.weight / sum, 1 - 1e-15)));
   return distinct;
 }

@@ -1,354 +1,298 @@
-#include "train/trainer.h"
+#include "hctr/trainer.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
+#include <exception>
+#include <limits>
 #include <utility>
 
-#include "core/comm/collective_error.h"
-#include "core/device/copy_bytes.h"
-#include "core/device/profiler.h"
-#include "score/batch_reading.h"
-#include "score/disk_tables.h"
+#include "core/base/current_error.h"
+#include "core/device/current_device.h"
+#include "train/training_job.h"
 
 namespace hctr {
 namespace {
 
-constexpr std::chrono::milliseconds kToWaitForFiles(100);
-constexpr size_t kPastSteps = 2 * Trainer::kBuffers;  // more than can be queued before a loss is looked at
+/// Errors: Error(usage) for a name that is neither a layer nor a table, or a table that cannot be frozen in a run.
+void expect_freezable(const Config& config, const std::string& name, bool frozen) {
+  std::string known;
+  const auto is_it = [&](const std::string& one) {
+    known += cat(known.empty() ? "'" : ", '", one, "'");
+    return one == name;
+  };
+  for (const EmbeddingEntry& embedding : config.embeddings) {
+    const EmbeddingSection& section = embedding.section;
+    if (!is_it(section.top())) continue;
+    if (section.frozen && !frozen)
+      throw Error(Kind::usage, cat("table '", name,
+                                   "' is in \"frozen\" of the config, so it has no optimizer states; "
+                                   "leave it out there, and freeze it here"));
+    if (const OptimizerSection& own = section.optimizer ? *section.optimizer : config.optimizer;
+        own.update() == UpdateType::lazy_global && !section.frozen)
+      throw Error(Kind::usage,
+                  cat("table '", name,
+                      "' has \"update_type\": \"LazyGlobal\", whose rows get the updates of left-out steps "
+                      "later; freeze it with \"frozen\" of the config, or take another update_type"));
+    return;
+  }
+  for (const LayerEntry& layer : config.layers)
+    if (is_it(layer.tops[0])) return;
+  throw Error(Kind::usage, cat("no layer or table is named '", name, "'; there are ", known));
+}
 
 }  // namespace
 
-Trainer::Trainer(const Config& config, Runtime& runtime, Communicator& comm, Replica& model, const BatchLayout& layout,
-                 const Log& log, const ReadProgress& from, std::shared_ptr<FileFeed> feed,
-                 std::shared_ptr<LookAheadGroup> peers)
-    : runtime_(runtime),
-      comm_(comm),
-      model_(model),
-      ring_(layout, kBuffers, runtime.device()),
-      check_(config, model.graph(), config.data.source),
-      counted_(config, model.graph()),
-      losses_(runtime.device(), kBuffers * sizeof(ops::LossRecord)),
-      loss_total_(runtime.device(), sizeof(ops::LossRecord)),
-      spoiled_flag_(runtime.device(), sizeof(int32_t)),
-      sparse_inputs_(config.data.sparse.size()),
-      records_(config.solver.cuda_graph && !runtime.options().sync_launches),
-      keys_ahead_(model.takes_keys_ahead()),
-      feed_(std::move(feed)),
-      progress_(from) {
-  zero_bytes(runtime.compute_stream(), spoiled_flag_.data(), spoiled_flag_.bytes());
-  runtime.compute_stream().synchronize();
-  for (int s = 0; s < kBuffers; ++s) {
-    buffers_.emplace_back(runtime.device());
-    record(s);
+/// A trainer and what its calls have in common.
+class TrainerCore {
+ public:
+  TrainerCore(const TrainerOptions& of, bool needs_source) : options(of), others(join_processes(options)) {
+    or_end_job(options, others.get(),
+               [&] { job = std::make_unique<TrainingJob>(options, others.get(), needs_source); });
   }
-  // With max_iter the reader repeats the set; with num_epochs the caller of step() restarts it.
-  ReaderOptions options =
-      reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value() && !feed_);
-  options.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
-  options.shuffle = config.data.shuffle;
-  options.seed = config.solver.seed.value;
-  options.negative_share = config.data.negative_sampling;
-  options.from = from.position;
-  options.feed = feed_;
-  if (!disk_folders(runtime, model).empty()) {
-    look_ahead_ = std::make_shared<LookAhead>(
-        [&model](size_t input, std::span<const ops::RowOwner> keys) { model.look_ahead(input, keys); }, kBuffers - 1,
-        peers ? std::move(peers) : std::make_shared<LookAheadGroup>());
-    options.on_filled = [ahead = look_ahead_](const BatchView& batch) { ahead->add(batch); };
+
+  bool may_use_gpu() const { return options.device != DeviceChoice::cpu; }
+  /// Before a call; `trains`: one that finish() ends. Errors: the one that has ended training; Error(usage).
+  void expect_open(bool trains = true) const {
+    if (in_callback) throw Error(Kind::usage, "a callback of a trainer may not call it");
+    if (failed) throw *failed;
+    if (job->finished())
+      throw Error(Kind::usage,
+                  "the run that this trainer goes on from is finished; a larger max_iter or num_epochs "
+                  "would train on");
+    if (ended && trains) throw Error(Kind::usage, "finish() has ended the run of this trainer");
   }
-  reader_ =
-      std::make_unique<Reader>(config.data, training_source(config.data), layout, ring_.host_blocks(), options, log);
-}
-
-BatchTensors Trainer::batch(int buffer) const { return batch_tensors(ring_, buffer, sparse_inputs_); }
-
-void Trainer::exchange_keys(int buffer, Recording& recording) {
-  const BatchTensors tensors = batch(buffer);
-  Context ctx(runtime_, key_stream(), tensors.state);
-  {
-    const ProfiledPart part(ctx, "unpack", "keys", "");
-    ring_.unpack(ctx, buffer);
+  /// What body(run) returns for the first rank. Errors end training.
+  template <class Result, class Body>
+  Result on_ranks(const Body& body) {
+    return call<Result>(body, [&](const std::function<void(Run&)>& each) {
+      job->on_ranks(each);
+      return std::optional<Error>();
+    });
   }
-  model_.exchange_keys(ctx, &recording, buffer, tensors);
-}
-
-Program Trainer::prepare_program(int buffer) {
-  return Program(runtime_.prepare_stream(), records_, [this, buffer](Recording& recording) {
-    if (!keys_ahead_) exchange_keys(buffer, recording);
-    const BatchTensors tensors = batch(buffer);
-    Context ctx(runtime_, runtime_.prepare_stream(), tensors.state);
-    model_.look_up(ctx, &recording, buffer, tensors);
-  });
-}
-
-void Trainer::record(int buffer) {
-  const BatchTensors tensors = batch(buffer);
-  const auto compute = [this, buffer, tensors, binding = model_.bind(Phase::train, tensors)](Recording& recording) {
-    Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
-    const auto loss_known = [this, buffer, state = tensors.state](Context& known) {
-      const ProfiledPart part(known, "download", "loss", "");
-      ops::record_loss(known, model_.loss(Phase::train), reinterpret_cast<const int32_t*>(spoiled_flag_.data()),
-                       reinterpret_cast<ops::LossRecord*>(loss_total_.data()), record_of(buffer),
-                       model_.skips_steps() ? nullptr : state, model_.loss_scale_state());
+  /// The same for what ranks do or leave undone together: errors that all of them throw do not end training.
+  template <class Result, class Body>
+  Result try_on_ranks(const Body& body) {
+    return call<Result>(body, [&](const std::function<void(Run&)>& each) { return job->try_on_ranks(each); });
+  }
+  template <class Result, class Body, class OnRanks>
+  Result call(const Body& body, const OnRanks& on_all) {
+    const CurrentDevice kept(may_use_gpu());
+    std::optional<Result> result;
+    std::optional<Error> refused;
+    try {
+      or_end_job(options, others.get(), [&] {
+        refused = on_all([&](Run& run) {
+          Result own = body(run);
+          if (run.rank() == job->first_rank()) result = std::move(own);
+        });
+      });
+    } catch (...) {
+      failed = current_error();
+      throw;
+    }
+    if (refused) throw *refused;
+    return std::move(*result);
+  }
+  /// A callback that may be called in the middle of training.
+  Trainer::Callback guarded(Trainer::Callback callback) {
+    if (!callback) return nullptr;
+    return [this, call = std::move(callback)](const TrainerState& at) {
+      in_callback = true;
+      bool goes_on = false;
+      try {
+        goes_on = call(at);
+      } catch (...) {
+        thrown = std::current_exception();
+      }
+      in_callback = false;
+      return goes_on;
     };
-    const auto embeddings_known = [this, buffer](Context& known) {
-      buffers_[static_cast<size_t>(buffer)].embeddings_known.record(known.stream());
-    };
-    model_.train_step(ctx, &recording, buffer, tensors, binding,
-                      {.loss_known = loss_known, .embeddings_known = embeddings_known});
-  };
-  StepBuffer& at = buffers_[static_cast<size_t>(buffer)];
-  if (keys_ahead_)
-    at.keys.emplace(key_stream(), records_, [this, buffer](Recording& recording) { exchange_keys(buffer, recording); });
-  at.prepare.emplace(prepare_program(buffer));
-  // Recording it reads what recording `prepare` has noted of the buffer.
-  at.compute.emplace(runtime_.compute_stream(), records_, compute);
+  }
+  void freeze(const std::vector<std::string>& names, bool frozen) {
+    expect_open();
+    for (const std::string& name : names) expect_freezable(job->config(), name, frozen);
+    on_ranks<bool>([&](Run& run) {
+      run.freeze(names, frozen);
+      return true;
+    });
+  }
+  TrainEnd fit(const FitOptions& until) {
+    return on_ranks<TrainEnd>([&](Run& run) { return run.fit(until); });
+  }
+  TrainSummary finish() {
+    if (job->finished()) return *job->finished();
+    ended = true;
+    TrainSummary summary = on_ranks<TrainSummary>([](Run& run) { return run.finish(); });
+    summary.rank = job->first_rank();
+    return summary;
+  }
+
+  TrainerOptions options;
+  std::unique_ptr<Processes> others;
+  std::unique_ptr<TrainingJob> job;
+  std::optional<Error> failed;
+  bool in_callback = false, ended = false;
+  std::exception_ptr thrown;  // by a callback
+};
+
+struct Trainer::State : TrainerCore {
+  using TrainerCore::TrainerCore;
+};
+
+Trainer::Trainer(const TrainerOptions& options) {
+  const CurrentDevice kept(options.device != DeviceChoice::cpu);
+  state_ = std::make_unique<State>(options, false);
 }
 
 Trainer::~Trainer() {
-  if (look_ahead_) look_ahead_->stop();  // before the model ends
-  if (left_waiting_) leave_behind_if_stuck(reader_, ring_);
+  const CurrentDevice kept(state_ && state_->may_use_gpu());
+  state_.reset();
 }
 
-Trainer::Fetched Trainer::fetch(const std::atomic<int>* stop) {
-  const auto found = [&] { return fetched_buffer_ ? Fetched::batch : Fetched::end; };
-  if (fetched_) return found();
-  {
-    const ProfiledPart part(runtime_, "wait", "reader");
-    const auto start = std::chrono::steady_clock::now();
-    const auto waited = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
-    if (feed_ && !reader_->wait(kToWaitForFiles)) {
-      reader_seconds_ += waited();
-      return Fetched::waiting;
-    }
-    const Waited result = wait_for_batch(*reader_, stop, kToWaitForData);
-    left_waiting_ = result != Waited::batch;
-    if (!left_waiting_) fetched_buffer_ = reader_->next();
-    reader_seconds_ += waited();
-    if (left_waiting_) return result == Waited::stopped ? Fetched::stopped : Fetched::waiting;
-  }
-  fetched_ = true;
-  if (!fetched_buffer_) return found();
-  {
-    const ProfiledPart part(runtime_, "check", "batch");
-    check_.expect(ring_.on_host(*fetched_buffer_), reader_->samples_estimated() ? 0 : reader_->samples());
-    counted_.add(ring_.on_host(*fetched_buffer_));
-  }
-  const ProfiledPart part(runtime_, "reserve memory", "embedding");
-  tables_grew_ = model_.reserve_memory();
-  return found();
+Trainer::Trainer(Trainer&&) noexcept = default;
+Trainer& Trainer::operator=(Trainer&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
 }
 
-std::optional<int64_t> Trainer::step(int64_t step, double learning_rate) {
-  Fetched found = fetch();
-  while (found == Fetched::waiting) found = fetch();
-  if (found == Fetched::end) {
-    if (!feed_) progress_.position = next_pass();
-    return std::nullopt;
-  }
-  fetched_ = false;
-  const std::optional<int> next = fetched_buffer_;
-  const int64_t samples = ring_.state(*next).global_samples;
-  past_.push_back({step, learning_rate, progress_.position});
-  if (past_.size() > kPastSteps) past_.pop_front();
-  run(*next, step, learning_rate, {});
-  progress_ = {reader_->position(), reader_->skipped_records(), std::max(progress_.key_bytes, reader_->key_bytes())};
+void Trainer::on_display(Callback callback) { state_->job->on_display(state_->guarded(std::move(callback))); }
+void Trainer::on_evaluation(Callback callback) { state_->job->on_evaluation(state_->guarded(std::move(callback))); }
 
-  if (runtime_.device().is_cuda()) {
-    // The previous buffer goes back to the reader once its upload has run. The host waits here only when it is a whole
-    // ring ahead of the device.
-    if (uploading_) {
-      buffers_[static_cast<size_t>(*uploading_)].prepared.synchronize();
-      reader_->release(*uploading_);
-      count_not_finite(*uploading_);  // the step that had this buffer before has run
-    }
-    uploading_ = *next;
-  } else {
-    reader_->release(*next);
-    count_not_finite(*next);
-  }
-  return samples;
+TrainEnd Trainer::fit(const FitOptions& options) {
+  state_->expect_open();
+  const Config& config = state_->job->config();
+  if (options.passes && config.solver.max_iter)
+    throw Error(Kind::usage,
+                "with max_iter batches run across the end of the source: there are no passes; give "
+                "iterations, or num_epochs in the config");
+  if (config.data.source.empty())
+    throw Error(Kind::usage, "the config has no source for fit(); give samples to step(), or set_source()");
+  if (options.snapshot.value_or(0) > 0 && !state_->job->has_run_folder() && config.solver.snapshot_prefix.empty())
+    throw Error(Kind::usage, "snapshots need a run folder or a snapshot_prefix");
+  state_->thrown = nullptr;
+  const TrainEnd end = state_->fit(options);
+  if (end == TrainEnd::stopped)
+    state_->on_ranks<bool>([](Run& run) {
+      run.finish_checkpoint();
+      return true;
+    });
+  if (state_->thrown) std::rethrow_exception(std::exchange(state_->thrown, nullptr));
+  return end;
 }
 
-void Trainer::count_not_finite(int buffer) {
-  const ops::LossRecord& record = *record_of(buffer);
-  losses_not_finite_ = record.stopped == 0 && std::isfinite(record.loss) ? 0 : losses_not_finite_ + 1;
-  steps_not_finite_ = std::max(losses_not_finite_, record.skipped_in_row);
-  note_not_finite(record);
+TrainEnd Trainer::step(int64_t iterations) {
+  state_->expect_open();
+  if (iterations < 0) throw Error(Kind::usage, cat(iterations, " iterations"));
+  if (state_->job->config().data.source.empty())
+    throw Error(Kind::usage, "the config has no source; give samples to step(), or set_source()");
+  return state_->on_ranks<TrainEnd>([&](Run& run) { return run.step(iterations); });
 }
 
-void Trainer::note_not_finite(const ops::LossRecord& record) {
-  if (spoiled_) return;
-  if (record.spoiled != 0) {
-    spoiled_ = true;
-    step_not_finite_ = record.spoiled - 1;
-    loss_not_finite_ = false;
-    return;
-  }
-  const bool of_loss = record.stopped != 0 || !std::isfinite(record.loss);
-  if (of_loss)
-    step_not_finite_ = record.stopped != 0 ? record.stopped - 1 : record.step;
-  else if (record.skipped_in_row > 0)
-    step_not_finite_ = record.step - 1;
-  else
-    return;
-  loss_not_finite_ = of_loss;
+TrainEnd Trainer::step(const SamplesView& samples) {
+  state_->expect_open();
+  const GivenSamples given(state_->job->config().data, samples);
+  return state_->on_ranks<TrainEnd>([&](Run& run) { return run.step_on(given); });
 }
 
-void Trainer::read_again(int64_t step) {
-  finish_and_read_loss();
-  uploading_.reset();
-  while (!past_.empty() && past_.front().step != step) past_.pop_front();
-  if (past_.empty()) throw Error(Kind::data, cat("the batch of iteration ", step + 1, " is not known any more"));
-  reader_->reset(past_.front().position);
-  fetched_buffer_ = reader_->next();
-  if (!fetched_buffer_) throw Error(Kind::data, "the data have ended");
+std::map<std::string, double> Trainer::evaluate() {
+  state_->expect_open(false);
+  if (state_->job->config().data.eval_source.empty())
+    throw Error(Kind::usage, "the config has no eval_source; give samples, or set_evaluation_source()");
+  return state_->on_ranks<std::map<std::string, double>>([](Run& run) { return run.evaluate_now(); });
 }
 
-Trainer::Again Trainer::run_again() {
-  const PastStep& past = past_.front();
-  const int buffer = *fetched_buffer_;
-  run(buffer, past.step, past.learning_rate, {});
-  finish_and_read_loss();
-  return {ring_.on_host(buffer), model_.bind(Phase::train, batch(buffer)), past.position.samples, past.position};
+std::map<std::string, double> Trainer::evaluate(const SamplesView& samples) {
+  state_->expect_open(false);
+  const GivenSamples given(state_->job->config().data, samples);
+  return state_->on_ranks<std::map<std::string, double>>([&](Run& run) { return run.evaluate_on(given); });
 }
 
-void Trainer::run(int buffer, int64_t step, double learning_rate, Replay parts) {
-  StepBuffer& of = buffers_[static_cast<size_t>(buffer)];
-  StepState& state = ring_.state(buffer);
-  state.step = step;
-  state.updates_before = model_.updates_before();
-  state.updates = state.updates_before + step;
-  state.learning_rate = static_cast<float>(learning_rate);
-  state.loss_scale = 1;
-  state.skip = 0;
-  state.spoiled = reinterpret_cast<int32_t*>(spoiled_flag_.data());
-  last_ = buffer;
-
-  if (look_ahead_) look_ahead_->begin_step(state.first_sample, model_.disk_fetched());
-  if (parts.prepare) prepare(buffer, step);
-  if (!parts.compute) return;
-  of.prepared.make_wait(runtime_.compute_stream());
-  of.compute->run(!unrecorded_);
-  of.computed.record(runtime_.compute_stream());
-  queued_before_ = std::exchange(queued_, buffer);
+TrainerState Trainer::state() {
+  state_->expect_open(false);
+  return state_->on_ranks<TrainerState>([](Run& run) { return run.state(); });
 }
 
-void Trainer::prepare(int buffer, int64_t step) {
-  StepBuffer& of = buffers_[static_cast<size_t>(buffer)];
-  const bool together = comm_.size() > 1 && model_.may_refuse();
-  bool exchanged = false;  // the keys
-  std::optional<Error> refusal;
-  const auto unless_refused = [&](const auto& body) {
-    try {
-      body();
-    } catch (const Error& error) {
-      if (!together || (error.kind() != Kind::data && !exchanged)) throw;
-      if (!refusal) refusal = error;  // the other ranks still need this one in the exchange of keys
-    }
-  };
-  unless_refused([&] {
-    const ProfiledPart part(runtime_, "reserve rows", "embedding");
-    model_.reserve_rows(step);
+std::vector<ModelTensor> Trainer::inputs() const { return tensors_of_samples(state_->job->config().data); }
+std::string Trainer::device() const { return state_->job->device(); }
+int64_t Trainer::batchsize() const { return state_->job->config().solver.batchsize; }
+
+void Trainer::set_learning_rate(std::optional<double> rate) {
+  state_->expect_open();
+  if (rate && !(*rate >= 0 && *rate <= std::numeric_limits<float>::max()))
+    throw Error(Kind::usage, cat("a learning rate of ", *rate));
+  state_->on_ranks<bool>([&](Run& run) {
+    run.set_learning_rate(rate);
+    return true;
   });
-  if (model_.consume_rerecord_flag()) record_again();  // the recorded programs are out of date
-  if (model_.consume_look_up_flag()) record_look_ups_again();
-  of.prepared.make_wait(key_stream());  // the previous batch of this buffer
-  of.computed.make_wait(key_stream());
-  {
-    Context ctx(runtime_, key_stream(), ring_.device_state(buffer));
-    const ProfiledPart part(ctx, "upload", "batch", "", {.bytes = static_cast<double>(ring_.used_bytes(buffer))});
-    ring_.upload(ctx.stream(), buffer);
-  }
-  if (of.keys) {
-    of.keys->run(!unrecorded_);
-    of.exchanged.record(key_stream());
-    of.exchanged.make_wait(runtime_.prepare_stream());
-  }
-  // Beside the large products of step k-1 it would cost more.
-  if (queued_before_)
-    buffers_[static_cast<size_t>(*queued_before_)].embeddings_known.make_wait(runtime_.prepare_stream());
-  of.prepare->run(!unrecorded_);
-  of.prepared.record(runtime_.prepare_stream());
-  exchanged = true;
-  const ProfiledPart part(runtime_, "limit rows", "embedding");
-  unless_refused([&] { model_.confirm_capacity(buffer); });
-  if (together) throw_on_all_ranks(comm_, refusal);
-  model_.enforce_limit(buffer);
 }
 
-void Trainer::record_look_ups_again() {
-  runtime_.prepare_stream().synchronize();
-  for (int s = 0; s < kBuffers; ++s) buffers_[static_cast<size_t>(s)].prepare.emplace(prepare_program(s));
+void Trainer::set_source(const std::string& source) {
+  state_->expect_open();
+  if (source.empty()) throw Error(Kind::usage, "the new source has no name");
+  if (state_->job->config().data.follow) throw Error(Kind::usage, "with \"follow\" the source stays the same");
+  state_->job->set_source(state_->try_on_ranks<std::string>([&](Run& run) {
+    run.set_source(source);
+    return source;
+  }));
 }
 
-void Trainer::record_again() {
-  runtime_.prepare_stream().synchronize();
-  runtime_.compute_stream().synchronize();
-  Profiler* const profiler = runtime_.profiler();
-  runtime_.set_profiler(part_times_);  // null: what is recorded does not run now
-  for (int s = 0; s < kBuffers; ++s) {
-    if (part_times_) part_times_->begin_recording(static_cast<size_t>(s));
-    record(s);
-  }
-  if (part_times_) part_times_->end_recording();
-  runtime_.set_profiler(profiler);
+void Trainer::set_evaluation_source(const std::string& source) {
+  state_->expect_open(false);
+  if (source.empty()) throw Error(Kind::usage, "the new source has no name");
+  state_->job->set_evaluation_source(state_->try_on_ranks<std::string>([&](Run& run) {
+    run.set_evaluation_source(source);
+    return source;
+  }));
 }
 
-bool Trainer::can_time_recorded_parts() const {
-  return records() && comm_.size() == 1 && disk_folders(runtime_, model_).empty();
+void Trainer::freeze(const std::vector<std::string>& names) { state_->freeze(names, true); }
+void Trainer::unfreeze(const std::vector<std::string>& names) { state_->freeze(names, false); }
+
+std::vector<std::filesystem::path> Trainer::save(const std::string& prefix) {
+  state_->expect_open(false);
+  if (prefix.empty()) throw Error(Kind::usage, "the prefix for a model is empty");
+  return state_->try_on_ranks<std::vector<std::filesystem::path>>([&](Run& run) { return run.save_at(prefix); });
 }
 
-void Trainer::time_recorded_parts(Profiler* profiler) {
-  part_times_ = profiler;
-  record_again();
+void Trainer::load(const WeightFiles& files) {
+  state_->expect_open();
+  const Config& config = state_->job->config();
+  if (files.dense.empty() && files.tables.empty()) throw Error(Kind::usage, "no file is named to load");
+  if (!files.dense_states.empty() && files.dense.empty())
+    throw Error(Kind::usage, "states of dense weights are loaded with the weights: name their file too");
+  for (const auto* named : {&files.tables, &files.table_states})
+    for (const auto& [table, file] : *named)
+      if (std::ranges::none_of(config.embeddings, [&](const auto& one) { return one.section.top() == table; }))
+        throw Error(Kind::usage, cat("no table is named '", table, "'"));
+  for (const auto& [table, file] : files.table_states)
+    if (!files.tables.contains(table))
+      throw Error(Kind::usage, cat("states of table '", table, "' are loaded with its rows: name their file too"));
+  state_->try_on_ranks<bool>([&](Run& run) {
+    run.check_files(files);
+    return true;
+  });
+  state_->on_ranks<bool>([&](Run& run) {
+    run.load(files);
+    return true;
+  });
 }
 
-void Trainer::replay(int64_t step, double learning_rate, Replay parts) {
-  reader_.reset();  // it fills buffers that are used again here
-  const int next = (last_ + 1) % kBuffers;
-  if (parts.prepare)
-    buffers_[static_cast<size_t>(next)].prepared.synchronize();  // its upload reads the state that run() writes
-  run(next, step, learning_rate, parts);
+std::filesystem::path Trainer::checkpoint(const std::filesystem::path& folder) {
+  state_->expect_open(false);
+  if (folder.empty()) throw Error(Kind::usage, "the folder for checkpoints has no name");
+  return state_->try_on_ranks<std::filesystem::path>([&](Run& run) { return run.save_checkpoint_in(folder); });
 }
 
-void Trainer::restart() {
-  finish_and_read_loss();
-  uploading_.reset();
-  fetched_ = false;
-  reader_->reset(next_pass());
+TrainSummary Trainer::finish() {
+  if (!state_->job->finished()) state_->expect_open();
+  return state_->finish();
 }
 
-ReaderPosition Trainer::next_pass() const {
-  ReaderPosition next = reader_->next_pass();
-  next.bad_records = progress_.skipped_records;  // also where a run has gone on at the end of a pass
-  return next;
-}
-
-double Trainer::finish_and_read_loss() {
-  runtime_.prepare_stream().synchronize();
-  runtime_.compute_stream().synchronize();
-  note_not_finite(last_record());
-  int32_t flag = 0;
-  copy_bytes(runtime_.compute_stream(), &flag, spoiled_flag_.data(), sizeof flag);
-  runtime_.compute_stream().synchronize();
-  if (flag != 0 && !spoiled_ && last_record().stopped == 0 && std::isfinite(last_record().loss)) {
-    spoiled_ = true;  // by the last step, whose record came before its updates
-    step_not_finite_ = last_record().step;
-    loss_not_finite_ = false;
-  }
-  return static_cast<double>(last_record().loss);
-}
-
-void Trainer::start_loss_sum(const LossSum& from) {
-  finish_and_read_loss();
-  for (int s = 0; s < kBuffers; ++s) {
-    record_of(s)->sum = from.sum;
-    record_of(s)->samples = from.samples;
-  }
-  copy_bytes(runtime_.compute_stream(), loss_total_.data(), &last_record(), sizeof(ops::LossRecord));
-  runtime_.compute_stream().synchronize();
+TrainSummary train(const TrainOptions& options) {
+  TrainerOptions of;
+  static_cast<TrainOptions&>(of) = options;
+  TrainerCore trainer(of, true);
+  if (!trainer.job->finished()) trainer.fit({});
+  return trainer.finish();
 }
 
 }  // namespace hctr

@@ -10,7 +10,7 @@
 #include "support/run_program.h"
 #include "support/temporary_folder.h"
 #include "support/test_log.h"
-#include "train/trainer.h"
+#include "train/step_pipeline.h"
 
 namespace hctr::test {
 namespace {
@@ -23,7 +23,7 @@ struct TrainerOnDisk {
         runtime(kCpu,
                 {.threads = 1, .seed = 7, .row_memory = row_memory_limits(config.solver.table_memory, kCpu, comm)}),
         layout(batch_shape(config.data, config.solver.batchsize)),
-        model(config, runtime, comm, layout.shape.samples, 1, Trainer::kBuffers),
+        model(config, runtime, comm, layout.shape.samples, 1, StepPipeline::kBuffers),
         trainer(config, runtime, comm, model, layout, log, {}, {}, std::move(group)) {}
   void train(int steps) {
     for (; steps > 0; --steps) trainer.step(done++, 0.01);
@@ -36,7 +36,7 @@ struct TrainerOnDisk {
   Runtime runtime;
   BatchLayout layout;
   Replica model;
-  Trainer trainer;
+  StepPipeline trainer;
   int64_t done = 0;
 };
 

@@ -13,7 +13,7 @@
 #include "support/norm_file.h"
 #include "support/run_program.h"
 #include "support/test_log.h"
-#include "train/trainer.h"
+#include "train/step_pipeline.h"
 
 namespace hctr::test {
 namespace {
@@ -38,7 +38,7 @@ class TrainingStep : public ::testing::Test {
           runtime(device, {.threads = 2, .seed = 7}),
           layout(batch_shape(config.data, config.solver.batchsize), dense_stride),
           eval_layout(batch_shape(config.data, config.solver.eval_batch()), dense_stride),
-          model(config, runtime, comm, layout.shape.samples, eval_layout.shape.samples, Trainer::kBuffers),
+          model(config, runtime, comm, layout.shape.samples, eval_layout.shape.samples, StepPipeline::kBuffers),
           trainer(config, runtime, comm, model, layout, log),
           evaluator(config, runtime, comm, model, eval_layout, log) {}
     /// Trains until `steps` are done or the data ends. Returns the losses of all steps.
@@ -55,7 +55,7 @@ class TrainingStep : public ::testing::Test {
     SelfComm comm;
     BatchLayout layout, eval_layout;
     Replica model;
-    Trainer trainer;
+    StepPipeline trainer;
     Evaluator evaluator;
     int64_t done = 0;
   };

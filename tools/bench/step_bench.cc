@@ -9,7 +9,7 @@
 #include "ops/embedding/owner_vectors.h"
 #include "program/program_surroundings.h"
 #include "timing.h"
-#include "train/trainer.h"
+#include "train/step_pipeline.h"
 #include "train/training_columns.h"
 
 namespace hctr::bench {
@@ -47,9 +47,9 @@ class Steps {
                           .several_ranks = comm.size() > 1,
                           .row_memory = row_memory_limits(config.solver.table_memory, device, comm)}),
         layout_(batch_layout(config, samples_of_rank(config.solver.batchsize, comm.size()), device)),
-        model_(config, runtime_, comm, layout_.shape.samples, 1, Trainer::kBuffers),
+        model_(config, runtime_, comm, layout_.shape.samples, 1, StepPipeline::kBuffers),
         trainer_(config, runtime_, comm, model_, layout_, log) {
-    for (; step_ < std::max(Trainer::kBuffers, warm_up); ++step_)
+    for (; step_ < std::max(StepPipeline::kBuffers, warm_up); ++step_)
       if (!trainer_.step(step_, kRate)) trainer_.restart(), --step_;
     trainer_.finish_and_read_loss();
   }
@@ -73,7 +73,7 @@ class Steps {
   Runtime runtime_;
   BatchLayout layout_;
   Replica model_;
-  Trainer trainer_;
+  StepPipeline trainer_;
   int64_t step_ = 0;
 };
 

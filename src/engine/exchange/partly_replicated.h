@@ -47,6 +47,10 @@ class PartlyReplicated : public Embedding {
     others_.update(ctx, buffer, dy);
     replicated_.update(ctx, buffer);
   }
+  void freeze(bool frozen) override {
+    others_.freeze(frozen);
+    replicated_.table().freeze(frozen);
+  }
   bool fixed_sizes() const override { return others_.fixed_sizes(); }
   BytesBetweenHosts bytes_between_hosts() const override { return others_.bytes_between_hosts(); }
   const TableSpec& spec() const override { return others_.spec(); }

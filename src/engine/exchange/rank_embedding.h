@@ -82,6 +82,8 @@ class Embedding {
   /// Waits for the gradients of owned rows, and does the work that does not depend on whether the step is skipped.
   virtual void receive_gradients(Context&, int buffer, Tensor dy) = 0;
   virtual void update(Context&, int buffer, Tensor dy) = 0;
+  /// EmbeddingTable::freeze() of all its rows. The same on every rank.
+  virtual void freeze(bool frozen) { table().freeze(frozen); }
   virtual void lookup(Context&, Tensor keys, Tensor offsets, Tensor y) = 0;
   /// Look-ups with memory of their own, for a table that no longer changes. On one rank.
   std::unique_ptr<TableReader> reader(Runtime& runtime, int64_t samples, int64_t key_capacity) {

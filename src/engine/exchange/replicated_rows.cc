@@ -102,9 +102,11 @@ void ReplicatedRows::update(Context& ctx, int buffer) {
   by_row.samples = rows_now() + 1;
   by_row.key_capacity = rows_now();
   const Tensor gradients(sums.bytes(), TensorSpec(DType::f32, {rows_now() + 1, 1, spec.dim}), sums.device());
-  ops::update_rows(ctx, spec.optimizer, by_row, step.touched, ops::Combiner::sum, gradients, nullptr, table_.data());
+  if (!table_.frozen())
+    ops::update_rows(ctx, spec.optimizer, by_row, step.touched, ops::Combiner::sum, gradients, nullptr, table_.data());
   if (spec.fixed_keys)
-    ops::note_seen(ctx, batch.rows_after, of_rows(step.marks), of_rows(seen_), table_.data().touched);
+    ops::note_seen(ctx, batch.rows_after, of_rows(step.marks), of_rows(seen_),
+                   table_.frozen() ? nullptr : table_.data().touched);
   table_.end_step(ctx, buffer);
 }
 

@@ -211,8 +211,9 @@ void EmbeddingTable::sum_row_gradients(Context& ctx, int buffer, Tensor dy, Tens
 
 void EmbeddingTable::update(Context& ctx, int buffer, Tensor dy) {
   const Batch& batch = prepared(buffer);
-  ops::update_rows(ctx, spec_.optimizer, batch.gradients, batch.groups, spec_.combiner, dy, scratch_->piece_sums,
-                   store_.data());
+  if (!frozen_)
+    ops::update_rows(ctx, spec_.optimizer, batch.gradients, batch.groups, spec_.combiner, dy, scratch_->piece_sums,
+                     store_.data());
   end_step(ctx, buffer);
 }
 
@@ -233,7 +234,7 @@ void EmbeddingTable::leave_unchanged(Context& ctx, int buffer) {
 
 void EmbeddingTable::end_step(Context& ctx, int buffer) {
   const uint32_t* rows_after = prepared(buffer).rows_after;
-  if (store_.data().touched) ops::sweep_rows(ctx, spec_.optimizer, rows_after, store_.data());
+  if (store_.data().touched && !frozen_) ops::sweep_rows(ctx, spec_.optimizer, rows_after, store_.data());
   ops::index_finish_step(ctx, store_.index(), rows_after);
 }
 

@@ -122,6 +122,9 @@ class EmbeddingTable {
   /// One optimizer step on every row of the batch (UpdateType::global: on every row). Shapes and dtypes as forward.
   /// Needs ctx.state(). Ends the step: from now on lookups see the batch's rows.
   void update(Context&, int buffer, Tensor dy);
+  /// Whether update() leaves rows and states as they are from now on. What is recorded must be recorded again.
+  void freeze(bool frozen) { frozen_ = frozen; }
+  bool frozen() const { return frozen_; }
 
   /// Evaluation, on the compute stream. Keys that no finished step has seen contribute nothing, but count as keys of
   /// their bag in a mean; with direct keys they contribute the initial values of their rows. Shapes as prepare and
@@ -264,6 +267,7 @@ class EmbeddingTable {
   Runtime& runtime_;
   const TableSpec spec_;
   int64_t batch_keys_, eval_keys_;  // that scratch and store have memory for
+  bool frozen_ = false;
   RowStore store_;
   std::vector<SlotKey> keys_of_model_;    // sorted; only where rows may be removed
   std::unique_ptr<Admission> admission_;  // none where every key gets a row

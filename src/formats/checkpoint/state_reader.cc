@@ -21,6 +21,22 @@ void read_bytes(const fs::path& path, int64_t at, std::span<std::byte> to) {
                               "': ", std::ferror(file.get()) ? std::strerror(errno) : "it became shorter meanwhile"));
 }
 
+/// Copies what the pieces have of the file from `at` on.
+void copy_pieces(const std::vector<HostBytes>& pieces, int64_t at, std::span<std::byte> to) {
+  auto piece = std::upper_bound(pieces.begin(), pieces.end(), at,
+                                [](int64_t offset, const HostBytes& one) { return offset < one.offset; });
+  while (!to.empty()) {
+    HCTR_EXPECT(piece != pieces.begin(), "no piece of the state is at ", at);
+    const std::span<const std::byte> from = (piece - 1)->span().subspan(static_cast<size_t>(at - (piece - 1)->offset));
+    const size_t bytes = std::min(from.size(), to.size());
+    HCTR_EXPECT(bytes > 0, "no piece of the state is at ", at);
+    std::copy_n(from.data(), bytes, to.data());
+    to = to.subspan(bytes);
+    at += static_cast<int64_t>(bytes);
+    ++piece;
+  }
+}
+
 }  // namespace
 
 StateReader::StateReader(fs::path folder, Manifest manifest, bool exact, int rank, StreamRef stream)
@@ -28,6 +44,14 @@ StateReader::StateReader(fs::path folder, Manifest manifest, bool exact, int ran
       of_rank_(exact ? rank : 0) {
   HCTR_EXPECT(!exact || rank < ranks(), "rank ", rank, " of a checkpoint of ", ranks(), " ranks");
 }
+
+StateReader::StateReader(std::shared_ptr<const StateInMemory> memory, StreamRef stream)
+    : input_(std::make_shared<Input>(Input{.folder = {},
+                                           .manifest = {.about = {}, .progress = {}, .files = {memory->index}},
+                                           .exact = true,
+                                           .rank = 0,
+                                           .stream = stream,
+                                           .memory = memory})) {}
 
 StateReader StateReader::in(std::string_view scope) const {
   StateReader inner = *this;
@@ -99,6 +123,7 @@ std::optional<StateReader::Base> StateReader::base_of_next(const StateArray& arr
 }
 
 void StateReader::read(const StateArray& array, int64_t first, std::span<std::byte> to) const {
+  if (input_->memory) return copy_pieces(input_->memory->pieces, array.offset + first, to);
   if (array.from_base) return read_with_base(array, first, to);
   read_bytes(input_->folder / index().file, array.offset + first, to);
 }

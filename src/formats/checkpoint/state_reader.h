@@ -16,8 +16,15 @@
 #include "core/device/stream.h"
 #include "core/device/tensor.h"
 #include "formats/checkpoint/manifest.h"
+#include "formats/checkpoint/state_writer.h"
 
 namespace hctr {
+
+/// What a StateWriter of rank 0 has given, in the memory of this process.
+struct StateInMemory {
+  StateIndex index;
+  std::vector<HostBytes> pieces;  ///< in the order of the file
+};
 
 /// The state of one rank of the run that wrote a checkpoint. Of an increment, it is that of the base with what has
 /// changed since. Cheap to copy; copies are used by one thread. Errors of all members: Error(io); Error(data) naming
@@ -27,6 +34,8 @@ class StateReader {
   /// `exact`: whether this run has the ranks and the placement of that one, so that each rank takes its own state as it
   /// was; else rows are found by their keys. `rank`: of this run.
   StateReader(fs::path folder, Manifest manifest, bool exact, int rank, StreamRef stream);
+  /// The state that the same rank has kept for itself.
+  StateReader(std::shared_ptr<const StateInMemory>, StreamRef);
 
   StateReader in(std::string_view scope) const;
   /// The state that another rank of that run saved, or, of what all have alike, rank 0.
@@ -71,6 +80,7 @@ class StateReader {
     bool exact;
     int rank;
     StreamRef stream;
+    std::shared_ptr<const StateInMemory> memory{};                          // in place of files
     std::map<std::pair<int, std::string>, std::vector<int32_t>> changed{};  // lists that were read, by rank and name
   };
   const StateIndex& index() const { return input_->manifest.files.at(static_cast<size_t>(of_rank_)); }

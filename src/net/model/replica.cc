@@ -136,6 +136,12 @@ Network::Binding Replica::bind(Phase phase, const BatchTensors& batch) const {
                              comm_.size() == 1, phase == Phase::train && !fp8_scales_.empty() ? &fp8_scales_ : nullptr);
 }
 
+void Replica::freeze(const std::string& name, bool frozen) {
+  weights_.freeze(name, frozen);
+  for (const auto& table : tables_)
+    if (table->spec().name == name) table->freeze(frozen);
+}
+
 void Replica::reserve_rows(int64_t step) {
   std::optional<Error> refusal;
   for (const auto& table : tables_) {

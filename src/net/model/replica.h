@@ -33,6 +33,13 @@ struct ModelOrigin {
 
 class PendingDelta;
 
+/// Some of the parts of a model: dense weights with the statistics of layers, and tables.
+struct ModelParts {
+  bool dense = true;
+  std::vector<bool> tables{};  ///< by embedding; empty: all
+  bool has_table(size_t e) const { return tables.empty() || tables[e]; }
+};
+
 /// The graph of a config for batches of `samples`, with the layers that one layer computes joined. The config outlives
 /// it.
 Graph wired_graph(const Config&, int64_t samples, Phase);
@@ -175,10 +182,10 @@ class Replica {
   /// Writes <prefix>_dense_<iteration>.model and <prefix><k>_sparse_<iteration>.model, what belongs to them, and their
   /// manifest, which gets its name last; returns their paths, first the dense model, then the tables, last the
   /// manifest. Work queued before is finished first. The width of keys is that of the config; if it gives none,
-  /// `data_key_bytes`, or 8 if a loaded key needs it. Errors: those of rank 0, on every rank; then none of the files
-  /// has its name.
+  /// `data_key_bytes`, or 8 if a loaded key needs it. `with_states`: of the optimizer, also where the config does not
+  /// ask for them. Errors: those of rank 0, on every rank; then none of the files has its name.
   std::vector<std::filesystem::path> save(const std::string& prefix, int64_t iteration, int data_key_bytes = 8,
-                                          const ModelOrigin& = {});
+                                          const ModelOrigin& = {}, bool with_states = false);
   // Deltas: what has changed since the last model, whole or a delta, of this run.
   /// Notes that a model has all rows as they are now: the next delta is of what changes from here on.
   void note_model();
@@ -191,6 +198,10 @@ class Replica {
   /// Checks and loads what the solver section names, and the statistics of layers if their file is next to the dense
   /// model. Errors: those of check_model_files(), on every rank, and of the files.
   void load(const Log& = Log::silent());
+
+  /// Layers by their first top, or an embedding: whether their weights, rows and states stay as they are from now on.
+  /// With no step queued, and recorded steps must be recorded again.
+  void freeze(const std::string& name, bool frozen);
 
   /// StepState::updates_before of training: t of Adam that belongs to loaded optimizer states, else 0.
   int64_t updates_before() const { return updates_before_; }
@@ -205,9 +216,13 @@ class Replica {
 
   // For checkpoints, with nothing queued.
   /// Saves what this rank holds. Not collective.
-  void save_state(StateWriter);
+  void save_state(StateWriter, const ModelParts& = {});
   /// Takes the state back, in place of load(): exactly as it was, or onto other ranks. Errors: those of StateReader.
-  void load_state(const StateReader&);
+  void load_state(const StateReader&, const ModelParts& = {});
+  /// In place of load(), in a run after `iteration` steps: takes from `kept` what save_state() of its model has given
+  /// of these parts, and the others from the files that the solver names. t of Adam is that of the states in them;
+  /// without any it goes on, or starts anew where no part is kept.
+  void load_beside(const StateReader& kept, const ModelParts&, int64_t iteration, const Log&);
 
  private:
   /// The exchange of keys in its three calls, each for all tables before the next one.

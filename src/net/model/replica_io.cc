@@ -65,9 +65,9 @@ ModelManifest Replica::manifest(const std::string& prefix, int64_t iteration, co
 }
 
 std::vector<std::filesystem::path> Replica::save(const std::string& prefix, int64_t iteration, int data_key_bytes,
-                                                 const ModelOrigin& origin) {
+                                                 const ModelOrigin& origin, bool states_too) {
   const int key_bytes = key_bytes_of_files(data_key_bytes);
-  const bool with_states = config_.solver.snapshot_opt_states;
+  const bool with_states = states_too || config_.solver.snapshot_opt_states;
   comm_.barrier();  // from here on ranks wait as long as writing takes
   std::vector<std::filesystem::path> files = {formats::dense_model_name(prefix, iteration)}, others;
   const std::filesystem::path manifest_path = formats::model_manifest_name(prefix, std::to_string(iteration));
@@ -212,29 +212,43 @@ void Replica::load(const Log& log) {
   report_missing(config_, log);
 }
 
-void Replica::save_state(StateWriter to) {
+void Replica::save_state(StateWriter to, const ModelParts& parts) {
   if (to.rank() == 0) {  // replicated on all ranks
-    weights_.save_state(to.in("weights"));
+    if (parts.dense) weights_.save_state(to.in("weights"));
     if (scaler_) scaler_->save_state(to.in("loss"));
     if (!fp8_scales_.empty()) fp8_scales_.save_state(to.in("fp8"));
   }
-  state_.save_state(to.in("layers"));  // with "batch_norm_per_gpu" each rank has its own
+  if (parts.dense) state_.save_state(to.in("layers"));  // with "batch_norm_per_gpu" each rank has its own
   to.number("wide_keys", wide_keys_loaded_);
   to.number("updates_before", updates_before_);
-  for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->save_state(to.in(cat("tables/", e)));
+  for (size_t e = 0; e < tables_.size(); ++e)
+    if (parts.has_table(e)) tables_[e]->save_state(to.in(cat("tables/", e)));
 }
 
-void Replica::load_state(const StateReader& from) {
+void Replica::load_state(const StateReader& from, const ModelParts& parts) {
   const StateReader first = from.of_rank(0), own = from.exact() ? from : from.of_rank(from.rank() % from.ranks());
   Context ctx(runtime_, runtime_.compute_stream());
-  weights_.load_state(first.in("weights"), ctx);
+  if (parts.dense) weights_.load_state(first.in("weights"), ctx);
   if (scaler_ && first.in("loss").has("scale")) scaler_->load_state(first.in("loss"));  // else several ranks brought it
   if (!fp8_scales_.empty()) fp8_scales_.load_state(first.in("fp8"));
-  state_.load_state(own.in("layers"));
+  if (parts.dense) state_.load_state(own.in("layers"));
   wide_keys_loaded_ = own.number("wide_keys") != 0;
   updates_before_ = own.number("updates_before");
-  for (size_t e = 0; e < tables_.size(); ++e) tables_[e]->load_state(from.in(cat("tables/", e)));
+  for (size_t e = 0; e < tables_.size(); ++e)
+    if (parts.has_table(e)) tables_[e]->load_state(from.in(cat("tables/", e)));
   runtime_.compute_stream().synchronize();
+}
+
+void Replica::load_beside(const StateReader& kept, const ModelParts& parts, int64_t iteration, const Log& log) {
+  load(log);
+  const int64_t updates_of_files = updates_before_;
+  const bool wide = wide_keys_loaded_, any_kept = parts.dense || std::ranges::count(parts.tables, true) > 0;
+  load_state(kept, parts);
+  wide_keys_loaded_ |= wide;
+  if (!any_kept || updates_of_files > 0) {
+    const auto scale = loss_scale();
+    updates_before_ = updates_of_files - iteration + (scale ? scale->skipped : 0);
+  }
 }
 
 }  // namespace hctr

@@ -81,6 +81,18 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime, Rep
       ops::fill(ctx, start, state.flat());
     }
   }
+  find_trained();
+  for (size_t i = 0; i < items_.size(); ++i) {
+    const Tensor value = values_.get(items_[i].value);
+    from_host(runtime.compute_stream(), value,
+              draw(specs[i]->start, value.elements(), runtime.options().seed, items_[i].name));
+  }
+  Context ctx(runtime, runtime.compute_stream());
+  refresh_copies(ctx);
+}
+
+void Weights::find_trained() {
+  trained_.clear();
   for (size_t i = 0; i < items_.size(); ++i) {
     if (items_[i].frozen) continue;
     const Tensor all = values_.flat();
@@ -90,13 +102,12 @@ Weights::Weights(const Config& config, const Graph& graph, Runtime& runtime, Rep
     if (trained_.empty() || trained_.back().second != begin(i)) trained_.emplace_back(begin(i), begin(i));
     trained_.back().second = begin(i + 1);
   }
-  for (size_t i = 0; i < items_.size(); ++i) {
-    const Tensor value = values_.get(items_[i].value);
-    from_host(runtime.compute_stream(), value,
-              draw(specs[i]->start, value.elements(), runtime.options().seed, items_[i].name));
-  }
-  Context ctx(runtime, runtime.compute_stream());
-  refresh_copies(ctx);
+}
+
+void Weights::freeze(const std::string& layer, bool frozen) {
+  for (Item& item : items_)
+    if (item.name.substr(0, item.name.rfind('/')) == layer) item.frozen = frozen;
+  find_trained();
 }
 
 std::vector<Tensor> Weights::of_node(size_t node) const {

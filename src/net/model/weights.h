@@ -52,6 +52,8 @@ class Weights {
   /// global batch. Each of `ranks` adds an equal fraction of the penalty.
   void add_penalty(Context&, const LossLayer::Regularizer&, int64_t samples, int ranks, Tensor total) const;
   void add_penalty_gradients(Context&, size_t node, const LossLayer::Regularizer&, int64_t samples, int ranks) const;
+  /// Whether the weights of a layer stay as they are, with their states.
+  void freeze(const std::string& layer, bool frozen);
   /// Clips the gradients where the config says so, then updates weights and their copies in other dtypes.
   void update(Context&) const;
   Work work_of_update() const;
@@ -91,6 +93,8 @@ class Weights {
     bool frozen;                         // not updated
     std::optional<size_t> transposed{};  // ticket of the transposed copy
   };
+  /// Sets trained_.
+  void find_trained();
   /// Makes all copies in other dtypes anew.
   void refresh_copies(Context&) const;
   void clip_gradients(Context&) const;

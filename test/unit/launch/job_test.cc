@@ -62,6 +62,44 @@ TEST(JobTest, ARankThatDoesNotComeIsNamedByThoseThatWait) {
   EXPECT_NE(message.find("rank 2 has not reached the next step within 1 s"), std::string::npos) << message;
 }
 
+TEST(JobTest, RanksKeepThreadAndCommunicatorUntilOneFails) {
+  for (const size_t ranks : {1, 3}) {
+    Job job(std::vector<Device>(ranks), nullptr, seconds(30));
+    std::vector<std::pair<std::thread::id, Communicator*>> first(ranks);
+    int for_caller = 0;
+    const auto caller = std::this_thread::get_id();
+    for (int call = 0; call < 3; ++call)
+      job.run([&](Communicator& comm, Device) {
+        const std::pair<std::thread::id, Communicator*> own(std::this_thread::get_id(), &comm);
+        auto& known = first[static_cast<size_t>(comm.rank())];
+        if (call == 0) known = own;
+        EXPECT_EQ(own, known);
+        comm.barrier();
+        if (comm.rank() == 0)
+          job.in_callers_thread([&] {
+            EXPECT_EQ(std::this_thread::get_id(), caller);
+            ++for_caller;
+          });
+      });
+    EXPECT_EQ(for_caller, 3);
+    const auto fail = [&] {
+      job.run([](Communicator& comm, Device) {
+        if (comm.rank() == 0) throw Error(Kind::data, "torn");
+        comm.barrier();
+      });
+    };
+    const std::string message = message_of(Kind::data, fail);
+    std::atomic<int> called = 0, cleaned = 0;
+    EXPECT_EQ(message_of(Kind::data, [&] { job.run([&](Communicator&, Device) { ++called; }); }), message);
+    EXPECT_EQ(called, 0);
+    job.clean_up([&](Communicator& comm, Device) {
+      ++cleaned;
+      EXPECT_EQ(std::this_thread::get_id(), first[static_cast<size_t>(comm.rank())].first);
+    });
+    EXPECT_EQ(cleaned, static_cast<int>(ranks));
+  }
+}
+
 TEST(JobDeathTest, ARankThatCannotBeWokenDoesNotKeepTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto run = [] {

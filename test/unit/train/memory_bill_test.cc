@@ -12,7 +12,7 @@
 #include "train/exchange_forecast.h"
 #include "train/known_gpus.h"
 #include "train/step_forecast.h"
-#include "train/trainer.h"
+#include "train/step_pipeline.h"
 #include "unit/train/one_table.h"
 
 namespace hctr::test {
@@ -199,7 +199,7 @@ TEST(MemoryBill, OnSeveralHostsWhatTravelsBetweenThemIsThereToo) {
   CheckReport report;
   report.memory = memory_bill(with_table(R"(, "slot_size_array": [1000, 3000], "index": "direct")"), 2, {});
   const auto both = [&](int64_t ring) { return keys * (4 * vector + 4 * ring * (4 + 2) + 60 + 12 + 2 * 16); };
-  const int64_t ring = Trainer::kBuffers, sums = 4 * ring * (3 + 1) + ring + 16 + 16 / 4;
+  const int64_t ring = StepPipeline::kBuffers, sums = 4 * ring * (3 + 1) + ring + 16 + 16 / 4;
   const int64_t training = both(ring) + keys * sums, evaluation = both(Scorer::kBuffers);
   EXPECT_EQ(report.memory.between_hosts, std::vector<int64_t>(2, training + evaluation));
   EXPECT_EQ(text_of(report).find("several hosts"), std::string::npos);

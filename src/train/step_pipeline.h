@@ -17,6 +17,7 @@
 #include "score/batch_check.h"
 #include "score/batch_ring.h"
 #include "score/counted_samples.h"
+#include "score/given_samples.h"
 #include "train/look_ahead.h"
 
 namespace hctr {
@@ -47,14 +48,15 @@ struct ReadProgress {
 ///
 /// Preparation begins once the buffer of the batch is free, when step k-1 begins. Where the model calls
 /// StepCallbacks::embeddings_known, look-up and sort wait for that point of step k-1, and have until the end of step k.
-class Trainer {
+class StepPipeline {
  public:
-  /// `peers`: of the ranks of this process; null: this rank alone knows keys whose rows it owns.
-  Trainer(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&,
-          const ReadProgress& from = {}, std::shared_ptr<FileFeed> feed = {},
-          std::shared_ptr<LookAheadGroup> peers = {});
+  /// Without a source in the config all samples are given. `peers`: of the ranks of this process; null: this rank alone
+  /// knows keys whose rows it owns.
+  StepPipeline(const Config&, Runtime&, Communicator&, Replica&, const BatchLayout&, const Log&,
+               const ReadProgress& from = {}, std::shared_ptr<FileFeed> feed = {},
+               std::shared_ptr<LookAheadGroup> peers = {});
 
-  ~Trainer();
+  ~StepPipeline();
 
   /// What fetch() has found.
   enum class Fetched { batch, end, stopped, waiting };
@@ -92,6 +94,18 @@ class Trainer {
     ReaderPosition position;  ///< before the batch
   };
   Again run_again();
+  /// From now on fetch() finds the batches of these samples, which outlive them, and then the end of the data.
+  /// `samples_before`: trained on so far, of all ranks. The
+  /// source stays where it is. Waits for queued steps where they have read it. No collective call.
+  void give(const GivenSamples&, int64_t samples_before);
+  /// From now on fetch() finds the batches of the source, from where it was. Errors: those of the Reader. Call before a
+  /// step where samples may have been given.
+  void read_source();
+  /// The source of the config is another one: it is read from its begin. `samples_before`: as of give(). Waits for
+  /// queued steps. Errors: those of the Reader.
+  void change_source(int64_t samples_before);
+  /// After change_source() that failed: reads the source, which is that before again, from where it was.
+  void go_back_to(const ReadProgress&);
   /// Starts the data again at the first sample. Waits for every queued step.
   void restart();
   /// Waits for every queued step and returns the last one's loss, over all ranks.
@@ -125,18 +139,19 @@ class Trainer {
   BatchView fetched_batch() const { return ring_.on_host(*fetched_buffer_); }
 
   int64_t skipped_records() const { return progress_.skipped_records; }
-  int64_t samples_in_set() const { return reader_->samples(); }
-  bool samples_estimated() const { return reader_->samples_estimated(); }
-  int64_t rows_left_over() const { return reader_->rows_left_over(); }
+  // Of the source; where there is none, as of an empty one.
+  int64_t samples_in_set() const { return reader_ ? reader_->samples() : parked_.samples; }
+  bool samples_estimated() const { return reader_ ? reader_->samples_estimated() : parked_.estimated; }
+  int64_t rows_left_over() const { return reader_ ? reader_->rows_left_over() : parked_.left_over; }
   /// Of the batches that fetch() has found on this rank.
   const CountedSamples& counted() const { return counted_; }
   /// Bytes that the keys of the batches so far fit: 4 or 8.
-  int key_bytes() const { return progress_.key_bytes > 0 ? progress_.key_bytes : reader_->key_bytes(); }
+  int key_bytes() const { return progress_.key_bytes > 0 ? progress_.key_bytes : reader_ ? reader_->key_bytes() : 8; }
   /// After the last batch trained on; at the end of the data the start of the next pass. Batches read ahead are not
   /// part of it.
   const ReadProgress& progress() const { return progress_; }
   /// Number and size of the files, to tell data sets apart.
-  DataFingerprint data_fingerprint() const { return reader_->fingerprint(); }
+  DataFingerprint data_fingerprint() const { return reader_ ? reader_->fingerprint() : parked_.fingerprint; }
 
   static constexpr int kBuffers = 3;  // one being filled, one being prepared, one being computed
 
@@ -148,6 +163,11 @@ class Trainer {
     Event exchanged, prepared, computed;            // exchanged: its keys, ahead
     CrossingEvent embeddings_known;                 // of its last step, if the model tells of them
   };
+  /// Ends reading the source, with no step queued.
+  void park();
+  void open_source();
+  /// The buffer may be filled again.
+  void release(int buffer);
   void record(int buffer);
   void record_look_ups_again();
   /// Widens the keys of the batch in a buffer and sends them to the owners of their rows, on key_stream().
@@ -166,9 +186,12 @@ class Trainer {
   void count_not_finite(int buffer);
   void note_not_finite(const ops::LossRecord&);
 
+  const Config& config_;
+  const Log& log_;
   Runtime& runtime_;
   Communicator& comm_;
   Replica& model_;
+  const BatchLayout& layout_;
   BatchRing ring_;
   BatchCheck check_;
   CountedSamples counted_;
@@ -189,7 +212,15 @@ class Trainer {
   std::vector<StepBuffer> buffers_;
   std::shared_ptr<LookAhead> look_ahead_;  // null: no rows are on a disk. Shared with a reader that is left behind
   std::shared_ptr<FileFeed> feed_;         // null: the files of the set are known
-  std::unique_ptr<Reader> reader_;
+  ReaderOptions reading_;
+  std::unique_ptr<Reader> reader_;  // null while samples are given
+  struct {
+    int64_t samples = 0, left_over = 0;
+    bool estimated = false;
+    DataFingerprint fingerprint{};
+  } parked_;  // what reader_ said
+  GivenBatches given_;
+  bool gives_ = false;                           // given_ has the next batch
   bool tables_grew_ = false;                     // for the batch of fetch()
   bool fetched_ = false, left_waiting_ = false;  // the latter: a stop has not waited for the reader
   std::optional<int> fetched_buffer_;            // what fetch() found; nothing at the end of the data

@@ -1,0 +1,411 @@
+#include "train/step_pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "core/comm/collective_error.h"
+#include "core/device/copy_bytes.h"
+#include "core/device/profiler.h"
+#include "score/batch_reading.h"
+#include "score/disk_tables.h"
+
+namespace hctr {
+namespace {
+
+constexpr std::chrono::milliseconds kToWaitForFiles(100);
+constexpr size_t kPastSteps = 2 * StepPipeline::kBuffers;  // more than can be queued before a loss is looked at
+
+}  // namespace
+
+StepPipeline::StepPipeline(const Config& config, Runtime& runtime, Communicator& comm, Replica& model,
+                           const BatchLayout& layout, const Log& log, const ReadProgress& from,
+                           std::shared_ptr<FileFeed> feed, std::shared_ptr<LookAheadGroup> peers)
+    : config_(config),
+      log_(log),
+      runtime_(runtime),
+      comm_(comm),
+      model_(model),
+      layout_(layout),
+      ring_(layout, kBuffers, runtime.device()),
+      check_(config, model.graph(), config.data.source.empty() ? "the samples given" : config.data.source),
+      counted_(config, model.graph()),
+      losses_(runtime.device(), kBuffers * sizeof(ops::LossRecord)),
+      loss_total_(runtime.device(), sizeof(ops::LossRecord)),
+      spoiled_flag_(runtime.device(), sizeof(int32_t)),
+      sparse_inputs_(config.data.sparse.size()),
+      records_(config.solver.cuda_graph && !runtime.options().sync_launches),
+      keys_ahead_(model.takes_keys_ahead()),
+      feed_(std::move(feed)),
+      given_(layout_, ring_.host_blocks(), config.solver.batchsize, comm.rank(), comm.size(),
+             !config.solver.compatibility.drop_partial_batches, runtime.threads()),
+      progress_(from) {
+  zero_bytes(runtime.compute_stream(), spoiled_flag_.data(), spoiled_flag_.bytes());
+  runtime.compute_stream().synchronize();
+  for (int s = 0; s < kBuffers; ++s) {
+    buffers_.emplace_back(runtime.device());
+    record(s);
+  }
+  // With max_iter the reader repeats the set; with num_epochs the caller of step() restarts it.
+  reading_ = reader_options(config, comm, config.solver.batchsize, config.solver.max_iter.has_value() && !feed_);
+  reading_.keep_last_partial = !config.solver.compatibility.drop_partial_batches;
+  reading_.shuffle = config.data.shuffle;
+  reading_.seed = config.solver.seed.value;
+  reading_.negative_share = config.data.negative_sampling;
+  reading_.feed = feed_;
+  if (!disk_folders(runtime, model).empty()) {
+    look_ahead_ = std::make_shared<LookAhead>(
+        [&model](size_t input, std::span<const ops::RowOwner> keys) { model.look_ahead(input, keys); }, kBuffers - 1,
+        peers ? std::move(peers) : std::make_shared<LookAheadGroup>());
+    reading_.on_filled = [ahead = look_ahead_](const BatchView& batch) { ahead->add(batch); };
+  }
+  if (!config.data.source.empty()) open_source();
+}
+
+void StepPipeline::open_source() {
+  reading_.from = progress_.position;
+  reader_ = std::make_unique<Reader>(config_.data, training_source(config_.data), layout_, ring_.host_blocks(),
+                                     reading_, log_);
+}
+
+void StepPipeline::park() {
+  finish_and_read_loss();
+  uploading_.reset();
+  fetched_ = false;
+  past_.clear();  // of other data
+  if (reader_)
+    parked_ = {reader_->samples(), reader_->rows_left_over(), reader_->samples_estimated(), reader_->fingerprint()};
+  reader_.reset();
+}
+
+void StepPipeline::give(const GivenSamples& samples, int64_t samples_before) {
+  if (!std::exchange(gives_, true)) park();
+  fetched_ = false;
+  given_.give(samples, samples_before);
+}
+
+void StepPipeline::read_source() {
+  if (!std::exchange(gives_, false)) return;
+  park();
+  if (!config_.data.source.empty()) open_source();
+}
+
+void StepPipeline::change_source(int64_t samples_before) {
+  park();
+  gives_ = false;
+  progress_.position = {.samples = samples_before, .bad_records = progress_.skipped_records};
+  check_ = BatchCheck(config_, model_.graph(), config_.data.source);
+  open_source();
+}
+
+void StepPipeline::go_back_to(const ReadProgress& progress) {
+  park();
+  gives_ = config_.data.source.empty();
+  progress_ = progress;
+  check_ = BatchCheck(config_, model_.graph(), config_.data.source);
+  if (!gives_) open_source();
+}
+
+void StepPipeline::release(int buffer) {
+  if (reader_) reader_->release(buffer);
+}
+
+BatchTensors StepPipeline::batch(int buffer) const { return batch_tensors(ring_, buffer, sparse_inputs_); }
+
+void StepPipeline::exchange_keys(int buffer, Recording& recording) {
+  const BatchTensors tensors = batch(buffer);
+  Context ctx(runtime_, key_stream(), tensors.state);
+  {
+    const ProfiledPart part(ctx, "unpack", "keys", "");
+    ring_.unpack(ctx, buffer);
+  }
+  model_.exchange_keys(ctx, &recording, buffer, tensors);
+}
+
+Program StepPipeline::prepare_program(int buffer) {
+  return Program(runtime_.prepare_stream(), records_, [this, buffer](Recording& recording) {
+    if (!keys_ahead_) exchange_keys(buffer, recording);
+    const BatchTensors tensors = batch(buffer);
+    Context ctx(runtime_, runtime_.prepare_stream(), tensors.state);
+    model_.look_up(ctx, &recording, buffer, tensors);
+  });
+}
+
+void StepPipeline::record(int buffer) {
+  const BatchTensors tensors = batch(buffer);
+  const auto compute = [this, buffer, tensors, binding = model_.bind(Phase::train, tensors)](Recording& recording) {
+    Context ctx(runtime_, runtime_.compute_stream(), tensors.state);
+    const auto loss_known = [this, buffer, state = tensors.state](Context& known) {
+      const ProfiledPart part(known, "download", "loss", "");
+      ops::record_loss(known, model_.loss(Phase::train), reinterpret_cast<const int32_t*>(spoiled_flag_.data()),
+                       reinterpret_cast<ops::LossRecord*>(loss_total_.data()), record_of(buffer),
+                       model_.skips_steps() ? nullptr : state, model_.loss_scale_state());
+    };
+    const auto embeddings_known = [this, buffer](Context& known) {
+      buffers_[static_cast<size_t>(buffer)].embeddings_known.record(known.stream());
+    };
+    model_.train_step(ctx, &recording, buffer, tensors, binding,
+                      {.loss_known = loss_known, .embeddings_known = embeddings_known});
+  };
+  StepBuffer& at = buffers_[static_cast<size_t>(buffer)];
+  if (keys_ahead_)
+    at.keys.emplace(key_stream(), records_, [this, buffer](Recording& recording) { exchange_keys(buffer, recording); });
+  at.prepare.emplace(prepare_program(buffer));
+  // Recording it reads what recording `prepare` has noted of the buffer.
+  at.compute.emplace(runtime_.compute_stream(), records_, compute);
+}
+
+StepPipeline::~StepPipeline() {
+  if (look_ahead_) look_ahead_->stop();  // before the model ends
+  if (left_waiting_) leave_behind_if_stuck(reader_, ring_);
+}
+
+StepPipeline::Fetched StepPipeline::fetch(const std::atomic<int>* stop) {
+  const auto found = [&] { return fetched_buffer_ ? Fetched::batch : Fetched::end; };
+  if (fetched_) return found();
+  {
+    const ProfiledPart part(runtime_, "wait", "reader");
+    const auto start = std::chrono::steady_clock::now();
+    const auto waited = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); };
+    if (feed_ && !gives_ && !reader_->wait(kToWaitForFiles)) {
+      reader_seconds_ += waited();
+      return Fetched::waiting;
+    }
+    const Waited result = gives_ ? Waited::batch : wait_for_batch(*reader_, stop, kToWaitForData);
+    left_waiting_ = result != Waited::batch;
+    if (!left_waiting_) fetched_buffer_ = gives_ ? given_.next() : reader_->next();
+    reader_seconds_ += waited();
+    if (left_waiting_) return result == Waited::stopped ? Fetched::stopped : Fetched::waiting;
+  }
+  fetched_ = true;
+  if (!fetched_buffer_) return found();
+  {
+    const ProfiledPart part(runtime_, "check", "batch");
+    const bool in_set = !gives_ && !reader_->samples_estimated();
+    check_.expect(ring_.on_host(*fetched_buffer_), in_set ? reader_->samples() : 0);
+    counted_.add(ring_.on_host(*fetched_buffer_));
+  }
+  const ProfiledPart part(runtime_, "reserve memory", "embedding");
+  tables_grew_ = model_.reserve_memory();
+  return found();
+}
+
+std::optional<int64_t> StepPipeline::step(int64_t step, double learning_rate) {
+  Fetched found = fetch();
+  while (found == Fetched::waiting) found = fetch();
+  if (found == Fetched::end) {
+    if (gives_)
+      fetched_ = false;  // others may be given
+    else if (!feed_)
+      progress_.position = next_pass();
+    return std::nullopt;
+  }
+  fetched_ = false;
+  const std::optional<int> next = fetched_buffer_;
+  const int64_t samples = ring_.state(*next).global_samples;
+  if (!gives_) past_.push_back({step, learning_rate, progress_.position});
+  if (past_.size() > kPastSteps) past_.pop_front();
+  run(*next, step, learning_rate, {});
+  if (gives_)
+    progress_.key_bytes = std::max(progress_.key_bytes, given_.key_bytes());
+  else
+    progress_ = {reader_->position(), reader_->skipped_records(), std::max(progress_.key_bytes, reader_->key_bytes())};
+
+  if (runtime_.device().is_cuda()) {
+    // The previous buffer goes back to the reader once its upload has run. The host waits here only when it is a whole
+    // ring ahead of the device.
+    if (uploading_) {
+      buffers_[static_cast<size_t>(*uploading_)].prepared.synchronize();
+      release(*uploading_);
+      count_not_finite(*uploading_);  // the step that had this buffer before has run
+    }
+    uploading_ = *next;
+  } else {
+    release(*next);
+    count_not_finite(*next);
+  }
+  return samples;
+}
+
+void StepPipeline::count_not_finite(int buffer) {
+  const ops::LossRecord& record = *record_of(buffer);
+  losses_not_finite_ = record.stopped == 0 && std::isfinite(record.loss) ? 0 : losses_not_finite_ + 1;
+  steps_not_finite_ = std::max(losses_not_finite_, record.skipped_in_row);
+  note_not_finite(record);
+}
+
+void StepPipeline::note_not_finite(const ops::LossRecord& record) {
+  if (spoiled_) return;
+  if (record.spoiled != 0) {
+    spoiled_ = true;
+    step_not_finite_ = record.spoiled - 1;
+    loss_not_finite_ = false;
+    return;
+  }
+  const bool of_loss = record.stopped != 0 || !std::isfinite(record.loss);
+  if (of_loss)
+    step_not_finite_ = record.stopped != 0 ? record.stopped - 1 : record.step;
+  else if (record.skipped_in_row > 0)
+    step_not_finite_ = record.step - 1;
+  else
+    return;
+  loss_not_finite_ = of_loss;
+}
+
+void StepPipeline::read_again(int64_t step) {
+  finish_and_read_loss();
+  uploading_.reset();
+  while (!past_.empty() && past_.front().step != step) past_.pop_front();
+  if (past_.empty()) throw Error(Kind::data, cat("the batch of iteration ", step + 1, " is not known any more"));
+  reader_->reset(past_.front().position);
+  fetched_buffer_ = reader_->next();
+  if (!fetched_buffer_) throw Error(Kind::data, "the data have ended");
+}
+
+StepPipeline::Again StepPipeline::run_again() {
+  const PastStep& past = past_.front();
+  const int buffer = *fetched_buffer_;
+  run(buffer, past.step, past.learning_rate, {});
+  finish_and_read_loss();
+  return {ring_.on_host(buffer), model_.bind(Phase::train, batch(buffer)), past.position.samples, past.position};
+}
+
+void StepPipeline::run(int buffer, int64_t step, double learning_rate, Replay parts) {
+  StepBuffer& of = buffers_[static_cast<size_t>(buffer)];
+  StepState& state = ring_.state(buffer);
+  state.step = step;
+  state.updates_before = model_.updates_before();
+  state.updates = state.updates_before + step;
+  state.learning_rate = static_cast<float>(learning_rate);
+  state.loss_scale = 1;
+  state.skip = 0;
+  state.spoiled = reinterpret_cast<int32_t*>(spoiled_flag_.data());
+  last_ = buffer;
+
+  if (look_ahead_) look_ahead_->begin_step(state.first_sample, model_.disk_fetched());
+  if (parts.prepare) prepare(buffer, step);
+  if (!parts.compute) return;
+  of.prepared.make_wait(runtime_.compute_stream());
+  of.compute->run(!unrecorded_);
+  of.computed.record(runtime_.compute_stream());
+  queued_before_ = std::exchange(queued_, buffer);
+}
+
+void StepPipeline::prepare(int buffer, int64_t step) {
+  StepBuffer& of = buffers_[static_cast<size_t>(buffer)];
+  const bool together = comm_.size() > 1 && model_.may_refuse();
+  bool exchanged = false;  // the keys
+  std::optional<Error> refusal;
+  const auto unless_refused = [&](const auto& body) {
+    try {
+      body();
+    } catch (const Error& error) {
+      if (!together || (error.kind() != Kind::data && !exchanged)) throw;
+      if (!refusal) refusal = error;  // the other ranks still need this one in the exchange of keys
+    }
+  };
+  unless_refused([&] {
+    const ProfiledPart part(runtime_, "reserve rows", "embedding");
+    model_.reserve_rows(step);
+  });
+  if (model_.consume_rerecord_flag()) record_again();  // the recorded programs are out of date
+  if (model_.consume_look_up_flag()) record_look_ups_again();
+  of.prepared.make_wait(key_stream());  // the previous batch of this buffer
+  of.computed.make_wait(key_stream());
+  {
+    Context ctx(runtime_, key_stream(), ring_.device_state(buffer));
+    const ProfiledPart part(ctx, "upload", "batch", "", {.bytes = static_cast<double>(ring_.used_bytes(buffer))});
+    ring_.upload(ctx.stream(), buffer);
+  }
+  if (of.keys) {
+    of.keys->run(!unrecorded_);
+    of.exchanged.record(key_stream());
+    of.exchanged.make_wait(runtime_.prepare_stream());
+  }
+  // Beside the large products of step k-1 it would cost more.
+  if (queued_before_)
+    buffers_[static_cast<size_t>(*queued_before_)].embeddings_known.make_wait(runtime_.prepare_stream());
+  of.prepare->run(!unrecorded_);
+  of.prepared.record(runtime_.prepare_stream());
+  exchanged = true;
+  const ProfiledPart part(runtime_, "limit rows", "embedding");
+  unless_refused([&] { model_.confirm_capacity(buffer); });
+  if (together) throw_on_all_ranks(comm_, refusal);
+  model_.enforce_limit(buffer);
+}
+
+void StepPipeline::record_look_ups_again() {
+  runtime_.prepare_stream().synchronize();
+  for (int s = 0; s < kBuffers; ++s) buffers_[static_cast<size_t>(s)].prepare.emplace(prepare_program(s));
+}
+
+void StepPipeline::record_again() {
+  runtime_.prepare_stream().synchronize();
+  runtime_.compute_stream().synchronize();
+  Profiler* const profiler = runtime_.profiler();
+  runtime_.set_profiler(part_times_);  // null: what is recorded does not run now
+  for (int s = 0; s < kBuffers; ++s) {
+    if (part_times_) part_times_->begin_recording(static_cast<size_t>(s));
+    record(s);
+  }
+  if (part_times_) part_times_->end_recording();
+  runtime_.set_profiler(profiler);
+}
+
+bool StepPipeline::can_time_recorded_parts() const {
+  return records() && comm_.size() == 1 && disk_folders(runtime_, model_).empty();
+}
+
+void StepPipeline::time_recorded_parts(Profiler* profiler) {
+  part_times_ = profiler;
+  record_again();
+}
+
+void StepPipeline::replay(int64_t step, double learning_rate, Replay parts) {
+  reader_.reset();  // it fills buffers that are used again here
+  const int next = (last_ + 1) % kBuffers;
+  if (parts.prepare)
+    buffers_[static_cast<size_t>(next)].prepared.synchronize();  // its upload reads the state that run() writes
+  run(next, step, learning_rate, parts);
+}
+
+void StepPipeline::restart() {
+  finish_and_read_loss();
+  uploading_.reset();
+  fetched_ = false;
+  reader_->reset(next_pass());
+}
+
+ReaderPosition StepPipeline::next_pass() const {
+  ReaderPosition next = reader_->next_pass();
+  next.bad_records = progress_.skipped_records;  // also where a run has gone on at the end of a pass
+  return next;
+}
+
+double StepPipeline::finish_and_read_loss() {
+  runtime_.prepare_stream().synchronize();
+  runtime_.compute_stream().synchronize();
+  note_not_finite(last_record());
+  int32_t flag = 0;
+  copy_bytes(runtime_.compute_stream(), &flag, spoiled_flag_.data(), sizeof flag);
+  runtime_.compute_stream().synchronize();
+  if (flag != 0 && !spoiled_ && last_record().stopped == 0 && std::isfinite(last_record().loss)) {
+    spoiled_ = true;  // by the last step, whose record came before its updates
+    step_not_finite_ = last_record().step;
+    loss_not_finite_ = false;
+  }
+  return static_cast<double>(last_record().loss);
+}
+
+void StepPipeline::start_loss_sum(const LossSum& from) {
+  finish_and_read_loss();
+  for (int s = 0; s < kBuffers; ++s) {
+    record_of(s)->sum = from.sum;
+    record_of(s)->samples = from.samples;
+  }
+  copy_bytes(runtime_.compute_stream(), loss_total_.data(), &last_record(), sizeof(ops::LossRecord));
+  runtime_.compute_stream().synchronize();
+}
+
+}  // namespace hctr

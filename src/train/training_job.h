@@ -1,0 +1,90 @@
+// A training job as this process has it: its ranks with a Run each, and the folders that it has locked.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/file_lock.h"
+#include "formats/checkpoint/checkpoint_folder.h"
+#include "launch/start.h"
+#include "train/look_ahead_group.h"
+#include "train/resume.h"
+#include "train/run.h"
+#include "train/run_folder.h"
+
+namespace hctr {
+
+class TrainingJob {
+ public:
+  /// Reads the config, chooses devices and folders, and makes the run of each rank. `others`: the other processes, or
+  /// null; outlives the job. `needs_source`: whether a config without a source is an error. Errors: Error of any kind,
+  /// the first of any rank.
+  TrainingJob(const TrainerOptions&, Processes* others, bool needs_source);
+  ~TrainingJob();
+  TrainingJob(const TrainingJob&) = delete;
+  TrainingJob& operator=(const TrainingJob&) = delete;
+
+  /// Where the run that the options go on from is finished, so that there is nothing to train: its summary.
+  const std::optional<TrainSummary>& finished() const { return finished_; }
+  /// Calls body(run) for every rank of this process, in its thread, and returns when all have ended. Where one fails
+  /// its run ends. Errors: the first of any rank, from now on from every call.
+  void on_ranks(const std::function<void(Run&)>& body);
+  /// on_ranks() for what ranks do or leave undone together: an error that all of them throw is returned, and leaves the
+  /// runs as they are.
+  std::optional<Error> try_on_ranks(const std::function<void(Run&)>& body);
+  /// The first rank of this process.
+  int first_rank() const { return ranks_->job.first_rank(); }
+  int ranks() const { return ranks_->job.ranks(); }
+
+  const Config& config() const { return config_; }
+  /// Of the ranks, for people.
+  std::string device() const;
+  bool has_run_folder() const { return options_.run_folder; }
+  /// What Run::set_source() and its like have set.
+  void set_source(const std::string& source) { config_.data.source = source; }
+  void set_evaluation_source(const std::string& source) { config_.data.eval_source = source; }
+  /// Who hears of displays and evaluations, in the thread that has called on_ranks().
+  void on_display(std::function<bool(const TrainerState&)>);
+  void on_evaluation(std::function<bool(const TrainerState&)>);
+
+ private:
+  /// One rank of this process.
+  struct Place {
+    Config config;
+    std::optional<ResumePoint> from;
+    std::unique_ptr<Run> run;
+  };
+  bool is_first_process() const { return place_of(others_).process == 0; }
+  void read_config(bool needs_source);
+  void take_folders();
+  /// What is learned of the data before they are read.
+  void look_at_data();
+  void open(Communicator&, Device);
+  Place& place(const Communicator& comm) { return places_[static_cast<size_t>(comm.rank() - first_rank())]; }
+  std::function<bool(const TrainerState&)> for_caller(std::function<bool(const TrainerState&)>);
+
+  TrainerOptions options_;
+  Processes* others_;
+  Log log_, quiet_;
+  std::filesystem::path config_file_;  // "-": none
+  Config config_;
+  std::string source_, eval_source_;  // as the config has them, without ranks
+  std::unique_ptr<Ranks> ranks_;
+  std::optional<FolderLock> lock_;
+  std::optional<ResumePoint> point_;
+  bool nothing_to_do_ = false;           // point_ is that of a finished run
+  std::optional<FileLock> models_lock_;  // a run folder has its own
+  std::optional<RunFolder> folder_;
+  RunFolder no_folder_;
+  std::vector<ColumnStatistics> statistics_;
+  std::vector<std::string> followed_;
+  std::shared_ptr<LookAheadGroup> peers_ = std::make_shared<LookAheadGroup>();
+  RunHooks hooks_;
+  std::vector<Place> places_;
+  std::optional<TrainSummary> finished_;
+};
+
+}  // namespace hctr
