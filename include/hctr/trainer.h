@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "hctr/export.h"
 #include "hctr/model.h"
 #include "hctr/solver.h"
 
@@ -79,7 +80,7 @@ struct WeightFiles {
 ///
 /// Errors of every call: Error(usage) for what does not fit, and the trainer stays as it is. Any other Error ends
 /// training, after the model has been saved where that is possible: the trainer then throws it from every call.
-class Trainer {
+class HCTR_API Trainer {
  public:
   /// Reads the config, and opens data, run folder and checkpoint. A config without `source` trains on samples that
   /// step() is given. Errors: Error of any kind, as those of hctr::train().
@@ -155,7 +156,7 @@ class Trainer {
   TrainSummary finish();
 
  private:
-  struct State;
+  struct HCTR_HIDDEN State;
   std::unique_ptr<State> state_;
 };
 

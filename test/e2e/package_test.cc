@@ -89,7 +89,7 @@ void expect_programs_work(const std::filesystem::path& tree, const TemporaryFold
   write_file(folder / "build.sh", R"sh(set -e
     pc=$(dirname "$(find "$2" -name huge_ctr.pc)")
     flags="$(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs huge_ctr) -Wl,-rpath,$(dirname "$pc")"
-    for program in embedding model; do
+    for program in embedding model trainer; do
       c++ -std=c++20 -Wall -Wextra -Werror -fsanitize=address "$1/$program.cc" -o $program $flags
     done
     cc -std=c99 -Wall -Wextra -Werror -fsanitize=address "$1/embedding.c" -o embedding_c $flags
@@ -117,9 +117,9 @@ END
   }
   write_file(folder / "c.json", small_config());
   make_data(folder.path(), "c.json", 600, 100, {"--vocabulary", "50"});
-  const Outcome train =
-      run_program("huge_ctr", {"--train", "c.json", "--run-dir", "run", "--device", "cpu"}, folder.path());
+  const Outcome train = run_program((folder / "trainer").string(), {"c.json", "run"}, folder.path());
   EXPECT_EQ(train.exit_code, 0) << train.out << train.err;
+  EXPECT_NE(train.out.find("AUC "), std::string::npos) << train.out;
   const Outcome score = run_program((folder / "model").string(), {"run"}, folder.path());
   EXPECT_EQ(score.exit_code, 0) << score.out << score.err;
   EXPECT_NE(score.out.find("scores 0."), std::string::npos) << score.out;
