@@ -250,6 +250,70 @@ HCTR_API hctr_status hctr_model_tensor(hctr_model* model, size_t index, hctr_ten
 HCTR_API hctr_status hctr_model_score(hctr_model* model, int64_t samples, const hctr_model_input* inputs,
                                       size_t input_count, const hctr_model_output* outputs, size_t output_count);
 
+/* ---- Training: hctr/trainer.h says what each field and call means. ---- */
+
+typedef struct hctr_trainer hctr_trainer;
+
+typedef struct hctr_trainer_options {
+  size_t size;
+  const char* config;      /* a file; with config_text its name in messages */
+  const char* config_text; /* JSON; NULL: config is read */
+  const char* const* changes;
+  size_t change_count;
+  const char* run_folder; /* NULL: none is written */
+  const char* resume;     /* a checkpoint, or "latest"; NULL: training starts anew */
+  int32_t device;
+  int32_t threads; /* 0: all usable cores */
+  hctr_log log;
+  void* log_user;
+} hctr_trainer_options;
+
+typedef struct hctr_trainer_state {
+  size_t size;
+  int64_t iteration;
+  int64_t samples;
+  double loss;
+  double mean_loss; /* since the last display; NaN without samples */
+  double learning_rate;
+  double samples_per_second;
+  double seconds;
+  int64_t evaluated_at; /* -1: never */
+} hctr_trainer_state;
+
+enum { HCTR_REACHED = 0, HCTR_PASS_ENDED = 1, HCTR_METRIC = 2, HCTR_STOPPED = 3 }; /* why a call ended */
+
+/* At a display or behind an evaluation; not 0 stops training. */
+typedef int (*hctr_trainer_callback)(void* user, const hctr_trainer_state* state);
+/* A metric, or a file. */
+typedef void (*hctr_metric)(void* user, const char* name, double value);
+typedef void (*hctr_file)(void* user, const char* path);
+
+HCTR_API hctr_status hctr_trainer_create(const hctr_trainer_options* options, hctr_trainer** trainer);
+HCTR_API void hctr_trainer_destroy(hctr_trainer* trainer);
+HCTR_API hctr_status hctr_trainer_on_display(hctr_trainer* trainer, hctr_trainer_callback callback, void* user);
+HCTR_API hctr_status hctr_trainer_on_evaluation(hctr_trainer* trainer, hctr_trainer_callback callback, void* user);
+/* iteration: 0: to the end that the config says. ended: NULL, or gets why. Likewise below. */
+HCTR_API hctr_status hctr_trainer_fit(hctr_trainer* trainer, int64_t iteration, int32_t* ended);
+HCTR_API hctr_status hctr_trainer_step(hctr_trainer* trainer, int64_t iterations, int32_t* ended);
+HCTR_API hctr_status hctr_trainer_step_samples(hctr_trainer* trainer, int64_t samples, const hctr_model_input* inputs,
+                                               size_t input_count, int32_t* ended);
+HCTR_API hctr_status hctr_trainer_evaluate(hctr_trainer* trainer, hctr_metric metric, void* user);
+HCTR_API hctr_status hctr_trainer_evaluate_samples(hctr_trainer* trainer, int64_t samples,
+                                                   const hctr_model_input* inputs, size_t input_count,
+                                                   hctr_metric metric, void* user);
+HCTR_API hctr_status hctr_trainer_read_state(hctr_trainer* trainer, hctr_trainer_state* state);
+/* Inputs of step_samples, by index from 0; count: NULL, or gets how many. Labels and weights have the role HCTR_DENSE. */
+HCTR_API hctr_status hctr_trainer_tensor(hctr_trainer* trainer, size_t index, hctr_tensor* tensor, size_t* count);
+/* Below 0: that of the schedule. */
+HCTR_API hctr_status hctr_trainer_set_learning_rate(hctr_trainer* trainer, double rate);
+HCTR_API hctr_status hctr_trainer_set_source(hctr_trainer* trainer, const char* source);
+HCTR_API hctr_status hctr_trainer_set_evaluation_source(hctr_trainer* trainer, const char* source);
+HCTR_API hctr_status hctr_trainer_freeze(hctr_trainer* trainer, const char* const* names, size_t count);
+HCTR_API hctr_status hctr_trainer_unfreeze(hctr_trainer* trainer, const char* const* names, size_t count);
+HCTR_API hctr_status hctr_trainer_save(hctr_trainer* trainer, const char* prefix, hctr_file file, void* user);
+HCTR_API hctr_status hctr_trainer_checkpoint(hctr_trainer* trainer, const char* folder, hctr_file file, void* user);
+HCTR_API hctr_status hctr_trainer_finish(hctr_trainer* trainer);
+
 #ifdef __cplusplus
 }
 #endif

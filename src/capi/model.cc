@@ -5,6 +5,7 @@
 
 #include "capi/array.h"
 #include "capi/call.h"
+#include "capi/model_inputs.h"
 #include "core/base/expect.h"
 
 struct hctr_model {
@@ -43,58 +44,6 @@ LoadOptions load_options(const hctr_model_options* given) {
 hctr_model& model_at(hctr_model* model) {
   expect_given(model, "the hctr_model");
   return *model;
-}
-
-int64_t columns_of(const ModelTensor& tensor) {
-  int64_t columns = 1;
-  for (size_t d = 1; d < tensor.shape.size(); ++d) columns *= tensor.shape[d];
-  return columns;
-}
-
-const ModelTensor* find(const std::vector<ModelTensor>& tensors, std::string_view name) {
-  for (const ModelTensor& tensor : tensors)
-    if (tensor.name == name) return &tensor;
-  return nullptr;
-}
-
-InputView input_of(const hctr_model& model, const hctr_model_input& from, int64_t samples) {
-  expect_given(from.name, "hctr_model_input: name");
-  const std::string what = cat("input '", from.name, "'");
-  InputView to{.name = from.name, .type = element_type(from.data, what)};
-  const ModelTensor* const tensor = find(model.inputs, from.name);
-  if (!tensor) return to;  // Model names those that there are
-  if (from.data.gpu >= 0) throw Error(Kind::usage, cat(what, " is on a GPU: give it in memory of the host"));
-  if (tensor->role == ModelTensor::Role::dense) {
-    const Matrix matrix = matrix_of(from.data, what);
-    if (matrix.rows < samples || matrix.columns != columns_of(*tensor))
-      throw Error(Kind::usage, cat(what, " has shape [", matrix.rows, ", ", matrix.columns, "], and needs [", samples,
-                                   ", ", columns_of(*tensor), "]"));
-    to.data = matrix.data;
-    to.stride = matrix.stride;
-    return to;
-  }
-  if (!from.offsets.data) {
-    to.data = contiguous(from.data, 2, what);
-    if (from.data.shape[0] < samples || from.data.shape[1] != columns_of(*tensor))
-      throw Error(Kind::usage, cat(what, " has shape [", from.data.shape[0], ", ", from.data.shape[1], "], and needs [",
-                                   samples, ", ", columns_of(*tensor), "], or offsets"));
-    return to;
-  }
-  const std::string offsets = "offsets of " + what;
-  to.data = contiguous(from.data, 1, what);
-  to.offsets = contiguous(from.offsets, 1, offsets);
-  to.offsets_type = element_type(from.offsets, offsets);
-  const int64_t bags = samples * columns_of(*tensor);
-  if (from.offsets.shape[0] != bags + 1)
-    throw Error(Kind::usage, cat(offsets, " are ", from.offsets.shape[0], ", and ", samples, " samples of ",
-                                 columns_of(*tensor), " slots need ", bags + 1));
-  const auto at = [&](int64_t i) {
-    return to.offsets_type == ElementType::i32 ? static_cast<const int32_t*>(to.offsets)[i]
-                                               : static_cast<const int64_t*>(to.offsets)[i];
-  };
-  if (at(bags) > from.data.shape[0])
-    throw Error(Kind::usage, cat(offsets, " end at ", at(bags), ", and there are ", from.data.shape[0], " keys"));
-  return to;
 }
 
 OutputView output_of(const hctr_model& model, const hctr_model_output& from, int64_t samples) {
@@ -158,7 +107,7 @@ hctr_status hctr_model_score(hctr_model* model, int64_t samples, const hctr_mode
     std::vector<hctr::InputView> in;
     std::vector<hctr::OutputView> out;
     for (size_t i = 0; i < input_count; ++i)
-      in.push_back(hctr::capi::input_of(of, hctr::capi::read_struct(inputs, i, "hctr_model_input"), samples));
+      in.push_back(hctr::capi::input_of(of.inputs, hctr::capi::read_struct(inputs, i, "hctr_model_input"), samples));
     for (size_t i = 0; i < output_count; ++i)
       out.push_back(hctr::capi::output_of(of, hctr::capi::read_struct(outputs, i, "hctr_model_output"), samples));
     of.model.score(samples, in, out);
