@@ -302,7 +302,8 @@ HCTR_API hctr_status hctr_trainer_evaluate_samples(hctr_trainer* trainer, int64_
                                                    const hctr_model_input* inputs, size_t input_count,
                                                    hctr_metric metric, void* user);
 HCTR_API hctr_status hctr_trainer_read_state(hctr_trainer* trainer, hctr_trainer_state* state);
-/* Inputs of step_samples, by index from 0; count: NULL, or gets how many. Labels and weights have the role HCTR_DENSE. */
+/* Inputs of step_samples, by index from 0; count: NULL, or gets how many. Labels and weights have the role HCTR_DENSE.
+ */
 HCTR_API hctr_status hctr_trainer_tensor(hctr_trainer* trainer, size_t index, hctr_tensor* tensor, size_t* count);
 /* Below 0: that of the schedule. */
 HCTR_API hctr_status hctr_trainer_set_learning_rate(hctr_trainer* trainer, double rate);

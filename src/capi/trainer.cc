@@ -154,9 +154,8 @@ hctr_status hctr_trainer_tensor(hctr_trainer* trainer, size_t index, hctr_tensor
 }
 
 hctr_status hctr_trainer_set_learning_rate(hctr_trainer* trainer, double rate) {
-  return hctr::capi::call([&] {
-    trainer_at(trainer).trainer.set_learning_rate(rate < 0 ? std::nullopt : std::optional<double>(rate));
-  });
+  return hctr::capi::call(
+      [&] { trainer_at(trainer).trainer.set_learning_rate(rate < 0 ? std::nullopt : std::optional<double>(rate)); });
 }
 
 hctr_status hctr_trainer_set_source(hctr_trainer* trainer, const char* source) {
