@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/base/expect.h"
 #include "core/base/step_state.h"
