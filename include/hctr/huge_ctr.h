@@ -204,7 +204,7 @@ HCTR_API hctr_status hctr_embedding_load(hctr_embedding* embedding, const char* 
 
 typedef struct hctr_model hctr_model;
 
-enum { HCTR_DENSE = 0, HCTR_KEYS = 1, HCTR_SCORES = 2 }; /* roles of inputs and outputs */
+enum { HCTR_DENSE = 0, HCTR_KEYS = 1, HCTR_SCORES = 2, HCTR_LABELS = 3 }; /* roles of inputs and outputs */
 enum { HCTR_AUTOMATIC = 0, HCTR_CPU = 1, HCTR_CUDA = 2 };
 
 typedef struct hctr_model_options {
@@ -302,8 +302,7 @@ HCTR_API hctr_status hctr_trainer_evaluate_samples(hctr_trainer* trainer, int64_
                                                    const hctr_model_input* inputs, size_t input_count,
                                                    hctr_metric metric, void* user);
 HCTR_API hctr_status hctr_trainer_read_state(hctr_trainer* trainer, hctr_trainer_state* state);
-/* Inputs of step_samples, by index from 0; count: NULL, or gets how many. Labels and weights have the role HCTR_DENSE.
- */
+/* Inputs of step_samples, by index from 0; count: NULL, or gets how many. */
 HCTR_API hctr_status hctr_trainer_tensor(hctr_trainer* trainer, size_t index, hctr_tensor* tensor, size_t* count);
 /* Below 0: that of the schedule. */
 HCTR_API hctr_status hctr_trainer_set_learning_rate(hctr_trainer* trainer, double rate);

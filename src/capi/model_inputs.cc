@@ -25,7 +25,7 @@ InputView input_of(const std::vector<ModelTensor>& tensors, const hctr_model_inp
   const ModelTensor* const tensor = find(tensors, from.name);
   if (!tensor) return to;  // Model names those that there are
   if (from.data.gpu >= 0) throw Error(Kind::usage, cat(what, " is on a GPU: give it in memory of the host"));
-  if (tensor->role == ModelTensor::Role::dense) {
+  if (tensor->role != ModelTensor::Role::keys) {
     const Matrix matrix = matrix_of(from.data, what);
     if (matrix.rows < samples || matrix.columns != columns_of(*tensor))
       throw Error(Kind::usage, cat(what, " has shape [", matrix.rows, ", ", matrix.columns, "], and needs [", samples,

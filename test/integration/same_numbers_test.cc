@@ -80,5 +80,64 @@ TEST_F(SameNumbers, OfScores) {
   }
 }
 
+/// The files of the model that a run has ended with, by their names.
+std::map<std::string, std::string> model_of(const fs::path& run) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : fs::directory_iterator(run))
+    if (entry.path().extension() == ".model") files[entry.path().filename().string()] = read_file(entry.path());
+  return files;
+}
+
+/// What a trainer is told by its callbacks in C.
+struct Told {
+  int displays = 0;
+  double auc = -1;
+};
+
+/// Trains by the C interface, in calls that end at these iterations; 0: the end that the config says.
+Told train_by_c(const char* config, const char* run, const char* change, const std::vector<int64_t>& ends) {
+  hctr_trainer_options options{};
+  options.size = sizeof options;
+  options.config = config;
+  options.changes = &change;
+  options.change_count = 1;
+  options.run_folder = run;
+  options.device = HCTR_CPU;
+  options.threads = 1;
+  hctr_trainer* trainer = nullptr;
+  EXPECT_EQ(hctr_trainer_create(&options, &trainer), HCTR_OK) << hctr_error_message();
+  Told told;
+  const auto display = [](void* user, const hctr_trainer_state* state) {
+    ++static_cast<Told*>(user)->displays;
+    return state->iteration > 1'000'000 ? 1 : 0;
+  };
+  const auto metric = [](void* user, const char* name, double value) {
+    if (std::string_view(name) == "AUC") static_cast<Told*>(user)->auc = value;
+  };
+  EXPECT_EQ(hctr_trainer_on_display(trainer, display, &told), HCTR_OK);
+  for (const int64_t end : ends) {
+    int32_t ended = -1;
+    EXPECT_EQ(hctr_trainer_fit(trainer, end, &ended), HCTR_OK) << hctr_error_message();
+    EXPECT_EQ(ended, HCTR_REACHED);
+  }
+  EXPECT_EQ(hctr_trainer_evaluate(trainer, metric, &told), HCTR_OK) << hctr_error_message();
+  EXPECT_EQ(hctr_trainer_finish(trainer), HCTR_OK) << hctr_error_message();
+  hctr_trainer_destroy(trainer);
+  return told;
+}
+
+TEST_F(SameNumbers, OfTraining) {
+  train(config_, {"[0]"}, "one");
+  const auto expected = model_of("one-run");
+  ASSERT_FALSE(expected.empty());
+  const Told whole = train_by_c("one.json", "c-run", "solver.snapshot_prefix=c/", {0});
+  EXPECT_TRUE(model_of("c-run") == expected) << "by hctr_trainer_fit()";
+  EXPECT_GT(whole.auc, 0.4);
+  const Told pieces = train_by_c("one.json", "d-run", "solver.snapshot_prefix=d/", {3, 11, 0});
+  EXPECT_TRUE(model_of("d-run") == expected) << "by hctr_trainer_fit(), three times";
+  EXPECT_EQ(pieces.auc, whole.auc);
+  EXPECT_EQ(pieces.displays, whole.displays);
+}
+
 }  // namespace
 }  // namespace hctr::test
