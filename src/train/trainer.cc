@@ -260,9 +260,9 @@ void Trainer::load(const WeightFiles& files) {
   if (!files.dense_states.empty() && files.dense.empty())
     throw Error(Kind::usage, "states of dense weights are loaded with the weights: name their file too");
   for (const auto* named : {&files.tables, &files.table_states})
-    for (const auto& [table, file] : *named)
-      if (std::ranges::none_of(config.embeddings, [&](const auto& one) { return one.section.top() == table; }))
-        throw Error(Kind::usage, cat("no table is named '", table, "'"));
+    for (const auto& of_table : *named)
+      if (std::ranges::none_of(config.embeddings, [&](const auto& one) { return one.section.top() == of_table.first; }))
+        throw Error(Kind::usage, cat("no table is named '", of_table.first, "'"));
   for (const auto& [table, file] : files.table_states)
     if (!files.tables.contains(table))
       throw Error(Kind::usage, cat("states of table '", table, "' are loaded with its rows: name their file too"));
