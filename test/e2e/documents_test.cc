@@ -170,7 +170,7 @@ TEST(Documents, CommandsRun) {
 
 TEST(Documents, BlocksHaveALanguageThatIsKnown) {
   // A block of another language could hide commands that are never run.
-  const std::set<std::string> known = {"", "sh", "json", "csv", "yaml", "cpp", "mermaid"};
+  const std::set<std::string> known = {"", "sh", "json", "csv", "yaml", "cpp", "cmake", "mermaid"};
   for (const Page& page : all_pages())
     for (const Block& block : page.blocks)
       EXPECT_TRUE(known.contains(block.language)) << page.path << ": ```" << block.language;
