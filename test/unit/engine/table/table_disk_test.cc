@@ -436,9 +436,10 @@ TEST_F(TableDiskTest, AnAlteredRowIsFound) {
   spec.ranks = 2;
   TableRig rig(kCpu, spec, 1, 2, true, DType::f32, limits(spec));
   std::mt19937_64 random(3);
-  for (int t = 0; t < 10; ++t)
-    rig.step(random_bags(spec, spec.samples, 3, 4000, random),
-             random_floats(spec.samples * spec.columns() * spec.dim, random));
+  for (int t = 0; t < 10; ++t) {  // one after the other: which arguments come first is the compiler's choice
+    const auto gradients = random_floats(spec.samples * spec.columns() * spec.dim, random);
+    rig.step(random_bags(spec, spec.samples, 3, 4000, random), gradients);
+  }
   const std::vector<std::string> files = scratch_files_in(folder_.path());
   ASSERT_EQ(files.size(), 1u);
   while (rig.table->disk_use().unwritten) std::this_thread::yield();
