@@ -69,12 +69,12 @@ struct EmbeddingTableOptions {
   Format format = Format::f32;
   EmbeddingOptimizer optimizer{};
   EmbeddingStart initial{};
-  // Of tables without row numbers.
+  // The following need hashed keys (rows = 0).
   int64_t most_rows = 0;  ///< 0: memory is the limit
   WhenFull when_full = WhenFull::error;
   int64_t min_count = 1;         ///< occurrences after which a key gets a row
   double admit_probability = 1;  ///< that a key gets a row, for each bag with it
-  int64_t expire_after = 0;      ///< rows whose key did not occur for so many updates go; 0: none
+  int64_t expire_after = 0;      ///< rows whose key did not occur in so many batches are removed; 0: none
   bool marks_changes = false;    ///< for export_changed_rows()
 };
 
@@ -89,7 +89,7 @@ struct EmbeddingOptions {
   std::vector<EmbeddingTableOptions> tables;
   std::vector<EmbeddingFeature> features;  ///< in the order of the arrays that calls take
   int gpu = -1;                            ///< -1: the CPU
-  void* stream = nullptr;                  ///< cudaStream_t of the caller; see set_stream()
+  void* stream = nullptr;                  ///< cudaStream_t of the caller; null: the default stream
   int threads = 1;                         ///< of the CPU
   uint64_t seed = 0;
   int batches = 2;  ///< that may be between forward() and update() at a time

@@ -127,7 +127,7 @@ typedef struct hctr_embedding_options {
   const hctr_feature* features;
   size_t feature_count;
   int32_t gpu;     /* -1: the CPU. 0 is the first GPU, so set it */
-  void* stream;    /* cudaStream_t */
+  void* stream;    /* cudaStream_t; NULL: the default stream */
   int32_t threads; /* 0: 1 */
   uint64_t seed;
   int32_t batches;      /* 0: 2 */

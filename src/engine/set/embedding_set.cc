@@ -37,7 +37,7 @@ EmbeddingSet::Batch EmbeddingSet::forward(int64_t samples, std::span<const Featu
   try {
     state_->write_vectors(batch, outputs);
   } catch (...) {
-    release(batch);
+    state_->abandon(batch);
     throw;
   }
   return batch;
@@ -114,11 +114,13 @@ std::vector<int64_t> EmbeddingSet::row_gradients(Batch batch, std::span<const Fe
   check_vectors(state_->options, state_->table_of, one.samples, one.counts, placed(gradients));
   if (to.size() != state_->tables.size())
     refuse_call(cat("gradients of the rows of ", to.size(), " tables; the set has ", state_->tables.size()));
+  for (size_t t = 0; t < to.size(); ++t)
+    if (!to[t].keys || !to[t].values)
+      refuse_call(cat("table '", state_->options.tables[t].name, "' has no memory for gradients"));
   std::vector<int64_t> rows(to.size(), 0);
   if (one.samples > 0) {
     size_t t = 0;
     state_->each_table([&](Context& ctx, SetTable& table) {
-      if (!to[t].keys || !to[t].values) refuse_call(cat("table '", table.spec().name, "' has no memory for gradients"));
       table.list_row_gradients(ctx, one.buffer, state_->of_table(table, gradients), to[t++]);
     });
     for (t = 0; t < rows.size(); ++t) rows[t] = state_->tables[t]->rows_of_batch(one.buffer);

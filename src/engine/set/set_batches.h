@@ -23,7 +23,7 @@ struct EmbeddingSet::State {
         table_of(tables_of_features(wanted)),
         runtime(device_of(wanted), runtime_options(wanted)),
         step(runtime.device(), sizeof(StepState)) {
-    if (options.gpu >= 0 && options.stream) runtime.adopt_stream(options.stream);
+    if (options.gpu >= 0) runtime.adopt_stream(options.stream);
     for (size_t t = 0; t < options.tables.size(); ++t) {
       std::vector<TableFeature> features;
       for (size_t f = 0; f < options.features.size(); ++f)
@@ -164,6 +164,14 @@ struct EmbeddingSet::State {
     if (!runtime.compute_stream().is_capturing())
       for (const auto& table : tables) table->confirm(one.buffer);
     each_table([&](Context& ctx, SetTable& table) { table.forward(ctx, one.buffer, of_table(table, outputs)); });
+  }
+  /// Ends a batch whose forward() has failed, also where others were made before it. Its rows stay.
+  void abandon(Batch batch) {
+    const auto one =
+        std::find_if(under_way.begin(), under_way.end(), [&](const Under& o) { return o.number == batch; });
+    if (one == under_way.end()) return;
+    if (one->samples > 0) each_table([&](Context& ctx, SetTable& table) { table.release(ctx, one->buffer); });
+    under_way.erase(one);
   }
   Under& to_end(Batch batch, const char* call) {
     Under& one = at(batch);

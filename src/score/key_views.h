@@ -1,0 +1,55 @@
+// Keys in memory of a caller.
+#pragma once
+
+#include <cstdint>
+
+#include "core/base/expect.h"
+#include "hctr/model.h"
+
+namespace hctr {
+
+/// Calls body(pointer) with the elements of their type.
+template <class Body>
+void with_keys(const InputView& view, const Body& body) {
+  switch (view.type) {
+    case ElementType::i32:
+      return body(static_cast<const int32_t*>(view.data));
+    case ElementType::u32:
+      return body(static_cast<const uint32_t*>(view.data));
+    case ElementType::i64:
+    case ElementType::u64:
+      return body(static_cast<const int64_t*>(view.data));  // a key is its 64 bits
+    case ElementType::f32:
+      break;
+  }
+  throw Error(Kind::usage, cat("input '", view.name, "': keys must be integers of 32 or 64 bits"));
+}
+
+/// Where the bags of a caller begin and end.
+class KeyBags {
+ public:
+  KeyBags(const InputView& view, int64_t slots)
+      : slots_(slots),
+        stride_(view.stride == 0 ? slots : view.stride),
+        wide_(view.offsets_type == ElementType::i64 ? static_cast<const int64_t*>(view.offsets) : nullptr),
+        narrow_(view.offsets_type == ElementType::i32 ? static_cast<const int32_t*>(view.offsets) : nullptr) {
+    if (view.offsets && !wide_ && !narrow_)
+      throw Error(Kind::usage, cat("input '", view.name, "': offsets must be i32 or i64"));
+  }
+  bool one_each() const { return !wide_ && !narrow_; }
+  int64_t begin(int64_t sample, int64_t slot) const {
+    return one_each() ? sample * stride_ + slot : at(sample * slots_ + slot);
+  }
+  int64_t end(int64_t sample, int64_t slot) const {
+    return one_each() ? begin(sample, slot) + 1 : at(sample * slots_ + slot + 1);
+  }
+
+ private:
+  int64_t at(int64_t bag) const { return wide_ ? wide_[bag] : narrow_[bag]; }
+
+  int64_t slots_, stride_;
+  const int64_t* wide_;
+  const int32_t* narrow_;
+};
+
+}  // namespace hctr
