@@ -6,10 +6,10 @@
 #include <numeric>
 
 #include "core/device/copy_bytes.h"
-#include "infer/key_views.h"
 #include "net/graph/memory_plan.h"
 #include "ops/embedding/bag_lengths.h"
 #include "score/batch_reading.h"
+#include "score/key_views.h"
 
 namespace hctr {
 namespace {

@@ -13,23 +13,6 @@ namespace {
 
 using Role = ModelTensor::Role;
 
-/// Calls body(pointer) with keys of their type.
-template <class Body>
-void visit_keys(const InputView& view, const Body& body) {
-  switch (view.type) {
-    case ElementType::i32:
-      return body(static_cast<const int32_t*>(view.data));
-    case ElementType::u32:
-      return body(static_cast<const uint32_t*>(view.data));
-    case ElementType::i64:
-    case ElementType::u64:
-      return body(static_cast<const int64_t*>(view.data));  // a key is its 64 bits
-    case ElementType::f32:
-      break;
-  }
-  throw Error(Kind::usage, cat("input '", view.name, "': keys must be integers of 32 or 64 bits"));
-}
-
 std::string names_of_samples(const DataSection& section) {
   std::string names;
   for (const ModelTensor& tensor : tensors_of_samples(section))
@@ -89,33 +72,21 @@ GivenSamples::Floats GivenSamples::floats(const DataSection& section, const Samp
 
 GivenSamples::Keys GivenSamples::keys(const DataSection& section, const SamplesView& given, const SparseInput& input) {
   const InputView& view = view_of(section, given, input.top);
-  if (view.offsets && view.offsets_type != ElementType::i32 && view.offsets_type != ElementType::i64)
-    throw Error(Kind::usage, cat("input '", view.name, "': offsets must be i32 or i64"));
-  visit_keys(view, [&](const auto* keys) { key_bytes_ = std::max(key_bytes_, static_cast<int>(sizeof *keys)); });
-  return {view, input.slot_num, view.stride == 0 ? int64_t{input.slot_num} : view.stride};
-}
-
-int64_t GivenSamples::Keys::begin(int64_t sample, int64_t slot) const {
-  if (!view.offsets) return sample * stride + slot;
-  const int64_t bag = sample * slots + slot;
-  return view.offsets_type == ElementType::i64 ? static_cast<const int64_t*>(view.offsets)[bag]
-                                               : static_cast<const int32_t*>(view.offsets)[bag];
-}
-
-int64_t GivenSamples::Keys::end(int64_t sample, int64_t slot) const {
-  return view.offsets ? begin(sample, slot + 1) : begin(sample, slot) + 1;
+  with_keys(view, [&](const auto* keys) { key_bytes_ = std::max(key_bytes_, static_cast<int>(sizeof *keys)); });
+  return {view, input.slot_num, KeyBags(view, input.slot_num)};
 }
 
 void GivenSamples::expect_limits(const DataSection& section) const {
   const RecordShape shape = record_shape(section);
-  if (std::ranges::all_of(keys_, [](const Keys& keys) { return !keys.view.offsets; }) && shape.allows_one_hot()) return;
+  if (std::ranges::all_of(keys_, [](const Keys& keys) { return keys.bags.one_each(); }) && shape.allows_one_hot())
+    return;
   std::vector<std::pair<const Keys*, int64_t>> slots;  // of a record
   for (const Keys& keys : keys_)
     for (int64_t s = 0; s < keys.slots; ++s) slots.emplace_back(&keys, s);
   for (int64_t b = 0; b < samples_; ++b) {
     const std::string excess = shape.excess([&](int64_t slot) {
       const auto& [keys, s] = slots[static_cast<size_t>(slot)];
-      const int64_t count = keys->end(b, s) - keys->begin(b, s);
+      const int64_t count = keys->bags.end(b, s) - keys->bags.begin(b, s);
       if (count < 0)
         throw Error(Kind::usage,
                     cat("input '", keys->view.name, "': the offsets of slot ", s, " of sample ", b, " decrease"));
@@ -152,7 +123,7 @@ void GivenSamples::read(int64_t first, int64_t count, SampleBlock& block, Thread
   };
   each([&](Slot& of, int64_t) {
     for (int64_t r = 0; r < count; ++r)
-      of.begin += of.keys->end(first + r, of.slot) - of.keys->begin(first + r, of.slot);
+      of.begin += of.keys->bags.end(first + r, of.slot) - of.keys->bags.begin(first + r, of.slot);
   });
   int64_t sum = 0;
   for (Slot& of : slots) sum += std::exchange(of.begin, sum);
@@ -161,18 +132,18 @@ void GivenSamples::read(int64_t first, int64_t count, SampleBlock& block, Thread
   block.offsets.back() = static_cast<int32_t>(sum);
   each([&](Slot& of, int64_t index) {
     int64_t to = of.begin, bits = 0;
-    visit_keys(of.keys->view, [&](const auto* keys) {
+    with_keys(of.keys->view, [&](const auto* keys) {
       for (int64_t r = 0; r < count; ++r) {
         block.offsets[static_cast<size_t>(index * count + r)] = static_cast<int32_t>(to);
-        const int64_t end = of.keys->end(first + r, of.slot);
-        for (int64_t k = of.keys->begin(first + r, of.slot); k < end; ++k) {
+        const int64_t end = of.keys->bags.end(first + r, of.slot);
+        for (int64_t k = of.keys->bags.begin(first + r, of.slot); k < end; ++k) {
           bits |= block.keys[static_cast<size_t>(to++)] = static_cast<int64_t>(keys[k]);
         }
       }
     });
     of.fits_32 = (static_cast<uint64_t>(bits) >> 32) == 0;
   });
-  block.one_hot = std::ranges::all_of(keys_, [](const Keys& keys) { return !keys.view.offsets; });
+  block.one_hot = std::ranges::all_of(keys_, [](const Keys& keys) { return keys.bags.one_each(); });
   block.fits_32 = std::ranges::all_of(slots, [](const Slot& of) { return of.fits_32; });
 }
 

@@ -10,6 +10,7 @@
 #include "formats/data/data_section.h"
 #include "formats/data/sample_block.h"
 #include "hctr/trainer.h"
+#include "score/key_views.h"
 
 namespace hctr {
 
@@ -37,10 +38,8 @@ class GivenSamples {
   };
   struct Keys {
     InputView view;
-    int64_t slots = 0, stride = 0;  // stride: without offsets
-    /// Where the keys of a bag begin; where they end.
-    int64_t begin(int64_t sample, int64_t slot) const;
-    int64_t end(int64_t sample, int64_t slot) const;
+    int64_t slots;
+    KeyBags bags;
   };
   Floats floats(const DataSection&, const SamplesView&, const std::string& name) const;
   Keys keys(const DataSection&, const SamplesView&, const SparseInput&);

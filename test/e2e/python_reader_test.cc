@@ -28,7 +28,8 @@ assert sorted(set(run.tables["by_slot"].slots)) == [0, 1] and run.tables["by_slo
 forms = [load("out/"), load("out/", config="config.json"), load("out/@60", config="config.json"), load("ckpt"),
          load("ckpt/iteration_000060"), load("out/_dense_60.model", config="config.json")]
 os.mkdir("stopped")  # as a signal leaves it: with a checkpoint
-json.dump({"iterations": 60, "model_files": [], "checkpoint": "ckpt/iteration_000060"}, open("stopped/summary.json", "w"))
+stopped = {"iterations": 60, "model_files": [], "checkpoint": "ckpt/iteration_000060"}
+json.dump(stopped, open("stopped/summary.json", "w"))
 forms.append(load("stopped"))
 for other in forms:
     assert other.iteration == 60 and list(other.dense) == list(run.dense), other.source

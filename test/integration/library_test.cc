@@ -12,15 +12,8 @@
 namespace hctr::test {
 namespace {
 
-class LibraryTest : public RanksTest {
+class LibraryTest : public RanksTestInItsFolder {
  protected:
-  void SetUp() override {
-    RanksTest::SetUp();
-    before_ = fs::current_path();
-    fs::current_path(folder_.path());  // sources of the config are relative to it
-  }
-  void TearDown() override { fs::current_path(before_); }
-
   TrainOptions options_for(const std::string& config, const std::string& name) const {
     write_file(name + ".json", with_change(config, "\"out/\"", "\"" + name + "/\""));
     TrainOptions options;
@@ -29,8 +22,6 @@ class LibraryTest : public RanksTest {
     options.device = device_ == "cpu" ? DeviceChoice::cpu : DeviceChoice::cuda;
     return options;
   }
-
-  fs::path before_;
 };
 
 TEST_F(LibraryTest, TwoRunsOfAProcessTrainAsEachDoesAloneAndPrintNothing) {

@@ -314,6 +314,20 @@ class RanksTest : public ::testing::Test {
   std::vector<Table> tables_ = {{"wide_emb", false, 1}, {"deep_emb", true, 5}};
 };
 
+/// The same for calls in this process, whose sources of the config are relative to the current folder.
+class RanksTestInItsFolder : public RanksTest {
+ protected:
+  void SetUp() override {
+    RanksTest::SetUp();
+    before_ = fs::current_path();
+    fs::current_path(folder_.path());
+  }
+  void TearDown() override { fs::current_path(before_); }
+
+ private:
+  fs::path before_;
+};
+
 /// Tests of a fixture on GPUs; the parameter is the distribution of ranks.
 template <class Fixture>
 class OnGpus : public Fixture, public ::testing::WithParamInterface<Ranks> {

@@ -13,15 +13,8 @@
 
 namespace hctr::test {
 
-class ScoresTest : public RanksTest {
+class ScoresTest : public RanksTestInItsFolder {
  protected:
-  void SetUp() override {
-    RanksTest::SetUp();
-    before_ = fs::current_path();
-    fs::current_path(folder_.path());  // sources of the config are relative to it
-  }
-  void TearDown() override { fs::current_path(before_); }
-
   LoadOptions at(const std::string& model, int threads = 1) const {
     return {.model = model,
             .device = device_ == "cpu" ? DeviceChoice::cpu : DeviceChoice::cuda,
@@ -68,8 +61,6 @@ class ScoresTest : public RanksTest {
     while (std::getline(lines, line)) scores.push_back(std::strtof(line.c_str() + line.rfind('\t'), nullptr));
     return scores;
   }
-
-  fs::path before_;
 };
 
 }  // namespace hctr::test

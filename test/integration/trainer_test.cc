@@ -42,15 +42,8 @@ struct Arrays {
   }
 };
 
-class TrainerTest : public RanksTest {
+class TrainerTest : public RanksTestInItsFolder {
  protected:
-  void SetUp() override {
-    RanksTest::SetUp();
-    before_ = fs::current_path();
-    fs::current_path(folder_.path());  // sources of the config are relative to it
-  }
-  void TearDown() override { fs::current_path(before_); }
-
   TrainerOptions options_for(const std::string& config, const std::string& name, const std::string& gpu = "[0]") const {
     TrainerOptions options;
     options.config_text =
@@ -119,8 +112,6 @@ class TrainerTest : public RanksTest {
       for (const auto& [key, vector] : was) EXPECT_EQ(is[key], vector) << tables_[e].name;
     }
   }
-
-  fs::path before_;
 };
 
 TEST_F(TrainerTest, RunsInARowEqualOneRun) {
