@@ -792,6 +792,44 @@ TEST(EmbeddingSetOnCpu, RefusesWhatDoesNotFitBeforeItChangesAnything) {
   expect_error(Kind::usage, "no embedding table 'other'", [&] { (void)set.rows("other"); });
 }
 
+// The batch that is too much ends, and those before it go on.
+TEST(EmbeddingSetOnCpu, ABatchThatIsRefusedLeavesTheOthers) {
+  EmbeddingOptions options = small_set(Pooling::sum);
+  options.tables[0].most_rows = 2;
+  EmbeddingSet set(options);
+  const std::vector<int64_t> keys = {1, 2, 3, 4};
+  std::vector<float> vectors(2 * 8);
+  const FeatureVectors<float> to{vectors.data()};
+  const auto two_from = [&](size_t first) {
+    const FeatureKeys given{keys.data() + first, ElementType::i64, 2};
+    return set.forward(2, {&given, 1}, {&to, 1});
+  };
+  const EmbeddingSet::Batch first = two_from(0);
+  expect_error(Kind::data, "most_rows", [&] { two_from(2); });
+  const FeatureVectors<const float> dy{vectors.data()};
+  set.update(first, {&dy, 1}, {.learning_rate = 0.1f});
+  EXPECT_EQ(set.updates(), 1);
+  (void)set.memory("items");  // no batch is under way
+}
+
+TEST(EmbeddingSetOnCpu, ListsNoGradientsWhereATableHasNoMemoryForThem) {
+  EmbeddingOptions options = small_set(Pooling::sum);
+  options.tables.push_back({.name = "more", .dim = 8});
+  options.features.push_back({"another", "more", Pooling::sum, false});
+  EmbeddingSet set(options);
+  const std::vector<int64_t> keys = {1, 2};
+  std::vector<float> vectors(2 * 8), sums(2 * 8);
+  std::vector<int64_t> rows(2);
+  const std::vector<FeatureKeys> given(2, {keys.data(), ElementType::i64, 2});
+  const std::vector<FeatureVectors<float>> to(2, {vectors.data()});
+  const std::vector<FeatureVectors<const float>> dy(2, {vectors.data()});
+  const EmbeddingSet::Batch batch = set.forward(2, given, to);
+  std::vector<RowGradients> lists = {{rows.data(), sums.data()}, {}};
+  expect_error(Kind::usage, "'more' has no memory", [&] { (void)set.row_gradients(batch, dy, lists); });
+  lists[1] = lists[0];
+  EXPECT_EQ(set.row_gradients(batch, dy, lists), (std::vector<int64_t>{2, 2}));
+}
+
 TEST(EmbeddingSetOnCpu, NamesOptionsThatDoNotFit) {
   const auto refuses = [](const std::string& text, const std::function<void(EmbeddingOptions&)>& change) {
     EmbeddingOptions options = small_set();
