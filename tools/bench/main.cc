@@ -3,6 +3,7 @@
 
 #include "core/base/expect.h"
 #include "core/base/input_files.h"
+#include "embedding_bench.h"
 #include "index_bench.h"
 #include "index_memory.h"
 #include "ops/gemm/blas.h"
@@ -23,6 +24,7 @@ constexpr const char* kExamples = R"(
 Examples:
   bench index --json index.json
   bench rows
+  bench embedding --only Criteo
   bench step samples/wdl/wdl.json --batch 65536
   bench scale samples/wdl/wdl.json --batch 16384 --ranks 1 2 4
   bench scale samples/wdl/wdl.json --batch 16384 --simulate hosts=64,gpus=8,network=8xib400
@@ -99,6 +101,8 @@ int main_of(int argc, char** argv) {
       kExamples);
   CommandLine index = app.add_subcommand("index", "the hash index from keys to rows");
   CommandLine rows = app.add_subcommand("rows", "rows of tables: lookup and sum, sort, backward and update");
+  CommandLine embedding =
+      app.add_subcommand("embedding", "sets of embedding tables, as programs and frameworks call them");
   CommandLine reader = app.add_subcommand("reader", "reading data of every format, from the page cache into batches");
   CommandLine step = app.add_subcommand("step", "whole training steps of a model, without reading");
   CommandLine scale =
@@ -136,7 +140,7 @@ int main_of(int argc, char** argv) {
   score.add_option("model", scoring.model, "a run folder, a checkpoint or a prefix of model files").required();
   score.add_option("--config", scoring.config, "the model's config; default: the one saved with it").existing_file();
   score.add_option("--batches", scoring.batches, "samples of a call").range(1, 1 << 30).show_default();
-  for (CommandLine part : {index, rows, reader, step, scale, score}) {
+  for (CommandLine part : {index, rows, embedding, reader, step, scale, score}) {
     part.add_option("--device", given.device, "cpu, cuda, or auto: the GPU where there is one")
         .one_of({"cpu", "cuda", "auto"});
     part.add_option("--json", given.json, "also write the figures to this file");
@@ -157,6 +161,7 @@ int main_of(int argc, char** argv) {
   bool serial = false;
   reader.add_flag("--serial", serial, "also measure the parts that run on one thread");
   reader.add_option("--only", only, "only formats whose name contains this word");
+  embedding.add_option("--only", only, "only cases whose name contains this word");
   std::string data;
   reader.add_option("config", data, "read the training data of this config instead: a JSON file").existing_file();
   return run_tool(app, argc, argv, [&] {
@@ -181,6 +186,8 @@ int main_of(int argc, char** argv) {
       scoring.threads = given.threads;
       if (given.quick) scoring.seconds = 0;
       bench::bench_score(scoring, report);
+    } else if (embedding.parsed()) {
+      bench::bench_embeddings(device, given.threads, given.quick, only, report);
     } else if (reader.parsed()) {
       const bench::ReaderCase one{.rows = given.quick ? 3000 : samples,
                                   .threads = given.threads,

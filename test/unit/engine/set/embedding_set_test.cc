@@ -14,6 +14,8 @@
 #include "core/base/expect.h"
 #include "core/device/buffer.h"
 #include "core/device/copy_bytes.h"
+#include "core/device/program.h"
+#include "core/device/stream.h"
 #include "support/devices.h"
 #include "support/temporary_folder.h"
 #include "unit/engine/set/plain_set.h"
@@ -733,6 +735,76 @@ TEST_P(EmbeddingSetTest, RowsInOtherMemoryGiveTheSameNumbers) {
     EXPECT_TRUE(rows_after_steps(options, GetParam(), 24, &memory) == expected);
     EXPECT_EQ(memory.rows, static_cast<int64_t>(expected.size()));
     EXPECT_TRUE(GetParam().is_cuda() || memory.rows_on_disk > 0);
+  }
+}
+
+/// Arrays of one feature that stay where they are, with other values for each step.
+struct FixedArrays {
+  FixedArrays(Device device, int64_t samples, int64_t most_keys, int64_t vectors, int64_t dim)
+      : keys(device, static_cast<size_t>(most_keys) * sizeof(int64_t)),
+        offsets(device, static_cast<size_t>(samples + 1) * sizeof(int64_t)),
+        y(device, static_cast<size_t>(vectors * dim) * sizeof(float)),
+        dy(device, y.bytes()) {}
+  Buffer keys, offsets, y, dy;
+};
+
+// A caller records one step, forward() to update(), and replays it with other keys. Tables grow in between.
+TEST_P(EmbeddingSetTest, ARecordedStepIsTheOneThatIsCalled) {
+  if (!GetParam().is_cuda()) GTEST_SKIP() << "work is recorded on a GPU alone";
+  constexpr int64_t kSamples = 64, kMost = 512, kDim = 8;
+  for (const Pooling pooling : {Pooling::mean, Pooling::max, Pooling::none}) {
+    const Stream stream(GetParam());
+    EmbeddingOptions options = small_set(pooling);
+    options.gpu = GetParam().index;
+    options.stream = stream.ref().handle;
+    EmbeddingSet called(options), recorded(options);
+    const int64_t most_vectors = pooling == Pooling::none ? kMost : kSamples;
+    const FixedArrays fixed(GetParam(), kSamples, kMost, most_vectors, kDim);
+    const auto step = [&](EmbeddingSet& set, int64_t count) {
+      const FeatureKeys keys{fixed.keys.data(), ElementType::i64, count, fixed.offsets.data()};
+      const FeatureVectors<float> to{reinterpret_cast<float*>(fixed.y.data())};
+      const FeatureVectors<const float> from{reinterpret_cast<const float*>(fixed.dy.data())};
+      set.update(set.forward(kSamples, {&keys, 1}, {&to, 1}), {&from, 1}, {.learning_rate = 0.1f});
+    };
+    const auto reserve = [&] { recorded.reserve(kSamples, std::array{kMost}); };
+    reserve();
+    Program program(stream, true, [&] { step(recorded, kMost); });
+    std::mt19937_64 random(7);
+    std::vector<float> vectors[2];
+    for (int i = 0; i < 100; ++i) {
+      std::vector<int64_t> keys, offsets = {0};
+      for (int64_t b = 0; b < kSamples; ++b) {
+        for (auto n = random() % 9; n > 0; --n) keys.push_back(static_cast<int64_t>(random() % 60'000));  // mostly new
+        offsets.push_back(static_cast<int64_t>(keys.size()));
+      }
+      std::vector<float> dy(static_cast<size_t>(most_vectors * kDim));
+      for (float& element : dy) element = static_cast<float>(random() % 17) / 8 - 1;
+      const auto count = static_cast<int64_t>(keys.size());
+      copy_bytes(stream, fixed.keys.data(), keys.data(), keys.size() * sizeof(int64_t));
+      copy_bytes(stream, fixed.offsets.data(), offsets.data(), offsets.size() * sizeof(int64_t));
+      copy_bytes(stream, fixed.dy.data(), dy.data(), dy.size() * sizeof(float));
+      stream.ref().synchronize();
+      for (const bool replayed : {false, true}) {
+        if (replayed) reserve();
+        replayed ? program.run() : step(called, count);
+        auto& have = vectors[replayed ? 1 : 0];
+        have.resize(static_cast<size_t>((pooling == Pooling::none ? count : kSamples) * kDim));
+        copy_bytes(stream, have.data(), fixed.y.data(), have.size() * sizeof(float));
+        stream.ref().synchronize();
+      }
+      ASSERT_EQ(vectors[0], vectors[1]) << "step " << i;
+    }
+    EXPECT_EQ(recorded.updates(), 100);
+    const auto all_rows = [](EmbeddingSet& set) {
+      std::vector<float> all;
+      set.export_rows("items", true, [&](const TableRows& block) {
+        all.insert(all.end(), block.vectors.begin(), block.vectors.end());
+        for (const auto state : block.states) all.insert(all.end(), state.begin(), state.end());
+      });
+      return all;
+    };
+    EXPECT_GT(recorded.rows("items"), 15'000);
+    EXPECT_EQ(all_rows(called), all_rows(recorded));
   }
 }
 
