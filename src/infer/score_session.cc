@@ -15,7 +15,10 @@ namespace hctr {
 namespace {
 
 // A thread of the pool takes at least as much.
-constexpr int64_t kSamplesOfTask = 512, kKeysOfTask = int64_t{1} << 14;
+constexpr int64_t kKeysOfTask = int64_t{1} << 14, kBytesOfTask = int64_t{1} << 18;
+// A smaller batch goes to the device in one copy, a larger one in parts.
+constexpr size_t kBytesAtOnce = size_t{1} << 18;
+constexpr int64_t kBytesOfPart = int64_t{1} << 22;
 int64_t slots_of_task(int64_t samples) { return std::max<int64_t>(1, kKeysOfTask / std::max<int64_t>(1, samples)); }
 
 /// Bytes from the first element to the last.
@@ -76,6 +79,7 @@ ScoreSession::ScoreSession(LoadedModel& model, int64_t samples, bool copies_writ
   host_results_.emplace(runtime_.device(), bytes);
   const BatchView batch = ring_.on_host(0);
   std::fill_n(batch.label, shape.samples * shape.label_dim, 0.0f);  // predictions do not depend on it
+  ring_.upload(runtime_.compute_stream(), 0, ring_.layout().label, ring_.layout().dense);
   if (!copies_written) {
     Context ctx(runtime_, runtime_.compute_stream());
     network_.write_weight_copies(ctx, binding_);
@@ -111,47 +115,48 @@ std::vector<int64_t> ScoreSession::count_keys(const ScoreRequest& request, size_
 
 bool ScoreSession::fits_32(const ScoreRequest& request, size_t input) {
   const InputView& view = *request.keys[input];
-  const int64_t slots = ring_.shape().tables[input].slots, last = request.first + request.count - 1;
+  const int64_t slots = ring_.shape().tables[input].slots;
   const KeyBags bags(view, slots);
+  const int64_t begin = bags.begin(request.first, 0), end = bags.end(request.first + request.count - 1, slots - 1);
   std::atomic<bool> fits = true;
   with_keys(view, [&](const auto* keys) {
-    const auto look = [&](int64_t begin, int64_t end) {
-      uint64_t bits = 0;
-      for (int64_t k = begin; k < end; ++k) bits |= static_cast<uint64_t>(static_cast<int64_t>(keys[k]));
-      if (bits >> 32 != 0) fits.store(false, std::memory_order_relaxed);
-    };
-    if (bags.one_each())
-      runtime_.threads().parallel_for(request.count, kSamplesOfTask, [&](int64_t from, int64_t to) {
-        for (int64_t b = request.first + from; b < request.first + to; ++b)
-          look(bags.begin(b, 0), bags.begin(b, 0) + slots);
+    if (end > begin)
+      runtime_.threads().parallel_for(end - begin, kKeysOfTask, [&](int64_t from, int64_t to) {
+        uint64_t bits = 0;
+        for (int64_t k = begin + from; k < begin + to; ++k)
+          bits |= static_cast<uint64_t>(static_cast<int64_t>(keys[k]));
+        if (bits >> 32 != 0) fits.store(false, std::memory_order_relaxed);
       });
-    else if (const int64_t begin = bags.begin(request.first, 0), count = bags.end(last, slots - 1) - begin; count > 0)
-      runtime_.threads().parallel_for(count, kKeysOfTask,
-                                      [&](int64_t from, int64_t to) { look(begin + from, begin + to); });
   });
   return fits;
 }
 
-void ScoreSession::fill_keys(const ScoreRequest& request, size_t input, const std::vector<int64_t>& counts) {
+KeyForm ScoreSession::form_of(const ScoreRequest& request, size_t input, const std::vector<int64_t>& counts) {
+  const InputView& view = *request.keys[input];
+  KeyForm form{.count = std::accumulate(counts.begin(), counts.end(), int64_t{0}),
+               .ones = KeyBags(view, ring_.shape().tables[input].slots).one_each(),
+               .rows = request.count};
+  // One key each is taken as it is; bags are written anew, in the order of slots.
+  form.by_sample = form.ones;
+  form.fits_32 = form.ones ? view.type == ElementType::u32 : fits_32(request, input);
+  form.sign_extends = form.ones && view.type == ElementType::i32;
+  return form;
+}
+
+void ScoreSession::fill_bags(const ScoreRequest& request, size_t input, const std::vector<int64_t>& counts) {
   const BatchView::Table table = ring_.on_host(0).tables[input];
   with_keys(*request.keys[input], [&](const auto* keys) {
-    table.packed->key_bytes == 4 ? fill_keys(request, input, counts, keys, table.keys<uint32_t>())
-                                 : fill_keys(request, input, counts, keys, table.keys<int64_t>());
+    table.packed->key_bytes == 4 ? fill_bags(request, input, counts, keys, table.keys<uint32_t>())
+                                 : fill_bags(request, input, counts, keys, table.keys<int64_t>());
   });
 }
 
 template <class From, class To>
-void ScoreSession::fill_keys(const ScoreRequest& request, size_t input, const std::vector<int64_t>& counts,
+void ScoreSession::fill_bags(const ScoreRequest& request, size_t input, const std::vector<int64_t>& counts,
                              const From* from, To* to) {
   const BatchShape::Table& shape = ring_.shape().tables[input];
   const BatchView::Table table = ring_.on_host(0).tables[input];
   const KeyBags bags(*request.keys[input], shape.slots);
-  if (bags.one_each())
-    return runtime_.threads().parallel_for(request.count, kSamplesOfTask, [&](int64_t first, int64_t last) {
-      for (int64_t s = 0; s < shape.slots; ++s)
-        for (int64_t b = first; b < last; ++b)
-          to[s * request.count + b] = static_cast<To>(static_cast<int64_t>(from[bags.begin(request.first + b, s)]));
-    });
   std::vector<int64_t> begins(counts.size() + 1);
   std::partial_sum(counts.begin(), counts.end(), begins.begin() + 1);
   runtime_.threads().parallel_for(shape.slots, slots_of_task(request.count), [&](int64_t first, int64_t last) {
@@ -171,19 +176,68 @@ void ScoreSession::fill_keys(const ScoreRequest& request, size_t input, const st
   table.offsets()[shape.slots * ring_.samples()] = static_cast<int32_t>(begins.back());
 }
 
-void ScoreSession::fill_dense(const ScoreRequest& request) {
-  const BatchView batch = ring_.on_host(0);
-  const BatchShape& shape = ring_.shape();
-  const auto* from = static_cast<const float*>(request.dense->data);
-  const int64_t stride = request.dense->stride == 0 ? shape.dense_dim : request.dense->stride;
-  runtime_.threads().parallel_for(request.count, kSamplesOfTask, [&](int64_t first, int64_t last) {
-    for (int64_t b = first; b < last; ++b)
-      std::copy_n(from + (request.first + b) * stride, shape.dense_dim, batch.dense + b * shape.dense_dim);
-  });
-  std::fill_n(batch.dense + request.count * shape.dense_dim, (shape.samples - request.count) * shape.dense_dim, 0.0f);
+void ScoreSession::bring_rows(const RowsOfCaller& from, size_t at) {
+  std::byte* const staged = ring_.host_blocks()[0] + at;
+  const StreamRef stream = runtime_.compute_stream();
+  const size_t bytes = static_cast<size_t>(from.rows) * from.row_bytes;
+  if (from.stride_bytes == from.row_bytes && sends_parts_ && is_page_locked(runtime_.device(), from.data))
+    return copy_bytes(stream, ring_.device_block(0) + at, from.data, bytes);
+  // A part is on its way while the next one is copied.
+  const int64_t rows_of_part =
+      sends_parts_ ? std::max<int64_t>(1, kBytesOfPart / static_cast<int64_t>(from.row_bytes)) : from.rows;
+  for (int64_t first = 0; first < from.rows; first += rows_of_part) {
+    const int64_t rows = std::min(rows_of_part, from.rows - first);
+    const int64_t rows_of_task = std::max<int64_t>(1, kBytesOfTask / static_cast<int64_t>(from.row_bytes));
+    runtime_.threads().parallel_for(rows, rows_of_task, [&](int64_t begin, int64_t end) {
+      begin += first, end += first;
+      if (from.stride_bytes == from.row_bytes)
+        std::memcpy(staged + static_cast<size_t>(begin) * from.row_bytes,
+                    from.data + static_cast<size_t>(begin) * from.row_bytes,
+                    static_cast<size_t>(end - begin) * from.row_bytes);
+      else
+        for (int64_t b = begin; b < end; ++b)
+          std::memcpy(staged + static_cast<size_t>(b) * from.row_bytes,
+                      from.data + static_cast<size_t>(b) * from.stride_bytes, from.row_bytes);
+    });
+    if (sends_parts_)
+      ring_.upload(stream, 0, at + static_cast<size_t>(first) * from.row_bytes,
+                   at + static_cast<size_t>(first + rows) * from.row_bytes);
+  }
 }
 
-void ScoreSession::fill(const ScoreRequest& request) {
+void ScoreSession::bring_dense(const ScoreRequest& request) {
+  const BatchShape& shape = ring_.shape();
+  const BatchLayout& layout = ring_.layout();
+  const size_t row = static_cast<size_t>(shape.dense_dim) * sizeof(float),
+               stride = request.dense->stride == 0 ? row : static_cast<size_t>(request.dense->stride) * sizeof(float);
+  const auto* data = static_cast<const std::byte*>(request.dense->data);
+  bring_rows({data + static_cast<size_t>(request.first) * stride, request.count, row, stride}, layout.dense);
+  const int64_t missing = shape.samples - request.count;
+  if (missing == 0) return;
+  std::fill_n(ring_.on_host(0).dense + request.count * shape.dense_dim, missing * shape.dense_dim, 0.0f);
+  if (sends_parts_)
+    ring_.upload(runtime_.compute_stream(), 0, layout.dense + static_cast<size_t>(request.count) * row,
+                 layout.dense + static_cast<size_t>(shape.samples) * row);
+}
+
+void ScoreSession::bring_keys(const ScoreRequest& request, size_t input, const std::vector<int64_t>& counts) {
+  const InputView& view = *request.keys[input];
+  const PackedKeys& packed = *ring_.on_host(0).tables[input].packed;
+  const auto width = static_cast<size_t>(packed.key_bytes);
+  const auto at = static_cast<size_t>(packed.keys);
+  if (packed.slots > 0) {
+    const auto slots = static_cast<size_t>(packed.slots);
+    const size_t stride = (view.stride == 0 ? slots : static_cast<size_t>(view.stride)) * width;
+    const auto* data = static_cast<const std::byte*>(view.data) + static_cast<size_t>(request.first) * stride;
+    return bring_rows({data, request.count, slots * width, stride}, at);
+  }
+  fill_bags(request, input, counts);
+  if (sends_parts_)
+    ring_.upload(runtime_.compute_stream(), 0, static_cast<size_t>(packed.offsets),
+                 at + static_cast<size_t>(packed.count) * width);
+}
+
+void ScoreSession::bring(const ScoreRequest& request) {
   const BatchView batch = ring_.on_host(0);
   const BatchShape& shape = ring_.shape();
   *batch.state = {};
@@ -193,14 +247,15 @@ void ScoreSession::fill(const ScoreRequest& request) {
   std::vector<std::vector<int64_t>> counts;
   for (size_t t = 0; t < shape.tables.size(); ++t) {
     counts.push_back(count_keys(request, t));
-    forms.push_back({.count = std::accumulate(counts[t].begin(), counts[t].end(), int64_t{0}),
-                     .fits_32 = fits_32(request, t),
-                     .ones = KeyBags(*request.keys[t], shape.tables[t].slots).one_each(),
-                     .rows = request.count});
+    forms.push_back(form_of(request, t, counts[t]));
   }
   batch.place(forms);
-  if (request.dense) fill_dense(request);
-  for (size_t t = 0; t < shape.tables.size(); ++t) fill_keys(request, t, counts[t]);
+  const StreamRef stream = runtime_.compute_stream();
+  sends_parts_ = runtime_.device().is_cuda() && ring_.used_bytes(0) > kBytesAtOnce;
+  if (sends_parts_) ring_.upload(stream, 0, 0, ring_.layout().label);
+  if (request.dense) bring_dense(request);
+  for (size_t t = 0; t < shape.tables.size(); ++t) bring_keys(request, t, counts[t]);
+  if (!sends_parts_) ring_.upload(stream, 0);
 }
 
 void ScoreSession::compute() {
@@ -226,14 +281,17 @@ void ScoreSession::deliver(const ScoreRequest& request) const {
     const TensorSpec& spec = results_[i].spec;
     const auto* from = reinterpret_cast<const float*>(host_results_->data() + results_[i].offset);
     const int64_t columns = spec.row_elements(), stride = to->stride == 0 ? columns : to->stride;
-    for (int64_t b = 0; b < request.count; ++b)
-      std::copy_n(from + b * spec.row_stride, columns, to->data + (request.first + b) * stride);
+    float* const first = to->data + request.first * stride;
+    if (stride == columns && spec.row_stride == columns) {
+      std::copy_n(from, request.count * columns, first);
+      continue;
+    }
+    for (int64_t b = 0; b < request.count; ++b) std::copy_n(from + b * spec.row_stride, columns, first + b * stride);
   }
 }
 
 void ScoreSession::score(const ScoreRequest& request) {
-  fill(request);
-  ring_.upload(runtime_.compute_stream(), 0);
+  bring(request);
   program_->run();
   runtime_.compute_stream().synchronize();
   deliver(request);

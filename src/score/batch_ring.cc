@@ -23,9 +23,11 @@ StepState& BatchRing::state(int buffer) const {
   return *reinterpret_cast<StepState*>(host_[static_cast<size_t>(buffer)].data() + layout_.state);
 }
 
-void BatchRing::upload(StreamRef stream, int buffer) const {
+void BatchRing::upload(StreamRef stream, int buffer) const { upload(stream, buffer, 0, used_bytes(buffer)); }
+
+void BatchRing::upload(StreamRef stream, int buffer, size_t begin, size_t end) const {
   if (device_.is_cuda())
-    copy_bytes(stream, device_block(buffer), host_[static_cast<size_t>(buffer)].data(), used_bytes(buffer));
+    copy_bytes(stream, device_block(buffer) + begin, host_[static_cast<size_t>(buffer)].data() + begin, end - begin);
 }
 
 void BatchRing::upload_state(StreamRef stream, int buffer) const {

@@ -19,6 +19,7 @@ class BatchRing {
   /// Rows of a batch on this rank.
   int64_t samples() const { return layout_.shape.samples; }
   const BatchShape& shape() const { return layout_.shape; }
+  const BatchLayout& layout() const { return layout_; }
   /// The host memory that the reader fills.
   std::vector<std::byte*> host_blocks() const;
   BatchView on_host(int buffer) const { return {layout_, host_[static_cast<size_t>(buffer)].data()}; }
@@ -29,6 +30,8 @@ class BatchRing {
   /// Copies the batch in a buffer to the device, in stream order: as many bytes as it has, so the copy is not recorded.
   /// On the CPU host and device buffer are the same memory.
   void upload(StreamRef, int buffer) const;
+  /// Copies bytes [begin, end) of that buffer.
+  void upload(StreamRef, int buffer, size_t begin, size_t end) const;
   /// Copies the StepState alone.
   void upload_state(StreamRef, int buffer) const;
   /// Writes keys() and offsets() of the batch in the device copy of a buffer, and dense() if the layout unpacks it, on

@@ -107,7 +107,7 @@ EmbeddingSet make_set(const SetCase& of, const EmbeddingOptimizer& optimizer, De
 /// Gives every key of the tables its row, as tables that have trained for long have them.
 void fill(EmbeddingSet& set, const SetCase& of, StreamRef stream) {
   if (!of.hashed) return;
-  constexpr int64_t kChunk = 1 << 22;
+  constexpr int64_t kChunk = 1 << 18;  // a batch has memory for sums of its keys
   const int64_t most = *std::ranges::max_element(of.rows);
   Buffer chunk(stream.device, static_cast<size_t>(std::min(kChunk, most)) * sizeof(int64_t));
   std::vector<int64_t> keys;

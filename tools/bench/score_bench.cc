@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <fstream>
 
 #include "core/base/log.h"
+#include "core/device/buffer.h"
 #include "formats/data/data_section.h"
 #include "infer/config_of_model.h"
 #include "infer/sample_arrays.h"
@@ -20,7 +22,37 @@ namespace {
 
 constexpr int kBatchesInTurn = 8;
 
-double seconds_of_a_call(const Model& model, const SampleArrays& arrays, int64_t batch, double limit) {
+/// Samples in memory from which the device copies without help: page-locked for a GPU.
+class LockedArrays {
+ public:
+  LockedArrays(const SampleArrays& arrays, Device device) : arrays_(arrays), dense_(locked(arrays.dense, device)) {
+    for (const SampleArrays::Keys& input : arrays.inputs) keys_.push_back(locked(input.keys, device));
+  }
+  int64_t samples() const { return arrays_.samples; }
+  std::vector<InputView> views(int64_t first) const {
+    std::vector<InputView> views = arrays_.views(first);
+    size_t at = 0;
+    if (arrays_.dense_dim > 0) move(views[at++], arrays_.dense.data(), dense_);
+    for (size_t i = 0; i < keys_.size(); ++i) move(views[at + i], arrays_.inputs[i].keys.data(), keys_[i]);
+    return views;
+  }
+
+ private:
+  template <class T>
+  static HostBuffer locked(const std::vector<T>& values, Device device) {
+    HostBuffer memory(device, std::max<size_t>(1, values.size() * sizeof(T)));
+    if (!values.empty()) std::memcpy(memory.data(), values.data(), values.size() * sizeof(T));
+    return memory;
+  }
+  static void move(InputView& view, const void* from, const HostBuffer& to) {
+    view.data = to.data() + (static_cast<const std::byte*>(view.data) - static_cast<const std::byte*>(from));
+  }
+  const SampleArrays& arrays_;
+  HostBuffer dense_;
+  std::vector<HostBuffer> keys_;
+};
+
+double seconds_of_a_call(const Model& model, const LockedArrays& arrays, int64_t batch, double limit) {
   const std::vector<ModelTensor> tensors = model.outputs();
   std::vector<std::vector<float>> scores;
   std::vector<OutputView> outputs;
@@ -28,7 +60,7 @@ double seconds_of_a_call(const Model& model, const SampleArrays& arrays, int64_t
     scores.emplace_back(static_cast<size_t>(batch * output.shape.back()));
     outputs.push_back({.name = output.name, .data = scores.back().data()});
   }
-  const int64_t places = std::max<int64_t>(1, std::min<int64_t>(kBatchesInTurn, arrays.samples / batch));
+  const int64_t places = std::max<int64_t>(1, std::min<int64_t>(kBatchesInTurn, arrays.samples() / batch));
   std::vector<double> times;
   const auto begin = std::chrono::steady_clock::now();
   for (int64_t i = 0;
@@ -85,11 +117,12 @@ void bench_score(const ScoreCase& one, Report& report) {
   const SavedModel saved = find_saved_model(one.model, config, options.surroundings.environment, Log::silent());
   report.add("score", "weights and tables in files", bytes_of_files(saved) / 1e6, "MB");
   report.add("score", "host memory of the model", (resident_bytes() - before) / 1e6, "MB");
+  const LockedArrays locked(arrays, one.device == DeviceChoice::cuda ? Device{DeviceKind::cuda, 0} : Device{});
   for (const int64_t batch : one.batches) {
     if (batch > arrays.samples)
       throw Error(Kind::data,
                   cat("the training data have ", arrays.samples, " samples, fewer than a batch of ", batch));
-    const double seconds = seconds_of_a_call(model, arrays, batch, one.seconds);
+    const double seconds = seconds_of_a_call(model, locked, batch, one.seconds);
     const std::string where = cat("batch of ", batch);
     report.add("score", where, seconds * 1e6, "us");
     report.add("score", where, static_cast<double>(batch) / seconds / 1e6, "M samples/s");

@@ -19,6 +19,12 @@ void copy_bytes(StreamRef stream, void* to, const void* from, size_t bytes) {
   }
 }
 
+bool is_page_locked(Device device, const void* at) {
+  if (!device.is_cuda()) return false;
+  if constexpr (kCudaBuild) return cuda::is_page_locked(at);
+  return false;
+}
+
 void zero_bytes(StreamRef stream, void* at, size_t bytes) {
   if (bytes == 0) return;
   HCTR_EXPECT(!in_host_part(at, bytes), bytes, " bytes of rows in host memory, which ReservedBuffer::zero() sets");

@@ -14,6 +14,9 @@ namespace hctr {
 /// copy is complete. The copy is asynchronous only if the host memory is page-locked (HostBuffer). Neither end may be
 /// in the host part of a ReservedBuffer.
 void copy_bytes(StreamRef, void* to, const void* from, size_t bytes);
+/// Whether host memory of anybody is page-locked, so that a copy to or from this device needs no other memory on its
+/// way. On the CPU: no.
+bool is_page_locked(Device, const void* at);
 /// Sets bytes to zero in stream order.
 void zero_bytes(StreamRef, void* at, size_t bytes);
 /// Zeroes a dense tensor.

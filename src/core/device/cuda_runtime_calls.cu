@@ -179,6 +179,11 @@ void* allocate_pinned(size_t bytes) {
   std::memset(data, 0, bytes);
   return data;
 }
+bool is_page_locked(const void* at) {
+  cudaPointerAttributes about{};
+  HCTR_CHECK(cudaPointerGetAttributes(&about, at));
+  return about.type == cudaMemoryTypeHost;
+}
 void free_pinned(void* data) noexcept { cudaFreeHost(data); }
 
 void* create_stream(int index, StreamPriority priority) {

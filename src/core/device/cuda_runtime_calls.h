@@ -32,6 +32,7 @@ void* allocate(int index, size_t bytes);  // zeroed
 void free(int index, void* data) noexcept;
 std::byte* allocation_begin(const void* inside);
 void* allocate_pinned(size_t bytes);
+bool is_page_locked(const void* at);
 void free_pinned(void* data) noexcept;
 
 void* create_stream(int index, StreamPriority);

@@ -72,6 +72,8 @@ struct KeyForm {
   bool fits_32 = false;  ///< each key lies in 0 ... 2^32 - 1
   bool ones = false;     ///< each of the first `rows` samples has one key in each slot, and others have none
   int64_t rows = 0;
+  bool by_sample = false;     ///< keys lie by sample, then by slot; needs `ones`
+  bool sign_extends = false;  ///< keys of 4 bytes are signed, instead of `fits_32`
 };
 
 /// One batch buffer. Reading keys needs a buffer that place() was called for.
@@ -84,9 +86,14 @@ struct BatchView {
     int64_t samples;
 
     /// Key i of the table.
-    int64_t key(int64_t i) const { return packed->key_bytes == 4 ? int64_t{keys<uint32_t>()[i]} : keys<int64_t>()[i]; }
+    int64_t key(int64_t i) const {
+      i = packed->place_of(i);
+      if (packed->key_bytes == 8) return keys<int64_t>()[i];
+      return packed->sign_extends ? int64_t{keys<int32_t>()[i]} : int64_t{keys<uint32_t>()[i]};
+    }
     /// The key must fit the form.
     void set_key(int64_t i, int64_t key) const {
+      i = packed->place_of(i);
       if (packed->key_bytes == 4)
         keys<uint32_t>()[i] = static_cast<uint32_t>(key);
       else
@@ -103,7 +110,7 @@ struct BatchView {
       for (int64_t i = begin; i < end; ++i) found.push_back(key(i));
       return found;
     }
-    /// The keys as they are stored: uint32_t where packed->key_bytes is 4, else int64_t.
+    /// The keys as they are stored: int64_t, or uint32_t or int32_t where packed->key_bytes is 4.
     template <class Key>
     Key* keys() const {
       return reinterpret_cast<Key*>(buffer + packed->keys);

@@ -8,11 +8,22 @@
 namespace hctr::ops {
 namespace {
 
+constexpr int64_t kKeysOfTask = 1 << 15;
+
 template <class Key>
-void widen(Context& ctx, const std::byte* from, int64_t count, int64_t* to) {
-  const auto* keys = reinterpret_cast<const Key*>(from);
-  ctx.threads().parallel_for(count, 1 << 15,
-                             [&](int64_t begin, int64_t end) { std::copy(keys + begin, keys + end, to + begin); });
+void widen(Context& ctx, const PackedKeys& packed, const std::byte* batch, int64_t* to) {
+  const auto* keys = reinterpret_cast<const Key*>(batch + packed.keys);
+  if (packed.slots == 0)
+    return ctx.threads().parallel_for(packed.count, kKeysOfTask, [&](int64_t begin, int64_t end) {
+      std::copy(keys + begin, keys + end, to + begin);
+    });
+  const int64_t slots = packed.slots, rows = packed.rows;
+  ctx.threads().parallel_for(rows, std::max<int64_t>(1, kKeysOfTask / slots), [&](int64_t begin, int64_t end) {
+    constexpr int64_t kRows = 64;  // whose keys stay in the cache
+    for (int64_t first = begin; first < end; first += kRows)
+      for (int64_t s = 0; s < slots; ++s)
+        for (int64_t b = first; b < std::min(end, first + kRows); ++b) to[s * rows + b] = keys[b * slots + s];
+  });
 }
 
 }  // namespace
@@ -40,10 +51,12 @@ void cpu::unpack_batch(Context& ctx, const std::byte* batch, std::span<const Unp
   for (const UnpackedKeys& input : inputs) {
     const PackedKeys& packed = *input.packed;
     HCTR_EXPECT(packed.count <= input.keys.elements(), packed.count, " keys in a tensor of ", input.keys.elements());
-    if (packed.key_bytes == 4)
-      widen<uint32_t>(ctx, batch + packed.keys, packed.count, input.keys.data<int64_t>());
+    if (packed.key_bytes == 8)
+      widen<int64_t>(ctx, packed, batch, input.keys.data<int64_t>());
+    else if (packed.sign_extends)
+      widen<int32_t>(ctx, packed, batch, input.keys.data<int64_t>());
     else
-      widen<int64_t>(ctx, batch + packed.keys, packed.count, input.keys.data<int64_t>());
+      widen<uint32_t>(ctx, packed, batch, input.keys.data<int64_t>());
     auto* const offsets = input.offsets.data<int32_t>();
     if (packed.offsets != PackedKeys::kOnes)
       std::memcpy(offsets, batch + packed.offsets, static_cast<size_t>(input.offsets.elements()) * sizeof(int32_t));

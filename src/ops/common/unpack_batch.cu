@@ -36,6 +36,37 @@ __device__ void widen(const uint32_t* from, int32_t count, int64_t* to, int64_t 
   if (thread < count % 4) to[4 * fours + thread] = from[4 * fours + thread];
 }
 
+/// Of keys by sample, squares go through shared memory, so that reads and writes are of neighbours.
+constexpr int kSide = 32;
+using Square = int64_t[kSide][kSide + 1];
+template <class Key>
+__device__ void widen_by_slot(const PackedKeys& packed, const std::byte* batch, int64_t* to, int64_t block,
+                              int64_t blocks, Square& square) {
+  const auto* const from = reinterpret_cast<const Key*>(batch + packed.keys);
+  const int64_t across = (packed.slots + kSide - 1) / kSide, down = (packed.rows + kSide - 1) / kSide;
+  const int lane = static_cast<int>(threadIdx.x) % kSide, warp = static_cast<int>(threadIdx.x) / kSide;
+  for (int64_t i = block; i < across * down; i += blocks) {
+    const int64_t row = i / across * kSide, slot = i % across * kSide;
+    __syncthreads();
+    for (int r = warp; r < kSide; r += kUnpackThreads / kSide)
+      if (row + r < packed.rows && slot + lane < packed.slots)
+        square[r][lane] = static_cast<int64_t>(from[(row + r) * packed.slots + slot + lane]);
+    __syncthreads();
+    for (int s = warp; s < kSide; s += kUnpackThreads / kSide)
+      if (slot + s < packed.slots && row + lane < packed.rows)
+        to[(slot + s) * packed.rows + row + lane] = square[lane][s];
+  }
+}
+
+template <class Key>
+__device__ void widen_keys(const PackedKeys& packed, const std::byte* batch, int64_t* to, int64_t block, int64_t blocks,
+                           Square& square) {
+  if (packed.slots > 0) return widen_by_slot<Key>(packed, batch, to, block, blocks, square);
+  const auto* const from = reinterpret_cast<const Key*>(batch + packed.keys);
+  for (int64_t i = block * kUnpackThreads + threadIdx.x; i < packed.count; i += blocks * kUnpackThreads)
+    to[i] = static_cast<int64_t>(from[i]);
+}
+
 template <class T>
 __device__ void pad_rows(const PaddedRows& rows, int64_t thread, int64_t threads) {
   constexpr uint32_t kEach = 16 / sizeof(T);
@@ -58,12 +89,16 @@ __global__ void unpack_batch_kernel(UnpackInputs inputs, PaddedRows rows, const 
   if (job == inputs.count) return pad_rows<T>(rows, thread, threads);
   const UnpackInput& input = inputs.input[job];
   const PackedKeys packed = *input.packed;
-  if (packed.key_bytes == 4) {
+  const int64_t block = blockIdx.x / jobs, blocks = gridDim.x / jobs;
+  __shared__ Square square;
+  if (packed.key_bytes == 8)
+    widen_keys<int64_t>(packed, batch, input.keys, block, blocks, square);
+  else if (packed.sign_extends)
+    widen_keys<int32_t>(packed, batch, input.keys, block, blocks, square);
+  else if (packed.slots > 0)
+    widen_keys<uint32_t>(packed, batch, input.keys, block, blocks, square);
+  else
     widen(reinterpret_cast<const uint32_t*>(batch + packed.keys), packed.count, input.keys, thread, threads);
-  } else {
-    const auto* const from = reinterpret_cast<const int64_t*>(batch + packed.keys);
-    for (int64_t i = thread; i < packed.count; i += threads) input.keys[i] = from[i];
-  }
   if (packed.offsets == PackedKeys::kOnes) {
     for (int64_t i = thread; i <= input.bags; i += threads) {
       const auto bag = static_cast<uint32_t>(i), slot = bag / static_cast<uint32_t>(samples);

@@ -76,6 +76,11 @@ __device__ RowScalars<Rule> group_scalars(const Group& group, const Optimizer& o
   }
 }
 
+/// Starts a load of what is needed later.
+__device__ inline void prefetch(const RowMemory& memory, int64_t at) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(memory.address(at)));
+}
+
 /// Updates a row by a group of lanes. gradient(e): elements e, ... of g.
 template <class Rule, class Rows, int Width, bool kRowFirst, class Gradient>
 __device__ __forceinline__ void update_row(const Group& group, const Optimizer& optimizer, const StepState* state,
@@ -85,12 +90,16 @@ __device__ __forceinline__ void update_row(const Group& group, const Optimizer& 
   const int64_t own = group.lane * Width;
   Fragment<Width> first{};  // for a rule that needs g twice: all elements of most rows
   float squares = 0;
-  if constexpr (kSquares)
+  if constexpr (kSquares) {
+    // The row waits for its state, which waits for the whole gradient: all three are under way together.
+    if (group.lane == 0) prefetch(data.states[0], row);
+    for (int64_t e = own; e < data.dim; e += group.lanes * Width) prefetch(data.vectors, row * data.dim + e);
     for (int64_t e = own; e < data.dim; e += group.lanes * Width) {
       const Fragment<Width> g = gradient(e);
       if (e == own) first = g;
       squares += square_sum(g, optimizer.gradient_scale(of_step));
     }
+  }
   const RowScalars<Rule> scalars = group_scalars<Rule>(group, optimizer, state, of_step, data, row, squares);
   const Rows rows(data, row, state->updates);
   for (int64_t e = own; e < data.dim; e += group.lanes * Width)
@@ -241,7 +250,7 @@ constexpr int kRunBlocksEach = 4;  // for long runs, of which few are very long
 /// which suffice, and some rules get 105 where nobody asks. The kernel waits for memory, so that threads count. Narrow
 /// accesses need fewer registers, and the others more.
 template <class Rule, int Width>
-constexpr int kBlocksThatFit = Rule::kScalarsOf == ScalarsOf::step && Width == 4 ? 4 : 0;
+constexpr int kBlocksThatFit = Rule::kScalarsOf != ScalarsOf::last_step && Width == 4 ? 4 : 0;
 
 /// The same of update_runs. Nothing spills with these numbers.
 template <class Rule, int Width>

@@ -15,7 +15,7 @@
 namespace hctr::test {
 namespace {
 
-constexpr int64_t kSamples = 37, kSlots = 3;
+constexpr int64_t kSamples = 37, kSlots = 35;
 
 /// An input as it is uploaded, and what becomes of it.
 struct PackedInput {
@@ -23,7 +23,8 @@ struct PackedInput {
   std::vector<int32_t> offsets;
 };
 
-/// `many`: inputs, more than one kernel takes. Of them each third has one key a slot, and each second keys of 64 bits.
+/// `many`: inputs, more than one kernel takes. Of them each third has one key a slot, half of these by sample, and each
+/// second keys of 64 bits.
 /// `width`: of rows of dense values, if that is not 0; `stride`: from one to the next where they go; `dtype`: there.
 void expect_unpacked(Device device, int many, int64_t width = 0, int64_t stride = 0, DType dtype = DType::f32) {
   std::vector<std::byte> batch(256);
@@ -50,12 +51,20 @@ void expect_unpacked(Device device, int many, int64_t width = 0, int64_t stride 
       }
     }
     to.offsets.push_back(static_cast<int32_t>(to.keys.size()));
+    const bool sign_extends = !wide && i % 5 < 2, by_sample = ones && i % 4 > 1;
+    if (sign_extends)
+      for (int64_t& key : to.keys) key = static_cast<int32_t>(key);
     packed[i] = {.count = static_cast<int32_t>(to.keys.size()),
                  .rows = ones ? static_cast<int32_t>(rows) : 0,
-                 .key_bytes = wide ? 8 : 4};
+                 .key_bytes = static_cast<int16_t>(wide ? 8 : 4),
+                 .sign_extends = sign_extends,
+                 .slots = by_sample ? static_cast<int32_t>(kSlots) : 0};
     if (!ones) packed[i].offsets = append(to.offsets.data(), to.offsets.size() * 4);
-    const std::vector<uint32_t> narrow(to.keys.begin(), to.keys.end());
-    packed[i].keys = wide ? append(to.keys.data(), to.keys.size() * 8) : append(narrow.data(), narrow.size() * 4);
+    std::vector<int64_t> stored(to.keys.size());
+    for (size_t k = 0; k < stored.size(); ++k)
+      stored[by_sample ? k % static_cast<size_t>(rows) * kSlots + k / static_cast<size_t>(rows) : k] = to.keys[k];
+    const std::vector<uint32_t> narrow(stored.begin(), stored.end());
+    packed[i].keys = wide ? append(stored.data(), stored.size() * 8) : append(narrow.data(), narrow.size() * 4);
   }
   std::vector<float> dense, expected_rows;
   for (int64_t i = 0; i < kSamples * width; ++i) dense.push_back(static_cast<float>(i % 200 + 1));  // in 8 bits
