@@ -1,25 +1,22 @@
 #include "infer/score_session.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <numeric>
 
 #include "core/device/copy_bytes.h"
+#include "infer/bag_packing.h"
 #include "net/graph/memory_plan.h"
 #include "ops/embedding/bag_lengths.h"
 #include "score/batch_reading.h"
-#include "score/key_views.h"
 
 namespace hctr {
 namespace {
 
 // A thread of the pool takes at least as much.
-constexpr int64_t kKeysOfTask = int64_t{1} << 14, kBytesOfTask = int64_t{1} << 18;
-// A smaller batch goes to the device in one copy, a larger one in parts.
+constexpr int64_t kBytesOfTask = int64_t{1} << 18;
+// A smaller batch goes to the device whole, in the program that computes; a larger one in parts, as much as there is.
 constexpr size_t kBytesAtOnce = size_t{1} << 18;
 constexpr int64_t kBytesOfPart = int64_t{1} << 22;
-int64_t slots_of_task(int64_t samples) { return std::max<int64_t>(1, kKeysOfTask / std::max<int64_t>(1, samples)); }
 
 /// Bytes from the first element to the last.
 size_t bytes_to_copy(const TensorSpec& spec) {
@@ -63,6 +60,7 @@ ScoreSession::ScoreSession(LoadedModel& model, int64_t samples, bool copies_writ
       network_(graph_, Phase::evaluate, model.replica().weights(), model.replica().layer_state(), runtime_,
                model.comm()),
       ring_(batch_layout(config_, samples, runtime_.device()), 1, runtime_.device()),
+      sends_parts_(runtime_.device().is_cuda() && ring_.layout().bytes > kBytesAtOnce),
       batch_(batch_tensors(ring_, 0, config_.data.sparse.size())),
       binding_(network_.bind(batch_.label, batch_.dense)) {
   const BatchShape& shape = ring_.shape();
@@ -87,93 +85,6 @@ ScoreSession::ScoreSession(LoadedModel& model, int64_t samples, bool copies_writ
   }
   binding_.weights_are_fixed = true;
   program_ = std::make_unique<Program>(runtime_.compute_stream(), config_.solver.cuda_graph, [this] { compute(); });
-}
-
-std::vector<int64_t> ScoreSession::count_keys(const ScoreRequest& request, size_t input) {
-  const InputView& view = *request.keys[input];
-  const BatchShape::Table& shape = ring_.shape().tables[input];
-  const SparseInput& section = config_.data.sparse[input];
-  const KeyBags bags(view, shape.slots);
-  if (bags.one_each()) return std::vector<int64_t>(static_cast<size_t>(shape.slots), request.count);
-  std::vector<int64_t> counts(static_cast<size_t>(shape.slots));
-  runtime_.threads().parallel_for(shape.slots, slots_of_task(request.count), [&](int64_t from, int64_t to) {
-    for (int64_t s = from; s < to; ++s)
-      for (int64_t b = request.first; b < request.first + request.count; ++b) {
-        const int64_t given = bags.end(b, s) - bags.begin(b, s);
-        const int64_t keys = shape.keep > 0 ? std::min(given, shape.keep) : given;
-        if (given < 0)
-          throw Error(Kind::usage,
-                      cat("input '", view.name, "': the offsets of slot ", s, " of sample ", b, " decrease"));
-        if (keys > section.kept_nnz(s))
-          throw Error(Kind::usage, cat("input '", view.name, "': slot ", s, " of sample ", b, " has ", keys,
-                                       " keys, and the model takes up to ", section.kept_nnz(s)));
-        counts[static_cast<size_t>(s)] += keys;
-      }
-  });
-  return counts;
-}
-
-bool ScoreSession::fits_32(const ScoreRequest& request, size_t input) {
-  const InputView& view = *request.keys[input];
-  const int64_t slots = ring_.shape().tables[input].slots;
-  const KeyBags bags(view, slots);
-  const int64_t begin = bags.begin(request.first, 0), end = bags.end(request.first + request.count - 1, slots - 1);
-  std::atomic<bool> fits = true;
-  with_keys(view, [&](const auto* keys) {
-    if (end > begin)
-      runtime_.threads().parallel_for(end - begin, kKeysOfTask, [&](int64_t from, int64_t to) {
-        uint64_t bits = 0;
-        for (int64_t k = begin + from; k < begin + to; ++k)
-          bits |= static_cast<uint64_t>(static_cast<int64_t>(keys[k]));
-        if (bits >> 32 != 0) fits.store(false, std::memory_order_relaxed);
-      });
-  });
-  return fits;
-}
-
-KeyForm ScoreSession::form_of(const ScoreRequest& request, size_t input, const std::vector<int64_t>& counts) {
-  const InputView& view = *request.keys[input];
-  KeyForm form{.count = std::accumulate(counts.begin(), counts.end(), int64_t{0}),
-               .ones = KeyBags(view, ring_.shape().tables[input].slots).one_each(),
-               .rows = request.count};
-  // One key each is taken as it is; bags are written anew, in the order of slots.
-  form.by_sample = form.ones;
-  form.fits_32 = form.ones ? view.type == ElementType::u32 : fits_32(request, input);
-  form.sign_extends = form.ones && view.type == ElementType::i32;
-  return form;
-}
-
-void ScoreSession::fill_bags(const ScoreRequest& request, size_t input, const std::vector<int64_t>& counts) {
-  const BatchView::Table table = ring_.on_host(0).tables[input];
-  with_keys(*request.keys[input], [&](const auto* keys) {
-    table.packed->key_bytes == 4 ? fill_bags(request, input, counts, keys, table.keys<uint32_t>())
-                                 : fill_bags(request, input, counts, keys, table.keys<int64_t>());
-  });
-}
-
-template <class From, class To>
-void ScoreSession::fill_bags(const ScoreRequest& request, size_t input, const std::vector<int64_t>& counts,
-                             const From* from, To* to) {
-  const BatchShape::Table& shape = ring_.shape().tables[input];
-  const BatchView::Table table = ring_.on_host(0).tables[input];
-  const KeyBags bags(*request.keys[input], shape.slots);
-  std::vector<int64_t> begins(counts.size() + 1);
-  std::partial_sum(counts.begin(), counts.end(), begins.begin() + 1);
-  runtime_.threads().parallel_for(shape.slots, slots_of_task(request.count), [&](int64_t first, int64_t last) {
-    for (int64_t s = first; s < last; ++s) {
-      auto at = static_cast<int32_t>(begins[static_cast<size_t>(s)]);
-      int32_t* offsets = table.offsets() + s * ring_.samples();
-      for (int64_t b = 0; b < request.count; ++b) {
-        int64_t begin = bags.begin(request.first + b, s), end = bags.end(request.first + b, s);
-        if (shape.keep > 0 && end - begin > shape.keep)
-          shape.keep_last ? begin = end - shape.keep : end = begin + shape.keep;
-        offsets[b] = at;
-        for (int64_t k = begin; k < end; ++k) to[at++] = static_cast<To>(static_cast<int64_t>(from[k]));
-      }
-      std::fill(offsets + request.count, offsets + ring_.samples(), at);
-    }
-  });
-  table.offsets()[shape.slots * ring_.samples()] = static_cast<int32_t>(begins.back());
 }
 
 void ScoreSession::bring_rows(const RowsOfCaller& from, size_t at) {
@@ -220,21 +131,13 @@ void ScoreSession::bring_dense(const ScoreRequest& request) {
                  layout.dense + static_cast<size_t>(shape.samples) * row);
 }
 
-void ScoreSession::bring_keys(const ScoreRequest& request, size_t input, const std::vector<int64_t>& counts) {
+void ScoreSession::bring_ones(const ScoreRequest& request, size_t input) {
   const InputView& view = *request.keys[input];
   const PackedKeys& packed = *ring_.on_host(0).tables[input].packed;
-  const auto width = static_cast<size_t>(packed.key_bytes);
-  const auto at = static_cast<size_t>(packed.keys);
-  if (packed.slots > 0) {
-    const auto slots = static_cast<size_t>(packed.slots);
-    const size_t stride = (view.stride == 0 ? slots : static_cast<size_t>(view.stride)) * width;
-    const auto* data = static_cast<const std::byte*>(view.data) + static_cast<size_t>(request.first) * stride;
-    return bring_rows({data, request.count, slots * width, stride}, at);
-  }
-  fill_bags(request, input, counts);
-  if (sends_parts_)
-    ring_.upload(runtime_.compute_stream(), 0, static_cast<size_t>(packed.offsets),
-                 at + static_cast<size_t>(packed.count) * width);
+  const auto width = static_cast<size_t>(packed.key_bytes), slots = static_cast<size_t>(packed.slots);
+  const size_t stride = (view.stride == 0 ? slots : static_cast<size_t>(view.stride)) * width;
+  const auto* data = static_cast<const std::byte*>(view.data) + static_cast<size_t>(request.first) * stride;
+  bring_rows({data, request.count, slots * width, stride}, static_cast<size_t>(packed.keys));
 }
 
 void ScoreSession::bring(const ScoreRequest& request) {
@@ -243,23 +146,40 @@ void ScoreSession::bring(const ScoreRequest& request) {
   *batch.state = {};
   batch.state->valid_samples = batch.state->global_samples = static_cast<int32_t>(request.count);
   batch.state->samples = static_cast<int32_t>(shape.samples);
+  // One key each is taken as it is; bags are written anew, in the order of slots.
   std::vector<KeyForm> forms;
-  std::vector<std::vector<int64_t>> counts;
+  std::vector<std::optional<BagPacking>> bags(shape.tables.size());
   for (size_t t = 0; t < shape.tables.size(); ++t) {
-    counts.push_back(count_keys(request, t));
-    forms.push_back(form_of(request, t, counts[t]));
+    const InputView& view = *request.keys[t];
+    if (view.offsets)
+      bags[t].emplace(runtime_.threads(), view, request.first, request.count, config_.data.sparse[t], shape.tables[t]);
+    forms.push_back(bags[t] ? KeyForm{.count = bags[t]->keys(), .fits_32 = bags[t]->fits_32()}
+                            : KeyForm{.count = request.count * shape.tables[t].slots,
+                                      .fits_32 = view.type == ElementType::u32,
+                                      .ones = true,
+                                      .rows = request.count,
+                                      .by_sample = true,
+                                      .sign_extends = view.type == ElementType::i32});
   }
   batch.place(forms);
   const StreamRef stream = runtime_.compute_stream();
-  sends_parts_ = runtime_.device().is_cuda() && ring_.used_bytes(0) > kBytesAtOnce;
   if (sends_parts_) ring_.upload(stream, 0, 0, ring_.layout().label);
   if (request.dense) bring_dense(request);
-  for (size_t t = 0; t < shape.tables.size(); ++t) bring_keys(request, t, counts[t]);
-  if (!sends_parts_) ring_.upload(stream, 0);
+  for (size_t t = 0; t < bags.size(); ++t)
+    if (!bags[t]) bring_ones(request, t);
+  for (size_t t = 0; t < bags.size(); ++t) {
+    if (!bags[t]) continue;
+    const PackedKeys& packed = *batch.tables[t].packed;
+    bags[t]->write(batch.tables[t], ring_.samples());
+    if (sends_parts_)
+      ring_.upload(stream, 0, static_cast<size_t>(packed.offsets),
+                   static_cast<size_t>(packed.keys + int64_t{packed.count} * packed.key_bytes));
+  }
 }
 
 void ScoreSession::compute() {
   Context ctx(runtime_, runtime_.compute_stream(), batch_.state);
+  if (!sends_parts_) ring_.upload(ctx.stream(), 0, 0, ring_.layout().bytes);
   ring_.unpack(ctx, 0);
   for (size_t e = 0; e < readers_.size(); ++e) {
     const size_t input = graph_.embedding_inputs[e];

@@ -46,17 +46,9 @@ class ScoreSession {
   /// Copies the inputs to the device.
   void bring(const ScoreRequest&);
   void bring_dense(const ScoreRequest&);
-  void bring_keys(const ScoreRequest&, size_t input, const std::vector<int64_t>& counts);
+  void bring_ones(const ScoreRequest&, size_t input);
   /// To byte `at` of a batch: in memory of the host, unless sends_parts_, then on the device too.
   void bring_rows(const RowsOfCaller&, size_t at);
-  /// Keys of each slot. Errors: Error(usage).
-  std::vector<int64_t> count_keys(const ScoreRequest&, size_t input);
-  KeyForm form_of(const ScoreRequest&, size_t input, const std::vector<int64_t>& counts);
-  /// Whether each key of the bags lies in 0 ... 2^32 - 1.
-  bool fits_32(const ScoreRequest&, size_t input);
-  void fill_bags(const ScoreRequest&, size_t input, const std::vector<int64_t>& counts);
-  template <class From, class To>
-  void fill_bags(const ScoreRequest&, size_t input, const std::vector<int64_t>& counts, const From* from, To* to);
   void compute();
   void deliver(const ScoreRequest&) const;
 
@@ -65,7 +57,7 @@ class ScoreSession {
   Graph graph_;
   Network network_;
   BatchRing ring_;
-  bool sends_parts_ = false;  // of a large batch, each as soon as it is there
+  bool sends_parts_;  // of a large batch, each as soon as it is there
   BatchTensors batch_;
   Network::Binding binding_;
   std::vector<std::unique_ptr<TableReader>> readers_;  // per embedding

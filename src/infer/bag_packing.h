@@ -1,0 +1,46 @@
+// Bags of keys in memory of a caller, by sample, as a batch takes them, by slot.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "config/sections/config.h"
+#include "core/base/thread_pool.h"
+#include "formats/data/batch_layout.h"
+#include "hctr/model.h"
+
+namespace hctr {
+
+class BagPacking {
+ public:
+  /// Counts the keys of samples [first, first + count). All arguments outlive this. Errors: Error(usage) for offsets
+  /// that decrease, and for a bag of more keys than its slot takes.
+  BagPacking(ThreadPool&, const InputView&, int64_t first, int64_t count, const SparseInput&, const BatchShape::Table&);
+
+  int64_t keys() const { return keys_; }
+  /// Whether each key lies in 0 ... 2^32 - 1.
+  bool fits_32() const { return fits_32_; }
+  /// Writes keys and offsets to a table of a batch that has memory for `samples`; those past `count` have none.
+  void write(const BatchView::Table&, int64_t samples) const;
+
+ private:
+  struct Bag {
+    int64_t begin, end;  // of the keys that count
+  };
+  template <class Offset>
+  void count_keys(const Offset* offsets);
+  template <class Offset, class From, class To>
+  void write_keys(const Offset* offsets, const From* from, To* to, int32_t* offsets_to, int64_t samples) const;
+  Bag kept(int64_t begin, int64_t end) const;
+
+  ThreadPool& threads_;
+  const InputView& view_;
+  const SparseInput& section_;
+  const BatchShape::Table& shape_;
+  int64_t first_, count_, samples_of_task_;
+  int64_t keys_ = 0;
+  bool fits_32_ = true;
+  std::vector<int64_t> begins_;  // [tasks, slots]: where keys of a task's samples begin in the table
+};
+
+}  // namespace hctr
