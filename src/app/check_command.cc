@@ -15,16 +15,14 @@ CheckCommand::CheckCommand(CommandLine& app) {
          "for a known GPU, the expected time of a step. Needs no GPU and no data")
       .type_name("FILE.json");
   app.add_flag("--check-data", data_,
-               "Of --check: open the data too, read the first samples of each file, and hold labels, dense values and "
+               "Open the data too, read the first samples of each file, and hold labels, dense values and "
                "keys against the config");
-  app.add_option("--format", format_, "Of --check: text, or JSON for programs").one_of({"text", "json"}).show_default();
-  app.add_option("--gpu-memory", gpu_memory_, "Of --check: GiB of each GPU, to judge by; default: of the GPU there is")
+  app.add_option("--format", format_, "Text, or JSON for programs").one_of({"text", "json"}).show_default();
+  app.add_option("--gpu-memory", gpu_memory_, "GiB of each GPU, to judge by; default: of the GPU there is")
       .positive_number()
       .type_name("GIB");
-  app.add_option("--gpus", options_.gpus, "Of --check: as many GPUs, instead of those that the config names")
-      .range(1, 4096);
-  app.add_option("--gpu-name", options_.gpu_name,
-                 "Of --check: the GPU that memory and time are for; default: the one there is")
+  app.add_option("--gpus", options_.gpus, "As many GPUs, instead of those that the config names").range(1, 4096);
+  app.add_option("--gpu-name", options_.gpu_name, "The GPU that memory and time are for; default: the one there is")
       .one_of(gpu_names());
 }
 

@@ -14,6 +14,7 @@ class CheckCommand {
   explicit CheckCommand(CommandLine&);
 
   bool given() const { return !config_.empty(); }
+  std::string& config() { return config_; }
   /// Prints what was found on the standard output, and notes on the standard error stream. Returns the exit code.
   /// Errors: those of check(); with --check-data Error(data) after printing, if the data do not fit the config, and
   /// those of inspect().

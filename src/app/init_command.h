@@ -14,6 +14,7 @@ class InitCommand {
   explicit InitCommand(CommandLine&);
 
   bool given() const { return !options_.data.empty(); }
+  std::string& data() { return options_.data; }
   /// Writes the config to `out`, or to the standard output where that is empty or "-", and what was decided to the
   /// standard error stream. `eval`: the evaluation rows; empty: a tenth of the rows is held out. Returns the exit code.
   /// Errors: those of init(); Error(usage) without --label.

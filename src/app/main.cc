@@ -11,6 +11,8 @@
 #include "app/report_command.h"
 #include "app/restarts.h"
 #include "app/stop_signals.h"
+#include "app/verbs.h"
+#include "config/problems.h"
 #include "config/sections/config_manual.h"
 #include "core/base/expect.h"
 #include "hctr/solver.h"
@@ -20,6 +22,8 @@
 #include "program/terminal.h"
 
 namespace {
+
+using hctr::cat;
 
 /// Options pasted from formatted documents may begin with an en dash or em dash.
 void check_for_pasted_dashes(int argc, char** argv) {
@@ -35,8 +39,8 @@ void check_for_pasted_dashes(int argc, char** argv) {
     if (!found) continue;
     const size_t name = mended.find_first_not_of('-');
     throw hctr::Error(hctr::Kind::usage,
-                      hctr::cat("'", word, "' starts with a typographic dash instead of two minus signs; type --",
-                                name == mended.npos ? "" : mended.substr(name)));
+                      cat("'", word, "' starts with a typographic dash instead of two minus signs; type --",
+                          name == mended.npos ? "" : mended.substr(name)));
   }
 }
 
@@ -83,24 +87,60 @@ const Belongs kBelongs[] = {
 std::string list_of(const std::vector<const char*>& commands) {
   std::string text;
   for (size_t i = 0; i < commands.size(); ++i)
-    text += hctr::cat(i == 0 ? "" : i + 1 < commands.size() ? ", " : " and ", commands[i]);
+    text += cat(i == 0 ? "" : i + 1 < commands.size() ? ", " : " and ", commands[i]);
   return text;
 }
 
 /// Errors: Error(usage) for an option without its command, and for two commands.
 void expect_one_command(const hctr::CommandLine& app) {
-  const auto given = [&](const char* name) { return app.count(name) > 0; };
+  const auto given = [&](const char* name) {
+    return app.count(name) > 0 || (app.verb() && cat("--", app.verb()->name) == name);
+  };
   std::string first;
   for (const char* command : {"--init", "--train", "--check", "--eval", "--predict", "--export", "--report"}) {
     if (!given(command) || (first == "--init" && std::string(command) == "--eval")) continue;  // its evaluation rows
     if (!first.empty())
-      throw hctr::Error(hctr::Kind::usage, hctr::cat(first, " and ", command, " are two commands: give one"));
+      throw hctr::Error(hctr::Kind::usage, cat(first, " and ", command, " are two commands: give one"));
     first = command;
+  }
+  if (app.verb()) {
+    for (const std::string& option : app.given())
+      if (!app.verb()->has(option))
+        throw hctr::Error(hctr::Kind::usage, cat("huge_ctr ", app.verb()->name, " has no option ", option,
+                                                 "; huge_ctr ", app.verb()->name, " --help lists those it has"));
+    return;
   }
   for (const Belongs& each : kBelongs)
     if (given(each.option) && std::none_of(each.commands.begin(), each.commands.end(), given))
       throw hctr::Error(hctr::Kind::usage,
-                        hctr::cat(each.option, " belongs to ", list_of(each.commands), ", which is not there"));
+                        cat(each.option, " belongs to ", list_of(each.commands), ", which is not there"));
+}
+
+[[noreturn]] void refuse_argument(const hctr::CommandLine& app, const std::string& word) {
+  if (app.verb())
+    throw hctr::Error(hctr::Kind::usage, cat("huge_ctr ", app.verb()->name, " takes no argument '", word,
+                                             "'; huge_ctr ", app.verb()->name, " --help lists what it takes"));
+  std::vector<std::string> names;
+  for (const hctr::Verb& verb : app.verbs()) names.push_back(verb.name);
+  throw hctr::Error(hctr::Kind::usage, cat("'", word, "' is no command and belongs to no option",
+                                           hctr::did_you_mean(word, names), "; huge_ctr --help lists what there is"));
+}
+
+/// Where the arguments of a command go: each to the next of these, the rest to `more` if it takes them. Errors:
+/// Error(usage) for too many, or for fewer than `needed`.
+void place_arguments(const hctr::CommandLine& app, const std::vector<std::string>& given,
+                     const std::vector<std::string*>& to, size_t needed, std::vector<std::string>* more = nullptr) {
+  const hctr::Verb* const verb = app.verb();
+  if (given.size() < needed)
+    throw hctr::Error(hctr::Kind::usage, cat("huge_ctr ", verb->name, " needs ", verb->arguments, "; huge_ctr ",
+                                             verb->name, " --help lists its options"));
+  for (size_t i = 0; i < given.size(); ++i)
+    if (i < to.size())
+      *to[i] = given[i];
+    else if (more)
+      more->push_back(given[i]);
+    else
+      refuse_argument(app, given[i]);
 }
 
 int run_train(hctr::TrainOptions options, bool json) {
@@ -109,7 +149,7 @@ int run_train(hctr::TrainOptions options, bool json) {
   options.reserve = &reserve;
   if (json)
     options.lines = [](std::string_view line) {
-      hctr::print_json(hctr::cat(line, "\n"));
+      hctr::print_json(cat(line, "\n"));
       hctr::flush_output();
     };
   const hctr::TrainSummary summary = hctr::train(options);
@@ -120,14 +160,18 @@ int run_train(hctr::TrainOptions options, bool json) {
 int run(int argc, char** argv) {
   check_for_pasted_dashes(argc, argv);
   std::string train, topic, device = "auto", log = "text", out;
+  std::vector<std::string> arguments;
   int restarts = 0;
   hctr::TrainOptions options;
   hctr::CommandLine app(
-      "huge_ctr", "Trains click-through-rate models as a JSON file describes them.",
+      "huge_ctr", "Trains click-through-rate models as a JSON file describes them, and uses what it has trained.",
+      "A command is an option, too: huge_ctr --train FILE.json is huge_ctr train FILE.json.\n"
       "Exit codes: 0 done, 1 a bug, 2 command line, 3 config, 4 data, 5 files, 6 device or memory, 7 "
       "other ranks, 75 stopped by "
       "SIGTERM, SIGUSR1 or SIGHUP with a checkpoint or the model saved, 130 the same by SIGINT (Ctrl-C).\n"
       "Manual: docs/ in the source tree.");
+  app.add_option("ARGUMENT", arguments, "What a command takes");
+  app.set_verbs(hctr::verbs_of_huge_ctr());
   app.add_option("--train", train, "Train the model that FILE.json describes").type_name("FILE.json");
   hctr::CheckCommand check(app);
   hctr::ModelCommands with_model(app);
@@ -139,7 +183,7 @@ int run(int argc, char** argv) {
                  "--report: a file that ends in .html")
       .type_name("FILE|DIR|-");
   app.add_option("--log", log,
-                 "Of --train and --eval: progress and metrics as lines of text, or as lines of JSON on the standard "
+                 "Progress and metrics as lines of text, or as lines of JSON on the standard "
                  "output")
       .one_of({"text", "json"})
       .show_default();
@@ -156,7 +200,8 @@ int run(int argc, char** argv) {
       .show_default();
   app.add_option("--run-dir", options.run_dir,
                  "Folder for metrics, summary and final model; an earlier run in it is moved to DIR.1; default: a new "
-                 "one under runs/");
+                 "one under runs/")
+      .type_name("DIR");
   app.add_option("--resume", options.resume,
                  "Go on from a checkpoint: its folder, or latest for the newest in the folder that the config names; "
                  "where that has none, training starts anew")
@@ -164,8 +209,7 @@ int run(int argc, char** argv) {
   app.add_option("--threads", options.threads, "CPU threads for operators; default: all cores").range(1, 1024);
   app.add_option("--seed", options.seed, "Instead of the config's seed");
   app.add_option("--max-iter", options.max_iter, "Instead of the config's number of iterations").positive();
-  app.add_option("--metrics-file", options.metrics_file,
-                 "Of --train: a text file for Prometheus, replaced at each line of metrics")
+  app.add_option("--metrics-file", options.metrics_file, "A text file for Prometheus, replaced at each line of metrics")
       .type_name("FILE");
   app.add_option("--comm-timeout", options.comm_timeout,
                  "Seconds that ranks wait for another rank in a step; 0: without limit")
@@ -195,11 +239,23 @@ int run(int argc, char** argv) {
   app.add_flag("--sync-launches", options.sync_launches,
                "Wait after every GPU kernel, to find the one that fails (slow)");
   if (!app.parse(argc, argv)) return 0;
+  const std::string verb = app.verb() ? app.verb()->name : "";
+  if (verb == "train") place_arguments(app, arguments, {&train}, 1);
+  if (verb == "check") place_arguments(app, arguments, {&check.config()}, 1);
+  if (verb == "eval") place_arguments(app, arguments, {&with_model.eval_config()}, 1);
+  if (verb == "predict") place_arguments(app, arguments, {&with_model.predict_config()}, 1);
+  if (verb == "export") place_arguments(app, arguments, {&with_model.export_format(), &with_model.subject()}, 1);
+  if (verb == "init") place_arguments(app, arguments, {&init.data()}, 1);
+  if (verb == "report") place_arguments(app, arguments, {}, 1, &report.runs());
+  if (verb == "explain") place_arguments(app, arguments, {&topic}, 1);
+  if (verb.empty())  // the argument of --export
+    place_arguments(
+        app, arguments,
+        with_model.export_format().empty() ? std::vector<std::string*>{} : std::vector{&with_model.subject()}, 0);
   if (!topic.empty()) {
     hctr::print(hctr::explain(topic));
     return 0;
   }
-  with_model.expect_subject();
   expect_one_command(app);
   options.device = device == "cpu"    ? hctr::DeviceChoice::cpu
                    : device == "cuda" ? hctr::DeviceChoice::cuda
@@ -208,7 +264,7 @@ int run(int argc, char** argv) {
   options.surroundings = hctr::program_surroundings();
   options.command.assign(argv, argv + argc);
   if (check.given()) return check.run(options);
-  if (init.given()) return init.run(with_model.eval(), out);
+  if (init.given()) return init.run(with_model.eval_config(), out);
   if (restarts > 0)
     if (const auto code = hctr::keep_training(options, restarts)) return *code;
   options.stop = &hctr::catch_stop_signals();
@@ -223,8 +279,7 @@ int run(int argc, char** argv) {
     return run_train(options, log == "json");
   }
   throw hctr::Error(hctr::Kind::usage,
-                    "nothing to do: give --train, --check, --eval or --predict with FILE.json, --export with a model, "
-                    "--init with a table, or --report with a run folder; huge_ctr --help lists all there is");
+                    "nothing to do: give a command, such as huge_ctr train FILE.json; huge_ctr --help lists them");
 }
 
 }  // namespace

@@ -28,8 +28,6 @@ ModelCommands::ModelCommands(CommandLine& app) {
   app.add_option("--export", format_,
                  "Write a saved model into the folder --out, for other programs: a graph, or weights and tables")
       .one_of({"onnx", "npz", "safetensors", "parquet"});
-  app.add_option("MODEL|FILE.json", subject_,
-                 "Of --export: the model, or where --model names it, its config; left out, the one saved with it");
   app.add_option("--model", options_.model,
                  "A run folder (its final model), a checkpoint (FOLDER: the newest in it), or a snapshot_prefix: the "
                  "newest of its models, or that of PREFIX@ITERATION")
@@ -47,14 +45,12 @@ ModelCommands::ModelCommands(CommandLine& app) {
          "vocabulary, or no label that is positive: error (default), or allow")
       .one_of({"error", "allow"});
   app.add_option("--keep", options_.keep,
-                 "Of --predict: columns of Csv or Criteo data that stand behind the scores; several with commas")
+                 "Columns of Csv or Criteo data that stand behind the scores; several with commas")
       .type_name("COLUMN")
       .comma_separated();
-  app.add_option("--rows", rows_,
-                 "Of --export onnx: also write the first N samples with their scores to rows.npz, to compare with")
+  app.add_option("--rows", rows_, "Also write the first N samples with their scores to rows.npz, to compare with")
       .positive();
-  app.add_option("--inline-tables", inline_tables_,
-                 "Of --export onnx: tables of more MiB get a file of their own; default: 64")
+  app.add_option("--inline-tables", inline_tables_, "Tables of more MiB get a file of their own; default: 64")
       .range(0, 1 << 20);
 }
 
@@ -62,11 +58,6 @@ EncodingChoice ModelCommands::encoding() const {
   return encoding_.empty()      ? EncodingChoice::same
          : encoding_ == "model" ? EncodingChoice::model
                                 : EncodingChoice::config;
-}
-
-void ModelCommands::expect_subject() const {
-  if (format_.empty() && !subject_.empty())
-    throw Error(Kind::usage, cat("'", subject_, "' belongs to no option; huge_ctr --help lists what there is"));
 }
 
 int ModelCommands::run(const JobOptions& job, const std::string& out, bool as_json) {

@@ -16,16 +16,17 @@ class ModelCommands {
   explicit ModelCommands(CommandLine&);
 
   bool given() const { return !eval_.empty() || !predict_.empty() || !format_.empty(); }
-  /// The argument of --eval, which also belongs to --init.
-  const std::string& eval() const { return eval_; }
   /// Of --encoding.
   EncodingChoice encoding() const;
   /// Of --unmatched.
   bool allow_unmatched() const { return unmatched_ == "allow"; }
   /// `out`: of --out; `as_json`: of --log. Returns the exit code. Errors: those of the commands; Error(usage).
   int run(const JobOptions&, const std::string& out, bool as_json);
-  /// Errors: Error(usage) for an argument that belongs to no option.
-  void expect_subject() const;
+  /// Those that a command takes by position.
+  std::string& eval_config() { return eval_; }
+  std::string& predict_config() { return predict_; }
+  std::string& export_format() { return format_; }
+  std::string& subject() { return subject_; }
 
  private:
   int evaluate_model(bool as_json);

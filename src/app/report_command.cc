@@ -9,13 +9,11 @@ namespace hctr {
 ReportCommand::ReportCommand(CommandLine& app) {
   app.add_option("--report", runs_, "Write a page (--out FILE.html) that shows these runs, by their run folders")
       .type_name("RUN");
-  app.add_flag("--no-scores", no_scores_, "Of --report: do not score the evaluation set with the final models");
+  app.add_flag("--no-scores", no_scores_, "Do not score the evaluation set with the final models");
   app.add_flag("--importance", options_.importance,
-               "Of --report: how much AUC is lost when the values of a feature come from other samples, for each "
+               "How much AUC is lost when the values of a feature come from other samples, for each "
                "feature");
-  app.add_option("--score-rows", options_.rows, "Of --report: the most evaluation samples to score")
-      .positive()
-      .show_default();
+  app.add_option("--score-rows", options_.rows, "The most evaluation samples to score").positive().show_default();
 }
 
 int ReportCommand::run(const JobOptions& job, const std::string& out) {

@@ -15,6 +15,7 @@ class ReportCommand {
   /// Adds --report and the options that belong to it alone. Outlives parse().
   explicit ReportCommand(CommandLine&);
   bool given() const { return !runs_.empty(); }
+  std::vector<std::string>& runs() { return runs_; }
   /// `out`: of --out. Returns the exit code. Errors: those of report_runs(); Error(usage).
   int run(const JobOptions&, const std::string& out);
 

@@ -159,13 +159,17 @@ CommandLine::CommandLine(const std::string& program, const std::string& descript
   app_->footer(footer);
   app_->set_version_flag("--version", version_text(program), "Print version, commit and libraries of this build");
   CLI::App* const app = app_.get();  // options that are added later are on the pages too
+  const Verbs* const verbs = verbs_.get();
   app->add_option_function<std::string>(
          "--completion",
-         [app](const std::string& shell) { throw CLI::CallForVersion(completion_script(*app, shell), 0); },
+         [app, verbs](const std::string& shell) {
+           throw CLI::CallForVersion(completion_script(*app, verbs->all, shell), 0);
+         },
          "Print a script that completes these options in a shell")
       ->check(check_word({"bash", "zsh"}));
   app->add_flag_callback(
-      "--man", [app] { throw CLI::CallForVersion(man_page(*app), 0); }, "Print these texts as a man page");
+      "--man", [app, verbs] { throw CLI::CallForVersion(man_page(*app, verbs->all), 0); },
+      "Print these texts as a man page");
 }
 
 CommandOption CommandLine::add_option(const std::string& name, int& value, const std::string& text) {
@@ -213,26 +217,55 @@ void CommandLine::add_choice(const std::string& name, const std::vector<std::str
   app_->add_option_function<std::string>(name, chosen, text)->check(check_word(choices))->option_text(one_of(choices));
 }
 
+void CommandLine::set_verbs(std::vector<Verb> verbs) {
+  verbs_->all = std::move(verbs);
+  app_->add_flag_callback(
+      "--help-all",
+      [app = app_.get(), of = verbs_.get()] {
+        std::string text = all_help(*app, of->all);
+        text.pop_back();
+        throw CLI::CallForVersion(text, 0);
+      },
+      "Print the pages of all commands");
+}
+const Verb* CommandLine::verb() const { return verbs_->given; }
+const std::vector<Verb>& CommandLine::verbs() const { return verbs_->all; }
+
 CommandLine CommandLine::add_subcommand(const std::string& name, const std::string& text) {
   app_->require_subcommand(1);
   return CommandLine(std::shared_ptr<CLI::App>(app_, app_->add_subcommand(name, text)));
 }
 bool CommandLine::parsed() const { return app_->parsed(); }
 size_t CommandLine::count(const std::string& name) const { return app_->count(name); }
+std::vector<std::string> CommandLine::given() const {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app_->get_options())
+    if (option->count() > 0 && !option->get_lnames().empty()) names.push_back("--" + option->get_lnames().front());
+  return names;
+}
 
 bool CommandLine::parse(int argc, char** argv) {
+  std::vector<char*> words(argv, argv + argc);
+  if (argc > 1)
+    if (const auto verb = std::ranges::find(verbs_->all, std::string(argv[1]), &Verb::name);
+        verb != verbs_->all.end()) {
+      verbs_->given = &*verb;
+      words.erase(words.begin() + 1);
+    }
+  const std::string help = cat(app_->get_name(), verbs_->given ? " " + verbs_->given->name : "", " --help");
   try {
-    app_->parse(argc, argv);
+    app_->parse(static_cast<int>(words.size()), words.data());
     return true;
   } catch (const CLI::CallForHelp&) {
-    print(app_->help());
+    print(verbs_->given         ? verb_help(*app_, *verbs_->given)
+          : verbs_->all.empty() ? app_->help()
+                                : program_help(*app_, verbs_->all));
   } catch (const CLI::CallForVersion& version) {
     print(cat(version.what(), "\n"));
   } catch (const CLI::ExtrasError& error) {
-    throw Error(Kind::usage,
-                cat(error.what(), option_meant(*app_), "; ", app_->get_name(), " --help lists what there is"));
+    throw Error(Kind::usage, cat(error.what(), option_meant(*app_), "; ", help, " lists what there is"));
   } catch (const CLI::ParseError& error) {
-    throw Error(Kind::usage, cat(error.what(), "; ", app_->get_name(), " --help lists what there is"));
+    throw Error(Kind::usage, cat(error.what(), "; ", help, " lists what there is"));
   }
   return false;
 }

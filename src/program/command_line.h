@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "program/command_verbs.h"
+
 namespace CLI {
 class App;
 class Option;
@@ -68,12 +70,20 @@ class CommandLine {
     add_choice(name, choices, [&value, words](const std::string& word) { value = words.at(word); }, text);
   }
 
+  /// Commands whose options stand on the program itself. parse() takes the name of one as the first word, and --help
+  /// behind it prints its page.
+  void set_verbs(std::vector<Verb> verbs);
+  /// The one that was given; null: none.
+  const Verb* verb() const;
+  const std::vector<Verb>& verbs() const;
   /// A command of its own: "program name ...". One of them must be given.
   CommandLine add_subcommand(const std::string& name, const std::string& text);
   /// Whether this subcommand was given.
   bool parsed() const;
   /// How often the option was given.
   size_t count(const std::string& name) const;
+  /// The options that were given, by their first names.
+  std::vector<std::string> given() const;
 
   /// Fills the variables. Returns false when the command line asked for --help, --version, --completion or --man, which
   /// it has printed.
@@ -85,7 +95,12 @@ class CommandLine {
   void add_choice(const std::string& name, const std::vector<std::string>& choices,
                   const std::function<void(const std::string&)>& chosen, const std::string& text);
 
+  struct Verbs {
+    std::vector<Verb> all;
+    const Verb* given = nullptr;
+  };
   std::shared_ptr<CLI::App> app_;  // shared, since a subcommand belongs to its program's
+  std::shared_ptr<Verbs> verbs_ = std::make_shared<Verbs>();
 };
 
 /// Calls work(), reports an exception on the standard error stream and returns the exit code (hctr/error.h). Standard

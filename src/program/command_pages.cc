@@ -64,13 +64,14 @@ std::string joined(const std::vector<std::string>& words, const char* between) {
   return text;
 }
 
-std::vector<std::string> commands_of(const CLI::App& app) {
+std::vector<std::string> commands_of(const CLI::App& app, const std::vector<Verb>& verbs) {
   std::vector<std::string> names;
+  for (const Verb& verb : verbs) names.push_back(verb.name);
   for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
   return names;
 }
 
-std::string bash_script(const CLI::App& app) {
+std::string bash_script(const CLI::App& app, const std::vector<Verb>& verbs) {
   const std::string& program = app.get_name();
   std::string cases, names;
   for (const OptionPage& page : all_pages(app)) {
@@ -80,7 +81,7 @@ std::string bash_script(const CLI::App& app) {
       cases += cat("    ", joined(page.names, "|"), ") COMPREPLY=($(compgen -W \"", joined(page.words, " "),
                    "\" -- \"$word\")); return ;;\n");
   }
-  const std::string commands = joined(commands_of(app), " ");
+  const std::string commands = joined(commands_of(app, verbs), " ");
   return cat("# Completion of ", program, " for bash, made by ", program, " --completion bash\n_", program, "() {\n",
              "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n",
              "  case $before in\n    \"\") ;;\n", cases,
@@ -105,7 +106,7 @@ std::string in_zsh(const std::string& text) {
   return out;
 }
 
-std::string zsh_script(const CLI::App& app) {
+std::string zsh_script(const CLI::App& app, const std::vector<Verb>& verbs) {
   const std::string& program = app.get_name();
   std::string lines;
   for (const OptionPage& page : all_pages(app))
@@ -115,7 +116,7 @@ std::string zsh_script(const CLI::App& app) {
         lines += page.words.empty() ? std::string(":value:_files") : cat(":word:(", joined(page.words, " "), ")");
       lines += "'";
     }
-  const std::vector<std::string> commands = commands_of(app);
+  const std::vector<std::string> commands = commands_of(app, verbs);
   if (!commands.empty()) lines += cat(" \\\n  '1:command:(", joined(commands, " "), ")'");
   return cat("#compdef ", program, "\n# Completion of ", program, " for zsh, made by ", program,
              " --completion zsh\n_arguments -s", lines, " \\\n  '*:file:_files'\n");
@@ -153,18 +154,28 @@ std::string man_options(const CLI::App& app) {
 
 }  // namespace
 
-std::string completion_script(const CLI::App& app, const std::string& shell) {
-  return shell == "zsh" ? zsh_script(app) : bash_script(app);
+std::string completion_script(const CLI::App& app, const std::vector<Verb>& verbs, const std::string& shell) {
+  return shell == "zsh" ? zsh_script(app, verbs) : bash_script(app, verbs);
 }
 
-std::string man_page(const CLI::App& app) {
+std::string man_page(const CLI::App& app, const std::vector<Verb>& verbs) {
   const std::string& program = app.get_name();
   std::string capitals = program;
   std::transform(capitals.begin(), capitals.end(), capitals.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  std::string text = cat(".TH ", capitals, " 1 \"\" \"huge_ctr ", version(), "\" \"User Commands\"\n.SH NAME\n",
-                         in_man(program), " \\- ", in_man(app.get_description()), "\n.SH SYNOPSIS\n\\fB",
-                         in_man(program), "\\fR [options]\n.SH OPTIONS\n", man_options(app));
+  std::string text =
+      cat(".TH ", capitals, " 1 \"\" \"huge_ctr ", version(), "\" \"User Commands\"\n.SH NAME\n", in_man(program),
+          " \\- ", in_man(app.get_description()), "\n.SH SYNOPSIS\n\\fB", in_man(program), "\\fR [options]\n");
+  for (const Verb& verb : verbs) {
+    text += cat(".SH COMMAND ", in_man(verb.name), " ", in_man(verb.arguments), "\n", in_man(verb.text), "\n");
+    for (const Verb::Heading& heading : verb.headings) {
+      text += cat(".TP\n", in_man(heading.title), "\n");
+      for (size_t i = 0; i < heading.options.size(); ++i)
+        text += cat(i > 0 ? ", " : "", "\\fB", in_man(heading.options[i].name), "\\fR");
+      text += "\n";
+    }
+  }
+  text += cat(".SH OPTIONS\n", man_options(app));
   for (const CLI::App* command : app.get_subcommands(nullptr))
     text += cat(".SH COMMAND ", in_man(command->get_name()), "\n", in_man(command->get_description()), "\n",
                 man_options(*command));

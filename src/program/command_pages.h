@@ -2,6 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
+
+#include "program/command_verbs.h"
 
 namespace CLI {
 class App;
@@ -10,8 +13,8 @@ class App;
 namespace hctr {
 
 /// A script that completes the options of the program, their words and files. `shell`: "bash" or "zsh".
-std::string completion_script(const CLI::App&, const std::string& shell);
+std::string completion_script(const CLI::App&, const std::vector<Verb>&, const std::string& shell);
 /// The page of section 1, in the language of man: the texts of --help.
-std::string man_page(const CLI::App&);
+std::string man_page(const CLI::App&, const std::vector<Verb>&);
 
 }  // namespace hctr

@@ -1,6 +1,8 @@
 // Every user error has a message that names the place, the value, and a value that works.
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include "core/base/expect.h"
 #include "core/base/host_name.h"
 #include "support/devices.h"
@@ -233,6 +235,38 @@ TEST_F(BadInput, CommandLine) {
   expect_usage({"--trian", "config.json"}, "--trian");
   expect_usage({"--train"}, "--train");
   EXPECT_EQ(run_program("huge_ctr", {"--help"}, folder_.path()).exit_code, 0);
+  expect_usage({"trian", "config.json"}, "'trian' is no command and belongs to no option; did you mean \"train\"?");
+  expect_usage({"train"}, "huge_ctr train needs FILE.json");
+  expect_usage({"train", "config.json", "--gpus", "2"}, "huge_ctr train has no option --gpus");
+  expect_usage({"train", "config.json", "more.json"}, "takes no argument 'more.json'");
+  expect_usage({"check", "config.json", "--train", "config.json"}, "two commands");
+}
+
+// A command is an option too: the same work, the same words.
+TEST_F(BadInput, CommandsAreOptionsToo) {
+  write_file(folder_ / "config.json", small_config());
+  std::string table = "clicked,item\n";
+  for (int i = 0; i < 200; ++i) table += cat(i % 2, ",", i % 7, "\n");
+  write_file(folder_ / "table.csv", table);
+  const auto expect_equal = [&](const std::vector<std::string>& command, const std::vector<std::string>& options) {
+    const Outcome one = run_program("huge_ctr", command, folder_.path()),
+                  other = run_program("huge_ctr", options, folder_.path());
+    EXPECT_EQ(one.exit_code, other.exit_code) << one.err << other.err;
+    EXPECT_EQ(one.out, other.out);
+    const std::regex line_of_progress(R"(Looking at the rows: .*\n)");  // has a time
+    EXPECT_EQ(std::regex_replace(one.err, line_of_progress, ""), std::regex_replace(other.err, line_of_progress, ""));
+  };
+  expect_equal({"check", "config.json", "--gpu-name", "H200"}, {"--check", "config.json", "--gpu-name", "H200"});
+  expect_equal({"check", "--format", "json", "config.json"}, {"--format", "json", "--check", "config.json"});
+  expect_equal({"init", "table.csv", "--label", "clicked", "--eval", "table.csv"},
+               {"--init", "table.csv", "--label", "clicked", "--eval", "table.csv"});
+  expect_equal({"explain", "Adam"}, {"--explain", "Adam"});
+  expect_equal({"train", "none.json"}, {"--train", "none.json"});
+  expect_equal({"eval", "config.json", "--model", "none"}, {"--eval", "config.json", "--model", "none"});
+  expect_equal({"predict", "config.json", "--model", "none", "--out", "-"},
+               {"--predict", "config.json", "--model", "none", "--out", "-"});
+  expect_equal({"export", "onnx", "none", "--out", "to"}, {"--export", "onnx", "none", "--out", "to"});
+  expect_equal({"report", "a", "b", "--out", "page.html"}, {"--report", "a", "b", "--out", "page.html"});
 }
 
 TEST_F(BadInput, SeveralProcesses) {

@@ -196,7 +196,7 @@ const std::string& help_of(const std::string& program, const std::string& comman
   static std::map<std::string, std::string> known;
   std::string& text = known[program + " " + command];
   if (text.empty()) {
-    text = run_program(program, {"--help"}, fs::temp_directory_path()).out;
+    text = run_program(program, {program == "huge_ctr" ? "--help-all" : "--help"}, fs::temp_directory_path()).out;
     if (!command.empty()) text += run_program(program, {command, "--help"}, fs::temp_directory_path()).out;
   }
   return text;

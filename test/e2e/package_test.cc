@@ -12,7 +12,8 @@ namespace {
 
 /// The long options that --help lists.
 std::vector<std::string> options_of(const std::string& program, const TemporaryFolder& folder) {
-  std::istringstream help(run_program(program, {"--help"}, folder.path()).out);
+  const std::string pages = program == "huge_ctr" ? "--help-all" : "--help";
+  std::istringstream help(run_program(program, {pages}, folder.path()).out);
   std::vector<std::string> options;
   for (std::string word; help >> word;)
     if (word.starts_with("--") && word.size() > 2 && std::isalpha(static_cast<unsigned char>(word[2])) &&

@@ -1,0 +1,122 @@
+#include "app/verbs.h"
+
+namespace hctr {
+namespace {
+
+const Verb::Heading kConfig = {"Config", {{"--set"}, {"--strict"}}};
+const Verb::Heading kDevice = {"Device", {{"--device"}, {"--threads"}, {"--sync-launches"}}};
+const Verb::Heading kProcesses = {"Several processes", {{"--comm-timeout"}, {"--join-timeout"}, {"--peer-timeout"}}};
+
+Verb train() {
+  return {"train",
+          "FILE.json",
+          "Train the model that FILE.json describes.",
+          {{"Run",
+            {{"--run-dir"},
+             {"--resume"},
+             {"--max-iter"},
+             {"--seed"},
+             {"--encoding",
+              "config: train as the config encodes data, also where the model that training starts from was encoded "
+              "otherwise; left out, that is an error"},
+             {"--unmatched"}}},
+           {"Output", {{"--log"}, {"--metrics-file"}, {"--profile"}}},
+           kConfig,
+           kDevice,
+           {"Several processes",
+            {{"--comm-timeout"}, {"--join-timeout"}, {"--peer-timeout"}, {"--restarts"}, {"--restart-wait"}}}},
+          {"huge_ctr train config.json --run-dir runs/first", "mpirun -np 2 huge_ctr train config.json",
+           "huge_ctr train config.json --resume latest --set solver.batchsize=16384"}};
+}
+
+Verb check() {
+  return {"check",
+          "FILE.json",
+          "Check a config: names, values and shapes. Print its layers, the memory of each GPU and the expected time of "
+          "a step. Needs no GPU and no data.",
+          {{"Check", {{"--check-data"}, {"--format"}}},
+           {"Hardware to judge by", {{"--gpu-name"}, {"--gpu-memory"}, {"--gpus"}}},
+           kConfig},
+          {"huge_ctr check config.json --check-data", "huge_ctr check config.json --gpu-name H200 --gpus 8"}};
+}
+
+Verb evaluate() {
+  return {"eval",
+          "FILE.json",
+          "Print the metrics of a saved model.",
+          {{"Model and data", {{"--model"}, {"--data"}, {"--encoding"}, {"--unmatched"}}},
+           {"Output", {{"--log"}}},
+           kConfig,
+           kDevice,
+           kProcesses},
+          {"huge_ctr eval config.json --model runs/first"}};
+}
+
+Verb predict() {
+  return {
+      "predict",
+      "FILE.json",
+      "Write the scores that a saved model gives.",
+      {{"Model and data", {{"--model"}, {"--data"}, {"--encoding"}, {"--unmatched"}}},
+       {"Output", {{"--out", "A file that ends in .tsv, .csv or .parquet, or - for the standard output"}, {"--keep"}}},
+       kConfig,
+       kDevice,
+       kProcesses},
+      {"huge_ctr predict config.json --model runs/first --data new.csv --out scores.csv"}};
+}
+
+Verb export_model() {
+  return {"export",
+          "FORMAT MODEL",
+          "Write a saved model for other programs: onnx, npz, safetensors or parquet.",
+          {{"Model and data", {{"--model", "The model, where the argument is its config"}, {"--data"}, {"--encoding"}}},
+           {"Output", {{"--out", "A folder that is new or empty"}, {"--rows"}, {"--inline-tables"}}},
+           kConfig,
+           kDevice},
+          {"huge_ctr export onnx runs/first --out first_onnx"}};
+}
+
+Verb init() {
+  return {"init",
+          "DATA",
+          "Look at the rows of a table, text or Parquet, and write a config that trains on them.",
+          {{"Data",
+            {{"--label"},
+             {"--positive"},
+             {"--eval", "The evaluation rows; left out, a tenth of the rows is held out"},
+             {"--leave-out"},
+             {"--category"},
+             {"--number"},
+             {"--list"},
+             {"--number-format"}}},
+           {"Model", {{"--template"}}},
+           {"Output", {{"--out", "The config; left out, it goes to the standard output"}}}},
+          {"huge_ctr init clicks.csv --label clicked --out config.json"}};
+}
+
+Verb report() {
+  return {"report",
+          "RUN ...",
+          "Write a page that shows runs, by their run folders.",
+          {{"Page", {{"--out", "A file that ends in .html"}, {"--no-scores"}, {"--importance"}, {"--score-rows"}}},
+           kConfig,
+           kDevice},
+          {"huge_ctr report runs/first runs/second --out runs.html"}};
+}
+
+Verb explain() {
+  return {
+      "explain",
+      "NAME",
+      "Print the manual's entry of a section, layer, optimizer, metric or data format; layers, config: all of them.",
+      {},
+      {"huge_ctr explain solver", "huge_ctr explain MultiCross"}};
+}
+
+}  // namespace
+
+std::vector<Verb> verbs_of_huge_ctr() {
+  return {init(), check(), train(), evaluate(), predict(), report(), export_model(), explain()};
+}
+
+}  // namespace hctr
