@@ -3,6 +3,7 @@
 
 #include "capi/array.h"
 #include "capi/call.h"
+#include "capi/ranks.h"
 #include "core/base/expect.h"
 #include "hctr/embedding.h"
 
@@ -63,6 +64,8 @@ EmbeddingTableOptions table_of(const hctr_table& from, size_t number) {
   if (from.admit_probability != 0) to.admit_probability = from.admit_probability;
   to.expire_after = from.expire_after;
   to.marks_changes = from.marks_changes != 0;
+  to.placement.where = enum_of<EmbeddingPlacement::Where>(from.placement, 4, what + ": placement");
+  to.placement.rank = from.whole_on - 1;
   return to;
 }
 
@@ -87,6 +90,7 @@ EmbeddingOptions options_of(const hctr_embedding_options& from) {
   to.host_bytes = from.host_bytes;
   if (from.disk) to.disk = from.disk;
   to.disk_bytes = from.disk_bytes;
+  if (from.rank) to.rank = from.rank->rank;
   return to;
 }
 
@@ -270,6 +274,14 @@ hctr_status hctr_embedding_update(hctr_embedding* embedding, int64_t batch, cons
     set.update(
         batch, hctr::capi::vectors_of<const float>(set, gradients, "gradients", set.vectors_of_batch(batch)),
         {given.learning_rate, given.rate_on_device, given.loss_scale == 0 ? 1.0f : given.loss_scale, given.skip});
+  });
+}
+
+hctr_status hctr_embedding_keys_of_batch(hctr_embedding* embedding, int64_t batch, int64_t* keys) {
+  return call([&] {
+    expect_given(keys, "hctr_embedding_keys_of_batch(): the counts of keys");
+    const std::vector<int64_t> counts = set_of(embedding).keys_of_batch(batch);
+    std::copy(counts.begin(), counts.end(), keys);
   });
 }
 
