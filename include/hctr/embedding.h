@@ -1,6 +1,7 @@
 // Embedding tables in a process of somebody else: keys to vectors, and gradients to updates of rows.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -97,6 +98,16 @@ struct EmbeddingFeature {
   bool weighted = false;  ///< its keys have weights; not with max and none
 };
 
+/// Where a set takes memory of its device: that of batches and look-ups, and rows of tables with row numbers, which
+/// have a size from the start. Rows of other tables grow at fixed addresses, which the driver alone can do, and so does
+/// what goes on to memory of the host or a disk.
+struct EmbeddingAllocator {
+  /// Memory aligned to 256 bytes, which work on the stream may use; null where there is no more.
+  void* (*allocate)(size_t bytes, void* stream, void* user) = nullptr;  ///< null: the driver gives all memory
+  void (*free)(void* memory, size_t bytes, void* stream, void* user) = nullptr;
+  void* user = nullptr;
+};
+
 struct EmbeddingOptions {
   std::vector<EmbeddingTableOptions> tables;
   std::vector<EmbeddingFeature> features;  ///< in the order of the arrays that calls take
@@ -116,6 +127,8 @@ struct EmbeddingOptions {
   /// The rank that this set is, where several share the tables. All ranks make sets of the same tables, features, seed
   /// and number of batches; each has its own device, stream and memory.
   EmbeddingRank rank{};
+  /// Called by the thread that calls the set; outlives it.
+  EmbeddingAllocator allocator{};
 };
 
 /// The keys of one feature in a batch. Memory of the set's device.
@@ -214,6 +227,11 @@ class HCTR_API EmbeddingSet {
   /// with batches of at most as many keys. The batch of a replay is that of the recording.
   void reserve(int64_t samples, std::span<const int64_t> keys_of_features);
 
+  /// Without a group: memory for look-ups of at most so many samples and keys of each feature, which take none from
+  /// then on. Such a look-up may be recorded into a CUDA graph and replayed, where rows are not on a disk, whatever
+  /// other calls come in between. Waits.
+  void reserve_lookup(int64_t samples, std::span<const int64_t> keys_of_features);
+
   /// dw = the gradient of each weight of the weighted features, given those of their vectors; null for others. Shapes:
   /// [count].
   void weight_gradients(Batch, std::span<const FeatureVectors<const float>> gradients, std::span<float* const> dw);
@@ -235,6 +253,9 @@ class HCTR_API EmbeddingSet {
   int64_t updates();
   /// Sets their number, that of a saved state: Adam's corrections depend on it.
   void set_updates(int64_t);
+
+  /// Bytes of options().allocator that the set has now.
+  int64_t allocated_bytes() const;
 
   // Of one table. All wait; no batch may be under way. Collective: counts and bytes are sums over all ranks, where a
   // replicated row counts once, and its bytes on each rank; rows and removed keys of all ranks come to rank 0, and to

@@ -157,6 +157,10 @@ typedef struct hctr_feature {
   int32_t weighted;
 } hctr_feature;
 
+/* Memory of the device, aligned to 256 bytes, that work on the stream may use; NULL: there is no more. */
+typedef void* (*hctr_allocate)(size_t bytes, void* stream, void* user);
+typedef void (*hctr_free)(void* memory, size_t bytes, void* stream, void* user);
+
 typedef struct hctr_embedding_options {
   size_t size;
   const hctr_table* tables; /* one after another, each of tables[0].size bytes; likewise features */
@@ -173,7 +177,10 @@ typedef struct hctr_embedding_options {
   int64_t host_bytes;
   const char* disk; /* NULL: none */
   int64_t disk_bytes;
-  const hctr_rank* rank; /* NULL: the tables belong to one set */
+  const hctr_rank* rank;  /* NULL: the tables belong to one set */
+  hctr_allocate allocate; /* NULL: the driver gives memory */
+  hctr_free free;
+  void* allocator_user;
 } hctr_embedding_options;
 
 /* The keys of one feature in a batch. */
@@ -209,6 +216,10 @@ HCTR_API hctr_status hctr_embedding_prefetch(hctr_embedding* embedding, int64_t 
 HCTR_API hctr_status hctr_embedding_vectors(hctr_embedding* embedding, int64_t batch, const hctr_array* vectors);
 HCTR_API hctr_status hctr_embedding_reserve(hctr_embedding* embedding, int64_t samples,
                                             const int64_t* keys_of_features);
+HCTR_API hctr_status hctr_embedding_reserve_lookup(hctr_embedding* embedding, int64_t samples,
+                                                   const int64_t* keys_of_features);
+/* Bytes of the caller's allocator that the embeddings have now. */
+HCTR_API hctr_status hctr_embedding_allocated_bytes(hctr_embedding* embedding, int64_t* bytes);
 /* weights: of each feature the gradient of its weights, f32 [count]; data NULL: not wanted. */
 HCTR_API hctr_status hctr_embedding_weight_gradients(hctr_embedding* embedding, int64_t batch,
                                                      const hctr_array* gradients, const hctr_array* weights);

@@ -91,6 +91,7 @@ EmbeddingOptions options_of(const hctr_embedding_options& from) {
   if (from.disk) to.disk = from.disk;
   to.disk_bytes = from.disk_bytes;
   if (from.rank) to.rank = from.rank->rank;
+  to.allocator = {from.allocate, from.free, from.allocator_user};
   return to;
 }
 
@@ -244,6 +245,21 @@ hctr_status hctr_embedding_reserve(hctr_embedding* embedding, int64_t samples, c
     hctr::EmbeddingSet& set = set_of(embedding);
     expect_given(keys_of_features, "hctr_embedding_reserve(): the keys of features");
     set.reserve(samples, {keys_of_features, set.options().features.size()});
+  });
+}
+
+hctr_status hctr_embedding_reserve_lookup(hctr_embedding* embedding, int64_t samples, const int64_t* keys_of_features) {
+  return call([&] {
+    hctr::EmbeddingSet& set = set_of(embedding);
+    expect_given(keys_of_features, "hctr_embedding_reserve_lookup(): the keys of features");
+    set.reserve_lookup(samples, {keys_of_features, set.options().features.size()});
+  });
+}
+
+hctr_status hctr_embedding_allocated_bytes(hctr_embedding* embedding, int64_t* bytes) {
+  return call([&] {
+    expect_given(bytes, "hctr_embedding_allocated_bytes(): the place of the number");
+    *bytes = set_of(embedding).allocated_bytes();
   });
 }
 

@@ -29,7 +29,9 @@ void check_on_all_ranks(const EmbeddingOptions& options) {
 EmbeddingSet::EmbeddingSet(const EmbeddingOptions& options) {
   check_on_all_ranks(options);
   const CurrentDevice keep(options.gpu >= 0);
-  state_ = std::make_unique<State>(options);
+  auto allocator = allocator_of(options);
+  const AllocatorScope memory(allocator);
+  state_ = std::make_unique<State>(options, std::move(allocator));
 }
 EmbeddingSet::~EmbeddingSet() {
   if (!state_) return;
@@ -37,6 +39,10 @@ EmbeddingSet::~EmbeddingSet() {
   // The other ranks may be in a call, or come to one, in which they would wait for this one.
   if (state_->comm && !state_->all_threw && std::uncaught_exceptions() > 0)
     state_->comm->abort(Error(Kind::comm, "it has ended with an error, and its embedding set with it"));
+  if (state_->allocator && state_->options.gpu >= 0) try {
+      state_->runtime.compute_stream().synchronize();  // work that uses the memory
+    } catch (const Error&) {                           // of that work
+    }
   state_.reset();
 }
 EmbeddingSet::EmbeddingSet(EmbeddingSet&&) noexcept = default;
@@ -45,13 +51,14 @@ EmbeddingSet& EmbeddingSet::operator=(EmbeddingSet&&) noexcept = default;
 const EmbeddingOptions& EmbeddingSet::options() const { return state_->options; }
 
 void EmbeddingSet::set_stream(void* stream) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   state_->runtime.adopt_stream(stream);
+  if (state_->allocator) state_->allocator->stream = stream;
 }
 
 EmbeddingSet::Batch EmbeddingSet::forward(int64_t samples, std::span<const FeatureKeys> keys,
                                           std::span<const FeatureVectors<float>> outputs) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   std::vector<ops::FeatureBags> bags;
   state_->agreed([&] {
     std::vector<int64_t> counts;
@@ -71,14 +78,14 @@ EmbeddingSet::Batch EmbeddingSet::forward(int64_t samples, std::span<const Featu
 }
 
 EmbeddingSet::Batch EmbeddingSet::prefetch(int64_t samples, std::span<const FeatureKeys> keys) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   std::vector<ops::FeatureBags> bags;
   state_->agreed([&] { bags = state_->checked_batch(samples, keys); });
   return state_->begin(samples, bags);
 }
 
 void EmbeddingSet::forward(Batch batch, std::span<const FeatureVectors<float>> outputs) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   state_->agreed([&] {
     State::Under& one = state_->at(batch);
     if (one.forwarded) refuse_call(cat("forward() of batch ", batch, " a second time"));
@@ -107,7 +114,7 @@ std::vector<int64_t> EmbeddingSet::keys_of_batch(Batch batch) const {
 }
 
 void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_features) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   if (state_->comm)
     refuse_call("reserve() of a set that is one of several ranks: they wait for each other, so no batch is recorded");
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
@@ -117,9 +124,21 @@ void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_fea
   state_->reserve_batch(*state_->reserved_buffer, samples, keys_of_features);
 }
 
+void EmbeddingSet::reserve_lookup(int64_t samples, std::span<const int64_t> keys_of_features) {
+  const State::Call call(*state_);
+  if (state_->comm)
+    refuse_call(
+        "reserve_lookup() of a set that is one of several ranks: they wait for each other, so none is recorded");
+  if (keys_of_features.size() != state_->options.features.size() || samples < 1)
+    refuse_call(cat("reserve_lookup() of ", samples, " samples and keys of ", keys_of_features.size(), " features"));
+  state_->reserve_lookup(samples, keys_of_features);
+}
+
+int64_t EmbeddingSet::allocated_bytes() const { return state_->allocator ? state_->allocator->bytes : 0; }
+
 void EmbeddingSet::weight_gradients(Batch batch, std::span<const FeatureVectors<const float>> gradients,
                                     std::span<float* const> dw) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   State::Under& one = state_->at(batch);
   check_vectors(state_->options, state_->table_of, one.samples, one.counts, placed(gradients));
   if (dw.size() != state_->options.features.size())
@@ -138,7 +157,7 @@ void EmbeddingSet::weight_gradients(Batch batch, std::span<const FeatureVectors<
 }
 
 void EmbeddingSet::update(Batch batch, std::span<const FeatureVectors<const float>> gradients, const UpdateStep& with) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   state_->agreed([&] {
     const State::Under& one = state_->to_end(batch, "update()");
     check_vectors(state_->options, state_->table_of, one.samples, one.counts, placed(gradients));
@@ -162,7 +181,7 @@ void EmbeddingSet::update(Batch batch, std::span<const FeatureVectors<const floa
 
 std::vector<int64_t> EmbeddingSet::row_gradients(Batch batch, std::span<const FeatureVectors<const float>> gradients,
                                                  std::span<const RowGradients> to) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   state_->agreed([&] {
     const State::Under& one = state_->to_end(batch, "row_gradients()");
     check_vectors(state_->options, state_->table_of, one.samples, one.counts, placed(gradients));
@@ -190,14 +209,14 @@ std::vector<int64_t> EmbeddingSet::row_gradients(Batch batch, std::span<const Fe
 }
 
 void EmbeddingSet::release(Batch batch) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   state_->leave_rows(state_->to_end(batch, "release()"));
   state_->under_way.pop_front();
 }
 
 void EmbeddingSet::lookup(int64_t samples, std::span<const FeatureKeys> keys,
                           std::span<const FeatureVectors<float>> outputs) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   std::vector<ops::FeatureBags> bags;
   std::vector<int64_t> counts;
   state_->agreed([&] {
@@ -212,13 +231,13 @@ void EmbeddingSet::lookup(int64_t samples, std::span<const FeatureKeys> keys,
     return state_->shared->look_up(ctx, samples, bags, outputs);
   }
   if (samples == 0) return;
-  if (!state_->runtime.compute_stream().is_capturing())
-    for (const auto& table : state_->tables) {
-      int64_t all = 0;
-      for (const TableFeature& feature : table->features()) all += counts[feature.number];
-      report_keys_outside(table->table());
-      table->reserve_lookup(samples, all);
-    }
+  if (!state_->runtime.compute_stream().is_capturing()) {
+    for (const auto& table : state_->tables) report_keys_outside(table->table());
+    state_->reserve_lookup(samples, counts);
+  } else {
+    state_->expect_lookup_reserved(samples, counts);
+    for (const auto& table : state_->tables) table->keep_replaced_memory();
+  }
   state_->each_table([&](Context& ctx, SetTable& table) {
     table.lookup(ctx, samples, state_->of_table(table, bags), state_->of_table(table, outputs));
   });

@@ -6,12 +6,12 @@
 namespace hctr {
 
 int64_t EmbeddingSet::updates() {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   return state_->read_step().updates;
 }
 
 void EmbeddingSet::set_updates(int64_t updates) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   if (updates < 0) refuse_call(cat(updates, " updates"));
   StepState state = state_->read_step();
   state.updates = updates;
@@ -19,14 +19,14 @@ void EmbeddingSet::set_updates(int64_t updates) {
 }
 
 int64_t EmbeddingSet::rows(const std::string& table) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   if (!state_->shared) return state_->idle_table(table).rows();
   const size_t t = state_->agreed_number(table);
   return state_->shared->together([&] { return state_->shared->rows(t); });
 }
 
 EmbeddingMemory EmbeddingSet::memory(const std::string& table) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   if (state_->shared) {
     const size_t t = state_->agreed_number(table);
     return state_->shared->together([&] { return state_->shared->memory(t); });
@@ -38,7 +38,7 @@ EmbeddingMemory EmbeddingSet::memory(const std::string& table) {
 }
 
 std::map<std::string, int64_t> EmbeddingSet::counts(const std::string& table) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   if (!state_->shared) return state_->idle_table(table).counts();
   const size_t t = state_->agreed_number(table);
   return state_->shared->together([&] { return state_->shared->counts(t); });
@@ -49,6 +49,7 @@ namespace {
 /// Passes blocks on as the interface has them. `states`: of each row, which are wanted.
 std::function<void(const RowBlock&)> passing(int states, const std::function<void(const TableRows&)>& sink) {
   return [states, &sink](const RowBlock& block) {
+    const AllocatorScope of_callers(nullptr);  // what the sink makes is not of the set
     TableRows rows{block.keys, block.vectors, {}};
     for (int s = 0; s < states; ++s) rows.states.push_back(block.states[s]);
     sink(rows);
@@ -71,7 +72,7 @@ std::vector<SavedTable> EmbeddingSet::State::saved_tables() {
 
 void EmbeddingSet::State::export_rows(const std::string& table, RowsToExport wanted,
                                       const std::function<void(const TableRows&)>& sink) {
-  const CurrentDevice keep(runtime.device());
+  const Call call(*this);
   size_t t = 0;
   agreed([&] {
     t = idle_number(table);
@@ -96,7 +97,7 @@ void EmbeddingSet::export_changed_rows(const std::string& table, bool states,
 }
 
 std::vector<int64_t> EmbeddingSet::removed_keys(const std::string& table) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   if (state_->shared) {
     const size_t t = state_->agreed_number(table);
     return state_->shared->together([&] { return state_->shared->removed_keys(t); });
@@ -107,7 +108,7 @@ std::vector<int64_t> EmbeddingSet::removed_keys(const std::string& table) {
 }
 
 void EmbeddingSet::note_exported() {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   for (const EmbeddingTableOptions& table : state_->options.tables) {
     if (!table.marks_changes) continue;
     if (state_->shared)
@@ -142,7 +143,7 @@ RowBlock block_of(const TableSpec& spec, const TableRows& rows) {
 }  // namespace
 
 void EmbeddingSet::import_rows(const std::string& table, const TableRows& rows) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   state_->agreed([&] {
     const size_t t = state_->idle_number(table);
     const RowBlock block = block_of(state_->spec(t), rows);
@@ -154,13 +155,13 @@ void EmbeddingSet::import_rows(const std::string& table, const TableRows& rows) 
 }
 
 void EmbeddingSet::save(const std::filesystem::path& folder) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   save_set(folder, state_->options, state_->runtime, state_->saved_tables(), state_->comm.get(),
            {state_->read_step().updates, state_->host_step});
 }
 
 void EmbeddingSet::load(const std::filesystem::path& folder) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   if (state_->last_batch != 0) refuse_call("load() of an embedding set that has had a batch: load into a new one");
   const SetProgress progress =
       load_set(folder, state_->options, state_->runtime, state_->saved_tables(), state_->comm.get());

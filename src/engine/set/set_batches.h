@@ -21,8 +21,9 @@
 namespace hctr {
 
 struct EmbeddingSet::State {
-  explicit State(const EmbeddingOptions& wanted)
+  State(const EmbeddingOptions& wanted, std::shared_ptr<DeviceAllocator> memory)
       : options(wanted),
+        allocator(std::move(memory)),
         table_of(tables_of_features(wanted)),
         runtime(device_of(wanted), runtime_options(wanted)),
         step(runtime.device(), sizeof(StepState)),
@@ -46,6 +47,7 @@ struct EmbeddingSet::State {
       spec.eval_key_capacity = spec.key_capacity;
       spec.most_key_capacity = options.most_keys;
       one_at_a_time = one_at_a_time || spec.policy.any() || on_disk || options.host_bytes > 0;
+      const AllocatorScope rows(allocator, rows_from_allocator(options, options.tables[t]));
       if (comm)
         specs.push_back(spec);
       else
@@ -56,6 +58,13 @@ struct EmbeddingSet::State {
   }
 
   static constexpr int64_t kFirstKeys = 4096;
+
+  /// Around each call of the set.
+  struct Call {
+    explicit Call(const State& of) : device(of.runtime.device()), memory(of.allocator) {}
+    CurrentDevice device;
+    AllocatorScope memory;
+  };
 
   struct Under {
     Batch number;
@@ -134,14 +143,30 @@ struct EmbeddingSet::State {
     }
     return some;
   }
+  std::vector<int64_t> keys_of_tables(std::span<const int64_t> counts) const {
+    std::vector<int64_t> keys(options.tables.size(), 0);
+    for (size_t f = 0; f < counts.size(); ++f) keys[table_of[f]] += counts[f];
+    return keys;
+  }
+  void reserve_lookup(int64_t samples, std::span<const int64_t> counts) {
+    const std::vector<int64_t> keys = keys_of_tables(counts);
+    for (size_t t = 0; t < tables.size(); ++t) tables[t]->reserve_lookup(samples, keys[t]);
+  }
+  void expect_lookup_reserved(int64_t samples, std::span<const int64_t> counts) const {
+    if (runtime.row_memory().has_disk()) refuse_call("a look-up is recorded, and rows may be on a disk");
+    const std::vector<int64_t> keys = keys_of_tables(counts);
+    for (size_t t = 0; t < tables.size(); ++t)
+      if (!tables[t]->lookup_reserved(samples, keys[t]))
+        refuse_call(cat("a look-up is recorded of ", samples, " samples and ", keys[t], " keys of table '",
+                        options.tables[t].name, "' without reserve_lookup() for as many"));
+  }
   /// Host: memory for the rows of the next batch.
   void reserve_batch(int buffer, int64_t samples, std::span<const int64_t> counts) {
-    for (const auto& table : tables) {
-      int64_t keys = 0;
-      for (const TableFeature& feature : table->features()) keys += counts[feature.number];
-      table->reserve(buffer, samples, keys);
-      report_keys_outside(table->table());
-      table->table().reserve_rows(host_step);
+    const std::vector<int64_t> keys = keys_of_tables(counts);
+    for (size_t t = 0; t < tables.size(); ++t) {
+      tables[t]->reserve(buffer, samples, keys[t]);
+      report_keys_outside(tables[t]->table());
+      tables[t]->table().reserve_rows(host_step);
     }
     ++host_step;
   }
@@ -171,10 +196,12 @@ struct EmbeddingSet::State {
       empty = !shared->begin(ctx, buffer, samples, bags, host_step);
       host_step += !empty;
     } else if (!empty) {
-      if (recorded)
+      if (recorded) {
         recorded_buffer = buffer;
-      else
+        for (const auto& table : tables) table->keep_replaced_memory();
+      } else {
         reserve_batch(buffer, samples, counts);
+      }
       each_table([&](Context& ctx, SetTable& table) { table.prepare(ctx, buffer, samples, of_table(table, bags)); });
     }
     under_way.push_back({++last_batch, buffer, samples, empty, false, std::move(counts)});
@@ -231,7 +258,8 @@ struct EmbeddingSet::State {
   }
 
   EmbeddingOptions options;
-  std::vector<size_t> table_of;  // of each feature
+  std::shared_ptr<DeviceAllocator> allocator;  // null: the driver
+  std::vector<size_t> table_of;                // of each feature
   Runtime runtime;
   Buffer step;                                    // StepState
   std::unique_ptr<Communicator> comm;             // null: on one rank

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "core/base/expect.h"
 #include "core/device/copy_bytes.h"
@@ -35,29 +36,31 @@ int64_t ample(int64_t needed, int64_t have) { return needed > have ? needed + ne
 
 void SetInput::reserve(Runtime& runtime, const TableFeatures& features, int64_t wanted_samples, int64_t wanted_keys,
                        int64_t most_keys) {
-  if (wanted_samples <= samples && wanted_keys <= keys) return;
+  if (fits(wanted_samples, wanted_keys)) return;
   runtime.compute_stream().synchronize();  // what the memory of before is used by
-  const int64_t of_samples = ample(wanted_samples, samples), dim = features.dim, count = features.count(),
-                all_keys = std::min(ample(wanted_keys, keys), std::max(wanted_keys, most_keys));
-  *this = {.samples = of_samples, .keys = all_keys};
-  const int64_t largest = features.with_max();
+  SetInput to{.samples = ample(wanted_samples, samples),
+              .keys = std::min(ample(wanted_keys, keys), std::max(wanted_keys, most_keys))};
+  *this = {};  // both at a time would need more memory
+  const int64_t count = features.count(), dim = features.dim, largest = features.with_max();
   const bool plain = features.plain, weighted = features.weighted();
-  const auto add = [&](DType type, int64_t elements) { return arena.add(TensorSpec(type, {elements})); };
-  const size_t keys_at = add(DType::i64, keys), offsets_at = add(DType::i32, count * samples + 1),
-               weights_at = add(DType::f32, weighted ? keys : 0), numbers_at = add(DType::i32, plain ? 0 : keys),
-               gradients_at = add(DType::f32, (plain ? samples * count : keys) * dim),
-               chosen_at = add(DType::i32, largest * samples * dim);
-  arena.build(runtime.device());
-  of_keys = arena.get(keys_at).data<int64_t>();
-  offsets = arena.get(offsets_at).data<int32_t>();
-  if (weighted) weights = arena.get(weights_at).data<float>();
-  gradients = arena.get(gradients_at).data<float>();
-  if (largest > 0) chosen = arena.get(chosen_at).data<int32_t>();
-  if (plain) return;
-  std::vector<int32_t> in_order(static_cast<size_t>(keys));
-  std::iota(in_order.begin(), in_order.end(), 0);
-  from_host(runtime.compute_stream(), arena.get(numbers_at), in_order);
-  numbers = arena.get(numbers_at).data<int32_t>();
+  const auto add = [&](DType type, int64_t elements) { return to.arena.add(TensorSpec(type, {elements})); };
+  const size_t keys_at = add(DType::i64, to.keys), offsets_at = add(DType::i32, count * to.samples + 1),
+               weights_at = add(DType::f32, weighted ? to.keys : 0), numbers_at = add(DType::i32, plain ? 0 : to.keys),
+               gradients_at = add(DType::f32, (plain ? to.samples * count : to.keys) * dim),
+               chosen_at = add(DType::i32, largest * to.samples * dim);
+  to.arena.build(runtime.device());
+  to.of_keys = to.arena.get(keys_at).data<int64_t>();
+  to.offsets = to.arena.get(offsets_at).data<int32_t>();
+  if (weighted) to.weights = to.arena.get(weights_at).data<float>();
+  to.gradients = to.arena.get(gradients_at).data<float>();
+  if (largest > 0) to.chosen = to.arena.get(chosen_at).data<int32_t>();
+  if (!plain) {
+    std::vector<int32_t> in_order(static_cast<size_t>(to.keys));
+    std::iota(in_order.begin(), in_order.end(), 0);
+    from_host(runtime.compute_stream(), to.arena.get(numbers_at), in_order);
+    to.numbers = to.arena.get(numbers_at).data<int32_t>();
+  }
+  *this = std::move(to);
 }
 
 void SetInput::place(Context& ctx, const TableFeatures& of, int64_t samples_given,

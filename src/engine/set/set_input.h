@@ -51,6 +51,7 @@ struct SetInput {
   int64_t batch_samples = 0, batch_keys = 0;
   std::vector<int64_t> most;  // keys of each feature
 
+  bool fits(int64_t samples_given, int64_t keys_given) const { return samples_given <= samples && keys_given <= keys; }
   /// Host: memory for a batch. `most_keys`: of any batch. Waits for queued work where it must take other memory.
   void reserve(Runtime&, const TableFeatures&, int64_t batch_samples, int64_t batch_keys, int64_t most_keys);
   /// The keys of each feature, one feature behind the other.

@@ -228,6 +228,27 @@ Device device_of(const EmbeddingOptions& options) {
   return device;
 }
 
+std::shared_ptr<DeviceAllocator> allocator_of(const EmbeddingOptions& options) {
+  const EmbeddingAllocator& given = options.allocator;
+  if (!given.allocate != !given.free)
+    throw Error(Kind::usage, "an allocator of an embedding set with one of allocate and free: give both or none");
+  if (!given.allocate) return nullptr;
+  auto allocator = std::make_shared<DeviceAllocator>();
+  allocator->device = device_of(options);
+  allocator->stream = options.stream;
+  allocator->allocate = [given](size_t bytes, void* stream) {
+    return static_cast<std::byte*>(given.allocate(bytes, stream, given.user));
+  };
+  allocator->free = [given](std::byte* memory, size_t bytes, void* stream) {
+    given.free(memory, bytes, stream, given.user);
+  };
+  return allocator;
+}
+
+bool rows_from_allocator(const EmbeddingOptions& options, const EmbeddingTableOptions& table) {
+  return table.rows > 0 && options.host_bytes == 0 && options.disk.empty();
+}
+
 RuntimeOptions runtime_options(const EmbeddingOptions& options) {
   RuntimeOptions of;
   of.threads = options.threads;

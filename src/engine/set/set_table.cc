@@ -1,6 +1,7 @@
 #include "engine/set/set_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/device/copy_bytes.h"
 #include "ops/common/copy.h"
@@ -23,9 +24,28 @@ SetTable::SetTable(Runtime& runtime, const TableSpec& spec, std::vector<TableFea
   features_.plain = pooled_alike(features_.all);
 }
 
+void SetTable::keep_replaced_memory() {
+  if (!replaced_) replaced_.emplace();
+  table_.keep_replaced_memory();
+}
+
+void SetTable::reserve_input(SetInput& input, int64_t samples, int64_t keys) {
+  if (replaced_ && !input.fits(samples, keys) && input.keys > 0) {
+    SetInput larger{.samples = input.samples, .keys = input.keys};
+    larger.reserve(runtime_, features_, samples, keys, spec().most_batch_keys());
+    replaced_->push_back(std::exchange(input, std::move(larger)));
+  } else {
+    input.reserve(runtime_, features_, samples, keys, spec().most_batch_keys());
+  }
+}
+
+bool SetTable::lookup_reserved(int64_t samples, int64_t keys) const {
+  return lookup_.fits(samples, std::max<int64_t>(keys, 1)) && table_.lookup_reserved(std::max<int64_t>(keys, 1));
+}
+
 void SetTable::reserve(int buffer, int64_t samples, int64_t keys) {
   keys = std::max<int64_t>(keys, 1);
-  inputs_.at(static_cast<size_t>(buffer)).reserve(runtime_, features_, samples, keys, spec().most_batch_keys());
+  reserve_input(inputs_.at(static_cast<size_t>(buffer)), samples, keys);
   table_.reserve_batch(buffer, keys);
 }
 
@@ -140,7 +160,7 @@ int64_t SetTable::rows_of_batch(int buffer) {
 
 void SetTable::reserve_lookup(int64_t samples, int64_t keys) {
   keys = std::max<int64_t>(keys, 1);
-  lookup_.reserve(runtime_, features_, samples, keys, spec().most_batch_keys());
+  reserve_input(lookup_, samples, keys);
   table_.reserve_lookup(keys);
 }
 

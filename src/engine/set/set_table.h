@@ -44,9 +44,13 @@ class SetTable {
   void release(Context& ctx, int buffer) { table_.leave_unchanged(ctx, buffer); }
   /// Vectors of keys that have rows, without a batch. Host and device.
   void reserve_lookup(int64_t samples, int64_t keys);
+  bool lookup_reserved(int64_t samples, int64_t keys) const;
+  /// Host, while work is recorded: memory that is replaced from then on stays, since that work points to it.
+  void keep_replaced_memory();
   void lookup(Context&, int64_t samples, std::span<const ops::FeatureBags>, std::span<const PlacedVectors> outputs);
 
  private:
+  void reserve_input(SetInput&, int64_t samples, int64_t keys);
   Tensor keys_of(const SetInput&) const;
   Tensor offsets_of(const SetInput&) const;
   void pool(Context&, const EmbeddingTable::Batch&, const SetInput&, std::span<const PlacedVectors>);
@@ -60,6 +64,7 @@ class SetTable {
   EmbeddingTable table_;
   std::vector<SetInput> inputs_;  // [buffer]
   SetInput lookup_;
+  std::optional<std::vector<SetInput>> replaced_;  // kept for recorded work, once there is some
 };
 
 }  // namespace hctr

@@ -23,6 +23,7 @@ SharedSet::SharedSet(Runtime& runtime, Communicator& comm, const EmbeddingOption
     if (!spec.direct.empty())
       spec.direct = direct_keys({options.tables[t].rows}, false, places[t].of_keys(comm.size()), comm.rank());
     if (places[t].spread() && spec.row_limit > 0) spec.row_limit = (spec.row_limit + comm.size() - 1) / comm.size();
+    const AllocatorScope rows(AllocatorScope::of(runtime.device()), rows_from_allocator(options, options.tables[t]));
     tables_.push_back(std::make_unique<SharedTable>(runtime, comm, spec, std::move(features), places[t], buffers));
     width_ += tables_.back()->count_numbers();
   }

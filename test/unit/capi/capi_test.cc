@@ -1,6 +1,7 @@
 // The C interface: the numbers of the C++ classes, and errors as status and message.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -144,6 +145,35 @@ TEST(CInterface, RanksHaveTheNumbersOfOneSet) {
   second.join();
   EXPECT_EQ(of_ranks, whole);
   EXPECT_EQ(exported, rows_of_set);
+}
+
+TEST(CInterface, AnAllocatorOfTheCallerGetsAllBack) {
+  static int64_t taken = 0;
+  OneTable one;
+  one.options.allocate = [](size_t bytes, void*, void*) {
+    taken += static_cast<int64_t>(bytes);
+    return std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  };
+  EXPECT_EQ(hctr_embedding_create(&one.options, nullptr), HCTR_USAGE);
+  {
+    Handle half;
+    EXPECT_EQ(hctr_embedding_create(&one.options, &half.set), HCTR_USAGE);  // without free
+  }
+  one.options.free = [](void* memory, size_t bytes, void*, void*) {
+    taken -= static_cast<int64_t>(bytes);
+    std::free(memory);
+  };
+  {
+    Handle c;
+    ASSERT_EQ(hctr_embedding_create(&one.options, &c.set), HCTR_OK) << hctr_error_message();
+    const int64_t before = taken, keys = 100'000;
+    ASSERT_EQ(hctr_embedding_reserve_lookup(c.set, 10, &keys), HCTR_OK) << hctr_error_message();
+    EXPECT_GT(taken, before);
+    int64_t bytes = 0;
+    ASSERT_EQ(hctr_embedding_allocated_bytes(c.set, &bytes), HCTR_OK);
+    EXPECT_EQ(bytes, taken);
+  }
+  EXPECT_EQ(taken, 0);
 }
 
 TEST(CInterface, ErrorsAreStatusAndMessageOfTheThread) {
