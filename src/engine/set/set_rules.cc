@@ -171,7 +171,7 @@ TableSpec spec_of(const EmbeddingTableOptions& table, int64_t features) {
   spec.name = table.name;
   spec.dim = table.dim;
   spec.slots = features;
-  if (table.rows > 0) spec.direct = direct_keys({table.rows}, false, Placement{}, 0);
+  if (table.rows > 0) spec.direct = direct_keys({table.rows}, false, Placement{}, 0).named_rows();
   spec.optimizer = rule_of(table);
   spec.update = table.optimizer.rows == EmbeddingOptimizer::Rows::global        ? UpdateType::global
                 : table.optimizer.rows == EmbeddingOptimizer::Rows::lazy_global ? UpdateType::lazy_global
@@ -256,6 +256,7 @@ RuntimeOptions runtime_options(const EmbeddingOptions& options) {
   of.row_memory.device = options.device_bytes;
   of.row_memory.host = options.host_bytes;
   of.row_memory.device_setting = "device_bytes";
+  of.row_memory.of_options = true;
   if (options.host_bytes > 0) of.row_memory.host_setting = "host_bytes";
   if (!options.disk.empty()) of.row_memory.disk_folder = options.disk.string();
   of.row_memory.disk = options.disk_bytes;

@@ -21,7 +21,8 @@ SharedSet::SharedSet(Runtime& runtime, Communicator& comm, const EmbeddingOption
         features.push_back({f, feature.name, pooling_of(feature.pooling), feature.weighted});
     TableSpec& spec = specs[t];
     if (!spec.direct.empty())
-      spec.direct = direct_keys({options.tables[t].rows}, false, places[t].of_keys(comm.size()), comm.rank());
+      spec.direct =
+          direct_keys({options.tables[t].rows}, false, places[t].of_keys(comm.size()), comm.rank()).named_rows();
     if (places[t].spread() && spec.row_limit > 0) spec.row_limit = (spec.row_limit + comm.size() - 1) / comm.size();
     const AllocatorScope rows(AllocatorScope::of(runtime.device()), rows_from_allocator(options, options.tables[t]));
     tables_.push_back(std::make_unique<SharedTable>(runtime, comm, spec, std::move(features), places[t], buffers));

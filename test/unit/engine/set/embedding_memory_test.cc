@@ -8,6 +8,7 @@
 #include "engine/set/set_rules.h"
 #include "engine/set/set_table.h"
 #include "hctr/embedding.h"
+#include "support/temporary_folder.h"
 #include "unit/engine/set/rank_runs.h"
 
 namespace hctr::test {
@@ -154,6 +155,63 @@ TEST(EmbeddingSetMemory, MemoryOfRecordedWorkStays) {
     EXPECT_TRUE(table.lookup_reserved(1000, 5000));
     EXPECT_EQ(memory.frees > frees, !recorded);
   }
+}
+
+/// The error of a call, which names no field of a config.
+std::string error_with_options(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    for (const char* field : {"table_memory", "slot_size_array", "update_type", "disk_limit", "\"grow\"", "storage",
+                              "\"index\"", "batchsize", "\"gpu\""})
+      EXPECT_EQ(text.find(field), std::string::npos) << text;
+    return text;
+  }
+  ADD_FAILURE() << "no error";
+  return "";
+}
+
+TEST(EmbeddingSetMemory, MessagesNameTheOptionsOfTheSet) {
+  const auto expect_said = [](const std::string& text, const std::function<void()>& call) {
+    const std::string said = error_with_options(call);
+    EXPECT_NE(said.find(text), std::string::npos) << said;
+  };
+  CountedMemory none;
+  EmbeddingOptions options = set_with_memory(none);
+  options.allocator = {};
+  options.tables[0].min_count = 1;
+  std::mt19937_64 random(4);
+  const RankSamples samples = random_samples(options, 50, random);
+  const auto step = [&](const EmbeddingOptions& with) {
+    EmbeddingSet set(with);
+    RankNumbers numbers;
+    run_step(set, samples, {}, numbers);
+  };
+  EmbeddingOptions changed = options;
+  changed.tables[0].most_rows = 3;
+  expect_said("(most_rows = 0)", [&] { step(changed); });
+  changed.tables[0].when_full = EmbeddingTableOptions::WhenFull::evict_lru;
+  expect_said("give batches of fewer keys", [&] { step(changed); });
+  changed = options;
+  changed.device_bytes = 1 << 20;
+  changed.tables[1].rows = 2'000'000;
+  expect_said("device_bytes must be at least", [&] { step(changed); });
+  changed = options;
+  changed.tables[1].rows = 2'000'000'000;
+  changed.tables[1].dim = 60'000;
+  expect_said("2000000000 rows of \"rows\" take", [&] { step(changed); });
+  const TemporaryFolder folder;
+  changed = options;
+  changed.disk = folder.path();
+  changed.disk_bytes = 1 << 30;
+  changed.tables[0].optimizer.rows = EmbeddingOptimizer::Rows::global;
+  expect_said("use local or lazy_global; or leave out disk", [&] { step(changed); });
+  expect_said("key 5001 is outside the rows 0 to 4999", [&] {
+    EmbeddingSet set(options);
+    const int64_t key = 5001;
+    set.import_rows("days", {{&key, 1}, {}});
+  });
 }
 
 }  // namespace
