@@ -1,6 +1,7 @@
 // Embedding tables in a process of somebody else: keys to vectors, and gradients to updates of rows.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -13,6 +14,7 @@
 
 #include "hctr/arrays.h"
 #include "hctr/export.h"
+#include "hctr/ranks.h"
 
 namespace hctr {
 
@@ -60,6 +62,16 @@ struct EmbeddingStart {
   float value = 0.05f;
 };
 
+/// Which rank of a group has the rows of a table: one has them all; each has those of the keys with its remainder by
+/// the number of ranks; or each has them all, and applies the gradients of all. Automatic: tables with row numbers that
+/// are no more than the share of a rank are whole, each on the rank with the fewest bytes so far, the largest table
+/// first; so are those with most_rows; others are spread. A set without a group has all rows.
+struct EmbeddingPlacement {
+  enum class Where { automatic, whole, spread, replicated };
+  Where where = Where::automatic;  ///< replicated: row numbers alone
+  int rank = -1;                   ///< of a whole table; -1: chosen as above
+};
+
 struct EmbeddingTableOptions {
   enum class WhenFull { error, evict_lru, evict_lfu, ignore };
   enum class Format { f32, f16, bf16 };  ///< two-byte rows are rounded at random, so that small updates are not lost
@@ -69,8 +81,9 @@ struct EmbeddingTableOptions {
   Format format = Format::f32;
   EmbeddingOptimizer optimizer{};
   EmbeddingStart initial{};
+  EmbeddingPlacement placement{};
   // The following need hashed keys (rows = 0).
-  int64_t most_rows = 0;  ///< 0: memory is the limit
+  int64_t most_rows = 0;  ///< 0: memory is the limit. Of a spread table each rank has its share of them
   WhenFull when_full = WhenFull::error;
   int64_t min_count = 1;         ///< occurrences after which a key gets a row
   double admit_probability = 1;  ///< that a key gets a row, for each bag with it
@@ -83,6 +96,16 @@ struct EmbeddingFeature {
   std::string name, table;
   Pooling pooling = Pooling::sum;
   bool weighted = false;  ///< its keys have weights; not with max and none
+};
+
+/// Where a set takes memory of its device: that of batches and look-ups, and rows of tables with row numbers, which
+/// have a size from the start. Rows of other tables grow at fixed addresses, which the driver alone can do, and so does
+/// what goes on to memory of the host or a disk.
+struct EmbeddingAllocator {
+  /// Memory aligned to 256 bytes, which work on the stream may use; null where there is no more.
+  void* (*allocate)(size_t bytes, void* stream, void* user) = nullptr;  ///< null: the driver gives all memory
+  void (*free)(void* memory, size_t bytes, void* stream, void* user) = nullptr;
+  void* user = nullptr;
 };
 
 struct EmbeddingOptions {
@@ -101,6 +124,11 @@ struct EmbeddingOptions {
   int64_t host_bytes = 0;
   std::filesystem::path disk{};
   int64_t disk_bytes = 0;
+  /// The rank that this set is, where several share the tables. All ranks make sets of the same tables, features, seed
+  /// and number of batches; each has its own device, stream and memory.
+  EmbeddingRank rank{};
+  /// Called by the thread that calls the set; outlives it.
+  EmbeddingAllocator allocator{};
 };
 
 /// The keys of one feature in a batch. Memory of the set's device.
@@ -123,7 +151,7 @@ struct FeatureVectors {
 
 /// The gradients of one table, summed by row, in memory of the set's device.
 struct RowGradients {
-  int64_t* keys = nullptr;  ///< [the keys of the batch in the table] of each row that the batch has, without repeats
+  int64_t* keys = nullptr;  ///< [keys_of_batch() of the table] of each row that the batch has, without repeats
   float* values = nullptr;  ///< [likewise, dim]
 };
 
@@ -155,11 +183,19 @@ struct UpdateStep {
 /// update() or release(). Batches may differ in samples and keys. Gradients of a row are summed in the order of the
 /// keys, features in their order, so results do not depend on threads; every step of a row is one update.
 ///
+/// On several ranks each gives the samples that it has, of any number, also none, and gets their vectors. The batch is
+/// that of all ranks, one after another, and results are those of one rank with it: bit for bit on CPUs; on GPUs but
+/// for the last bits where a mean or sqrtn without weights divides gradients. Collective calls are those that say so,
+/// and all ranks make them in the same order. What one rank refuses or lacks, all throw, with the rank's number, and
+/// the set goes on; an error in the middle of an exchange ends the group. Such calls wait for the other ranks, so they
+/// cannot be recorded.
+///
 /// One thread at a time. Work goes to the stream of the caller, who waits for it: pointers that are passed in must stay
 /// valid until then. Only what says so waits itself.
 class HCTR_API EmbeddingSet {
  public:
-  /// Errors: Error(usage) for names that occur twice or do not exist and for numbers out of range; Error(device).
+  /// Collective. Errors: Error(usage) for names that occur twice or do not exist and for numbers out of range;
+  /// Error(device).
   explicit EmbeddingSet(const EmbeddingOptions&);
   ~EmbeddingSet();
   EmbeddingSet(EmbeddingSet&&) noexcept;
@@ -172,35 +208,45 @@ class HCTR_API EmbeddingSet {
   /// A batch that forward() or prefetch() has made.
   using Batch = int64_t;
   /// Finds the rows of the keys, adds those that are missing as the tables' policies say, and writes the vectors. The
-  /// batch must be ended by update() or release(), in the order in which batches were made. Waits where a table needs
-  /// memory. Errors: Error(usage) for arrays that do not fit, or more batches than options().batches; Error(data) for a
-  /// row number that does not exist, or more rows than most_rows; Error(device).
+  /// batch must be ended by update() or release(), in the order in which batches were made. Collective. Waits where a
+  /// table needs memory. Errors: Error(usage) for arrays that do not fit, or more batches than options().batches;
+  /// Error(data) for a row number that does not exist, or more rows than most_rows; Error(device).
   Batch forward(int64_t samples, std::span<const FeatureKeys>, std::span<const FeatureVectors<float>>);
-  /// The first half of that: vectors come with the second call, after the updates of the batches before.
+  /// The first half of that, collective too: vectors come with the second call, after the updates of the batches
+  /// before.
   Batch prefetch(int64_t samples, std::span<const FeatureKeys>);
   void forward(Batch, std::span<const FeatureVectors<float>>);
   /// How many vectors each feature has in it: samples, or keys with Pooling::none. Errors: Error(usage) where it has
   /// ended.
   std::vector<int64_t> vectors_of_batch(Batch) const;
-  /// Does the part of the next forward() or prefetch() for which it might wait: once for each, before. From then on
-  /// that call may be recorded into a CUDA graph, and replayed after another reserve() for each replay, with batches of
-  /// at most as many keys. The batch of a replay is that of the recording.
+  /// How many keys of each table this rank looks up in it: those that its samples have; on several ranks those of all
+  /// samples whose rows it has. Errors: likewise.
+  std::vector<int64_t> keys_of_batch(Batch) const;
+  /// Without a group: does the part of the next forward() or prefetch() for which it might wait: once for each, before.
+  /// From then on that call may be recorded into a CUDA graph, and replayed after another reserve() for each replay,
+  /// with batches of at most as many keys. The batch of a replay is that of the recording.
   void reserve(int64_t samples, std::span<const int64_t> keys_of_features);
+
+  /// Without a group: memory for look-ups of at most so many samples and keys of each feature, which take none from
+  /// then on. Such a look-up may be recorded into a CUDA graph and replayed, where rows are not on a disk, whatever
+  /// other calls come in between. Waits.
+  void reserve_lookup(int64_t samples, std::span<const int64_t> keys_of_features);
 
   /// dw = the gradient of each weight of the weighted features, given those of their vectors; null for others. Shapes:
   /// [count].
   void weight_gradients(Batch, std::span<const FeatureVectors<const float>> gradients, std::span<float* const> dw);
-  /// Updates the rows of the batch with the gradients of its vectors. Ends the batch.
+  /// Updates the rows of the batch with the gradients of its vectors. Ends the batch. Collective; all ranks give the
+  /// same step, and the same value of `skip`.
   void update(Batch, std::span<const FeatureVectors<const float>> gradients, const UpdateStep&);
-  /// The gradients of rows, for an optimizer of the caller: one for each table. Returns how many rows each table has in
-  /// the batch; waits for that. Ends the batch.
+  /// The gradients of rows, for an optimizer of the caller: one for each table. Returns how many rows of each table
+  /// this rank has in the batch; waits for that. Ends the batch. Collective.
   std::vector<int64_t> row_gradients(Batch, std::span<const FeatureVectors<const float>> gradients,
                                      std::span<const RowGradients>);
-  /// Ends the batch without an update: its rows stay.
+  /// Ends the batch without an update: its rows stay. All ranks do.
   void release(Batch);
 
   /// Writes the vectors of keys as the last ended batch has left them. Adds no rows: a key without one has the vector
-  /// 0.
+  /// 0. Collective.
   void lookup(int64_t samples, std::span<const FeatureKeys>, std::span<const FeatureVectors<float>>);
 
   /// Updates so far that were not skipped. Waits.
@@ -208,7 +254,12 @@ class HCTR_API EmbeddingSet {
   /// Sets their number, that of a saved state: Adam's corrections depend on it.
   void set_updates(int64_t);
 
-  // Of one table. All wait; no batch may be under way. Errors: Error(usage) for an unknown name.
+  /// Bytes of options().allocator that the set has now.
+  int64_t allocated_bytes() const;
+
+  // Of one table. All wait; no batch may be under way. Collective: counts and bytes are sums over all ranks, where a
+  // replicated row counts once, and its bytes on each rank; rows and removed keys of all ranks come to rank 0, and to
+  // others none. Errors: Error(usage) for an unknown name.
   int64_t rows(const std::string& table);
   EmbeddingMemory memory(const std::string& table);
   /// Counts by name: rows, rows_evicted, rows_expired, ...; empty without a policy.
@@ -220,14 +271,15 @@ class HCTR_API EmbeddingSet {
   /// The keys whose rows have gone since then.
   std::vector<int64_t> removed_keys(const std::string& table);
   void note_exported();
-  /// Adds rows, or overwrites those that exist. Errors: Error(data) for a key that occurs twice, a row number that does
-  /// not exist, or more rows than most_rows.
+  /// Adds rows, or overwrites those that exist. All ranks give the same rows, and each takes its own. Errors:
+  /// Error(data) for a key that occurs twice, a row number that does not exist, or more rows than most_rows.
   void import_rows(const std::string& table, const TableRows&);
 
-  /// Writes everything that decides later numbers to a folder, which must not exist or be one of save(). Errors:
-  /// Error(io).
+  /// Writes everything that decides later numbers to a folder, which must not exist or be one of save(). Collective:
+  /// each rank writes its rows to the folder, which all can reach. Errors: Error(io).
   void save(const std::filesystem::path& folder);
-  /// Takes the state of a set of the same tables, which has had no batch: then it goes on as that one would have.
+  /// Takes the state of a set of the same tables, which has had no batch: then it goes on as that one would have, also
+  /// on another number of ranks. Collective.
   /// Errors: Error(io); Error(data) for another set, or a damaged file.
   void load(const std::filesystem::path& folder);
 

@@ -79,11 +79,46 @@ enum {                                                                          
        HCTR_ADAMAX = 9,
        HCTR_ADADELTA = 10
 };
-enum { HCTR_LOCAL = 0, HCTR_GLOBAL = 1, HCTR_LAZY_GLOBAL = 2 };                        /* rows that an update changes */
-enum { HCTR_FORMULA_CONFIG = 0, HCTR_FORMULA_TORCH = 1, HCTR_FORMULA_KERAS = 2 };      /* formulas of optimizers */
-enum { HCTR_UNIFORM = 0, HCTR_NORMAL = 1, HCTR_CONSTANT = 2, HCTR_BY_ROWS = 3 };       /* initial values */
-enum { HCTR_ROWS_F32 = 0, HCTR_ROWS_F16 = 1, HCTR_ROWS_BF16 = 2 };                     /* formats of rows */
+enum { HCTR_LOCAL = 0, HCTR_GLOBAL = 1, HCTR_LAZY_GLOBAL = 2 };                   /* rows that an update changes */
+enum { HCTR_FORMULA_CONFIG = 0, HCTR_FORMULA_TORCH = 1, HCTR_FORMULA_KERAS = 2 }; /* formulas of optimizers */
+enum { HCTR_UNIFORM = 0, HCTR_NORMAL = 1, HCTR_CONSTANT = 2, HCTR_BY_ROWS = 3 };  /* initial values */
+enum { HCTR_ROWS_F32 = 0, HCTR_ROWS_F16 = 1, HCTR_ROWS_BF16 = 2 };                /* formats of rows */
+enum {
+  HCTR_PLACE_AUTOMATIC = 0,
+  HCTR_PLACE_WHOLE = 1,
+  HCTR_PLACE_SPREAD = 2,
+  HCTR_PLACE_REPLICATED = 3
+}; /* rows on ranks */
 enum { HCTR_FULL_ERROR = 0, HCTR_EVICT_LRU = 1, HCTR_EVICT_LFU = 2, HCTR_IGNORE = 3 }; /* when a table is full */
+
+/* A rank of a group that shares the tables of embeddings: hctr/ranks.h. Calls of embeddings of a group that wait for
+ * the other ranks are those that hctr/embedding.h calls collective. */
+typedef struct hctr_rank hctr_rank;
+/* The value of a variable of the environment, valid until the next call; NULL: it is not set. Called by any thread. */
+typedef const char* (*hctr_environment)(void* user, const char* name);
+
+typedef struct hctr_join {
+  size_t size;
+  int32_t ranks;       /* of this process; 0: 1 */
+  const char* address; /* of process 0; NULL: as the launcher says in the environment, or this process is alone */
+  int32_t port;
+  int32_t process;
+  int32_t processes;       /* 0: 1 */
+  const char* secret;      /* NULL: none */
+  int32_t call_seconds;    /* 0: 60; below 0: no limit */
+  int32_t join_seconds;    /* 0: 300 */
+  int32_t silence_seconds; /* 0: 20 */
+  hctr_environment environment;
+  void* environment_user;
+  hctr_log log;
+  void* log_user;
+} hctr_join;
+
+/* ranks: [ranks of this process]. Each handle is for one thread at a time. Embeddings keep what they need of a rank:
+ * destroy its handle once they are made, so that its end is noticed by the others. */
+HCTR_API hctr_status hctr_ranks_create(const hctr_join* join, hctr_rank** ranks);
+HCTR_API void hctr_rank_destroy(hctr_rank* rank);
+HCTR_API hctr_status hctr_rank_number(const hctr_rank* rank, int32_t* number, int32_t* of);
 
 typedef struct hctr_optimizer {
   size_t size;
@@ -110,6 +145,8 @@ typedef struct hctr_table {
   double admit_probability; /* 0: 1 */
   int64_t expire_after;
   int32_t marks_changes;
+  int32_t placement; /* of its rows on several ranks */
+  int32_t whole_on;  /* of a whole table: 1 + the rank that has it; 0: it is chosen */
 } hctr_table;
 
 typedef struct hctr_feature {
@@ -119,6 +156,10 @@ typedef struct hctr_feature {
   int32_t pooling;
   int32_t weighted;
 } hctr_feature;
+
+/* Memory of the device, aligned to 256 bytes, that work on the stream may use; NULL: there is no more. */
+typedef void* (*hctr_allocate)(size_t bytes, void* stream, void* user);
+typedef void (*hctr_free)(void* memory, size_t bytes, void* stream, void* user);
 
 typedef struct hctr_embedding_options {
   size_t size;
@@ -136,6 +177,10 @@ typedef struct hctr_embedding_options {
   int64_t host_bytes;
   const char* disk; /* NULL: none */
   int64_t disk_bytes;
+  const hctr_rank* rank;  /* NULL: the tables belong to one set */
+  hctr_allocate allocate; /* NULL: the driver gives memory */
+  hctr_free free;
+  void* allocator_user;
 } hctr_embedding_options;
 
 /* The keys of one feature in a batch. */
@@ -171,11 +216,17 @@ HCTR_API hctr_status hctr_embedding_prefetch(hctr_embedding* embedding, int64_t 
 HCTR_API hctr_status hctr_embedding_vectors(hctr_embedding* embedding, int64_t batch, const hctr_array* vectors);
 HCTR_API hctr_status hctr_embedding_reserve(hctr_embedding* embedding, int64_t samples,
                                             const int64_t* keys_of_features);
+HCTR_API hctr_status hctr_embedding_reserve_lookup(hctr_embedding* embedding, int64_t samples,
+                                                   const int64_t* keys_of_features);
+/* Bytes of the caller's allocator that the embeddings have now. */
+HCTR_API hctr_status hctr_embedding_allocated_bytes(hctr_embedding* embedding, int64_t* bytes);
 /* weights: of each feature the gradient of its weights, f32 [count]; data NULL: not wanted. */
 HCTR_API hctr_status hctr_embedding_weight_gradients(hctr_embedding* embedding, int64_t batch,
                                                      const hctr_array* gradients, const hctr_array* weights);
 HCTR_API hctr_status hctr_embedding_update(hctr_embedding* embedding, int64_t batch, const hctr_array* gradients,
                                            const hctr_update* update);
+/* keys: [tables], how many of each this rank looks up. */
+HCTR_API hctr_status hctr_embedding_keys_of_batch(hctr_embedding* embedding, int64_t batch, int64_t* keys);
 /* to: one for each table. rows: [tables]. */
 HCTR_API hctr_status hctr_embedding_row_gradients(hctr_embedding* embedding, int64_t batch, const hctr_array* gradients,
                                                   const hctr_row_gradients* to, int64_t* rows);

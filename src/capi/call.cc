@@ -40,6 +40,13 @@ hctr_status current_status() noexcept {
   }
 }
 
+LogSink log_sink(hctr_log log, void* user) {
+  if (!log) return {};
+  return [log, user](Level level, std::string_view line) {
+    log(user, level == Level::info ? 0 : 1, std::string(line).c_str());
+  };
+}
+
 void expect_given(const void* pointer, const char* what) {
   if (!pointer) throw Error(Kind::usage, cat(what, " is NULL"));
 }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "hctr/huge_ctr.h"
+#include "hctr/surroundings.h"
 
 namespace hctr::capi {
 
@@ -26,6 +27,9 @@ hctr_status call(const Body& body) noexcept {
     return current_status();
   }
 }
+
+/// Passes lines on to a callback of the caller; null where there is none.
+LogSink log_sink(hctr_log log, void* user);
 
 /// Throws Error(usage) where a pointer is null. `what`: "hctr_model_score(): the model".
 void expect_given(const void* pointer, const char* what);

@@ -3,6 +3,7 @@
 
 #include "capi/array.h"
 #include "capi/call.h"
+#include "capi/ranks.h"
 #include "core/base/expect.h"
 #include "hctr/embedding.h"
 
@@ -63,6 +64,8 @@ EmbeddingTableOptions table_of(const hctr_table& from, size_t number) {
   if (from.admit_probability != 0) to.admit_probability = from.admit_probability;
   to.expire_after = from.expire_after;
   to.marks_changes = from.marks_changes != 0;
+  to.placement.where = enum_of<EmbeddingPlacement::Where>(from.placement, 4, what + ": placement");
+  to.placement.rank = from.whole_on - 1;
   return to;
 }
 
@@ -87,6 +90,8 @@ EmbeddingOptions options_of(const hctr_embedding_options& from) {
   to.host_bytes = from.host_bytes;
   if (from.disk) to.disk = from.disk;
   to.disk_bytes = from.disk_bytes;
+  if (from.rank) to.rank = from.rank->rank;
+  to.allocator = {from.allocate, from.free, from.allocator_user};
   return to;
 }
 
@@ -243,6 +248,21 @@ hctr_status hctr_embedding_reserve(hctr_embedding* embedding, int64_t samples, c
   });
 }
 
+hctr_status hctr_embedding_reserve_lookup(hctr_embedding* embedding, int64_t samples, const int64_t* keys_of_features) {
+  return call([&] {
+    hctr::EmbeddingSet& set = set_of(embedding);
+    expect_given(keys_of_features, "hctr_embedding_reserve_lookup(): the keys of features");
+    set.reserve_lookup(samples, {keys_of_features, set.options().features.size()});
+  });
+}
+
+hctr_status hctr_embedding_allocated_bytes(hctr_embedding* embedding, int64_t* bytes) {
+  return call([&] {
+    expect_given(bytes, "hctr_embedding_allocated_bytes(): the place of the number");
+    *bytes = set_of(embedding).allocated_bytes();
+  });
+}
+
 hctr_status hctr_embedding_weight_gradients(hctr_embedding* embedding, int64_t batch, const hctr_array* gradients,
                                             const hctr_array* weights) {
   return call([&] {
@@ -270,6 +290,14 @@ hctr_status hctr_embedding_update(hctr_embedding* embedding, int64_t batch, cons
     set.update(
         batch, hctr::capi::vectors_of<const float>(set, gradients, "gradients", set.vectors_of_batch(batch)),
         {given.learning_rate, given.rate_on_device, given.loss_scale == 0 ? 1.0f : given.loss_scale, given.skip});
+  });
+}
+
+hctr_status hctr_embedding_keys_of_batch(hctr_embedding* embedding, int64_t batch, int64_t* keys) {
+  return call([&] {
+    expect_given(keys, "hctr_embedding_keys_of_batch(): the counts of keys");
+    const std::vector<int64_t> counts = set_of(embedding).keys_of_batch(batch);
+    std::copy(counts.begin(), counts.end(), keys);
   });
 }
 

@@ -31,10 +31,7 @@ TrainerOptions trainer_options(const hctr_trainer_options* given) {
     throw Error(Kind::usage, cat("hctr_trainer_options: device is ", from.device));
   to.device = static_cast<DeviceChoice>(from.device);
   if (from.threads != 0) to.threads = from.threads;
-  if (from.log)
-    to.surroundings.log = [log = from.log, user = from.log_user](Level level, std::string_view line) {
-      log(user, level == Level::info ? 0 : 1, std::string(line).c_str());
-    };
+  to.surroundings.log = log_sink(from.log, from.log_user);
   return to;
 }
 

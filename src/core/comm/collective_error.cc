@@ -17,11 +17,11 @@ bool thrown_on_all_ranks(const Communicator& comm) {
   }
 }
 
-void throw_on_all_ranks(Communicator& comm, const std::optional<Error>& own) {
+void throw_on_all_ranks(Communicator& comm, const std::optional<Error>& own, const char* doing) {
   if (comm.size() == 1 && own) throw *own;
   if (!comm.any(own.has_value())) return;
   const std::string own_text =
-      own ? own->with_context(cat("training on rank ", comm.rank(), " of ", comm.size())).what() : "";
+      own ? own->with_context(cat(doing, " on rank ", comm.rank(), " of ", comm.size())).what() : "";
   const auto texts = comm.gather(own_text, 0), kinds = comm.gather(own ? cat(static_cast<int>(own->kind())) : "", 0);
   const auto first = [](const std::vector<std::string>& all) {
     const auto found = std::find_if(all.begin(), all.end(), [](const std::string& one) { return !one.empty(); });

@@ -19,19 +19,19 @@ class CollectiveError : public Error {
 bool thrown_on_all_ranks(const Communicator&);
 
 /// Collective. When any rank passes an error, every rank throws a CollectiveError with the error of the lowest such
-/// rank and that rank's number. A single rank throws its own error as it is.
-void throw_on_all_ranks(Communicator&, const std::optional<Error>& own);
+/// rank and that rank's number. A single rank throws its own error as it is. `doing`: what the ranks do.
+void throw_on_all_ranks(Communicator&, const std::optional<Error>& own, const char* doing = "training");
 
 /// Collective. Runs `body`, which makes no collective calls, on this rank, and throws the error of any rank on all.
 template <class Body>
-void run_on_all_ranks(Communicator& comm, const Body& body) {
+void run_on_all_ranks(Communicator& comm, const Body& body, const char* doing = "training") {
   std::optional<Error> own;
   try {
     body();
   } catch (...) {
     own = current_error();
   }
-  throw_on_all_ranks(comm, own);
+  throw_on_all_ranks(comm, own, doing);
 }
 
 /// Runs body(). An error that this rank throws alone wakes the others before anything that they share is destroyed.

@@ -82,7 +82,7 @@ struct Member {
 class MpiProcesses : public Processes {
  public:
   MpiProcesses(const Launch& launch, const JoinLimits& limits, const Surroundings& around, const MpiPlugin& mpi)
-      : limit_(limits.step), end_process_(around.end_process), mpi_(mpi) {
+      : limit_(limits.step), limit_setting_(limits.step_setting), end_process_(around.end_process), mpi_(mpi) {
     MpiPlugin::Place place{};
     check(mpi_.start(&place));
     process_ = place.process;
@@ -216,7 +216,7 @@ class MpiProcesses : public Processes {
       if (!mpi_.done(static_cast<int64_t>(i))) silent.insert(peers[i]);
     throw Error(Kind::comm,
                 cat(names_of(silent), silent.size() == 1 ? " has" : " have", " not answered within ", limit_.count(),
-                    " s: a process hangs or the network does; --comm-timeout sets a longer limit"));
+                    " s: a process hangs or the network does; ", limit_setting_, " sets a longer limit"));
   }
 
   /// "rank 1 on host0, ranks 2, 3 on host1"
@@ -230,6 +230,7 @@ class MpiProcesses : public Processes {
   }
 
   seconds limit_;
+  std::string limit_setting_;
   std::function<void(int exit_code)> end_process_;  // null: this process goes on
   bool ended_ = false;                              // the others were told to
   OnHost on_host_;

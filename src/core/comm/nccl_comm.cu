@@ -307,7 +307,8 @@ class NcclComm : public Communicator {
       if (stuck()) {
         group_.fail(rank(), Error(Kind::comm, cat("no step of this rank has ended for ", longest_step(),
                                                   " s: its GPU, another one, a link between them or the disk of its "
-                                                  "rows hangs; --comm-timeout sets a longer limit")));
+                                                  "rows hangs; ",
+                                                  group_.limit_setting(), " sets a longer limit")));
         return abort_communicators();
       }
       for (Channel& channel : channels_) {

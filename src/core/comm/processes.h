@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/base/log.h"
@@ -39,6 +40,8 @@ struct JoinLimits {
   /// Over TCP: the secret that earlier joins have made and this one makes, where none was set. Nothing: it is
   /// forgotten.
   AgreedSecret* agreed = nullptr;
+  /// Where a longer limit of a step is set, for messages.
+  std::string step_setting = "--comm-timeout";
   bool over_tcp = false;  ///< not by MPI, which ends all processes when one ends
 };
 

@@ -7,6 +7,8 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "core/base/expect.h"
 #include "core/comm/processes.h"
@@ -23,6 +25,9 @@ class RankGroup {
   /// As Communicator::host_of, by host_id() of its process.
   int host_of(int rank) const { return hosts_.at(static_cast<size_t>(rank)); }
   std::chrono::seconds limit() const { return limit_; }
+  /// Where a longer limit is set, for messages.
+  const std::string& limit_setting() const { return limit_setting_; }
+  void set_limit_setting(std::string setting) { limit_setting_ = std::move(setting); }
   const Environment& environment() const { return environment_; }
 
   /// Called by every rank of the job. The piece that `rank` sends to r is copied to the piece that r receives from
@@ -60,6 +65,7 @@ class RankGroup {
 
   Processes* others_;
   std::chrono::seconds limit_;
+  std::string limit_setting_ = "--comm-timeout";
   Environment environment_;
   LocalRanks local_ranks_;
   std::vector<int> hosts_;  // by rank of the job

@@ -83,6 +83,7 @@ class TcpProcesses : public Processes {
       : process_(job.process),
         launched_{launch.process, launch.processes},
         limit_(limits.step),
+        limit_setting_(limits.step_setting),
         hosts_(job.hosts),
         data_(std::move(job.data)),
         watch_(process_, std::move(job.control), job.hosts, limits.silence, around) {
@@ -231,12 +232,13 @@ class TcpProcesses : public Processes {
     for (const Peer& peer : peers_)
       if (!peer.done()) silent += cat(count++ > 0 ? ", " : "", name_of(peer.process));
     return Error(Kind::comm, cat(silent, count == 1 ? " has" : " have", " not answered within ", limit_.count(),
-                                 " s: a process hangs or the network does; --comm-timeout sets a longer limit"));
+                                 " s: a process hangs or the network does; ", limit_setting_, " sets a longer limit"));
   }
 
   int process_;
   Launched launched_;
   seconds limit_;
+  std::string limit_setting_;
   std::vector<std::string> hosts_;
   OnHost on_host_;
   std::vector<TcpSocket> data_;  // by process

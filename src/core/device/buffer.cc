@@ -40,7 +40,10 @@ std::byte* allocate_host(size_t bytes) {
 Buffer::Buffer(Device device, size_t bytes) : device_(device), bytes_(bytes) {
   expect_built(device);
   if (bytes == 0) return;
-  if (device.is_cuda()) {
+  if (auto allocator = AllocatorScope::of(device)) {
+    data_ = allocator->take(bytes);
+    allocator_ = std::move(allocator);
+  } else if (device.is_cuda()) {
     if constexpr (kCudaBuild) data_ = static_cast<std::byte*>(cuda::allocate(device.index, bytes));
   } else {
     data_ = allocate_host(bytes);
@@ -49,7 +52,9 @@ Buffer::Buffer(Device device, size_t bytes) : device_(device), bytes_(bytes) {
 
 Buffer::~Buffer() {
   if (!data_) return;
-  if (device_.is_cuda()) {
+  if (allocator_) {
+    allocator_->give_back(data_, bytes_);
+  } else if (device_.is_cuda()) {
     if constexpr (kCudaBuild) cuda::free(device_.index, data_);
   } else {
     std::free(data_);
@@ -62,6 +67,7 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(allocator_, other.allocator_);
   return *this;
 }
 
@@ -103,6 +109,8 @@ size_t granularity_of(Device device) {
   return 1 << 16;
 }
 
+constexpr size_t kBlockAlignment = 256;
+
 size_t rounded_up(size_t bytes, size_t granularity) { return (bytes + granularity - 1) / granularity * granularity; }
 
 /// The host parts of all reserved buffers of the process: their ends by their begins.
@@ -142,9 +150,13 @@ ReservedBuffer::ReservedBuffer(Device device, size_t most_bytes, RowMemory* budg
     : device_(device),
       most_bytes_(rounded_up(most_bytes, granularity_of(device))),
       budget_(budget),
+      allocator_(AllocatorScope::of_rows(device)),
       chunks_(std::make_unique<Chunks>()) {
   expect_built(device);
-  if (device.is_cuda()) {
+  if (allocator_) {
+    most_bytes_ = rounded_up(most_bytes, granularity());
+    data_ = allocator_->take(most_bytes_);
+  } else if (device.is_cuda()) {
     if constexpr (kCudaBuild) data_ = static_cast<std::byte*>(cuda::reserve(device.index, most_bytes_));
   } else {
     void* range = ::mmap(nullptr, most_bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -163,19 +175,23 @@ ReservedBuffer::ReservedBuffer(ReservedBuffer&& other) noexcept
       most_bytes_(other.most_bytes_),
       device_bytes_(other.device_bytes_),
       budget_(other.budget_),
+      allocator_(std::move(other.allocator_)),
       chunks_(std::move(other.chunks_)) {}
 
 ReservedBuffer::~ReservedBuffer() {
   if (!data_) return;
-  release();
-  if (device_.is_cuda()) {
+  if (!allocator_) release();
+  if (allocator_) {
+    if (budget_) budget_->take_device(-static_cast<int64_t>(bytes_));
+    allocator_->give_back(data_, most_bytes_);
+  } else if (device_.is_cuda()) {
     if constexpr (kCudaBuild) cuda::unreserve(data_, most_bytes_);
   } else {
     ::munmap(data_, most_bytes_);
   }
 }
 
-size_t ReservedBuffer::granularity() const { return granularity_of(device_); }
+size_t ReservedBuffer::granularity() const { return allocator_ ? kBlockAlignment : granularity_of(device_); }
 
 void ReservedBuffer::expect_growth(size_t wanted) const {
   if (wanted > most_bytes_)
@@ -183,9 +199,14 @@ void ReservedBuffer::expect_growth(size_t wanted) const {
 }
 
 void ReservedBuffer::grow(size_t wanted) {
-  wanted = rounded_up(wanted, granularity_of(device_));
+  wanted = rounded_up(wanted, granularity());
   if (wanted <= bytes_) return;
   expect_growth(wanted);
+  if (allocator_) {
+    if (budget_) budget_->take_device(static_cast<int64_t>(wanted - bytes_));
+    bytes_ = device_bytes_ = wanted;
+    return;
+  }
   HCTR_EXPECT(device_bytes_ == bytes_, "memory of the device behind ", bytes_ - device_bytes_, " bytes of the host");
   constexpr size_t kMostMoved = size_t{64} << 20;
   const size_t before = bytes_, few = rounded_up(wanted / 16, granularity_of(device_)),
@@ -207,6 +228,7 @@ void ReservedBuffer::grow(size_t wanted) {
 }
 
 void ReservedBuffer::grow_on_host(size_t wanted) {
+  HCTR_EXPECT(!allocator_, "memory of the caller's allocator, and rows on the host");
   constexpr size_t kMostAtOnce = size_t{1} << 30;  // larger pieces of page-locked memory are harder to find
   wanted = rounded_up(wanted, granularity_of(device_));
   if (wanted > bytes_) expect_growth(wanted);
@@ -246,6 +268,7 @@ size_t ReservedBuffer::border_at(size_t first) const {
 
 void ReservedBuffer::move_to_host(StreamRef stream, size_t first) {
   if (first >= device_bytes_) return;
+  HCTR_EXPECT(!allocator_, "memory of the caller's allocator, and rows on the host");
   if (!device_.is_cuda()) return set_device_bytes(border_at(first));
   if constexpr (kCudaBuild) {
     std::vector<std::byte> values;
@@ -275,7 +298,9 @@ void ReservedBuffer::move_to_host(StreamRef stream, size_t first) {
 
 void ReservedBuffer::release() {
   if (bytes_ > device_bytes_) host_parts().set(data_ + device_bytes_, 0);
-  if (device_.is_cuda()) {
+  if (allocator_) {
+    if (bytes_ > 0) zero_bytes({device_, allocator_->stream}, data_, bytes_);
+  } else if (device_.is_cuda()) {
     if constexpr (kCudaBuild)
       for (const Chunks::Chunk& chunk : chunks_->mapped) cuda::unmap(data_ + chunk.offset, chunk.bytes, chunk.handle);
     chunks_->mapped.clear();

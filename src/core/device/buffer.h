@@ -5,14 +5,15 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/device/allocator.h"
 #include "core/device/device.h"
 #include "core/device/row_budget.h"
 #include "core/device/stream.h"
 
 namespace hctr {
 
-/// Memory of one device, set to zero, aligned to 256 bytes. Errors: Error(device) with the size requested and the size
-/// free.
+/// Memory of one device, set to zero, aligned to 256 bytes; that of the AllocatorScope in which it is made, if there is
+/// one. Errors: Error(device) with the size requested and the size free.
 class Buffer {
  public:
   Buffer() = default;
@@ -29,6 +30,7 @@ class Buffer {
   Device device_;
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
+  std::shared_ptr<DeviceAllocator> allocator_;  // null: the driver's
 };
 
 /// Host memory, set to zero. If `near` is a GPU it is page-locked, so that copies are asynchronous.
@@ -50,6 +52,8 @@ class HostBuffer {
 
 /// An address range that is reserved once and backed by memory as needed. Growing does not move data, so recorded work
 /// that points into it stays valid. Uses the driver's virtual memory management on CUDA, and mmap on the CPU.
+///
+/// In an AllocatorScope for rows it is one block of all bytes from there. Such memory cannot go to the host.
 ///
 /// Its first bytes are memory of the device. From some multiple of the granularity on, they may be memory of the host,
 /// at the same addresses: kernels do not notice. Copies by the host do: they use read(), write() and zero(), which
@@ -104,6 +108,7 @@ class ReservedBuffer {
   std::byte* data_ = nullptr;
   size_t bytes_ = 0, most_bytes_ = 0, device_bytes_ = 0;
   RowMemory* budget_ = nullptr;
+  std::shared_ptr<DeviceAllocator> allocator_;  // null: the driver's
   struct Chunks;
   std::unique_ptr<Chunks> chunks_;  // CUDA: the physical allocations mapped so far
 };

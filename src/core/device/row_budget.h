@@ -19,6 +19,7 @@ struct RowMemoryLimits {
   bool swap_always = false;       ///< for tests: rows change places whether they are used or not
   std::string device_setting;     ///< the settings that give these, for messages
   std::string host_setting;       ///< empty: none, rows stay on the device
+  bool of_options = false;        ///< messages name options of a set of embeddings, not fields of a config
   std::string disk_folder;        ///< where rows go that no memory has room for; empty: nowhere
   int64_t disk = 0;               ///< most there
 };

@@ -1,19 +1,48 @@
 // The calls of a step.
 #include "hctr/embedding.h"
 
+#include <exception>
+
+#include "core/comm/host_comm.h"
 #include "engine/set/set_batches.h"
 #include "ops/optimizer/step_scalars.h"
 
 namespace hctr {
 
+namespace {
+
+/// Before any rank waits for others on its device.
+void check_on_all_ranks(const EmbeddingOptions& options) {
+  const auto check = [&] {
+    check_options(options);
+    device_of(options);
+    places_of(options, options.rank.size());
+  };
+  if (options.rank.size() == 1) return check();
+  HostComm host(options.rank.state()->group->ranks, options.rank.rank());
+  run_on_all_ranks(host, check, kUsingEmbeddings);
+  expect_alike_on_all_ranks(host, options);
+}
+
+}  // namespace
+
 EmbeddingSet::EmbeddingSet(const EmbeddingOptions& options) {
-  check_options(options);
+  check_on_all_ranks(options);
   const CurrentDevice keep(options.gpu >= 0);
-  state_ = std::make_unique<State>(options);
+  auto allocator = allocator_of(options);
+  const AllocatorScope memory(allocator);
+  state_ = std::make_unique<State>(options, std::move(allocator));
 }
 EmbeddingSet::~EmbeddingSet() {
   if (!state_) return;
   const CurrentDevice keep(state_->options.gpu >= 0);
+  // The other ranks may be in a call, or come to one, in which they would wait for this one.
+  if (state_->comm && !state_->all_threw && std::uncaught_exceptions() > 0)
+    state_->comm->abort(Error(Kind::comm, "it has ended with an error, and its embedding set with it"));
+  if (state_->allocator && state_->options.gpu >= 0) try {
+      state_->runtime.compute_stream().synchronize();  // work that uses the memory
+    } catch (const Error&) {                           // of that work
+    }
   state_.reset();
 }
 EmbeddingSet::EmbeddingSet(EmbeddingSet&&) noexcept = default;
@@ -22,18 +51,23 @@ EmbeddingSet& EmbeddingSet::operator=(EmbeddingSet&&) noexcept = default;
 const EmbeddingOptions& EmbeddingSet::options() const { return state_->options; }
 
 void EmbeddingSet::set_stream(void* stream) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   state_->runtime.adopt_stream(stream);
+  if (state_->allocator) state_->allocator->stream = stream;
 }
 
 EmbeddingSet::Batch EmbeddingSet::forward(int64_t samples, std::span<const FeatureKeys> keys,
                                           std::span<const FeatureVectors<float>> outputs) {
-  const CurrentDevice keep(state_->runtime.device());
-  std::vector<int64_t> counts;
-  for (const FeatureKeys& of : keys) counts.push_back(of.count);
-  if (keys.size() == state_->options.features.size())
-    check_vectors(state_->options, state_->table_of, samples, counts, placed(outputs));
-  const Batch batch = state_->begin(samples, keys);
+  const State::Call call(*state_);
+  std::vector<ops::FeatureBags> bags;
+  state_->agreed([&] {
+    std::vector<int64_t> counts;
+    for (const FeatureKeys& of : keys) counts.push_back(of.count);
+    if (keys.size() == state_->options.features.size())
+      check_vectors(state_->options, state_->table_of, samples, counts, placed(outputs));
+    bags = state_->checked_batch(samples, keys);
+  });
+  const Batch batch = state_->begin(samples, bags);
   try {
     state_->write_vectors(batch, outputs);
   } catch (...) {
@@ -44,16 +78,21 @@ EmbeddingSet::Batch EmbeddingSet::forward(int64_t samples, std::span<const Featu
 }
 
 EmbeddingSet::Batch EmbeddingSet::prefetch(int64_t samples, std::span<const FeatureKeys> keys) {
-  const CurrentDevice keep(state_->runtime.device());
-  return state_->begin(samples, keys);
+  const State::Call call(*state_);
+  std::vector<ops::FeatureBags> bags;
+  state_->agreed([&] { bags = state_->checked_batch(samples, keys); });
+  return state_->begin(samples, bags);
 }
 
 void EmbeddingSet::forward(Batch batch, std::span<const FeatureVectors<float>> outputs) {
-  const CurrentDevice keep(state_->runtime.device());
-  State::Under& one = state_->at(batch);
-  if (one.forwarded) refuse_call(cat("forward() of batch ", batch, " a second time"));
-  if (&one != &state_->under_way.front())
-    refuse_call(cat("forward() of batch ", batch, " before batch ", state_->under_way.front().number, " has ended"));
+  const State::Call call(*state_);
+  state_->agreed([&] {
+    State::Under& one = state_->at(batch);
+    if (one.forwarded) refuse_call(cat("forward() of batch ", batch, " a second time"));
+    if (&one != &state_->under_way.front())
+      refuse_call(cat("forward() of batch ", batch, " before batch ", state_->under_way.front().number, " has ended"));
+    check_vectors(state_->options, state_->table_of, one.samples, one.counts, placed(outputs));
+  });
   state_->write_vectors(batch, outputs);
 }
 
@@ -65,8 +104,19 @@ std::vector<int64_t> EmbeddingSet::vectors_of_batch(Batch batch) const {
   return counts;
 }
 
+std::vector<int64_t> EmbeddingSet::keys_of_batch(Batch batch) const {
+  const State::Under& one = state_->at(batch);
+  std::vector<int64_t> keys(state_->options.tables.size(), 0);
+  if (one.empty) return keys;
+  if (state_->shared) return state_->shared->keys_received(one.buffer);
+  for (size_t f = 0; f < one.counts.size(); ++f) keys[state_->table_of[f]] += one.counts[f];
+  return keys;
+}
+
 void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_features) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
+  if (state_->comm)
+    refuse_call("reserve() of a set that is one of several ranks: they wait for each other, so no batch is recorded");
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
     refuse_call(cat("reserve() of ", samples, " samples and keys of ", keys_of_features.size(), " features"));
   // A replay takes the buffer of its recording.
@@ -74,14 +124,31 @@ void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_fea
   state_->reserve_batch(*state_->reserved_buffer, samples, keys_of_features);
 }
 
+void EmbeddingSet::reserve_lookup(int64_t samples, std::span<const int64_t> keys_of_features) {
+  const State::Call call(*state_);
+  if (state_->comm)
+    refuse_call(
+        "reserve_lookup() of a set that is one of several ranks: they wait for each other, so none is recorded");
+  if (keys_of_features.size() != state_->options.features.size() || samples < 1)
+    refuse_call(cat("reserve_lookup() of ", samples, " samples and keys of ", keys_of_features.size(), " features"));
+  state_->reserve_lookup(samples, keys_of_features);
+}
+
+int64_t EmbeddingSet::allocated_bytes() const { return state_->allocator ? state_->allocator->bytes : 0; }
+
 void EmbeddingSet::weight_gradients(Batch batch, std::span<const FeatureVectors<const float>> gradients,
                                     std::span<float* const> dw) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   State::Under& one = state_->at(batch);
   check_vectors(state_->options, state_->table_of, one.samples, one.counts, placed(gradients));
   if (dw.size() != state_->options.features.size())
     refuse_call(cat("gradients of weights of ", dw.size(), " features; the set has ", state_->options.features.size()));
-  if (one.samples == 0) return;
+  if (one.empty) return;
+  if (state_->shared) {
+    Context ctx = state_->context();
+    if (one.samples > 0) state_->shared->weight_gradients(ctx, one.buffer, gradients, dw);
+    return;
+  }
   state_->each_table([&](Context& ctx, SetTable& table) {
     std::vector<float*> some;
     for (const TableFeature& feature : table.features()) some.push_back(dw[feature.number]);
@@ -90,17 +157,22 @@ void EmbeddingSet::weight_gradients(Batch batch, std::span<const FeatureVectors<
 }
 
 void EmbeddingSet::update(Batch batch, std::span<const FeatureVectors<const float>> gradients, const UpdateStep& with) {
-  const CurrentDevice keep(state_->runtime.device());
-  State::Under& one = state_->to_end(batch, "update()");
-  check_vectors(state_->options, state_->table_of, one.samples, one.counts, placed(gradients));
-  for (const EmbeddingTableOptions& table : state_->options.tables)
-    if (table.optimizer.rule == EmbeddingOptimizer::Rule::none)
-      refuse_call(
-          cat("update() of table '", table.name, "', which has no optimizer: row_gradients() gives its gradients"));
+  const State::Call call(*state_);
+  state_->agreed([&] {
+    const State::Under& one = state_->to_end(batch, "update()");
+    check_vectors(state_->options, state_->table_of, one.samples, one.counts, placed(gradients));
+    for (const EmbeddingTableOptions& table : state_->options.tables)
+      if (table.optimizer.rule == EmbeddingOptimizer::Rule::none)
+        refuse_call(
+            cat("update() of table '", table.name, "', which has no optimizer: row_gradients() gives its gradients"));
+  });
+  const State::Under& one = state_->at(batch);
   Context ctx = state_->context();
   auto* const step = reinterpret_cast<StepState*>(state_->step.data());
   ops::set_step(ctx, step, {with.learning_rate, with.rate_on_device, with.loss_scale, with.skip});
-  if (one.samples > 0)
+  if (state_->shared && !one.empty)
+    state_->shared->update(ctx, one.buffer, gradients);
+  else if (!one.empty)
     state_->each_table(
         [&](Context& of, SetTable& table) { table.update(of, one.buffer, state_->of_table(table, gradients)); });
   ops::count_step(ctx, step);
@@ -109,16 +181,23 @@ void EmbeddingSet::update(Batch batch, std::span<const FeatureVectors<const floa
 
 std::vector<int64_t> EmbeddingSet::row_gradients(Batch batch, std::span<const FeatureVectors<const float>> gradients,
                                                  std::span<const RowGradients> to) {
-  const CurrentDevice keep(state_->runtime.device());
-  State::Under& one = state_->to_end(batch, "row_gradients()");
-  check_vectors(state_->options, state_->table_of, one.samples, one.counts, placed(gradients));
-  if (to.size() != state_->tables.size())
-    refuse_call(cat("gradients of the rows of ", to.size(), " tables; the set has ", state_->tables.size()));
-  for (size_t t = 0; t < to.size(); ++t)
-    if (!to[t].keys || !to[t].values)
-      refuse_call(cat("table '", state_->options.tables[t].name, "' has no memory for gradients"));
+  const State::Call call(*state_);
+  state_->agreed([&] {
+    const State::Under& one = state_->to_end(batch, "row_gradients()");
+    check_vectors(state_->options, state_->table_of, one.samples, one.counts, placed(gradients));
+    if (const size_t tables = state_->options.tables.size(); to.size() != tables)
+      refuse_call(cat("gradients of the rows of ", to.size(), " tables; the set has ", tables));
+    const std::vector<int64_t> keys = keys_of_batch(batch);
+    for (size_t t = 0; t < to.size(); ++t)
+      if ((!to[t].keys || !to[t].values) && (keys[t] > 0 || !state_->comm))
+        refuse_call(cat("table '", state_->options.tables[t].name, "' has no memory for gradients"));
+  });
+  const State::Under& one = state_->at(batch);
   std::vector<int64_t> rows(to.size(), 0);
-  if (one.samples > 0) {
+  if (state_->shared && !one.empty) {
+    Context of = state_->context();
+    rows = state_->shared->row_gradients(of, one.buffer, gradients, to);
+  } else if (!one.empty) {
     size_t t = 0;
     state_->each_table([&](Context& ctx, SetTable& table) {
       table.list_row_gradients(ctx, one.buffer, state_->of_table(table, gradients), to[t++]);
@@ -130,27 +209,35 @@ std::vector<int64_t> EmbeddingSet::row_gradients(Batch batch, std::span<const Fe
 }
 
 void EmbeddingSet::release(Batch batch) {
-  const CurrentDevice keep(state_->runtime.device());
-  State::Under& one = state_->to_end(batch, "release()");
-  if (one.samples > 0) state_->each_table([&](Context& ctx, SetTable& table) { table.release(ctx, one.buffer); });
+  const State::Call call(*state_);
+  state_->leave_rows(state_->to_end(batch, "release()"));
   state_->under_way.pop_front();
 }
 
 void EmbeddingSet::lookup(int64_t samples, std::span<const FeatureKeys> keys,
                           std::span<const FeatureVectors<float>> outputs) {
-  const CurrentDevice keep(state_->runtime.device());
-  const std::vector<ops::FeatureBags> bags = checked_bags(state_->options, state_->table_of, samples, keys);
+  const State::Call call(*state_);
+  std::vector<ops::FeatureBags> bags;
   std::vector<int64_t> counts;
-  for (const ops::FeatureBags& of : bags) counts.push_back(of.most);
-  check_vectors(state_->options, state_->table_of, samples, counts, placed(outputs));
+  state_->agreed([&] {
+    bags = checked_bags(state_->options, state_->table_of, samples, keys);
+    for (const ops::FeatureBags& of : bags) counts.push_back(of.most);
+    check_vectors(state_->options, state_->table_of, samples, counts, placed(outputs));
+    if (state_->comm && state_->runtime.compute_stream().is_capturing())
+      refuse_call("a look-up is recorded, and the set is one of several ranks, which wait in it");
+  });
+  if (state_->shared) {
+    Context ctx = state_->context();
+    return state_->shared->look_up(ctx, samples, bags, outputs);
+  }
   if (samples == 0) return;
-  if (!state_->runtime.compute_stream().is_capturing())
-    for (const auto& table : state_->tables) {
-      int64_t all = 0;
-      for (const TableFeature& feature : table->features()) all += counts[feature.number];
-      state_->report_keys_outside(*table);
-      table->reserve_lookup(samples, all);
-    }
+  if (!state_->runtime.compute_stream().is_capturing()) {
+    for (const auto& table : state_->tables) report_keys_outside(table->table());
+    state_->reserve_lookup(samples, counts);
+  } else {
+    state_->expect_lookup_reserved(samples, counts);
+    for (const auto& table : state_->tables) table->keep_replaced_memory();
+  }
   state_->each_table([&](Context& ctx, SetTable& table) {
     table.lookup(ctx, samples, state_->of_table(table, bags), state_->of_table(table, outputs));
   });

@@ -6,12 +6,12 @@
 namespace hctr {
 
 int64_t EmbeddingSet::updates() {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   return state_->read_step().updates;
 }
 
 void EmbeddingSet::set_updates(int64_t updates) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   if (updates < 0) refuse_call(cat(updates, " updates"));
   StepState state = state_->read_step();
   state.updates = updates;
@@ -19,12 +19,18 @@ void EmbeddingSet::set_updates(int64_t updates) {
 }
 
 int64_t EmbeddingSet::rows(const std::string& table) {
-  const CurrentDevice keep(state_->runtime.device());
-  return state_->idle_table(table).rows();
+  const State::Call call(*state_);
+  if (!state_->shared) return state_->idle_table(table).rows();
+  const size_t t = state_->agreed_number(table);
+  return state_->shared->together([&] { return state_->shared->rows(t); });
 }
 
 EmbeddingMemory EmbeddingSet::memory(const std::string& table) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
+  if (state_->shared) {
+    const size_t t = state_->agreed_number(table);
+    return state_->shared->together([&] { return state_->shared->memory(t); });
+  }
   EmbeddingTable& of = state_->idle_table(table);
   const RowStore::HostRows on_host = of.host_rows();
   const RowStore::DeviceBytes on_device = of.device_bytes();
@@ -32,83 +38,133 @@ EmbeddingMemory EmbeddingSet::memory(const std::string& table) {
 }
 
 std::map<std::string, int64_t> EmbeddingSet::counts(const std::string& table) {
-  const CurrentDevice keep(state_->runtime.device());
-  return state_->idle_table(table).counts();
+  const State::Call call(*state_);
+  if (!state_->shared) return state_->idle_table(table).counts();
+  const size_t t = state_->agreed_number(table);
+  return state_->shared->together([&] { return state_->shared->counts(t); });
 }
 
 namespace {
 
-void pass_rows(EmbeddingTable& table, RowsToExport wanted, const std::function<void(const TableRows&)>& sink) {
-  table.export_rows(wanted, [&](const RowBlock& block) {
+/// Passes blocks on as the interface has them. `states`: of each row, which are wanted.
+std::function<void(const RowBlock&)> passing(int states, const std::function<void(const TableRows&)>& sink) {
+  return [states, &sink](const RowBlock& block) {
+    const AllocatorScope of_callers(nullptr);  // what the sink makes is not of the set
     TableRows rows{block.keys, block.vectors, {}};
-    for (int s = 0; wanted.states && s < table.spec().optimizer.states(); ++s) rows.states.push_back(block.states[s]);
+    for (int s = 0; s < states; ++s) rows.states.push_back(block.states[s]);
     sink(rows);
-  });
+  };
 }
 
 }  // namespace
 
+std::vector<SavedTable> EmbeddingSet::State::saved_tables() {
+  std::vector<SavedTable> all;
+  agreed([&] {
+    for (size_t t = 0; t < options.tables.size(); ++t) {
+      idle_number(options.tables[t].name);
+      all.push_back(shared ? SavedTable{shared->tables()[t]->table(), shared->tables()[t]->place()}
+                           : SavedTable{&tables[t]->table()});
+    }
+  });
+  return all;
+}
+
+void EmbeddingSet::State::export_rows(const std::string& table, RowsToExport wanted,
+                                      const std::function<void(const TableRows&)>& sink) {
+  const Call call(*this);
+  size_t t = 0;
+  agreed([&] {
+    t = idle_number(table);
+    if (wanted.changed && !spec(t).marks_changes)
+      refuse_call(cat("table '", table, "' marks no changes: set marks_changes"));
+  });
+  const auto pass = passing(wanted.states ? spec(t).optimizer.states() : 0, sink);
+  if (shared)
+    shared->export_rows(t, wanted, pass);
+  else
+    tables[t]->table().export_rows(wanted, pass);
+}
+
 void EmbeddingSet::export_rows(const std::string& table, bool states,
                                const std::function<void(const TableRows&)>& sink) {
-  const CurrentDevice keep(state_->runtime.device());
-  pass_rows(state_->idle_table(table), RowsToExport(states), sink);
+  state_->export_rows(table, RowsToExport(states), sink);
 }
 
 void EmbeddingSet::export_changed_rows(const std::string& table, bool states,
                                        const std::function<void(const TableRows&)>& sink) {
-  const CurrentDevice keep(state_->runtime.device());
-  EmbeddingTable& of = state_->idle_table(table);
-  if (!of.spec().marks_changes) refuse_call(cat("table '", table, "' marks no changes: set marks_changes"));
-  pass_rows(of, RowsToExport(states, true), sink);
+  state_->export_rows(table, RowsToExport(states, true), sink);
 }
 
 std::vector<int64_t> EmbeddingSet::removed_keys(const std::string& table) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
+  if (state_->shared) {
+    const size_t t = state_->agreed_number(table);
+    return state_->shared->together([&] { return state_->shared->removed_keys(t); });
+  }
   std::vector<int64_t> keys;
   for (const SlotKey& one : state_->idle_table(table).removed_keys()) keys.push_back(one.second);
   return keys;
 }
 
 void EmbeddingSet::note_exported() {
-  const CurrentDevice keep(state_->runtime.device());
-  for (const EmbeddingTableOptions& table : state_->options.tables)
-    if (table.marks_changes) state_->idle_table(table.name).note_model();
+  const State::Call call(*state_);
+  for (const EmbeddingTableOptions& table : state_->options.tables) {
+    if (!table.marks_changes) continue;
+    if (state_->shared)
+      state_->shared->note_model(state_->idle_number(table.name));
+    else
+      state_->idle_table(table.name).note_model();
+  }
 }
 
-void EmbeddingSet::import_rows(const std::string& table, const TableRows& rows) {
-  const CurrentDevice keep(state_->runtime.device());
-  EmbeddingTable& of = state_->idle_table(table);
+namespace {
+
+/// Errors: Error(usage) where the lists do not fit each other or the table.
+RowBlock block_of(const TableSpec& spec, const TableRows& rows) {
   const auto count = static_cast<int64_t>(rows.keys.size());
   const auto expect = [&](const char* what, size_t have, int64_t dim) {
     if (have != 0 && static_cast<int64_t>(have) != count * dim)
       refuse_call(
-          cat("table '", table, "': ", count, " keys with ", have, " elements of ", what, ", ", dim, " for each"));
+          cat("table '", spec.name, "': ", count, " keys with ", have, " elements of ", what, ", ", dim, " for each"));
   };
-  expect("vectors", rows.vectors.size(), of.spec().dim);
-  if (rows.states.size() > static_cast<size_t>(of.spec().optimizer.states()))
-    refuse_call(cat("table '", table, "' has ", of.spec().optimizer.states(), " states, and ", rows.states.size(),
+  expect("vectors", rows.vectors.size(), spec.dim);
+  if (rows.states.size() > static_cast<size_t>(spec.optimizer.states()))
+    refuse_call(cat("table '", spec.name, "' has ", spec.optimizer.states(), " states, and ", rows.states.size(),
                     " are given"));
   RowBlock block{rows.keys, {}, rows.vectors, {}, {}};
   for (size_t s = 0; s < rows.states.size(); ++s) {
-    expect("a state", rows.states[s].size(), of.spec().state_dim());
+    expect("a state", rows.states[s].size(), spec.state_dim());
     block.states[s] = rows.states[s];
   }
-  of.import_rows(block);
+  return block;
+}
+
+}  // namespace
+
+void EmbeddingSet::import_rows(const std::string& table, const TableRows& rows) {
+  const State::Call call(*state_);
+  state_->agreed([&] {
+    const size_t t = state_->idle_number(table);
+    const RowBlock block = block_of(state_->spec(t), rows);
+    if (state_->shared)
+      state_->shared->import_rows(t, block);
+    else
+      state_->tables[t]->table().import_rows(block);
+  });
 }
 
 void EmbeddingSet::save(const std::filesystem::path& folder) {
-  const CurrentDevice keep(state_->runtime.device());
-  std::vector<EmbeddingTable*> tables;
-  for (const EmbeddingTableOptions& table : state_->options.tables) tables.push_back(&state_->idle_table(table.name));
-  save_set(folder, state_->options, state_->runtime, tables, {state_->read_step().updates, state_->host_step});
+  const State::Call call(*state_);
+  save_set(folder, state_->options, state_->runtime, state_->saved_tables(), state_->comm.get(),
+           {state_->read_step().updates, state_->host_step});
 }
 
 void EmbeddingSet::load(const std::filesystem::path& folder) {
-  const CurrentDevice keep(state_->runtime.device());
+  const State::Call call(*state_);
   if (state_->last_batch != 0) refuse_call("load() of an embedding set that has had a batch: load into a new one");
-  std::vector<EmbeddingTable*> tables;
-  for (const EmbeddingTableOptions& table : state_->options.tables) tables.push_back(&state_->idle_table(table.name));
-  const SetProgress progress = load_set(folder, state_->options, state_->runtime, tables);
+  const SetProgress progress =
+      load_set(folder, state_->options, state_->runtime, state_->saved_tables(), state_->comm.get());
   state_->host_step = progress.steps;
   set_updates(progress.updates);
 }

@@ -11,19 +11,30 @@
 #include "core/device/copy_bytes.h"
 #include "core/device/current_device.h"
 #include "core/device/lockstep.h"
+#include "engine/set/rank_state.h"
 #include "engine/set/set_arrays.h"
 #include "engine/set/set_rules.h"
+#include "engine/set/set_state.h"
 #include "engine/set/set_table.h"
+#include "engine/set/shared_set.h"
 
 namespace hctr {
 
 struct EmbeddingSet::State {
-  explicit State(const EmbeddingOptions& wanted)
+  State(const EmbeddingOptions& wanted, std::shared_ptr<DeviceAllocator> memory)
       : options(wanted),
+        allocator(std::move(memory)),
         table_of(tables_of_features(wanted)),
         runtime(device_of(wanted), runtime_options(wanted)),
-        step(runtime.device(), sizeof(StepState)) {
+        step(runtime.device(), sizeof(StepState)),
+        comm(make_communicator(options.rank, runtime.device())) {
     if (options.gpu >= 0) runtime.adopt_stream(options.stream);
+    agreed([&] { make_tables(); });
+    write_step({});
+  }
+
+  void make_tables() {
+    std::vector<TableSpec> specs;
     for (size_t t = 0; t < options.tables.size(); ++t) {
       std::vector<TableFeature> features;
       for (size_t f = 0; f < options.features.size(); ++f)
@@ -36,20 +47,42 @@ struct EmbeddingSet::State {
       spec.eval_key_capacity = spec.key_capacity;
       spec.most_key_capacity = options.most_keys;
       one_at_a_time = one_at_a_time || spec.policy.any() || on_disk || options.host_bytes > 0;
-      tables.push_back(std::make_unique<SetTable>(runtime, spec, std::move(features), options.batches + 1));
+      const AllocatorScope rows(allocator, rows_from_allocator(options, options.tables[t]));
+      if (comm)
+        specs.push_back(spec);
+      else
+        tables.push_back(std::make_unique<SetTable>(runtime, spec, std::move(features), options.batches + 1));
     }
-    write_step({});
+    if (comm)
+      shared = std::make_unique<SharedSet>(runtime, *comm, options, table_of, std::move(specs), options.batches + 1);
   }
 
   static constexpr int64_t kFirstKeys = 4096;
+
+  /// Around each call of the set.
+  struct Call {
+    explicit Call(const State& of) : device(of.runtime.device()), memory(of.allocator) {}
+    CurrentDevice device;
+    AllocatorScope memory;
+  };
 
   struct Under {
     Batch number;
     int buffer;
     int64_t samples;
+    bool empty;  // on all ranks
     bool forwarded = false;
     std::vector<int64_t> counts;  // of each feature
   };
+
+  /// Runs body(), which makes no collective calls: what one rank throws there, all do.
+  template <class Body>
+  void agreed(const Body& body) {
+    if (!comm) return body();
+    all_threw = true;
+    run_on_all_ranks(*comm, body, kUsingEmbeddings);
+    all_threw = false;
+  }
 
   Context context() {
     return Context(runtime, runtime.compute_stream(), reinterpret_cast<const StepState*>(step.data()));
@@ -75,15 +108,26 @@ struct EmbeddingSet::State {
     together.run();
   }
   size_t table_number(const std::string& name) const {
-    for (size_t t = 0; t < tables.size(); ++t)
+    for (size_t t = 0; t < options.tables.size(); ++t)
       if (options.tables[t].name == name) return t;
     refuse_call(cat("there is no embedding table '", name, "'"));
   }
-  EmbeddingTable& idle_table(const std::string& name) {
+  size_t idle_number(const std::string& name) const {
     if (!under_way.empty())
       refuse_call(cat("table '", name, "' is asked for while a batch is between forward() and update()"));
-    return tables[table_number(name)]->table();
+    return table_number(name);
   }
+  size_t agreed_number(const std::string& name) {
+    size_t t = 0;
+    agreed([&] { t = idle_number(name); });
+    return t;
+  }
+  /// Of the rows of this rank.
+  const TableSpec& spec(size_t t) const { return shared ? shared->tables()[t]->spec() : tables[t]->spec(); }
+  void export_rows(const std::string& table, RowsToExport, const std::function<void(const TableRows&)>& sink);
+  std::vector<SavedTable> saved_tables();
+  /// On one rank.
+  EmbeddingTable& idle_table(const std::string& name) { return tables[idle_number(name)]->table(); }
 
   std::vector<ops::FeatureBags> of_table(const SetTable& table, std::span<const ops::FeatureBags> all) const {
     std::vector<ops::FeatureBags> some;
@@ -99,47 +143,68 @@ struct EmbeddingSet::State {
     }
     return some;
   }
+  std::vector<int64_t> keys_of_tables(std::span<const int64_t> counts) const {
+    std::vector<int64_t> keys(options.tables.size(), 0);
+    for (size_t f = 0; f < counts.size(); ++f) keys[table_of[f]] += counts[f];
+    return keys;
+  }
+  void reserve_lookup(int64_t samples, std::span<const int64_t> counts) {
+    const std::vector<int64_t> keys = keys_of_tables(counts);
+    for (size_t t = 0; t < tables.size(); ++t) tables[t]->reserve_lookup(samples, keys[t]);
+  }
+  void expect_lookup_reserved(int64_t samples, std::span<const int64_t> counts) const {
+    if (runtime.row_memory().has_disk()) refuse_call("a look-up is recorded, and rows may be on a disk");
+    const std::vector<int64_t> keys = keys_of_tables(counts);
+    for (size_t t = 0; t < tables.size(); ++t)
+      if (!tables[t]->lookup_reserved(samples, keys[t]))
+        refuse_call(cat("a look-up is recorded of ", samples, " samples and ", keys[t], " keys of table '",
+                        options.tables[t].name, "' without reserve_lookup() for as many"));
+  }
   /// Host: memory for the rows of the next batch.
   void reserve_batch(int buffer, int64_t samples, std::span<const int64_t> counts) {
-    for (const auto& table : tables) {
-      int64_t keys = 0;
-      for (const TableFeature& feature : table->features()) keys += counts[feature.number];
-      table->reserve(buffer, samples, keys);
-      report_keys_outside(*table);
-      table->table().reserve_rows(host_step);
+    const std::vector<int64_t> keys = keys_of_tables(counts);
+    for (size_t t = 0; t < tables.size(); ++t) {
+      tables[t]->reserve(buffer, samples, keys[t]);
+      report_keys_outside(tables[t]->table());
+      tables[t]->table().reserve_rows(host_step);
     }
     ++host_step;
   }
-  /// A row number that does not exist, in an earlier batch on a GPU, is reported once.
-  void report_keys_outside(SetTable& table) const {
-    try {
-      table.table().check_keys();
-    } catch (const Error& error) {
-      table.table().forget_keys_outside();
-      throw Error(Kind::data, cat("an earlier batch had a row number that does not exist: ", error.what()));
-    }
-  }
 
-  Batch begin(int64_t samples, std::span<const FeatureKeys> keys) {
-    const std::vector<ops::FeatureBags> bags = checked_bags(options, table_of, samples, keys);
+  /// The keys of a batch that may begin now. Errors: Error(usage); those of checked_bags().
+  std::vector<ops::FeatureBags> checked_batch(int64_t samples, std::span<const FeatureKeys> keys) const {
+    std::vector<ops::FeatureBags> bags = checked_bags(options, table_of, samples, keys);
     const size_t most = one_at_a_time ? 1 : static_cast<size_t>(options.batches);
     if (under_way.size() >= most)
       refuse_call(cat(under_way.size(), " batches are between forward() and update(), and there may be ", most,
                       one_at_a_time ? " where rows may be removed or leave the GPU" : " (batches)"));
+    const bool recorded = runtime.compute_stream().is_capturing();
+    if (recorded && comm) refuse_call("a batch is recorded, and the set is one of several ranks, which wait in it");
+    if (recorded && !reserved_buffer) refuse_call("a batch is recorded without reserve()");
+    if (recorded && runtime.row_memory().has_disk()) refuse_call("a batch is recorded, and rows may be on a disk");
+    return bags;
+  }
+
+  Batch begin(int64_t samples, std::span<const ops::FeatureBags> bags) {
     std::vector<int64_t> counts;
     for (const ops::FeatureBags& of : bags) counts.push_back(of.most);
     const bool recorded = runtime.compute_stream().is_capturing();
-    if (recorded && !reserved_buffer) refuse_call("a batch is recorded without reserve()");
-    if (recorded && runtime.row_memory().has_disk()) refuse_call("a batch is recorded, and rows may be on a disk");
     const int buffer = recorded ? *reserved_buffer : free_buffer();
-    if (samples > 0) {
-      if (recorded)
+    bool empty = samples == 0;
+    if (shared) {
+      Context ctx = context();
+      empty = !shared->begin(ctx, buffer, samples, bags, host_step);
+      host_step += !empty;
+    } else if (!empty) {
+      if (recorded) {
         recorded_buffer = buffer;
-      else
+        for (const auto& table : tables) table->keep_replaced_memory();
+      } else {
         reserve_batch(buffer, samples, counts);
+      }
       each_table([&](Context& ctx, SetTable& table) { table.prepare(ctx, buffer, samples, of_table(table, bags)); });
     }
-    under_way.push_back({++last_batch, buffer, samples, false, std::move(counts)});
+    under_way.push_back({++last_batch, buffer, samples, empty, false, std::move(counts)});
     return last_batch;
   }
   /// One that no batch under way has, nor recorded work.
@@ -158,9 +223,12 @@ struct EmbeddingSet::State {
   }
   void write_vectors(Batch batch, std::span<const FeatureVectors<float>> outputs) {
     Under& one = at(batch);
-    check_vectors(options, table_of, one.samples, one.counts, placed(outputs));
     one.forwarded = true;
-    if (one.samples == 0) return;
+    if (one.empty) return;
+    if (shared) {
+      Context ctx = context();
+      return shared->write_vectors(ctx, one.buffer, outputs);
+    }
     if (!runtime.compute_stream().is_capturing())
       for (const auto& table : tables) table->confirm(one.buffer);
     each_table([&](Context& ctx, SetTable& table) { table.forward(ctx, one.buffer, of_table(table, outputs)); });
@@ -170,8 +238,16 @@ struct EmbeddingSet::State {
     const auto one =
         std::find_if(under_way.begin(), under_way.end(), [&](const Under& o) { return o.number == batch; });
     if (one == under_way.end()) return;
-    if (one->samples > 0) each_table([&](Context& ctx, SetTable& table) { table.release(ctx, one->buffer); });
+    leave_rows(*one);
     under_way.erase(one);
+  }
+  void leave_rows(const Under& one) {
+    if (one.empty) return;
+    if (shared) {
+      Context ctx = context();
+      return shared->release(ctx, one.buffer);
+    }
+    each_table([&](Context& ctx, SetTable& table) { table.release(ctx, one.buffer); });
   }
   Under& to_end(Batch batch, const char* call) {
     Under& one = at(batch);
@@ -182,10 +258,14 @@ struct EmbeddingSet::State {
   }
 
   EmbeddingOptions options;
-  std::vector<size_t> table_of;  // of each feature
+  std::shared_ptr<DeviceAllocator> allocator;  // null: the driver
+  std::vector<size_t> table_of;                // of each feature
   Runtime runtime;
-  Buffer step;  // StepState
-  std::vector<std::unique_ptr<SetTable>> tables;
+  Buffer step;                                    // StepState
+  std::unique_ptr<Communicator> comm;             // null: on one rank
+  std::vector<std::unique_ptr<SetTable>> tables;  // on one rank
+  std::unique_ptr<SharedSet> shared;              // on several
+  bool all_threw = false;                         // the last error was thrown by all ranks
   bool one_at_a_time = false;
   std::deque<Under> under_way;
   Batch last_batch = 0;

@@ -171,7 +171,7 @@ TableSpec spec_of(const EmbeddingTableOptions& table, int64_t features) {
   spec.name = table.name;
   spec.dim = table.dim;
   spec.slots = features;
-  if (table.rows > 0) spec.direct = direct_keys({table.rows}, false, Placement{}, 0);
+  if (table.rows > 0) spec.direct = direct_keys({table.rows}, false, Placement{}, 0).named_rows();
   spec.optimizer = rule_of(table);
   spec.update = table.optimizer.rows == EmbeddingOptimizer::Rows::global        ? UpdateType::global
                 : table.optimizer.rows == EmbeddingOptimizer::Rows::lazy_global ? UpdateType::lazy_global
@@ -228,6 +228,27 @@ Device device_of(const EmbeddingOptions& options) {
   return device;
 }
 
+std::shared_ptr<DeviceAllocator> allocator_of(const EmbeddingOptions& options) {
+  const EmbeddingAllocator& given = options.allocator;
+  if (!given.allocate != !given.free)
+    throw Error(Kind::usage, "an allocator of an embedding set with one of allocate and free: give both or none");
+  if (!given.allocate) return nullptr;
+  auto allocator = std::make_shared<DeviceAllocator>();
+  allocator->device = device_of(options);
+  allocator->stream = options.stream;
+  allocator->allocate = [given](size_t bytes, void* stream) {
+    return static_cast<std::byte*>(given.allocate(bytes, stream, given.user));
+  };
+  allocator->free = [given](std::byte* memory, size_t bytes, void* stream) {
+    given.free(memory, bytes, stream, given.user);
+  };
+  return allocator;
+}
+
+bool rows_from_allocator(const EmbeddingOptions& options, const EmbeddingTableOptions& table) {
+  return table.rows > 0 && options.host_bytes == 0 && options.disk.empty();
+}
+
 RuntimeOptions runtime_options(const EmbeddingOptions& options) {
   RuntimeOptions of;
   of.threads = options.threads;
@@ -235,6 +256,7 @@ RuntimeOptions runtime_options(const EmbeddingOptions& options) {
   of.row_memory.device = options.device_bytes;
   of.row_memory.host = options.host_bytes;
   of.row_memory.device_setting = "device_bytes";
+  of.row_memory.of_options = true;
   if (options.host_bytes > 0) of.row_memory.host_setting = "host_bytes";
   if (!options.disk.empty()) of.row_memory.disk_folder = options.disk.string();
   of.row_memory.disk = options.disk_bytes;

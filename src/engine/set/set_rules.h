@@ -1,6 +1,9 @@
 // What an EmbeddingSet is asked for, in the engine's terms.
 #pragma once
 
+#include <memory>
+
+#include "core/device/allocator.h"
 #include "core/device/context.h"
 #include "engine/spec/table_spec.h"
 #include "hctr/embedding.h"
@@ -17,5 +20,9 @@ ops::BagPooling pooling_of(Pooling);
 /// Errors: Error(device) where there is no such GPU.
 Device device_of(const EmbeddingOptions&);
 RuntimeOptions runtime_options(const EmbeddingOptions&);
+/// Null: the driver gives the memory. Errors: Error(usage) for half an allocator.
+std::shared_ptr<DeviceAllocator> allocator_of(const EmbeddingOptions&);
+/// Whether the rows of the table have a size from the start, and stay on the device.
+bool rows_from_allocator(const EmbeddingOptions&, const EmbeddingTableOptions&);
 
 }  // namespace hctr

@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "core/comm/communicator.h"
+#include "engine/set/set_placement.h"
 #include "engine/table/table.h"
 #include "hctr/embedding.h"
 
@@ -14,11 +16,21 @@ struct SetProgress {
   int64_t updates = 0, steps = 0;
 };
 
+/// A table as a rank has it.
+struct SavedTable {
+  EmbeddingTable* table = nullptr;  ///< null: it has no row here
+  TablePlace place{};
+};
+
+/// Errors: Error(usage), on every rank, where another rank has other tables, features, seed or batches.
+void expect_alike_on_all_ranks(Communicator&, const EmbeddingOptions&);
+
+// `comm`: null on one rank; collective on several.
 /// Errors: Error(io), also where the folder exists and is none of these.
-void save_set(const std::filesystem::path& folder, const EmbeddingOptions&, Runtime&,
-              const std::vector<EmbeddingTable*>&, const SetProgress&);
+void save_set(const std::filesystem::path& folder, const EmbeddingOptions&, Runtime&, const std::vector<SavedTable>&,
+              Communicator* comm, const SetProgress&);
 /// Errors: Error(io); Error(data) naming the table and what differs, or the damaged file.
 SetProgress load_set(const std::filesystem::path& folder, const EmbeddingOptions&, Runtime&,
-                     const std::vector<EmbeddingTable*>&);
+                     const std::vector<SavedTable>&, Communicator* comm);
 
 }  // namespace hctr

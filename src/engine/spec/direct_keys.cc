@@ -55,6 +55,7 @@ bool DirectKeys::has(int64_t key, int64_t slot) const {
 
 std::string DirectKeys::outside(int64_t key, int64_t slot) const {
   const auto span = static_cast<size_t>(by_slot ? slot : 0);
+  if (of_options) return cat("key ", key, " is outside the rows 0 to ", size[span] - 1);
   return cat("key ", key, " of slot ", slot / pieces, " is outside the ", size[span], " keys from ", first[span],
              " to ", first[span] + size[span] - 1, " that \"slot_size_array\" gives ",
              by_slot ? "the slot" : "all slots together");

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/placement/placement.h"
@@ -18,8 +19,14 @@ struct DirectKeys {
       spans;  ///< of this rank: one per slot, or one for all slots; empty: the table has a hash index
   std::vector<int64_t> first, size;  ///< of each span over all ranks, for messages
   bool by_slot = false;
-  int64_t pieces = 1;  ///< of each row, as in Placement; each piece has a span
+  int64_t pieces = 1;       ///< of each row, as in Placement; each piece has a span
+  bool of_options = false;  ///< messages name an option of a set of embeddings, not a field of a config
 
+  /// With messages for a set of embeddings.
+  DirectKeys named_rows() && {
+    of_options = true;
+    return std::move(*this);
+  }
   bool empty() const { return spans.empty(); }
   int64_t rows() const { return spans.empty() ? 0 : spans.back().base + spans.back().count; }
   /// The index, on the host.

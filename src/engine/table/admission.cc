@@ -28,7 +28,10 @@ Admission::Admission(Runtime& runtime, const TableSpec& spec, int batches_ahead)
 }
 
 void Admission::reserve_batch(const TableSpec& spec, int64_t keys) {
-  arena_ = Arena();
+  Arena before = std::exchange(arena_, {});
+  if (keeps_) replaced_.push_back(std::move(before));
+  before = {};
+  keys_ = 0;
   allocate(spec, keys);
   if (candidates_) candidates_->set_batch_keys(keys);
 }
@@ -54,6 +57,7 @@ void Admission::allocate(const TableSpec& spec, int64_t keys) {
   at(found, found_);
   at(after, candidates_after_);
   at(scratch, scratch_);
+  keys_ = keys;
 }
 
 void Admission::set_steps_before(int64_t steps) {

@@ -26,6 +26,8 @@ class Admission {
   void reserve_rows(int64_t step);
   /// As EmbeddingTable::reserve_batch(), for any buffer: with nothing queued.
   void reserve_batch(const TableSpec&, int64_t keys);
+  bool reserved(int64_t keys) const { return keys <= keys_; }
+  void keep_replaced_memory() { keeps_ = true; }
   /// As EmbeddingTable::reserve_memory(), for the candidates.
   bool reserve_memory();
   /// rows[p] = the row of key p of the batch in `table`: an existing one, a new one, the shared one, or 0.
@@ -69,6 +71,9 @@ class Admission {
   Buffer device_gate_, all_rows_;
   ops::GateState gate_;  // the values last written by the host; the device updates the counts
   Arena arena_;
+  int64_t keys_ = 0;  // that there is memory for
+  bool keeps_ = false;
+  std::vector<Arena> replaced_;  // see EmbeddingTable::keep_replaced_memory()
   ops::KeySelection unknown_, admitted_;
   uint8_t* wanted_ = nullptr;
   int32_t *candidate_rows_ = nullptr, *found_ = nullptr;

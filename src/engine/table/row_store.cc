@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/device/copy_bytes.h"
+#include "engine/spec/setting_words.h"
 
 namespace hctr {
 namespace {
@@ -60,12 +61,12 @@ int64_t lookup_bytes(Runtime& runtime, const TableSpec& spec, int64_t batch_keys
 }
 
 /// Errors: Error(config) where no row can be on a disk.
-void refuse_where_all_rows_change(const TableSpec& spec) {
+void refuse_where_all_rows_change(const RowMemoryLimits& limits, const TableSpec& spec) {
   if (!spec.changes_every_row()) return;
-  throw Error(Kind::config, cat("table '", spec.name,
-                                "': its optimizer with \"update_type\": \"Global\" changes every row in every step, so "
-                                "no row can be on a disk: use \"Local\" or \"LazyGlobal\"; or leave out \"disk\" of "
-                                "\"table_memory\""));
+  const SettingWords& words = setting_words(limits);
+  throw Error(limits.of_options ? Kind::usage : Kind::config,
+              cat("table '", spec.name, "': its optimizer with ", words.global,
+                  " changes every row in every step, so no row can be on a disk: ", words.not_global));
 }
 
 }  // namespace
@@ -119,7 +120,7 @@ RowStore::RowStore(Runtime& runtime, const TableSpec& spec, int64_t batch_keys, 
   // A hint takes no memory of the host.
   int64_t rows = account_.most_on_device_alone(std::min(wanted, ring_keys()), wanted);
   if (on_disk_) {
-    refuse_where_all_rows_change(spec);
+    refuse_where_all_rows_change(budget_.limits(), spec);
     tier_.emplace(budget_, arrays_, index_, changes_,
                   RowDiskTier::Rules{.rows_at_a_time = rows_at_a_time(spec),
                                      .batch_keys = batch_keys,

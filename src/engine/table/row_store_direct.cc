@@ -3,6 +3,7 @@
 
 #include "core/base/expect.h"
 #include "core/device/copy_bytes.h"
+#include "engine/spec/setting_words.h"
 #include "engine/table/row_store.h"
 
 namespace hctr {
@@ -25,19 +26,16 @@ int64_t RowStore::all_rows(const TableSpec& spec) const {
   if (two_memories && rows * (bytes_per_row - numbers + moving) < free &&
       rows * numbers <= budget_.host_room() + std::min(budget_.device_room(), free))
     return rows;
-  throw Error(
-      Kind::device,
-      cat(RowArrays::label_of(spec), ": the ", rows, " rows of \"slot_size_array\" take ", bytes, " bytes (",
-          gib(bytes), ") and ", free, " (", gib(free), ") are free on ", to_string(runtime_.device()),
-          two_memories                  ? cat(", ", budget_.host_room(), " (", gib(budget_.host_room()),
-                                              ") of host memory may be used (", budget_.limits().host_setting, ")")
-          : runtime_.device().is_cuda() ? std::string(" (\"table_memory\" may add memory of the host)")
-                                        : std::string(),
-          "; smaller sizes, \"storage\": \"bf16\", ",
-          one_of_several
-              ? "\"placement\": \"auto\" where it is not that already, which spreads what no rank has memory for, "
-              : "",
-          "or \"index\": \"hash\", which takes memory for the keys that occur alone"));
+  const SettingWords& words = setting_words(budget_.limits());
+  throw Error(Kind::device, cat(RowArrays::label_of(spec), ": the ", rows, " rows of ", words.row_numbers, " take ",
+                                bytes, " bytes (", gib(bytes), ") and ", free, " (", gib(free), ") are free on ",
+                                to_string(runtime_.device()),
+                                two_memories ? cat(", ", budget_.host_room(), " (", gib(budget_.host_room()),
+                                                   ") of host memory may be used (", budget_.limits().host_setting, ")")
+                                : runtime_.device().is_cuda() ? cat(" (", words.host, ")")
+                                                              : std::string(),
+                                "; ", words.smaller_rows, one_of_several ? words.spread : "", "or ", words.hash,
+                                ", which takes memory for the keys that occur alone"));
 }
 
 void RowStore::allocate_all_rows() {
@@ -86,8 +84,8 @@ void RowStore::forget_keys_outside() {
 void RowStore::throw_out_of_range(bool evaluation, const std::string& what) const {
   throw Error(Kind::data, cat(arrays_.label(), ": ", evaluation ? "evaluation" : "training", " data: ", what,
                               ". Keys are counted through all slots, those of a slot after those of the slots before "
-                              "it. Correct the sizes, or have "
-                              "rows found whatever their keys: \"index\": \"hash\""));
+                              "it. Correct the sizes, or have rows found whatever their keys: ",
+                              setting_words(budget_.limits()).hash));
 }
 
 }  // namespace hctr

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/device/copy_bytes.h"
+#include "engine/spec/setting_words.h"
 #include "engine/table/row_store.h"
 
 namespace hctr {
@@ -31,9 +32,10 @@ void RowStore::create_rows_in_tiers() {
   // Rows leave memory before others come back to it, so that all of them may be on the disk for a moment.
   if (const int64_t bytes = rows * tier_->disk().record_bytes(); bytes > budget_.disk_room())
     throw Error(Kind::io,
-                cat(arrays_.label(), ": the ", rows, " rows of \"slot_size_array\" take up to ", bytes, " bytes in '",
-                    budget_.limits().disk_folder, "', and ", budget_.disk_room(), " of ", budget_.limits().disk,
-                    " are left; \"disk_limit\" of \"table_memory\", or what is free there, must be "
+                cat(arrays_.label(), ": the ", rows, " rows of ", setting_words(budget_.limits()).row_numbers,
+                    " take up to ", bytes, " bytes in '", budget_.limits().disk_folder, "', and ", budget_.disk_room(),
+                    " of ", budget_.limits().disk, " are left; ", setting_words(budget_.limits()).disk_limit,
+                    ", or what is free there, must be "
                     "at least ",
                     budget_.limits().disk - budget_.disk_room() + bytes, " bytes for each rank"));
   Context ctx(runtime_, runtime_.compute_stream());

@@ -4,6 +4,7 @@
 
 #include "core/base/expect.h"
 #include "core/device/copy_bytes.h"
+#include "engine/spec/setting_words.h"
 #include "engine/table/row_store.h"
 
 namespace hctr {
@@ -11,9 +12,8 @@ namespace hctr {
 void RowStore::check_limit(const Progress& now) const {
   if (row_limit_ == 0 || in_all_tiers(now) <= most_kept()) return;
   throw Error(Kind::data, cat(arrays_.label(), ": the data hold more keys than the ", row_limit_, " rows that \"",
-                              limit_setting_, "\" allows (", in_all_tiers(now) - shared_rows(),
-                              " or more); raise it, let the table grow (without \"grow\": false and "
-                              "\"when_full\"), or let rows leave for new keys (\"when_full\": \"evict_lru\")"));
+                              limit_setting_, "\" allows (", in_all_tiers(now) - shared_rows(), " or more); raise it, ",
+                              setting_words(budget_.limits()).full));
 }
 
 int64_t RowStore::evict(const BatchRows& batch) {

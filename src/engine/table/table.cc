@@ -37,7 +37,7 @@ EmbeddingTable::EmbeddingTable(Runtime& runtime, const TableSpec& spec, int ring
 
   batches_.resize(static_cast<size_t>(ring_size));
   for (Batch& batch : batches_) set_memory(batch, spec_.key_capacity);
-  make_scratch();
+  make_scratch(batch_keys_, eval_keys_);
   if (spec_.policy.guards_entry()) admission_ = std::make_unique<Admission>(runtime_, spec_, ring_size);
   if (spec_.batch_slots) {
     from_host(runtime_.compute_stream(), arena_.get(slot_numbers), *spec_.batch_slots);
@@ -66,42 +66,62 @@ void EmbeddingTable::check_keys() const {
 }
 
 void EmbeddingTable::set_memory(Batch& batch, int64_t keys) {
-  batch.memory = std::make_shared<BatchMemory>(runtime_.device(), keys);
+  auto memory = std::make_shared<BatchMemory>(runtime_.device(), keys);
+  if (replaced_) replaced_->push_back(batch.memory);
+  batch.memory = std::move(memory);
   batch.rows = batch.memory->rows;
   batch.groups = batch.memory->groups;
   batch.rows_after = batch.memory->rows_after;
 }
 
-void EmbeddingTable::make_scratch() {
+void EmbeddingTable::make_scratch(int64_t batch_keys, int64_t eval_keys) {
+  const auto make = [&](int64_t batch, int64_t eval) {
+    return std::make_shared<BatchScratch>(runtime_.device(), batch, eval, spec_.dim);
+  };
+  if (replaced_) replaced_->push_back(scratch_);
   scratch_.reset();  // both at a time would need more memory
-  scratch_.emplace(runtime_.device(), batch_keys_, eval_keys_, spec_.dim);
+  try {
+    scratch_ = make(batch_keys, eval_keys);
+  } catch (...) {
+    scratch_ = make(batch_keys_, eval_keys_);  // for the batches that are under way
+    throw;
+  }
+  batch_keys_ = batch_keys;
+  eval_keys_ = eval_keys;
+}
+
+void EmbeddingTable::keep_replaced_memory() {
+  if (!replaced_) replaced_.emplace();
+  if (admission_) admission_->keep_replaced_memory();
 }
 
 void EmbeddingTable::reserve_lookup(int64_t keys) {
   if (keys <= eval_keys_) return;
-  eval_keys_ = std::min(keys + keys / 4, std::max(keys, spec_.most_batch_keys()));
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
-  make_scratch();
+  make_scratch(batch_keys_, std::min(keys + keys / 4, std::max(keys, spec_.most_batch_keys())));
 }
 
 void EmbeddingTable::reserve_batch(int buffer, int64_t keys) {
   HCTR_EXPECT(keys <= spec_.most_batch_keys(), "table '", spec_.name, "': a batch of ", keys, " keys, at most ",
               spec_.most_batch_keys());
   Batch& batch = batches_.at(static_cast<size_t>(buffer));
-  if (keys <= batch.memory->keys()) return;
-  // A batch that needs more memory now soon has a successor that needs a little more.
-  const int64_t ample = std::min(keys + keys / 4, spec_.most_batch_keys());
+  const auto shared_memory_fits = [&] {
+    return batch.memory->keys() <= batch_keys_ && (!admission_ || admission_->reserved(batch_keys_));
+  };
+  if (keys <= batch.memory->keys() && shared_memory_fits()) return;
   runtime_.prepare_stream().synchronize();
   runtime_.compute_stream().synchronize();
-  set_memory(batch, ample);
-  batch.keys = {};
-  if (ample > batch_keys_) {
-    batch_keys_ = ample;
-    make_scratch();
-    store_.set_batch_keys(ample);
-    if (admission_) admission_->reserve_batch(spec_, ample);
+  // A batch that needs more memory now soon has a successor that needs a little more.
+  if (keys > batch.memory->keys()) {
+    set_memory(batch, std::min(keys + keys / 4, spec_.most_batch_keys()));
+    batch.keys = {};
   }
+  if (const int64_t most = batch.memory->keys(); most > batch_keys_) {
+    make_scratch(most, eval_keys_);
+    store_.set_batch_keys(most);
+  }
+  if (!shared_memory_fits()) admission_->reserve_batch(spec_, batch_keys_);
 }
 
 ops::KeyBatch EmbeddingTable::key_batch(const Tensor& keys, const Tensor& offsets, int64_t most_samples,

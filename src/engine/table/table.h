@@ -133,6 +133,10 @@ class EmbeddingTable {
   /// Host: memory for find() and lookup() of so many keys, where batches grow. Waits for queued work if there was not
   /// enough. Errors: Error(device).
   void reserve_lookup(int64_t keys);
+  bool lookup_reserved(int64_t keys) const { return keys <= eval_keys_; }
+  /// Host, where calls are recorded: memory of batches and look-ups that is replaced from then on, as they grow, is
+  /// kept, since what is recorded points to it.
+  void keep_replaced_memory();
   /// lookup() with memory of its own, for batches of this size: any number of readers may run at a time, on streams of
   /// their own, while the table does not change. Outlived by the table. Errors: Error(config) where rows may be on a
   /// disk.
@@ -248,7 +252,8 @@ class EmbeddingTable {
  private:
   ops::KeyBatch key_batch(const Tensor& keys, const Tensor& offsets, int64_t most_samples, int64_t most_keys) const;
   void set_memory(Batch&, int64_t keys);
-  void make_scratch();
+  /// Errors: Error(device), after which there is that of before.
+  void make_scratch(int64_t batch_keys, int64_t eval_keys);
   /// Of the rows of finished steps.
   std::vector<SlotKey> sorted_keys();
   using RowAt = std::function<std::pair<ops::RowOwner, int32_t>(int64_t)>;
@@ -279,7 +284,8 @@ class EmbeddingTable {
   std::optional<Error> not_brought_, not_found_;  // of bring_rows() and find(), see confirm_capacity() and check_keys()
   ops::OutputColumns columns_of_slots_;
   int32_t* slot_numbers_ = nullptr;
-  std::optional<BatchScratch> scratch_;
+  std::shared_ptr<BatchScratch> scratch_;
+  std::optional<std::vector<std::shared_ptr<void>>> replaced_;  // see keep_replaced_memory()
 };
 
 }  // namespace hctr

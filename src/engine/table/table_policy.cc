@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "core/device/copy_bytes.h"
+#include "engine/spec/setting_words.h"
 #include "engine/table/table.h"
 
 namespace hctr {
@@ -47,11 +48,10 @@ void EmbeddingTable::confirm_capacity(int buffer) const {
   copy_bytes(runtime_.prepare_stream(), &runs, &batch.groups.counts->runs, sizeof runs);
   runtime_.prepare_stream().synchronize();
   if (runs > spec_.row_limit)
-    throw Error(
-        Kind::data,
-        cat("table '", spec_.name, "' on rank ", spec_.rank, ": one batch holds ", runs,
-            " different keys, more than the ", spec_.row_limit, " rows that \"", spec_.limit_setting,
-            "\" allows, so no other row could leave for them; raise it, or train with a smaller \"batchsize\""));
+    throw Error(Kind::data, cat("table '", spec_.name, "' on rank ", spec_.rank, ": one batch holds ", runs,
+                                " different keys, more than the ", spec_.row_limit, " rows that \"",
+                                spec_.limit_setting, "\" allows, so no other row could leave for them; raise it, or ",
+                                setting_words(budget_of(runtime_, spec_).limits()).smaller_batch));
 }
 
 void EmbeddingTable::enforce_limit(int buffer) {

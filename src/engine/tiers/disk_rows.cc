@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/base/expect.h"
+#include "engine/spec/setting_words.h"
 #include "engine/tiers/disk_snapshot.h"
 #include "engine/tiers/record_checksum.h"
 #include "engine/tiers/stopwatch.h"
@@ -137,10 +138,9 @@ void DiskRows::prepare_to_add(std::span<Row> rows, const std::byte* records) {
             growth.on_disk > 0 ? cat(", and their map, for which ", budget_.limits().host_setting, " has no room,")
                                : "",
             " need ", more, " bytes more in '", file_.folder().string(), "', and ", std::max<int64_t>(0, disk_room()),
-            " of ", budget_.limits().disk,
-            " are left; \"disk_limit\" of \"table_memory\", or what is free there at the start, must be at least ",
-            budget_.limits().disk - disk_room() + more, " bytes for each rank, and ", record_bytes_,
-            " more for each row that comes after these"));
+            " of ", budget_.limits().disk, " are left; ", setting_words(budget_.limits()).disk_limit,
+            ", or what is free there at the start, must be at least ", budget_.limits().disk - disk_room() + more,
+            " bytes for each rank, and ", record_bytes_, " more for each row that comes after these"));
   in_context([&] { return cat("the map of ", map_.rows() + count, " rows of ", label_, " on the disk"); },
              [&] { grow_map(growth); });
   const auto bytes = static_cast<size_t>(record_bytes_);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/base/expect.h"
+#include "engine/spec/setting_words.h"
 #include "engine/tiers/record_checksum.h"
 
 namespace hctr {
@@ -162,8 +163,9 @@ std::shared_ptr<DiskSnapshot> DiskRows::snapshot(int64_t memory, bool never_wait
     why_not = cat(label_, ": a copy of the map of ", map_.rows(), " rows needs ", bytes + map_growth, " bytes, and ",
                   memory, " are left for it of ", budget_.limits().host_setting);
   else if (never_waits && more_on_disk > disk_room())
-    why_not = cat(label_, ": rows that leave meanwhile may need ", more_on_disk, " bytes more in '",
-                  file_.folder().string(), "', and ", disk_room(), " of \"disk_limit\" are left");
+    why_not =
+        cat(label_, ": rows that leave meanwhile may need ", more_on_disk, " bytes more in '", file_.folder().string(),
+            "', and ", disk_room(), " of ", setting_words(budget_.limits()).disk_limit, " are left");
   else
     why_not.clear();
   if (!why_not.empty()) return nullptr;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/expect.h"
+#include "engine/spec/setting_words.h"
 #include "engine/tiers/rows_in_use.h"
 #include "ops/embedding/row_removal.h"
 #include "ops/embedding/row_swap.h"
@@ -136,7 +137,7 @@ void RowAccount::throw_missing_on_device(int64_t rows, int64_t missing, int64_t 
             "; ", budget_.limits().device_setting, " must be at least ", *limit + missing - movable, " bytes");
   else
     text += " are free there but for a reserve; more GPUs, or fewer rows, need less on each";
-  if (!budget_.has_disk()) text += "; or name a \"disk\" in \"table_memory\", and rows leave memory for it";
+  if (!budget_.has_disk()) text += cat("; or ", setting_words(budget_.limits()).disk, ", and rows leave memory for it");
   throw Error(Kind::device, text);
 }
 
@@ -166,12 +167,13 @@ void RowAccount::check_host_room(int64_t rows, int64_t on_device, bool moving) c
   if (more + kept <= budget_.host_room()) return;
   int64_t least = budget_.limits().host - budget_.host_room() + more;
   if (disk_) least += std::min(most_map_bytes(), least / 3 + 1);  // a quarter of the sum
-  throw Error(Kind::device, cat(arrays_.label(), ": ", rows, " rows need ", more, " bytes more in host memory, and ",
-                                std::max<int64_t>(0, budget_.host_room()), " of ", budget_.limits().host, " are left",
-                                kept > 0 ? cat(", ", kept, " of them for the map of rows on the disk") : std::string(),
-                                "; ", budget_.limits().host_setting, " must be at least ", least,
-                                " bytes for each rank, and about ", host_bytes_of_row(rows, moving),
-                                " more for each row that comes after these", one_memory_ ? "" : ", or \"gpu\" larger"));
+  throw Error(Kind::device,
+              cat(arrays_.label(), ": ", rows, " rows need ", more, " bytes more in host memory, and ",
+                  std::max<int64_t>(0, budget_.host_room()), " of ", budget_.limits().host, " are left",
+                  kept > 0 ? cat(", ", kept, " of them for the map of rows on the disk") : std::string(), "; ",
+                  budget_.limits().host_setting, " must be at least ", least, " bytes for each rank, and about ",
+                  host_bytes_of_row(rows, moving), " more for each row that comes after these",
+                  one_memory_ ? std::string() : cat(", or ", setting_words(budget_.limits()).larger_device)));
 }
 
 int64_t RowAccount::rows_in_budget(int64_t most) const {

@@ -1,6 +1,7 @@
 // The C interface: the numbers of the C++ classes, and errors as status and message.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -85,6 +86,94 @@ TEST(CInterface, HasTheNumbersOfTheClass) {
                   [&](const TableRows& rows) { expected.assign(rows.vectors.begin(), rows.vectors.end()); });
   EXPECT_EQ(exported, expected);
   EXPECT_EQ(exported.size(), 15u);
+}
+
+// Two ranks, which are threads, each with a part of the samples: the numbers of one set that has all.
+TEST(CInterface, RanksHaveTheNumbersOfOneSet) {
+  EmbeddingSet set(
+      {.tables = {{.name = "items", .dim = 5}}, .features = {{"item", "items", Pooling::mean}}, .seed = 9});
+  std::vector<float> whole(15), rows_of_set;
+  const std::vector<float> gradients(15, 0.5f);
+  const FeatureKeys all{kKeys.data(), ElementType::i32, 4, kOffsets.data()};
+  const FeatureVectors<float> vectors{whole.data()};
+  const FeatureVectors<const float> dy{gradients.data()};
+  set.update(set.forward(3, {&all, 1}, {&vectors, 1}), {&dy, 1}, {.learning_rate = 0.25f});
+  set.export_rows("items", false,
+                  [&](const TableRows& rows) { rows_of_set.assign(rows.vectors.begin(), rows.vectors.end()); });
+
+  hctr_join join{};
+  join.size = sizeof join;
+  join.ranks = 2;
+  hctr_rank* ranks[2] = {};
+  ASSERT_EQ(hctr_ranks_create(&join, ranks), HCTR_OK) << hctr_error_message();
+  std::vector<float> of_ranks(15), exported;
+  const auto run = [&](int rank) {
+    int32_t number = -1, of = -1;
+    ASSERT_EQ(hctr_rank_number(ranks[rank], &number, &of), HCTR_OK);
+    EXPECT_EQ(number, rank);
+    EXPECT_EQ(of, 2);
+    OneTable one;
+    Handle c;
+    one.options.rank = ranks[rank];
+    ASSERT_EQ(hctr_embedding_create(&one.options, &c.set), HCTR_OK) << hctr_error_message();
+    hctr_rank_destroy(ranks[rank]);
+    // Rank 0 has the first sample, rank 1 the others.
+    const int64_t samples = 1 + rank;
+    const std::vector<int64_t> two = {2}, bounds = {samples + 1}, matrix = {samples, 5};
+    hctr_feature_keys keys{};
+    keys.size = sizeof keys;
+    keys.keys = array_of(const_cast<int32_t*>(kKeys.data() + 2 * rank), HCTR_I32, two);
+    keys.offsets = array_of(const_cast<int64_t*>(kOffsets.data() + rank), HCTR_I64, bounds);
+    const hctr_array to = array_of(of_ranks.data() + 5 * rank, HCTR_F32, matrix),
+                     from = array_of(const_cast<float*>(gradients.data()), HCTR_F32, matrix);
+    hctr_update update{};
+    update.size = sizeof update;
+    update.learning_rate = 0.25f;
+    int64_t batch = 0, received = -1;
+    ASSERT_EQ(hctr_embedding_forward(c.set, samples, &keys, &to, &batch), HCTR_OK) << hctr_error_message();
+    ASSERT_EQ(hctr_embedding_keys_of_batch(c.set, batch, &received), HCTR_OK) << hctr_error_message();
+    EXPECT_EQ(received, rank == 0 ? 3 : 1);  // even keys, and one odd one
+    ASSERT_EQ(hctr_embedding_update(c.set, batch, &from, &update), HCTR_OK) << hctr_error_message();
+    const auto sink = [](void* user, int64_t count, const int64_t*, const float* rows, const float* const*, int32_t) {
+      static_cast<std::vector<float>*>(user)->assign(rows, rows + count * 5);
+      return 0;
+    };
+    ASSERT_EQ(hctr_embedding_export(c.set, "items", 0, 0, sink, &exported), HCTR_OK) << hctr_error_message();
+  };
+  std::thread second([&] { run(1); });
+  run(0);
+  second.join();
+  EXPECT_EQ(of_ranks, whole);
+  EXPECT_EQ(exported, rows_of_set);
+}
+
+TEST(CInterface, AnAllocatorOfTheCallerGetsAllBack) {
+  static int64_t taken = 0;
+  OneTable one;
+  one.options.allocate = [](size_t bytes, void*, void*) {
+    taken += static_cast<int64_t>(bytes);
+    return std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  };
+  EXPECT_EQ(hctr_embedding_create(&one.options, nullptr), HCTR_USAGE);
+  {
+    Handle half;
+    EXPECT_EQ(hctr_embedding_create(&one.options, &half.set), HCTR_USAGE);  // without free
+  }
+  one.options.free = [](void* memory, size_t bytes, void*, void*) {
+    taken -= static_cast<int64_t>(bytes);
+    std::free(memory);
+  };
+  {
+    Handle c;
+    ASSERT_EQ(hctr_embedding_create(&one.options, &c.set), HCTR_OK) << hctr_error_message();
+    const int64_t before = taken, keys = 100'000;
+    ASSERT_EQ(hctr_embedding_reserve_lookup(c.set, 10, &keys), HCTR_OK) << hctr_error_message();
+    EXPECT_GT(taken, before);
+    int64_t bytes = 0;
+    ASSERT_EQ(hctr_embedding_allocated_bytes(c.set, &bytes), HCTR_OK);
+    EXPECT_EQ(bytes, taken);
+  }
+  EXPECT_EQ(taken, 0);
 }
 
 TEST(CInterface, ErrorsAreStatusAndMessageOfTheThread) {

@@ -1,0 +1,91 @@
+#include "core/base/expect.h"
+#include "core/comm/host_comm.h"
+#include "core/comm/nccl_comm.h"
+#include "core/comm/tcp_processes.h"
+#include "engine/set/rank_state.h"
+
+namespace hctr {
+namespace {
+
+constexpr const char* kCallSetting = "RankWaits::call_seconds";
+constexpr size_t kShortestSecret = 16;
+constexpr int kMostThreadRanks = 1024;
+
+[[noreturn]] void refuse_ranks(const std::string& what) { throw Error(Kind::usage, what); }
+
+void check_waits(const RankWaits& waits) {
+  if (waits.call_seconds < 0 || waits.join_seconds < 1 || waits.silence_seconds < 1)
+    refuse_ranks(cat("ranks that wait ", waits.call_seconds, " s in a call, ", waits.join_seconds, " s to join and ",
+                     waits.silence_seconds, " s for a sign of life: at least 0, 1 and 1"));
+}
+
+std::unique_ptr<Processes> join_by_address(const JoinOptions& options, const JoinLimits& limits) {
+  if (options.processes < 1 || options.process < 0 || options.process >= options.processes)
+    refuse_ranks(cat("process ", options.process, " of ", options.processes, ": from 0 to one less than that"));
+  if (options.port < 1 || options.port > 65535)
+    refuse_ranks(cat("port ", options.port, " of process 0: from 1 to 65535"));
+  if (!options.secret.empty() && options.secret.size() < kShortestSecret)
+    refuse_ranks(
+        cat("the secret of the processes has ", options.secret.size(), " characters, and needs ", kShortestSecret));
+  if (options.processes == 1) return nullptr;
+  return start_tcp({.launcher = "JoinOptions",
+                    .process = options.process,
+                    .processes = options.processes,
+                    .address = options.address,
+                    .port = options.port,
+                    .secret = options.secret},
+                   limits, options.surroundings);
+}
+
+}  // namespace
+
+EmbeddingRank::State::Group::Group(int count, std::unique_ptr<Processes> joined, const RankWaits& waits,
+                                   const Environment& environment)
+    : others(std::move(joined)), ranks(count, others.get(), std::chrono::seconds(waits.call_seconds), environment) {
+  ranks.set_limit_setting(kCallSetting);
+}
+
+EmbeddingRank::State::~State() {
+  if (group->ranks.local_ranks().total > 1)
+    group->ranks.fail(rank, Error(Kind::comm, "it has ended, and its embedding sets with it"));
+}
+
+std::vector<EmbeddingRank> EmbeddingRank::of_threads(int ranks, const RankWaits& waits) {
+  if (ranks < 1 || ranks > kMostThreadRanks)
+    refuse_ranks(cat(ranks, " ranks of a process: from 1 to ", kMostThreadRanks));
+  check_waits(waits);
+  return of_processes({.ranks = ranks, .waits = waits});
+}
+
+std::vector<EmbeddingRank> EmbeddingRank::of_processes(const JoinOptions& options) {
+  if (options.ranks < 1 || options.ranks > kMostThreadRanks)
+    refuse_ranks(cat(options.ranks, " ranks of a process: from 1 to ", kMostThreadRanks));
+  check_waits(options.waits);
+  if (options.address.empty() && options.processes > 1)
+    refuse_ranks(cat(options.processes, " processes without an address of process 0"));
+  const JoinLimits limits{.step = std::chrono::seconds(options.waits.call_seconds),
+                          .join = std::chrono::seconds(options.waits.join_seconds),
+                          .silence = std::chrono::seconds(options.waits.silence_seconds),
+                          .step_setting = kCallSetting};
+  std::unique_ptr<Processes> others =
+      options.address.empty() ? started_processes(limits, options.surroundings) : join_by_address(options, limits);
+  const auto group =
+      std::make_shared<State::Group>(options.ranks, std::move(others), options.waits, options.surroundings.environment);
+  std::vector<EmbeddingRank> all(static_cast<size_t>(options.ranks));
+  for (int r = 0; r < options.ranks; ++r)
+    all[static_cast<size_t>(r)].state_ = std::make_shared<State>(group, group->ranks.local_ranks().first + r);
+  return all;
+}
+
+int EmbeddingRank::rank() const { return state_ ? state_->rank : 0; }
+int EmbeddingRank::size() const { return state_ ? state_->group->ranks.local_ranks().total : 1; }
+
+std::unique_ptr<Communicator> make_communicator(const EmbeddingRank& of, Device device) {
+  if (of.size() == 1) return nullptr;
+  RankGroup& group = of.state()->group->ranks;
+  if (!device.is_cuda()) return std::make_unique<HostComm>(group, of.rank());
+  if constexpr (kNcclBuild) return make_nccl_comm(group, of.rank(), device);
+  throw Error(Kind::device, "an embedding set on several GPUs needs NCCL, which this build does not contain");
+}
+
+}  // namespace hctr

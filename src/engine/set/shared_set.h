@@ -1,0 +1,94 @@
+// The tables of an EmbeddingSet on several ranks. Calls are collective unless they say otherwise.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/comm/collective_error.h"
+#include "core/device/buffer.h"
+#include "engine/set/rank_state.h"
+#include "engine/set/shared_table.h"
+#include "hctr/embedding.h"
+
+namespace hctr {
+
+class SharedSet {
+ public:
+  /// `buffers`: batches that may be under way, and one. Errors: Error(device).
+  SharedSet(Runtime&, Communicator&, const EmbeddingOptions&, std::span<const size_t> table_of,
+            std::vector<TableSpec> specs, int buffers);
+
+  /// Runs body(), which makes no collective calls, and throws the error of any rank on all.
+  template <class Body>
+  void agreed(const Body& body) {
+    run_on_all_ranks(comm_, body, kUsingEmbeddings);
+  }
+  /// Runs body(), which does. An error that this rank throws alone ends the group.
+  template <class Body>
+  auto together(const Body& body) {
+    try {
+      return body();
+    } catch (const CollectiveError&) {
+      throw;
+    } catch (...) {
+      end_group(current_error());
+      throw;
+    }
+  }
+
+  /// The keys of a batch to the ranks of their rows, which find or add these. Returns whether any rank has samples.
+  bool begin(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>, int64_t step);
+  void write_vectors(Context&, int buffer, std::span<const FeatureVectors<float>> outputs);
+  /// Not collective.
+  void weight_gradients(Context&, int buffer, std::span<const FeatureVectors<const float>> gradients,
+                        std::span<float* const> dw);
+  void update(Context&, int buffer, std::span<const FeatureVectors<const float>> gradients);
+  std::vector<int64_t> row_gradients(Context&, int buffer, std::span<const FeatureVectors<const float>> gradients,
+                                     std::span<const RowGradients> to);
+  /// Not collective.
+  void release(Context&, int buffer);
+  std::vector<int64_t> keys_received(int buffer) const;
+  void look_up(Context&, int64_t samples, std::span<const ops::FeatureBags>,
+               std::span<const FeatureVectors<float>> outputs);
+
+  // Of table t, with nothing queued.
+  int64_t rows(size_t t);
+  EmbeddingMemory memory(size_t t);
+  std::map<std::string, int64_t> counts(size_t t);
+  /// On rank 0 `sink` gets the rows of all.
+  void export_rows(size_t t, RowsToExport wanted, const std::function<void(const RowBlock&)>& sink);
+  std::vector<int64_t> removed_keys(size_t t);
+  void note_model(size_t t);
+  void import_rows(size_t t, const RowBlock&);
+
+  Communicator& comm() { return comm_; }
+  const std::vector<std::unique_ptr<SharedTable>>& tables() const { return tables_; }
+
+ private:
+  /// The keys of a batch to the ranks of their rows. Returns as begin().
+  bool send_keys(Context&, int buffer, int64_t samples, std::span<const ops::FeatureBags>,
+                 const std::function<void(SharedTable&)>& reserve);
+  void exchange_counts(Context&, int buffer, int64_t samples);
+  std::vector<KeysFromRank> counts_at(const std::vector<int32_t>& all, const SharedTable&, int64_t first) const;
+  template <class T>
+  std::vector<PlacedVectors> of_table(const SharedTable&, std::span<const FeatureVectors<T>>) const;
+  int64_t sum_of_ranks(int64_t mine);
+  void end_group(const Error&) noexcept;
+
+  Runtime& runtime_;
+  Communicator& comm_;
+  const EmbeddingOptions& options_;
+  std::vector<std::unique_ptr<SharedTable>> tables_;
+  int64_t width_ = 1;  // numbers that a rank says to another one of a batch
+  Buffer counts_;      // [2 * ranks, width]: sent, then received
+  int look_up_buffer_;
+};
+
+/// A row number that does not exist, in an earlier batch on a GPU, is reported once.
+void report_keys_outside(EmbeddingTable&);
+
+}  // namespace hctr

@@ -1,0 +1,448 @@
+// A set of embeddings on several ranks gives the numbers of one rank that has the samples of all.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+
+#include "engine/set/set_placement.h"
+#include "support/joined.h"
+#include "support/temporary_folder.h"
+#include "unit/engine/set/rank_runs.h"
+#include "unit/engine/set/set_cases.h"
+
+namespace hctr::test {
+namespace {
+
+using PlaceWhere = EmbeddingPlacement::Where;
+constexpr int kSetRanks = 3;
+
+EmbeddingOptions set_of_ranks(Pooling pooling = Pooling::sum) {
+  EmbeddingTableOptions items{.name = "items", .dim = 4}, days{.name = "days", .dim = 3, .rows = 40};
+  items.optimizer = days.optimizer = example(EmbeddingOptimizer::Rule::adam, EmbeddingOptimizer::Formula::config);
+  return {.tables = {items, days},
+          .features = {{"item", "items", pooling, false},
+                       {"day", "days", Pooling::mean, false},
+                       {"seen", "items", Pooling::sum, true}},
+          .seed = 3};
+}
+
+/// The samples of each rank in each of some steps: of different numbers, and sometimes none.
+std::vector<std::vector<RankSamples>> uneven_steps(const EmbeddingOptions& options, int64_t steps, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const std::array<std::array<int64_t, kSetRanks>, 4> sizes = {{{3, 0, 5}, {0, 0, 1}, {2, 7, 1}, {0, 0, 0}}};
+  std::vector<std::vector<RankSamples>> all;
+  for (int64_t step = 0; step < steps; ++step) {
+    all.emplace_back();
+    for (const int64_t samples : sizes[static_cast<size_t>(step) % sizes.size()])
+      all.back().push_back(random_samples(options, samples, random));
+  }
+  return all;
+}
+
+struct RanksResult {
+  RankNumbers numbers;
+  AllRows rows;
+  int64_t updates = 0;
+};
+
+UpdateStep step_number(size_t i) { return {.learning_rate = i % 2 == 0 ? 0.05f : 0.02f}; }
+
+RanksResult run_on_one(const EmbeddingOptions& options, const std::vector<std::vector<RankSamples>>& steps) {
+  RanksResult result;
+  EmbeddingSet set(options);
+  for (size_t i = 0; i < steps.size(); ++i) run_step(set, joined(steps[i]), step_number(i), result.numbers);
+  result.rows = all_rows(set);
+  result.updates = set.updates();
+  return result;
+}
+
+RanksResult run_on_ranks(const EmbeddingOptions& options, const std::vector<std::vector<RankSamples>>& steps) {
+  std::vector<RankNumbers> numbers(kSetRanks);
+  RanksResult result;
+  on_ranks(options, kSetRanks, [&](EmbeddingSet& set, int rank) {
+    const auto r = static_cast<size_t>(rank);
+    for (size_t i = 0; i < steps.size(); ++i) run_step(set, steps[i][r], step_number(i), numbers[r]);
+    AllRows rows = all_rows(set);
+    if (rank > 0) {
+      EXPECT_TRUE(rows.empty());
+      return;
+    }
+    result.rows = std::move(rows);
+    result.updates = set.updates();
+  });
+  result.numbers = joined(numbers);
+  return result;
+}
+
+void expect_same_as_one(const EmbeddingOptions& options, const std::vector<std::vector<RankSamples>>& steps) {
+  const RanksResult one = run_on_one(options, steps), several = run_on_ranks(options, steps);
+  EXPECT_EQ(one.numbers, several.numbers);
+  EXPECT_EQ(one.rows, several.rows);
+  EXPECT_EQ(one.updates, several.updates);
+}
+
+void expect_error_of(Kind kind, const std::string& text, const std::function<void()>& call) {
+  try {
+    call();
+    ADD_FAILURE() << "no error; expected: " << text;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+  }
+}
+
+TEST(EmbeddingRanks, EveryPairOfOptionsGivesTheBitsOfOneRank) {
+  const std::vector<EmbeddingOptimizer> optimizers = every_optimizer();
+  const std::vector<Pooling> poolings = {Pooling::sum, Pooling::mean, Pooling::sqrtn, Pooling::max, Pooling::none};
+  enum { optimizer, first, second, weighted, format, numbers, updates, where, dim };
+  const std::vector<std::vector<int>> cases =
+      all_pairs({static_cast<int>(optimizers.size()), 5, 5, 2, 3, 2, 2, 4, 3}, 17);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const auto& c = cases[i];
+    SCOPED_TRACE(cat("case ", i, " of ", cases.size(), ": optimizer ", c[optimizer], ", poolings ", c[first], " ",
+                     c[second], ", weighted ", c[weighted], ", format ", c[format], ", row numbers ", c[numbers],
+                     ", global ", c[updates], ", placement ", c[where], ", dim ", c[dim]));
+    EmbeddingTableOptions table{.name = "items", .dim = std::array{1, 5, 64}[static_cast<size_t>(c[dim])]};
+    table.optimizer = optimizers[static_cast<size_t>(c[optimizer])];
+    if (c[updates] == 1 && table.optimizer.rows == EmbeddingOptimizer::Rows::local)
+      table.optimizer.rows = EmbeddingOptimizer::Rows::global;
+    table.format = static_cast<EmbeddingTableOptions::Format>(c[format]);
+    table.rows = c[numbers] == 1 ? 40 : 0;
+    table.placement.where = static_cast<PlaceWhere>(c[where]);
+    if (table.placement.where == PlaceWhere::replicated) table.rows = 40;
+    EmbeddingTableOptions other{.name = "users", .dim = 3};
+    other.optimizer = example(EmbeddingOptimizer::Rule::sgd, EmbeddingOptimizer::Formula::config);
+    const auto may_weigh = [](Pooling pooling) { return pooling != Pooling::max && pooling != Pooling::none; };
+    const Pooling a = poolings[static_cast<size_t>(c[first])], b = poolings[static_cast<size_t>(c[second])];
+    const EmbeddingOptions options{.tables = {table, other},
+                                   .features = {{"item", "items", a, c[weighted] == 1 && may_weigh(a)},
+                                                {"user", "users", Pooling::sum, false},
+                                                {"seen", "items", b, false}},
+                                   .seed = 5};
+    expect_same_as_one(options, uneven_steps(options, 3, 100 + i));
+    if (HasFailure()) return;
+  }
+}
+
+TEST(EmbeddingRanks, PoliciesCountTheKeysOfAllRanks) {
+  EmbeddingOptions options = set_of_ranks(Pooling::max);
+  options.features.pop_back();
+  options.tables[0].min_count = 3;
+  expect_same_as_one(options, uneven_steps(options, 6, 1));
+  options.tables[0].min_count = 1;
+  options.tables[0].admit_probability = 0.5;
+  expect_same_as_one(options, uneven_steps(options, 6, 2));
+  options.tables[0].admit_probability = 1;
+  options.tables[0].expire_after = 2;
+  expect_same_as_one(options, uneven_steps(options, 6, 3));
+  options.tables[0].expire_after = 0;
+  options.tables[0].most_rows = 20;  // of one rank, which has the whole table
+  options.tables[0].when_full = EmbeddingTableOptions::WhenFull::evict_lru;
+  expect_same_as_one(options, uneven_steps(options, 6, 4));
+}
+
+// One thousand equal keys: sums of gradients are made of pieces, whose borders do not depend on ranks.
+TEST(EmbeddingRanks, SumsOfManyGradientsKeepTheirOrder) {
+  EmbeddingOptions options = set_of_ranks();
+  std::mt19937_64 random(4);
+  std::vector<std::vector<RankSamples>> steps(2);
+  for (auto& step : steps)
+    for (const int64_t samples : {400, 10, 700}) step.push_back(random_samples(options, samples, random, 3));
+  expect_same_as_one(options, steps);
+}
+
+TEST(EmbeddingRanks, BatchesGivenEarlyLookUpsAndReleasedOnesAreThoseOfOneRank) {
+  const EmbeddingOptions options = set_of_ranks(Pooling::max);
+  const auto steps = uneven_steps(options, 4, 5);
+  const auto run = [&](EmbeddingSet& set, const std::function<RankSamples(size_t)>& samples, RankNumbers& numbers) {
+    RankVectors first(options, samples(0)), second(options, samples(2)), looked(options, samples(1));
+    const auto batch = set.forward(samples(0).samples, samples(0).views(options), first.views);
+    const auto next = set.prefetch(samples(2).samples, samples(2).views(options));
+    set.update(batch, gradients_of(options, samples(0)), {.learning_rate = 0.1f});
+    set.forward(next, second.views);
+    set.release(next);
+    set.lookup(samples(1).samples, samples(1).views(options), looked.views);
+    numbers = {first.values, second.values, looked.values};
+  };
+  RankNumbers one;
+  EmbeddingSet alone(options);
+  run(alone, [&](size_t i) { return joined(steps[i]); }, one);
+  std::vector<RankNumbers> several(kSetRanks);
+  on_ranks(options, kSetRanks, [&](EmbeddingSet& set, int rank) {
+    const auto r = static_cast<size_t>(rank);
+    run(set, [&](size_t i) { return steps[i][r]; }, several[r]);
+  });
+  EXPECT_EQ(one, joined(several));
+}
+
+TEST(EmbeddingRanks, GradientsOfRowsAreOfTheRowsOfEachRank) {
+  EmbeddingOptions options = set_of_ranks();
+  for (EmbeddingTableOptions& table : options.tables) table.optimizer.rule = EmbeddingOptimizer::Rule::none;
+  const auto steps = uneven_steps(options, 1, 6);
+  using Sums = std::vector<std::map<int64_t, std::vector<float>>>;
+  const auto run = [&](EmbeddingSet& set, const RankSamples& of) {
+    RankVectors vectors(options, of);
+    const auto batch = set.forward(of.samples, of.views(options), vectors.views);
+    const std::vector<int64_t> most = set.keys_of_batch(batch);
+    std::vector<std::vector<int64_t>> keys;
+    std::vector<std::vector<float>> values;
+    std::vector<RowGradients> to;
+    for (size_t t = 0; t < most.size(); ++t) {
+      keys.emplace_back(static_cast<size_t>(most[t]));
+      values.emplace_back(static_cast<size_t>(most[t] * options.tables[t].dim));
+    }
+    for (size_t t = 0; t < most.size(); ++t) to.push_back({keys[t].data(), values[t].data()});
+    const std::vector<int64_t> rows = set.row_gradients(batch, gradients_of(options, of), to);
+    Sums sums(rows.size());
+    for (size_t t = 0; t < rows.size(); ++t)
+      for (int64_t i = 0; i < rows[t]; ++i) {
+        const auto first = values[t].begin() + i * options.tables[t].dim;
+        sums[t][keys[t][static_cast<size_t>(i)]].assign(first, first + options.tables[t].dim);
+      }
+    return sums;
+  };
+  EmbeddingSet alone(options);
+  const Sums one = run(alone, joined(steps[0]));
+  std::vector<Sums> several(kSetRanks);
+  on_ranks(options, kSetRanks, [&](EmbeddingSet& set, int rank) {
+    several[static_cast<size_t>(rank)] = run(set, steps[0][static_cast<size_t>(rank)]);
+  });
+  Sums all(one.size());
+  size_t rows = 0;
+  for (const Sums& of : several)
+    for (size_t t = 0; t < of.size(); ++t) {
+      all[t].insert(of[t].begin(), of[t].end());
+      rows += of[t].size();
+    }
+  EXPECT_EQ(one, all);
+  EXPECT_EQ(rows, one[0].size() + one[1].size());  // each row on one rank
+}
+
+TEST(EmbeddingRanks, AnErrorOfOneIsThrownByAllAndTheSetGoesOn) {
+  const EmbeddingOptions options = set_of_ranks();
+  const auto steps = uneven_steps(options, 3, 7);
+  on_ranks(options, kSetRanks, [&](EmbeddingSet& set, int rank) {
+    const auto r = static_cast<size_t>(rank);
+    RankNumbers numbers;
+    RankSamples wrong = steps[0][r];
+    if (rank == 2) wrong.offsets[0].back() += 1;
+    RankVectors vectors(options, wrong);
+    expect_error_of(Kind::usage,
+                    "offsets of feature 'item' are of 8 keys, and there are 7\n  while using embeddings on rank 2 of 3",
+                    [&] { set.forward(wrong.samples, wrong.views(options), vectors.views); });
+    RankSamples outside = steps[2][r];
+    if (rank == 0) outside.keys[1][0] = 40;
+    RankVectors more(options, outside);
+    expect_error_of(Kind::data,
+                    "feature 'day' has key 40 at position 0; table 'days' has rows 0 to 39\n  while using embeddings "
+                    "on rank 0 of 3",
+                    [&] { set.lookup(outside.samples, outside.views(options), more.views); });
+    expect_error_of(Kind::usage, "there is no embedding table 'shoes'",
+                    [&] { set.rows(rank == 1 ? "shoes" : "days"); });
+    run_step(set, steps[0][r], {.learning_rate = 0.1f}, numbers);
+    EXPECT_EQ(set.updates(), 1);
+  });
+}
+
+// The limit is found on the rank that has the rows; the others throw the same, and the batch has ended everywhere.
+TEST(EmbeddingRanks, AFullTableIsAnErrorOnAllRanks) {
+  EmbeddingOptions options = set_of_ranks();
+  options.tables[0].most_rows = 2;
+  const auto steps = uneven_steps(options, 3, 8);
+  on_ranks(options, kSetRanks, [&](EmbeddingSet& set, int rank) {
+    const RankSamples& of = steps[2][static_cast<size_t>(rank)];
+    RankVectors vectors(options, of);
+    for (int i = 0; i < 2; ++i)
+      expect_error_of(Kind::data, "most_rows", [&] { set.forward(of.samples, of.views(options), vectors.views); });
+    const auto batch = set.forward(0, std::vector<FeatureKeys>(3, FeatureKeys{.offsets = of.offsets[0].data()}),
+                                   RankVectors(options, of).views);
+    set.release(batch);
+  });
+}
+
+TEST(EmbeddingRanks, ARankThatEndsWakesTheOthers) {
+  const EmbeddingOptions options = set_of_ranks();
+  const auto steps = uneven_steps(options, 1, 9);
+  const auto begin = std::chrono::steady_clock::now();
+  std::atomic<int> woken{0};
+  EXPECT_THROW(on_ranks(options, kSetRanks,
+                        [&](EmbeddingSet& set, int rank) {
+                          if (rank == 1) throw std::runtime_error("of the caller");
+                          RankNumbers numbers;
+                          expect_error_of(Kind::comm, "rank 1 failed: it has ended", [&] {
+                            run_step(set, steps[0][static_cast<size_t>(rank)], {.learning_rate = 0.1f}, numbers);
+                          });
+                          ++woken;
+                        }),
+               std::runtime_error);
+  EXPECT_EQ(woken, 2);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+}
+
+TEST(EmbeddingRanks, OptionsThatDifferAreRefusedOnAllRanks) {
+  std::vector<EmbeddingRank> ranks = EmbeddingRank::of_threads(2);
+  run_ranks(2, [&](int rank) {
+    EmbeddingOptions options = set_of_ranks();
+    options.rank = ranks[static_cast<size_t>(rank)];
+    if (rank == 1) options.tables[1].dim = 5;
+    expect_error_of(Kind::usage,
+                    "rank 0 has another set: there 'dim' of table '\"days\"' is 3, and here 5\n  while using "
+                    "embeddings on rank 1 of 2",
+                    [&] { EmbeddingSet set(options); });
+    options.tables[1].dim = 3;
+    options.tables[0].placement = {PlaceWhere::replicated};
+    expect_error_of(Kind::usage, "'items': a replicated table needs row numbers", [&] { EmbeddingSet set(options); });
+    options.tables[0].placement = {PlaceWhere::whole, 2};
+    expect_error_of(Kind::usage, "the ranks are 0 to 1", [&] { EmbeddingSet set(options); });
+  });
+}
+
+TEST(EmbeddingRanks, WhatThreeHaveSavedGoesOnOnAnyNumber) {
+  EmbeddingOptions options = set_of_ranks();
+  options.tables.push_back({.name = "hours", .dim = 2, .rows = 24, .placement = {PlaceWhere::replicated}});
+  options.tables[0].min_count = 2;
+  options.features.push_back({"hour", "hours", Pooling::sum, false});
+  options.tables[2].rows = 40;
+  const TemporaryFolder folder;
+  auto steps = uneven_steps(options, 6, 10);
+  const std::vector<std::vector<RankSamples>> before(steps.begin(), steps.begin() + 3),
+      after(steps.begin() + 3, steps.end());
+  const RanksResult whole = run_on_one(options, steps);
+  on_ranks(options, kSetRanks, [&](EmbeddingSet& set, int rank) {
+    RankNumbers numbers;
+    for (size_t i = 0; i < before.size(); ++i)
+      run_step(set, before[i][static_cast<size_t>(rank)], step_number(i), numbers);
+    set.save(folder.path() / "saved");
+    set.save(folder.path() / "saved");
+  });
+  for (const int ranks : {1, 2, 3}) {
+    SCOPED_TRACE(ranks);
+    std::vector<RankNumbers> numbers(static_cast<size_t>(ranks));
+    const auto go_on = [&](EmbeddingSet& set, int rank) {
+      set.load(folder.path() / "saved");
+      for (size_t i = 0; i < after.size(); ++i) {
+        // The samples of three ranks: the last of fewer ranks has those of the others.
+        std::vector<RankSamples> own;
+        for (int r = rank; r < (rank + 1 == ranks ? kSetRanks : rank + 1); ++r)
+          own.push_back(after[i][static_cast<size_t>(r)]);
+        run_step(set, joined(own), step_number(before.size() + i), numbers[static_cast<size_t>(rank)]);
+      }
+      const AllRows rows = all_rows(set);
+      EXPECT_EQ(rows, rank == 0 ? whole.rows : AllRows());
+      EXPECT_EQ(set.updates(), whole.updates);
+    };
+    if (ranks == 1) {
+      EmbeddingSet set(options);
+      go_on(set, 0);
+    } else {
+      on_ranks(options, ranks, go_on);
+    }
+    EXPECT_EQ(joined(numbers), RankNumbers(whole.numbers.end() - 6, whole.numbers.end()));
+  }
+}
+
+TEST(EmbeddingRanks, RowsOfAllComeToRankZeroAndImportedOnesGoToTheirRanks) {
+  EmbeddingOptions options = set_of_ranks();
+  options.tables[0].marks_changes = true;
+  options.tables[0].placement.where = PlaceWhere::spread;
+  options.tables[1].placement.where = PlaceWhere::spread;
+  on_ranks(options, kSetRanks, [&](EmbeddingSet& set, int rank) {
+    const std::vector<int64_t> keys = {-9, 2, 3, 7, 1000};
+    std::vector<float> vectors;
+    for (size_t i = 0; i < keys.size() * 4; ++i) vectors.push_back(static_cast<float>(i));
+    set.note_exported();
+    set.import_rows("items", {keys, vectors});
+    EXPECT_EQ(set.rows("items"), 5);
+    EXPECT_EQ(set.rows("days"), 40);
+    EXPECT_EQ(set.memory("items").rows, 5);
+    std::vector<int64_t> have;
+    std::vector<float> values;
+    set.export_changed_rows("items", false, [&](const TableRows& rows) {
+      have.insert(have.end(), rows.keys.begin(), rows.keys.end());
+      values.insert(values.end(), rows.vectors.begin(), rows.vectors.end());
+    });
+    EXPECT_EQ(have, rank == 0 ? keys : std::vector<int64_t>());
+    EXPECT_EQ(values, rank == 0 ? vectors : std::vector<float>());
+    expect_error_of(Kind::data, "key 41", [&] {
+      const int64_t outside = 41;
+      set.import_rows("days", {{&outside, 1}, {}});
+    });
+    // What the receiver of rows throws, all ranks do, and go on.
+    expect_error_of(Kind::interrupted, "enough", [&] {
+      set.export_rows("items", false, [](const TableRows&) { throw Error(Kind::interrupted, "enough"); });
+    });
+    EXPECT_TRUE(set.removed_keys("items").empty());
+    EXPECT_TRUE(set.counts("days").empty());
+  });
+}
+
+// Two of three ranks are in one process and the third in another; here both processes are threads of one.
+TEST(EmbeddingRanks, ProcessesThatJoinGiveTheNumbersOfOneRank) {
+  const EmbeddingOptions options = set_of_ranks(Pooling::max);
+  const auto steps = uneven_steps(options, 4, 11);
+  const int port = free_port();
+  const auto join = [&](int process, const std::string& secret) {
+    return EmbeddingRank::of_processes({.ranks = 2 - process,
+                                        .address = "127.0.0.1",
+                                        .port = port,
+                                        .process = process,
+                                        .processes = 2,
+                                        .secret = secret,
+                                        .waits = {.join_seconds = 20}});
+  };
+  std::vector<RankNumbers> numbers(kSetRanks);
+  AllRows rows;
+  run_ranks(2, [&](int process) {
+    std::vector<EmbeddingRank> ranks = join(process, "a secret that all processes know");
+    const int here = static_cast<int>(ranks.size());
+    run_ranks(here, [&](int local) {
+      EmbeddingOptions own = options;
+      own.rank = std::move(ranks[static_cast<size_t>(local)]);
+      const auto rank = static_cast<size_t>(own.rank.rank());
+      EXPECT_EQ(own.rank.size(), kSetRanks);
+      EmbeddingSet set(own);
+      own.rank = {};
+      for (size_t i = 0; i < steps.size(); ++i) run_step(set, steps[i][rank], step_number(i), numbers[rank]);
+      AllRows all = all_rows(set);
+      if (rank == 0) rows = std::move(all);
+    });
+  });
+  const RanksResult one = run_on_one(options, steps);
+  EXPECT_EQ(joined(numbers), one.numbers);
+  EXPECT_EQ(rows, one.rows);
+}
+
+TEST(EmbeddingRanks, OptionsOfGroupsThatDoNotFitAreRefused) {
+  expect_error_of(Kind::usage, "0 ranks of a process", [] { EmbeddingRank::of_threads(0); });
+  expect_error_of(Kind::usage, "process 2 of 2", [] {
+    EmbeddingRank::of_processes({.address = "127.0.0.1", .port = 1, .process = 2, .processes = 2});
+  });
+  expect_error_of(Kind::usage, "has 5 characters, and needs 16", [] {
+    EmbeddingRank::of_processes({.address = "127.0.0.1", .port = 1, .processes = 2, .secret = "short"});
+  });
+  expect_error_of(Kind::usage, "without an address", [] { EmbeddingRank::of_processes({.processes = 2}); });
+}
+
+TEST(EmbeddingRanks, TablesAreBalanced) {
+  EmbeddingOptions options;
+  const auto add = [&](const std::string& name, int64_t rows, EmbeddingPlacement placement = {}) {
+    options.tables.push_back({.name = name, .dim = 8, .rows = rows, .placement = placement});
+  };
+  add("hashed", 0);
+  add("large", 1000);
+  add("a", 300);
+  add("b", 200);
+  add("c", 150);
+  add("stated", 300, {PlaceWhere::whole, 0});
+  const std::vector<TablePlace> places = places_of(options, 3);
+  EXPECT_EQ(places[0], (TablePlace{PlaceWhere::spread}));
+  EXPECT_EQ(places[1], (TablePlace{PlaceWhere::spread}));  // more than a third of all
+  EXPECT_EQ(places[2], (TablePlace{PlaceWhere::whole, 1}));
+  EXPECT_EQ(places[3], (TablePlace{PlaceWhere::whole, 2}));
+  EXPECT_EQ(places[4], (TablePlace{PlaceWhere::whole, 2}));
+  EXPECT_EQ(places[5], (TablePlace{PlaceWhere::whole, 0}));
+}
+
+}  // namespace
+}  // namespace hctr::test

@@ -1,0 +1,165 @@
+// A set on several ranks, which are threads, and the same on one rank that has the samples of all.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/base/expect.h"
+#include "hctr/embedding.h"
+#include "support/run_ranks.h"
+
+namespace hctr::test {
+
+/// The samples of one rank in a batch, and the gradients of their vectors.
+struct RankSamples {
+  int64_t samples = 0;
+  std::vector<std::vector<int64_t>> keys, offsets;       // of each feature
+  std::vector<std::vector<float>> weights, gradients{};  // likewise; gradients one vector behind the other
+
+  std::vector<FeatureKeys> views(const EmbeddingOptions& options) const {
+    std::vector<FeatureKeys> all;
+    for (size_t f = 0; f < keys.size(); ++f)
+      all.push_back({.keys = keys[f].data(),
+                     .count = static_cast<int64_t>(keys[f].size()),
+                     .offsets = offsets[f].data(),
+                     .weights = options.features[f].weighted ? weights[f].data() : nullptr});
+    return all;
+  }
+};
+
+inline int64_t dim_of_feature(const EmbeddingOptions& options, size_t f) {
+  for (const EmbeddingTableOptions& table : options.tables)
+    if (table.name == options.features[f].table) return table.dim;
+  return 0;
+}
+
+/// Samples whose keys are few, so that ranks share them.
+inline RankSamples random_samples(const EmbeddingOptions& options, int64_t samples, std::mt19937_64& random,
+                                  int64_t vocabulary = 40) {
+  RankSamples out{.samples = samples, .keys = {}, .offsets = {}, .weights = {}};
+  for (size_t f = 0; f < options.features.size(); ++f) {
+    const EmbeddingFeature& feature = options.features[f];
+    bool numbers = false;
+    for (const EmbeddingTableOptions& table : options.tables)
+      if (table.name == feature.table) numbers = table.rows > 0;
+    std::vector<int64_t> keys, offsets = {0};
+    std::vector<float> weights, gradients;
+    for (int64_t b = 0; b < samples; ++b) {
+      for (auto n = random() % 5; n > 0; --n) {
+        const auto key = static_cast<int64_t>(random() % static_cast<uint64_t>(vocabulary));
+        keys.push_back(numbers ? key : key * 1'234'567'890'123 - 77);
+        weights.push_back(0.25f + 0.25f * static_cast<float>(random() % 8));
+      }
+      offsets.push_back(static_cast<int64_t>(keys.size()));
+    }
+    const auto vectors = feature.pooling == Pooling::none ? keys.size() : static_cast<size_t>(samples);
+    for (size_t i = 0; i < vectors * static_cast<size_t>(dim_of_feature(options, f)); ++i)
+      gradients.push_back((static_cast<float>(random() % 1000) - 500.0f) / 700.0f);
+    out.keys.push_back(std::move(keys));
+    out.offsets.push_back(std::move(offsets));
+    out.weights.push_back(std::move(weights));
+    out.gradients.push_back(std::move(gradients));
+  }
+  return out;
+}
+
+/// The samples of all ranks, one after another.
+inline RankSamples joined(const std::vector<RankSamples>& ranks) {
+  RankSamples all = ranks.front();
+  for (size_t r = 1; r < ranks.size(); ++r) {
+    all.samples += ranks[r].samples;
+    for (size_t f = 0; f < all.keys.size(); ++f) {
+      const int64_t before = all.offsets[f].back();
+      for (size_t b = 1; b < ranks[r].offsets[f].size(); ++b) all.offsets[f].push_back(before + ranks[r].offsets[f][b]);
+      const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+      append(all.keys[f], ranks[r].keys[f]);
+      append(all.weights[f], ranks[r].weights[f]);
+      append(all.gradients[f], ranks[r].gradients[f]);
+    }
+  }
+  return all;
+}
+
+/// Memory for a vector of each sample or key of each feature, and views of it.
+struct RankVectors {
+  RankVectors(const EmbeddingOptions& options, const RankSamples& of) {
+    for (size_t f = 0; f < of.keys.size(); ++f) values.emplace_back(of.gradients[f].size(), -7.0f);
+    for (size_t f = 0; f < of.keys.size(); ++f) views.push_back({values[f].data(), dim_of_feature(options, f)});
+  }
+  std::vector<std::vector<float>> values;
+  std::vector<FeatureVectors<float>> views;
+};
+
+inline std::vector<FeatureVectors<const float>> gradients_of(const EmbeddingOptions& options, const RankSamples& of) {
+  std::vector<FeatureVectors<const float>> views;
+  for (size_t f = 0; f < of.gradients.size(); ++f)
+    views.push_back({of.gradients[f].data(), dim_of_feature(options, f)});
+  return views;
+}
+
+/// What steps have given: vectors and gradients of weights, of each step and feature.
+using RankNumbers = std::vector<std::vector<std::vector<float>>>;
+
+/// One step. Appends what it gives.
+inline void run_step(EmbeddingSet& set, const RankSamples& of, const UpdateStep& step, RankNumbers& numbers) {
+  const EmbeddingOptions& options = set.options();
+  RankVectors vectors(options, of);
+  const auto batch = set.forward(of.samples, of.views(options), vectors.views);
+  std::vector<std::vector<float>> weights;
+  for (const auto& keys : of.keys) weights.emplace_back(keys.size(), -5.0f);
+  std::vector<float*> dw;
+  for (size_t f = 0; f < weights.size(); ++f) dw.push_back(options.features[f].weighted ? weights[f].data() : nullptr);
+  set.weight_gradients(batch, gradients_of(options, of), dw);
+  set.update(batch, gradients_of(options, of), step);
+  numbers.push_back(vectors.values);
+  numbers.push_back(weights);
+}
+
+/// The numbers of all ranks as one rank would have them.
+inline RankNumbers joined(const std::vector<RankNumbers>& ranks) {
+  RankNumbers all = ranks.front();
+  for (size_t r = 1; r < ranks.size(); ++r)
+    for (size_t i = 0; i < all.size(); ++i)
+      for (size_t f = 0; f < all[i].size(); ++f)
+        all[i][f].insert(all[i][f].end(), ranks[r][i][f].begin(), ranks[r][i][f].end());
+  return all;
+}
+
+/// All rows of all tables, with the states of the optimizer.
+using AllRows = std::map<std::string, std::map<int64_t, std::vector<float>>>;
+inline AllRows all_rows(EmbeddingSet& set) {
+  AllRows all;
+  for (const EmbeddingTableOptions& table : set.options().tables)
+    set.export_rows(table.name, true, [&](const TableRows& rows) {
+      const size_t count = rows.keys.size();
+      for (size_t i = 0; i < count; ++i) {
+        std::vector<float>& row = all[table.name][rows.keys[i]];
+        const auto append = [&](std::span<const float> values) {
+          const size_t width = values.size() / count;
+          row.insert(row.end(), values.begin() + static_cast<ptrdiff_t>(i * width),
+                     values.begin() + static_cast<ptrdiff_t>((i + 1) * width));
+        };
+        append(rows.vectors);
+        for (const auto state : rows.states) append(state);
+      }
+    });
+  return all;
+}
+
+/// Calls body(set, rank) for each rank of a group of threads.
+inline void on_ranks(const EmbeddingOptions& options, int count,
+                     const std::function<void(EmbeddingSet&, int rank)>& body) {
+  std::vector<EmbeddingRank> ranks = EmbeddingRank::of_threads(count);
+  run_ranks(count, [&](int rank) {
+    EmbeddingOptions own = options;
+    own.rank = std::move(ranks[static_cast<size_t>(rank)]);
+    EmbeddingSet set(own);
+    own.rank = {};
+    body(set, rank);
+  });
+}
+
+}  // namespace hctr::test
