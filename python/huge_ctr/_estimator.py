@@ -77,14 +77,13 @@ class CTREstimator(BaseEstimator):
 
     def _fit(
         self,
-        X: Any,
+        table: dict,
         y: np.ndarray,
         eval_set: Any,
         sample_weight: Any,
         categorical_feature: Any,
         callbacks: Sequence[Any],
     ) -> "CTREstimator":
-        table = self._table(X, reset=True)
         stated = self.categorical_feature if categorical_feature is None else categorical_feature
         options = self._stated(stated, list(table))
         table[_LABEL] = y
@@ -92,6 +91,8 @@ class CTREstimator(BaseEstimator):
             weights = column_or_1d(np.asarray(sample_weight, np.float64))
             if len(weights) != len(y):
                 raise ValueError(f"sample_weight has {len(weights)} values, and y {len(y)}")
+            if not weights.any():
+                raise ValueError("every sample_weight is zero: there is nothing to learn from")
             table[_WEIGHT] = weights
         columns = Columns.of(table, _LABEL, weight=_WEIGHT if sample_weight is not None else None, **options)
         held_out = self._eval_table(eval_set, sample_weight is not None)
@@ -151,7 +152,7 @@ class CTREstimator(BaseEstimator):
 
     def _table(self, X: Any, reset: bool) -> dict:
         """The columns of X by name. Frames keep their types; arrays are checked as scikit-learn does."""
-        if isinstance(X, Mapping) or hasattr(X, "get_column") or hasattr(X, "column_names"):
+        if (isinstance(X, Mapping) and not hasattr(X, "nnz")) or hasattr(X, "get_column") or hasattr(X, "column_names"):
             names, rows, _ = _reader(X if isinstance(X, dict) else X)
             if reset:
                 self.feature_names_in_, self.n_features_in_ = np.array(names, object), len(names)
@@ -161,7 +162,9 @@ class CTREstimator(BaseEstimator):
             if len(X) == 0 or len(X.columns) == 0:
                 raise ValueError(f"X has {len(X)} samples and {len(X.columns)} features: at least 1 of each is needed")
             return {str(name): X[name] for name in X.columns}
-        X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_samples=1)
+        X = validate_data(
+            self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan", ensure_min_samples=2 if reset else 1
+        )
         if X.dtype.kind == "f" and np.isinf(X).any():
             raise ValueError("X contains infinity; missing values are NaN")
         if X.dtype.kind == "c":

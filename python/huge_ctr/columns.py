@@ -105,7 +105,10 @@ class Columns:
             return self._leave(name, "an id of its own for each row") if count > 0.9 * len(values) else {"categorical"}
         if kind in "iu" and count == len(values) and count > 2 and np.all(np.diff(values) > 0):
             return self._leave(name, "it counts the rows")
-        return {"numeric", "categorical"} if count * 5 <= len(values) and count <= 1000 else {"numeric"}
+        # Floats that are whole may have fractions in other rows, unless gaps have made floats of integers.
+        names_things = kind in "iu" or (whole and bool(np.isnan(values).any()))
+        few = count * 5 <= len(values) and count <= 1000
+        return {"numeric", "categorical"} if names_things and few else {"numeric"}
 
     def _leave(self, name: str, why: str) -> set:
         self.left_out[name] = why

@@ -156,8 +156,6 @@ class Data:
         dense_groups, slot_groups = _groups(dense), _groups(slots)
         count = _width(slot_groups)
         listed = [dict(section or {}), {"labels": list(labels)}]
-        if sample_weight:
-            listed[1]["labels"].append(sample_weight)
         listed.append({"dense": dense_groups, "slots": slot_groups})
         if most_keys is None:
             most_keys = [

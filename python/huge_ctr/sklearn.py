@@ -50,6 +50,7 @@ class CTRClassifier(ClassifierMixin, CTREstimator):
         eval_set: (X, y), or a list whose last pair is evaluated on.
         """
         rows = rows_of(X)
+        table = self._table(X, reset=True)
         y = column_or_1d(np.asarray(given_target(y)), warn=True)
         check_classification_targets(y)
         if rows is not None and rows != len(y):
@@ -60,7 +61,7 @@ class CTRClassifier(ClassifierMixin, CTREstimator):
             raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
         if len(self.classes_) < 2:
             raise ValueError(f"y has one class, {self.classes_[0]!r}: two are needed to learn from")
-        return self._fit(X, self._labels(y), eval_set, sample_weight, categorical_feature, callbacks)
+        return self._fit(table, self._labels(y), eval_set, sample_weight, categorical_feature, callbacks)
 
     def _labels(self, y: Any) -> np.ndarray:
         y = column_or_1d(np.asarray(y))
@@ -81,7 +82,8 @@ class CTRClassifier(ClassifierMixin, CTREstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """[rows]: the class with the higher probability."""
-        return self.classes_[(self._scores(X) > 0.5).astype(int)]
+        positive = self._scores(X) > 0.5
+        return self.classes_[positive.astype(int)]
 
 
 class CTRRegressor(RegressorMixin, CTREstimator):
@@ -107,6 +109,7 @@ class CTRRegressor(RegressorMixin, CTREstimator):
     ) -> "CTRRegressor":
         """X, sample_weight, eval_set: as of CTRClassifier. y: finite numbers [rows]."""
         rows = rows_of(X)
+        table = self._table(X, reset=True)
         y = column_or_1d(np.asarray(given_target(y)), warn=True)
         if y.dtype.kind not in "biuf":
             y = y.astype(np.float64)
@@ -116,7 +119,7 @@ class CTRRegressor(RegressorMixin, CTREstimator):
             raise ValueError(f"Found input variables with inconsistent numbers of samples: {[rows, len(y)]}")
         low, high = (float(y.min()), float(y.max())) if len(y) else (0.0, 1.0)
         self.target_range_ = (low, high if high > low else low + 1)
-        return self._fit(X, self._labels(y), eval_set, sample_weight, categorical_feature, callbacks)
+        return self._fit(table, self._labels(y), eval_set, sample_weight, categorical_feature, callbacks)
 
     def _labels(self, y: Any) -> np.ndarray:
         low, high = self.target_range_
