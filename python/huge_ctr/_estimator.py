@@ -202,7 +202,7 @@ class CTREstimator(BaseEstimator):
     def _importances(self) -> np.ndarray:
         names = [name for name in self._names()]
         found = self.model_.feature_importance(self._kept_, by=self._importance_by)
-        values = np.array([max(0.0, sum(v for k, v in found.items() if k == name)) for name in names])
+        values = np.array([max(0.0, sum(v for k, v in found.items() if k in _of_column(name))) for name in names])
         return values / values.sum() if values.sum() > 0 else values
 
     _importance_by = "AUC"
@@ -211,6 +211,11 @@ class CTREstimator(BaseEstimator):
         if hasattr(self, "feature_names_in_"):
             return [str(name) for name in self.feature_names_in_]
         return [f"x{i}" for i in range(self.n_features_in_)]
+
+
+def _of_column(name: str) -> tuple[str, ...]:
+    """What its features are called."""
+    return name, f"{name} (number)", f"{name} (category)"
 
 
 def rows_of(X: Any) -> Optional[int]:

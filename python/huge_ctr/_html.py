@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from dataclasses import dataclass
 from typing import Any, Mapping, Sequence
 
 import numpy as np
@@ -20,7 +21,7 @@ def trainer_page(trainer: Any) -> str:
 
 
 def model_page(model: Any) -> str:
-    parts = [f"<b>huge_ctr.Model</b>: {html.escape(model.name)}, on {html.escape(model.device_name)}"]
+    parts = [f"<b>huge_ctr.Model</b>: {html.escape(model.title)}, on {html.escape(model.device_name)}"]
     if model.history is not None:
         parts.append(curves(model.history))
     parts.append(graph(model.config))
@@ -76,17 +77,61 @@ def _names(value: Any) -> list[str]:
     return [str(one) for one in np.ravel(value).tolist()] if value is not None else []
 
 
-def _depths(layers: Sequence[Mapping]) -> dict[str, int]:
-    """Of each top, how many layers lie below it at most."""
-    depths: dict[str, int] = {}
-    for _ in range(len(layers)):
-        before = dict(depths)
-        for layer in layers[1:]:
-            depth = 1 + max((depths.get(one, 0) for one in _names(layer.get("bottom"))), default=0)
-            depths.update({top: depth for top in _names(layer.get("top"))})
-        if depths == before:
+_SHORT = {
+    "BinaryCrossEntropyLoss": "BCE loss",
+    "CrossEntropyLoss": "CE loss",
+    "MultiCrossEntropyLoss": "multi BCE loss",
+    "DistributedSlotSparseEmbeddingHash": "Embedding",
+    "LocalizedSlotSparseEmbeddingHash": "Embedding",
+    "LocalizedSlotSparseEmbeddingOneHot": "Embedding",
+    "HybridSparseEmbedding": "Embedding",
+    "ElementwiseMultiply": "Multiply",
+    "FusedReshapeConcat": "ReshapeConcat",
+    "FusedInnerProduct": "InnerProduct",
+    "MultiHeadAttention": "Attention",
+}
+_BOX, _COLUMN, _ROW, _TALL = 104, 128, 46, 30
+
+
+@dataclass
+class _Node:
+    kind: str
+    tops: list[str]
+    bottoms: list[str]
+    column: int = 0
+    row: int = 0
+
+    @property
+    def label(self) -> str:
+        return self.tops[0] if self.kind == "Data" else _SHORT.get(self.kind, self.kind)[:16]
+
+
+def _nodes(layers: Sequence[Mapping]) -> list[_Node]:
+    """The inputs that layers read, and the layers; each as far to the right as those that read it allow."""
+    data = layers[0]
+    inputs = [data.get(part, {}).get("top", part) for part in ("dense", "label", "sample_weight")]
+    inputs += [str(one["top"]) for one in data.get("sparse") or []]
+    nodes = [_Node("Data", [top], []) for top in inputs]
+    nodes += [
+        _Node(_names(layer.get("type"))[0], _names(layer.get("top")), _names(layer.get("bottom")))
+        for layer in layers[1:]
+    ]
+    read = {bottom for node in nodes for bottom in node.bottoms}
+    nodes = [node for node in nodes if node.kind != "Data" or node.tops[0] in read]
+    readers: dict[str, list[_Node]] = {}
+    for node in nodes:
+        for bottom in node.bottoms:
+            readers.setdefault(bottom, []).append(node)
+    for _ in nodes:  # at most as many times as the longest way has layers
+        moved = False
+        for node in reversed(nodes):
+            behind = [one.column for top in node.tops for one in readers.get(top, [])]
+            column = min(behind) - 1 if behind else 0
+            moved = moved or column != node.column
+            node.column = column
+        if not moved:
             break
-    return depths
+    return nodes
 
 
 def graph(config: Mapping[str, Any]) -> str:
@@ -94,43 +139,43 @@ def graph(config: Mapping[str, Any]) -> str:
     layers = config.get("layers") or []
     if not layers or not all(isinstance(layer, Mapping) for layer in layers):
         return ""
-    depths, places, boxes, lines, rows = _depths(layers), {}, [], [], {}
-    data = layers[0]
-    inputs = [data.get(part, {}).get("top", part) for part in ("dense", "label")]
-    if not data.get("dense", {}).get("dense_dim"):
-        inputs.remove(data.get("dense", {}).get("top", "dense"))
-    inputs += [str(one["top"]) for one in data.get("sparse") or []]
-    nodes = [("Data", [top], [], 0) for top in inputs]
-    nodes += [
-        (
-            _names(layer.get("type"))[0],
-            _names(layer.get("top")),
-            _names(layer.get("bottom")),
-            depths[_names(layer["top"])[0]],
-        )
-        for layer in layers[1:]
-    ]
-    for kind, tops, bottoms, depth in nodes:
-        x, y = 4 + 118 * depth, 4 + 44 * rows.get(depth, 0)
-        rows[depth] = rows.get(depth, 0) + 1
-        places.update({top: (x, y) for top in tops})
-        shown = tops[0] if kind == "Data" else kind.replace("DistributedSlotSparseEmbeddingHash", "Embedding")
-        color = "#e8eefb" if kind == "Data" else "#fbeee8" if "Embedding" in shown else "#f3f3f3"
-        boxes.append(
-            f"<g><title>{html.escape(kind + ': ' + ', '.join(tops))}</title>"
-            f"<rect x='{x}' y='{y}' width='100' height='30' rx='4' fill='{color}' stroke='#888'/>"
-            f"<text x='{x + 50}' y='{y + 19}' text-anchor='middle' style='font:11px sans-serif;fill:#222'>"
-            f"{html.escape(shown[:16])}</text></g>"
-        )
-        for bottom in bottoms:
-            if bottom in places:
-                from_x, from_y = places[bottom][0] + 100, places[bottom][1] + 15
-                lines.append(
-                    f"<path d='M{from_x} {from_y}C{from_x + 9} {from_y} {x - 9} {y + 15} {x} {y + 15}' "
-                    f"fill='none' stroke='#aaa'/>"
-                )
-    width, height = 4 + 118 * (max(rows) + 1), 8 + 44 * max(rows.values())
+    nodes = _nodes(layers)
+    first = min(node.column for node in nodes)
+    rows: dict[int, int] = {}
+    places: dict[str, _Node] = {}
+    for node in nodes:
+        node.column -= first
+        node.row = rows.get(node.column, 0)
+        rows[node.column] = node.row + 1
+        places.update({top: node for top in node.tops})
+    drawn = [_line(places[bottom], node) for node in nodes for bottom in node.bottoms if bottom in places]
+    drawn += [_box(node) for node in nodes]
+    width, height = 8 + _COLUMN * max(rows) + _BOX, 8 + _ROW * max(rows.values())
     return (
         f"<div style='overflow-x:auto'><svg width='{width}' height='{height}' role='img' aria-label='layers'>"
-        f"{''.join(lines)}{''.join(boxes)}</svg></div>"
+        f"{''.join(drawn)}</svg></div>"
     )
+
+
+def _box(node: _Node) -> str:
+    x, y = 4 + _COLUMN * node.column, 4 + _ROW * node.row
+    color = "#e8eefb" if node.kind == "Data" else "#fbeee8" if node.label == "Embedding" else "#f3f3f3"
+    return (
+        f"<g><title>{html.escape(node.kind + ': ' + ', '.join(node.tops))}</title>"
+        f"<rect x='{x}' y='{y}' width='{_BOX}' height='{_TALL}' rx='4' fill='{color}' stroke='#888'/>"
+        f"<text x='{x + _BOX // 2}' y='{y + 19}' text-anchor='middle' style='font:11px sans-serif;fill:#222'>"
+        f"{html.escape(node.label)}</text></g>"
+    )
+
+
+def _line(below: _Node, node: _Node) -> str:
+    """From one box to the next; a longer one runs between the rows of boxes."""
+    from_x, from_y = 4 + _COLUMN * below.column + _BOX, 4 + _ROW * below.row + _TALL // 2
+    x, y = 4 + _COLUMN * node.column, 4 + _ROW * node.row + _TALL // 2
+    if node.column == below.column + 1:
+        way = f"C{from_x + 12} {from_y} {x - 12} {y} {x} {y}"
+    else:
+        gap = from_y + _ROW // 2
+        down = f"C{from_x + 12} {from_y} {from_x + 8} {gap} {from_x + 20} {gap}"
+        way = f"{down}H{x - 20}C{x - 8} {gap} {x - 12} {y} {x} {y}"
+    return f"<path d='M{from_x} {from_y}{way}' fill='none' stroke='#aaa'/>"

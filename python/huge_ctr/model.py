@@ -67,6 +67,7 @@ class Model:
         _library.call("hctr_model_about", self._handle.pointer, c.byref(name), c.byref(where))
         self.name, self.device_name = name.value.decode(), where.value.decode()
         self._saved: Any = None
+        self._owns = False
 
     # ---- Scores ----
 
@@ -178,10 +179,15 @@ class Model:
         """The embedding tables, by their name or by that of a column: `.keys`, `.vectors`, `.vectors_of(values)`."""
         return Tables(self, self._files())
 
+    @property
+    def title(self) -> str:
+        """Its name, or the iteration alone where its folder is a temporary one."""
+        return f"iteration {self.iteration}" if self._owns else self.name
+
     def summary(self) -> str:
         """Name, device, inputs, layers' weights and tables, in lines for people."""
         files = self._files()
-        lines = [f"{self.name}, on {self.device_name}"]
+        lines = [f"{self.title}, on {self.device_name}"]
         for name, (role, columns) in self.inputs.items():
             lines.append(f"  input {name}: {columns} {'slots' if role == 'keys' else 'values'}")
         for name, columns in self.outputs.items():
@@ -244,7 +250,7 @@ class Model:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<huge_ctr.Model: {self.name}>"
+        return f"<huge_ctr.Model: {self.title}>"
 
     def _repr_html_(self) -> str:
         from ._html import model_page
@@ -267,6 +273,7 @@ class Model:
 
     def own(self, folder: str) -> None:
         """Makes a temporary folder go with the model."""
+        self._owns = True
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
 
     def _describe(self) -> tuple:

@@ -255,7 +255,7 @@ class Trainer:
         return made[0]
 
     def model(self, **options: Any) -> Any:
-        """The model as it is now, loaded (`Model`), with files that go with it. `options`: those of load()."""
+        """The model as it is now, loaded (`Model`), with files that go with it. options: of load()."""
         from .training import model_of
 
         return model_of(self, options)
