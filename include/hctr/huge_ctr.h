@@ -61,6 +61,11 @@ HCTR_API hctr_status hctr_array_to_dlpack(const hctr_array* array, void (*releas
 /* Gets a line for people; level 0: information, 1: a warning. Called by any thread. */
 typedef void (*hctr_log)(void* user, int level, const char* line);
 
+/* How a program lets the library read and set its environment, as the C library does: OPENBLAS_CORETYPE for processors
+ * that OpenBLAS does not know, HCTR_* of docs/distributed.md, ${NAME} in configs. NULL: it does neither. */
+typedef char* (*hctr_getenv)(const char* name);
+typedef int (*hctr_setenv)(const char* name, const char* value, int replace);
+
 /* ---- Embeddings: hctr/embedding.h says what each field and call means. ---- */
 
 typedef struct hctr_embedding hctr_embedding;
@@ -269,6 +274,8 @@ typedef struct hctr_model_options {
   int64_t most_samples; /* 0: 65536 */
   hctr_log log;
   void* log_user;
+  hctr_getenv getenv;
+  hctr_setenv setenv;
 } hctr_model_options;
 
 typedef struct hctr_tensor {
@@ -301,6 +308,85 @@ HCTR_API hctr_status hctr_model_tensor(hctr_model* model, size_t index, hctr_ten
 HCTR_API hctr_status hctr_model_score(hctr_model* model, int64_t samples, const hctr_model_input* inputs,
                                       size_t input_count, const hctr_model_output* outputs, size_t output_count);
 
+/* What is scored, of the rows that follow: f32 [rows, columns] of each output; NaN for a bad record that was left out.
+ * Not 0 ends the work, with HCTR_INTERRUPTED. */
+typedef int (*hctr_scored_rows)(void* user, int64_t rows, const hctr_model_output* outputs, size_t output_count);
+/* Scores all samples of a source in the format of the model's config: files, or a table in memory. */
+HCTR_API hctr_status hctr_model_predict(hctr_model* model, const char* source, hctr_scored_rows rows, void* user);
+/* The inputs that samples of such a source become, in batches; offsets of keys are those of the batch. partial: columns
+ * of slots may be missing, which then have no keys. */
+typedef int (*hctr_encoded_samples)(void* user, int64_t samples, const hctr_model_input* inputs, size_t input_count);
+HCTR_API hctr_status hctr_model_encode(hctr_model* model, const char* source, int32_t partial,
+                                       hctr_encoded_samples samples, void* user);
+/* "the final model of run 'runs/a', iteration 60", and the device; valid until the next call of this thread. */
+HCTR_API hctr_status hctr_model_about(hctr_model* model, const char** name, const char** device);
+
+/* ---- Tables in memory, in the layout of Arrow: https://arrow.apache.org/docs/format/CDataInterface.html ---- */
+
+struct ArrowSchema;
+struct ArrowArray;
+struct ArrowArrayStream;
+
+/* Columns of numbers, booleans, texts, lists of them and dictionaries. Its name takes the place of a file as a source,
+ * in this process, where the Data layer names columns (Csv, Parquet). Nothing is copied. */
+typedef struct hctr_frame hctr_frame;
+/* Takes possession of schema and batches, also where it fails. */
+HCTR_API hctr_status hctr_frame_create(struct ArrowSchema* schema, struct ArrowArray* const* batches, size_t count,
+                                       hctr_frame** frame);
+HCTR_API hctr_status hctr_frame_from_stream(struct ArrowArrayStream* stream, hctr_frame** frame);
+HCTR_API int64_t hctr_frame_rows(const hctr_frame* frame);
+/* "memory:/1"; valid as long as the frame. */
+HCTR_API const char* hctr_frame_source(const hctr_frame* frame);
+/* Whoever reads the table goes on, and releases it at the end. */
+HCTR_API void hctr_frame_destroy(hctr_frame* frame);
+
+/* ---- What is done with a saved model: hctr/use_model.h says what each field and call means. ---- */
+
+typedef struct hctr_use_options {
+  size_t size;
+  const char* model;
+  const char* config; /* NULL: the one that is saved with the model */
+  const char* const* changes;
+  size_t change_count;
+  const char* data; /* NULL: the eval_source of the config */
+  int32_t device;
+  int32_t threads; /* 0: all usable cores */
+  int32_t allow_unmatched;
+  hctr_log log;
+  void* log_user;
+  hctr_getenv getenv;
+  hctr_setenv setenv;
+} hctr_use_options;
+
+typedef struct hctr_use_summary {
+  size_t size;
+  int64_t iteration;
+  int64_t samples;
+  int64_t skipped_records;
+  double seconds;
+} hctr_use_summary;
+
+enum { HCTR_ONNX = 0, HCTR_NPZ = 1, HCTR_SAFETENSORS = 2, HCTR_PARQUET = 3 }; /* formats of exports */
+
+/* A metric, or a file. */
+typedef void (*hctr_metric)(void* user, const char* name, double value);
+typedef void (*hctr_file)(void* user, const char* path);
+/* How the AUC of the first label, and the scores in the mean, change where a feature has the values of other rows. */
+typedef void (*hctr_importance)(void* user, const char* feature, double auc, double scores_moved);
+
+/* summary: NULL, or gets it. */
+HCTR_API hctr_status hctr_evaluate(const hctr_use_options* options, hctr_metric metric, void* user,
+                                   hctr_use_summary* summary);
+/* out: a file that ends in .tsv, .csv or .parquet. keep: columns that are passed on. */
+HCTR_API hctr_status hctr_predict(const hctr_use_options* options, const char* out, const char* const* keep,
+                                  size_t keep_count, hctr_use_summary* summary);
+/* out: a folder that is new, or empty. rows: of ONNX, samples that it gets with their scores. */
+HCTR_API hctr_status hctr_export(const hctr_use_options* options, int32_t format, const char* out, int64_t rows,
+                                 hctr_file file, void* user);
+/* Of at most so many rows. auc: gets that of the scores as they are. */
+HCTR_API hctr_status hctr_feature_importance(const hctr_use_options* options, int64_t rows, hctr_importance feature,
+                                             void* user, double* auc);
+
 /* ---- Training: hctr/trainer.h says what each field and call means. ---- */
 
 typedef struct hctr_trainer hctr_trainer;
@@ -317,7 +403,15 @@ typedef struct hctr_trainer_options {
   int32_t threads; /* 0: all usable cores */
   hctr_log log;
   void* log_user;
+  int32_t allow_unmatched;
+  hctr_getenv getenv;
+  hctr_setenv setenv;
 } hctr_trainer_options;
+
+typedef struct hctr_metric_value {
+  const char* name;
+  double value;
+} hctr_metric_value;
 
 typedef struct hctr_trainer_state {
   size_t size;
@@ -329,22 +423,44 @@ typedef struct hctr_trainer_state {
   double samples_per_second;
   double seconds;
   int64_t evaluated_at; /* -1: never */
+  int64_t passes;
+  double epoch;                     /* NaN: not known */
+  const hctr_metric_value* metrics; /* of the last evaluation; valid until the next call, or the end of the callback */
+  size_t metric_count;
 } hctr_trainer_state;
+
+/* What is -1 is as the config says. */
+typedef struct hctr_fit_options {
+  size_t size;
+  int64_t iteration, passes, display, eval_interval, snapshot;
+} hctr_fit_options;
+
+/* Files of weights and states; NULL: stay as they are. Tables by name, one file each. */
+typedef struct hctr_weight_files {
+  size_t size;
+  const char* dense;
+  const char* dense_states;
+  const char* const* table_names;
+  const char* const* table_files;
+  size_t table_count;
+  const char* const* table_state_names;
+  const char* const* table_state_files;
+  size_t table_state_count;
+} hctr_weight_files;
 
 enum { HCTR_REACHED = 0, HCTR_PASS_ENDED = 1, HCTR_METRIC = 2, HCTR_STOPPED = 3 }; /* why a call ended */
 
 /* At a display or behind an evaluation; not 0 stops training. */
 typedef int (*hctr_trainer_callback)(void* user, const hctr_trainer_state* state);
-/* A metric, or a file. */
-typedef void (*hctr_metric)(void* user, const char* name, double value);
-typedef void (*hctr_file)(void* user, const char* path);
-
 HCTR_API hctr_status hctr_trainer_create(const hctr_trainer_options* options, hctr_trainer** trainer);
 HCTR_API void hctr_trainer_destroy(hctr_trainer* trainer);
 HCTR_API hctr_status hctr_trainer_on_display(hctr_trainer* trainer, hctr_trainer_callback callback, void* user);
 HCTR_API hctr_status hctr_trainer_on_evaluation(hctr_trainer* trainer, hctr_trainer_callback callback, void* user);
 /* iteration: 0: to the end that the config says. ended: NULL, or gets why. Likewise below. */
 HCTR_API hctr_status hctr_trainer_fit(hctr_trainer* trainer, int64_t iteration, int32_t* ended);
+HCTR_API hctr_status hctr_trainer_fit_until(hctr_trainer* trainer, const hctr_fit_options* until, int32_t* ended);
+/* Any thread: the call that runs ends after its step, with HCTR_STOPPED. Later calls train on. */
+HCTR_API void hctr_trainer_stop(hctr_trainer* trainer);
 HCTR_API hctr_status hctr_trainer_step(hctr_trainer* trainer, int64_t iterations, int32_t* ended);
 HCTR_API hctr_status hctr_trainer_step_samples(hctr_trainer* trainer, int64_t samples, const hctr_model_input* inputs,
                                                size_t input_count, int32_t* ended);
@@ -352,6 +468,7 @@ HCTR_API hctr_status hctr_trainer_evaluate(hctr_trainer* trainer, hctr_metric me
 HCTR_API hctr_status hctr_trainer_evaluate_samples(hctr_trainer* trainer, int64_t samples,
                                                    const hctr_model_input* inputs, size_t input_count,
                                                    hctr_metric metric, void* user);
+/* state: size is set. */
 HCTR_API hctr_status hctr_trainer_read_state(hctr_trainer* trainer, hctr_trainer_state* state);
 /* Inputs of step_samples, by index from 0; count: NULL, or gets how many. */
 HCTR_API hctr_status hctr_trainer_tensor(hctr_trainer* trainer, size_t index, hctr_tensor* tensor, size_t* count);
@@ -362,6 +479,7 @@ HCTR_API hctr_status hctr_trainer_set_evaluation_source(hctr_trainer* trainer, c
 HCTR_API hctr_status hctr_trainer_freeze(hctr_trainer* trainer, const char* const* names, size_t count);
 HCTR_API hctr_status hctr_trainer_unfreeze(hctr_trainer* trainer, const char* const* names, size_t count);
 HCTR_API hctr_status hctr_trainer_save(hctr_trainer* trainer, const char* prefix, hctr_file file, void* user);
+HCTR_API hctr_status hctr_trainer_load(hctr_trainer* trainer, const hctr_weight_files* files);
 HCTR_API hctr_status hctr_trainer_checkpoint(hctr_trainer* trainer, const char* folder, hctr_file file, void* user);
 HCTR_API hctr_status hctr_trainer_finish(hctr_trainer* trainer);
 

@@ -92,6 +92,17 @@ class HCTR_API Model {
   /// undefined then.
   void score(int64_t samples, std::span<const InputView> inputs, std::span<const OutputView> outputs) const;
 
+  /// Rows of a source in its order: of each output its scores, [rows, columns]. NaN for a bad record that was left out.
+  using ScoredRows = std::function<void(int64_t rows, std::span<const OutputView> scores)>;
+  /// Scores all samples of a source in the format of the model's config, which need no labels: a file, a list, a
+  /// folder, a pattern, or a table in memory. Any thread, any number at a time. Errors: those of reading data;
+  /// Error(device); what `rows` throws.
+  void predict(const std::string& source, const ScoredRows& rows) const;
+  /// The inputs that samples of such a source become, as score() takes them, in batches. `partial`: columns of slots
+  /// may be missing, which then have no keys. Errors: those of reading data.
+  using Encoded = std::function<void(int64_t samples, std::span<const InputView> inputs)>;
+  void encode(const std::string& source, bool partial, const Encoded& samples) const;
+
   /// Loads another model and scores with it from then on; calls that run end with the one before, whose memory is then
   /// released. Any thread; several calls follow each other. Errors: those of the constructor, and Error(config) where
   /// inputs or outputs differ; the model stays as it is then.

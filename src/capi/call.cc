@@ -47,8 +47,22 @@ LogSink log_sink(hctr_log log, void* user) {
   };
 }
 
+void set_surroundings(Surroundings& surroundings, hctr_getenv get, hctr_setenv set) {
+  if (get)
+    surroundings.environment = [get](const char* name) {
+      const char* value = get(name);
+      return value ? std::optional<std::string>(value) : std::nullopt;
+    };
+  if (set)
+    surroundings.set_environment = [set](const char* name, const char* value) { set(name, value ? value : "", 1); };
+}
+
 void expect_given(const void* pointer, const char* what) {
   if (!pointer) throw Error(Kind::usage, cat(what, " is NULL"));
+}
+
+void expect_going_on(int said) {
+  if (said != 0) throw Error(Kind::interrupted, "a callback has ended the work");
 }
 
 void check_struct_size(const void* given, size_t size, size_t known, const char* what) {

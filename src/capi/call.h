@@ -30,9 +30,14 @@ hctr_status call(const Body& body) noexcept {
 
 /// Passes lines on to a callback of the caller; null where there is none.
 LogSink log_sink(hctr_log log, void* user);
+/// What a program says of its environment; what it leaves out is as of Surroundings.
+void set_surroundings(Surroundings&, hctr_getenv, hctr_setenv);
 
 /// Throws Error(usage) where a pointer is null. `what`: "hctr_model_score(): the model".
 void expect_given(const void* pointer, const char* what);
+
+/// Errors: Error(interrupted) where a callback has said other than 0.
+void expect_going_on(int said);
 
 /// Errors: Error(usage) where the struct has no size, or sets what this library does not know.
 void check_struct_size(const void* given, size_t size, size_t known, const char* what);
@@ -49,6 +54,17 @@ T read_struct(const T* given, const char* what) {
   check_struct_size(given, size, sizeof out, what);
   std::memcpy(static_cast<void*>(&out), given, std::min(size, sizeof out));
   return out;
+}
+/// Gives a caller the fields that its struct, whose size is set, has. Errors: Error(usage).
+template <class T>
+void write_struct(const T& from, T* to, const char* what) {
+  expect_given(to, what);
+  size_t size = 0;
+  std::memcpy(&size, to, sizeof size);
+  check_struct_size(to, size, size, what);
+  size = std::min(size, sizeof from);
+  std::memcpy(static_cast<void*>(to), &from, size);
+  std::memcpy(static_cast<void*>(to), &size, sizeof size);
 }
 /// Element i of an array of structs of a caller, each of the size that the first one says.
 template <class T>

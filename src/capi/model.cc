@@ -1,6 +1,9 @@
 #include "hctr/model.h"
 
+#include <array>
 #include <memory>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "capi/array.h"
@@ -34,6 +37,7 @@ LoadOptions load_options(const hctr_model_options* given) {
   to.device = static_cast<DeviceChoice>(from.device);
   if (from.threads != 0) to.threads = from.threads;
   if (from.most_samples != 0) to.most_samples = from.most_samples;
+  set_surroundings(to.surroundings, from.getenv, from.setenv);
   if (from.log)
     to.note = [log = from.log, user = from.log_user](std::string_view line) {
       log(user, 0, std::string(line).c_str());
@@ -111,5 +115,51 @@ hctr_status hctr_model_score(hctr_model* model, int64_t samples, const hctr_mode
     for (size_t i = 0; i < output_count; ++i)
       out.push_back(hctr::capi::output_of(of, hctr::capi::read_struct(outputs, i, "hctr_model_output"), samples));
     of.model.score(samples, in, out);
+  });
+}
+
+hctr_status hctr_model_predict(hctr_model* model, const char* source, hctr_scored_rows rows, void* user) {
+  return hctr::capi::call([&] {
+    const hctr_model& of = hctr::capi::model_at(model);
+    hctr::capi::expect_given(source, "hctr_model_predict(): the source");
+    hctr::capi::expect_given(reinterpret_cast<const void*>(rows), "hctr_model_predict(): who gets the rows");
+    of.model.predict(source, [&](int64_t count, std::span<const hctr::OutputView> scores) {
+      std::vector<std::array<int64_t, 2>> shapes;
+      std::vector<hctr_model_output> outputs;
+      shapes.reserve(scores.size());
+      for (size_t o = 0; o < scores.size(); ++o) {
+        const hctr::ModelTensor& tensor = of.outputs[o];
+        shapes.push_back({count, hctr::capi::columns_of(tensor)});
+        const hctr_array array{scores[o].data, HCTR_F32, 2, shapes.back().data(), nullptr, -1};
+        outputs.push_back({sizeof(hctr_model_output), tensor.name.c_str(), array});
+      }
+      hctr::capi::expect_going_on(rows(user, count, outputs.data(), outputs.size()));
+    });
+  });
+}
+
+hctr_status hctr_model_encode(hctr_model* model, const char* source, int32_t partial, hctr_encoded_samples samples,
+                              void* user) {
+  return hctr::capi::call([&] {
+    const hctr_model& of = hctr::capi::model_at(model);
+    hctr::capi::expect_given(source, "hctr_model_encode(): the source");
+    hctr::capi::expect_given(reinterpret_cast<const void*>(samples), "hctr_model_encode(): who gets the samples");
+    of.model.encode(source, partial != 0, [&](int64_t count, std::span<const hctr::InputView> views) {
+      const std::vector<hctr::capi::GivenInput> inputs = hctr::capi::given_inputs(of.inputs, views, count);
+      std::vector<hctr_model_input> given;
+      for (const hctr::capi::GivenInput& input : inputs) given.push_back(input.as_c());
+      hctr::capi::expect_going_on(samples(user, count, given.data(), given.size()));
+    });
+  });
+}
+
+hctr_status hctr_model_about(hctr_model* model, const char** name, const char** device) {
+  return hctr::capi::call([&] {
+    thread_local std::string name_of_last, device_of_last;
+    const hctr_model& of = hctr::capi::model_at(model);
+    name_of_last = of.model.name();
+    device_of_last = of.model.device();
+    if (name) *name = name_of_last.c_str();
+    if (device) *device = device_of_last.c_str();
   });
 }

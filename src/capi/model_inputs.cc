@@ -58,4 +58,48 @@ InputView input_of(const std::vector<ModelTensor>& tensors, const hctr_model_inp
   return to;
 }
 
+namespace {
+
+hctr_dtype dtype_of(ElementType type) {
+  switch (type) {
+    case ElementType::f32:
+      return HCTR_F32;
+    case ElementType::i32:
+      return HCTR_I32;
+    case ElementType::u32:
+      return HCTR_U32;
+    case ElementType::i64:
+      return HCTR_I64;
+    default:
+      return HCTR_U64;
+  }
+}
+
+}  // namespace
+
+std::vector<GivenInput> given_inputs(const std::vector<ModelTensor>& tensors, std::span<const InputView> views,
+                                     int64_t samples) {
+  std::vector<GivenInput> inputs;
+  for (const InputView& view : views) {
+    const ModelTensor* tensor = find(tensors, view.name);
+    if (!tensor) continue;  // what no layer reads
+    GivenInput& input = inputs.emplace_back(GivenInput{view, {samples, columns_of(*tensor)}, {0}});
+    input.view.name = tensor->name;  // ends with a zero
+    if (!view.offsets) continue;
+    input.bounds = {samples * columns_of(*tensor) + 1};
+    input.shape[0] = static_cast<const int64_t*>(view.offsets)[input.bounds[0] - 1];
+  }
+  return inputs;
+}
+
+hctr_model_input GivenInput::as_c() const {
+  hctr_model_input input{};
+  input.size = sizeof input;
+  input.name = view.name.data();
+  input.data = {const_cast<void*>(view.data), dtype_of(view.type), view.offsets ? 1 : 2, shape.data(), nullptr, -1};
+  if (view.offsets)
+    input.offsets = {const_cast<void*>(view.offsets), dtype_of(view.offsets_type), 1, bounds.data(), nullptr, -1};
+  return input;
+}
+
 }  // namespace hctr::capi

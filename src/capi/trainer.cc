@@ -1,5 +1,7 @@
 #include "hctr/trainer.h"
 
+#include <atomic>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -8,8 +10,12 @@
 #include "core/base/expect.h"
 
 struct hctr_trainer {
-  explicit hctr_trainer(const hctr::TrainerOptions& options) : trainer(options), inputs(trainer.inputs()) {}
+  explicit hctr_trainer(hctr::TrainerOptions options)
+      : trainer((options.stop = &stop, options)), inputs(trainer.inputs()) {}
+  std::atomic<int> stop = 0;
   hctr::Trainer trainer;
+  hctr::TrainerState state;  // that a caller looks at, with its metrics
+  std::vector<hctr_metric_value> metrics;
   std::vector<hctr::ModelTensor> inputs;
 };
 
@@ -31,6 +37,8 @@ TrainerOptions trainer_options(const hctr_trainer_options* given) {
     throw Error(Kind::usage, cat("hctr_trainer_options: device is ", from.device));
   to.device = static_cast<DeviceChoice>(from.device);
   if (from.threads != 0) to.threads = from.threads;
+  to.allow_unmatched = from.allow_unmatched != 0;
+  set_surroundings(to.surroundings, from.getenv, from.setenv);
   to.surroundings.log = log_sink(from.log, from.log_user);
   return to;
 }
@@ -40,17 +48,59 @@ hctr_trainer& trainer_at(hctr_trainer* trainer) {
   return *trainer;
 }
 
-hctr_trainer_state state_of(const TrainerState& from) {
-  return {sizeof(hctr_trainer_state), from.iteration,          from.samples, from.loss,        from.mean_loss,
-          from.learning_rate,         from.samples_per_second, from.seconds, from.evaluated_at};
+std::vector<hctr_metric_value> values_of(const std::map<std::string, double>& metrics) {
+  std::vector<hctr_metric_value> values;
+  for (const auto& [name, value] : metrics) values.push_back({name.c_str(), value});
+  return values;
+}
+
+hctr_trainer_state state_of(const TrainerState& from, const std::vector<hctr_metric_value>& metrics) {
+  return {.size = sizeof(hctr_trainer_state),
+          .iteration = from.iteration,
+          .samples = from.samples,
+          .loss = from.loss,
+          .mean_loss = from.mean_loss,
+          .learning_rate = from.learning_rate,
+          .samples_per_second = from.samples_per_second,
+          .seconds = from.seconds,
+          .evaluated_at = from.evaluated_at,
+          .passes = from.passes,
+          .epoch = from.epoch.value_or(std::numeric_limits<double>::quiet_NaN()),
+          .metrics = metrics.data(),
+          .metric_count = metrics.size()};
 }
 
 Trainer::Callback callback_of(hctr_trainer_callback callback, void* user) {
   if (!callback) return {};
   return [callback, user](const TrainerState& at) {
-    const hctr_trainer_state state = state_of(at);
+    const std::vector<hctr_metric_value> metrics = values_of(at.metrics);
+    const hctr_trainer_state state = state_of(at, metrics);
     return callback(user, &state) == 0;
   };
+}
+
+/// The trainer for a call that trains: what has stopped an earlier one does not stop this one.
+Trainer& begin_training(hctr_trainer* trainer) {
+  hctr_trainer& of = *(expect_given(trainer, "the hctr_trainer"), trainer);
+  of.stop = 0;
+  return of.trainer;
+}
+
+FitOptions fit_options(const hctr_fit_options& from) {
+  const auto given = [](int64_t value) { return value < 0 ? std::nullopt : std::optional(value); };
+  return {.iteration = given(from.iteration),
+          .passes = given(from.passes),
+          .display = given(from.display),
+          .eval_interval = given(from.eval_interval),
+          .snapshot = given(from.snapshot)};
+}
+
+std::map<std::string, std::string> files_by_name(const char* const* names, const char* const* files, size_t count) {
+  std::map<std::string, std::string> all;
+  if (count > 0) expect_given(names, "hctr_weight_files: names of tables");
+  if (count > 0) expect_given(files, "hctr_weight_files: files of tables");
+  for (size_t i = 0; i < count; ++i) all[names[i]] = files[i];
+  return all;
 }
 
 void note_end(TrainEnd end, int32_t* ended) {
@@ -101,12 +151,24 @@ hctr_status hctr_trainer_fit(hctr_trainer* trainer, int64_t iteration, int32_t* 
   return hctr::capi::call([&] {
     hctr::FitOptions options;
     if (iteration != 0) options.iteration = iteration;
-    hctr::capi::note_end(trainer_at(trainer).trainer.fit(options), ended);
+    hctr::capi::note_end(hctr::capi::begin_training(trainer).fit(options), ended);
   });
 }
 
+hctr_status hctr_trainer_fit_until(hctr_trainer* trainer, const hctr_fit_options* until, int32_t* ended) {
+  return hctr::capi::call([&] {
+    const hctr::FitOptions options = hctr::capi::fit_options(hctr::capi::read_struct(until, "hctr_fit_options"));
+    hctr::capi::note_end(hctr::capi::begin_training(trainer).fit(options), ended);
+  });
+}
+
+void hctr_trainer_stop(hctr_trainer* trainer) {
+  constexpr int kInterrupt = 2;  // the number of SIGINT
+  if (trainer) trainer->stop = kInterrupt;
+}
+
 hctr_status hctr_trainer_step(hctr_trainer* trainer, int64_t iterations, int32_t* ended) {
-  return hctr::capi::call([&] { hctr::capi::note_end(trainer_at(trainer).trainer.step(iterations), ended); });
+  return hctr::capi::call([&] { hctr::capi::note_end(hctr::capi::begin_training(trainer).step(iterations), ended); });
 }
 
 hctr_status hctr_trainer_step_samples(hctr_trainer* trainer, int64_t samples, const hctr_model_input* inputs,
@@ -114,12 +176,14 @@ hctr_status hctr_trainer_step_samples(hctr_trainer* trainer, int64_t samples, co
   return hctr::capi::call([&] {
     hctr_trainer& of = trainer_at(trainer);
     const auto views = hctr::capi::inputs_of(of, samples, inputs, input_count);
+    of.stop = 0;
     hctr::capi::note_end(of.trainer.step(hctr::SamplesView{samples, views}), ended);
   });
 }
 
 hctr_status hctr_trainer_evaluate(hctr_trainer* trainer, hctr_metric metric, void* user) {
-  return hctr::capi::call([&] { hctr::capi::pass_metrics(trainer_at(trainer).trainer.evaluate(), metric, user); });
+  return hctr::capi::call(
+      [&] { hctr::capi::pass_metrics(hctr::capi::begin_training(trainer).evaluate(), metric, user); });
 }
 
 hctr_status hctr_trainer_evaluate_samples(hctr_trainer* trainer, int64_t samples, const hctr_model_input* inputs,
@@ -133,8 +197,10 @@ hctr_status hctr_trainer_evaluate_samples(hctr_trainer* trainer, int64_t samples
 
 hctr_status hctr_trainer_read_state(hctr_trainer* trainer, hctr_trainer_state* state) {
   return hctr::capi::call([&] {
-    hctr::capi::expect_given(state, "hctr_trainer_read_state(): the state");
-    *state = hctr::capi::state_of(trainer_at(trainer).trainer.state());
+    hctr_trainer& of = trainer_at(trainer);
+    of.state = of.trainer.state();
+    of.metrics = hctr::capi::values_of(of.state.metrics);
+    hctr::capi::write_struct(hctr::capi::state_of(of.state, of.metrics), state, "hctr_trainer_state");
   });
 }
 
@@ -182,6 +248,18 @@ hctr_status hctr_trainer_save(hctr_trainer* trainer, const char* prefix, hctr_fi
     hctr::capi::expect_given(prefix, "hctr_trainer_save(): the prefix");
     for (const auto& path : trainer_at(trainer).trainer.save(prefix))
       if (file) file(user, path.c_str());
+  });
+}
+
+hctr_status hctr_trainer_load(hctr_trainer* trainer, const hctr_weight_files* files) {
+  return hctr::capi::call([&] {
+    const hctr_weight_files from = hctr::capi::read_struct(files, "hctr_weight_files");
+    hctr::WeightFiles to;
+    if (from.dense) to.dense = from.dense;
+    if (from.dense_states) to.dense_states = from.dense_states;
+    to.tables = hctr::capi::files_by_name(from.table_names, from.table_files, from.table_count);
+    to.table_states = hctr::capi::files_by_name(from.table_state_names, from.table_state_files, from.table_state_count);
+    trainer_at(trainer).trainer.load(to);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/device/current_device.h"
+#include "infer/predict_source.h"
 #include "infer/served_model.h"
 
 namespace hctr {
@@ -57,6 +58,16 @@ void Model::score(int64_t samples, std::span<const InputView> inputs, std::span<
   const CurrentDevice kept(served->on_gpu());
   const std::shared_ptr<ServedModel> mine = std::move(served);  // goes before `kept`, which may be the last use of it
   mine->score(samples, inputs, outputs);
+}
+
+void Model::predict(const std::string& source, const ScoredRows& rows) const {
+  const std::shared_ptr<ServedModel> served = state_->get();
+  const CurrentDevice kept(served->on_gpu());
+  predict_source(*served, source, rows);
+}
+
+void Model::encode(const std::string& source, bool partial, const Encoded& samples) const {
+  encode_source(state_->get()->config(), source, partial, samples);
 }
 
 void Model::replace(const LoadOptions& from) {

@@ -1,12 +1,17 @@
-// Samples of a data set as arrays, as a program has them that scores with Model.
+// Samples of a source as arrays, in the layout that Model::score() takes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/sections/config.h"
+#include "formats/data/batch_layout.h"
 #include "formats/data/source.h"
+#include "formats/reader/reader.h"
 #include "hctr/model.h"
 
 namespace hctr {
@@ -26,6 +31,27 @@ struct SampleArrays {
   /// Views of the samples from `first` on, which hold as long as this does. Keys of slots with one key each have no
   /// offsets.
   std::vector<InputView> views(int64_t first) const;
+};
+
+/// The samples of a source in its order, a batch at a time.
+class SampleBatches {
+ public:
+  /// Errors: those of reading, as of next().
+  SampleBatches(const Config&, const Source&, int64_t batch);
+
+  /// No samples yet.
+  SampleArrays none() const;
+  /// Appends the next samples, at most `most`, whose others are dropped then; nothing at the end of the source. Returns
+  /// of each bad record that was left out since the last call the samples of this one before it.
+  std::optional<std::vector<int64_t>> next(SampleArrays&, int64_t most);
+  /// Bad records that were left out so far; at the end of the source all of them.
+  int64_t skipped_records() const { return reader_->skipped_records(); }
+
+ private:
+  const Config& config_;
+  BatchLayout layout_;
+  std::vector<std::byte> buffers_[2];
+  std::unique_ptr<Reader> reader_;
 };
 
 /// The first `most` samples of a source. Errors: those of reading.

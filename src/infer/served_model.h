@@ -24,6 +24,7 @@ class ServedModel {
 
   const std::vector<ModelTensor>& inputs() const { return inputs_; }
   const std::vector<ModelTensor>& outputs() const { return outputs_; }
+  const Config& config() const { return model_->config(); }
   const SavedModel& saved() const { return model_->saved(); }
   bool on_gpu() const { return model_->device().is_cuda(); }
   std::string device() const { return describe(model_->device()); }

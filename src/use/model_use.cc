@@ -44,18 +44,6 @@ void choose_data(const ModelOptions& options, Config& config) {
   }
 }
 
-Source prediction_source(const Config& config) {
-  Source source = evaluation_source(config.data);
-  source.labels_optional = true;
-  for (const SparseInput& input : config.data.sparse) {
-    const bool read =
-        std::any_of(config.embeddings.begin(), config.embeddings.end(),
-                    [&](const EmbeddingEntry& embedding) { return embedding.section.bottom == input.top; });
-    source.slots_optional.insert(source.slots_optional.end(), static_cast<size_t>(int64_t{input.slot_num}), !read);
-  }
-  return source;
-}
-
 int use_model(const ModelOptions& options, const std::string& doing, const std::function<void(Config&)>& prepare,
               const std::function<void(ModelOnRank&)>& body, const std::string& out) {
   const Log log(options.surroundings.log), quiet = errors_only(log);

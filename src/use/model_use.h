@@ -28,9 +28,6 @@ struct ModelOnRank {
 /// none.
 void choose_data(const ModelOptions&, Config&);
 
-/// The evaluation samples for scores alone: without the columns that only training and metrics read.
-Source prediction_source(const Config&);
-
 /// Reads the config, and calls prepare(config). Then finds the model, loads it on every rank and calls body() there.
 /// Returns the first rank of this process. `doing`: for messages, "evaluating". `out`: the file to write, which must
 /// not be one that is read; empty: none. Errors: Error(usage) where it is, before the model is loaded.

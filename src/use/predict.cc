@@ -3,6 +3,7 @@
 
 #include "core/base/progress.h"
 #include "core/comm/collective_error.h"
+#include "infer/prediction_source.h"
 #include "use/model_use.h"
 #include "use/score_writer.h"
 

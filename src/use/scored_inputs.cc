@@ -4,6 +4,7 @@
 
 #include "core/base/expect.h"
 #include "export/onnx_model.h"
+#include "infer/prediction_source.h"
 #include "score/scorer.h"
 
 namespace hctr {

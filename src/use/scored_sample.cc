@@ -151,6 +151,7 @@ ScoredSample score_sample(const SampleOptions& options) {
   ScoredSample sample;
   const auto one_rank = [&](Config& config) {
     config.solver.gpu = {};
+    if (!options.data.empty()) choose_data(options, config);
     if (options.importance) config.solver.batchsize_eval = std::max(kLeastBatch, config.solver.eval_batch());
   };
   const auto score_rank = [&](ModelOnRank& on) {

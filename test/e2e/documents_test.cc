@@ -112,6 +112,7 @@ constexpr NotRun kNotRun[] = {
     {R"(test/peers/|([A-Z_]+=\S+ )?(python3 -m venv|venv/bin/))", "needs libraries of other people"},
     {R"(python3 tools/python/hctr_model\.py)", "needs NumPy; PythonReader runs it"},
     {R"(python3 tools/python/check_onnx\.py)", "needs onnxruntime; Export.LibrariesReadWhatIsWritten runs it"},
+    {R"(python/build_wheel\.py)", "test/python/run.py runs it"},
     {R"(spark-submit )", "SparkJob runs it, in local mode"},
     {R"(mpirun |cat > hosts|#!/bin/bash\n#SBATCH)", "needs several hosts; RanksTest starts processes"},
     {R"(build/cuda/|compute-sanitizer )", "needs a GPU"},

@@ -59,16 +59,40 @@ class SameNumbers : public ScoresTest {
     hctr_model_destroy(model);
     return scores;
   }
+
+  /// By the C interface, of the source of evaluation samples.
+  std::vector<float> by_c_of_source(const char* run, const char* source) const {
+    hctr_model_options options{};
+    options.size = sizeof options;
+    options.model = run;
+    options.device = HCTR_CPU;
+    options.threads = 1;
+    hctr_model* model = nullptr;
+    EXPECT_EQ(hctr_model_load(&options, &model), HCTR_OK) << hctr_error_message();
+    std::vector<float> scores;
+    const auto add = [](void* user, int64_t rows, const hctr_model_output* outputs, size_t count) {
+      const auto* from = static_cast<const float*>(outputs[0].scores.data);
+      auto& to = *static_cast<std::vector<float>*>(user);
+      to.insert(to.end(), from, from + rows * outputs[0].scores.shape[1]);
+      return count == 1 ? 0 : 1;
+    };
+    EXPECT_EQ(hctr_model_predict(model, source, add, &scores), HCTR_OK) << hctr_error_message();
+    EXPECT_EQ(hctr_model_predict(model, "nothing", add, &scores), HCTR_IO);
+    hctr_model_destroy(model);
+    return scores;
+  }
 };
 
 TEST_F(SameNumbers, OfScores) {
   train(with_batch_norm(config_), {"[0]"}, "one");
   const SampleArrays samples = samples_of("one.json");
+  const std::string eval_source = load_config("one.json", false, Log::silent()).data.eval_source;
   const std::map<std::string, std::function<std::vector<float>()>> ways = {
       {"huge_ctr --predict", [&] { return predicted("one-run"); }},
       {"hctr::Model", [&] { return score_in(Model(at("one-run")), samples, {4096}); }},
       {"hctr::Model, one by one", [&] { return score_in(Model(at("one-run")), samples, {1}); }},
       {"hctr_model_score()", [&] { return by_c("one-run", samples, 4096); }},
+      {"hctr_model_predict()", [&] { return by_c_of_source("one-run", eval_source.c_str()); }},
       {"hctr_model_score(), seven at a time", [&] { return by_c("one-run", samples, 7); }},
   };
   const std::vector<float> expected = predicted("one-run");

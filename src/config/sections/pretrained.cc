@@ -74,12 +74,13 @@ void read_parquet(const Pretrained& from, int64_t dim, const VectorSink& sink) {
     const std::unique_ptr<ParquetColumn> keys = open(key_field), vectors = open(vector_field);
     for (int64_t done = 0; done < info.groups[group].rows;) {
       struct Piece {
-        ParquetValues values;
+        void (*drop)(void* owner);
+        ParquetValues values{};
         void* owner = nullptr;
         ~Piece() {
-          if (owner) parquet_plugin().drop(owner);
+          if (owner) drop(owner);
         }
-      } key, vector;
+      } key{drop_of(*file)}, vector{drop_of(*file)};
       check(keys->read(key.values, key.owner));
       check(vectors->read(vector.values, vector.owner));
       const int64_t rows = key.values.rows;

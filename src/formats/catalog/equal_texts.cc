@@ -6,7 +6,7 @@
 
 #include "core/base/expect.h"
 #include "formats/catalog/first_rows.h"
-#include "formats/catalog/format_table.h"
+#include "formats/catalog/open_set.h"
 #include "formats/catalog/visit_first_rows.h"
 
 namespace hctr {
@@ -79,7 +79,7 @@ std::vector<std::string> notes_on_equal_texts(const DataSection& section, const 
   if (!any_pair) return {};
   own.statistics = neutral_statistics(section);
   own.bad_records = BadRecordPolicy::skip;
-  const auto set = format_type(own.format).open(own, source, width, Log::silent());
+  const auto set = open_set(own, source, width, Log::silent());
   int64_t seen = 0;
   visit_first_rows(*set, [&](const SampleBlock& block, int64_t rows) {
     const int64_t some = std::min(rows, kRowsForTexts - seen);

@@ -5,7 +5,7 @@
 
 #include "core/base/expect.h"
 #include "formats/catalog/first_rows.h"
-#include "formats/catalog/format_table.h"
+#include "formats/catalog/open_set.h"
 #include "formats/catalog/slot_rules_of.h"
 #include "formats/catalog/unlisted_keys.h"
 #include "formats/catalog/visit_first_rows.h"
@@ -99,7 +99,7 @@ void check_positives(const DataSection& section, const Source& source, KeyWidth 
   columns->dense->clear();
   own.dense.dense_dim = 0;
   Source of_texts = source;
-  const auto set_of = [&](const Source& from) { return format_type(own.format).open(own, from, width, Log::silent()); };
+  const auto set_of = [&](const Source& from) { return open_set(own, from, width, Log::silent()); };
   std::unique_ptr<SampleSet> set = set_of(of_texts);
   if (!set->has_labels()) return;
   if (set->keeps_columns()) {
@@ -128,7 +128,7 @@ void check_vocabularies(const DataSection& section, const Source& source, KeyWid
   if (slots.empty()) return;
   DataSection own = section;
   own.statistics = neutral_statistics(section);
-  const auto set = format_type(own.format).open(own, source, width, Log::silent());
+  const auto set = open_set(own, source, width, Log::silent());
   const FirstRowsRead read = visit_first_rows(*set, [&](const SampleBlock& block, int64_t rows) {
     for (ListedSlot& one : slots)
       if (one.listed == 0) count_listed(block, rows, one);

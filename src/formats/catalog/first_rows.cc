@@ -7,7 +7,7 @@
 
 #include "core/base/expect.h"
 #include "core/base/moments.h"
-#include "formats/catalog/format_table.h"
+#include "formats/catalog/open_set.h"
 #include "formats/catalog/visit_first_rows.h"
 
 namespace hctr {
@@ -94,7 +94,7 @@ std::vector<ColumnStatistics> learn_statistics(const DataSection& section, KeyWi
   int64_t rows = 0;
   in_context([&] { return cat("learning mean and standard deviation of dense columns from '", source.path, "'"); },
              [&] {
-               const auto set = format_type(own.format).open(own, source, width, Log::silent());
+               const auto set = open_set(own, source, width, Log::silent());
                const auto add = [&](const SampleBlock& block, int64_t count) {
                  for (size_t c = 0; c < places.size(); ++c) {
                    values.clear();

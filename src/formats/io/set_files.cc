@@ -4,6 +4,7 @@
 
 #include "core/base/expect.h"
 #include "formats/io/file_list.h"
+#include "formats/io/memory_source.h"
 #include "formats/io/source_files.h"
 
 namespace hctr {
@@ -43,11 +44,13 @@ std::optional<std::vector<fs::path>> found_files(const fs::path& source, bool pa
 }  // namespace
 
 std::vector<fs::path> norm_files(const fs::path& source, const Log& log) {
+  if (is_in_memory(source.string())) return {source};
   if (auto found = found_files(source)) return std::move(*found);
   return read_file_list(source, log);
 }
 
 std::vector<fs::path> raw_files(const fs::path& source, const Log& log, bool parquet) {
+  if (is_in_memory(source.string())) return {source};
   if (auto found = found_files(source, parquet)) return std::move(*found);
   const std::string start = start_of(source);
   const bool text = !start.empty() && start.find('\0') == start.npos;
@@ -56,6 +59,7 @@ std::vector<fs::path> raw_files(const fs::path& source, const Log& log, bool par
 }
 
 std::vector<fs::path> text_files(const fs::path& source, const Log& log) {
+  if (is_in_memory(source.string())) return {source};
   if (auto found = found_files(source)) return std::move(*found);
   std::string start = start_of(source);
   if (start.starts_with("\xEF\xBB\xBF")) start.erase(0, 3);
@@ -79,6 +83,7 @@ std::vector<std::string> text_inputs(const std::vector<std::string>& inputs, con
 bool is_parquet(const fs::path& path) { return start_of(path).starts_with("PAR1"); }
 
 std::vector<fs::path> parquet_files(const fs::path& source, const Log& log) {
+  if (is_in_memory(source.string())) return {source};
   if (auto found = found_files(source, true)) return std::move(*found);
   return files(source, !is_parquet(source), log, true);
 }

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "core/base/expect.h"
+#include "formats/io/memory_source.h"
 
 namespace hctr {
 namespace {
@@ -115,7 +116,7 @@ std::optional<std::vector<fs::path>> files_of_folder(const fs::path& source) {
 
 bool source_exists(const fs::path& source) {
   std::error_code none;
-  return fs::exists(source, none) || (is_pattern(source) && !matches(source).empty());
+  return is_in_memory(source.string()) || fs::exists(source, none) || (is_pattern(source) && !matches(source).empty());
 }
 
 std::vector<Partition> partitions_in(const fs::path& file) {

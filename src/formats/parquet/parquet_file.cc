@@ -4,6 +4,8 @@
 
 #include "core/base/expect.h"
 #include "core/base/plugin_file.h"
+#include "formats/io/memory_source.h"
+#include "formats/parquet/memory_table.h"
 #include "formats/parquet/parquet_partitions.h"
 
 namespace hctr {
@@ -45,7 +47,12 @@ std::string why_no_parquet() try {
   return error.what();
 }
 
+void (*drop_of(const ParquetFile& file))(void*) {
+  return dynamic_cast<const MemoryTable*>(&file) ? &MemoryTable::drop : parquet_plugin().drop;
+}
+
 std::shared_ptr<ParquetFile> open_parquet(const fs::path& path) {
+  if (is_in_memory(path.string())) return memory_source(path);
   open_to_read(path, "data file");  // says why not, in the words of all formats
   ParquetFile* file = nullptr;
   if (const char* problem = parquet_plugin().open(path.c_str(), kParquetPieceRows, &file))

@@ -14,10 +14,14 @@ const ParquetPlugin& parquet_plugin();
 /// Why there is no plug-in; empty where there is.
 std::string why_no_parquet();
 
+/// What drops the owner of values that columns of a file have read.
+void (*drop_of(const ParquetFile&))(void* owner);
+
 /// Rows that are decoded at a time: as values and as samples they fit the second-level cache together.
 inline constexpr int64_t kParquetPieceRows = 8192;
 
-/// Errors: Error(io) when there is no such file, Error(data) when it is not whole.
+/// `path`: of a file, or a table in memory by its name. Errors: Error(io) when there is no such file, Error(data) when
+/// it is not whole.
 std::shared_ptr<ParquetFile> open_parquet(const fs::path&);
 
 }  // namespace hctr

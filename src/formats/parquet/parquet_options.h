@@ -7,6 +7,7 @@
 
 #include "formats/data/column_section.h"
 #include "formats/data/slot_key_rules.h"
+#include "formats/data/text_grammar.h"
 
 namespace hctr {
 
@@ -23,6 +24,9 @@ struct ParquetOptions {
   std::optional<NumberFormat> number_format{};  ///< of texts
   std::vector<SlotKeyRule> known_rules;         ///< no field: of the model's training data
   bool rules_known = false;                     ///< no field: whether there is a model
+  // No fields: of a table in memory in place of texts.
+  bool as_text = false;   ///< keys have 8 bytes, as those of texts have
+  TextGrammar grammar{};  ///< of vocabularies
 };
 Schema<ParquetOptions> parquet_options_schema();
 

@@ -65,7 +65,7 @@ class Planner {
   void slots(ParquetPlan& plan) {
     const auto slots = static_cast<size_t>(plan.shape.slots());
     if (!options_.slots.empty()) {
-      for (SlotRule& rule : slot_rules(options_.slots, options_.hash_seed, TextGrammar{}))
+      for (SlotRule& rule : slot_rules(options_.slots, options_.hash_seed, options_.grammar))
         plan.slots.push_back({std::move(rule), -1, 0});
     } else if (slots > 0) {
       const std::vector<Column>& cats = needed("slots").cats;

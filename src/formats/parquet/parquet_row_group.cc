@@ -72,7 +72,7 @@ std::optional<size_t> ParquetRowGroup::column_to_decode(size_t requested) const 
 void ParquetRowGroup::decode(size_t at, std::unique_lock<std::mutex>& lock) {
   Column& column = columns_[at];
   std::list<Decoded> one;
-  one.push_back({next_[at], ParquetPiece(parquet_plugin().drop)});
+  one.push_back({next_[at], ParquetPiece(drop_of(*file_))});
   Decoded& decoded = one.front();
   next_[at] = kNone;
   wake_one_if_there_is_more();

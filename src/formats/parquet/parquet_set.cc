@@ -4,7 +4,9 @@
 #include <map>
 
 #include "core/base/expect.h"
+#include "formats/io/memory_source.h"
 #include "formats/io/set_files.h"
+#include "formats/parquet/memory_table.h"
 #include "formats/parquet/parquet_plan.h"
 #include "formats/parquet/parquet_row_group.h"
 #include "formats/parquet/parquet_rows.h"
@@ -123,13 +125,14 @@ class ParquetSet : public SampleSet {
  public:
   ParquetSet(const DataSection& section, const Source& source, KeyWidth width, const Log& log)
       : policy_(section.bad_records) {
-    parquet_plugin();  // its absence is reported before anything else
+    const bool in_memory = is_in_memory(source.path);
+    if (!in_memory) parquet_plugin();  // its absence is reported before anything else
     files_ = source.files.empty() ? parquet_files(source.path, log) : source.files;
     std::map<fs::path, std::optional<ParquetMetadata>> metadata;
     ParquetSlotTypes types;
     for (const fs::path& path : files_) {
       const fs::path folder = path.parent_path();
-      if (!metadata.contains(folder)) metadata[folder] = read_parquet_metadata(folder);
+      if (!metadata.contains(folder)) metadata[folder] = in_memory ? std::nullopt : read_parquet_metadata(folder);
       const std::optional<ParquetMetadata>& in_folder = metadata[folder];
       if (fields_.empty()) plan_ = parquet_plan(section, in_folder ? &*in_folder : nullptr, path, width, log);
       plan_.kept = source.keep;
@@ -137,7 +140,7 @@ class ParquetSet : public SampleSet {
       if (fields_.empty()) let_columns_lack(plan_, section, source);
       if (in_folder) check_rows(*in_folder, path, file->info().rows);
       fields_.push_back(parquet_fields(plan_, file->info(), path, in_folder ? in_folder->path : fs::path()));
-      if (!plan_.keys_fit_u32(*file, fields_.back())) key_bytes_ = 8;
+      if (section.options.get<ParquetOptions>().as_text || !plan_.keys_fit_u32(*file, fields_.back())) key_bytes_ = 8;
       types.add(plan_, file->info(), fields_.back(), path);
       samples_ += file->info().rows;
     }
@@ -168,6 +171,9 @@ class ParquetSet : public SampleSet {
     const ParquetFileInfo& info = opened->info();
     return cat("Parquet, ", info.group_count, info.group_count == 1 ? " row group, " : " row groups, ",
                info.field_count, " columns, ", info.packed, ", written by ", info.written_by);
+  }
+  int64_t bytes(size_t file) const override {
+    return is_in_memory(files_[file].string()) ? memory_source(files_[file])->bytes() : SampleSet::bytes(file);
   }
   bool can_select_rows() const override { return policy_ != BadRecordPolicy::skip; }
   bool can_select_single_rows() const override { return true; }

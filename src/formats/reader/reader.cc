@@ -5,6 +5,7 @@
 
 #include "core/base/expect.h"
 #include "core/base/random.h"
+#include "formats/catalog/open_set.h"
 #include "formats/reader/followed_set.h"
 #include "formats/reader/reader_run.h"
 
@@ -24,7 +25,7 @@ std::unique_ptr<SampleSet> open_set(const DataSection& section, const Source& so
                                     const Log& log) {
   if (options.feed)
     return follow_files(section, source, options.key_width, log, options.feed, static_cast<size_t>(options.from.file));
-  return format_type(section.format).open(section, source, options.key_width, log);
+  return open_set(section, source, options.key_width, log);
 }
 
 /// Where bad records are left out every rank parses all rows, so that the first one names them all.

@@ -1,0 +1,68 @@
+"""Long calls: the work runs in a thread of its own, while the caller's runs callbacks and can be interrupted."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from typing import Any, Callable
+
+_AFTER_INTERRUPT = 0.05  # seconds until a stop is said again
+
+
+class Conversation:
+    """Between the thread that works and the one that has called it."""
+
+    def __init__(self) -> None:
+        self._events: queue.SimpleQueue = queue.SimpleQueue()
+        self._raised: list[BaseException] = []
+
+    def ask(self, function: Callable[[Any], Any], about: Any) -> bool:
+        """By the thread that works: what function(about) says in the thread of the caller; False ends the work."""
+        answer: queue.SimpleQueue = queue.SimpleQueue()
+        self._events.put((function, about, answer))
+        return answer.get()
+
+    def run(self, work: Callable[[], Any], stop: Callable[[], None]) -> Any:
+        """Runs work(), with callbacks here. KeyboardInterrupt: stop(), and raises it when the work has ended."""
+        result: list = []
+
+        def body() -> None:
+            try:
+                result.append(work())
+            except BaseException as error:  # goes to the caller
+                self._raised.insert(0, error)
+            self._events.put(None)
+
+        thread = threading.Thread(target=body, name="huge_ctr", daemon=True)
+        thread.start()
+        interrupted = None
+        while True:
+            try:
+                event = self._events.get(timeout=_AFTER_INTERRUPT if interrupted else None)
+                if event is None:
+                    break
+                self._answer(event, interrupted)
+            except queue.Empty:
+                stop()
+            except KeyboardInterrupt as error:
+                interrupted = interrupted or error
+                stop()
+        thread.join()
+        if self._raised:
+            raise self._raised[0]
+        if interrupted:
+            raise interrupted
+        return result[0]
+
+    def _answer(self, event: tuple, interrupted: Any) -> None:
+        function, about, answer = event
+        goes_on = False
+        try:
+            if not interrupted and not self._raised:
+                goes_on = function(about) is not False
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # of a callback: the work ends, then it is raised
+            self._raised.append(error)
+        finally:
+            answer.put(goes_on)

@@ -1,0 +1,198 @@
+"""Loads libhuge_ctr.so and calls it. Calls release the GIL, as ctypes does."""
+
+from __future__ import annotations
+
+import ctypes as c
+import importlib.util
+import logging
+import os
+from pathlib import Path
+from typing import Any, Iterable, Optional
+
+from . import _structs as s
+from .errors import KINDS, ForkError, HugeCtrError, LibraryMissing, UsageError
+
+logger = logging.getLogger("huge_ctr")
+logger.addHandler(logging.NullHandler())
+
+_FILE = "libhuge_ctr.so"
+_handle = c.c_void_p
+_forks = 0  # how often this process is the child of a fork
+
+
+def _forked() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def library_path() -> Path:
+    """The library that is loaded: $HUGE_CTR_LIBRARY, that of the CUDA add-on, or that of this package.
+
+    Raises LibraryMissing where there is none.
+    """
+    named = os.environ.get("HUGE_CTR_LIBRARY")
+    if named:
+        return Path(named)
+    addon = importlib.util.find_spec("huge_ctr_cuda")
+    folders = [Path(folder) for folder in (addon.submodule_search_locations or ())] if addon else []
+    folders.append(Path(__file__).parent / "lib")
+    for folder in folders:
+        if (folder / _FILE).is_file():
+            return folder / _FILE
+    raise LibraryMissing(
+        f"there is no {_FILE} in {' or '.join(map(str, folders))}: install the wheel (pip install huge-ctr), or name "
+        f"one that you have built with the variable HUGE_CTR_LIBRARY"
+    )
+
+
+_PROTOTYPES = {
+    "hctr_model_load": [c.POINTER(s.ModelOptions), c.POINTER(_handle)],
+    "hctr_model_describe": [_handle, c.POINTER(c.c_size_t), c.POINTER(c.c_size_t), c.POINTER(c.c_int64)],
+    "hctr_model_tensor": [_handle, c.c_size_t, c.POINTER(s.Tensor)],
+    "hctr_model_score": [_handle, c.c_int64, c.c_void_p, c.c_size_t, c.c_void_p, c.c_size_t],
+    "hctr_model_predict": [_handle, c.c_char_p, s.SCORED_ROWS, c.c_void_p],
+    "hctr_model_encode": [_handle, c.c_char_p, c.c_int32, s.ENCODED, c.c_void_p],
+    "hctr_model_about": [_handle, c.POINTER(c.c_char_p), c.POINTER(c.c_char_p)],
+    "hctr_frame_create": [c.POINTER(s.ArrowSchema), c.POINTER(c.POINTER(s.ArrowArray)), c.c_size_t, c.POINTER(_handle)],
+    "hctr_frame_from_stream": [c.c_void_p, c.POINTER(_handle)],
+    "hctr_evaluate": [c.POINTER(s.UseOptions), s.NAMED, c.c_void_p, c.POINTER(s.UseSummary)],
+    "hctr_predict": [
+        c.POINTER(s.UseOptions),
+        c.c_char_p,
+        c.POINTER(c.c_char_p),
+        c.c_size_t,
+        c.POINTER(s.UseSummary),
+    ],
+    "hctr_export": [c.POINTER(s.UseOptions), c.c_int32, c.c_char_p, c.c_int64, s.FILE, c.c_void_p],
+    "hctr_feature_importance": [c.POINTER(s.UseOptions), c.c_int64, s.IMPORTANCE, c.c_void_p, c.POINTER(c.c_double)],
+    "hctr_trainer_create": [c.POINTER(s.TrainerOptions), c.POINTER(_handle)],
+    "hctr_trainer_on_display": [_handle, s.STATE_CALLBACK, c.c_void_p],
+    "hctr_trainer_on_evaluation": [_handle, s.STATE_CALLBACK, c.c_void_p],
+    "hctr_trainer_fit_until": [_handle, c.POINTER(s.FitOptions), c.POINTER(c.c_int32)],
+    "hctr_trainer_step": [_handle, c.c_int64, c.POINTER(c.c_int32)],
+    "hctr_trainer_step_samples": [_handle, c.c_int64, c.c_void_p, c.c_size_t, c.POINTER(c.c_int32)],
+    "hctr_trainer_evaluate": [_handle, s.NAMED, c.c_void_p],
+    "hctr_trainer_evaluate_samples": [_handle, c.c_int64, c.c_void_p, c.c_size_t, s.NAMED, c.c_void_p],
+    "hctr_trainer_read_state": [_handle, c.POINTER(s.TrainerState)],
+    "hctr_trainer_tensor": [_handle, c.c_size_t, c.POINTER(s.Tensor), c.POINTER(c.c_size_t)],
+    "hctr_trainer_set_learning_rate": [_handle, c.c_double],
+    "hctr_trainer_set_source": [_handle, c.c_char_p],
+    "hctr_trainer_set_evaluation_source": [_handle, c.c_char_p],
+    "hctr_trainer_freeze": [_handle, c.POINTER(c.c_char_p), c.c_size_t],
+    "hctr_trainer_unfreeze": [_handle, c.POINTER(c.c_char_p), c.c_size_t],
+    "hctr_trainer_save": [_handle, c.c_char_p, s.FILE, c.c_void_p],
+    "hctr_trainer_load": [_handle, c.POINTER(s.WeightFiles)],
+    "hctr_trainer_checkpoint": [_handle, c.c_char_p, s.FILE, c.c_void_p],
+    "hctr_trainer_finish": [_handle],
+}
+_OTHERS = {
+    "hctr_version": ([], c.c_char_p),
+    "hctr_error_message": ([], c.c_char_p),
+    "hctr_frame_rows": ([_handle], c.c_int64),
+    "hctr_frame_source": ([_handle], c.c_char_p),
+    "hctr_frame_destroy": ([_handle], None),
+    "hctr_model_destroy": ([_handle], None),
+    "hctr_trainer_destroy": ([_handle], None),
+    "hctr_trainer_stop": ([_handle], None),
+}
+
+_loaded: Optional[c.CDLL] = None
+
+
+def library() -> c.CDLL:
+    """The library, loaded at first use. Raises LibraryMissing."""
+    global _loaded
+    if _loaded is not None:
+        return _loaded
+    path = library_path()
+    try:
+        loaded = c.CDLL(str(path))
+        for name, arguments in _PROTOTYPES.items():
+            function = getattr(loaded, name)
+            function.argtypes, function.restype = arguments, c.c_int
+        for name, (arguments, result) in _OTHERS.items():
+            function = getattr(loaded, name)
+            function.argtypes, function.restype = arguments, result
+    except (OSError, AttributeError) as error:
+        raise LibraryMissing(f"'{path}' cannot be used: {error}") from error
+    _loaded = loaded
+    return loaded
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Calls a function that returns a status. Raises the error of its kind."""
+    loaded = library()
+    status = getattr(loaded, name)(*arguments)
+    if status != 0:
+        raise_status(status)
+
+
+def raise_status(status: int) -> None:
+    message = library().hctr_error_message().decode(errors="replace")
+    raise KINDS.get(status, HugeCtrError)(message)
+
+
+@s.LOG
+def _log_line(_user, level, line):
+    logger.log(logging.WARNING if level else logging.INFO, line.decode(errors="replace"))
+
+
+def common_options() -> dict:
+    """The log, and the environment of this process as the C library has it."""
+    libc = c.CDLL(None)
+    return {
+        "log": _log_line,
+        "getenv": c.cast(libc.getenv, c.c_void_p),
+        "setenv": c.cast(libc.setenv, c.c_void_p),
+    }
+
+
+def texts(items: Iterable[str]) -> tuple[Any, int]:
+    """A char*[] and its length."""
+    encoded = [item.encode() for item in items]
+    return (c.c_char_p * max(len(encoded), 1))(*encoded), len(encoded)
+
+
+def path_bytes(path: Any) -> Optional[bytes]:
+    return None if path is None else os.fsencode(path)
+
+
+class Handle:
+    """A handle of the library, destroyed with it. Of this process alone: after os.fork() the child has none."""
+
+    def __init__(self, pointer: c.c_void_p, destroy: str, what: str):
+        self._pointer, self._destroy, self._what, self._forks = pointer, destroy, what, _forks
+
+    @property
+    def pointer(self) -> c.c_void_p:
+        if self._forks != _forks:
+            raise ForkError(
+                f"this {self._what} belongs to the parent process, whose threads a fork does not copy: make one in "
+                f"this process, or start it with multiprocessing's method 'spawn'"
+            )
+        if self._pointer is None:
+            raise UsageError(f"this {self._what} is closed")
+        return self._pointer
+
+    def close(self) -> None:
+        """Frees the memory. Later calls raise UsageError."""
+        pointer, self._pointer = self._pointer, None
+        if pointer is not None and self._forks == _forks and _loaded is not None:
+            getattr(_loaded, self._destroy)(pointer)
+
+    def __del__(self):
+        try:
+            self.close()
+        except Exception:  # the interpreter ends
+            pass
+
+
+def make(function: str, destroy: str, what: str, *arguments: Any) -> Handle:
+    """A handle that a function of the library makes."""
+    pointer = _handle()
+    call(function, *arguments, c.byref(pointer))
+    return Handle(pointer, destroy, what)

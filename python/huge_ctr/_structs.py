@@ -1,0 +1,194 @@
+"""The structs of include/hctr/huge_ctr.h and of Arrow's C data interface, field by field."""
+
+from __future__ import annotations
+
+import ctypes as c
+
+F32, I32, U32, I64, U64 = range(5)
+DENSE, KEYS, SCORES, LABELS = range(4)
+DEVICES = {"auto": 0, "cpu": 1, "cuda": 2}
+
+LOG = c.CFUNCTYPE(None, c.c_void_p, c.c_int, c.c_char_p)
+NAMED = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p, c.c_double)
+FILE = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p)
+IMPORTANCE = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p, c.c_double, c.c_double)
+
+
+class Array(c.Structure):
+    _fields_ = [
+        ("data", c.c_void_p),
+        ("dtype", c.c_int32),
+        ("dims", c.c_int32),
+        ("shape", c.POINTER(c.c_int64)),
+        ("strides", c.POINTER(c.c_int64)),
+        ("gpu", c.c_int32),
+    ]
+
+
+class Sized(c.Structure):
+    """A struct that begins with its size."""
+
+    def __init__(self, **fields):
+        super().__init__(size=c.sizeof(self), **fields)
+
+
+class ModelOptions(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("model", c.c_char_p),
+        ("config", c.c_char_p),
+        ("changes", c.POINTER(c.c_char_p)),
+        ("change_count", c.c_size_t),
+        ("device", c.c_int32),
+        ("threads", c.c_int32),
+        ("most_samples", c.c_int64),
+        ("log", LOG),
+        ("log_user", c.c_void_p),
+        ("getenv", c.c_void_p),
+        ("setenv", c.c_void_p),
+    ]
+
+
+class Tensor(Sized):
+    _fields_ = [("size", c.c_size_t), ("role", c.c_int32), ("name", c.c_char_p), ("columns", c.c_int64)]
+
+
+class Input(Sized):
+    _fields_ = [("size", c.c_size_t), ("name", c.c_char_p), ("data", Array), ("offsets", Array)]
+
+
+class Output(Sized):
+    _fields_ = [("size", c.c_size_t), ("name", c.c_char_p), ("scores", Array)]
+
+
+SCORED_ROWS = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_int64, c.POINTER(Output), c.c_size_t)
+ENCODED = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_int64, c.POINTER(Input), c.c_size_t)
+
+
+class UseOptions(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("model", c.c_char_p),
+        ("config", c.c_char_p),
+        ("changes", c.POINTER(c.c_char_p)),
+        ("change_count", c.c_size_t),
+        ("data", c.c_char_p),
+        ("device", c.c_int32),
+        ("threads", c.c_int32),
+        ("allow_unmatched", c.c_int32),
+        ("log", LOG),
+        ("log_user", c.c_void_p),
+        ("getenv", c.c_void_p),
+        ("setenv", c.c_void_p),
+    ]
+
+
+class UseSummary(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("iteration", c.c_int64),
+        ("samples", c.c_int64),
+        ("skipped_records", c.c_int64),
+        ("seconds", c.c_double),
+    ]
+
+
+class TrainerOptions(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("config", c.c_char_p),
+        ("config_text", c.c_char_p),
+        ("changes", c.POINTER(c.c_char_p)),
+        ("change_count", c.c_size_t),
+        ("run_folder", c.c_char_p),
+        ("resume", c.c_char_p),
+        ("device", c.c_int32),
+        ("threads", c.c_int32),
+        ("log", LOG),
+        ("log_user", c.c_void_p),
+        ("allow_unmatched", c.c_int32),
+        ("getenv", c.c_void_p),
+        ("setenv", c.c_void_p),
+    ]
+
+
+class MetricValue(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("value", c.c_double)]
+
+
+class TrainerState(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("iteration", c.c_int64),
+        ("samples", c.c_int64),
+        ("loss", c.c_double),
+        ("mean_loss", c.c_double),
+        ("learning_rate", c.c_double),
+        ("samples_per_second", c.c_double),
+        ("seconds", c.c_double),
+        ("evaluated_at", c.c_int64),
+        ("passes", c.c_int64),
+        ("epoch", c.c_double),
+        ("metrics", c.POINTER(MetricValue)),
+        ("metric_count", c.c_size_t),
+    ]
+
+
+STATE_CALLBACK = c.CFUNCTYPE(c.c_int, c.c_void_p, c.POINTER(TrainerState))
+
+
+class FitOptions(Sized):
+    _fields_ = [("size", c.c_size_t)] + [
+        (name, c.c_int64) for name in ("iteration", "passes", "display", "eval_interval", "snapshot")
+    ]
+
+
+class WeightFiles(Sized):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("dense", c.c_char_p),
+        ("dense_states", c.c_char_p),
+        ("table_names", c.POINTER(c.c_char_p)),
+        ("table_files", c.POINTER(c.c_char_p)),
+        ("table_count", c.c_size_t),
+        ("table_state_names", c.POINTER(c.c_char_p)),
+        ("table_state_files", c.POINTER(c.c_char_p)),
+        ("table_state_count", c.c_size_t),
+    ]
+
+
+class ArrowSchema(c.Structure):
+    pass
+
+
+SCHEMA_RELEASE = c.CFUNCTYPE(None, c.POINTER(ArrowSchema))
+ArrowSchema._fields_ = [
+    ("format", c.c_char_p),
+    ("name", c.c_char_p),
+    ("metadata", c.c_char_p),
+    ("flags", c.c_int64),
+    ("n_children", c.c_int64),
+    ("children", c.POINTER(c.POINTER(ArrowSchema))),
+    ("dictionary", c.POINTER(ArrowSchema)),
+    ("release", c.c_void_p),
+    ("private_data", c.c_void_p),
+]
+
+
+class ArrowArray(c.Structure):
+    pass
+
+
+ARRAY_RELEASE = c.CFUNCTYPE(None, c.POINTER(ArrowArray))
+ArrowArray._fields_ = [
+    ("length", c.c_int64),
+    ("null_count", c.c_int64),
+    ("offset", c.c_int64),
+    ("n_buffers", c.c_int64),
+    ("n_children", c.c_int64),
+    ("buffers", c.POINTER(c.c_void_p)),
+    ("children", c.POINTER(c.POINTER(ArrowArray))),
+    ("dictionary", c.POINTER(ArrowArray)),
+    ("release", c.c_void_p),
+    ("private_data", c.c_void_p),
+]

@@ -1,0 +1,242 @@
+"""Tables of users as sources of the library: pandas, Polars, PyArrow, NumPy, dicts."""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+from typing import Any, Iterable, Mapping, Optional
+
+import numpy as np
+
+from . import _arrow, _library
+from . import _structs as s
+from .errors import DataError, UsageError
+
+
+class Frame:
+    """A table in the memory of this process, which the library reads where it lies.
+
+    data: a pandas or Polars DataFrame, a PyArrow Table, anything with `__arrow_c_stream__()`, or a mapping of column
+        names to vectors of equal length: NumPy arrays, Series, Arrow arrays, lists. Numbers, booleans, texts,
+        categories, and lists of numbers or texts; None, NaN and NaT are missing values. No copy is made of contiguous
+        numbers, of Arrow's arrays and of the codes of categories; texts that are Python objects are copied.
+    columns: those that are read; left out: all.
+
+    Raises UsageError for what is no table and for columns of different lengths.
+    """
+
+    def __init__(self, data: Any, columns: Optional[Iterable[str]] = None):
+        wanted = None if columns is None else {str(name) for name in columns}
+        if hasattr(data, "__arrow_c_stream__") and not _is_pandas(data):
+            names = getattr(data, "column_names", None) or getattr(data, "columns", None)
+            if wanted is not None and names is not None and hasattr(data, "select"):
+                data = data.select([name for name in names if name in wanted])
+            self._keep = data.__arrow_c_stream__()
+            self._handle = _library.make(
+                "hctr_frame_from_stream", "hctr_frame_destroy", "table", _arrow.stream_pointer(self._keep)
+            )
+        else:
+            vectors = _vectors(data)
+            made = {name: _column(name, one) for name, one in vectors if wanted is None or str(name) in wanted}
+            rows = _equal_lengths(made)
+            schema, array = _arrow.table(made, rows)
+            batches = (c.POINTER(s.ArrowArray) * 1)(c.pointer(array))
+            self._handle = _library.make(
+                "hctr_frame_create", "hctr_frame_destroy", "table", c.byref(schema), batches, 1 if rows > 0 else 0
+            )
+        self.rows: int = _library.library().hctr_frame_rows(self._handle.pointer)
+
+    @property
+    def source(self) -> str:
+        """Its name where a config or a call takes a path, in this process: "memory:/1"."""
+        return _library.library().hctr_frame_source(self._handle.pointer).decode()
+
+    def close(self) -> None:
+        """Frees what the library holds; whoever reads the table goes on."""
+        self._handle.close()
+
+    def __len__(self) -> int:
+        return self.rows
+
+
+def is_table(data: Any) -> bool:
+    return isinstance(data, (Frame, Mapping)) or hasattr(data, "__arrow_c_stream__") or _is_pandas(data)
+
+
+def as_frame(data: Any, columns: Optional[Iterable[str]] = None) -> Frame:
+    """`data`, or a Frame of it."""
+    return data if isinstance(data, Frame) else Frame(data, columns)
+
+
+def source_of(data: Any, columns: Optional[Iterable[str]] = None, read_parquet: bool = False) -> tuple[str, Any]:
+    """What the library reads, and what has to live meanwhile. `data`: a path, or a table.
+
+    read_parquet: files that end in .parquet are read by PyArrow, and not by the library.
+    """
+    if isinstance(data, (str, os.PathLike)):
+        path = os.fspath(data)
+        if not (read_parquet and str(path).endswith(".parquet")):
+            return str(path), None
+        try:
+            import pyarrow.parquet
+        except ImportError as error:
+            raise DataError(f"'{path}' is a Parquet file, and PyArrow reads those here: pip install pyarrow") from error
+        data = pyarrow.parquet.read_table(path)
+    if not is_table(data):
+        raise UsageError(
+            f"data of type {type(data).__name__}: a path, a DataFrame (pandas, Polars), a PyArrow Table or a dict of "
+            f"columns is taken"
+        )
+    frame = as_frame(data, columns)
+    return frame.source, frame
+
+
+def _is_pandas(data: Any) -> bool:
+    return type(data).__module__.partition(".")[0] == "pandas"
+
+
+def _vectors(data: Any) -> Iterable[tuple[str, Any]]:
+    if isinstance(data, Mapping):
+        return data.items()
+    if _is_pandas(data) and hasattr(data, "columns"):
+        return ((name, data[name]) for name in data.columns)
+    if isinstance(data, np.ndarray) and data.dtype.names:
+        return ((name, data[name]) for name in data.dtype.names)
+    raise UsageError(f"{type(data).__name__} is no table: give a DataFrame, a PyArrow Table or a dict of columns")
+
+
+def _equal_lengths(columns: dict) -> int:
+    lengths = {name: column.length for name, column in columns.items()}
+    if not lengths:
+        raise UsageError("a table without columns")
+    if len(set(lengths.values())) > 1:
+        name, other = min(lengths, key=lengths.get), max(lengths, key=lengths.get)
+        raise UsageError(
+            f"column '{name}' has {lengths[name]} rows, and '{other}' {lengths[other]}: all need equally many"
+        )
+    return next(iter(lengths.values()))
+
+
+def _column(name: str, values: Any) -> _arrow.Column:
+    try:
+        return _column_of(values)
+    except UsageError as error:
+        raise UsageError(f"column '{name}': {error}") from None
+
+
+def _column_of(values: Any) -> _arrow.Column:
+    if _is_pandas(values):
+        return _of_pandas(values)
+    if hasattr(values, "__arrow_c_array__"):
+        return _arrow.of_capsules(len(values), values.__arrow_c_array__())
+    if hasattr(values, "combine_chunks"):  # of PyArrow
+        return _column_of(values.combine_chunks())
+    if hasattr(values, "__arrow_c_stream__") and hasattr(values, "to_arrow"):  # of Polars
+        return _column_of(values.to_arrow())
+    if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):
+        values = host_array(values)
+    if not isinstance(values, np.ndarray):
+        values = _array_of(values)
+    if values.ndim == 2:
+        width = values.shape[1]
+        return _arrow.lists(np.full(len(values), width), _of_array(np.ascontiguousarray(values).reshape(-1)))
+    if values.ndim != 1:
+        raise UsageError(f"an array of shape {values.shape}: columns have one dimension, or two as lists")
+    return _of_array(values)
+
+
+def host_array(values: Any) -> np.ndarray:
+    """An array of NumPy that shares the memory of a tensor. Raises UsageError for tensors of a GPU."""
+    device = values.__dlpack_device__()[0] if hasattr(values, "__dlpack_device__") else 1
+    if int(device) not in (1, 3):
+        raise UsageError("a tensor on a GPU: bring it to the host first, as with .cpu()")
+    if getattr(values, "requires_grad", False):
+        values = values.detach()
+    return np.from_dlpack(values)
+
+
+def _array_of(values: Any) -> np.ndarray:
+    """Of a list. Texts, lists and mixed values stay objects."""
+    values = list(values)
+    if values and all(isinstance(one, (bool, int, float, np.number, np.bool_)) for one in values):
+        return np.array(values)
+    array = np.empty(len(values), object)
+    array[:] = values
+    return array
+
+
+def _of_array(values: np.ndarray) -> _arrow.Column:
+    if values.dtype.kind in "biuf":
+        return _arrow.numbers(values)
+    if values.dtype.kind == "M":
+        return _arrow.seconds(values)
+    if values.dtype.kind in "US":
+        return _arrow.texts(values.tolist())
+    if values.dtype.kind == "O":
+        return _of_objects(values)
+    raise UsageError(f"columns of {values.dtype} are not read: numbers, booleans, times, texts and lists are")
+
+
+def _missing(value: Any) -> bool:
+    return (
+        value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
+    )
+
+
+def _of_objects(values: np.ndarray) -> _arrow.Column:
+    first = next((one for one in values if not _missing(one)), None)
+    if first is None:
+        return _arrow.nothing(len(values))
+    if isinstance(first, (list, tuple, set, frozenset, np.ndarray)):
+        return _of_lists(values)
+    if isinstance(first, (bool, int, float, np.number, np.bool_)):
+        valid = np.fromiter((not _missing(one) for one in values), np.bool_, len(values))
+        given = values[valid].tolist()
+        if all(isinstance(one, (bool, int, float, np.number, np.bool_)) for one in given):
+            found = np.array(given)
+            if found.dtype.kind in "biuf":
+                filled = np.zeros(len(values), found.dtype)
+                filled[valid] = found
+                return _arrow.numbers(filled, None if valid.all() else valid)
+    return _arrow.texts([None if _missing(one) else one for one in values])
+
+
+def _of_lists(values: np.ndarray) -> _arrow.Column:
+    valid = np.fromiter((not _missing(one) for one in values), np.bool_, len(values))
+    parts = [list(one) if there else [] for one, there in zip(values, valid)]
+    items = _array_of([item for part in parts for item in part])
+    lengths = np.fromiter(map(len, parts), np.int64, len(parts))
+    column = _of_array(items) if len(items) else _arrow.nothing(0)
+    return _arrow.lists(lengths, column, None if valid.all() else valid)
+
+
+def _of_pandas(series: Any) -> _arrow.Column:
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        return _of_array(series.to_numpy())
+    name = type(dtype).__name__
+    if name == "CategoricalDtype":
+        return _arrow.categories(np.asarray(series.cat.codes), _of_pandas(series.cat.categories.to_series()))
+    if name == "DatetimeTZDtype":
+        return _arrow.seconds(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
+    kind = getattr(dtype, "kind", "O")
+    if kind in "biuf":  # of nullable numbers
+        valid = ~np.asarray(series.isna())
+        plain = np.dtype(getattr(dtype, "numpy_dtype", "float64"))
+        return _arrow.numbers(series.fillna(0).to_numpy(plain), None if valid.all() else valid)
+    arrow = _arrow_of_pandas(series)
+    return _column_of(arrow) if arrow is not None else _of_objects(series.to_numpy(object))
+
+
+def _arrow_of_pandas(series: Any) -> Any:
+    """By PyArrow, which is much faster with texts; None without it, and for objects that it does not take."""
+    try:
+        import pyarrow
+    except ImportError:
+        return None
+    try:
+        array = pyarrow.array(series, from_pandas=True)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError):
+        return None
+    wanted = (pyarrow.types.is_string, pyarrow.types.is_large_string, pyarrow.types.is_list, pyarrow.types.is_null)
+    return array if any(is_it(array.type) for is_it in wanted) else None

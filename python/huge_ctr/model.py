@@ -1,0 +1,354 @@
+"""A trained model: scores, metrics, tables, exports."""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+import shutil
+import tempfile
+import weakref
+from pathlib import Path
+from typing import Any, Iterable, Mapping, Optional, Union
+
+import numpy as np
+
+from . import _config, _library
+from . import _structs as s
+from ._arrays import ROLES, Inputs, array_of, view
+from ._calls import Conversation
+from ._scores import Scores, joined, plain
+from .errors import UsageError
+from .frames import Frame, source_of
+from .tables import Tables, saved_model
+
+EXPORTS = {"onnx": 0, "npz": 1, "safetensors": 2, "parquet": 3}
+
+
+class Model:
+    """A trained model in memory, which any number of threads may use.
+
+    path: a run folder, a checkpoint or a snapshot_prefix, with "@<iteration>" where it is not the newest.
+    config: a config file where none is saved with the model. device: "auto", "cpu" or "cuda". threads: of a CPU, for
+        each call; None: all usable cores. changes: fields of the config, as {"solver.batchsize_eval": 4096}.
+
+    Raises FileError where there is none; DataError, ConfigError where its files do not fit; DeviceError. After
+    os.fork() the child cannot use it (ForkError). It can be pickled: with its files.
+    """
+
+    def __init__(
+        self,
+        path: Union[str, os.PathLike],
+        *,
+        config: Union[str, os.PathLike, None] = None,
+        device: str = "auto",
+        threads: Optional[int] = None,
+        changes: Optional[Mapping[str, Any]] = None,
+    ):
+        if device not in s.DEVICES:
+            raise UsageError(f"device {device!r}: there are {', '.join(s.DEVICES)}")
+        self.path = os.fspath(path)
+        self.device = device
+        self.history: Any = None
+        self._given = {"config": config, "device": device, "threads": threads, "changes": dict(changes or {})}
+        changed, count = _library.texts(_config.set_changes({}, changes or {}))
+        self._changes = (changed, count)
+        options = s.ModelOptions(
+            model=self.path.encode(),
+            config=_library.path_bytes(config),
+            changes=changed,
+            change_count=count,
+            device=s.DEVICES[device],
+            threads=threads or 0,
+            **_library.common_options(),
+        )
+        self._handle = _library.make("hctr_model_load", "hctr_model_destroy", "model", c.byref(options))
+        self._inputs, self._outputs, self.iteration = self._describe()
+        name, where = c.c_char_p(), c.c_char_p()
+        _library.call("hctr_model_about", self._handle.pointer, c.byref(name), c.byref(where))
+        self.name, self.device_name = name.value.decode(), where.value.decode()
+        self._saved: Any = None
+        self._owns = False
+
+    # ---- Scores ----
+
+    def predict(self, data: Any) -> Union[np.ndarray, dict[str, np.ndarray]]:
+        """Scores: probabilities of label 1.
+
+        data: a table (pandas, Polars, PyArrow, a dict of columns, Frame) with the columns of the config; or a path of
+            data in the config's format; or a dict of arrays by the names of `inputs`, which are what the first layers
+            and tables read: dense float32 [samples, columns], keys integers [samples, slots] or bags (keys [count],
+            offsets [samples * slots + 1]). Labels are not needed.
+        Returns float32 [samples], [samples, columns] of a loss with several labels, or a dict by loss where there are
+        several; NaN for a bad record that was left out. Bit for bit the scores of huge_ctr --predict on a CPU.
+        Raises DataError with row, column and value; UsageError.
+        """
+        if isinstance(data, Mapping) and data and set(data) <= set(self._inputs):
+            return self._score(Inputs(data, self._inputs))
+        source, frame = self._source(data)
+        # Of a table the number of rows is known; those behind the last scored one are bad records.
+        collected = Scores(self._outputs, frame.rows if frame is not None else None)
+        callback = s.SCORED_ROWS(collected.add)
+        pointer = self._handle.pointer
+        stopped: list[bool] = []
+        collected.stopped = stopped
+        Conversation().run(
+            lambda: _library.call("hctr_model_predict", pointer, source.encode(), callback, None),
+            lambda: stopped.append(True),
+        )
+        return plain(collected.arrays())
+
+    def encode(self, data: Any) -> dict[str, Any]:
+        """The arrays that a table or path becomes, as predict(), and other programs with exported models, take them.
+
+        Returns by input float32 [samples, columns] of dense values, and int64 [samples, slots] of keys, or (keys
+        [count], offsets [samples * slots + 1]) where slots have other than one key.
+        """
+        return self._encode(data, False)
+
+    def _encode(self, data: Any, partial: bool) -> dict[str, Any]:
+        source, frame = self._source(data)
+        parts: dict[str, list] = {name: [] for name in self._inputs}
+
+        def add(_user, _samples, inputs, count):
+            for i in range(count):
+                one = inputs[i]
+                values = view(one.data).copy()
+                parts[one.name.decode()].append((values, view(one.offsets).copy() if one.offsets.data else None))
+            return 0
+
+        callback = s.ENCODED(add)
+        _library.call("hctr_model_encode", self._handle.pointer, source.encode(), int(partial), callback, None)
+        del frame
+        return {name: joined(blocks, self._inputs[name][1]) for name, blocks in parts.items() if blocks}
+
+    # ---- Measures ----
+
+    def evaluate(self, data: Any = None) -> dict[str, float]:
+        """The metrics of the config's eval_metrics by name; NaN: what these samples do not define.
+
+        data: a table or path with labels; None: the eval_source of the config. Bit for bit those of huge_ctr --eval.
+        """
+        found: dict[str, float] = {}
+        collect = s.NAMED(lambda _user, name, value: found.__setitem__(name.decode(), value))
+        options, keep = self._use_options(data)
+        _library.call("hctr_evaluate", c.byref(options), collect, None, None)
+        del keep
+        return found
+
+    def feature_importance(self, data: Any = None, rows: int = 100_000, by: str = "AUC") -> dict[str, float]:
+        """What is lost where a feature has the values of other rows, the most first.
+
+        data: a table or path with labels; None: the eval_source of the config. rows: the most that are scored.
+        by: "AUC", of the first label, which sinks by so much; or "scores", which move by so much in the mean.
+        """
+        if by not in ("AUC", "scores"):
+            raise UsageError(f"by {by!r}: there are AUC and scores")
+        found: dict[str, tuple[float, float]] = {}
+        auc = c.c_double()
+        collect = s.IMPORTANCE(lambda _user, name, value, moved: found.__setitem__(name.decode(), (value, moved)))
+        options, keep = self._use_options(data)
+        _library.call("hctr_feature_importance", c.byref(options), rows, collect, None, c.byref(auc))
+        del keep
+        lost = {name: auc.value - without if by == "AUC" else moved for name, (without, moved) in found.items()}
+        return dict(sorted(lost.items(), key=lambda one: -one[1]))
+
+    # ---- Contents ----
+
+    @property
+    def inputs(self) -> dict[str, tuple[str, int]]:
+        """Name to role ("dense", "keys") and columns: values, or slots, of a sample."""
+        return {name: (ROLES[role], columns) for name, (role, columns) in self._inputs.items()}
+
+    @property
+    def outputs(self) -> dict[str, int]:
+        """The losses whose scores there are: name to columns."""
+        return {name: columns for name, (_, columns) in self._outputs.items()}
+
+    @property
+    def config(self) -> dict:
+        """The config that is saved with the model."""
+        return self._files().config or {}
+
+    @property
+    def dense(self) -> dict[str, np.ndarray]:
+        """Weights of dense layers: "fc1/weights", float32."""
+        return self._files().dense
+
+    @property
+    def tables(self) -> Tables:
+        """The embedding tables, by their name or by that of a column: `.keys`, `.vectors`, `.vectors_of(values)`."""
+        return Tables(self, self._files())
+
+    @property
+    def title(self) -> str:
+        """Its name, or the iteration alone where its folder is a temporary one."""
+        return f"iteration {self.iteration}" if self._owns else self.name
+
+    def summary(self) -> str:
+        """Name, device, inputs, layers' weights and tables, in lines for people."""
+        files = self._files()
+        lines = [f"{self.title}, on {self.device_name}"]
+        for name, (role, columns) in self.inputs.items():
+            lines.append(f"  input {name}: {columns} {'slots' if role == 'keys' else 'values'}")
+        for name, columns in self.outputs.items():
+            lines.append(f"  scores {name}: {columns} {'column' if columns == 1 else 'columns'}")
+        for name, table in files.tables.items():
+            lines.append(f"  table {name}: {len(table)} rows of {table.dim}")
+        for name, weights in files.dense.items():
+            lines.append(f"  {name}: {' x '.join(map(str, weights.shape))}")
+        lines += [f"  {name}: {value:.6f}" for name, value in files.metrics.items() if value is not None]
+        return "\n".join(lines)
+
+    # ---- Files ----
+
+    def export(
+        self, path: Union[str, os.PathLike], format: str = "onnx", rows: int = 0, data: Any = None
+    ) -> list[Path]:
+        """Writes weights and tables for other programs: "onnx", "npz", "safetensors" or "parquet".
+
+        path: a folder that is new, or empty. rows: of ONNX, samples of `data` (or the eval_source) that rows.npz gets
+        with their scores. Returns the files.
+        """
+        if format not in EXPORTS:
+            raise UsageError(f"format {format!r}: there are {', '.join(EXPORTS)}")
+        files: list[Path] = []
+        collect = s.FILE(lambda _user, one: files.append(Path(os.fsdecode(one))))
+        options, keep = self._use_options(data)
+        _library.call("hctr_export", c.byref(options), EXPORTS[format], _library.path_bytes(path), rows, collect, None)
+        del keep
+        return files
+
+    def predict_to(self, data: Any, out: Union[str, os.PathLike], keep: Iterable[str] = ()) -> int:
+        """Writes the scores of a table or path to a .tsv, .csv or .parquet file, as --predict does. Returns the rows.
+
+        keep: columns that are passed on.
+        """
+        options, living = self._use_options(data, None)
+        summary = s.UseSummary()
+        names, count = _library.texts(keep)
+        _library.call("hctr_predict", c.byref(options), _library.path_bytes(out), names, count, c.byref(summary))
+        del living
+        return summary.samples
+
+    def save(self, folder: Union[str, os.PathLike]) -> Path:
+        """Copies the model's files to a new folder, which load() takes. Raises FileExistsError."""
+        folder = Path(folder)
+        folder.mkdir(parents=True)
+        for name, content in self._packed().items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_bytes(content)
+        return folder
+
+    def close(self) -> None:
+        """Frees the memory. Later calls raise UsageError."""
+        self._handle.close()
+
+    def __enter__(self) -> "Model":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<huge_ctr.Model: {self.title}>"
+
+    def _repr_html_(self) -> str:
+        from ._html import model_page
+
+        return model_page(self)
+
+    def __getstate__(self) -> dict:
+        return {"files": self._packed(), "name": self._name_in_folder(), "given": self._given, "history": self.history}
+
+    def __setstate__(self, state: dict) -> None:
+        own = tempfile.mkdtemp(prefix="huge_ctr-")
+        for name, content in state["files"].items():
+            (Path(own) / name).parent.mkdir(parents=True, exist_ok=True)
+            (Path(own) / name).write_bytes(content)
+        self.__init__(own + "/" + state["name"] if state["name"] else own, **state["given"])  # type: ignore[misc]
+        self.own(own)
+        self.history = state["history"]
+
+    # ---- Inside ----
+
+    def own(self, folder: str) -> None:
+        """Makes a temporary folder go with the model."""
+        self._owns = True
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+
+    def _describe(self) -> tuple:
+        inputs, outputs, iteration = c.c_size_t(), c.c_size_t(), c.c_int64()
+        pointer = self._handle.pointer
+        _library.call("hctr_model_describe", pointer, c.byref(inputs), c.byref(outputs), c.byref(iteration))
+        tensor, found = s.Tensor(), []
+        for i in range(inputs.value + outputs.value):
+            _library.call("hctr_model_tensor", pointer, i, c.byref(tensor))
+            found.append((tensor.name.decode(), (tensor.role, tensor.columns)))
+        return dict(found[: inputs.value]), dict(found[inputs.value :]), iteration.value
+
+    def _score(self, batch: Inputs) -> Any:
+        rows = batch.samples or 0
+        arrays = {name: np.empty((rows, columns), np.float32) for name, (_, columns) in self._outputs.items()}
+        outputs, living = (s.Output * len(arrays))(), []
+        for one, (name, array) in zip(outputs, arrays.items()):
+            one.size, one.name = c.sizeof(s.Output), name.encode()
+            one.scores, keep = array_of(array)
+            living.append(keep)
+        _library.call(
+            "hctr_model_score",
+            self._handle.pointer,
+            *batch.arguments(),
+            c.cast(outputs, c.c_void_p),
+            len(arrays),
+        )
+        return plain(arrays)
+
+    def _source(self, data: Any) -> tuple[str, Optional[Frame]]:
+        config = self.config
+        return source_of(
+            data, _config.columns_of(config), _config.data_layer(config).get("format", "Norm") != "Parquet"
+        )
+
+    def _use_options(self, data: Any, columns: Any = ()) -> tuple[s.UseOptions, Any]:
+        source = frame = None
+        if data is not None:
+            source, frame = self._source(data) if columns == () else source_of(data, columns)
+        options = s.UseOptions(
+            model=self._pinned().encode(),
+            config=_library.path_bytes(self._given["config"]),
+            changes=self._changes[0],
+            change_count=self._changes[1],
+            data=source.encode() if source else None,
+            device=s.DEVICES[self.device],
+            threads=self._given["threads"] or 0,
+            allow_unmatched=1,
+            **_library.common_options(),
+        )
+        return options, frame
+
+    def _pinned(self) -> str:
+        """The model that was loaded, also where a newer one is at the prefix by now."""
+        is_prefix = not Path(self.path).is_dir() and "@" not in self.path and not self.path.endswith(".model")
+        return f"{self.path}@{self.iteration}" if is_prefix else self.path
+
+    def _files(self) -> Any:
+        if self._saved is None:
+            self._saved = saved_model(self._pinned(), self._given["config"])
+        return self._saved
+
+    def _name_in_folder(self) -> str:
+        """What stands behind the folder of the files, for load()."""
+        return "" if Path(self.path).is_dir() and not self.path.endswith("/") else os.path.basename(self._pinned())
+
+    def _packed(self) -> dict[str, bytes]:
+        path = Path(self.path)
+        if path.is_dir() and not self.path.endswith("/"):
+            return {str(one.relative_to(path)): one.read_bytes() for one in sorted(path.rglob("*")) if one.is_file()}
+        folder, _, start = self.path.partition("@")[0].rpartition("/")
+        found = [one for one in sorted(Path(folder or ".").iterdir()) if one.name.startswith(start) and one.is_file()]
+        return {one.name: one.read_bytes() for one in found}
+
+
+def load(path: Union[str, os.PathLike], **options: Any) -> Model:
+    """The model at a path: a run folder, a checkpoint, a snapshot_prefix. Options and errors: those of Model."""
+    return Model(path, **options)

@@ -1,0 +1,341 @@
+"""Training, as far at a time as the caller says."""
+
+from __future__ import annotations
+
+import ctypes as c
+import json
+import os
+from pathlib import Path
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+
+from . import _config, _library
+from . import _structs as s
+from ._arrays import ROLES, Inputs
+from ._calls import Conversation
+from .errors import UsageError
+from .frames import is_table, source_of
+from .progress import Progress
+from .state import ENDS, Callback, History, State, call_each
+
+
+class Trainer:
+    """Trains the model of a config, which it holds with tables, optimizer states and position in the data.
+
+    config: a dict, a path, JSON text, or an object with to_json().
+    data, eval_data: instead of `source` and `eval_source` of the config: a path, or a table (pandas, Polars, PyArrow,
+        a dict of columns, Frame) where the Data layer names columns (Csv, Parquet).
+    run_dir: a folder for metrics, summary and models; None: none is written.
+    resume: a checkpoint, a folder of several, or "latest"; rates and frozen names are said again then.
+    device: "auto", "cpu" or "cuda". threads: of a CPU; None: all usable cores.
+    changes: fields of the config, as {"solver.max_iter": 100}.
+    allow_unmatched: a column whose values match nothing at all is no error.
+
+    Calls in a row are one run: fit() to iteration 10, 20 and 30 gives, bit for bit, what fit() to 30 gives. One thread
+    at a time may call it. Raises ConfigError, DataError, FileError, DeviceError, UsageError. A call that does not fit
+    (UsageError) changes nothing; any other error ends training. Ctrl-C ends a call after its step, and later calls
+    train on. After os.fork() the child cannot use it (ForkError).
+    """
+
+    def __init__(
+        self,
+        config: Any,
+        data: Any = None,
+        eval_data: Any = None,
+        *,
+        run_dir: Union[str, os.PathLike, None] = None,
+        resume: Union[str, os.PathLike, None] = None,
+        device: str = "auto",
+        threads: Optional[int] = None,
+        changes: Optional[Mapping[str, Any]] = None,
+        allow_unmatched: bool = False,
+    ):
+        if eval_data is None and hasattr(config, "without_evaluation"):
+            config = config.without_evaluation()
+        path, text, self._plain = _read(config)
+        self._columns = _config.columns_of(self._plain)
+        self._sources: dict[str, Any] = {}
+        lines = _config.set_changes(self._plain, changes or {})
+        for name, given in (("source", data), ("eval_source", eval_data)):
+            if given is not None:
+                lines.append(f"layers.0.{name}={self._source(name, given)}")
+        changed, count = _library.texts(lines)
+        if device not in s.DEVICES:
+            raise UsageError(f"device {device!r}: there are {', '.join(s.DEVICES)}")
+        options = s.TrainerOptions(
+            config=path.encode(),
+            config_text=text.encode() if text is not None else None,
+            changes=changed,
+            change_count=count,
+            run_folder=_library.path_bytes(run_dir),
+            resume=_library.path_bytes(resume),
+            device=s.DEVICES[device],
+            threads=threads or 0,
+            allow_unmatched=int(allow_unmatched),
+            **_library.common_options(),
+        )
+        self._handle = _library.make("hctr_trainer_create", "hctr_trainer_destroy", "trainer", c.byref(options))
+        self.run_dir: Optional[Path] = None if run_dir is None else Path(run_dir)
+        self.device = device
+        self.history = History()
+        self._finished = False
+        self._inputs = self._tensors()
+
+    # ---- Training ----
+
+    def fit(
+        self,
+        batches: Optional[Iterable[Any]] = None,
+        *,
+        iterations: Optional[int] = None,
+        passes: Optional[int] = None,
+        display: Optional[int] = None,
+        eval_interval: Optional[int] = None,
+        snapshot: Optional[int] = None,
+        callbacks: Sequence[Union[Callback, Callable[[State], Any]]] = (),
+        progress: Optional[bool] = None,
+    ) -> History:
+        """Trains to the end that the config says, or to an iteration or pass counted from the beginning of training.
+
+        batches: an iterator of samples instead of the source: tables, or dicts of arrays as of step(); each is trained
+            on once, in batches of the config's batchsize.
+        display, eval_interval, snapshot: in iterations, 0 for never; left out: as the config says.
+        callbacks: Callback objects, or functions that are called with the State of displays and evaluations.
+        progress: a bar; None: in terminals and notebooks.
+        Returns the history, whose `ended` is "reached", "metric" (early stopping, or a threshold) or "stopped".
+        """
+        if batches is not None:
+            return self._fit_batches(batches)
+        limits = [iterations, passes, display, eval_interval, snapshot]
+        options = s.FitOptions(
+            **dict(zip([name for name, _ in s.FitOptions._fields_[1:]], [-1 if n is None else int(n) for n in limits]))
+        )
+        ended = c.c_int32()
+        talk = Conversation()
+        with Progress(self._plain, iterations, progress) as bar:
+
+            def at_display(state: State) -> bool:
+                self.history.displays.append(state)
+                bar.update(state)
+                return call_each(callbacks, "on_display", state)
+
+            def at_evaluation(state: State) -> bool:
+                self.history.evaluations.append(state)
+                bar.update(state)
+                return call_each(callbacks, "on_evaluation", state)
+
+            hooks = [_hook(talk, at_display), _hook(talk, at_evaluation)]
+            _library.call("hctr_trainer_on_display", self._handle.pointer, hooks[0], None)
+            _library.call("hctr_trainer_on_evaluation", self._handle.pointer, hooks[1], None)
+            try:
+                self._long(talk, "hctr_trainer_fit_until", c.byref(options), c.byref(ended))
+            finally:
+                none = s.STATE_CALLBACK()
+                _library.call("hctr_trainer_on_display", self._handle.pointer, none, None)
+                _library.call("hctr_trainer_on_evaluation", self._handle.pointer, none, None)
+        self.history.ended = ENDS[ended.value]
+        return self.history
+
+    def step(self, samples: Union[int, Any] = 1) -> str:
+        """Trains for so many iterations, or on samples in memory, and does nothing else.
+
+        samples: a number of iterations; a table; or a dict of arrays by the names of `inputs`: labels, dense values
+            and weights float32 [samples, columns], keys integers [samples, slots] or bags (keys [count], offsets
+            [samples * slots + 1]). NumPy's arrays and host tensors of DLPack, without a copy where types agree.
+        Returns "reached", "pass_ended" or "stopped".
+        """
+        ended = c.c_int32()
+        if isinstance(samples, int):
+            self._long(Conversation(), "hctr_trainer_step", samples, c.byref(ended))
+        elif isinstance(samples, Mapping) and set(samples) <= set(self._inputs):
+            batch = Inputs(samples, self._inputs)
+            _library.call("hctr_trainer_step_samples", self._handle.pointer, *batch.arguments(), c.byref(ended))
+        else:
+            self.set_source(samples)
+            while ended.value != ENDS.index("pass_ended"):
+                self._long(Conversation(), "hctr_trainer_step", 1 << 40, c.byref(ended))
+                if ended.value == ENDS.index("stopped"):
+                    break
+        return ENDS[ended.value]
+
+    def evaluate(self, data: Any = None) -> dict[str, float]:
+        """The metrics by name, on eval_source, on a table or path, or on a dict of arrays as of step().
+
+        NaN: what these samples do not define. A table or path is the evaluation source from then on.
+        """
+        found: dict[str, float] = {}
+        collect = s.NAMED(lambda _user, name, value: found.__setitem__(name.decode(), value))
+        if isinstance(data, Mapping) and set(data) <= set(self._inputs):
+            batch = Inputs(data, self._inputs)
+            _library.call("hctr_trainer_evaluate_samples", self._handle.pointer, *batch.arguments(), collect, None)
+            return found
+        if data is not None:
+            self.set_evaluation_source(data)
+        self._long(Conversation(), "hctr_trainer_evaluate", collect, None)
+        return found
+
+    def finish(self) -> None:
+        """Ends the run as the program does: last evaluation, final model, summary. Then train no more."""
+        self._long(Conversation(), "hctr_trainer_finish")
+        self._finished = True
+
+    # ---- Between calls ----
+
+    @property
+    def state(self) -> State:
+        at = s.TrainerState()
+        _library.call("hctr_trainer_read_state", self._handle.pointer, c.byref(at))
+        return State._of(at)
+
+    @property
+    def inputs(self) -> dict[str, tuple[str, int]]:
+        """What step() takes as arrays: name to role ("labels", "dense", "keys") and columns."""
+        return {name: (ROLES[role], columns) for name, (role, columns) in self._inputs.items()}
+
+    def set_learning_rate(self, rate: Optional[float]) -> None:
+        """A constant rate from here on; None: that of the config's schedule."""
+        _library.call("hctr_trainer_set_learning_rate", self._handle.pointer, -1.0 if rate is None else float(rate))
+
+    def set_source(self, data: Any) -> None:
+        """Other training data from here on, from their beginning: a path or a table."""
+        self._set_source("source", "hctr_trainer_set_source", data)
+
+    def set_evaluation_source(self, data: Any) -> None:
+        """Other data to evaluate on: a path or a table."""
+        self._set_source("eval_source", "hctr_trainer_set_evaluation_source", data)
+
+    def freeze(self, *names: str) -> None:
+        """Layers by their first top, tables by their name: their weights stay as they are."""
+        _library.call("hctr_trainer_freeze", self._handle.pointer, *_library.texts(names))
+
+    def unfreeze(self, *names: str) -> None:
+        _library.call("hctr_trainer_unfreeze", self._handle.pointer, *_library.texts(names))
+
+    # ---- Files ----
+
+    def save(self, prefix: Union[str, os.PathLike]) -> list[Path]:
+        """Saves the model at a prefix ("models/mine"), with optimizer states. Returns the files, the dense one first."""
+        files: list[Path] = []
+        collect = s.FILE(lambda _user, path: files.append(Path(os.fsdecode(path))))
+        _library.call("hctr_trainer_save", self._handle.pointer, _library.path_bytes(prefix), collect, None)
+        return files
+
+    def load(
+        self,
+        dense: Union[str, os.PathLike, None] = None,
+        tables: Optional[Mapping[str, Any]] = None,
+        *,
+        dense_states: Union[str, os.PathLike, None] = None,
+        table_states: Optional[Mapping[str, Any]] = None,
+    ) -> None:
+        """Takes weights and rows, and optimizer states, from files, as save() writes them. Tables by their names.
+
+        What is not named stays as it is. Other states start anew.
+        """
+        names, count = _library.texts(list(tables or {}))
+        files, _ = _library.texts([os.fspath(one) for one in (tables or {}).values()])
+        state_names, state_count = _library.texts(list(table_states or {}))
+        state_files, _ = _library.texts([os.fspath(one) for one in (table_states or {}).values()])
+        what = s.WeightFiles(
+            dense=_library.path_bytes(dense),
+            dense_states=_library.path_bytes(dense_states),
+            table_names=names,
+            table_files=files,
+            table_count=count,
+            table_state_names=state_names,
+            table_state_files=state_files,
+            table_state_count=state_count,
+        )
+        _library.call("hctr_trainer_load", self._handle.pointer, c.byref(what))
+
+    def checkpoint(self, folder: Union[str, os.PathLike]) -> Path:
+        """Saves all that going on takes, in a new folder in this one, and returns it: `resume` takes it."""
+        made: list[Path] = []
+        collect = s.FILE(lambda _user, path: made.append(Path(os.fsdecode(path))))
+        _library.call("hctr_trainer_checkpoint", self._handle.pointer, _library.path_bytes(folder), collect, None)
+        return made[0]
+
+    def model(self, **options: Any) -> Any:
+        """The model as it is now, loaded (`Model`), with files that go with it. options: of load()."""
+        from .training import model_of
+
+        return model_of(self, options)
+
+    def close(self) -> None:
+        """Frees the model and its tables. Later calls raise UsageError."""
+        self._handle.close()
+        self._sources.clear()
+
+    def __enter__(self) -> "Trainer":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<huge_ctr.Trainer, {len(self._plain.get('layers', []))} layers, device {self.device}>"
+
+    def _repr_html_(self) -> str:
+        from ._html import trainer_page
+
+        return trainer_page(self)
+
+    # ---- Inside ----
+
+    def _source(self, name: str, data: Any) -> str:
+        source, self._sources[name] = source_of(data, self._columns, self._reads_no_parquet())
+        return source
+
+    def _set_source(self, name: str, function: str, data: Any) -> None:
+        """The table before is there until the library has the new one."""
+        source, table = source_of(data, self._columns, self._reads_no_parquet())
+        _library.call(function, self._handle.pointer, source.encode())
+        self._sources[name] = table
+
+    def _reads_no_parquet(self) -> bool:
+        return _config.data_layer(self._plain).get("format") != "Parquet"
+
+    def _tensors(self) -> dict[str, tuple[int, int]]:
+        count, tensor = c.c_size_t(), s.Tensor()
+        _library.call("hctr_trainer_tensor", self._handle.pointer, 0, c.byref(tensor), c.byref(count))
+        found = {}
+        for i in range(count.value):
+            _library.call("hctr_trainer_tensor", self._handle.pointer, i, c.byref(tensor), None)
+            found[tensor.name.decode()] = (tensor.role, tensor.columns)
+        return found
+
+    def _long(self, talk: Conversation, function: str, *arguments: Any) -> None:
+        pointer = self._handle.pointer
+        talk.run(
+            lambda: _library.call(function, pointer, *arguments), lambda: _library.library().hctr_trainer_stop(pointer)
+        )
+
+    def _fit_batches(self, batches: Iterable[Any]) -> History:
+        self.history.ended = "reached"
+        for batch in batches:
+            if not is_table(batch):
+                raise UsageError(
+                    f"an iterator gave {type(batch).__name__}: tables, and dicts of arrays by the names of inputs, are "
+                    f"taken"
+                )
+            if self.step(batch) == "stopped":
+                self.history.ended = "stopped"
+                break
+        self.history.displays.append(self.state)
+        return self.history
+
+
+def _read(config: Any) -> tuple[str, Optional[str], dict]:
+    """Path, text (None: the path is read by the library), and what Python makes of the config."""
+    is_path = isinstance(config, (str, os.PathLike)) and not os.fspath(config).lstrip().startswith("{")
+    if is_path:
+        try:
+            return os.fspath(config), None, _config.config_dict(config)[0]
+        except Exception:  # the library says what is wrong, and reads what others do not
+            return os.fspath(config), None, {}
+    plain, name = _config.config_dict(config)
+    text = config if isinstance(config, str) else json.dumps(plain)
+    return name, text, plain
+
+
+def _hook(talk: Conversation, function: Callable[[State], Any]) -> Any:
+    return s.STATE_CALLBACK(lambda _user, at: 0 if talk.ask(function, State._of(at.contents)) else 1)

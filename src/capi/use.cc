@@ -1,0 +1,93 @@
+// What is done with a saved model.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "capi/call.h"
+#include "core/base/expect.h"
+#include "hctr/use_model.h"
+#include "use/scored_sample.h"
+
+namespace hctr::capi {
+namespace {
+
+template <class Options>
+Options use_options(const hctr_use_options* given) {
+  const hctr_use_options from = read_struct(given, "hctr_use_options");
+  expect_given(from.model, "hctr_use_options: model");
+  Options to;
+  to.model = from.model;
+  if (from.config) to.config = from.config;
+  if (from.change_count > 0) expect_given(from.changes, "hctr_use_options: changes");
+  for (size_t i = 0; i < from.change_count; ++i) to.changes.emplace_back(from.changes[i]);
+  if (from.data) to.data = from.data;
+  if (from.device < HCTR_AUTOMATIC || from.device > HCTR_CUDA)
+    throw Error(Kind::usage, cat("hctr_use_options: device is ", from.device));
+  to.device = static_cast<DeviceChoice>(from.device);
+  if (from.threads != 0) to.threads = from.threads;
+  to.allow_unmatched = from.allow_unmatched != 0;
+  set_surroundings(to.surroundings, from.getenv, from.setenv);
+  if (from.log)
+    to.surroundings.log = [log = from.log, user = from.log_user](Level level, std::string_view line) {
+      log(user, level == Level::info ? 0 : 1, std::string(line).c_str());
+    };
+  return to;
+}
+
+void note_use(const ModelUse& use, int64_t samples, hctr_use_summary* to) {
+  if (!to) return;
+  const hctr_use_summary summary{sizeof summary, use.iteration, samples, use.skipped_records, use.seconds};
+  write_struct(summary, to, "hctr_use_summary");
+}
+
+}  // namespace
+}  // namespace hctr::capi
+
+hctr_status hctr_evaluate(const hctr_use_options* options, hctr_metric metric, void* user, hctr_use_summary* summary) {
+  return hctr::capi::call([&] {
+    const auto result = hctr::evaluate(hctr::capi::use_options<hctr::ModelOptions>(options));
+    for (const auto& [name, value] : result.metrics)
+      if (metric) metric(user, name.c_str(), value);
+    hctr::capi::note_use(result, result.samples, summary);
+  });
+}
+
+hctr_status hctr_predict(const hctr_use_options* options, const char* out, const char* const* keep, size_t keep_count,
+                         hctr_use_summary* summary) {
+  return hctr::capi::call([&] {
+    auto of = hctr::capi::use_options<hctr::PredictOptions>(options);
+    hctr::capi::expect_given(out, "hctr_predict(): the file");
+    of.out = out;
+    for (size_t i = 0; i < keep_count; ++i) of.keep.emplace_back(keep[i]);
+    const auto result = hctr::predict(of);
+    hctr::capi::note_use(result, result.rows, summary);
+  });
+}
+
+hctr_status hctr_export(const hctr_use_options* options, int32_t format, const char* out, int64_t rows, hctr_file file,
+                        void* user) {
+  return hctr::capi::call([&] {
+    auto of = hctr::capi::use_options<hctr::ExportOptions>(options);
+    hctr::capi::expect_given(out, "hctr_export(): the folder");
+    if (format < HCTR_ONNX || format > HCTR_PARQUET)
+      throw hctr::Error(hctr::Kind::usage, hctr::cat("hctr_export(): the format is ", format));
+    of.format = static_cast<hctr::ExportFormat>(format);
+    of.out = out;
+    of.rows = rows;
+    for (const auto& path : hctr::export_model(of).files)
+      if (file) file(user, path.c_str());
+  });
+}
+
+hctr_status hctr_feature_importance(const hctr_use_options* options, int64_t rows, hctr_importance feature, void* user,
+                                    double* auc) {
+  return hctr::capi::call([&] {
+    auto of = hctr::capi::use_options<hctr::SampleOptions>(options);
+    of.rows = rows;
+    of.importance = true;
+    const hctr::ScoredSample sample = hctr::score_sample(of);
+    if (auc) *auc = sample.auc;
+    for (const hctr::FeatureImportance& one : sample.importance)
+      if (feature) feature(user, one.feature.c_str(), one.auc, one.scores_moved);
+  });
+}

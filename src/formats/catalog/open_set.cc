@@ -1,0 +1,66 @@
+#include "formats/catalog/open_set.h"
+
+#include <utility>
+
+#include "core/base/expect.h"
+#include "formats/catalog/format_table.h"
+#include "formats/io/memory_source.h"
+#include "formats/parquet/memory_table.h"
+#include "formats/parquet/parquet_options.h"
+#include "formats/parquet/parquet_set.h"
+#include "formats/text/csv_set.h"
+
+namespace hctr {
+namespace {
+
+/// Lists of a table need nothing that takes texts apart.
+void keep_lists(std::vector<SlotColumns>& slots, const ParquetFileInfo& info) {
+  std::vector<SlotColumns> each;
+  for (const SlotColumns& group : slots)
+    for (const std::string& column : group.columns) {
+      SlotColumns& one = each.emplace_back(group);
+      one.columns = {column};
+      for (int64_t f = 0; f < info.field_count; ++f)
+        if (column == info.fields[f].name && info.fields[f].list) {
+          one.separator.clear();
+          one.brackets = false;
+        }
+    }
+  slots = std::move(each);
+}
+
+/// What makes of typed values the samples that their texts make.
+ParquetOptions as_table(const CsvOptions& csv) {
+  ParquetOptions options{.labels = csv.labels,
+                         .dense = csv.dense,
+                         .slots = csv.slots,
+                         .default_dense = 0,
+                         .default_key = "",
+                         .trim = csv.trim,
+                         .missing = csv.missing,
+                         .hash_seed = csv.hash_seed,
+                         .number_format = csv.number_format};
+  for (SlotColumns& slot : options.slots) slot.keys = slot.keys.value_or(KeyRule::hash);
+  options.as_text = true;
+  options.grammar = csv_grammar(csv);
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<SampleSet> open_set(const DataSection& section, const Source& source, KeyWidth width, const Log& log) {
+  if (!is_in_memory(source.path)) return format_type(section.format).open(section, source, width, log);
+  const bool csv = section.format == kCsvFormat;
+  if (!csv && section.format != kParquetFormat)
+    throw Error(Kind::config,
+                cat("a table in memory is read as Csv or Parquet data, whose columns the Data layer names, "
+                    "and its \"format\" is \"",
+                    section.format.name, "\""));
+  DataSection of_table = section;
+  ParquetOptions& options = of_table.options.edit<ParquetOptions>();
+  if (csv) options = as_table(section.options.get<CsvOptions>());
+  keep_lists(options.slots, memory_source(source.path)->info());
+  return open_parquet_set(of_table, source, csv ? KeyWidth::i64 : width, log);
+}
+
+}  // namespace hctr

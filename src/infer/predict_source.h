@@ -1,0 +1,15 @@
+// A model in memory on samples of a source.
+#pragma once
+
+#include <string>
+
+#include "infer/served_model.h"
+
+namespace hctr {
+
+/// As Model::predict().
+void predict_source(ServedModel&, const std::string& source, const Model::ScoredRows&);
+/// As Model::encode().
+void encode_source(const Config&, const std::string& source, bool partial, const Model::Encoded&);
+
+}  // namespace hctr

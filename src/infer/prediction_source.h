@@ -1,0 +1,12 @@
+// The samples that are only scored.
+#pragma once
+
+#include "config/sections/config.h"
+#include "formats/data/source.h"
+
+namespace hctr {
+
+/// The evaluation samples for scores alone: without the columns that only training and metrics read.
+Source prediction_source(const Config&);
+
+}  // namespace hctr
