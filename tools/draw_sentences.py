@@ -114,6 +114,13 @@ def items(kind, under=()):
     return found
 
 
+def code_of(name, number):
+    """The line of code that a comment belongs to: its own, or the next one that is no comment."""
+    marker = "//" if pathlib.Path(name).suffix in CODE else "#"
+    lines = (ROOT / name).read_text(encoding="utf-8").split("\n")[number - 1:]
+    return next((line.strip() for line in lines if line.strip() and not line.strip().startswith(marker)), "")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seed", type=int, required=True, help="equal seeds draw equal items")
@@ -128,6 +135,8 @@ def main():
         drawn = items(kind, given.under)
         for place, (name, number, text) in enumerate(draw.sample(drawn, min(getattr(given, kind), len(drawn))), 1):
             print(f"{kind[:-1]} {place}  {name}:{number}\n    {text}")
+            if kind == "comments":
+                print(f"        {code_of(name, number)}")
     pages = [name for name in files(given.under) if name.endswith(".md")]
     for name in draw.sample(pages, min(given.pages, len(pages))):
         print(f"page  {name}")
