@@ -27,10 +27,7 @@ Options use_options(const hctr_use_options* given) {
   if (from.threads != 0) to.threads = from.threads;
   to.allow_unmatched = from.allow_unmatched != 0;
   set_surroundings(to.surroundings, from.getenv, from.setenv);
-  if (from.log)
-    to.surroundings.log = [log = from.log, user = from.log_user](Level level, std::string_view line) {
-      log(user, level == Level::info ? 0 : 1, std::string(line).c_str());
-    };
+  to.surroundings.log = log_sink(from.log, from.log_user);
   return to;
 }
 

@@ -29,8 +29,8 @@ struct Page {
   std::vector<Block> blocks;
   std::vector<std::string> prose;  // the lines outside of blocks
 
-  /// Whether the page is current. History pages and the changelog may name files and options that no longer exist.
-  bool of_today() const { return !path.starts_with("docs/history/") && path != "CHANGELOG.md"; }
+  /// Whether the page is current. The changelog may name files and options that no longer exist.
+  bool of_today() const { return path != "CHANGELOG.md"; }
   /// Whether the program generates this page from its declarations.
   bool generated() const { return path == "docs/config.md" || path == "docs/layers.md"; }
 };
