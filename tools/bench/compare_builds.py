@@ -9,8 +9,8 @@ Prints milliseconds a step for each model, precision and batch, medians of `benc
 rank then. With --before both builds run each cell in turn, --rounds times, on the same data; figures are medians of rounds, and "spread" is how far
 the rounds of one build lie apart.
 
---equal trains each model and precision three times with the build, the third time without recording steps, and says whether the files of the final
-models are the same byte by byte. Exit code 1 if they are not.
+--equal trains each model and precision three times with the build, the third time without recording steps, and once with the build before, if that has
+huge_ctr. It says whether the files of the final models are the same byte by byte, and exits with 1 if they are not.
 
 Configs and data (power-law keys) are written to --folder, a temporary one unless it is given; what is there is taken as it is.
 """
@@ -112,19 +112,22 @@ def models_differ(given, model, precision, folder):
     """The names of model files that differ between runs, each with what the run was."""
     batch = given.ranks * min(given.batches)
 
-    def train(name, **solver):
+    def train(name, programs=given.programs, **solver):
         prefix = folder / f"{model}_{precision}_{name}"
         config = write_config(given, model, precision, folder, batchsize=batch, max_iter=given.equal_steps, display=given.equal_steps,
                               snapshot_prefix=f"{prefix}/", **solver)
-        run([given.programs / "huge_ctr", "--train", config, "--device", given.device, "--run-dir", f"{prefix}_run"], folder)
+        run([programs / "huge_ctr", "--train", config, "--device", given.device, "--run-dir", f"{prefix}_run"], folder)
         return prefix
 
     first, differing = train("first"), []
     files = sorted(path.name for path in first.iterdir() if path.suffix == ".model")
     if not files:
         sys.exit(f"{first} has no model")
-    for name, solver in (("rerun", {}), ("unrecorded", {"cuda_graph": False})):
-        other = train(name, **solver)
+    runs = {"rerun": {}, "unrecorded": {"cuda_graph": False}}
+    if given.before and (given.before / "huge_ctr").is_file():
+        runs["before"] = {"programs": given.before}
+    for name, options in runs.items():
+        other = train(name, **options)
         differing += [f"{file} ({name})" for file in files if not filecmp.cmp(first / file, other / file, shallow=False)]
     return differing
 
