@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app/check_command.h"
+#include "app/explain_step.h"
 #include "app/init_command.h"
 #include "app/model_commands.h"
 #include "app/print_results.h"
@@ -189,7 +190,8 @@ int run(int argc, char** argv) {
       .show_default();
   app.add_option(
          "--explain", topic,
-         "Print the manual's entry of a section, layer, optimizer, metric or data format; layers, config: all of them")
+         "Print the manual's entry of a section, layer, optimizer, metric or data format; layers, config: all of them; "
+         "step FILE.json: the plan of a training step, of the GPU there is or of an H200, or of --device cpu")
       .type_name("NAME");
   app.add_option("--set", options.changes,
                  "Change a field of the config: solver.batchsize=1024, layers.fc1.fc_param.num_output=64; null leaves "
@@ -247,21 +249,28 @@ int run(int argc, char** argv) {
   if (verb == "export") place_arguments(app, arguments, {&with_model.export_format(), &with_model.subject()}, 1);
   if (verb == "init") place_arguments(app, arguments, {&init.data()}, 1);
   if (verb == "report") place_arguments(app, arguments, {}, 1, &report.runs());
-  if (verb == "explain") place_arguments(app, arguments, {&topic}, 1);
-  if (verb.empty())  // the argument of --export
-    place_arguments(
-        app, arguments,
-        with_model.export_format().empty() ? std::vector<std::string*>{} : std::vector{&with_model.subject()}, 0);
+  std::string step_config;  // of explain step
+  if (verb == "explain") place_arguments(app, arguments, {&topic, &step_config}, 1);
+  if (verb.empty()) {
+    std::vector<std::string*> to;
+    if (!with_model.export_format().empty()) to.push_back(&with_model.subject());
+    if (topic == "step") to.push_back(&step_config);
+    place_arguments(app, arguments, to, 0);
+  }
+  options.device = device == "cpu"    ? hctr::DeviceChoice::cpu
+                   : device == "cuda" ? hctr::DeviceChoice::cuda
+                                      : hctr::DeviceChoice::automatic;
+  options.surroundings = hctr::program_surroundings();
+  if (topic == "step") {
+    hctr::print(hctr::explain_step_of(step_config, options));
+    return 0;
+  }
   if (!topic.empty()) {
     hctr::print(hctr::explain(topic));
     return 0;
   }
   expect_one_command(app);
-  options.device = device == "cpu"    ? hctr::DeviceChoice::cpu
-                   : device == "cuda" ? hctr::DeviceChoice::cuda
-                                      : hctr::DeviceChoice::automatic;
   options.config = train;
-  options.surroundings = hctr::program_surroundings();
   options.command.assign(argv, argv + argc);
   if (check.given()) return check.run(options);
   if (init.given()) return init.run(with_model.eval_config(), out);

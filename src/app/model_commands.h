@@ -35,7 +35,7 @@ class ModelCommands {
   void expect_model(const char* command) const;
 
   std::string eval_, predict_, encoding_, format_, unmatched_;
-  std::string subject_;  // of --export
+  std::string subject_;
   std::optional<int64_t> rows_, inline_tables_;
   PredictOptions options_;
 };
