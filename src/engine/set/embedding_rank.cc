@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "core/base/expect.h"
 #include "core/comm/host_comm.h"
 #include "core/comm/nccl_comm.h"
@@ -80,11 +82,12 @@ std::vector<EmbeddingRank> EmbeddingRank::of_processes(const JoinOptions& option
 int EmbeddingRank::rank() const { return state_ ? state_->rank : 0; }
 int EmbeddingRank::size() const { return state_ ? state_->group->ranks.local_ranks().total : 1; }
 
-std::unique_ptr<Communicator> make_communicator(const EmbeddingRank& of, Device device) {
-  if (of.size() == 1) return nullptr;
+SetCommunicators make_communicators(const EmbeddingRank& of, Device device) {
+  if (of.size() == 1) return {};
   RankGroup& group = of.state()->group->ranks;
-  if (!device.is_cuda()) return std::make_unique<HostComm>(group, of.rank());
-  if constexpr (kNcclBuild) return make_nccl_comm(group, of.rank(), device);
+  auto host = std::make_unique<HostComm>(group, of.rank());
+  if (!device.is_cuda()) return {std::make_unique<HostComm>(group, of.rank()), std::move(host)};
+  if constexpr (kNcclBuild) return {make_nccl_comm(group, of.rank(), device), std::move(host)};
   throw Error(Kind::device, "an embedding set on several GPUs needs NCCL, which this build does not contain");
 }
 

@@ -37,8 +37,8 @@ EmbeddingSet::~EmbeddingSet() {
   if (!state_) return;
   const CurrentDevice keep(state_->options.gpu >= 0);
   // The other ranks may be in a call, or come to one, in which they would wait for this one.
-  if (state_->comm && !state_->all_threw && std::uncaught_exceptions() > 0)
-    state_->comm->abort(Error(Kind::comm, "it has ended with an error, and its embedding set with it"));
+  if (state_->on_several() && !state_->all_threw && std::uncaught_exceptions() > 0)
+    state_->comms.device->abort(Error(Kind::comm, "it has ended with an error, and its embedding set with it"));
   if (state_->allocator && state_->options.gpu >= 0) try {
       state_->runtime.compute_stream().synchronize();  // work that uses the memory
     } catch (const Error&) {                           // of that work
@@ -115,7 +115,7 @@ std::vector<int64_t> EmbeddingSet::keys_of_batch(Batch batch) const {
 
 void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_features) {
   const State::Call call(*state_);
-  if (state_->comm)
+  if (state_->on_several())
     refuse_call("reserve() of a set that is one of several ranks: they wait for each other, so no batch is recorded");
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
     refuse_call(cat("reserve() of ", samples, " samples and keys of ", keys_of_features.size(), " features"));
@@ -126,7 +126,7 @@ void EmbeddingSet::reserve(int64_t samples, std::span<const int64_t> keys_of_fea
 
 void EmbeddingSet::reserve_lookup(int64_t samples, std::span<const int64_t> keys_of_features) {
   const State::Call call(*state_);
-  if (state_->comm)
+  if (state_->on_several())
     refuse_call(
         "reserve_lookup() of a set that is one of several ranks: they wait for each other, so none is recorded");
   if (keys_of_features.size() != state_->options.features.size() || samples < 1)
@@ -189,7 +189,7 @@ std::vector<int64_t> EmbeddingSet::row_gradients(Batch batch, std::span<const Fe
       refuse_call(cat("gradients of the rows of ", to.size(), " tables; the set has ", tables));
     const std::vector<int64_t> keys = keys_of_batch(batch);
     for (size_t t = 0; t < to.size(); ++t)
-      if ((!to[t].keys || !to[t].values) && (keys[t] > 0 || !state_->comm))
+      if ((!to[t].keys || !to[t].values) && (keys[t] > 0 || !state_->on_several()))
         refuse_call(cat("table '", state_->options.tables[t].name, "' has no memory for gradients"));
   });
   const State::Under& one = state_->at(batch);
@@ -223,7 +223,7 @@ void EmbeddingSet::lookup(int64_t samples, std::span<const FeatureKeys> keys,
     bags = checked_bags(state_->options, state_->table_of, samples, keys);
     for (const ops::FeatureBags& of : bags) counts.push_back(of.most);
     check_vectors(state_->options, state_->table_of, samples, counts, placed(outputs));
-    if (state_->comm && state_->runtime.compute_stream().is_capturing())
+    if (state_->on_several() && state_->runtime.compute_stream().is_capturing())
       refuse_call("a look-up is recorded, and the set is one of several ranks, which wait in it");
   });
   if (state_->shared) {

@@ -144,19 +144,20 @@ RowBlock block_of(const TableSpec& spec, const TableRows& rows) {
 
 void EmbeddingSet::import_rows(const std::string& table, const TableRows& rows) {
   const State::Call call(*state_);
-  state_->agreed([&] {
+  const auto import = [&] {
     const size_t t = state_->idle_number(table);
     const RowBlock block = block_of(state_->spec(t), rows);
     if (state_->shared)
       state_->shared->import_rows(t, block);
     else
       state_->tables[t]->table().import_rows(block);
-  });
+  };
+  state_->on_several() ? agree_without_limit(*state_->comms.host, import) : import();
 }
 
 void EmbeddingSet::save(const std::filesystem::path& folder) {
   const State::Call call(*state_);
-  save_set(folder, state_->options, state_->runtime, state_->saved_tables(), state_->comm.get(),
+  save_set(folder, state_->options, state_->runtime, state_->saved_tables(), state_->comms.host.get(),
            {state_->read_step().updates, state_->host_step});
 }
 
@@ -164,7 +165,7 @@ void EmbeddingSet::load(const std::filesystem::path& folder) {
   const State::Call call(*state_);
   if (state_->last_batch != 0) refuse_call("load() of an embedding set that has had a batch: load into a new one");
   const SetProgress progress =
-      load_set(folder, state_->options, state_->runtime, state_->saved_tables(), state_->comm.get());
+      load_set(folder, state_->options, state_->runtime, state_->saved_tables(), state_->comms.host.get());
   state_->host_step = progress.steps;
   set_updates(progress.updates);
 }

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
+#include "core/base/current_error.h"
+#include "core/comm/collective_error.h"
 #include "core/comm/communicator.h"
 #include "core/comm/rank_group.h"
 #include "hctr/ranks.h"
@@ -29,8 +32,25 @@ struct EmbeddingRank::State {
 /// What ranks do in errors that all throw.
 inline constexpr const char* kUsingEmbeddings = "using embeddings";
 
-/// The communicator of a set on this rank; null for a group of one, or none. Collective on GPUs. Errors: Error(comm);
-/// Error(device) where this build cannot join GPUs.
-std::unique_ptr<Communicator> make_communicator(const EmbeddingRank&, Device);
+/// The communicators of a set on this rank; null for a group of one, or none. `host` is for values of the host: those
+/// of GPUs count the time from one such call to the next as a step, and whoever calls a set may take long in between.
+struct SetCommunicators {
+  std::unique_ptr<Communicator> device, host;
+};
+/// Collective on GPUs. Errors: Error(comm); Error(device) where this build cannot join GPUs.
+SetCommunicators make_communicators(const EmbeddingRank&, Device);
+
+/// Collective. Runs body(), which makes no collective calls and may take long, and throws the error of any rank on all.
+template <class Body>
+void agree_without_limit(Communicator& host, const Body& body) {
+  std::optional<Error> own;
+  try {
+    body();
+  } catch (...) {
+    own = current_error();
+  }
+  host.barrier();
+  throw_on_all_ranks(host, own, kUsingEmbeddings);
+}
 
 }  // namespace hctr

@@ -27,7 +27,7 @@ struct EmbeddingSet::State {
         table_of(tables_of_features(wanted)),
         runtime(device_of(wanted), runtime_options(wanted)),
         step(runtime.device(), sizeof(StepState)),
-        comm(make_communicator(options.rank, runtime.device())) {
+        comms(make_communicators(options.rank, runtime.device())) {
     if (options.gpu >= 0) runtime.adopt_stream(options.stream);
     agreed([&] { make_tables(); });
     write_step({});
@@ -48,13 +48,13 @@ struct EmbeddingSet::State {
       spec.most_key_capacity = options.most_keys;
       one_at_a_time = one_at_a_time || spec.policy.any() || on_disk || options.host_bytes > 0;
       const AllocatorScope rows(allocator, rows_from_allocator(options, options.tables[t]));
-      if (comm)
+      if (on_several())
         specs.push_back(spec);
       else
         tables.push_back(std::make_unique<SetTable>(runtime, spec, std::move(features), options.batches + 1));
     }
-    if (comm)
-      shared = std::make_unique<SharedSet>(runtime, *comm, options, table_of, std::move(specs), options.batches + 1);
+    if (on_several())
+      shared = std::make_unique<SharedSet>(runtime, comms, options, table_of, std::move(specs), options.batches + 1);
   }
 
   static constexpr int64_t kFirstKeys = 4096;
@@ -75,12 +75,13 @@ struct EmbeddingSet::State {
     std::vector<int64_t> counts;  // of each feature
   };
 
+  bool on_several() const { return comms.host != nullptr; }
   /// Runs body(), which makes no collective calls: what one rank throws there, all do.
   template <class Body>
   void agreed(const Body& body) {
-    if (!comm) return body();
+    if (!on_several()) return body();
     all_threw = true;
-    run_on_all_ranks(*comm, body, kUsingEmbeddings);
+    run_on_all_ranks(*comms.host, body, kUsingEmbeddings);
     all_threw = false;
   }
 
@@ -179,7 +180,8 @@ struct EmbeddingSet::State {
       refuse_call(cat(under_way.size(), " batches are between forward() and update(), and there may be ", most,
                       one_at_a_time ? " where rows may be removed or leave the GPU" : " (batches)"));
     const bool recorded = runtime.compute_stream().is_capturing();
-    if (recorded && comm) refuse_call("a batch is recorded, and the set is one of several ranks, which wait in it");
+    if (recorded && on_several())
+      refuse_call("a batch is recorded, and the set is one of several ranks, which wait in it");
     if (recorded && !reserved_buffer) refuse_call("a batch is recorded without reserve()");
     if (recorded && runtime.row_memory().has_disk()) refuse_call("a batch is recorded, and rows may be on a disk");
     return bags;
@@ -262,7 +264,7 @@ struct EmbeddingSet::State {
   std::vector<size_t> table_of;                // of each feature
   Runtime runtime;
   Buffer step;                                    // StepState
-  std::unique_ptr<Communicator> comm;             // null: on one rank
+  SetCommunicators comms;                         // null: on one rank
   std::vector<std::unique_ptr<SetTable>> tables;  // on one rank
   std::unique_ptr<SharedSet> shared;              // on several
   bool all_threw = false;                         // the last error was thrown by all ranks

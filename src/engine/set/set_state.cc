@@ -54,7 +54,7 @@ Json places_json(const std::vector<SavedTable>& tables) {
 template <class Body>
 void on_all_ranks(Communicator* comm, const Body& body) {
   if (!comm) return body();
-  run_on_all_ranks(*comm, body, kUsingEmbeddings);
+  agree_without_limit(*comm, body);
 }
 
 int rank_in(const Communicator* comm) { return comm ? comm->rank() : 0; }

@@ -10,10 +10,10 @@
 
 namespace hctr {
 
-SharedSet::SharedSet(Runtime& runtime, Communicator& comm, const EmbeddingOptions& options,
+SharedSet::SharedSet(Runtime& runtime, const SetCommunicators& comms, const EmbeddingOptions& options,
                      std::span<const size_t> table_of, std::vector<TableSpec> specs, int buffers)
-    : runtime_(runtime), comm_(comm), options_(options), look_up_buffer_(buffers) {
-  const std::vector<TablePlace> places = places_of(options, comm.size());
+    : runtime_(runtime), comm_(*comms.device), host_(*comms.host), options_(options), look_up_buffer_(buffers) {
+  const std::vector<TablePlace> places = places_of(options, comm_.size());
   for (size_t t = 0; t < specs.size(); ++t) {
     std::vector<TableFeature> features;
     for (size_t f = 0; f < options.features.size(); ++f)
@@ -22,13 +22,13 @@ SharedSet::SharedSet(Runtime& runtime, Communicator& comm, const EmbeddingOption
     TableSpec& spec = specs[t];
     if (!spec.direct.empty())
       spec.direct =
-          direct_keys({options.tables[t].rows}, false, places[t].of_keys(comm.size()), comm.rank()).named_rows();
-    if (places[t].spread() && spec.row_limit > 0) spec.row_limit = (spec.row_limit + comm.size() - 1) / comm.size();
+          direct_keys({options.tables[t].rows}, false, places[t].of_keys(comm_.size()), comm_.rank()).named_rows();
+    if (places[t].spread() && spec.row_limit > 0) spec.row_limit = (spec.row_limit + comm_.size() - 1) / comm_.size();
     const AllocatorScope rows(AllocatorScope::of(runtime.device()), rows_from_allocator(options, options.tables[t]));
-    tables_.push_back(std::make_unique<SharedTable>(runtime, comm, spec, std::move(features), places[t], buffers));
+    tables_.push_back(std::make_unique<SharedTable>(runtime, comm_, spec, std::move(features), places[t], buffers));
     width_ += tables_.back()->count_numbers();
   }
-  counts_ = Buffer(runtime.device(), static_cast<size_t>(2 * comm.size() * width_) * sizeof(int32_t));
+  counts_ = Buffer(runtime.device(), static_cast<size_t>(2 * comm_.size() * width_) * sizeof(int32_t));
 }
 
 void SharedSet::end_group(const Error& error) noexcept {

@@ -18,14 +18,14 @@ namespace hctr {
 
 class SharedSet {
  public:
-  /// `buffers`: batches that may be under way, and one. Errors: Error(device).
-  SharedSet(Runtime&, Communicator&, const EmbeddingOptions&, std::span<const size_t> table_of,
+  /// `buffers`: batches that may be under way, and one. Outlived by the communicators. Errors: Error(device).
+  SharedSet(Runtime&, const SetCommunicators&, const EmbeddingOptions&, std::span<const size_t> table_of,
             std::vector<TableSpec> specs, int buffers);
 
   /// Runs body(), which makes no collective calls, and throws the error of any rank on all.
   template <class Body>
   void agreed(const Body& body) {
-    run_on_all_ranks(comm_, body, kUsingEmbeddings);
+    run_on_all_ranks(host_, body, kUsingEmbeddings);
   }
   /// Runs body(), which does. An error that this rank throws alone ends the group.
   template <class Body>
@@ -65,7 +65,6 @@ class SharedSet {
   void note_model(size_t t);
   void import_rows(size_t t, const RowBlock&);
 
-  Communicator& comm() { return comm_; }
   const std::vector<std::unique_ptr<SharedTable>>& tables() const { return tables_; }
 
  private:
@@ -80,7 +79,7 @@ class SharedSet {
   void end_group(const Error&) noexcept;
 
   Runtime& runtime_;
-  Communicator& comm_;
+  Communicator &comm_, &host_;
   const EmbeddingOptions& options_;
   std::vector<std::unique_ptr<SharedTable>> tables_;
   int64_t width_ = 1;  // numbers that a rank says to another one of a batch

@@ -9,8 +9,8 @@ namespace hctr {
 
 int64_t SharedSet::sum_of_ranks(int64_t mine) {
   int64_t all = 0;
-  for (const std::string& part : comm_.gather(std::to_string(mine), 0)) all += std::stoll(part);
-  return std::stoll(comm_.broadcast(std::to_string(all), 0));
+  for (const std::string& part : host_.gather(std::to_string(mine), 0)) all += std::stoll(part);
+  return std::stoll(host_.broadcast(std::to_string(all), 0));
 }
 
 int64_t SharedSet::rows(size_t t) {
@@ -40,9 +40,9 @@ std::map<std::string, int64_t> SharedSet::counts(size_t t) {
   // The same names on every rank that has rows.
   std::string names;
   for (const auto& [name, count] : own) names += name + "\n";
-  for (const std::string& all : comm_.gather(names, 0))
+  for (const std::string& all : host_.gather(names, 0))
     if (names.empty()) names = all;
-  names = comm_.broadcast(names, 0);
+  names = host_.broadcast(names, 0);
   std::map<std::string, int64_t> sums;
   for (size_t at = 0; at < names.size();) {
     const size_t end = names.find('\n', at);
@@ -68,11 +68,11 @@ void SharedSet::export_rows(size_t t, RowsToExport wanted, const std::function<v
     if (tables_[t]->place().replicated()) {
       if (comm_.rank() == 0) own->export_rows(wanted, pass);
     } else {
-      RowGathering gathering(comm_, tables_[t]->spec(), pass);
+      RowGathering gathering(host_, tables_[t]->spec(), pass);
       if (own) own->export_rows(wanted, [&](const RowBlock& block) { gathering.add(block); });
       gathering.finish();
     }
-    throw_on_all_ranks(comm_, of_sink, kUsingEmbeddings);
+    throw_on_all_ranks(host_, of_sink, kUsingEmbeddings);
   });
 }
 
@@ -81,7 +81,7 @@ std::vector<int64_t> SharedSet::removed_keys(size_t t) {
   if (EmbeddingTable* const own = tables_[t]->table(); own && (!tables_[t]->place().replicated() || comm_.rank() == 0))
     for (const SlotKey& one : own->removed_keys()) mine.append(reinterpret_cast<const char*>(&one.second), 8);
   std::vector<int64_t> all;
-  for (const std::string& text : comm_.gather(mine, 0))
+  for (const std::string& text : host_.gather(mine, 0))
     for (size_t at = 0; at < text.size(); at += sizeof(int64_t)) {
       all.push_back(0);
       text.copy(reinterpret_cast<char*>(&all.back()), sizeof(int64_t), at);

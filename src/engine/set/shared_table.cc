@@ -73,6 +73,7 @@ void SharedTable::split(Context& ctx, int buffer, int64_t samples, std::span<con
 
 void SharedTable::list_counts(Context& ctx, int buffer, int32_t* counts, int64_t width, int64_t first) {
   const Batch& of = batch(buffer);
+  if (of.input.batch_samples == 0) return;  // they are 0
   std::vector<ops::VectorBlock> blocks;
   for (int r = 0; r < comm_.size(); ++r) {
     if (!sends_to(r)) continue;
@@ -196,22 +197,12 @@ std::vector<SharedTable::Piece> SharedTable::pieces_of(const Batch& of) const {
 /// The keys of each feature together, as those of a batch of one rank are.
 void SharedTable::join_batch(Context& ctx, Batch& of) {
   const Received& to = of.received;
-  if (features_.count() > 1) {
-    std::vector<ops::VectorBlock> blocks;
-    const auto add = [&]<class T>(const T* from, T* into, int64_t first, int64_t target, int64_t count) {
-      if (count > 0)
-        blocks.push_back({.from = reinterpret_cast<const std::byte*>(from + first),
-                          .to = reinterpret_cast<std::byte*>(into + target),
-                          .bytes = count * static_cast<int64_t>(sizeof(T)),
-                          .count = 1});
-    };
+  if (features_.count() > 1)
     for (const Piece& piece : pieces_of(of)) {
-      add(to.lengths_by_rank, to.lengths, piece.bag_by_rank, piece.bag_in_batch, piece.bags);
-      add(to.keys_by_rank, to.of_keys, piece.by_rank, piece.in_batch, piece.keys);
-      add(to.in_order, to.numbers, piece.by_rank, piece.in_batch, piece.keys);
+      copy_elements(ctx, to.lengths_by_rank + piece.bag_by_rank, to.lengths + piece.bag_in_batch, piece.bags);
+      copy_elements(ctx, to.keys_by_rank + piece.by_rank, to.of_keys + piece.in_batch, piece.keys);
+      copy_elements(ctx, to.in_order + piece.by_rank, to.numbers + piece.in_batch, piece.keys);
     }
-    ops::copy_blocks(ctx, blocks);
-  }
   zero_bytes(ctx.stream(), to.lengths + received_bags(of), sizeof *to.lengths);
   ops::add_lengths(ctx, to.lengths, received_bags(of) + 1, to.offsets, to.scratch);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/comm/communicator.h"
+#include "core/device/copy_bytes.h"
 #include "engine/set/set_input.h"
 #include "engine/set/set_placement.h"
 #include "engine/table/table.h"
@@ -111,6 +112,10 @@ class SharedTable {
     int64_t by_rank, in_batch, keys, bag_by_rank, bag_in_batch, bags;
   };
   std::vector<Piece> pieces_of(const Batch&) const;
+  template <class T>
+  static void copy_elements(Context& ctx, const T* from, T* to, int64_t count) {
+    if (count > 0) copy_bytes(ctx.stream(), to, from, static_cast<size_t>(count) * sizeof(T));
+  }
   int64_t keys_sent(const Batch&) const;
   RankRanges sent_ranges(const Batch&, int64_t width, int64_t first) const;
   RankRanges received_ranges(const Batch&, int64_t width) const;

@@ -6,7 +6,6 @@
 #include "engine/set/shared_table.h"
 #include "ops/embedding/embedding_pool.h"
 #include "ops/embedding/listed_vectors.h"
-#include "ops/embedding/vector_blocks.h"
 
 namespace hctr {
 
@@ -32,14 +31,8 @@ void SharedTable::send_vectors(Context& ctx, Batch& of, const int32_t* rows) {
   const int64_t dim = spec_.dim;
   if (of.received_keys > 0) {
     if (features_.count() > 1) {
-      std::vector<ops::VectorBlock> blocks;
       for (const Piece& piece : pieces_of(of))
-        if (piece.keys > 0)
-          blocks.push_back({.from = reinterpret_cast<const std::byte*>(rows + piece.in_batch),
-                            .to = reinterpret_cast<std::byte*>(from.rows_by_rank + piece.by_rank),
-                            .bytes = piece.keys * static_cast<int64_t>(sizeof *rows),
-                            .count = 1});
-      ops::copy_blocks(ctx, blocks);
+        copy_elements(ctx, rows + piece.in_batch, from.rows_by_rank + piece.by_rank, piece.keys);
       rows = from.rows_by_rank;
     }
     ops::pool_bags(ctx, {.offsets = from.offsets, .bags = received_bags(of), .most = of.received_keys, .rows = rows},

@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
-#include <chrono>
 
 #include "engine/set/set_placement.h"
 #include "support/joined.h"
@@ -15,30 +13,6 @@ namespace hctr::test {
 namespace {
 
 using PlaceWhere = EmbeddingPlacement::Where;
-constexpr int kSetRanks = 3;
-
-EmbeddingOptions set_of_ranks(Pooling pooling = Pooling::sum) {
-  EmbeddingTableOptions items{.name = "items", .dim = 4}, days{.name = "days", .dim = 3, .rows = 40};
-  items.optimizer = days.optimizer = example(EmbeddingOptimizer::Rule::adam, EmbeddingOptimizer::Formula::config);
-  return {.tables = {items, days},
-          .features = {{"item", "items", pooling, false},
-                       {"day", "days", Pooling::mean, false},
-                       {"seen", "items", Pooling::sum, true}},
-          .seed = 3};
-}
-
-/// The samples of each rank in each of some steps: of different numbers, and sometimes none.
-std::vector<std::vector<RankSamples>> uneven_steps(const EmbeddingOptions& options, int64_t steps, uint64_t seed) {
-  std::mt19937_64 random(seed);
-  const std::array<std::array<int64_t, kSetRanks>, 4> sizes = {{{3, 0, 5}, {0, 0, 1}, {2, 7, 1}, {0, 0, 0}}};
-  std::vector<std::vector<RankSamples>> all;
-  for (int64_t step = 0; step < steps; ++step) {
-    all.emplace_back();
-    for (const int64_t samples : sizes[static_cast<size_t>(step) % sizes.size()])
-      all.back().push_back(random_samples(options, samples, random));
-  }
-  return all;
-}
 
 struct RanksResult {
   RankNumbers numbers;
@@ -80,16 +54,6 @@ void expect_same_as_one(const EmbeddingOptions& options, const std::vector<std::
   EXPECT_EQ(one.numbers, several.numbers);
   EXPECT_EQ(one.rows, several.rows);
   EXPECT_EQ(one.updates, several.updates);
-}
-
-void expect_error_of(Kind kind, const std::string& text, const std::function<void()>& call) {
-  try {
-    call();
-    ADD_FAILURE() << "no error; expected: " << text;
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
-  }
 }
 
 TEST(EmbeddingRanks, EveryPairOfOptionsGivesTheBitsOfOneRank) {
@@ -219,85 +183,7 @@ TEST(EmbeddingRanks, GradientsOfRowsAreOfTheRowsOfEachRank) {
   EXPECT_EQ(rows, one[0].size() + one[1].size());  // each row on one rank
 }
 
-TEST(EmbeddingRanks, AnErrorOfOneIsThrownByAllAndTheSetGoesOn) {
-  const EmbeddingOptions options = set_of_ranks();
-  const auto steps = uneven_steps(options, 3, 7);
-  on_ranks(options, kSetRanks, [&](EmbeddingSet& set, int rank) {
-    const auto r = static_cast<size_t>(rank);
-    RankNumbers numbers;
-    RankSamples wrong = steps[0][r];
-    if (rank == 2) wrong.offsets[0].back() += 1;
-    RankVectors vectors(options, wrong);
-    expect_error_of(Kind::usage,
-                    "offsets of feature 'item' are of 8 keys, and there are 7\n  while using embeddings on rank 2 of 3",
-                    [&] { set.forward(wrong.samples, wrong.views(options), vectors.views); });
-    RankSamples outside = steps[2][r];
-    if (rank == 0) outside.keys[1][0] = 40;
-    RankVectors more(options, outside);
-    expect_error_of(Kind::data,
-                    "feature 'day' has key 40 at position 0; table 'days' has rows 0 to 39\n  while using embeddings "
-                    "on rank 0 of 3",
-                    [&] { set.lookup(outside.samples, outside.views(options), more.views); });
-    expect_error_of(Kind::usage, "there is no embedding table 'shoes'",
-                    [&] { set.rows(rank == 1 ? "shoes" : "days"); });
-    run_step(set, steps[0][r], {.learning_rate = 0.1f}, numbers);
-    EXPECT_EQ(set.updates(), 1);
-  });
-}
-
 // The limit is found on the rank that has the rows; the others throw the same, and the batch has ended everywhere.
-TEST(EmbeddingRanks, AFullTableIsAnErrorOnAllRanks) {
-  EmbeddingOptions options = set_of_ranks();
-  options.tables[0].most_rows = 2;
-  const auto steps = uneven_steps(options, 3, 8);
-  on_ranks(options, kSetRanks, [&](EmbeddingSet& set, int rank) {
-    const RankSamples& of = steps[2][static_cast<size_t>(rank)];
-    RankVectors vectors(options, of);
-    for (int i = 0; i < 2; ++i)
-      expect_error_of(Kind::data, "most_rows", [&] { set.forward(of.samples, of.views(options), vectors.views); });
-    const auto batch = set.forward(0, std::vector<FeatureKeys>(3, FeatureKeys{.offsets = of.offsets[0].data()}),
-                                   RankVectors(options, of).views);
-    set.release(batch);
-  });
-}
-
-TEST(EmbeddingRanks, ARankThatEndsWakesTheOthers) {
-  const EmbeddingOptions options = set_of_ranks();
-  const auto steps = uneven_steps(options, 1, 9);
-  const auto begin = std::chrono::steady_clock::now();
-  std::atomic<int> woken{0};
-  EXPECT_THROW(on_ranks(options, kSetRanks,
-                        [&](EmbeddingSet& set, int rank) {
-                          if (rank == 1) throw std::runtime_error("of the caller");
-                          RankNumbers numbers;
-                          expect_error_of(Kind::comm, "rank 1 failed: it has ended", [&] {
-                            run_step(set, steps[0][static_cast<size_t>(rank)], {.learning_rate = 0.1f}, numbers);
-                          });
-                          ++woken;
-                        }),
-               std::runtime_error);
-  EXPECT_EQ(woken, 2);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
-}
-
-TEST(EmbeddingRanks, OptionsThatDifferAreRefusedOnAllRanks) {
-  std::vector<EmbeddingRank> ranks = EmbeddingRank::of_threads(2);
-  run_ranks(2, [&](int rank) {
-    EmbeddingOptions options = set_of_ranks();
-    options.rank = ranks[static_cast<size_t>(rank)];
-    if (rank == 1) options.tables[1].dim = 5;
-    expect_error_of(Kind::usage,
-                    "rank 0 has another set: there 'dim' of table '\"days\"' is 3, and here 5\n  while using "
-                    "embeddings on rank 1 of 2",
-                    [&] { EmbeddingSet set(options); });
-    options.tables[1].dim = 3;
-    options.tables[0].placement = {PlaceWhere::replicated};
-    expect_error_of(Kind::usage, "'items': a replicated table needs row numbers", [&] { EmbeddingSet set(options); });
-    options.tables[0].placement = {PlaceWhere::whole, 2};
-    expect_error_of(Kind::usage, "the ranks are 0 to 1", [&] { EmbeddingSet set(options); });
-  });
-}
-
 TEST(EmbeddingRanks, WhatThreeHaveSavedGoesOnOnAnyNumber) {
   EmbeddingOptions options = set_of_ranks();
   options.tables.push_back({.name = "hours", .dim = 2, .rows = 24, .placement = {PlaceWhere::replicated}});
@@ -411,17 +297,6 @@ TEST(EmbeddingRanks, ProcessesThatJoinGiveTheNumbersOfOneRank) {
   const RanksResult one = run_on_one(options, steps);
   EXPECT_EQ(joined(numbers), one.numbers);
   EXPECT_EQ(rows, one.rows);
-}
-
-TEST(EmbeddingRanks, OptionsOfGroupsThatDoNotFitAreRefused) {
-  expect_error_of(Kind::usage, "0 ranks of a process", [] { EmbeddingRank::of_threads(0); });
-  expect_error_of(Kind::usage, "process 2 of 2", [] {
-    EmbeddingRank::of_processes({.address = "127.0.0.1", .port = 1, .process = 2, .processes = 2});
-  });
-  expect_error_of(Kind::usage, "has 5 characters, and needs 16", [] {
-    EmbeddingRank::of_processes({.address = "127.0.0.1", .port = 1, .processes = 2, .secret = "short"});
-  });
-  expect_error_of(Kind::usage, "without an address", [] { EmbeddingRank::of_processes({.processes = 2}); });
 }
 
 TEST(EmbeddingRanks, TablesAreBalanced) {

@@ -1,6 +1,9 @@
 // A set on several ranks, which are threads, and the same on one rank that has the samples of all.
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <array>
 #include <functional>
 #include <map>
 #include <random>
@@ -10,6 +13,7 @@
 #include "core/base/expect.h"
 #include "hctr/embedding.h"
 #include "support/run_ranks.h"
+#include "unit/engine/set/set_cases.h"
 
 namespace hctr::test {
 
@@ -160,6 +164,42 @@ inline void on_ranks(const EmbeddingOptions& options, int count,
     own.rank = {};
     body(set, rank);
   });
+}
+
+constexpr int kSetRanks = 3;
+
+inline EmbeddingOptions set_of_ranks(Pooling pooling = Pooling::sum) {
+  EmbeddingTableOptions items{.name = "items", .dim = 4}, days{.name = "days", .dim = 3, .rows = 40};
+  items.optimizer = days.optimizer = example(EmbeddingOptimizer::Rule::adam, EmbeddingOptimizer::Formula::config);
+  return {.tables = {items, days},
+          .features = {{"item", "items", pooling, false},
+                       {"day", "days", Pooling::mean, false},
+                       {"seen", "items", Pooling::sum, true}},
+          .seed = 3};
+}
+
+/// The samples of each rank in each of some steps: of different numbers, and sometimes none.
+inline std::vector<std::vector<RankSamples>> uneven_steps(const EmbeddingOptions& options, int64_t steps,
+                                                          uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const std::array<std::array<int64_t, kSetRanks>, 4> sizes = {{{3, 0, 5}, {0, 0, 1}, {2, 7, 1}, {0, 0, 0}}};
+  std::vector<std::vector<RankSamples>> all;
+  for (int64_t step = 0; step < steps; ++step) {
+    all.emplace_back();
+    for (const int64_t samples : sizes[static_cast<size_t>(step) % sizes.size()])
+      all.back().push_back(random_samples(options, samples, random));
+  }
+  return all;
+}
+
+inline void expect_error_of(Kind kind, const std::string& text, const std::function<void()>& call) {
+  try {
+    call();
+    ADD_FAILURE() << "no error; expected: " << text;
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), kind) << error.what();
+    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace hctr::test
