@@ -110,6 +110,7 @@ def library() -> c.CDLL:
         return _loaded
     path = library_path()
     try:
+        _load_bundled(Path(__file__).parent / "lib")
         loaded = c.CDLL(str(path))
         for name, arguments in _PROTOTYPES.items():
             function = getattr(loaded, name)
@@ -121,6 +122,21 @@ def library() -> c.CDLL:
         raise LibraryMissing(f"'{path}' cannot be used: {error}") from error
     _loaded = loaded
     return loaded
+
+
+def _load_bundled(folder: Path) -> None:
+    """Loads what the wheel has of the system's libraries, so that those of the library are found by their names.
+
+    Not OpenBLAS: the library does that, and says then how many threads it has.
+    """
+    left = [one for one in sorted(folder.glob("lib*.so.*")) if "blas" not in one.name]
+    for _ in range(len(left)):  # those that need others come after them
+        for one in list(left):
+            try:
+                c.CDLL(str(one))
+                left.remove(one)
+            except OSError:
+                pass
 
 
 def call(name: str, *arguments: Any) -> None:
