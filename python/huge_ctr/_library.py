@@ -59,6 +59,7 @@ _PROTOTYPES = {
     "hctr_model_about": [_handle, c.POINTER(c.c_char_p), c.POINTER(c.c_char_p)],
     "hctr_frame_create": [c.POINTER(s.ArrowSchema), c.POINTER(c.POINTER(s.ArrowArray)), c.c_size_t, c.POINTER(_handle)],
     "hctr_frame_from_stream": [c.c_void_p, c.POINTER(_handle)],
+    "hctr_stop_create": [c.POINTER(_handle)],
     "hctr_evaluate": [c.POINTER(s.UseOptions), s.NAMED, c.c_void_p, c.POINTER(s.UseSummary)],
     "hctr_predict": [
         c.POINTER(s.UseOptions),
@@ -92,6 +93,8 @@ _PROTOTYPES = {
 _OTHERS = {
     "hctr_version": ([], c.c_char_p),
     "hctr_error_message": ([], c.c_char_p),
+    "hctr_stop_set": ([_handle], None),
+    "hctr_stop_destroy": ([_handle], None),
     "hctr_frame_rows": ([_handle], c.c_int64),
     "hctr_frame_source": ([_handle], c.c_char_p),
     "hctr_frame_destroy": ([_handle], None),
