@@ -342,6 +342,12 @@ HCTR_API void hctr_frame_destroy(hctr_frame* frame);
 
 /* ---- What is done with a saved model: hctr/use_model.h says what each field and call means. ---- */
 
+/* Ends work that runs with it, after what it is at, with HCTR_INTERRUPTED. Any thread may set it; it stays set. */
+typedef struct hctr_stop hctr_stop;
+HCTR_API hctr_status hctr_stop_create(hctr_stop** stop);
+HCTR_API void hctr_stop_set(hctr_stop* stop);
+HCTR_API void hctr_stop_destroy(hctr_stop* stop);
+
 typedef struct hctr_use_options {
   size_t size;
   const char* model;
@@ -356,6 +362,7 @@ typedef struct hctr_use_options {
   void* log_user;
   hctr_getenv getenv;
   hctr_setenv setenv;
+  const hctr_stop* stop; /* NULL: nobody stops it */
 } hctr_use_options;
 
 typedef struct hctr_use_summary {

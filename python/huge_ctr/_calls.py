@@ -48,10 +48,10 @@ class Conversation:
                 interrupted = interrupted or error
                 stop()
         thread.join()
-        if self._raised:
-            raise self._raised[0]
         if interrupted:
             raise interrupted
+        if self._raised:
+            raise self._raised[0]
         return result[0]
 
     def _answer(self, event: tuple, interrupted: Any) -> None:

@@ -59,6 +59,7 @@ _PROTOTYPES = {
     "hctr_model_about": [_handle, c.POINTER(c.c_char_p), c.POINTER(c.c_char_p)],
     "hctr_frame_create": [c.POINTER(s.ArrowSchema), c.POINTER(c.POINTER(s.ArrowArray)), c.c_size_t, c.POINTER(_handle)],
     "hctr_frame_from_stream": [c.c_void_p, c.POINTER(_handle)],
+    "hctr_stop_create": [c.POINTER(_handle)],
     "hctr_evaluate": [c.POINTER(s.UseOptions), s.NAMED, c.c_void_p, c.POINTER(s.UseSummary)],
     "hctr_predict": [
         c.POINTER(s.UseOptions),
@@ -92,6 +93,8 @@ _PROTOTYPES = {
 _OTHERS = {
     "hctr_version": ([], c.c_char_p),
     "hctr_error_message": ([], c.c_char_p),
+    "hctr_stop_set": ([_handle], None),
+    "hctr_stop_destroy": ([_handle], None),
     "hctr_frame_rows": ([_handle], c.c_int64),
     "hctr_frame_source": ([_handle], c.c_char_p),
     "hctr_frame_destroy": ([_handle], None),
@@ -110,6 +113,7 @@ def library() -> c.CDLL:
         return _loaded
     path = library_path()
     try:
+        _load_bundled(Path(__file__).parent / "lib")
         loaded = c.CDLL(str(path))
         for name, arguments in _PROTOTYPES.items():
             function = getattr(loaded, name)
@@ -121,6 +125,21 @@ def library() -> c.CDLL:
         raise LibraryMissing(f"'{path}' cannot be used: {error}") from error
     _loaded = loaded
     return loaded
+
+
+def _load_bundled(folder: Path) -> None:
+    """Loads what the wheel has of the system's libraries, so that those of the library are found by their names.
+
+    Not OpenBLAS: the library does that, and says then how many threads it has.
+    """
+    left = [one for one in sorted(folder.glob("lib*.so.*")) if "blas" not in one.name]
+    for _ in range(len(left)):  # those that need others come after them
+        for one in list(left):
+            try:
+                c.CDLL(str(one))
+                left.remove(one)
+            except OSError:
+                pass
 
 
 def call(name: str, *arguments: Any) -> None:

@@ -80,6 +80,7 @@ class UseOptions(Sized):
         ("log_user", c.c_void_p),
         ("getenv", c.c_void_p),
         ("setenv", c.c_void_p),
+        ("stop", c.c_void_p),
     ]
 
 

@@ -131,7 +131,7 @@ class Model:
         found: dict[str, float] = {}
         collect = s.NAMED(lambda _user, name, value: found.__setitem__(name.decode(), value))
         options, keep = self._use_options(data)
-        _library.call("hctr_evaluate", c.byref(options), collect, None, None)
+        self._long("hctr_evaluate", options, collect, None, None)
         del keep
         return found
 
@@ -147,7 +147,7 @@ class Model:
         auc = c.c_double()
         collect = s.IMPORTANCE(lambda _user, name, value, moved: found.__setitem__(name.decode(), (value, moved)))
         options, keep = self._use_options(data)
-        _library.call("hctr_feature_importance", c.byref(options), rows, collect, None, c.byref(auc))
+        self._long("hctr_feature_importance", options, rows, collect, None, c.byref(auc))
         del keep
         lost = {name: auc.value - without if by == "AUC" else moved for name, (without, moved) in found.items()}
         return dict(sorted(lost.items(), key=lambda one: -one[1]))
@@ -214,7 +214,7 @@ class Model:
         files: list[Path] = []
         collect = s.FILE(lambda _user, one: files.append(Path(os.fsdecode(one))))
         options, keep = self._use_options(data)
-        _library.call("hctr_export", c.byref(options), EXPORTS[format], _library.path_bytes(path), rows, collect, None)
+        self._long("hctr_export", options, EXPORTS[format], _library.path_bytes(path), rows, collect, None)
         del keep
         return files
 
@@ -226,7 +226,7 @@ class Model:
         options, living = self._use_options(data, None)
         summary = s.UseSummary()
         names, count = _library.texts(keep)
-        _library.call("hctr_predict", c.byref(options), _library.path_bytes(out), names, count, c.byref(summary))
+        self._long("hctr_predict", options, _library.path_bytes(out), names, count, c.byref(summary))
         del living
         return summary.samples
 
@@ -325,6 +325,16 @@ class Model:
             **_library.common_options(),
         )
         return options, frame
+
+    @staticmethod
+    def _long(function: str, options: s.UseOptions, *arguments: Any) -> None:
+        """A call that an interrupt ends."""
+        stop = _library.make("hctr_stop_create", "hctr_stop_destroy", "stop")
+        options.stop = stop.pointer.value
+        Conversation().run(
+            lambda: _library.call(function, c.byref(options), *arguments),
+            lambda: _library.library().hctr_stop_set(stop.pointer),
+        )
 
     def _pinned(self) -> str:
         """The model that was loaded, also where a newer one is at the prefix by now."""

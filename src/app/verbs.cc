@@ -107,10 +107,11 @@ Verb report() {
 Verb explain() {
   return {
       "explain",
-      "NAME",
-      "Print the manual's entry of a section, layer, optimizer, metric or data format; layers, config: all of them.",
-      {},
-      {"huge_ctr explain solver", "huge_ctr explain MultiCross"}};
+      "NAME [FILE.json]",
+      "Print the manual's entry of a section, layer, optimizer, metric or data format; layers, config: all of them; "
+      "step FILE.json: the plan of a training step, for the GPU there is or an H200.",
+      {kConfig, {"Device", {{"--device", "cpu: the plan of a step there"}}}},
+      {"huge_ctr explain solver", "huge_ctr explain MultiCross", "huge_ctr explain step config.json"}};
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // What is done with a saved model.
+#include <atomic>
 #include <memory>
 #include <string>
 #include <vector>
@@ -7,6 +8,10 @@
 #include "core/base/expect.h"
 #include "hctr/use_model.h"
 #include "use/scored_sample.h"
+
+struct hctr_stop {
+  std::atomic<int> value = 0;
+};
 
 namespace hctr::capi {
 namespace {
@@ -27,8 +32,16 @@ Options use_options(const hctr_use_options* given) {
   if (from.threads != 0) to.threads = from.threads;
   to.allow_unmatched = from.allow_unmatched != 0;
   set_surroundings(to.surroundings, from.getenv, from.setenv);
+  if (from.stop) to.stop = &from.stop->value;
   to.surroundings.log = log_sink(from.log, from.log_user);
   return to;
+}
+
+/// Errors: Error(interrupted) where there is no result.
+template <class Use>
+Use whole(Use use) {
+  if (use.interrupted) throw Error(Kind::interrupted, "the work has been stopped before it was done");
+  return use;
 }
 
 void note_use(const ModelUse& use, int64_t samples, hctr_use_summary* to) {
@@ -40,9 +53,23 @@ void note_use(const ModelUse& use, int64_t samples, hctr_use_summary* to) {
 }  // namespace
 }  // namespace hctr::capi
 
+hctr_status hctr_stop_create(hctr_stop** stop) {
+  return hctr::capi::call([&] {
+    hctr::capi::expect_given(stop, "hctr_stop_create(): the place of the handle");
+    *stop = new hctr_stop;
+  });
+}
+
+void hctr_stop_set(hctr_stop* stop) {
+  constexpr int kInterrupt = 2;  // the number of SIGINT
+  if (stop) stop->value = kInterrupt;
+}
+
+void hctr_stop_destroy(hctr_stop* stop) { delete stop; }
+
 hctr_status hctr_evaluate(const hctr_use_options* options, hctr_metric metric, void* user, hctr_use_summary* summary) {
   return hctr::capi::call([&] {
-    const auto result = hctr::evaluate(hctr::capi::use_options<hctr::ModelOptions>(options));
+    const auto result = hctr::capi::whole(hctr::evaluate(hctr::capi::use_options<hctr::ModelOptions>(options)));
     for (const auto& [name, value] : result.metrics)
       if (metric) metric(user, name.c_str(), value);
     hctr::capi::note_use(result, result.samples, summary);
@@ -56,7 +83,7 @@ hctr_status hctr_predict(const hctr_use_options* options, const char* out, const
     hctr::capi::expect_given(out, "hctr_predict(): the file");
     of.out = out;
     for (size_t i = 0; i < keep_count; ++i) of.keep.emplace_back(keep[i]);
-    const auto result = hctr::predict(of);
+    const auto result = hctr::capi::whole(hctr::predict(of));
     hctr::capi::note_use(result, result.rows, summary);
   });
 }
@@ -71,7 +98,7 @@ hctr_status hctr_export(const hctr_use_options* options, int32_t format, const c
     of.format = static_cast<hctr::ExportFormat>(format);
     of.out = out;
     of.rows = rows;
-    for (const auto& path : hctr::export_model(of).files)
+    for (const auto& path : hctr::capi::whole(hctr::export_model(of)).files)
       if (file) file(user, path.c_str());
   });
 }
@@ -82,7 +109,7 @@ hctr_status hctr_feature_importance(const hctr_use_options* options, int64_t row
     auto of = hctr::capi::use_options<hctr::SampleOptions>(options);
     of.rows = rows;
     of.importance = true;
-    const hctr::ScoredSample sample = hctr::score_sample(of);
+    const hctr::ScoredSample sample = hctr::capi::whole(hctr::score_sample(of));
     if (auc) *auc = sample.auc;
     for (const hctr::FeatureImportance& one : sample.importance)
       if (feature) feature(user, one.feature.c_str(), one.auc, one.scores_moved);

@@ -65,7 +65,10 @@ def main():
         wheel = made.stdout.strip()
         print(f"{wheel}: {Path(wheel).stat().st_size / 1e6:.1f} MB", flush=True)
         environment = Path(folder) / "environment"
-        run(python, "-m", "venv", environment)
+        made_one = subprocess.run([python, "-m", "venv", str(environment)], capture_output=True, text=True)
+        if made_one.returncode != 0:
+            print(f"SKIPPED: {python} makes no environments: {(made_one.stdout or made_one.stderr).strip()[:300]}")
+            return 77
         inside = environment / "bin/python"
         site = next((environment / "lib").glob("python*/site-packages"))
         (site / "packages.pth").write_text(f"{packages}\n")

@@ -4,6 +4,7 @@ import logging
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
 import unittest
 from pathlib import Path
@@ -122,6 +123,28 @@ class Loaded(support.InFolder):
             with self.subTest(method=method), multiprocessing.get_context(method).Pool(1) as pool:
                 job = pool.apply_async(predicted_in_child, (pickle.dumps(self.model), os.path.abspath("eval.csv")))
                 self.assertEqual(job.get(60), self.scores.tobytes())
+
+    def test_an_interrupt_leaves_the_model_usable(self):
+        class Interrupts(logging.Handler):
+            def emit(self, record):
+                os.kill(os.getpid(), signal.SIGINT)
+
+        logger, handler = logging.getLogger("huge_ctr"), Interrupts()
+        before = logger.level
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                self.model.evaluate(self.columns)
+        finally:
+            logger.removeHandler(handler)
+            logger.setLevel(before)
+        frame = huge_ctr.Frame({name: values * 2000 for name, values in self.columns.items()})
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with self.assertRaises(KeyboardInterrupt):
+            self.model.predict(frame)
+        self.assertTrue(np.array_equal(self.model.predict(self.columns), self.scores))
+        self.assertIn("AUC", self.model.evaluate(self.columns))
 
     def test_threads_score_at_the_same_time(self):
         found = []
