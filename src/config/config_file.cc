@@ -174,7 +174,7 @@ Json read_with_includes(const fs::path& path, std::vector<fs::path>& files, cons
                        environment);
 }
 
-/// What an element of an array may be called.
+/// The name of an array's element.
 std::vector<std::string> names_of(const Json& element) {
   std::vector<std::string> names;
   for (const char* key : {"top", "name", "type"}) {

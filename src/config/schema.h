@@ -165,7 +165,7 @@ class Schema : public SchemaBase {
         },
         [](const SchemaBase& of, const void* part) {
           const T& from = *static_cast<const T*>(part);
-          if constexpr (requires { from.given; })  // a part that says whether it was there is left out when not
+          if constexpr (requires { from.given; })  // a part that is written only if it was present in the config
             if (!from.given) return Json();
           return static_cast<const Schema<T>&>(of).effective(from);
         }};

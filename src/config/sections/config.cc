@@ -154,7 +154,7 @@ void note_own_rates(const Config& config, Problems& problems) {
                                "top-level rate, and \"compatibility\": [\"schedule_sets_embedding_rates\"] does so"));
 }
 
-/// Tells every optimizer the solver's limit.
+/// Passes the solver's limit to every optimizer.
 void clip_gradients(Config& config) {
   if (!config.solver.clip_gradient_value) return;
   const auto most = static_cast<float>(*config.solver.clip_gradient_value);
@@ -163,7 +163,7 @@ void clip_gradients(Config& config) {
     if (embedding.section.optimizer) embedding.section.optimizer->hyper.most_gradient = most;
 }
 
-/// What the solver may say where nobody knows how much data will come.
+/// Solver fields that are allowed when the amount of data is unknown.
 void check_followed(const Config& config, Problems& problems) {
   if (!config.data.follow) return;
   if (config.solver.num_epochs.value_or(1) > 1)

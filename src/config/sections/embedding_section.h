@@ -38,7 +38,7 @@ template <>
 struct EnumWords<IndexKind> {
   static const std::vector<std::pair<std::string, IndexKind>>& table();
 };
-/// What a row belongs to.
+/// The identity of a row: its key, or its slot and key.
 enum class Identity { slot_and_key, key };
 template <>
 struct EnumWords<Identity> {
@@ -123,8 +123,8 @@ struct EmbeddingSection {
   bool pooled() const { return hparam.combiner != ops::Combiner::none; }
   /// Whether a row belongs to (slot, key), so that model files hold slots; otherwise it belongs to the key alone.
   bool identity_by_slot() const;
-  /// What the plan may choose on several ranks: as given, or the default of the type. Rows that belong to keys alone
-  /// have one owner, independent of the slot.
+  /// The plan's choices on several ranks: as stated, or the default of the type. Rows that belong to keys alone have
+  /// one owner, independent of the slot.
   PlacementRule placement_rule() const;
   /// Which rows are replicated. `batch`: samples of all ranks.
   Replication replication(int64_t batch = 1) const;

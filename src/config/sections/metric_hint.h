@@ -1,4 +1,4 @@
-// What a word that names no metric most likely means.
+// The metric that an unknown word most likely means.
 #pragma once
 
 #include <string>

@@ -25,7 +25,7 @@ struct EnumWords<LrPolicy> {
   static const std::vector<std::pair<std::string, LrPolicy>>& table();
 };
 
-/// What to do about a step whose loss or gradients are NaN or infinite.
+/// The reaction to a step whose loss or gradients are NaN or infinite.
 enum class OnNan { stop, skip };
 template <>
 struct EnumWords<OnNan> {

@@ -38,14 +38,14 @@ struct TableMemory {
 };
 Schema<TableMemory> table_memory_schema();
 
-/// Of one embedding, which then has these sizes for itself. What is not given is the solver's, which other tables
+/// The budget of one embedding, which it does not share. Sizes that it omits are the solver's, which other tables
 /// share.
 struct OwnTableMemory {
   std::optional<MemorySize> gpu, host, disk_limit;
   std::optional<std::string> disk;  ///< empty: no rows on a disk
   /// With the values of the solver where it gives none.
   TableMemory with(const TableMemory& of_solver) const;
-  /// Of a folder and its limit, one of its own makes the tier its own.
+  /// A folder or limit of its own makes the disk tier its own.
   RowMemory::Tiers shared() const { return {!gpu, !host, !disk && !disk_limit}; }
 };
 Schema<OwnTableMemory> own_table_memory_schema();

@@ -7,7 +7,7 @@
 
 namespace hctr {
 
-/// What a user reads whose machine refuses memory of the host.
+/// The message for refused host memory.
 inline constexpr std::string_view kOutOfHostMemory =
     "out of memory on the CPU; a smaller batchsize, fewer num_workers or a smaller embedding_vec_size need less, and "
     "`ulimit -v` may limit it";

@@ -25,7 +25,7 @@ std::vector<fs::path> make_folders(const fs::path& folder) {
   return made;
 }
 
-/// What the process that has the lock has written into its file.
+/// The text that the process with the lock wrote into its file.
 std::string holder_in(int descriptor) {
   char text[256];
   const ssize_t got = ::pread(descriptor, text, sizeof text, 0);
@@ -88,7 +88,7 @@ FileLock::FileLock(FileLock&& other) noexcept
 FileLock::~FileLock() {
   std::error_code ignored;
   if (descriptor_ >= 0) {
-    fs::remove(path_, ignored);  // while it is locked: whoever opens it next makes a new one
+    fs::remove(path_, ignored);  // removed while it is locked: the next process creates a new file
     ::close(descriptor_);
   }
   for (auto folder = folders_.rbegin(); folder != folders_.rend(); ++folder) fs::remove(*folder, ignored);  // if empty

@@ -1,4 +1,4 @@
-// Threads that nobody can join.
+// Threads that cannot be joined.
 #pragma once
 
 namespace hctr {

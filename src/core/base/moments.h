@@ -37,7 +37,7 @@ class Moments {
   double squares() const { return squares_; }
   /// 0 of no number.
   double deviation() const { return count_ == 0 ? 0 : std::sqrt(squares_ / static_cast<double>(count_)); }
-  /// 0 where all numbers are equal.
+  /// 0 if all numbers are equal.
   double skewness() const {
     return squares_ <= 0 ? 0 : std::sqrt(static_cast<double>(count_)) * cubes_ / std::pow(squares_, 1.5);
   }

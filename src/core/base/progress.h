@@ -1,4 +1,4 @@
-// How far a piece of work is, shown as whoever uses the library wishes; and numbers as people read them.
+// Progress of a piece of work, shown in the caller's way; and numbers formatted for people.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace hctr {
 
-/// Counts units of work that is shown, or that nobody looks at. Used by one thread at a time.
+/// Counts units of work, shown or not. Used by one thread at a time.
 class Progress {
  public:
   /// As ShowProgress has them; `show` may be null.

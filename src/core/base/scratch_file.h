@@ -25,7 +25,7 @@ class ScratchFile {
   /// Asks the system to have these bytes in its cache soon, for a read() that comes, and does not wait for them.
   void read_ahead(int64_t first, int64_t bytes) const noexcept;
 
-  /// Gives what lies behind so many bytes back to the disk, where the system does so.
+  /// Frees the file's disk space after this many bytes, if the system can.
   void cut(int64_t bytes) noexcept;
 
   /// Bytes that the calling thread has had read from disks so far, in any file: by read(), where the cache of the

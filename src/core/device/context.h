@@ -1,4 +1,4 @@
-// What an operator may use: device, stream, threads, random numbers and the scalars of the step.
+// Resources of an operator: device, stream, threads, random numbers and the scalars of the step.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@
 namespace hctr {
 
 struct RuntimeOptions {
-  int threads = 1;      ///< CPU threads for operators of this rank
-  uint64_t seed = 0;    ///< of all random numbers
-  bool tf32 = false;    ///< GPU: f32 matrix products may round their operands to TF32
-  bool tf32x3 = false;  ///< GPU: large f32 matrix products by three products of TF32 numbers (ops/gemm/tf32_split.h)
+  int threads = 1;             ///< CPU threads for operators of this rank
+  uint64_t seed = 0;           ///< of all random numbers
+  bool tf32 = false;           ///< GPU: f32 GEMMs may round their operands to TF32
+  bool tf32x3 = false;         ///< GPU: large f32 GEMMs as three TF32 GEMMs (ops/gemm/tf32_split.h)
   bool sync_launches = false;  ///< synchronize after every kernel, to find one that faults
   /// One of several: what other ranks wait for comes before the rest of the step, and that before preparation.
   bool several_ranks = false;
@@ -52,7 +52,7 @@ class Runtime {
   /// The compute stream and the prepare stream are this one of a caller from now on. Its work comes behind all that is
   /// queued on the one before.
   void adopt_stream(void* handle);
-  /// Measures the parts of the steps that are queued now (core/device/profiler.h); null: nobody does.
+  /// Measures the parts of the steps that are queued now (core/device/profiler.h); null: no profiler.
   Profiler* profiler() const { return profiler_; }
   void set_profiler(Profiler* profiler) { profiler_ = profiler; }
   /// For what must not fail where the device has no more memory.
@@ -99,8 +99,8 @@ class Context {
     context.queue_ = queue;
     return context;
   }
-  /// Collects the launches of results that nobody reads before the backward pass ends, such as gradients of biases, to
-  /// start them as one; null: they start at once.
+  /// Collects launches whose results are read only after the backward pass, such as bias gradients, to start them as
+  /// one; null: they start at once.
   Lockstep* last_launches() const { return last_launches_; }
   Context with_last_launches(Lockstep* launches) const {
     Context context = *this;
@@ -115,7 +115,7 @@ class Context {
     context.multiprocessors_ = multiprocessors;
     return context;
   }
-  /// Whether rows of matrix products on a CPU have the same bits in batches of any size (ops/gemm/ordered_product.h).
+  /// Whether rows of CPU GEMMs have the same bits in batches of any size (ops/gemm/ordered_product.h).
   bool ordered_products() const { return ordered_products_; }
   Context with_ordered_products() const {
     Context context = *this;

@@ -13,7 +13,7 @@
 
 namespace hctr {
 
-/// The descriptors of a matrix product for cuBLASLt, and the algorithm chosen for it.
+/// The cuBLASLt descriptors of a GEMM, and the algorithm chosen for it.
 struct BlasProduct {
   cublasLtMatmulDescOpaque_t operation;
   cublasLtMatrixLayoutOpaque_t first, second, result, addend;  ///< addend: `result` where there is no other

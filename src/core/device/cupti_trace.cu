@@ -34,7 +34,7 @@ struct CuptiFunctions {
   decltype(&::cuptiGetResultString) text_of;
 };
 
-/// Beside the CUDA runtime, as toolkits and wheels lay it, then wherever the system looks.
+/// Searched next to the CUDA runtime, as toolkits and wheels place it, then wherever the system looks.
 void* find_cupti(std::string& reason) {
   const std::string name = cat("libcupti.so.", CUDART_VERSION / 1000);
   std::vector<std::string> files;

@@ -41,7 +41,7 @@ inline Grid early(Grid grid) {
   return grid;
 }
 
-/// So many blocks for each multiprocessor of the current device. Only for kernels whose result does not depend on the
+/// This many blocks for each multiprocessor of the current device. Only for kernels whose result does not depend on the
 /// number of blocks.
 inline int64_t blocks_of_device(int per_multiprocessor) { return int64_t{multiprocessors()} * per_multiprocessor; }
 

@@ -59,7 +59,7 @@ class Lockstep {
   /// Starts those of next(), or those of next_late(), on the stream of a context.
   void run_first(Context&);
   void run_late(Context&);
-  /// Of what next_late() was called for, until it is started.
+  /// Callers of next_late(), until their launch starts.
   std::span<const LateResult> late() const { return late_; }
   /// Whether launches wait for run().
   bool collects() const { return collect_; }

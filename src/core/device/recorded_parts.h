@@ -1,4 +1,4 @@
-// What a Profiler asks of work that is being recorded.
+// The Profiler's interface to work that is being recorded.
 #pragma once
 
 #include <cstddef>

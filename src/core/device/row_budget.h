@@ -23,30 +23,30 @@ struct RowMemoryLimits {
   int64_t disk = 0;               ///< most there
 };
 
-/// Who has taken memory of a budget, and can do with less of the device.
+/// A user of a budget that can reduce its device memory.
 class RowMemoryUser {
  public:
   virtual ~RowMemoryUser() = default;
-  /// Moves numbers of rows to memory of the host, for so many bytes of the device or as many as there can be. Nothing
-  /// may be queued. Returns the bytes.
+  /// Moves rows to host memory to free this many bytes of the device, or as many as possible. Nothing may be queued.
+  /// Returns the bytes.
   virtual int64_t move_to_host(int64_t bytes) = 0;
-  /// The most that this would free.
+  /// The maximum that this could free.
   virtual int64_t most_to_host() const = 0;
 };
 
-/// Who has rows on a disk, what belongs to them in memory of the host, and can do with less once a snapshot has ended.
+/// A user with rows on disk that can reduce its host memory once a snapshot has ended.
 class RowDiskUser {
  public:
   virtual ~RowDiskUser() = default;
   /// Gives back what a snapshot of its rows has taken and was promised, if that has ended; `wait`: waits for its end.
   /// Returns whether there was one that has ended.
   virtual bool end_snapshot(bool wait) = 0;
-  /// Gives back so many bytes of the disk, or as many as its rows do not need. Returns the bytes, which may be more.
+  /// Frees this many bytes of the disk, or as many as its rows do not need. Returns the bytes, which may be more.
   virtual int64_t give_disk(int64_t bytes) = 0;
 };
 
-/// The budget that the tables of a rank share. Who asks first gets first; numbers do not depend on it. For the thread
-/// of its rank.
+/// The budget shared by the tables of a rank, first come, first served; results do not depend on it. For the thread of
+/// its rank.
 class RowMemory {
  public:
   RowMemory(Device device, RowMemoryLimits limits) : device_(device), limits_(std::move(limits)) {}
@@ -62,17 +62,16 @@ class RowMemory {
   /// Bytes that rows may take on the device beyond those that they have; the largest number where nothing limits them
   /// but the device itself. 0 where no more than the reserve is free.
   int64_t device_room() const;
-  /// Likewise on the host, without what is promised.
+  /// The same for the host, without promised bytes.
   int64_t host_room() const { return limits_.host - host_bytes() - of(shared_.host).host_promised_; }
   /// Whether rows may be in host memory at all.
   bool has_host() const { return limits_.host > 0; }
 
-  /// Whether rows may be on a disk, and the bytes that they may take there beyond those that they have, without what is
-  /// promised.
+  /// Whether rows may be on disk, and the bytes they may take there beyond their present ones, without promised bytes.
   bool has_disk() const { return !limits_.disk_folder.empty(); }
   int64_t disk_room() const { return limits_.disk - disk_bytes() - of(shared_.disk).disk_promised_; }
 
-  /// What tables have taken, of a shared tier all that share it.
+  /// Bytes taken by tables; for a shared tier by all tables that share it.
   int64_t device_bytes() const { return of(shared_.device).device_bytes_; }
   int64_t host_bytes() const { return of(shared_.host).host_bytes_; }
   int64_t disk_bytes() const { return of(shared_.disk).disk_bytes_; }
@@ -81,8 +80,8 @@ class RowMemory {
   /// Tables that can do with less. They leave before they end.
   void join(RowMemoryUser* user) { of(shared_.device).users_.push_back(user); }
   void leave(RowMemoryUser* user) { std::erase(of(shared_.device).users_, user); }
-  /// Has others than this one move rows to the host, in the order in which they came, for so many bytes of the device.
-  /// Returns the bytes, which may be fewer or more.
+  /// Makes other users move rows to the host, in the order of their registration, to free this many bytes of the
+  /// device. Returns the bytes, which may be fewer or more.
   int64_t others_move_to_host(const RowMemoryUser* but, int64_t bytes);
   int64_t others_most_to_host(const RowMemoryUser* but) const;
 
@@ -92,11 +91,11 @@ class RowMemory {
   /// Ends the snapshots of others than this one that take of the host, or of the disk. Returns whether any has ended.
   bool end_snapshots_on_host(const RowDiskUser* but, bool wait) const;
   bool end_snapshots_on_disk(const RowDiskUser* but, bool wait) const;
-  /// Has others than this one give back so many bytes of the disk. Returns the bytes, which may be fewer or more.
+  /// Makes other users free this many bytes of the disk. Returns the bytes, which may be fewer or more.
   int64_t others_give_disk(const RowDiskUser* but, int64_t bytes);
 
-  // Of bytes that somebody may still need and nobody else shall take: who was promised them adds them to the room, and
-  // breaks the promise (a negative number) as they are taken.
+  // Promised bytes: one user may still need them, others cannot take them. That user counts them as available, and
+  // reduces the promise (a negative number) as it takes them.
   void promise_host(int64_t bytes) { of(shared_.host).host_promised_ += bytes; }
   void promise_disk(int64_t bytes) { of(shared_.disk).disk_promised_ += bytes; }
 

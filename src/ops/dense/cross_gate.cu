@@ -48,7 +48,7 @@ struct FirstCrossRule : CrossRule {
     cuda::write<V>(d_x.row(row) + column, left, sum);
   }
 
-  /// What all layers add to the gradient of elements of a row.
+  /// Gradient that all layers add to elements of a row.
   template <int V>
   __device__ void add_all(int64_t row, int64_t column, int64_t left, const cuda::Pack<T, V>& d_first,
                           float (&sum)[V]) const {

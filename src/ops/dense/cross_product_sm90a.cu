@@ -14,7 +14,7 @@ namespace {
 
 using namespace hopper;
 
-/// Tiles of 128 x 192. Wider ones would leave no room for two matrices beside three steps of the operands.
+/// Tiles of 128 x 192. Wider tiles leave no shared memory for two matrices in addition to three pipeline stages.
 template <class T_, bool kTransposedB_>
 struct GatedTiling {
   using T = T_;
@@ -35,7 +35,7 @@ struct GatedTiling {
                 kSharedBytes <= kMostSharedBytes);
 };
 
-/// What the threads of a block share. `mask_used` counts who has read the number of a tile, as load_tiles() needs it.
+/// Shared memory of a block. `mask_used` counts the readers of a tile's number, as load_tiles() needs it.
 template <class Tiles>
 struct GatedMemory {
   std::byte* ring;      ///< [kStages]: operands
@@ -77,7 +77,7 @@ struct GatedMemory {
   }
 };
 
-/// Maps of the operands, of the two matrices that are read, and of those that are written in their place.
+/// TMA maps of the operands, of the two matrices read, and of the two that replace them.
 struct GatedMaps {
   OperandMaps operands;
   CUtensorMap in[2], out[2];
@@ -216,7 +216,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   }
 }
 
-/// Of x and what skips the gate: t = p + bias and x * t + skip for a product p.
+/// Epilogue inputs x and the skip connection: t = p + bias and x * t + skip for a GEMM result p.
 template <class T>
 struct ForwardGate {
   static constexpr bool kBias = true, kSums = false;
@@ -234,7 +234,7 @@ struct ForwardGate {
   }
 };
 
-/// Of what passes by the layer and x: d_y = p + addend and d_t = d_y * x.
+/// Epilogue inputs: the gradient that bypasses the layer, and x. d_y = p + addend and d_t = d_y * x.
 template <class T>
 struct BackwardGate {
   static constexpr bool kBias = false, kSums = true;

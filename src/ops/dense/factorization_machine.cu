@@ -196,7 +196,7 @@ __global__ void __launch_bounds__(kFmThreads)
       *reinterpret_cast<uint4*>(gradient) = reinterpret_cast<const uint4*>(gradients_at)[i];
       int k = column - shape.by_dim.divide(column) * dim;
 #pragma unroll
-      for (int v = 0; v < V; ++v) {  // behind the last column are elements that nobody reads
+      for (int v = 0; v < V; ++v) {  // elements after the last column are never read
         gradient[v] = static_cast<T>(static_cast<float>(gradient[v]) + of_pairs * (sum[k] - static_cast<float>(e[v])));
         if (++k == dim) k = 0;
       }

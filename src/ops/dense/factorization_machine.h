@@ -1,4 +1,4 @@
-// A factorization machine whose vectors and weights are the slots of a table, and others beside them.
+// A factorization machine whose vectors and weights are the slots of a table and additional tensors.
 #pragma once
 
 #include <optional>

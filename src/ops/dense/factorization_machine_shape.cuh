@@ -1,4 +1,4 @@
-// What the kernels of a factorization machine are given: sizes, and how a warp goes over a row of vectors.
+// Arguments of the factorization machine's kernels: sizes, and how a warp traverses a row of vectors.
 #pragma once
 
 #include "ops/common/element_loops.cuh"

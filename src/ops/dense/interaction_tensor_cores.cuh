@@ -87,8 +87,8 @@ __device__ inline void round_operands(uint32_t (&to)[4]) {
   }
 }
 
-/// A lane's registers of operands, of the numbers at(row, column): those of a register are beside each other, the other
-/// registers 8 rows below, a chunk behind, and both.
+/// A lane's operand registers. One register holds adjacent numbers at(row, column); the others hold those 8 rows below,
+/// one chunk later, and both.
 template <class T, class At>
 __device__ inline void gather_operands(uint32_t (&to)[4], int row, int column, const At& at) {
   constexpr int kPerChunk = 16 / sizeof(T), kNumbers = 4 / sizeof(T);
@@ -190,7 +190,7 @@ __device__ inline bool all_within(const uint4& chunk, float largest) {
   return within;
 }
 
-/// What a ReLU makes of the gradients of the dense vectors, which are what it put out.
+/// ReLU's gradient for the dense vectors, which are the ReLU's output.
 struct DenseRelu {
   float factor;
   float* sums;  ///< [blocks, dim]: of what a block stores; null: there is no ReLU
@@ -215,8 +215,8 @@ __device__ inline void add_chunk(float* sums, const uint4& chunk) {
   }
 }
 
-/// Of the backward pass, the blocks on a multiprocessor that registers must allow: as many as those of DLRM's vectors
-/// find shared memory for, or more where registers suffice. 0: no bound, as S takes many.
+/// Blocks of the backward pass per multiprocessor that register use must allow: as many as fit into shared memory for
+/// DLRM's vectors, more if registers suffice. 0: no bound, because S is large.
 template <class T>
 constexpr int backward_blocks(int tiles) {
   if (tiles == 1) return 8;

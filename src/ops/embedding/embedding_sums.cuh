@@ -14,7 +14,7 @@ namespace {
 
 using hctr::cuda::BlockRange;
 constexpr int kUpdateThreads = 256;
-constexpr int kPieceThreads = 128;  // of a block that sums pieces: small ones find room beside other kernels
+constexpr int kPieceThreads = 128;  // threads of a block that sums pieces: small blocks fit next to other kernels
 
 /// Gradients of a dtype that is looked up at run time: one kernel instead of three, for widths that few models use.
 struct AnyFloatView {
@@ -38,7 +38,7 @@ __device__ Fragment<Width> load_row_part(const AnyFloatView& dy, int64_t row, in
 
 constexpr int kGradientsAtOnce = 4;
 
-/// The bags of so many positions; 0 past the last position that was asked for.
+/// The bags at these positions; 0 after the last requested position.
 template <int kAtOnce = kGradientsAtOnce>
 struct FewBags {
   uint32_t bag[kAtOnce];

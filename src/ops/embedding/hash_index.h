@@ -59,8 +59,8 @@ HCTR_OP(void index_rebuild(Context&, HashIndex, const uint8_t* left))
 /// meanwhile.
 HCTR_OP(void index_renumber(Context&, HashIndex, const int32_t* rows, int64_t count))
 
-/// The keys of rows[i] go: a mark stays in the entry of each, which searches pass, and state.marks grows by them. Rows
-/// whose key has no entry are left out. Nothing else may use the table meanwhile.
+/// Removes the keys of rows[i]. A mark stays in each entry; searches continue past it, and state.marks counts it. Rows
+/// whose key has no entry are skipped. Nothing else may use the table meanwhile.
 HCTR_OP(void index_remove(Context&, HashIndex, const int32_t* rows, int64_t count))
 /// Enters the keys of rows[i], which are distinct and have no entry, with these row numbers. They take marks, which
 /// state.marks no longer counts then, or empty entries. index_find may run concurrently, and sees each of them or not.

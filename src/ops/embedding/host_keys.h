@@ -17,7 +17,7 @@
 
 namespace hctr::ops {
 
-/// What sender and owner know of a column before a message.
+/// What sender and owner both know of a column before a message.
 struct HostColumn {
   int32_t message = 0;
   int32_t most_keys = 1;     // of a bag
@@ -30,7 +30,7 @@ struct HostColumn {
 /// on one device, as in everything that follows.
 struct HostMessages {
   int32_t messages = 0, columns = 0;
-  int64_t bags = 0;                    // of a column in the arrays of HostKeys: the most that any column has
+  int64_t bags = 0;                    // stride of a column in the arrays of HostKeys: the maximum over all columns
   const HostColumn* column = nullptr;  // [columns] by message
   const int32_t* first = nullptr;      // [messages + 1] the first column of each
   int64_t vector_bytes = 0;
@@ -39,7 +39,7 @@ struct HostMessages {
   HCTR_HD int64_t all_bags() const { return columns * bags; }
 };
 
-/// What a message turned out to be.
+/// The contents of a received message.
 struct HostColumnPlan {
   int32_t keys = 0, occurrences = 0, bags = 0;         // sent; all; bags with a key
   bool vector_a_key = false, gradient_a_key = false;   // else a bag
@@ -75,7 +75,7 @@ struct HostKeys {
 /// whichever are fewer, and with `sums_gradients` as many gradients; else a gradient a bag. `occurrences`:
 /// keys.offsets[all_bags]. Scratch is overwritten.
 HCTR_OP(void plan_host_keys(Context&, HostMessages, HostKeys keys, int64_t occurrences, std::byte* scratch))
-/// Bytes of scratch for so many bags and keys, for any function of this file.
+/// Bytes of scratch for any function of this file, with this many bags and keys.
 size_t host_keys_scratch_bytes(Device, int64_t bags, int64_t keys);
 namespace cpu {
 size_t host_keys_scratch_bytes(int64_t bags, int64_t keys);
@@ -98,9 +98,9 @@ int64_t most_host_words(int64_t columns, int64_t bags, int64_t keys);
 /// Shapes: words i64 [at least those of keys.sizes].
 HCTR_OP(void write_host_keys(Context&, HostMessages, HostKeys keys, Tensor words))
 
-/// Reads messages of keys.sizes, whose words all lie in `words`: all of `keys` but keys.keys and keys.first. A message
-/// whose numbers contradict each other, its columns or its sizes is refused: it has no keys then. What it says is never
-/// used as an address.
+/// Reads messages of keys.sizes, whose words all lie in `words`: all of `keys` except keys.keys and keys.first. A
+/// message whose numbers contradict each other, its columns or its sizes is refused and then has no keys. Its numbers
+/// are never used as addresses.
 HCTR_OP(void read_host_keys(Context&, HostMessages, HostKeys keys, Tensor words, std::byte* scratch))
 
 /// Where the bags of a rank are among messages.
@@ -112,7 +112,7 @@ struct HostJoin {
   int64_t ranks = 0, columns = 0, samples = 0;
   const RankInMessage* of_rank = nullptr;  // [ranks]
 };
-/// What an owner sends and is sent.
+/// Messages from and to an owner.
 struct OwnerLists {
   int64_t vectors = 0;         // of all messages
   int32_t* offsets = nullptr;  // [vectors + 1] vector v is the sum of the rows of

@@ -1,5 +1,5 @@
-// What each bag and column does in the functions of host_keys.h that plan, write and read messages, for the loops of
-// both devices.
+// Rules for one bag or column in the functions of host_keys.h that plan, write and read messages, for the loops of both
+// devices.
 #pragma once
 
 #include "core/base/random.h"
@@ -272,7 +272,7 @@ HCTR_HD inline void read_places(const HostMessages& all, const HostKeys& keys, c
                          : static_cast<int32_t>(read_number(words + plan.places_at + int64_t{p - before} * each, each));
 }
 
-/// What a column of a message says, as far as one has looked.
+/// The part of a column in a message that has been read so far.
 struct ColumnFindings {
   int64_t keys = 0;  // of its bags
   int32_t bags = 0;  // with a key

@@ -16,7 +16,7 @@ struct RecordPart {
   int64_t bytes, stride;
 };
 
-/// What records are made of. No two parts overlap.
+/// Parts of a record. No two parts overlap.
 struct RecordParts {
   static constexpr int kMost = 8 + kMostStates;
   int count = 0;

@@ -1,8 +1,8 @@
 // Removal of rows from a table, and compaction of the others, so that rows stay numbered 1, 2, ... without gaps.
 //
-// Only between steps, when nothing else uses the table; or beside steps that are queued, as long as their rows stay.
-// The host runs these one after the other and waits for their counts; they are never part of a recorded step. The
-// choice of rows depends on keys and access statistics, not on row numbers, which differ between devices.
+// Runs between steps, when nothing else uses the table, or while queued steps run, if their rows stay. The host runs
+// these functions sequentially and waits for their counts; they are never part of a recorded step. The choice of rows
+// depends on keys and access statistics, not on row numbers, which differ between devices.
 #pragma once
 
 #include <cstddef>
@@ -84,7 +84,7 @@ HCTR_OP(void open_fates(Context&, int64_t rows, Fate* fates))
 /// Removes those of rows first to last whose value is below `bound`.
 HCTR_OP(void rows_below_leave(Context&, const uint32_t* values, uint32_t bound, int64_t first, int64_t last,
                               Fate* fates))
-/// Of rows first to last whose fate is open, removes the `number` rows with the lowest ranks. There must be that many.
+/// Removes the `number` lowest-ranked rows among the undecided ones in first to last. At least that many must exist.
 HCTR_OP(void lowest_rows_leave(Context&, RowRanks, int64_t first, int64_t last, int64_t number, const RemovalMemory&))
 /// Counts those of rows 1 to `rows` that have this fate.
 HCTR_OP(void count_fates(Context&, Fate, int64_t rows, const RemovalMemory&, int64_t& count))

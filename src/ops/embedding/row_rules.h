@@ -8,7 +8,7 @@
 
 namespace hctr::ops {
 
-/// What LazyAdamRule needs for one row.
+/// Per-row input of LazyAdamRule.
 struct LazyScalars {
   float move, decay1, decay2;
 };

@@ -14,7 +14,7 @@
 
 namespace hctr::ops {
 
-/// What batches add their uses to.
+/// Access counts that batches increment.
 struct RowUses {
   uint8_t* uses = nullptr;    ///< [rows] one more for each batch that has the row; saturates
   uint64_t* reads = nullptr;  ///< [2] occurrences of keys: of all rows, and of those below first_on_host

@@ -59,8 +59,8 @@ __device__ inline void write_bags(BlockRange range, const KeyBatch& batch, int32
   for (int64_t p = batch.size() + thread; p < batch.key_capacity; p += threads) bags[p] = 0;
 }
 
-/// What begins a sort: the bags of keys; the keys of each first digit in each tile, one block a tile; zero for the
-/// counts of further passes. tile_counts: [passes][tiles][kSortDigits].
+/// First kernel of a sort: writes the bags of keys, counts the keys of each first digit in each tile (one block a
+/// tile), and zeroes the counts of further passes. tile_counts: [passes][tiles][kSortDigits].
 __device__ void begin_sort(BlockRange range, KeyBatch batch, const int32_t* rows, int32_t* bags, GroupCounts* counts,
                            uint32_t* tile_counts, int tiles, int passes) {
   __shared__ uint32_t of_digit[kSortDigits];

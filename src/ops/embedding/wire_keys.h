@@ -14,7 +14,7 @@ struct WireKeys {
   int32_t* bags = nullptr;  // of each key, ascending for one rank
 };
 
-/// Bytes of scratch that pack_keys or merge_packed_keys needs for so many bags in all messages together.
+/// Bytes of scratch for pack_keys or merge_packed_keys with this many bags in all messages together.
 size_t packed_keys_scratch_bytes(Device, int64_t bags);
 namespace cpu {
 size_t packed_keys_scratch_bytes(int64_t bags);

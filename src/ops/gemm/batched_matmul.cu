@@ -42,7 +42,7 @@ struct BatchedProblem {
             tf32};
   }
   static int64_t stride_of(const Matrices& m) { return m.tensor.row_stride(); }
-  /// What divides the addresses of all matrices, whichever of a row they are.
+  /// The common alignment of all matrices' addresses, for every matrix of a row.
   static uint32_t aligned(const Matrices& m) {
     const int64_t bytes = static_cast<int64_t>(size_of(m.tensor.dtype()));
     const auto all = reinterpret_cast<intptr_t>(m.tensor.bytes()) | (m.inner_stride * bytes) | (stride_of(m) * bytes);

@@ -14,7 +14,7 @@ namespace hctr::ops::cuda {
 
 inline constexpr int kBiasThreads = 256;
 
-/// What is read and written. Without a rule (AsItIs) d_z is d_y and is not written.
+/// Input and output. Without a rule (AsItIs), d_z is d_y and is not written.
 template <class T>
 struct BiasGradients {
   View<const T, 2> y, d_y;
@@ -29,8 +29,8 @@ struct BiasTiles {
 };
 
 /// d_z = d_y. Another rule is a function (y, d_y) -> d_z of floats. If it has beside(row, column, left, d_y), that is
-/// called for every pack of V elements as well. kFromEnd: blocks go through the rows from the last to the first; a
-/// cache still holds the last rows that a kernel before wrote, and will hold the first ones for the next.
+/// also called for every pack of V elements. kFromEnd: blocks process rows from the last to the first, because the
+/// cache still holds the last rows of the previous kernel and then holds the first rows for the next one.
 struct AsItIs {
   static constexpr bool kFromEnd = false;
 };
@@ -54,7 +54,7 @@ __device__ inline void finish_bias_row(const BiasGradients<T>& g, const Rule& ru
 #pragma unroll
   for (int v = 0; v < V; ++v) {
     d[v] = static_cast<float>(d_y.at[v]);
-    if constexpr (!std::is_same_v<Rule, AsItIs>)  // the sum is of what is stored
+    if constexpr (!std::is_same_v<Rule, AsItIs>)  // sums the stored (rounded) values
       d[v] = static_cast<float>(static_cast<T>(rule(static_cast<float>(y.at[v]), d[v])));
     sum[v] += d[v];
   }

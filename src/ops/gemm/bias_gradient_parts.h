@@ -1,4 +1,4 @@
-// What implementations of ops/gemm/bias_gradient.h, and of operators that sum a bias's gradient in the same way, share.
+// Shared by the implementations of ops/gemm/bias_gradient.h and by other operators that reduce a bias gradient.
 #pragma once
 
 #include <cstdint>

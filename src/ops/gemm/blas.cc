@@ -33,7 +33,7 @@ Function blas_function(void* library, const char* name) {
   return reinterpret_cast<Function>(found);
 }
 
-/// What OpenBLAS calls the kernels that it has chosen. Empty for another library.
+/// OpenBLAS's name of the selected kernels. Empty for another library.
 std::string_view kernels_of(void* library) {
   using Name = char* (*)();
   const auto name = library ? reinterpret_cast<Name>(::dlsym(library, "openblas_get_corename")) : nullptr;
@@ -86,7 +86,7 @@ void* library_with_good_kernels(const Surroundings& around) {
   return again;
 }
 
-/// What is loaded first counts.
+/// The first library loaded counts.
 const Blas& blas(const Surroundings& around = {}) {
   static const Blas functions = [&] {
     void* const library = library_with_good_kernels(around);

@@ -1,4 +1,4 @@
-// Matrix products of the BLAS library, on a CPU.
+// GEMMs of the BLAS library, on a CPU.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace hctr::ops {
 /// library cannot be loaded.
 void load_blas(const Surroundings& = {});
 
-/// What OpenBLAS calls the kernels that it computes with, such as "SkylakeX". Empty for another library.
+/// OpenBLAS's name of the kernels in use, such as "SkylakeX". Empty for another library.
 std::string_view blas_kernels();
 /// The kernels that it should have chosen, for a processor that has() these instructions; empty: those that it chose. A
 /// library that is older than the processor does not know it and takes kernels of 128-bit vectors, a third as fast.

@@ -1,5 +1,5 @@
-// What products by cuBLASLt share: attributes, what the library proposes, and whether it accepts an algorithm that was
-// chosen before.
+// Shared by GEMMs through cuBLASLt: attributes, the library's proposals, and a check that it accepts an algorithm
+// chosen earlier.
 #pragma once
 
 #include <cstdint>

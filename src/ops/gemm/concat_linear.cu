@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(256, 3)
 template <class T>
 struct BackwardInput {
   View<const T, 2> x;
-  View<T, 2> d_x;  // null: nobody needs it
+  View<T, 2> d_x;  // null: not requested
   const T* w;
   float *d_w_sums, *d_bias_sums;  // d_bias_sums: null unless through a ReLU
   float factor;                   // of dropout behind the ReLU
@@ -264,7 +264,7 @@ void cuda::concat_linear_backward(Context& ctx, Tensor w, Tensor d_y, const std:
                                   Tensor d_w, std::optional<Tensor> d_bias, Tensor scratch) {
   const int64_t rows = d_y.rows(), width = w.dim(0), parts = concat_linear_parts(rows, width),
                 part_width = concat_linear_part_width(width);
-  // Of each part: the sums for d_w, then those for biases, then that of d_y.
+  // Partial sums of each part: for d_w, then for biases, then of d_y.
   float *d_w_sums = scratch.data<float>(), *bias_sums = d_w_sums + width, *d_y_sums = bias_sums + width;
   dispatch_float(d_y.dtype(), [&]<class T>() {
     constexpr int V = kConcatPack<T>;

@@ -1,5 +1,4 @@
-// A matrix product of f32 by multiply-adds, and what becomes of its result before it is stored, in one kernel for GPUs
-// of compute capability 9.0.
+// An f32 GEMM by multiply-adds with a fused epilogue, in one kernel for GPUs of compute capability 9.0.
 //
 // A multiprocessor can start one multiply-add of a warp in each of its four parts in every cycle, and nothing else in
 // that cycle. So every other instruction costs, and so does a multiply-add that finds two of the numbers that it has to
@@ -46,14 +45,15 @@ struct F32Tiling {
   static constexpr int kExchangeBytes = kThreads * kRows / 2 * kColumns * 4;
   static constexpr int kColumnSums = kGroups * kWarpsM * kN;
   static constexpr int kRingBytes = 144 * 1024, kStages = kRingBytes / kStageBytes;
-  static constexpr size_t kControlBytes = 256;  ///< barriers, and what is left to copy
+  static constexpr size_t kControlBytes = 256;  ///< barriers, and the copies still to issue
   static constexpr size_t kSharedBytes =
       kStages * kStageBytes + kExchangeBytes + kColumnSums * 4 + kControlBytes + 1024;
   static_assert(kSharedBytes <= 227 * 1024 && kM * kN * 4 <= kTileBytes);
   static_assert(kGroups * kWarpsOfGroup == kWarps && kDepth % kDepthOfBox == 0 && kDepthOfBox % kGroupDepth == 0);
 };
 
-/// What is left to copy: the pieces after this one, and its steps. In shared memory, since warps take turns.
+/// Copies still to issue: the pieces after this one, and its steps. In shared memory, because the producer role rotates
+/// across warps.
 template <class Tile>
 struct F32Copies {
   TilePieces pieces;
@@ -85,7 +85,7 @@ __device__ inline float4 load_four(uint32_t shared) {
   return v;
 }
 
-/// What the threads of a block share.
+/// Shared memory of a block.
 template <class Tiles, class Tile>
 struct F32Memory {
   std::byte* ring;     ///< [kStages]: a, then b
@@ -212,9 +212,9 @@ __device__ inline void add_rotated(float* sums, float4 others) {
   sums[3] += others.x, sums[0] += others.y, sums[1] += others.z, sums[2] += others.w;
 }
 
-/// The groups of a block add up their sums. `held`: those of the rows of which this group still has a part. In pairs of
-/// groups each gives the other the half that the other goes on with, until a group has the rows that it finishes.
-/// `place`: in `others`, which no other thread reads any more.
+/// The groups of a block add up their sums. `held`: sums of the rows this group still owns. Groups work in pairs: each
+/// passes the half that the other keeps, until a group has the rows that it finishes. `place`: where in `others`, which
+/// no other thread reads any more.
 template <class Tiles, int kHeld>
 __device__ inline void add_groups(int group, const float (&held)[kHeld][Tiles::kColumns], float4* others, int place,
                                   float (&own)[Tiles::kOwnRows][Tiles::kColumns]) {
@@ -374,8 +374,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
   }
   __syncthreads();
 
-  // Of each load of 16 bytes, lanes in pairs get the same numbers, in both operands: then it takes two cycles, not
-  // four.
+  // In both operands, pairs of lanes load the same 16 bytes; a load then takes two cycles instead of four.
   const int lane_m = (lane & 1) | (lane >> 1 & 2) | (lane >> 2 & 4), lane_n = (lane >> 1 & 1) | (lane >> 2 & 2);
   const int group = warp / Tiles::kWarpsOfGroup, warp_m = warp % Tiles::kWarpsOfGroup / Tiles::kWarpsN;
   const int first_m = warp_m * Tiles::kWarpSide, first_n = warp % Tiles::kWarpsN * Tiles::kWarpSide;

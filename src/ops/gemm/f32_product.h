@@ -28,12 +28,12 @@ constexpr F32TileSize f32_tile_size(F32Tiles tiles, bool transposed_a) {
 /// The tiles with which a product [m, k] [k, n] is expected to take the least time, as it is divided.
 F32Tiles f32_tiles(bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t multiprocessors);
 
-/// How such tiles are divided, of one product or several, each of so many steps.
+/// How such tiles are divided among blocks, for one GEMM or several, each with this many steps.
 DividedTiles divide_f32_product(F32Tiles, int64_t tiles, int64_t steps, int64_t multiprocessors);
 
-/// What a product is for. The library adds biases and takes max(x, 0) as well, so that those are `plain`. For what is
-/// `ended`, dropout or the gradient of a ReLU, it needs a pass over the result. `transposed`: a plain one whose b is,
-/// which costs a copy.
+/// The use of a GEMM. The library also adds biases and applies max(x, 0), so those uses are `plain`. For `ended` uses
+/// (dropout or ReLU's gradient) the library needs an extra pass over the result. `transposed`: plain, but b is
+/// transposed, which costs a copy.
 enum class F32Use { plain, transposed, ended, weight_gradient };
 /// Whether a product [m, k] [k, n] is faster by ops/gemm/f32_product.cuh than by the library, by its size.
 bool f32_product_gains(F32Use, int64_t m, int64_t n, int64_t k, int64_t multiprocessors);
@@ -57,7 +57,8 @@ void f32_matmul(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Te
 void f32_linear(Context&, Tensor x, Tensor w, Tensor bias, bool relu, Tensor y, std::optional<F32Tiles> tiles = {});
 void f32_linear_relu_dropout(Context&, Tensor x, Tensor w, Tensor bias, float rate, uint64_t stream, Tensor y,
                              std::optional<F32Tiles> tiles = {});
-/// d_z as gradient_through_relu(), and in `sums` those of its columns for so many rows each, 64 or more, as it returns.
+/// d_z as in gradient_through_relu(), and in `sums` partial column sums of d_z over 64 or more rows each; returns that
+/// number of rows.
 int64_t f32_gradient_through_relu(Context&, Tensor d_out, Tensor w, float factor, Tensor y, Tensor d_z, float* sums,
                                   std::optional<F32Tiles> tiles = {});
 

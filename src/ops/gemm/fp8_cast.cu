@@ -24,7 +24,7 @@ __device__ void load_four(View<const T, 2> x, bool packs, int64_t row, int64_t c
     if (j < left) to[j] = static_cast<float>(from[j]);
 }
 
-/// What happens to a gradient first: Fp8GradientEnd.
+/// The epilogue applied to a gradient first: Fp8GradientEnd.
 template <class T>
 struct GradientEnd {
   View<const T, 2> y;

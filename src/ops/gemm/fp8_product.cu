@@ -120,7 +120,7 @@ void add_bias(Context& ctx, const Tensor& c, const Tensor& bias, bool relu) {
     cuda::launch(ctx, "add_bias", cuda::grid_for(c.elements()), add_bias_kernel<1>, view, add, relu);
 }
 
-/// Zeros that bring an extent to a multiple, or none if there is no memory for so many.
+/// Zeros that pad an extent to a multiple, or none if the tensor's memory is too small for them.
 int64_t widened(int64_t extent, int64_t unit, int64_t held) {
   const int64_t wide = (extent + unit - 1) / unit * unit;
   return wide - extent <= held ? wide : extent;

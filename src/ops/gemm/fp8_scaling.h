@@ -37,7 +37,7 @@ struct alignas(16) Fp8Scale {
     return std::bit_cast<float>(static_cast<uint32_t>(exponent + 127) << 23);
   }
 
-  /// Takes the largest magnitude of a step that ends. One that is infinite or NaN says nothing and is left out.
+  /// Records the largest magnitude of a step at its end. Infinite or NaN magnitudes are ignored.
   HCTR_HD void finish(float amax) {
     if (!(amax <= 3.402823466e38f)) return;
     float most = amax;
@@ -59,7 +59,7 @@ struct Fp8Scaling {
   Fp8Format format;
 };
 
-/// Of y = x W: the tensors that its three products take in FP8.
+/// The tensors of y = x W that its three GEMMs read in FP8.
 struct Fp8ProductScaling {
   Fp8Scaling x, w, d_y;
 };

@@ -1,5 +1,4 @@
-// A matrix product, and what becomes of its result before it is stored, in one kernel for GPUs of compute capability
-// 9.0.
+// A GEMM with a fused epilogue, in one kernel for GPUs of compute capability 9.0.
 //
 // A block takes tiles of 64 kGroups x kN one after the other, or one tile alone where there are not more than blocks.
 // One warp copies boxes of both operands to a ring in shared memory; kGroups groups of four warps multiply them, 64
@@ -76,8 +75,9 @@ __device__ inline void load_tile(const OperandMaps& maps, const ProductShape& sh
   }
 }
 
-/// By one thread: takes tiles, tells the others, and copies operands. The others hear of a tile while the one before is
-/// multiplied, as soon as there is a mask free: when all have begun with that, the one before it is finished.
+/// Runs in one thread: fetches tile numbers, publishes them to the other threads, and copies operands. The next tile is
+/// published while the current one is multiplied, as soon as a mask is free: when all threads have started that tile,
+/// the previous one is finished.
 template <class Tiles, class Memory>
 __device__ inline void load_tiles(const OperandMaps& maps, const ProductShape& shape, const TileQueue& queue,
                                   const Memory& shared) {
@@ -201,8 +201,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1)
   if (thread == 0) wait_for_stores();
 }
 
-/// Block i has tile i, of `columns` across: nobody tells anybody of tiles, which is a tenth of the time of a small
-/// product.
+/// Single-tile variant: block i has tile i, of `columns` columns, without a tile scheduler. The scheduler would take a
+/// tenth of the time of a small GEMM.
 template <class Tiles, class End>
 __global__ void __launch_bounds__(Tiles::kThreads, 1)
     single_tile_kernel(const __grid_constant__ ProductMaps maps, ProductShape shape, int columns, End end) {
@@ -247,8 +247,8 @@ inline int64_t multiprocessors_for(const Context& ctx) {
   return ctx.multiprocessors() > 0 ? std::min(ctx.multiprocessors(), all) : all;
 }
 
-/// Cycles that a product takes on so many multiprocessors with these tiles, by multiplications and by copies of
-/// operands from the cache; for the choice of tiles alone.
+/// Estimated cycles of a GEMM on this many multiprocessors with these tiles, from multiplications and operand copies
+/// out of the cache; used only to choose tiles.
 template <class Tiles>
 double product_cycles(const ProductShape& shape, int64_t processors) {
   constexpr double kMultiplications = sizeof(typename Tiles::T) == 2 ? 2048 : 1024, kCopied = 36, kBegin = 2500;

@@ -1,4 +1,4 @@
-// Where a matrix product and what becomes of its result are one kernel of ours.
+// Which GEMMs run as one kernel of ours with their epilogue.
 #pragma once
 
 #include <initializer_list>

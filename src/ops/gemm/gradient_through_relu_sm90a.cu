@@ -1,5 +1,5 @@
-// The product of gradients and weights, and the ReLU that its result passes through, for GPUs of compute capability
-// 9.0. Which elements of y are positive is read beside the product.
+// dgrad GEMM with ReLU's gradient in its epilogue, for GPUs of compute capability 9.0. Warps read the signs of y while
+// the GEMM runs.
 #include "ops/gemm/fused_product.cuh"
 #include "ops/gemm/gradient_through_relu.h"
 
@@ -33,7 +33,7 @@ struct ThroughRelu {
   View<const T, 2> y;
   float factor;
   float* sums;
-  float* found;  ///< 1 if y is not finite somewhere, of f16; null: nobody asks
+  float* found;  ///< set to 1 if an element of an f16 y is not finite; null: not checked
 
   __device__ float finish(float product, float, bool keep) const { return keep ? factor * product : 0.0f; }
 

@@ -24,7 +24,7 @@ __device__ inline void init_barrier(uint64_t* barrier, uint32_t arrivals) {
 /// Makes barriers known to the copy engine.
 __device__ inline void fence_barrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
-/// Arrives, and lets the current phase wait for so many bytes of copies.
+/// Arrives, and makes the current phase wait for this many bytes of copies.
 __device__ inline void arrive_and_expect(uint64_t* barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");

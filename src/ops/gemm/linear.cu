@@ -1,6 +1,6 @@
-// Matrix products by cuBLASLt. The library is column-major, our tensors are row-major. The memory of a row-major matrix
-// is that of its transpose in column-major order, so c = op(a) op(b) is computed as c^T = op(b)^T op(a)^T, with b first
-// and no copy. A bias along the columns of c is one along the rows of c^T, which the library adds in its epilogue.
+// GEMMs by cuBLASLt. The library is column-major, our tensors are row-major. A row-major matrix has the memory of its
+// transpose in column-major order, so c = op(a) op(b) is computed as c^T = op(b)^T op(a)^T, with b first and no copy. A
+// bias along the columns of c is one along the rows of c^T, which the library adds in its epilogue.
 #include "ops/gemm/linear.h"
 
 #include <optional>
@@ -67,8 +67,8 @@ Tensor widened(const Tensor& t, int64_t rows, int64_t columns) {
   return Tensor(t.bytes(), TensorSpec(t.dtype(), {t.dim(0) + rows, t.dim(1) + columns}, t.row_stride()), t.device());
 }
 
-/// Zeros that bring one extent of a product to a multiple of 16 bytes, or 0 where the two tensors that have the extent
-/// do not hold so many: without them the library takes kernels that load single elements, at a fifth of the speed.
+/// Zeros that pad one extent of a GEMM to a multiple of 16 bytes, or 0 if the two tensors with that extent do not have
+/// that many. Without padding the library uses kernels that load single elements, at a fifth of the speed.
 int64_t zeros_for(int64_t extent, DType dtype, int64_t held, int64_t held_by_other) {
   const int64_t unit = 16 / static_cast<int64_t>(size_of(dtype)), missing = (extent + unit - 1) / unit * unit - extent;
   return missing <= held && missing <= held_by_other ? missing : 0;

@@ -1,4 +1,4 @@
-// Matrix products, and the fully connected layer.
+// GEMMs, and the fully connected layer.
 #pragma once
 
 #include <optional>
@@ -32,19 +32,19 @@ HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y, bool re
 struct MultiprocessorShares {
   int products, others;
 };
-/// None where no kernel of linear() with ReLU for this type of numbers and so many rows can be held to its share: then
-/// either would wait for the other. `tf32`: products of f32 are those of TF32.
+/// None if no kernel of linear() with ReLU for this dtype and this many rows can be limited to its share of
+/// multiprocessors: each would then wait for the other. `tf32`: f32 GEMMs use TF32.
 std::optional<MultiprocessorShares> shares_beside_lookup(Device, DType, bool tf32, int64_t rows);
 namespace cuda {
 std::optional<MultiprocessorShares> shares_beside_lookup(DType, bool tf32, int64_t rows);
 }
 
-/// Whether a product with a result of so many rows and columns keeps more than half of a GPU busy, divided into the
-/// smallest tiles. On a CPU none does.
+/// Whether a GEMM with this many rows and columns of output, in the smallest tiles, occupies more than half of a GPU.
+/// False on a CPU.
 bool keeps_gpu_busy(Device, int64_t rows, int64_t columns);
 
-/// Lets matrix products run on the stream of the context too, beside those of the compute stream: call it before the
-/// first. All such streams of a Runtime share one workspace, so their products must not overlap with each other's.
+/// Allows GEMMs on the context's stream too, concurrently with those of the compute stream; call it before the first.
+/// All such streams of a Runtime share one workspace, so their GEMMs must not overlap.
 HCTR_OP(void add_product_stream(Context&))
 
 }  // namespace hctr::ops

@@ -1,5 +1,5 @@
-// A product with bias, ReLU and perhaps dropout for GPUs of compute capability 9.0. The random numbers are drawn beside
-// the product.
+// A GEMM with bias, ReLU and optional dropout in its epilogue, for GPUs of compute capability 9.0. Separate warps draw
+// the random numbers while the GEMM runs.
 #include "ops/common/dropout_rule.h"
 #include "ops/gemm/fused_product.cuh"
 #include "ops/gemm/linear_dropout.h"

@@ -1,5 +1,5 @@
-// How a matrix product on a CPU is cut into parts, one for each task: by its size alone, so that its bits do not depend
-// on the number of threads, or where bits do not depend on the parts, by the number of threads too.
+// How a CPU GEMM is cut into parts, one a task. The cut depends on the size alone, so that results do not depend on the
+// number of threads; it depends on the number of threads too if results do not depend on the parts.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ namespace {
 constexpr int kMostProposals = 8, kRunsOfGraph = 10, kMeasurements = 5;
 constexpr double kBetter = 0.97;  // another algorithm than the first must take at most this part of its time
 
-/// What a key says of the tensors of c = op(a) op(b) + addend; ops/gemm/linear.cu makes keys.
+/// The tensors of c = op(a) op(b) + addend as described by a key; ops/gemm/linear.cu makes keys.
 struct ProductMemory {
   DType dtype, result;
   int64_t a, b, c, bias, addend;  // elements; bias, addend: 0: none

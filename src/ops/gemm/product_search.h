@@ -1,4 +1,4 @@
-// Which algorithm of the library computes each matrix product: the first that it proposes, unless another was measured.
+// Selects the library's algorithm for each GEMM: its first proposal, unless a measurement chose another.
 #pragma once
 
 #include <array>

@@ -1,5 +1,4 @@
-// A tile of a matrix product on Hopper (ops/gemm/hopper.cuh): its sizes, the memory that its block shares, and how its
-// threads finish it in registers.
+// A GEMM tile on Hopper (ops/gemm/hopper.cuh): sizes, shared memory of a block, and the epilogue in registers.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +47,7 @@ struct Tiling {
   static_assert(kStages >= 2 && kStageBytes % 1024 == 0 && (2 * kStages + 6) * 8 + 8 <= kBarrierBytes);
 };
 
-/// What the threads of a block share.
+/// Shared memory of a block.
 template <class Tiles>
 struct TileMemory {
   std::byte* ring;     ///< [kStages]: operands

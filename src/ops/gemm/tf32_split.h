@@ -23,7 +23,7 @@ HCTR_HD inline float rounded_to_tf32(float x) {
 struct Tf32Parts {
   float big, small;
 };
-/// The parts of x. Of infinity `small` is NaN, and so is every sum with it.
+/// The two parts of x. For an infinite x, `small` is NaN, and so is every sum with it.
 HCTR_HD inline Tf32Parts tf32_parts(float x) {
   const float big = rounded_to_tf32(x);
   return {big, rounded_to_tf32(x - big)};

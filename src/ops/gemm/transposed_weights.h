@@ -19,7 +19,7 @@ namespace cuda {
 bool gains_by_transposed_weights(const Runtime&);
 }
 
-/// Of the copy of such weights: zeros follow each row up to a multiple of 16 bytes.
+/// Row stride of the copy of such weights: zeros pad each row to a multiple of 16 bytes.
 TensorSpec transposed_weights_spec(const TensorSpec& w);
 /// Throws Error(bug) unless `copy` has that spec, and the device of w.
 void expect_transposed_weights(const char* what, const Tensor& w, const Tensor& copy);

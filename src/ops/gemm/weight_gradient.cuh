@@ -1,5 +1,5 @@
-// What the kernels for the gradients of the weights of several layers have in common. For sources that are compiled for
-// sm_90a alone, as ops/gemm/hopper.cuh is.
+// Shared by the kernels that compute the wgrads of several layers. Included by sources that are compiled for sm_90a
+// alone, like ops/gemm/hopper.cuh.
 #pragma once
 
 #include <algorithm>

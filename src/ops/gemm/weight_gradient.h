@@ -1,4 +1,4 @@
-// The gradient of the weights of a fully connected layer: a product that nobody reads before the backward pass ends.
+// The wgrad of a fully connected layer: a GEMM whose result is not read before the backward pass ends.
 #pragma once
 
 #include <span>
@@ -14,10 +14,9 @@ struct SearchedOperands {
   bool x = false, d_y = false;
 };
 
-/// d_w = x^T d_y, sums kept in f32. One that runs `together` is among the launches that the context collects for the
-/// end of the backward pass (Context::last_launches()): x and d_y must not change until those are started.
-/// Shapes: x [batch, in], d_y [batch, out], d_w [in, out]; any row strides. Dtypes: x and d_y f32 f16 bf16, alike; d_w
-/// as these, or f32.
+/// d_w = x^T d_y, accumulated in f32. A wgrad with `together` joins the launches that the context collects for the end
+/// of the backward pass (Context::last_launches()): x and d_y must not change until those start. Shapes: x [batch, in],
+/// d_y [batch, out], d_w [in, out]; any row strides. Dtypes: x and d_y f32 f16 bf16, alike; d_w the same, or f32.
 HCTR_OP(void weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w, SearchedOperands searched = {}))
 
 /// How weight_gradient() is best run: at once; together with those of other layers in one kernel; or at once on a

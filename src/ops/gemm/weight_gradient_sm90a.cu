@@ -1,4 +1,4 @@
-// The gradients of the weights of several layers in one kernel, for GPUs of compute capability 9.0.
+// The wgrads of several layers in one kernel, for GPUs of compute capability 9.0.
 //
 // A block for each multiprocessor, or fewer with as many tiles each, computes tiles of the products x^T d_y. One warp
 // copies boxes of 64 columns of 64 samples of both operands to a ring in shared memory; two groups of four warps
@@ -39,7 +39,7 @@ struct TwoByteTiles : TurnedWeightTiles<64 * kOfGroup * kWeightGroups, 128> {
   static_assert(kSharedBytes <= 227 * 1024);
   static_assert(kRowsOfGroup == kWidth || kRowsOfGroup * kWeightGroups == kWidth);  // square parts, or never turned
 
-  /// What a thread has of its group's part of a tile, as the instructions leave it.
+  /// A thread's part of its group's tile, in the layout of the matrix instructions.
   struct Sums {
     float d[kInstructions][kWidth / 2];
   };
@@ -131,8 +131,8 @@ __device__ inline void multiply_weight_tile(const WeightTile& tile, const TwoByt
   if (thread_of_group() == 0) arrive(before);
 }
 
-/// Of two times eight columns a lane has two adjacent ones each. It gives those that its neighbour wants for those that
-/// the neighbour has: returns four adjacent ones, even lanes of the first eight, odd lanes of the second.
+/// A lane has two adjacent columns in each of two groups of eight. It exchanges one pair with its neighbour and returns
+/// four adjacent columns: even lanes of the first eight, odd lanes of the second.
 __device__ inline float4 exchange_for_four(const float2& of_first, const float2& of_second) {
   const bool odd = threadIdx.x % 2;
   const float2 kept = odd ? of_second : of_first, given = odd ? of_first : of_second;

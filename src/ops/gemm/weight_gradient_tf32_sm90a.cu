@@ -1,4 +1,4 @@
-// The gradients of the weights of several layers in one kernel, in TF32, for GPUs of compute capability 9.0.
+// The wgrads of several layers in one kernel, in TF32, for GPUs of compute capability 9.0.
 //
 // Blocks, one a multiprocessor, divide the tiles of all products x^T d_y evenly (ops/gemm/tile_division.cuh). The
 // matrix instruction wants the samples, over which is summed, adjacent in shared memory, which they are in neither
@@ -85,8 +85,8 @@ __device__ inline void write_unit(uint32_t shared, uint32_t x, uint32_t y, uint3
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
-/// By one thread of warp `warp` of those that copy, which start the copies of a step at the same time: its boxes of
-/// both operands of all pieces, step by step. What it copies first it finds out before the kernel in front has ended.
+/// Runs in one thread of warp `warp` of the producers, which start the copies of a step at the same time: its boxes of
+/// both operands of all pieces, step by step. It determines its first copies before the previous kernel has ended.
 __device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring, int warp) {
   constexpr int kOfRows = Tf32Tiles::kBoxesOfRows / Tf32Tiles::kCopiers;
   constexpr int kOfColumns = Tf32Tiles::kTransposers / Tf32Tiles::kCopiers;
@@ -158,7 +158,7 @@ __device__ inline void transpose_box(uint32_t box, const TransposedPlace& place)
   }
 }
 
-/// By warp `warp` of those that transpose: in so many steps.
+/// Runs in warp `warp` of the transposing warps, for this many steps.
 __device__ inline void transpose_steps(int steps, const Tf32Ring& ring, int warp, int lane) {
   const TransposedPlace place(static_cast<uint32_t>(lane));
   const uint32_t boxes = shared_address(ring.boxes) + (Tf32Tiles::kBoxesOfRows + warp) * Tf32Tiles::kBoxBytes;
@@ -172,8 +172,8 @@ __device__ inline void transpose_steps(int steps, const Tf32Ring& ring, int warp
   }
 }
 
-/// What a thread that multiplies has of a tile: of the rows first_row() + r, 0 <= r < 4, in each q of eight times 16
-/// columns, the four from first_column(q) on.
+/// A multiplying thread's part of a tile: of the rows first_row() + r, 0 <= r < 4, in each q of eight times 16 columns,
+/// the four from first_column(q) on.
 struct Tf32Sums {
   static constexpr int kQuads = Tf32Tiles::kColumns / 16;
   float d[2][64];  ///< of two instructions
@@ -195,8 +195,8 @@ struct Tf32Team {
   __device__ static void synchronize() { synchronize_group(1, kThreads); }
 };
 
-/// Of eight samples what a thread has of two instructions: of the samples 2 j and 2 j + 1, j = lane % 4, four adjacent
-/// columns each, whose first two are rows of the first instruction. `first`: where those of the sample 2 j are.
+/// A thread's operands of two instructions, for eight samples: of the samples 2 j and 2 j + 1, j = lane % 4, four
+/// adjacent columns each, whose first two are rows of the first instruction. `first`: the position of sample 2 j.
 __device__ inline void read_rows(uint32_t first, uint32_t (&a)[2][4]) {
   const uint4 even = read_unit(first), odd = read_unit((first ^ 16) + 128);
   a[0][0] = even.x, a[0][1] = even.y, a[0][2] = odd.x, a[0][3] = odd.y;
@@ -308,8 +308,8 @@ __global__ void __launch_bounds__(Tf32Tiles::kThreads, 1)
 
 int tf32_steps(const WeightProduct& product) { return (product.batch + Tf32Tiles::kSamples - 1) / Tf32Tiles::kSamples; }
 
-/// A block for each tile, as far as there are multiprocessors; more where each then has so many steps, and where parts
-/// of tiles save more steps than handing over their sums takes the time of.
+/// One block a tile, up to the number of multiprocessors. More blocks if each still has this many steps, and if
+/// splitting tiles saves more steps than exchanging the partial sums costs.
 DividedTiles divide_tf32_tiles(int tiles, int steps) {
   constexpr int64_t kLeastSteps = 16, kStepsOfHandingOver = 12;
   const int64_t multiprocessors = hctr::cuda::multiprocessors(), all_steps = int64_t{tiles} * steps;

@@ -42,7 +42,7 @@ __device__ A tree_sum(const A (&of)[N]) {
   }
 }
 
-/// What the threads of a block tell each other.
+/// Shared memory through which threads of a block communicate.
 template <int K, int V, int R>
 struct LogitShared {
   static constexpr int kStride = kLogitThreads + 32 / V;  // so that a warp reads adjacent columns from all banks

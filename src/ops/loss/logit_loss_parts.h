@@ -1,4 +1,4 @@
-// What implementations of ops/loss/logit_loss.h share.
+// Shared by the implementations of ops/loss/logit_loss.h.
 #pragma once
 
 #include <algorithm>

@@ -29,7 +29,7 @@ struct LogitColumn {
 template <class T>
 struct LogitInput {
   View<const T, 2> x;
-  View<T, 2> d_x;  // null: nobody needs it
+  View<T, 2> d_x;  // null: not requested
   cuda::Strided<T> w;
   int64_t first_column;
   float factor;  // of dropout behind the ReLU
@@ -78,7 +78,7 @@ struct LogitPlace {
   __device__ bool is_first_warp() const { return lane_of_group() < 32; }
 };
 
-/// What a thread has of one pack of columns.
+/// A thread's elements of one pack of columns.
 template <int V, class T>
 struct LogitPack {
   using Pack = cuda::Pack<T, V>;
@@ -148,7 +148,7 @@ struct LogitPack {
     for (int v = 0; v < V; ++v) {
       const auto value = static_cast<float>(in.at[v]);
       sums[v] += value * gradient;
-      // What the bias wants is the sum of what is stored.
+      // the bias gradient sums the stored (rounded) values
       out[v] = static_cast<float>(static_cast<T>(!relu || value > 0 ? factor * (gradient * w[v]) : 0.0f));
       sums[V + v] += out[v];
     }
@@ -164,7 +164,7 @@ struct LogitPack {
   }
 };
 
-/// What finish() needs of a step, the same for all rows.
+/// Arguments of finish(), the same for all rows of a step.
 template <class T>
 struct LogitStep {
   int32_t valid_samples, global_samples;
@@ -180,7 +180,7 @@ struct LogitStep {
   }
 };
 
-/// What a lane knows of a row before its logit, and what it adds up over rows.
+/// A lane's state: a row before its logit, and the sums over rows.
 template <class T>
 struct LogitRow {
   float label, weight = 1;  // weight: of the sample alone

@@ -14,7 +14,7 @@ struct LossRecord {
   int64_t stopped = 0;         ///< 1 + the step of the first loss that was not finite, if steps stop there; 0: none
   int64_t spoiled = 0;         ///< 1 + the step whose update has spoiled the model while losses were finite; 0: none
   int64_t skipped = 0;         ///< steps before the last that were skipped, and
-  int64_t skipped_in_row = 0;  ///< how many of them in a row, up to the step before the last
+  int64_t skipped_in_row = 0;  ///< consecutive steps with such a loss, up to the step before the last
 };
 
 /// total.loss = loss[0]; where that is finite also total.sum += loss[0] * state.global_samples and

@@ -1,4 +1,4 @@
-// What a step's loss adds to its record: the same text on both devices.
+// Adds a step's loss to its record; the same code on both devices.
 #pragma once
 
 #include "ops/loss/loss_record.h"

@@ -16,7 +16,7 @@ inline constexpr float kLargestFloat = std::numeric_limits<float>::max();
 /// The most states (moments, sums of squares, ...) that a rule keeps for each weight.
 inline constexpr int kMostStates = 2;
 
-/// What becomes of a gradient before a rule sees it: g times 1 / loss_scale, at most +-`most`. NaN stays.
+/// Transforms a gradient before a rule reads it: g times 1 / loss_scale, clipped to +-`most`. NaN stays.
 struct GradientScale {
   float factor = 1, most = std::numeric_limits<float>::infinity();
   HCTR_HD friend float operator*(float g, const GradientScale& scale) {
@@ -39,8 +39,8 @@ struct Optimizer {
     ftrl,
     adam,
     adamw,
-    // OneStateRule and TwoStatesRule. Of embeddings in other programs: as torch.optim and tf.keras.optimizers have
-    // them.
+    // OneStateRule and TwoStatesRule, for embeddings in other programs: formulas of torch.optim and
+    // tf.keras.optimizers.
     torch_momentum,
     torch_nesterov,
     keras_adagrad,
@@ -66,13 +66,13 @@ struct Optimizer {
 
   HCTR_HD GradientScale gradient_scale(const UpdateScalars&) const;
 
-  // What the rule's struct says, see RuleDefaults.
+  // The rule's defaults, see RuleDefaults.
   int states() const;
   float start(int state) const;
   bool zero_gradient_is_noop() const;
 };
 
-/// What a rule needs in one step besides weight, gradient and states. Computed once per step, not per element.
+/// Input of a rule in one step besides weight, gradient and states. Computed once per step, not per element.
 struct UpdateScalars {
   float rate;            ///< the learning rate; for adam and adamw with the bias corrections of both moments
   float gradient_scale;  ///< 1 / loss_scale

@@ -9,7 +9,7 @@ namespace hctr {
 
 enum class InitModel { wide_deep, deepfm, dcn, dlrm, din };
 
-/// What the Data layer gives: label, dense [dense], keys [slots], and for din history and item.
+/// The Data layer's outputs: label, dense [dense], keys [slots], and for din history and item.
 struct ModelInputs {
   int64_t dense = 0;       ///< dense values
   int64_t slots = 0;       ///< slots of the sparse input "keys"

@@ -259,7 +259,7 @@ void TableParser::parse(const TextBlock& block, ParsedRows& rows) const {
     } else {
       line += std::count(counted, start, '\n');
       counted = start;
-      // Where the row ends is unknown when a quote is never closed, so it cannot be left out.
+      // If a quote is never closed, the end of the row is unknown, so the row cannot be skipped.
       rows.bad.add(splitter.unclosed() ? BadRows{} : bad_rows_, block, line, start, problem);
     }
     ++index;
