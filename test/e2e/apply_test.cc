@@ -83,7 +83,7 @@ TEST_F(Apply, GivesTheSameRowsTheSameBytesAndUnknownValuesTheRareId) {
   ASSERT_EQ(second.exit_code, 0) << second.err;
   EXPECT_EQ(*described("day2").find("numbering")->string(), *described("day1").find("numbering")->string());
   EXPECT_EQ(described("day2").find("slot_size_array")->text(), described("day1").find("slot_size_array")->text());
-  // A day that is numbered by itself has other ids.
+  // A day that preprocess numbers without --apply has other ids.
   ASSERT_EQ(preprocess("day2.csv", "alone", roles_).exit_code, 0);
   EXPECT_NE(*described("alone").find("numbering")->string(), *described("day1").find("numbering")->string());
   EXPECT_NE(read_file(folder_ / "alone/train.0.data"), read_file(folder_ / "day2/train.0.data"));

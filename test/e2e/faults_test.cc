@@ -82,7 +82,7 @@ TEST_F(Faults, AFullDiskCostsCheckpointsButNeitherTheRunNorTheLastWholeOne) {
   whole.erase("final__model_60.json");  // which names the run
   const int64_t one = pages_kb("ckpt/iteration_000060");
   ASSERT_GT(one, 60);
-  // No checkpoint fits; one does, but not the next beside it; two do at first, and grow.
+  // The disk is too small for a checkpoint; for a second one; and two fit at first, and grow.
   for (const int64_t percent : {10, 45, 80, 130, 170, 190}) {
     SCOPED_TRACE(cat(percent, " % of a checkpoint"));
     fs::remove_all(folder_ / "run");
@@ -112,7 +112,7 @@ TEST_F(Faults, AFullDiskCostsIncrementsButNeitherTheRunNorWhatBuildsOnTheLastWho
   for (const int64_t percent : {60, 110, 150, 190}) {
     SCOPED_TRACE(cat(percent, " % of a whole checkpoint"));
     fs::remove_all(folder_ / "run");
-    // The second run is cut short by a disk of the same size, and goes on from what the first has left.
+    // The second run is ended by a disk of the same size, and resumes from the first run's checkpoints.
     const Outcome outcome =
         in_shell(config,
                  cat("mount -t tmpfs -o size=", one * percent / 100,

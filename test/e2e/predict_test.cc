@@ -60,7 +60,7 @@ std::string text_rows(int rows, int seed, bool with_labels = true) {
   return text.str();
 }
 
-/// What row r of text_rows() has as "id".
+/// The "id" of row r of text_rows().
 std::string id_of(int r) { return r % 7 == 0 ? cat("row \"", r, "\", it\ts") : cat("row", r); }
 
 /// A table of texts with a header.

@@ -20,7 +20,7 @@ constexpr const char* kKinds = "dc";
 /// One end of a connection, as a script of bytes drives it.
 struct Stranger {
   TcpSocket socket{};
-  std::string challenge{}, sent{};  // what was received and sent
+  std::string challenge{}, sent{};  // received and sent bytes
   bool proved = false;              // the very first bytes were a right answer of a kind that is expected
 
   void connect(int port) {
@@ -53,7 +53,7 @@ struct Stranger {
   }
 };
 
-/// What is accepted belongs to a stranger that has proved its membership, and is what that one has said.
+/// An accepted text comes from a stranger that has proved its membership, and is that stranger's text.
 void expect_member(const Accepted& accepted, std::span<const Stranger> strangers) {
   expect(accepted.greeting.size() <= kMostGreeting);
   const bool belongs = std::any_of(strangers.begin(), strangers.end(), [&](const Stranger& each) {

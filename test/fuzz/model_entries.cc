@@ -159,7 +159,7 @@ Manifest manifest_of_state(Bytes text) {
   Manifest manifest;
   manifest.files.push_back(state_index(json));
   manifest.files[0].file = kStateFile;
-  // What the base has is in the same file.
+  // The base's rows are in the same file.
   if (const Json* index = json.find("base")) {
     Manifest whole;
     whole.files.push_back(state_index(*index));

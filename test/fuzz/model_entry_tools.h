@@ -1,4 +1,4 @@
-// What entries of files of models and checkpoints share.
+// Shared by the entries for model files and checkpoints.
 #pragma once
 
 #include <fcntl.h>

@@ -66,7 +66,7 @@ auto elementwise(const OnnxArray& a, const OnnxArray& b, const F& f) {
   return OnnxArray::of(dims, out);
 }
 
-/// Of numbers or of integers.
+/// Works on numbers and on integers.
 template <class F>
 OnnxArray binary(const OnnxArray& a, const OnnxArray& b, const F& f) {
   if (a.is_integer) return elementwise<int64_t>(a, b, f);

@@ -99,7 +99,7 @@ void BadRecordsFile::find_line(BadRecord& bad) try {
   }
   bad.record = counted_.lines + 1;
 } catch (const Error&) {
-  counted_.file.clear();  // whoever reads it says why
+  counted_.file.clear();  // the reader of the file reports why
 }
 
 }  // namespace hctr

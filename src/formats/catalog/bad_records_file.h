@@ -30,7 +30,7 @@ class BadRecordsFile {
   /// The one for this path in this process. Errors: as above.
   static std::shared_ptr<BadRecordsFile> open(const BadRecordsSection&);
 
-  /// Warns once when the file is full, or cannot be written: reading goes on.
+  /// Warns once when the file is full or cannot be written; reading continues.
   void add(std::vector<BadRecord>, const Log&);
 
  private:

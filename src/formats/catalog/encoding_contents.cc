@@ -71,7 +71,7 @@ std::string changed_contents(const Json* saved_data, const DataSection& section)
     now = encoding_contents(section);
   } catch (const Error& error) {
     if (error.kind() != Kind::io) throw;
-    return "";  // whoever reads data says so
+    return "";  // the reader of the data reports why
   }
   std::string text;
   const auto section_of = [&](const std::string& place) {

@@ -31,7 +31,7 @@ void for_each_learned(const DataSection& section,
 
 /// Takes mean and deviation of what was found in `rows` rows, and warns where there is no deviation.
 void settle(const NumberStatistics& found, int64_t rows, ColumnStatistics& one, const Log& log) {
-  constexpr double kExact = 0x1p53;  // up to here doubles tell integers apart
+  constexpr double kExact = 0x1p53;  // doubles distinguish integers up to here
   one.values = found.moments.count();
   one.mean = found.moments.mean();
   if (const double deviation = found.moments.deviation(); deviation > 0)

@@ -1,4 +1,4 @@
-// What a look at the first rows of a set tells before training: statistics of dense columns.
+// Reads the first rows of a set before training: statistics of dense columns.
 #pragma once
 
 #include <vector>

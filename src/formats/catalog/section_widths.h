@@ -5,8 +5,8 @@
 
 namespace hctr {
 
-/// Sets label_dim, dense_dim, slot_num of one sparse input, and limits on keys, where they are left out. Reports those
-/// that do not follow.
+/// Sets label_dim, dense_dim, slot_num of one sparse input, and limits on keys, if they are omitted. Reports those that
+/// cannot be derived.
 void complete_widths(DataSection&, const FormatType&, const std::string& pointer, Problems&);
 
 }  // namespace hctr

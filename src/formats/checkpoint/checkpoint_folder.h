@@ -1,7 +1,7 @@
 // The folder that holds the checkpoints of a run, one folder each: iteration_000200, iteration_000400, ...
 //
 // A checkpoint is written as iteration_<n>.part and renamed when it is complete. Folders that end in .part belong to a
-// run that died, as long as nobody else has the lock.
+// dead run, unless another process has the lock.
 #pragma once
 
 #include <optional>
@@ -35,8 +35,8 @@ void remove_parts(const fs::path& folder);
 void remove_checkpoint(const fs::path& folder, int64_t iteration);
 /// Gives the folder of a complete checkpoint its name, for good. Errors: Error(io).
 void publish_checkpoint(const fs::path& folder, int64_t iteration);
-/// Renames newer checkpoints than that of `iteration`, to <name>.left: the run goes on from an older one, and they are
-/// not part of it any more. Returns them. Errors: Error(io).
+/// Renames checkpoints newer than `iteration` to <name>.left: the run resumes from an older one, and they no longer
+/// belong to it. Returns them. Errors: Error(io).
 std::vector<fs::path> leave_newer_checkpoints(const fs::path& folder, int64_t iteration);
 
 /// Flushes a file, or the names in a folder, to the disk. Errors: Error(io).

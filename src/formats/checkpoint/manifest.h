@@ -20,7 +20,7 @@ struct Manifest {
   Json progress;                  ///< numbers of the run
   std::vector<StateIndex> files;  ///< by rank
 
-  /// The whole checkpoint in the folder beside, to which an increment adds what has changed since.
+  /// The full checkpoint in a sibling folder, to which an increment adds changes.
   struct Base {
     std::string name;                      ///< of its folder
     uint32_t crc = 0;                      ///< its files_crc()

@@ -94,7 +94,7 @@ Json to_json(const StateIndex& index) {
 
 namespace {
 
-/// What an increment says of an array: its shape is known, and the arrays before it.
+/// An increment's entry for an array: its shape and the arrays before it are known.
 StateArray::FromBase from_base(const Json& json, const StateArray& array, const StateIndex& index) {
   StateArray::FromBase from{natural(json, "rows"), text(json, "changed"), 0};
   if (array.shape.empty() || from.rows > array.shape[0])

@@ -20,15 +20,15 @@
 
 namespace hctr {
 
-/// What a StateWriter of rank 0 has given, in the memory of this process.
+/// The state that rank 0 passed to a StateWriter, in the memory of this process.
 struct StateInMemory {
   StateIndex index;
   std::vector<HostBytes> pieces;  ///< in the order of the file
 };
 
-/// The state of one rank of the run that wrote a checkpoint. Of an increment, it is that of the base with what has
-/// changed since. Cheap to copy; copies are used by one thread. Errors of all members: Error(io); Error(data) naming
-/// file and array, when the checkpoint does not hold what is asked for.
+/// The state of one rank of the run that wrote a checkpoint. For an increment, the state of the base with the changes
+/// applied. Cheap to copy; copies are used by one thread. Errors of all members: Error(io); Error(data) naming file and
+/// array, when the checkpoint does not hold the requested state.
 class StateReader {
  public:
   /// `exact`: whether this run has the ranks and the placement of that one, so that each rank takes its own state as it
@@ -41,14 +41,14 @@ class StateReader {
   /// The state that another rank of that run saved, or, of what all have alike, rank 0.
   StateReader of_rank(int rank) const;
   bool exact() const { return input_->exact; }
-  /// Of this run.
+  /// The rank and number of ranks of this run.
   int rank() const { return input_->rank; }
   /// Ranks of the run that wrote the checkpoint.
   int ranks() const { return static_cast<int>(input_->manifest.files.size()); }
 
   /// Whether there is an array or a number of this name.
   bool has(std::string_view name) const;
-  // As StateWriter's: they fill what that was given.
+  // The same calls as StateWriter's; they fill their arguments.
   void tensor(std::string_view name, const Tensor&) const;
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, void* to) const;
   using Copy = std::function<void(StreamRef, int64_t first, std::span<const std::byte> from)>;

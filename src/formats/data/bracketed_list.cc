@@ -23,7 +23,7 @@ std::string_view bare(std::string_view text) {
 
 char closing_of(char open) { return open == '[' ? ']' : open == '(' ? ')' : open == '{' ? '}' : '\0'; }
 
-/// What stands in "<3, 5>"; null for texts such as "<a>, <b>" and "<unk", which are none.
+/// The contents of "<3, 5>"; null for other texts such as "<a>, <b>" and "<unk".
 std::optional<std::string_view> in_angles(std::string_view text) {
   if (text.size() < 2 || text.front() != '<' || text.back() != '>') return std::nullopt;
   text = bare(text.substr(1, text.size() - 2));

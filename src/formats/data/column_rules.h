@@ -29,7 +29,7 @@ bool transformed(const DenseRule&, double number, float& value);
 
 class VocabularyFile;
 
-/// What tells vocabularies apart: the values, and their order.
+/// The identity of a vocabulary: its values, and their order.
 struct VocabularyFacts {
   int64_t values = 0;
   uint64_t hash = 0;

@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Of a slot: the rule that the config states or, without "keys", the type of its column decides.
+/// A slot's rule: stated by the config or, without "keys", derived from the type of its column.
 struct SlotKeyRule {
   std::string column;
   KeyRule rule = KeyRule::number;
@@ -44,7 +44,7 @@ void expect_same_times(const std::vector<SlotKeyRule>& wanted, const std::string
 void expect_slot_key_rules(const std::vector<SlotKeyRule>& wanted, const std::string& wanted_of,
                            const std::vector<SlotKeyRule>& found, const std::string& source);
 
-/// What "keys" could say of a column whose types differ.
+/// Possible values of "keys" for a column whose types differ.
 std::string advice_on_keys(const std::string& column);
 
 }  // namespace hctr

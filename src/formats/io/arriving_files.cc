@@ -24,7 +24,7 @@ class ArrivingInFolder : public ArrivingFiles {
   NewFiles look() override {
     NewFiles found;
     std::error_code error;
-    found.end = fs::exists(folder_ / kEndOfFiles, error);  // first: what was there before it is found below
+    found.end = fs::exists(folder_ / kEndOfFiles, error);  // read first: files that existed before it are found below
     for (fs::directory_iterator at(folder_, error), none; !error && at != none; at.increment(error))
       if (is_data_file(*at) && !known_.contains(at->path().filename())) found.names.push_back(at->path().filename());
     if (error)

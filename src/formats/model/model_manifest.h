@@ -15,14 +15,14 @@
 
 namespace hctr {
 
-/// What a manifest says of a table. The number in the names of its files is its place in the list.
+/// A manifest's entry for a table. The number in its file names is its index in the list.
 struct SavedTable {
   std::string name;
   int64_t dim = 0;
   bool by_slot = false;  ///< rows belong to slot and key
 };
 
-/// What the manifest of a delta says of its tables.
+/// The tables in the manifest of a delta.
 struct SavedDelta {
   int64_t base = 0;   ///< the iteration of the model, whole or a delta, since which rows have changed
   int key_bytes = 8;  ///< in files of rows of version 2

@@ -12,7 +12,7 @@ namespace hctr {
 /// Bytes behind the last record of a chunk's buffer that may be read, whatever they are.
 inline constexpr size_t kPatternSlack = 16;
 
-/// What was seen of the chunks before, kept by each thread: what the next one is expected to be like.
+/// The pattern of earlier chunks, kept by each thread, which the next chunk is expected to have.
 struct NormPattern {
   std::vector<uint8_t> ones;  ///< [inputs] 1: each slot of the input has one key; empty: no chunk was seen
   bool wide = false;          ///< keys need 64 bits

@@ -91,7 +91,7 @@ void ParquetRowGroup::decode(size_t at, std::unique_lock<std::mutex>& lock) {
   });
 }
 
-/// What went wrong, or nothing.
+/// The problem, or nothing.
 std::string ParquetRowGroup::decode_next(size_t at, int64_t piece, ParquetPiece& values) try {
   Column& column = columns_[at];
   std::unique_lock<std::mutex> memory;

@@ -97,7 +97,7 @@ std::string_view ParquetRows::value_of(std::string_view text) const {
                                                                                              : std::string_view();
 }
 
-/// What is wrong with a missing value that nothing stands for.
+/// The problem of a missing value without a default.
 std::string ParquetRows::why_missing(const ParquetField& field, bool null, const char* advice) const {
   const char* is = null || field.type == ParquetType::null ? "is null"
                    : is_float(field.type)                  ? "is NaN, which is missing as a null is"
@@ -162,7 +162,7 @@ void ParquetRows::add_numbers(const ParquetNumber& number, bool label, const Par
   }
 }
 
-/// What is wrong with a float that is no id.
+/// The problem of a float that is no id.
 std::string ParquetRows::why_no_id(ParquetType type, double number) {
   char digits[32];
   const bool whole = number == std::floor(number) && std::isfinite(number);

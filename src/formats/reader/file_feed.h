@@ -12,11 +12,11 @@
 
 namespace hctr {
 
-/// Names in the order in which the files are read. Readers wait for the next one; whoever trains adds names, on every
-/// rank the same in the same order. Any thread may call any member.
+/// Names of files in reading order. Readers wait for the next one; training adds names, on every rank the same in the
+/// same order. Any thread may call any member.
 class FileFeed {
  public:
-  /// `known`: the first ones, of a run that goes on.
+  /// `known`: the first files, of a resumed run.
   explicit FileFeed(std::vector<std::string> known) : names_(std::move(known)) {}
 
   void add(const NewFiles&);

@@ -67,7 +67,7 @@ class Cursor {
       rows.push_back(own ? RowRange{block, before_span_ + row_ - spans[span_].begin, 1} : RowRange{nullptr, 0, 1});
     }
   }
-  /// The rows of a pass, where those that are parsed follow from it.
+  /// The rows of a pass, if they follow from the parsed rows.
   std::optional<int64_t> pass_rows() const { return chunk_.own ? std::optional(chunk_.own->pass_rows) : std::nullopt; }
   ReaderPosition position() const {
     if (!chunk_.samples || skip_ > 0) return start_;
@@ -159,7 +159,7 @@ class Shuffled : public RowStream {
  private:
   int64_t size() const { return static_cast<int64_t>(current_->rows.size()); }
 
-  /// Goes on to the next window. False at the end of the set.
+  /// Advances to the next window. False at the end of the set.
   bool start_window() {
     collect(size_);
     if (!upcoming_ || upcoming_->rows.empty()) return false;

@@ -1,4 +1,4 @@
-// What may be wrong with a record that does not have as many cells as it should: dialects that are not read.
+// Guesses why a record has too few or too many cells: dialects that are not supported.
 #pragma once
 
 #include <string>

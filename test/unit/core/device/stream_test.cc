@@ -80,7 +80,7 @@ TEST(Program, ABodyThatFailsWhileRecordingThrowsItsOwnError) {
   }
 }
 
-/// Adds to `log` what is called when: of a body with two pieces of work in its first piece, and one in its second.
+/// Adds the order of calls to `log`, for a body with two works in its first piece and one in its second.
 struct OfPieces {
   explicit OfPieces(Device device)
       : ctx(runtime_of(device), runtime_of(device).compute_stream()), memory(device, 4 * 256) {

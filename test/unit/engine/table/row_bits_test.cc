@@ -1,4 +1,4 @@
-// How many bits of row numbers are sorted: what is recorded before a batch must do for its rows.
+// How many bits of row numbers are sorted: a recording must suffice for later rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>

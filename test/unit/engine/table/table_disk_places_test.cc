@@ -125,7 +125,7 @@ TEST_P(TableDiskPlacesTest, WhatWalksOverRowsKnowsFreePlaces) {
   for (const int64_t times : walks_over) EXPECT_GT(times, 2);
 }
 
-/// Searches for keys that are not there end at an empty entry: where keys come and go, marks must not take all of them.
+/// Searches for absent keys end at an empty entry: as keys come and go, marks must not fill all entries.
 TEST_P(TableDiskPlacesTest, TheIndexIsBuiltAgainBeforeMarksFillIt) {
   const TableSpec spec = this->spec();
   TableRig rig(GetParam(), spec, 2, 2, true, DType::f32, roomy(spec));

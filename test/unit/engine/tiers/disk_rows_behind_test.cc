@@ -45,7 +45,7 @@ void expect_versions(const DiskRows& disk, const std::map<int64_t, int64_t>& ver
   }
 }
 
-/// While it lives, files can have so many bytes: what would be written behind them fails.
+/// While it exists, files are limited to this many bytes: later writes fail.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -17,8 +17,8 @@
 namespace hctr::data_test {
 namespace {
 
-/// A file of one row group without Arrow. A piece of a column holds one number, 1000 * column + piece; what is decoded
-/// is noted.
+/// A file of one row group without Arrow. A piece of a column holds one number, 1000 * column + piece; decoded pieces
+/// are noted.
 class FakeFile : public ParquetFile {
  public:
   FakeFile(size_t columns, int64_t pieces)

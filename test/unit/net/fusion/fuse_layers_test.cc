@@ -72,7 +72,7 @@ const char* const kTowers = R"(
   {"type": "InnerProduct", "bottom": "both", "top": "score", "fc_param": {"num_output": 1}},
   {"type": "BinaryCrossEntropyLoss", "bottom": ["score", "label"], "top": "loss"})";
 
-/// The slots of four rows have a vector and a weight each; vectors and weights of dense values stand beside them.
+/// The slots of four rows have a vector and a weight each; vectors and weights of dense values are separate inputs.
 const char* const kMachine = R"(
   {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 11}},
   {"type": "Scale", "bottom": "fc", "top": "slots", "scale_param": {"axis": 1, "factor": 4}},
@@ -243,7 +243,7 @@ TEST(FusedLayers, AreTheSameForEveryBatch) {
   }
 }
 
-/// What somebody else reads between its layers stays.
+/// A tensor between its layers that another layer reads is kept.
 TEST(FusedLayers, LeaveAFactorizationMachineWhoseVectorsOthersRead) {
   const std::string layers = kMachine;
   for (const auto& [word, instead] :

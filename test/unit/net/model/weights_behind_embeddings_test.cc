@@ -1,5 +1,5 @@
-// Several ranks: gradients of weights are complete when they are read, and those of the last layers in front of the
-// embeddings come behind these.
+// Several ranks: wgrads are complete when they are read, and those of the last layers before the embeddings follow the
+// embedding gradients.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,7 +77,7 @@ struct TrainedLayers {
     return all;
   }
 
-  /// One step. Every gradient is NaN before it. `read`: for which nodes somebody reads at once what is there by then.
+  /// One step. Every gradient is NaN before it. `read`: nodes whose finished gradients are read at once.
   void run(const std::function<bool(size_t)>& read, size_t products_behind) {
     Context ctx(runtime, runtime.compute_stream(), state());
     const Network::Binding binding = network.bind(label, dense);
@@ -105,7 +105,7 @@ struct TrainedLayers {
   LayerState layer_state;
   Network network;
   std::vector<std::pair<size_t, size_t>> inputs;            // nodes, and how many were done by then
-  std::vector<size_t> done;                                 // nodes whose gradients of weights are queued
+  std::vector<size_t> done;                                 // nodes whose wgrads are queued
   std::vector<std::pair<size_t, std::vector<float>>> seen;  // what was read of a node and those behind it
 };
 

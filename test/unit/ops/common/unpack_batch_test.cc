@@ -23,8 +23,9 @@ struct PackedInput {
   std::vector<int32_t> offsets;
 };
 
-/// `many`: inputs, more than one kernel takes. Of them each third has one key a slot, and each second keys of 64 bits.
-/// `width`: of rows of dense values, if that is not 0; `stride`: from one to the next where they go; `dtype`: there.
+/// `many`: more inputs than one kernel takes. A third of them has one key a slot, and half have keys of 64 bits.
+/// `width`: of rows of dense values, if that is not 0; `stride`: between rows of the destination; `dtype`: of the
+/// destination.
 void expect_unpacked(Device device, int many, int64_t width = 0, int64_t stride = 0, DType dtype = DType::f32) {
   std::vector<std::byte> batch(256);
   std::vector<PackedKeys> packed(static_cast<size_t>(many));

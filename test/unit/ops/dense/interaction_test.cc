@@ -153,7 +153,7 @@ OP_TEST(InteractionThroughRelu) {
   });
 }
 
-/// In f32, where the sums are of what is compared.
+/// In f32 the sums are of the compared values.
 OP_TEST(InteractionThroughReluWithSums) {
   row("dlrm", behind_relu_inputs(9, 26, 32));
   row("odd sizes", behind_relu_inputs(70, 6, 11));

@@ -36,7 +36,7 @@ const char* name_of(F32Tiles tiles) {
 using F32Param = std::tuple<F32Case, F32Tiles>;
 void PrintTo(const F32Param& p, std::ostream* out) { *out << std::get<0>(p).name << ", " << name_of(std::get<1>(p)); }
 
-/// Kernels beside a look-up are for the same GPUs.
+/// Kernels that overlap a look-up are for the same GPUs.
 bool has_hopper() { return ops::shares_beside_lookup(kGpu, DType::bf16, false, 1).has_value(); }
 
 /// a of [m, k] or, transposed, [k, m]; b likewise.
@@ -206,7 +206,7 @@ TEST(F32ProductRule, TransposesWhereThatTakesLittleOfTheTime) {
   EXPECT_FALSE(ops::f32_product_gains(F32Use::transposed, 512, 512, 1024, kProcessors)) << "little work";
 }
 
-/// The tiles of a gradient of weights are those of other products turned.
+/// The tiles of a wgrad are those of other GEMMs, transposed.
 TEST(F32ProductRule, TakesTilesThatMultiplyFewZerosAndFillTheGpu) {
   const auto tiles = [](bool transposed_a, int64_t m, int64_t n, int64_t k) {
     return name_of(ops::f32_tiles(transposed_a, m, n, k, kProcessors));

@@ -1,4 +1,4 @@
-// The gradient of weights, alone and as one of the last launches of a backward pass.
+// The wgrad, alone and as one of the last launches of a backward pass.
 #include "ops/gemm/weight_gradient.h"
 
 #include <gtest/gtest.h>
