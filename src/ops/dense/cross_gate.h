@@ -20,7 +20,7 @@ struct CrossGates {
   std::vector<Tensor> t, d_y;
 };
 
-/// The same for the first layer, and in one pass what all layers add to the gradient of x, but for what comes through
+/// The same for the first layer, and in the same pass all layers' contributions to the gradient of x, except through
 /// t_0: d_x = d_y[0] + sum over l of d_y[l] * t[l], in f32 from the last layer to the first. d_x may be a t[l].
 HCTR_OP(void first_cross_gate_backward(Context&, Tensor x, CrossGates gates, Tensor d_t, Tensor d_bias, Tensor scratch,
                                        Tensor d_x))

@@ -103,7 +103,7 @@ class SamplePairs {
     for (int64_t i = 1; i < vectors_; ++i)
       for (int64_t j = 0; j < i; ++j) *y++ = static_cast<T>(pairs_[static_cast<size_t>(i * columns_ + j)]);
   }
-  /// The gradients of all vectors, from those of the results of multiply().
+  /// The gradients of all vectors, from the gradients of multiply()'s results.
   template <class T>
   void multiply_backward(const T* dy) {
     for (int64_t i = 1; i < vectors_; ++i)

@@ -77,7 +77,7 @@ __device__ inline void load_matrices_transposed(uint32_t (&to)[4], const uint4* 
                                                 : "memory");))
 }
 
-/// A register of operands, as the matrix instruction wants it: two numbers of two bytes, or one f32 rounded to TF32.
+/// A register of operands in the matrix instruction's layout: two numbers of two bytes, or one f32 rounded to TF32.
 template <class T>
 __device__ inline void round_operands(uint32_t (&to)[4]) {
   if constexpr (sizeof(T) == 4) {
@@ -234,7 +234,7 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
   constexpr int kPerChunk = 16 / sizeof(T);
   extern __shared__ __align__(16) uint4 shared[];
   const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
-  // Remainders of what has no sign: the compiler then knows which of two indices of S is the larger one.
+  // Remainders of unsigned numbers: the compiler then knows which of two indices of S is larger.
   const int lane = static_cast<int>(threadIdx.x % 32), g = lane / 4, t = lane % 4;
   uint4 *vectors = shared + warp * layout.total, *d_row = vectors + layout.dy_begin;
   T *x_numbers = reinterpret_cast<T*>(vectors), *d_out = reinterpret_cast<T*>(d_row);
@@ -242,7 +242,8 @@ __global__ void __launch_bounds__(128, backward_blocks<T>(kTiles))
   const int width = static_cast<int>(dy.size(1)) - 1;    // the last column has no gradient
   constexpr int kSteps = kTiles * 16 / (2 * kPerChunk);  // of the sum over vectors
   constexpr int kColumnTiles = 2 * kPerChunk / 8;        // of 8 columns in two chunks
-  // Where their numbers begin. A vector past the end is one of zeros; S has zeros in its diagonal and past its end.
+  // Where a vector's numbers begin. A vector past the end is one of zeros; S has zeros in its diagonal and past its
+  // end.
   const int zeros = x.count * x_stride, pairs = layout.dy_begin * kPerChunk + x.dim;
   for (int n = x.count * layout.stride + lane; n < layout.dy_begin; n += 32) vectors[n] = {0, 0, 0, 0};
   const auto s_at = [&](int i, int j) {

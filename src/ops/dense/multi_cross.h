@@ -1,4 +1,4 @@
-// The cross network of DCN in vector form. ops/dense/cross_gate.h has what layers build the matrix form from.
+// The cross network of DCN in vector form. ops/dense/cross_gate.h has the operators of the matrix form.
 #pragma once
 
 #include <optional>

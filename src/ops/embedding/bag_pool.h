@@ -25,7 +25,7 @@ struct BagList {
 };
 
 /// y[b, :] = the pooled rows of bag b, or with `none` y[i, :] = the row at position offsets[0] + i; 0 where there is
-/// none, and behind the last position. `chosen`, of max alone, [bags, dim]: the first position whose row has the
+/// none, and after the last position. `chosen`, of max alone, [bags, dim]: the first position whose row has the
 /// element, -1 for none. Shapes: y [bags or most, dim], any row stride; table [.., dim]. Dtypes: y f32; table f32 f16
 /// bf16.
 HCTR_OP(void pool_bags(Context&, BagList, RowMemory table, BagPooling, Tensor y, int32_t* chosen))

@@ -64,7 +64,7 @@ struct BagGradients {
     return sum;
   }
 
-  /// The same, where `now` are the bags at `begin`. The next ones are loaded while gradients are under way: one wait
+  /// The same, where `now` are the bags at `begin`. The next bags are loaded while gradients are in flight: one wait
   /// less for each kAtOnce, for as many registers.
   template <int kAtOnce = kGradientsAtOnce>
   __device__ Fragment<Width> sum_up_after(FewBags<kAtOnce> now, int32_t begin, int32_t end, int64_t e) const {
@@ -117,7 +117,7 @@ struct BagGradients {
   }
 };
 
-/// kAtOnce: gradients of a piece that a thread has under way. Few threads need many each; many need the registers.
+/// kAtOnce: gradients of a piece that a thread has in flight. Few threads need many each; many need the registers.
 template <int kAtOnce, class Dy, int Width>
 __device__ void sum_pieces(BlockRange range, BagGradients<Dy, Width> gradients, RowGroups groups, float* piece_sums,
                            int lanes) {

@@ -1,5 +1,5 @@
-// The keys that the ranks of a host ask owners for, as they travel between hosts: each key of a column once, and for
-// each occurrence the place of its key among them, from which the owner rebuilds the batch of every rank. See
+// Messages with the keys that the ranks of a host request from owners on other hosts: each distinct key of a column
+// once, and for each occurrence the position of its key, from which the owner rebuilds the batch of every rank. See
 // docs/distributed.md.
 //
 //   sender, a rank that gathers keys of its host        owner
@@ -22,7 +22,7 @@ struct HostColumn {
   int32_t message = 0;
   int32_t most_keys = 1;     // of a bag
   int32_t bags = 0;          // ranks of the sender's host * samples
-  bool sums_of_keys = true;  // whether the sum of the vectors of a bag's keys, as sent, will do as the bag's vector
+  bool sums_of_keys = true;  // whether the sum of a bag's sent vectors equals the bag's vector
   bool answered = true;      // with vectors; not if sender and owner are on one host, and keys are not made unique then
 };
 
@@ -34,7 +34,7 @@ struct HostMessages {
   const HostColumn* column = nullptr;  // [columns] by message
   const int32_t* first = nullptr;      // [messages + 1] the first column of each
   int64_t vector_bytes = 0;
-  bool sums_gradients = false;  // whether the gradients of a key may travel as their sum
+  bool sums_gradients = false;  // whether the gradients of a key may be sent as their sum
 
   HCTR_HD int64_t all_bags() const { return columns * bags; }
 };
@@ -45,7 +45,7 @@ struct HostColumnPlan {
   bool vector_a_key = false, gradient_a_key = false;   // else a bag
   int32_t first_vector = 0, first_gradient = 0;        // numbered over all messages
   int64_t keys_at = 0, lengths_at = 0, places_at = 0;  // bytes from the first message
-  int64_t counted = 0;                                 // of an owner: keys of the bags, which should be `occurrences`
+  int64_t counted = 0;                                 // at an owner: keys of the bags, which should be `occurrences`
 };
 struct HostMessageSizes {
   int32_t words = 0;                   // of 64 bits
@@ -86,7 +86,7 @@ size_t host_keys_scratch_bytes(int64_t bags, int64_t keys);
 /// The most words of such messages.
 int64_t most_host_words(int64_t columns, int64_t bags, int64_t keys);
 
-/// Writes the messages, one behind the other; in words of 64 bits each is
+/// Writes the messages, one after the other; in words of 64 bits each is
 ///
 ///   int32 [columns, 2]             number of keys, number of occurrences
 ///   int64 [keys]                   by column
@@ -119,9 +119,9 @@ struct OwnerLists {
   int32_t* keys = nullptr;     // [listed] keys offsets[v] to offsets[v + 1]; each a position in the batch
   int32_t* first = nullptr;    // [vectors] overwritten
 
-  /// [keys of the batch] the gradient of each; null: not wanted. Gradients are numbered: those of bags of messages that
-  /// are not answered, by rank of the host, sample, column; from `received` on those of the others, as they are sent;
-  /// `zero`, for a key whose sum is that of an earlier occurrence.
+  /// [keys of the batch] the gradient of each; null: not requested. Gradients are numbered: those of bags of messages
+  /// that are not answered, by rank of the host, sample, column; from `received` on those of the others, as they are
+  /// sent; `zero`, for a key whose sum is that of an earlier occurrence.
   int32_t* gradients = nullptr;
   int32_t received = 0, zero = 0;
 };

@@ -1,4 +1,4 @@
-// Update rules that treat a row of a table as a whole, and what every rule needs to update a row.
+// Update rules that treat a row of a table as a whole, and the input of every rule for a row.
 #pragma once
 
 #include <type_traits>

@@ -1,5 +1,5 @@
-// The keys of a batch as they travel inside a host before they leave it: packed, so that their number and not the
-// capacity is sent, each with the bag that it belongs to. And the lists of the vectors that belong to them.
+// Keys of a batch as sent inside a host before they leave it: packed, so that messages have the size of the actual keys
+// instead of the capacity, each key with its bag. And the lists of their vectors.
 #pragma once
 
 #include "core/device/op.h"

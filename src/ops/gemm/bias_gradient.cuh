@@ -61,9 +61,9 @@ __device__ inline void finish_bias_row(const BiasGradients<T>& g, const Rule& ru
   if constexpr (!std::is_same_v<Rule, AsItIs>) write<V>(g.d_z.row(row) + column, left, d);
 }
 
-/// Rows first, first + step, ... Four are loaded before any is used, so that many loads are under way; where the rule
-/// has loads of its own those of one row are enough. kWhole: V columns are left. It is known when compiling, since a
-/// branch around each load would let one wait for the other.
+/// Rows first, first + step, ... Four are loaded before any is used, so that many loads are in flight; if the rule has
+/// loads of its own, one row is enough. kWhole: V columns remain. This is a compile-time constant, since a branch
+/// around each load would serialize them.
 template <int V, bool kWhole, class Rule, class T>
 __device__ inline void sum_bias_rows(const BiasGradients<T>& g, const Rule& rule, int64_t first, int64_t step,
                                      int64_t column, float (&sum)[V]) {
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kBiasThreads)
     bias_gradient_kernel(BiasGradients<T> g, const __grid_constant__ Rule rule, BiasTiles tiling) {
   start_early();
   __shared__ float shared[V][kBiasThreads];
-  // Tiles of the same rows run side by side.
+  // Tiles of the same rows run concurrently.
   const int64_t columns = g.d_y.size(1), part = blockIdx.x / tiling.tiles, tile = blockIdx.x % tiling.tiles;
   const int thread = static_cast<int>(threadIdx.x), lanes = tiling.column_lanes, row_lanes = kBiasThreads / lanes;
   const int row_lane = thread / lanes;

@@ -49,7 +49,7 @@ inline int propose(Runtime::CudaLibraries& libraries, BlasProduct& product, Prod
   return count;
 }
 
-/// Whether the library can compute the product with this algorithm and the workspace there is.
+/// Whether the library can compute the GEMM with this algorithm and the workspace there is.
 inline bool accepts(Runtime::CudaLibraries& libraries, BlasProduct& product, const cublasLtMatmulAlgo_t& algorithm) {
   cublasLtMatmulHeuristicResult_t result{};
   return cublasLtMatmulAlgoCheck(libraries.blas, &product.operation, &product.first, &product.second, &product.addend,

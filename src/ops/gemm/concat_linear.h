@@ -1,4 +1,4 @@
-// A fully connected layer with one output over several inputs side by side, which are read where they are.
+// A fully connected layer with one output over several concatenated inputs, which are read without a copy.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,9 @@ namespace hctr::ops {
 
 inline constexpr size_t kMostConcatParts = 8;
 
-/// y = [x_0 | x_1 | ...] w + bias, sums kept in f32. Without a copy of the inputs, and with wide loads of each whatever
-/// column it would begin at.
-/// Shapes: x_p [batch, n_p], at most kMostConcatParts; w [sum of n_p, 1]; bias [1]; y [batch,
-/// 1]. Dtypes: f32 f16 bf16, all alike.
+/// y = [x_0 | x_1 | ...] w + bias, sums kept in f32. Reads the inputs without concatenating them, with wide loads at
+/// any column offset. Shapes: x_p [batch, n_p], at most kMostConcatParts; w [sum of n_p, 1]; bias [1]; y [batch, 1].
+/// Dtypes: f32 f16 bf16, all alike.
 HCTR_OP(void concat_linear(Context&, const std::vector<Tensor>& x, Tensor w, std::optional<Tensor> bias, Tensor y))
 
 /// An input x of concat_linear_backward().

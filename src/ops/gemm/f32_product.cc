@@ -6,12 +6,12 @@
 namespace hctr::ops {
 namespace {
 
-// Times in us on an H100, fitted to measured products of 512 to 4,096 rows. Only their relations matter here.
+// Times in us on an H100, fitted to measured GEMMs of 512 to 4,096 rows. Only their relations matter here.
 
 /// Cost of a kernel whose blocks have one piece of a tile each; of a further piece, which adds up sums of groups and
 /// stores them; and of the wait for sums from another block.
 constexpr double kStartTime = 5.2, kPieceTime = 1.5, kHandOverTime = 2.3;
-/// To add the sums of a tile of 128 x 128 that another block gives.
+/// Time to add the sums of a 128 x 128 tile from another block.
 constexpr double kTakeTime = 0.7;
 /// Multiply-adds that a multiprocessor can start in a us.
 constexpr double kPeak = 252'000;
@@ -82,10 +82,10 @@ F32Tiles f32_tiles(bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t m
   return best;
 }
 
-// Where there are no more tiles than multiprocessors, blocks can have equal parts of a tile each. That may leave some
+// If there are no more tiles than multiprocessors, blocks can have equal parts of one tile each. That may leave some
 // multiprocessors idle, but no block has parts of two tiles.
 DividedTiles divide_f32_product(F32Tiles tiling, int64_t tiles, int64_t steps, int64_t multiprocessors) {
-  constexpr int64_t kLeastDepth = 128;  // of a block: less takes less time than adding up sums
+  constexpr int64_t kLeastDepth = 128;  // of a block: less work takes less time than adding up sums
   const int64_t least_steps = kLeastDepth / f32_tile_size(tiling, false).depth;
   DividedTiles best = divide_tiles(tiles, steps, least_steps, multiprocessors);
   double least = estimated_time(tiling, best, tiles, steps);

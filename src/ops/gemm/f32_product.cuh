@@ -3,7 +3,7 @@
 // A multiprocessor can start one multiply-add of a warp in each of its four parts in every cycle, and nothing else in
 // that cycle. So every other instruction costs, and so does a multiply-add that finds two of the numbers that it has to
 // read in the same of four banks of registers. Hence:
-//   - copies of operands to a ring in shared memory by the copy engine, which takes no instructions of other threads
+//   - copies of operands to a ring in shared memory by the TMA, which takes no instructions of other threads
 //   - 8 x 16 sums a thread: 24 numbers from shared memory, in six loads, for 128 multiply-adds
 //   - multiply-adds in an order in which each shares an operand with the one before, which is then not read again, and
 //     sums in other banks than the numbers of their columns (rotated())
@@ -13,7 +13,7 @@
 // small tiles are deeper, since a warp waits for every step, and has fewer k of it.
 // Blocks have the same to do: ops/gemm/tile_division.cuh.
 // What a kernel computes, here a `Product`, says which part of which operands a tile needs, and stores the tile's sums.
-// It is one product, F32Product, or a list of them (weight_gradient_f32_sm90a.cu).
+// It is one GEMM, F32Product, or a list of them (weight_gradient_f32_sm90a.cu).
 #pragma once
 
 #include "core/device/cuda_runtime_calls.h"
@@ -106,7 +106,7 @@ struct F32Memory {
   }
 };
 
-/// By one thread: begins to copy the next step, if there is one, to this free stage.
+/// Runs in one thread: begins to copy the next step, if there is one, to this free stage.
 template <class Tiles, class Product>
 __device__ inline void load_next_step(const Product& p, const F32Memory<Tiles, typename Product::Tile>& shared,
                                       int stage) {
@@ -142,9 +142,9 @@ __device__ inline int offset_of_a(int first_m, int lane_m, int first_k) {
   }
 }
 
-/// Adds the products of a group's part of a step. a and b: where this thread's first numbers are. Loops of four k: what
-/// a processor part runs again and again should fit into its cache of instructions, and where registers of a round are
-/// those of the next, the compiler finds ones in the right banks.
+/// Adds the products of a group's part of a step. a and b: addresses of this thread's first numbers. Loops of four k:
+/// the loop should fit into the instruction cache of a processor part, and if registers of one iteration are those of
+/// the next, the compiler finds ones in the right banks.
 template <class Tiles>
 __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], uint32_t a, uint32_t b) {
   constexpr int kRows = Tiles::kRows, kColumns = Tiles::kColumns, kAtOnce = 4;
@@ -205,8 +205,8 @@ __device__ inline void add_step(float (&sums)[Tiles::kRows][Tiles::kColumns], ui
   }
 }
 
-/// Four adjacent sums in the order in which they are stored for others. They are stored at once, which needs registers
-/// of four adjacent banks; so none is in the bank of the number of its column.
+/// Four adjacent sums in the order in which they are stored for others. A single store needs registers of four adjacent
+/// banks; in this order none is in the bank of the number of its column.
 __device__ inline float4 rotated(const float* sums) { return make_float4(sums[3], sums[0], sums[1], sums[2]); }
 __device__ inline void add_rotated(float* sums, float4 others) {
   sums[3] += others.x, sums[0] += others.y, sums[1] += others.z, sums[2] += others.w;
@@ -325,7 +325,7 @@ __device__ inline void store_column_sums(const Product& p, int tile, int warp_ro
   }
 }
 
-/// One product, and what becomes of its result.
+/// One GEMM and its epilogue.
 template <class End>
 struct F32Product {
   using Tile = F32Tile;
@@ -389,8 +389,8 @@ __global__ void __launch_bounds__(Tiles::kThreads, 1) f32_product_kernel(const _
       const int stage = count % Tiles::kStages;
       wait_for(shared.full + stage, count / Tiles::kStages % 2);
       add_step<Tiles>(sums, of_a + stage * Tiles::kStageBytes, of_b + stage * Tiles::kStageBytes);
-      // Warps take turns to begin copies, so that no part of the multiprocessor has more to do than others. When all
-      // are through with the step before, so is the warp that had the turn then.
+      // The producer role rotates across warps, so that no part of the multiprocessor has more work than others. When
+      // all warps have finished the previous step, so has the previous producer.
       if (lane == 0 && count > 0 && count % Tiles::kWarps == warp) {
         const int free = (count - 1) % Tiles::kStages;
         wait_for(shared.empty + free, (count - 1) / Tiles::kStages % 2);

@@ -1,4 +1,4 @@
-// Products of f32 that are computed by multiply-adds, not by tensor cores, in kernels of ours.
+// f32 GEMMs by multiply-adds instead of tensor cores, in kernels of ours.
 #pragma once
 
 #include <initializer_list>
@@ -25,7 +25,7 @@ constexpr F32TileSize f32_tile_size(F32Tiles tiles, bool transposed_a) {
   return transposed_a ? F32TileSize{size.n, size.m, size.depth} : size;
 }
 
-/// The tiles with which a product [m, k] [k, n] is expected to take the least time, as it is divided.
+/// The fastest tiles for a GEMM [m, k] [k, n], by the estimate, given their division among blocks.
 F32Tiles f32_tiles(bool transposed_a, int64_t m, int64_t n, int64_t k, int64_t multiprocessors);
 
 /// How such tiles are divided among blocks, for one GEMM or several, each with this many steps.
@@ -35,22 +35,22 @@ DividedTiles divide_f32_product(F32Tiles, int64_t tiles, int64_t steps, int64_t 
 /// (dropout or ReLU's gradient) the library needs an extra pass over the result. `transposed`: plain, but b is
 /// transposed, which costs a copy.
 enum class F32Use { plain, transposed, ended, weight_gradient };
-/// Whether a product [m, k] [k, n] is faster by ops/gemm/f32_product.cuh than by the library, by its size.
+/// Whether a GEMM [m, k] [k, n] is faster by ops/gemm/f32_product.cuh than by the library, by its size.
 bool f32_product_gains(F32Use, int64_t m, int64_t n, int64_t k, int64_t multiprocessors);
 
 namespace hopper {
 
-/// Whether kernels of ops/gemm/f32_product.cuh run in this context: f32 is not computed as TF32, on a GPU of compute
-/// capability 9.0, all of it, and one of the streams that products run on.
+/// Whether kernels of ops/gemm/f32_product.cuh run in this context: f32 is not computed as TF32, on a whole GPU of
+/// compute capability 9.0, on one of the streams for GEMMs.
 bool runs_f32_products(Context&);
 
-/// Whether ops/gemm/f32_product.cuh takes this product, and is faster than the library: f32 where runs_f32_products();
+/// Whether ops/gemm/f32_product.cuh supports this GEMM, and is faster than the library: f32 where runs_f32_products();
 /// rows at multiples of 16 bytes; enough work. The same for equal shapes and contexts.
 bool takes_f32_product(Context&, F32Use, std::initializer_list<Tensor> tensors, int64_t m, int64_t n, int64_t k);
 
-// In the following `tiles` are those of the product, f32_tiles() if they are not given.
+// In the following `tiles` are those of the GEMM, f32_tiles() if they are not given.
 
-/// c = op(a) op(b), for products that takes_f32_product(). b transposed is copied first, on the compute stream alone.
+/// c = op(a) op(b), for GEMMs that takes_f32_product(). b transposed is copied first, on the compute stream alone.
 void f32_matmul(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c,
                 std::optional<F32Tiles> tiles = {});
 /// y = x W + bias, or max(x W + bias, 0).

@@ -29,7 +29,7 @@ template <class T>
 struct GradientEnd {
   View<const T, 2> y;
   float factor;
-  float* sums;  // of the columns of a tile, [tiles, columns]; null: not wanted
+  float* sums;  // of the columns of a tile, [tiles, columns]; null: not requested
 };
 
 template <class T>

@@ -10,8 +10,8 @@ namespace hctr::ops {
 /// A multiple of 16: the hardware multiplies FP8 in such pieces.
 constexpr int64_t fp8_padded(int64_t n) { return (n + 15) / 16 * 16; }
 
-/// A matrix of codes. Rows are fp8_padded(columns) apart; what lies behind each row, and fp8_padded(rows) - rows rows
-/// behind the last, is zero.
+/// A matrix of codes. Rows are fp8_padded(columns) apart; what lies after each row, and fp8_padded(rows) - rows rows
+/// after the last, is zero.
 struct Fp8Matrix {
   std::byte* codes;
   int64_t rows, columns;

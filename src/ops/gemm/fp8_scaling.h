@@ -1,6 +1,5 @@
-// Delayed scaling of tensors that matrix products take in FP8: the factor of a step comes from the largest magnitudes
-// of the steps before, so that a tensor is read once. Source: P. Micikevicius et al., "FP8 Formats for Deep Learning",
-// 2022, section 3.
+// Delayed scaling of FP8 operands of GEMMs: the factor of a step comes from the largest magnitudes of the steps before,
+// so that a tensor is read once. Source: P. Micikevicius et al., "FP8 Formats for Deep Learning", 2022, section 3.
 #pragma once
 
 #include <bit>
@@ -64,7 +63,7 @@ struct Fp8ProductScaling {
   Fp8Scaling x, w, d_y;
 };
 
-/// At the end of a step: takes amax[i] into scales[i], unless the step is skipped, and sets it to 0. Shapes: amax [n],
+/// At the end of a step: moves amax[i] into scales[i], unless the step is skipped, and sets it to 0. Shapes: amax [n],
 /// f32, dense; n scales.
 HCTR_OP(void finish_fp8_scales(Context&, Tensor amax, Fp8Scale* scales))
 

@@ -9,15 +9,15 @@ namespace hctr::ops {
 
 enum class Transpose : bool { no, yes };
 
-/// c = op(a) op(b), sums kept in f32 (CUDA: true f32, or TF32 when the Runtime says so, or large products of operands
+/// c = op(a) op(b), sums kept in f32 (CUDA: true f32, or TF32 when the Runtime says so, or large GEMMs of operands
 /// split into two TF32 numbers, ops/gemm/tf32_split.h: the CPU computes those in true f32). Overwrites c.
 /// Shapes: op(a) [m, k], op(b) [k, n], c [m, n]; any row strides. Dtypes: f32 f16 bf16, all alike, or c f32.
 /// Aliasing: c is neither a nor b. CPU f32 and f64 use the CBLAS library, one part of c per task; results do not
 /// depend on the number of threads (ops/gemm/product_parts.h).
 HCTR_OP(void matmul(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor c))
 
-/// c = op(a) op(b) + addend, in f32, rounded once where the product is the library's. Shapes: addend as c; otherwise as
-/// in matmul. All of one dtype. Aliasing: c is none of the others.
+/// c = op(a) op(b) + addend, in f32, rounded once if the GEMM is the library's. Shapes: addend as c; otherwise as in
+/// matmul. All of one dtype. Aliasing: c is none of the others.
 HCTR_OP(void matmul_plus(Context&, Tensor a, Transpose of_a, Tensor b, Transpose of_b, Tensor addend, Tensor c))
 
 /// y = x W + bias, or max(x W + bias, 0) with `relu`. Shapes: x [batch, in], w [in, out], bias [out], y [batch, out];
@@ -27,7 +27,7 @@ HCTR_OP(void matmul_plus(Context&, Tensor a, Transpose of_a, Tensor b, Transpose
 HCTR_OP(void linear(Context&, Tensor x, Tensor w, Tensor bias, Tensor y, bool relu = false,
                     std::optional<Tensor> transposed = {}))
 
-/// How layers divide the multiprocessors of a GPU with a look-up of vectors, so that both run at the same time
+/// How layers share the multiprocessors of a GPU with a look-up of vectors, so that both run concurrently
 /// (Context::multiprocessors()).
 struct MultiprocessorShares {
   int products, others;

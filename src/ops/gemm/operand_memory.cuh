@@ -1,4 +1,4 @@
-// Memory for other forms of a product's operands.
+// Memory for converted operands of a GEMM.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// How blocks divide the tiles of a product evenly, or those of several with as many steps of the summed dimension: they
-// take whole tiles, and where tiles do not go round, parts of the sums of a tile. Such sums are added in their order by
-// the block that has the last steps, so results depend on the shapes and on the number of multiprocessors alone.
+// How blocks divide the tiles of a GEMM evenly, or of several GEMMs with equally many steps of the summed dimension:
+// they take whole tiles, and for the remaining tiles partial sums (split-K). The block with the last steps adds these
+// in their order, so results depend only on the shapes and the number of multiprocessors.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Small batches: on Hopper one kernel for the products of all layers; else, and for what that does not take, the
-// library's products on a stream of their own. Large batches: one product after the other.
+// Small batches: on Hopper one kernel for the wgrads of all layers; otherwise, and for unsupported layers, the
+// library's GEMMs on a separate stream. Large batches: sequential GEMMs.
 #include "ops/gemm/weight_gradient.h"
 
 #include "core/device/launch.cuh"
@@ -22,7 +22,7 @@ void cuda::choose_weight_gradient_run(Context& ctx, Tensor x, Tensor d_y, Tensor
   if (collects && hctr::cuda::compute_capability() == 90 && d_w.dtype() == DType::f32 && takes_tensor_map(x) &&
       takes_tensor_map(d_y) && has_memory())
     run = WeightGradientRun::together;
-  else if (!options.tf32x3)  // its products share the memory of split operands
+  else if (!options.tf32x3)  // its GEMMs share the memory of split operands
     run = WeightGradientRun::apart;
 }
 

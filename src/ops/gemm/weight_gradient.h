@@ -8,8 +8,8 @@
 
 namespace hctr::ops {
 
-/// Which operands another operator searches for overflow, either themselves or the sums of their columns, as the
-/// gradient of a bias is of d_y: a sum of numbers of f16 in f32 is finite if and only if all of them are.
+/// Which operands another operator checks for overflow, either themselves or their column sums, as the bias gradient is
+/// of d_y: a sum of f16 numbers in f32 is finite if and only if all of them are.
 struct SearchedOperands {
   bool x = false, d_y = false;
 };
@@ -25,18 +25,18 @@ enum class WeightGradientRun { in_order, together, apart };
 /// The same for equal shapes, dtypes and contexts. On the CPU always in_order.
 HCTR_OP(void choose_weight_gradient_run(Context&, Tensor x, Tensor d_y, Tensor d_w, WeightGradientRun& run))
 
-/// Whether such a product leaves multiprocessors idle when it runs alone: its result has fewer tiles of 128 x 128 than
-/// there are, and it has too few rows to be divided there. Then it should run with others.
+/// Whether such a GEMM alone leaves multiprocessors idle: its result has fewer 128 x 128 tiles than multiprocessors,
+/// and it has too few rows for split-K. Then it should run with others.
 bool leaves_multiprocessors_idle(int64_t batch, int64_t in, int64_t out, int64_t multiprocessors);
 
 namespace hopper {
-/// Adds the product to the queue of the context, which merges it with others. For GPUs of compute capability 9.0, x and
-/// d_y of two bytes that hctr::cuda::takes_tensor_map(), and d_w of f32. A product's bits depend on its shape alone.
+/// Adds the GEMM to the queue of the context, which merges it with others. For GPUs of compute capability 9.0, x and
+/// d_y of two bytes that hctr::cuda::takes_tensor_map(), and d_w of f32. A GEMM's bits depend on its shape alone.
 void add_weight_gradient(Context&, Tensor x, Tensor d_y, Tensor d_w);
-/// The same in plain f32, where runs_f32_products(). The order of a product's sums, and so its bits, depend on the
-/// other products of the launch too.
+/// The same in plain f32, where runs_f32_products(). The order of a GEMM's sums, and so its bits, depend on the
+/// other GEMMs of the launch too.
 void add_weight_gradient_f32(Context&, Tensor x, Tensor d_y, Tensor d_w);
-/// The same for x and d_y of f32, of which the product takes the upper 19 bits (TF32), where
+/// The same for x and d_y of f32, of which the GEMM takes the upper 19 bits (TF32), where
 /// runs_weight_gradients_tf32(). Its bits depend on the others too.
 void add_weight_gradient_tf32(Context&, Tensor x, Tensor d_y, Tensor d_w);
 /// Whether the context's stream has memory for this. On GPUs.

@@ -1,10 +1,10 @@
 // The wgrads of several layers in one kernel, in TF32, for GPUs of compute capability 9.0.
 //
-// Blocks, one a multiprocessor, divide the tiles of all products x^T d_y evenly (ops/gemm/tile_division.cuh). The
+// Blocks, one a multiprocessor, divide the tiles of all GEMMs x^T d_y evenly (ops/gemm/tile_division.cuh). The
 // matrix instruction wants the samples, over which is summed, adjacent in shared memory, which they are in neither
 // operand. It also takes one of them from registers, in any order of samples that the other has too. In a block
 //   - four warps copy boxes of 32 samples of 32 columns of both operands to a ring in shared memory
-//   - four warps transpose those of the operand that tiles have fewer columns of, each box in its place
+//   - four warps transpose those of the operand that tiles have fewer columns of, each box in place
 //   - two groups of four warps multiply; each warp reads a box of the other operand into registers.
 // Shared memory, not the instruction, is what limits this: of 11 parts of the traffic each group's instructions read 2,
 // copies write 3, and reading the other operand and transposing take 2 each. Hence tiles of 256 x 128: with 128 x 128,
@@ -46,7 +46,7 @@ struct Tf32WeightProducts : DividedWeightProducts {
   __device__ WeightTile tile(int number) const { return Tf32Tiles::tile(list, number); }
 };
 
-/// The stages of a block: in each the boxes of the rows of a tile, then those of its columns. A stage is full once
+/// The pipeline stages of a block: each has the boxes of a tile's rows, then those of its columns. A stage is full once
 /// copied, turned once its columns are transposed, empty once read.
 struct Tf32Ring {
   std::byte* boxes;
@@ -125,7 +125,7 @@ __device__ inline void copy_pieces(const Tf32WeightProducts& p, const Tf32Ring& 
 
 /// A lane's places in a box that its warp transposes, in bytes from its begin. Units of 16 bytes are at their number
 /// exclusive-or that of their row, modulo 8, before and after. A lane transposes two blocks of four columns and four
-/// samples: the columns 4 (4 x + t) and on, and of eight samples in a row the even ones, or the odd ones behind them.
+/// samples: the columns 4 (4 x + t) and on, and of eight samples in a row the even ones, or the odd ones after them.
 /// These are the unit v of transposed rows, and v + 4. The columns 16 x + 4 t + 2 b + i become the rows
 /// 16 x + 8 b + 2 t + i. Of each eight lanes units are different in all reads and writes.
 struct TransposedPlace {
@@ -138,7 +138,7 @@ struct TransposedPlace {
   }
 };
 
-/// By a warp: transposes a box of 32 columns in its place.
+/// Runs in a warp: transposes a box of 32 columns in place.
 __device__ inline void transpose_box(uint32_t box, const TransposedPlace& place) {
   uint4 four[2][4];  // columns, of each sample
   const uint32_t from = box + place.read, to = box + place.write;
@@ -188,7 +188,7 @@ struct Tf32Sums {
   __device__ float4 column(int c, int q) { return make_float4(of(0, q, c), of(1, q, c), of(2, q, c), of(3, q, c)); }
 };
 
-/// The threads that multiply hand over parts of sums together.
+/// The multiplying threads exchange partial sums.
 struct Tf32Team {
   static constexpr int kThreads = Tf32Tiles::kMultipliers, kQuads = 4 * Tf32Sums::kQuads;
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
@@ -203,8 +203,8 @@ __device__ inline void read_rows(uint32_t first, uint32_t (&a)[2][4]) {
   a[1][0] = even.z, a[1][1] = even.w, a[1][2] = odd.z, a[1][3] = odd.w;
 }
 
-/// Sums up a piece. Rows of the next eight samples are read while the product of the ones before runs. `rows`: where
-/// the first of this thread are in the first stage.
+/// Accumulates a piece. Rows of the next eight samples are read while the previous ones are multiplied. `rows`:
+/// addresses of this thread's first rows in the first stage.
 __device__ inline void multiply_piece(const TilePiece& piece, const Tf32Ring& ring, uint32_t rows,
                                       RingPosition<Tf32Tiles>& stage, Tf32Sums& sums) {
   const bool first_lane = threadIdx.x % 32 == 0;
@@ -263,7 +263,7 @@ __device__ inline void store_tf32_sums(const WeightTile& tile, Tf32Sums& sums) {
     fours ? store_fours<false, true>(tile, sums) : store_fours<false, false>(tile, sums);
 }
 
-/// By the threads that multiply: all pieces of the block.
+/// Runs in the multiplying threads: all pieces of the block.
 __device__ inline void multiply_pieces(const Tf32WeightProducts& p, const Tf32Ring& ring) {
   TilePieces pieces = p.pieces();
   const uint32_t j = threadIdx.x % 4, eight = threadIdx.x / 4 % 8;

@@ -56,7 +56,7 @@ __device__ inline double sum_terms(const StepState* state, const Terms& terms, i
   return sum;
 }
 
-/// `factor`: 1 / the number of labels. `adds`: to the loss of the launches before.
+/// `factor`: 1 / the number of labels. `adds`: to the loss of the previous launches.
 __device__ inline void write_loss(const StepState* state, double sum, double factor, bool adds, float* loss) {
   const auto part = static_cast<float>(sum * inverse_count<double>(state->global_samples) * factor);
   *loss = adds ? *loss + part : part;

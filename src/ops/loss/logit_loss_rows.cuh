@@ -1,4 +1,4 @@
-// The arguments of the kernel in ops/loss/logit_loss_kernel.cuh, and what one of its threads has of rows and columns.
+// The arguments of the kernel in ops/loss/logit_loss_kernel.cuh, and one thread's share of rows and columns.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct LogitInput {
   View<T, 2> d_x;  // null: not requested
   cuda::Strided<T> w;
   int64_t first_column;
-  float factor;  // of dropout behind the ReLU
+  float factor;  // of dropout after the ReLU
   bool packs_of_w, relu;
 };
 
@@ -85,7 +85,7 @@ struct LogitPack {
   const T *x = nullptr, *weights = nullptr;
   T* d_x = nullptr;
   int64_t x_stride = 0, d_x_stride = 0, w_step = 0;
-  int left = 0;  // columns that it has: 0 behind the last pack
+  int left = 0;  // columns that it has: 0 after the last pack
   bool packs_of_w = false, relu = false;
   float factor = 1;
   float w[V] = {}, sums[2 * V] = {};  // sums: for d_w, for the bias below
@@ -108,7 +108,7 @@ struct LogitPack {
     factor = input.factor;
     relu = input.relu;
   }
-  /// Behind the last column too: those are of the same 16 bytes.
+  /// After the last column too: those are of the same 16 bytes.
   __device__ Pack load_weights() const {
     if (packs_of_w) return cuda::load_pack<V>(weights);
     Pack pack;
@@ -126,7 +126,7 @@ struct LogitPack {
 #pragma unroll
     for (int r = 0; r < R; ++r) at[r] = x + min(first + r * step, last) * x_stride;
   }
-  /// Zeros behind the last column.
+  /// Zeros after the last column.
   template <int R>
   __device__ void cut(Pack (&in)[R]) const {
     if (left == V) return;
@@ -207,8 +207,8 @@ struct LogitRow {
     }
     return static_cast<T>(sum);
   }
-  /// The gradient of the row's logit, given the product of the layer. `factor`: of all gradients. `writes`: what the
-  /// row has is stored.
+  /// The gradient of the row's logit, given the layer's result. `factor`: of all gradients. `writes`: whether the row's
+  /// results are stored.
   __device__ float finish(const LogitPass<T>& pass, const LogitStep<T>& step, float factor, int64_t row, float product,
                           bool writes) {
     if (pass.bias) product += static_cast<float>(step.bias);
