@@ -109,7 +109,7 @@ Json to_json(const std::vector<T>& values) {
   return array;
 }
 
-// The word for a type in the manual, and in words() the texts that a value may have, where these are all there are.
+// The word for a type in the manual, and in words() the complete list of texts that a value may have.
 template <class T>
 struct TypeWord {  // enumerations
   static std::string text() { return "word"; }

@@ -10,9 +10,9 @@
 
 namespace hctr {
 
-/// Takes samples as they come and keeps them, 16 bytes each, `most` at most. When there are more, it keeps half of the
-/// groups, chosen by a hash of the group, so that the value is that of a random share of them; once fewer than
-/// kFewGroups would be left, half of the samples instead, chosen by a hash of their place.
+/// Collects samples, 16 bytes each, `most` at most. When there are more, it keeps half of the groups, chosen by a hash
+/// of the group, so that the value is that of a random share of them. Once fewer than kFewGroups would be left, it
+/// keeps half of the samples instead, chosen by a hash of their place.
 class GroupedAuc {
  public:
   static constexpr size_t kMost = size_t{1} << 23;

@@ -1,4 +1,4 @@
-// Why a metric has no value: what its samples lack.
+// Why a metric has no value: the property that its samples lack.
 #pragma once
 
 #include <cstdint>

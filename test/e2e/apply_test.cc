@@ -90,7 +90,7 @@ TEST_F(Apply, GivesTheSameRowsTheSameBytesAndUnknownValuesTheRareId) {
 }
 
 TEST_F(Apply, EvaluatesAnotherDayAsOneCommonPreprocessingDoes) {
-  // In common: the second day's rows behind those of the first, as evaluation rows.
+  // In common: the second day's rows after those of the first, as evaluation rows.
   write_file(folder_ / "day2_as_1.csv", [] {
     std::string text = "city,age,genres,click\n", other = rows(2, 1000);
     size_t at = other.find('\n') + 1;

@@ -46,7 +46,7 @@ class Ends : public testing::Test {
   static std::string two_ranks(const std::string& config) {
     return with_change(config, "\"gpu\": [0]", "\"gpu\": [0, 1]");
   }
-  /// Writes a float into the first record of the first data file of a list, behind `before` other floats.
+  /// Writes a float into the first record of the first data file of a list, after `before` other floats.
   void set_float(const std::string& list, size_t before, float value) {
     set_norm_float(listed_file(folder_ / list, 0), 0, before, value);
   }

@@ -59,7 +59,7 @@ class Faults : public testing::Test {
       EXPECT_NE(outcome.err.find(piece), std::string::npos) << "no \"" << piece << "\" in:\n" << outcome.err;
   }
   /// Variables of the environment: while the file `fault` exists, the disk of the files whose path contains what is
-  /// put behind is not well. See test/preload/faulty_disk.cc.
+  /// put after is not well. See test/preload/faulty_disk.cc.
   static std::string faulty_disk() {
     return cat("LD_PRELOAD=", (bin_dir() / "libfaulty_disk.so").string(),
                " HCTR_TEST_FAULT=$PWD/fault HCTR_TEST_FAULT_FILE=");
@@ -294,7 +294,7 @@ class FaultsOfRowsOnDisk : public Faults {
     fs::remove_all(folder_ / "run");
     fs::remove_all(folder_ / "ckpt");
   }
-  /// Breaks something behind iteration 20 and expects the run to end like this; its checkpoint gives the same model.
+  /// Breaks something after iteration 20 and expects the run to end like this; its checkpoint gives the same model.
   void expect_end_and_resume(const std::string& environment, const std::string& damage, int code,
                              const std::vector<std::string>& said, const std::string& mounted = "") {
     SCOPED_TRACE(damage);

@@ -30,7 +30,7 @@ struct Stranger {
     to.sin_port = htons(static_cast<uint16_t>(port));
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     expect(::connect(socket.descriptor(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
-    const linger at_once{1, 0};  // leaves no connection behind that waits for its end
+    const linger at_once{1, 0};  // leaves no connection after that waits for its end
     ::setsockopt(socket.descriptor(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   }
   void send(const std::string& bytes) {

@@ -72,7 +72,7 @@ TEST_F(NotFiniteLoss, OfAGradientNamesLayerAndSample) {
 }
 
 TEST_F(NotFiniteLoss, InTheSecondEpochNamesTheRecordOfTheFirst) {
-  // The values of the first epoch are finite: the file changes behind the reader's back.
+  // The values of the first epoch are finite: the file changes unnoticed by the reader.
   const std::string config =
       with_change(with_change(squaring(), "\"max_iter\": 60", "\"max_iter\": 40"), "\"batchsize\": 128",
                   "\"batchsize\": 500, \"checkpoint\": {\"every\": 1, \"folder\": \"ckpt\"}");

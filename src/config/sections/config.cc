@@ -87,7 +87,7 @@ void read_layer(const Json& section, const std::string& pointer, Config& config,
   config.layers.push_back(std::move(entry));
 }
 
-/// The tensors of labels and of their weights, which the data have as one.
+/// The tensors of labels and of their weights, which the data provide as one.
 void add_sample_weight(Config& config, Problems& problems) {
   const SampleWeightPart& weight = config.data.sample_weight;
   if (!weight.given || config.data.labels() < 1) return;
@@ -111,7 +111,7 @@ void add_sample_weight(Config& config, Problems& problems) {
   config.layers.insert(config.layers.begin(), std::move(cut));
 }
 
-/// A note where groups of samples share keys, of formats whose columns cannot be read once more.
+/// A note if groups of samples share keys, for formats whose columns cannot be read again.
 void note_shared_groups(const Config& config, Problems& problems) {
   const auto& metrics = config.solver.eval_metrics.metrics;
   const std::string why = why_shared(config.data);

@@ -96,13 +96,13 @@ struct SparseEmbeddingHparam {
 struct TableSpecInputs {
   const OptimizerSection& optimizer;    ///< the top-level one
   bool schedule_sets_rate = false;      ///< the table's rate is that of the top-level optimizer
-  DType exchange = DType::f32;          ///< the solver's; the section may have one of its own
+  DType exchange = DType::f32;          ///< the solver's; the section may override it
   bool marks_changes = false;           ///< TableSpec::marks_changes
   std::shared_ptr<RowMemory> memory{};  ///< TableSpec::memory
   int rank = 0, ranks = 1;
   Placement placement{};
   int64_t batch = 1;                 ///< samples of all ranks
-  std::vector<int64_t> slot_keys{};  ///< [slots] most keys of a bag of each slot
+  std::vector<int64_t> slot_keys{};  ///< [slots] maximum keys of a bag of each slot
   int64_t samples = 0, key_capacity = 0, eval_samples = 0, eval_key_capacity = 0;  ///< of this rank's batches
 };
 

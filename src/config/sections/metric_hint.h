@@ -5,7 +5,7 @@
 
 namespace hctr {
 
-/// The metric that other programs call so: "GroupedAUC" for "GAUC"; empty for other words.
+/// The metric for another program's name: "GroupedAUC" for "GAUC"; empty for other words.
 std::string metric_elsewhere(const std::string& word);
 /// "; did you mean \"GroupedAUC\"?", or ", which are ..." with all metrics.
 std::string metric_hint(const std::string& word);

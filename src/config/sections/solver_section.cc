@@ -75,7 +75,7 @@ namespace {
 
 constexpr const char* kOfOptimizer = "it belongs to the optimizer section";
 
-/// Merges fields that other versions spell otherwise into those that the program reads.
+/// Merges fields that other versions spell differently into those that the program reads.
 void resolve_spellings(SolverSection& s, const std::string& pointer, Problems& problems) {
   const auto differ = [&](const char* spelling, const char* field) {
     problems.error(cat(pointer, "/", spelling),

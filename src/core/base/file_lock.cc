@@ -49,9 +49,9 @@ fs::path FileLock::path_for(const fs::path& prefix) {
 
 FileLock::FileLock(const fs::path& prefix, const std::string& what)
     : path_(path_for(prefix)), folders_(make_folders(path_.parent_path())) {
-  constexpr int kMostTries = 100;  // a file that loses its name meanwhile was that of a process that has ended
+  constexpr int kMostTries = 100;  // a file that is renamed meanwhile belonged to a process that has ended
   for (int tries = 0; tries < kMostTries; ++tries) {
-    // For reading, so that the file system can become read-only meanwhile. NFS locks only what can be written.
+    // For reading, so that the file system can become read-only meanwhile. NFS locks only writable files.
     for (const int access : {O_RDONLY, O_RDWR}) {
       if (descriptor_ >= 0) ::close(descriptor_);
       descriptor_ = ::open(path_.c_str(), access | O_CREAT | O_CLOEXEC, 0666);

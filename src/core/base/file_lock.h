@@ -20,12 +20,12 @@ class FileLock {
   FileLock(FileLock&&) noexcept;
   FileLock& operator=(FileLock&&) = delete;
 
-  /// Folders that it made stay at the end, also where nothing is in them.
+  /// Keeps created folders at the end, even if they are empty.
   void keep_folders() { folders_.clear(); }
   static fs::path path_for(const fs::path& prefix);
 
  private:
-  /// Whether the file that was opened still has its name.
+  /// Whether the opened file still has its name.
   bool has_name() const;
 
   fs::path path_;

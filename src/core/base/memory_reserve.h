@@ -1,4 +1,4 @@
-// Memory that is held back for what must not fail once the system refuses more, such as saving a model.
+// Memory reserved for work that must not fail once the system refuses more, such as saving a model.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class MemoryReserve {
   /// Reserves this many more bytes until they are released. Errors: Error(device) when the system has no more; the
   /// existing reserve stays.
   void add(size_t bytes);
-  /// Gives all of it back to the system, for good. Returns whether there was any. Allocates nothing, so that a handler
+  /// Returns all of it to the system, permanently. Returns whether there was any. Allocates nothing, so that a handler
   /// of operator new may call it.
   bool release() noexcept;
   /// Whether memory was refused, and the reserve has been released for that.
@@ -33,7 +33,7 @@ class MemoryReserve {
   std::atomic<bool> released_ = false;
 };
 
-/// The memory of a reserve that one of its users has asked for.
+/// The part of a reserve that one of its users has requested.
 class ReservedShare {
  public:
   explicit ReservedShare(MemoryReserve* reserve) : reserve_(reserve) {}

@@ -1,4 +1,4 @@
-// Where the plug-ins are: libraries that are loaded when they are needed.
+// Finds plug-ins: libraries that are loaded on demand.
 #pragma once
 
 #include <filesystem>

@@ -22,15 +22,15 @@ class Progress {
   void update(int64_t done, std::string_view remark = {}) {
     if (view_) view_->update(done, remark);
   }
-  /// Shows the total work, its time and rate.
+  /// Shows the total work, its time and its rate.
   void finish() {
     if (view_ && !std::exchange(finished_, true)) view_->finish();
   }
-  /// Clears what is shown so that other text can be written. The next update() shows it again.
+  /// Clears the display so that other text can be written. The next update() shows it again.
   void clear() {
     if (view_) view_->clear();
   }
-  /// Whether somebody sees one update in the place of the other.
+  /// Whether updates overwrite each other on the screen.
   bool in_place() const { return view_ && view_->in_place(); }
 
  private:

@@ -24,7 +24,7 @@ namespace {
 
 std::byte* allocate_host(size_t bytes) {
   void* data = nullptr;
-  // As operator new does: the program may hold memory back for this moment.
+  // As operator new does: the program may have reserved memory for this moment.
   while (!(data = std::aligned_alloc(256, (bytes + 255) / 256 * 256)) && std::get_new_handler()) try {
       std::get_new_handler()();
     } catch (const std::bad_alloc&) {
@@ -207,7 +207,7 @@ void ReservedBuffer::grow(size_t wanted) {
 }
 
 void ReservedBuffer::grow_on_host(size_t wanted) {
-  constexpr size_t kMostAtOnce = size_t{1} << 30;  // larger pieces of page-locked memory are harder to find
+  constexpr size_t kMostAtOnce = size_t{1} << 30;  // larger pieces of page-locked memory are harder to allocate
   wanted = rounded_up(wanted, granularity_of(device_));
   if (wanted > bytes_) expect_growth(wanted);
   while (bytes_ < wanted) {

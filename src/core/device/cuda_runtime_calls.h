@@ -24,8 +24,8 @@ int64_t free_memory(int index);
 int64_t used_memory(int index);
 // Property of the current device; queried once for each.
 int multiprocessors();
-/// Whether kernels may be started before those in front of them have ended: they were compiled to wait (start_early()
-/// of core/device/launch.cuh), and the device can do it.
+/// Whether kernels may start before previous ones have ended: the program was compiled for it (start_early() of
+/// core/device/launch.cuh), and the device supports it.
 bool can_start_early();
 
 void* allocate(int index, size_t bytes);  // zeroed

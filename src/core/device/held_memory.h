@@ -1,4 +1,4 @@
-// Memory of a device that is held for what must not fail once the device has no more, such as saving a model.
+// Device memory reserved for work that must not fail once the device has no more, such as saving a model.
 #pragma once
 
 #include <cstddef>

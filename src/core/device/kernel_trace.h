@@ -19,8 +19,8 @@ struct PartMark {
 /// A kernel, copy or fill that has run.
 struct TracedWork {
   std::optional<PartMark> mark;  ///< that was set when it was queued or recorded
-  uint32_t launch = 0;           ///< of the call that started it: one number for all that a recorded graph holds
-  double begin = 0, end = 0;     ///< seconds
+  uint32_t launch = 0;  ///< correlation of the call that started it: one number for everything in a recorded graph
+  double begin = 0, end = 0;  ///< seconds
 };
 
 /// Traces the GPUs of the process from start() on until it is destroyed. One at a time.

@@ -39,9 +39,8 @@ class LaunchQueue {
 /// immediately, and run() does nothing.
 class Lockstep {
  public:
-  /// The result of a launch that may be started after all others. It is finite if its operands are f16 and finite: sums
-  /// in f32 of products of f16 do not overflow. `unsearched`: the operands that no other operator searches for
-  /// overflow.
+  /// The result of a launch that may start after all others. It is finite if its operands are f16 and finite: sums in
+  /// f32 of products of f16 do not overflow. `unsearched`: the operands that no other operator checks for overflow.
   struct LateResult {
     Tensor result;
     DType operands;
@@ -56,7 +55,7 @@ class Lockstep {
   Context next_late(LateResult);
   /// Starts all, the late ones last.
   void run();
-  /// Starts those of next(), or those of next_late(), on the stream of a context.
+  /// Starts the launches of next(), or those of next_late(), on the stream of a context.
   void run_first(Context&);
   void run_late(Context&);
   /// Callers of next_late(), until their launch starts.

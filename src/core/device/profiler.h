@@ -1,4 +1,4 @@
-// Where the time of steps goes: spans of time on streams, and the work that is queued in them.
+// Where the time of steps goes: time spans on streams, and the work queued in them.
 #pragma once
 
 #include <chrono>
@@ -17,9 +17,9 @@ namespace hctr {
 
 /// The work of a part of a step.
 struct Work {
-  double flops = 0;      ///< of matrix and dot products: two for each multiplication
+  double flops = 0;      ///< of GEMMs and dot products: two for each multiplication
   double bytes = 0;      ///< of the tensors that are read or written, each once
-  double fp8_flops = 0;  ///< of the flops, those of products whose operands are FP8
+  double fp8_flops = 0;  ///< of the flops, those of GEMMs with FP8 operands
   double launches = 0;   ///< of kernels and copies, where they are recorded
 };
 
@@ -36,15 +36,15 @@ struct Span {
 };
 std::string_view word(Span::On);
 
-/// Seconds of a GPU that the two events of a part take in recorded work, where they follow each other ...
+/// Seconds of a GPU that the two events of a part cost in recorded work, if they follow each other ...
 struct EventCost {
   double between = 0;  ///< with nothing between them
   double around = 0;   ///< cost of events around a kernel, beyond the kernel's own cost to its stream
 };
 
-/// Measures spans between start() and stop(), in which the Runtime leads to it. Used by the thread that queues work. On
-/// a GPU the streams are timed by events, and the spans are NVTX ranges too. On a CPU, where everything has run when
-/// its call returns, by the clock.
+/// Measures spans between start() and stop(), while the Runtime points to it. Used by the thread that queues work. On a
+/// GPU, events time the streams, and the spans are NVTX ranges too. On a CPU, where all work is done when its call
+/// returns, the clock times them.
 ///
 /// Events lengthen a part. For work queued in each step, their cost is subtracted. Recorded work (Program) is timed
 /// when it runs, if it was recorded between begin_recording() and end_recording(); a few parts of each recording can
@@ -105,8 +105,8 @@ class Profiler {
   void begin(const StreamRef*, const Span&);
   void end(const StreamRef*) noexcept;
   void synchronize() const;
-  /// By how much a small piece of work takes longer as a part of its own than among others of its kind, on the idle
-  /// compute stream of a GPU.
+  /// The additional time of a small piece of work as a part of its own compared to within others of its kind, on the
+  /// idle compute stream of a GPU.
   double seconds_added_to_a_part();
   double now() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
   Span::On place(const StreamRef&) const;
@@ -161,7 +161,7 @@ class ProfiledPart {
   bool on_stream_;
 };
 
-/// Adds to the work of the part that is open. For operators, which know the sizes of their products.
+/// Adds to the work of the open part. For operators, which know the sizes of their GEMMs.
 void count_flops(Context&, double flops, bool fp8 = false);
 
 }  // namespace hctr

@@ -14,8 +14,8 @@ namespace hctr {
 class Recording {
  public:
   virtual ~Recording() = default;
-  /// In each run `work` is called once the present piece has been queued, in the order of these calls; not while the
-  /// body is recorded. `work` is copied, and what it refers to lives as long as the program.
+  /// In each run `work` is called once the present piece has been queued, in the order of these calls; not during
+  /// recording. `work` is copied, and objects it refers to must outlive the program.
   virtual void outside(std::function<void()> work) = 0;
   /// Ends the piece. Later work is queued after the outside work so far.
   virtual void cut() = 0;

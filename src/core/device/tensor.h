@@ -38,8 +38,8 @@ struct TensorSpec {
   DType dtype = DType::f32;
   Shape shape;
   int64_t row_stride = 0;
-  int64_t zero_columns = 0;  ///< elements behind each row that hold zero
-  int64_t zero_rows = 0;     ///< rows behind the last that hold zero
+  int64_t zero_columns = 0;  ///< elements after each row that hold zero
+  int64_t zero_rows = 0;     ///< rows after the last that hold zero
 
   TensorSpec() = default;
   TensorSpec(DType, Shape);  // dense

@@ -1,4 +1,4 @@
-// Maps of tensors for the tensor memory accelerator of GPUs from compute capability 9.0 on.
+// TMA maps of tensors, for GPUs from compute capability 9.0 on.
 #pragma once
 
 #include <cuda.h>

@@ -34,7 +34,7 @@ class StagedCopies {
  public:
   /// Outlived by its arguments. Takes its memory when a piece first needs it.
   StagedCopies(Device, ThreadPool&);
-  /// copy(first, span) starts to copy the bytes from `first` on, behind the work of the stream.
+  /// copy(first, span) starts to copy the bytes from `first` on, after the work of the stream.
   void fill(std::span<std::byte> to, StreamRef,
             const std::function<void(int64_t first, std::span<std::byte> to)>& copy);
 
@@ -170,7 +170,7 @@ class StateFileWriter {
   void put(int64_t offset, std::span<const std::byte>);
 
   AtomicFile file_;
-  int64_t end_ = 0;                  // behind all that is written
+  int64_t end_ = 0;                  // after all that is written
   int64_t position_ = 0;             // the position at which the file continues
   std::map<int64_t, Piece> pieces_;  // by offset
 };

@@ -45,7 +45,7 @@ constexpr int64_t samples_of_rank(int64_t samples, int64_t ranks) { return (samp
 /// device: per table t, slot-major,
 ///   offsets  i32 [slots * samples + 1]: bag (slot s, sample b) holds keys offsets[s * samples + b] up to the next
 ///   keys     i64 [key_capacity]: undefined past offsets.back()
-/// and dense values where they are uploaded, or there too with zeros behind each row, if rows are further apart or of
+/// and dense values where they are uploaded, or there too with zeros after each row, if rows are further apart or of
 /// another dtype.
 struct BatchLayout {
   /// `dense_stride`: from one row of dense values to the next as ops take them, dense_dim if that is more.

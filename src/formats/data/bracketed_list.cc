@@ -52,7 +52,7 @@ size_t type_of_scalar(std::string_view text) {
   return end != text.end() && *end == '(' ? static_cast<size_t>(end - text.begin()) + 1 : 0;
 }
 
-/// The end of the value in quotes at the start of `text`, behind its closing quote; npos where there is none.
+/// The end of the value in quotes at the start of `text`, after its closing quote; npos where there is none.
 size_t end_of_quoted(std::string_view text) {
   for (size_t i = 1; i < text.size(); ++i) {
     if (text[i] == '\\')
@@ -108,7 +108,7 @@ bool take_hex(std::string_view& text, size_t digits, uint32_t& code) {
   return true;
 }
 
-/// Adds what the escape stands for that `text` starts with, behind its backslash: those of JSON and Python.
+/// Adds what the escape stands for that `text` starts with, after its backslash: those of JSON and Python.
 void take_escape(std::string_view& text, std::string& to) {
   constexpr std::string_view letters = "nrtbfav0", characters("\n\r\t\b\f\a\v\0", 8);
   const char letter = text.front();

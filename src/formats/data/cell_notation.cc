@@ -225,7 +225,7 @@ bool has_point_of_thousands(std::string_view text) {
 Notation number_notation(std::string_view text) {
   if (text.size() > 40) return Notation::none;
   bool marked = false;
-  if (text.starts_with('(') && text.ends_with(')')) {  // a negative amount; lists have blanks behind their commas
+  if (text.starts_with('(') && text.ends_with(')')) {  // a negative amount; lists have blanks after their commas
     text = text.substr(1, text.size() - 2);
     marked = grouped_digits(text, ",") != Notation::none;
   }

@@ -146,7 +146,7 @@ struct SparseInput {
 struct DataSection {
   std::string name;
   DataFormat format;
-  std::string source, eval_source;  ///< files; mappings of feature_spec where that is given
+  std::string source, eval_source;  ///< files; mappings of feature_spec where given
   std::string feature_spec;         ///< empty: `format` says how samples are stored
   std::optional<Check> check;       ///< what the files are expected to have
   LabelPart label;                  ///< with `sample_weight` its label_dim counts the weight, once the section is read

@@ -59,7 +59,7 @@ std::string_view without_any_blanks(std::string_view text) {
   return text;
 }
 
-/// Removes the unit, and one sign or a pair of brackets. False where the unit is not there, or a second sign is.
+/// Removes the unit, and one sign or a pair of brackets. False where the unit is missing, or a second sign is.
 bool take_marks(std::string_view& text, const std::string& unit, bool& negative) {
   int signs = 0;
   for (bool found = unit.empty();;) {

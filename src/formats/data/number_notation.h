@@ -39,7 +39,7 @@ bool has_decimal_point(NumberFormat);
 /// Config settings for the numbers of a column.
 struct NumberNotation {
   std::optional<NumberFormat> format;  ///< none: that of the source
-  std::string unit{};                  ///< stands before or behind each number; "%" and per mille scale it
+  std::string unit{};                  ///< stands before or after each number; "%" and per mille scale it
 
   bool given() const { return format.has_value() || !unit.empty(); }
   /// Whether read_number() without a notation reads the same.

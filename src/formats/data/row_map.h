@@ -28,7 +28,7 @@ class RowParser {
   virtual void parse(size_t file, int64_t first, int64_t count, const OneHotRows& to) = 0;
 };
 
-/// An optional interface of a SampleSet. Bad records are errors here: leaving one out would move the rows behind it.
+/// An optional interface of a SampleSet. Bad records are errors here: leaving one out would move the rows after it.
 class RowMap {
  public:
   virtual ~RowMap() = default;

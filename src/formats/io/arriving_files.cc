@@ -95,7 +95,7 @@ std::unique_ptr<ArrivingFiles> arriving_files(const fs::path& source, const std:
 
 fs::path path_of_arrived(const fs::path& source, const std::string& name) {
   const fs::path entry = name, beside = fs::is_directory(source) ? source / entry : source.parent_path() / entry;
-  std::error_code none;  // a name that cannot be, too long for instance, is not there
+  std::error_code none;  // a name that cannot be, too long for instance, is missing
   if (!fs::is_directory(source) && fs::exists(entry, none)) return entry;
   if (fs::exists(beside, none)) return beside;
   throw Error(Kind::io, cat("'", source.string(), "' has named the file '", name.substr(0, kMostShown),

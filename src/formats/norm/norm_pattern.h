@@ -9,7 +9,7 @@
 
 namespace hctr {
 
-/// Bytes behind the last record of a chunk's buffer that may be read, whatever they are.
+/// Bytes after the last record of a chunk's buffer that may be read, whatever they are.
 inline constexpr size_t kPatternSlack = 16;
 
 /// The pattern of earlier chunks, kept by each thread, which the next chunk is expected to have.

@@ -121,7 +121,7 @@ class Reader {
   /// Samples in the set, as SampleSet::samples(); with negative sampling an estimate of the delivered ones.
   int64_t samples() const;
   bool samples_estimated() const;
-  /// Once next() has found the end of the set: the samples behind the last batch, which were too few for one; 0 where
+  /// Once next() has found the end of the set: the samples after the last batch, which were too few for one; 0 where
   /// samples() is exact.
   int64_t rows_left_over() const;
   /// Whether the samples have labels; only a Source with optional ones may have none.

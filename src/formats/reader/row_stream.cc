@@ -86,7 +86,7 @@ class Cursor {
   size_t next_bad_ = 0;      // in chunk_.rows_before_bad: the next that is passed on
   size_t span_ = 0;          // in chunk_.own: the first that does not end before the next row
   int64_t before_span_ = 0;  // rows of the block before it
-  int64_t behind_ = 0;       // bad records behind the last row of the chunks before
+  int64_t behind_ = 0;       // bad records after the last row of the chunks before
 };
 
 class InOrder : public RowStream {

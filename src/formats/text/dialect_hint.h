@@ -16,7 +16,7 @@ struct RefusedRecord {
   bool header = false;  ///< whether a header has the expected number
 };
 
-/// The likely cause, behind "; ", such as escapes with backslashes, a comment line or row names of R. Empty: none is
+/// The likely cause, after "; ", such as escapes with backslashes, a comment line or row names of R. Empty: none is
 /// known.
 std::string dialect_hint(const RefusedRecord&, const TextGrammar&);
 

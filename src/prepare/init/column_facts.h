@@ -71,7 +71,7 @@ class ColumnFacts {
   int64_t sure_other_numbers = 0;  ///< of these, those that can be nothing else
   std::string other_number;        ///< the first of them
   std::string odd_value;           ///< the first value that is a number in no notation
-  std::string unit, with_unit;     ///< what stands behind the first number that has more behind it, and that value
+  std::string unit, with_unit;     ///< what stands after the first number that has more after it, and that value
   int64_t with_units = 0;          ///< values with the same unit
   int64_t points = 0;              ///< numbers written with a point
   int64_t group_points = 0;        ///< of these, those whose point may stand between thousands

@@ -255,7 +255,7 @@ class Guesser {
     return false;
   }
 
-  /// Numbers that all have the same behind them, such as "30 years".
+  /// Numbers that all have the same after them, such as "30 years".
   bool all_with_unit() const { return share(facts_.with_units, facts_.values()) >= 0.95; }
 
   /// Says so where most values are numbers and some are not: the user may want to mend these.

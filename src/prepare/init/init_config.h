@@ -35,7 +35,7 @@ struct InitSchedule {
 };
 InitSchedule schedule_of(const InitPlan&);
 
-/// The config as JSON text. Errors: Error(usage) for a model that needs columns which are not there.
+/// The config as JSON text. Errors: Error(usage) for a model that needs columns which are missing.
 std::string init_config(const InitPlan&);
 
 }  // namespace hctr

@@ -17,7 +17,7 @@ struct ModelInputs {
   bool rare_keys = false;  ///< keys that come seldom get no row
 };
 
-/// The layers behind the Data layer, up to the loss.
+/// The layers after the Data layer, up to the loss.
 Json::Array model_layers(InitModel, const ModelInputs&);
 /// "Wide & Deep", "DLRM", ...
 const char* name_of(InitModel);

@@ -77,7 +77,7 @@ class AgreedSecrets : public testing::Test {
     EXPECT_EQ(at(0).secret.text().size(), AgreedSecret::kCharacters);
     EXPECT_TRUE(at(0).secret.known_to_all());
   }
-  /// As one that was killed behind the first message which process 0 sends to all, or before.
+  /// As one that was killed after the first message which process 0 sends to all, or before.
   TcpSocket connect_without_answering(int process, ConnectionKind kind) {
     const auto end = TcpClock::now() + seconds(10);
     TcpSocket socket = connect_as_member("127.0.0.1", port_, "process 0", {}, kind, end, seconds(5));

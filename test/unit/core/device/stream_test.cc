@@ -125,7 +125,7 @@ TEST(Program, CallsWorkOutsideAnewBehindItsPiece) {
       EXPECT_EQ(of.log, in_graphs ? "before outside "
                         : record  ? "before first second outside third "
                                   : "before first outside second third ");
-      // 1 += 2 * 0; 2 += 1; in whole pieces 2 += 10 * 0 comes before 3 += 2 * 2, else behind it.
+      // 1 += 2 * 0; 2 += 1; in whole pieces 2 += 10 * 0 comes before 3 += 2 * 2, else after it.
       EXPECT_EQ(of.read(1), 2);
       EXPECT_EQ(of.read(3), record ? 24 : 4);
       EXPECT_EQ(of.read(2), record ? 36 : 16);

@@ -72,7 +72,7 @@ TEST_P(TableDiskPlacesTest, RowsThatComeTakeThemAndNoOtherRowMoves) {
   }
 }
 
-/// Whether a key gets a row is decided behind the search for rows that come: new rows are behind all others then, and
+/// Whether a key gets a row is decided after the search for rows that come: new rows are after all others then, and
 /// gaps are closed.
 TEST_P(TableDiskPlacesTest, BehindAGateRowsMoveIntoGaps) {
   TableSpec spec = this->spec();

@@ -120,7 +120,7 @@ TEST(DiskRowsBehind, EveryReadHasTheLastRecordOfItsRow) {
   }
 }
 
-/// A disk that is full while half of the file is free: the places behind its end, which two blocks have, are of no use
+/// A disk that is full while half of the file is free: the places after its end, which two blocks have, are of no use
 /// to either. A long block in front of them is still being written when they come.
 TEST(DiskRowsBehind, BlocksThatFailTogetherFindTheFreePlacesOfTheFile) {
   const TemporaryFolder folder;

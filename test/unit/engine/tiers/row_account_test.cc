@@ -53,7 +53,7 @@ class RowAccounts {
   RowAccount account;
 };
 
-/// The number behind "must be at least " in what this throws; 0: it throws nothing.
+/// The number after "must be at least " in what this throws; 0: it throws nothing.
 template <class Body>
 int64_t least_of(const Body& body) {
   try {

@@ -463,7 +463,7 @@ TEST_F(Parquet, APieceThatFailsStopsThoseBehindItAndNoneBefore) {
   group.read(0, 0);
   group.fail(1);
   EXPECT_EQ(group.read(1, 0).values.rows, kParquetPieceRows);
-  group.fail(2);  // as those behind it do
+  group.fail(2);  // as those after it do
   EXPECT_EQ(group.read(2, 0).values.rows, kParquetPieceRows);
   EXPECT_SAYS(message_of([&] { group.read(0, 2); }), "row group 1: rows before could not be read");
 }

@@ -1,4 +1,4 @@
-// The gradient of an embedding that the layer behind it searches for overflow: a step is skipped if it alone overflows.
+// The gradient of an embedding that the layer after it searches for overflow: a step is skipped if it alone overflows.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -18,7 +18,7 @@ struct ModelLayers {
   const char *name, *text;
 };
 
-/// Their last layers in front of embeddings are a product behind an interaction, one whose gradient is added to that of
+/// Their last layers in front of embeddings are a product after an interaction, one whose gradient is added to that of
 /// a cross layer, and one that reads embeddings itself.
 constexpr ModelLayers kModels[] = {{"like DLRM", R"(
     {"type": "InnerProduct", "bottom": "dense", "top": "fc", "fc_param": {"num_output": 8}},
@@ -106,7 +106,7 @@ struct TrainedLayers {
   Network network;
   std::vector<std::pair<size_t, size_t>> inputs;            // nodes, and how many were done by then
   std::vector<size_t> done;                                 // nodes whose wgrads are queued
-  std::vector<std::pair<size_t, std::vector<float>>> seen;  // what was read of a node and those behind it
+  std::vector<std::pair<size_t, std::vector<float>>> seen;  // what was read of a node and those after it
 };
 
 TEST(WeightsBehindEmbeddings, AreCompleteWhenTheyAreRead) {

@@ -1,4 +1,4 @@
-// The gradient through a ReLU, in one operator with the product before it and the sums behind it.
+// The gradient through a ReLU, in one operator with the product before it and the sums after it.
 #include "ops/gemm/gradient_through_relu.h"
 
 #include <gtest/gtest.h>

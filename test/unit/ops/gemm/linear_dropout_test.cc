@@ -120,7 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      LayerCase{"its third", 2048, 256, 128}, LayerCase{"parts of tiles", 333, 70, 72}),
                      testing::Values(DType::f16, DType::bf16, DType::f32)));
 
-/// TF32 keeps 10 bits behind the point, and the matrix instruction cuts the others off: operands are less by 2^-10 of
+/// TF32 keeps 10 bits after the point, and the matrix instruction cuts the others off: operands are less by 2^-10 of
 /// their size at most.
 TEST(FusedProductsInTf32, AreNearTheReference) {
   HCTR_SKIP_WITHOUT_GPU();
