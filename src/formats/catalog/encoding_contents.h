@@ -8,9 +8,9 @@
 
 namespace hctr {
 
-/// An object of texts by place: of each slot with a vocabulary how many values that has and their hash, as
-/// {"csv/slots/1/vocabulary": "30 values, hash 1f..."}; of a feature specification the features of labels, dense values
-/// and slots. Empty where the encoding needs no file. Errors: those of reading the files.
+/// An object of texts by place: for each slot with a vocabulary the number of its values and their hash, as
+/// {"csv/slots/1/vocabulary": "30 values, hash 1f..."}; for a feature specification the features of labels, dense
+/// values and slots. Empty if the encoding needs no file. Errors: those of reading the files.
 Json encoding_contents(const DataSection&);
 
 /// The differences from the contents saved as "encoding" in the description of a model's training data, each with its

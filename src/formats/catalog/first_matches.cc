@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kAllowIt = ". Add --unmatched allow to go on all the same";
 
-/// One label that texts or a least number decide.
+/// A label defined by texts or by a minimum.
 struct LookedFor {
   size_t label;
   const LabelColumn& column;

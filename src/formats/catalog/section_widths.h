@@ -1,4 +1,4 @@
-// Fills in the numbers of a Data layer that follow from what it says of its columns.
+// Derives numbers of a Data layer from its columns.
 #pragma once
 
 #include "formats/data/format_type.h"

@@ -75,7 +75,7 @@ Json to_json(const StateIndex& index) {
     Json shape(Json::Array{});
     for (const int64_t size : array.shape) shape.add(size);
     Json entry(Json::Object{{"name", array.name}, {"type", array.type}});
-    if (array.from_base) {  // a version that does not know this misses the shape
+    if (array.from_base) {  // an older version, which does not know this, misses the shape
       entry.set("of_base", Json(Json::Object{{"shape", std::move(shape)},
                                              {"rows", array.from_base->rows},
                                              {"changed", array.from_base->changed}}));

@@ -1,4 +1,4 @@
-// Takes the state of a rank for a checkpoint: copies to the host during a stop, and files written later.
+// Collects the state of a rank for a checkpoint: copies to the host during a stop, and files written later.
 #pragma once
 
 #include <cstddef>
@@ -28,8 +28,8 @@ struct HostBytes {
   std::span<const std::byte> span() const { return {data.get(), bytes}; }
 };
 
-/// Copies from a GPU to host memory that was never used: page-locked memory between takes the copy, and threads spread
-/// it. A copy straight there takes ten times as long, since one thread waits for each new page.
+/// Copies from a GPU to host memory that was never used: through page-locked memory, from which threads spread the
+/// data. A direct copy takes ten times as long, since one thread waits for each new page.
 class StagedCopies {
  public:
   /// Outlived by its arguments. Takes its memory when a piece first needs it.
@@ -55,7 +55,7 @@ struct LaterRows {
   /// Sets to[p] to rows [first, first + count) of parts[p]. Called once for each row, in their order. The memory stays
   /// valid until this object is destroyed. Errors: Error(io).
   std::function<void(int64_t first, int64_t count, std::span<std::byte* const> to)> read;
-  /// The seconds for which training has waited until they were read.
+  /// The seconds for which training has waited for reads.
   std::function<double()> waited;
 };
 
@@ -78,8 +78,8 @@ class StateWriter {
     std::optional<int64_t> base{};
   };
   /// The state of `rank`, on the device of `stream`. Copies go to `sink` in the order of the file that `index`
-  /// describes, in which rows that are left to `later` leave gaps. All outlive the writer and those made by in();
-  /// `staged` and `later` may be null.
+  /// describes, with gaps for rows left to `later`. All outlive the writer and those made by in(); `staged` and `later`
+  /// may be null.
   StateWriter(int rank, StreamRef stream, StateIndex& index, const Sink& sink, const Which& which,
               StagedCopies* staged = nullptr, LaterState* later = nullptr)
       : rank_(rank), stream_(stream), index_(&index), sink_(&sink), which_(which), staged_(staged), later_(later) {}
@@ -97,7 +97,7 @@ class StateWriter {
   /// A copy queued on the stream: the bytes of the array from `first` on.
   using Copy = std::function<void(StreamRef, int64_t first, std::span<std::byte> to)>;
   void array(std::string_view name, std::string_view type, const std::vector<int64_t>& shape, const Copy& copy);
-  /// Rows of an array that have changed.
+  /// Changed rows of an array.
   struct Changes {
     int64_t base_rows = 0;  ///< the base has these first ones
     std::string list;       ///< the array with the ascending indices of changed rows; "": none

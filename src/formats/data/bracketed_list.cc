@@ -30,8 +30,7 @@ std::optional<std::string_view> in_angles(std::string_view text) {
   return text.find_first_of("<>") == text.npos ? std::optional(text) : std::nullopt;
 }
 
-/// The text without the name of a type around it and what NumPy says of its elements: "[1, 2]" of "array([1, 2],
-/// dtype=int32)".
+/// The text without the type name around it and NumPy's suffix: "[1, 2]" of "array([1, 2], dtype=int32)".
 std::string_view without_type(std::string_view text) {
   const auto name_end = std::find_if_not(text.begin(), text.end(), [](char c) { return is_letter(c) || c == '.'; });
   const auto name = static_cast<size_t>(name_end - text.begin());
@@ -108,7 +107,7 @@ bool take_hex(std::string_view& text, size_t digits, uint32_t& code) {
   return true;
 }
 
-/// Adds what the escape stands for that `text` starts with, after its backslash: those of JSON and Python.
+/// Adds the character of the escape that `text` starts with, after its backslash: escapes of JSON and Python.
 void take_escape(std::string_view& text, std::string& to) {
   constexpr std::string_view letters = "nrtbfav0", characters("\n\r\t\b\f\a\v\0", 8);
   const char letter = text.front();

@@ -1,4 +1,4 @@
-// In which notation a cell is written: dates, numbers with signs that the readers do not read, lists in brackets.
+// The notation of a cell: dates, numbers with separators that the readers do not read, lists in brackets.
 #pragma once
 
 #include <string>
@@ -25,7 +25,7 @@ Notation number_notation(std::string_view text);
 /// Empty: the text does not begin with a number, or is one.
 std::string_view unit_behind(std::string_view text);
 
-/// Whether a number may have its point between thousands: "1.234".
+/// Whether a number's point may be a thousands separator: "1.234".
 bool has_point_of_thousands(std::string_view text);
 
 /// How to read a text as a number, after "; ", if it is a date or a number in another notation. `options`: names of the

@@ -89,7 +89,7 @@ bool take_marks(std::string_view& text, const std::string& unit, bool& negative)
 /// The same number with a point and without signs between thousands.
 class PlainNumber {
  public:
-  /// False for what is not written so.
+  /// False if the text has another notation.
   bool read(std::string_view text, const Digits& digits) {
     if (text.size() > text_.size() - kSpare) return false;
     if (!read_whole_part(text, digits)) return false;

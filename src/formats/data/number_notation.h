@@ -44,7 +44,7 @@ struct NumberNotation {
   bool given() const { return format.has_value() || !unit.empty(); }
   /// Whether read_number() without a notation reads the same.
   bool plain() const { return !given(); }
-  /// The same where the source says how its numbers are written.
+  /// The same if the source states the notation of its numbers.
   NumberNotation within(const std::optional<NumberFormat>& source) const { return {format ? format : source, unit}; }
 };
 

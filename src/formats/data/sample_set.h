@@ -1,9 +1,9 @@
 // The reader's interface to a data format: how a file is cut into chunks, and how a chunk becomes samples.
 //
-// A format is three small classes. Its SampleSet holds what is known of the files. A Cutter goes through one file from
-// front to back and names consecutive chunks; it is used by one thread at a time, so it should do little. Parsers do
-// the work, one for each thread, concurrently. A cutter that must walk the records to find them also reads them; one
-// that cuts by arithmetic only names byte ranges, and the parser reads them and finds the records.
+// A format is three small classes. Its SampleSet holds facts about the files. A Cutter traverses one file from front to
+// back and names consecutive chunks; it is used by one thread at a time, so it should do little. Parsers do the work,
+// one for each thread, concurrently. A cutter that must walk the records to find them also reads them; one that cuts by
+// arithmetic only names byte ranges, and the parser reads them and finds the records.
 //
 // Every chunk is parsed once, in one of two ways: parse() takes all of its rows; or count() finds them, and
 // parse_rows() then takes those that a RowSelection names. Ranks that share a set use the second: each counts all rows
@@ -165,8 +165,7 @@ class SampleSet {
   virtual fs::path file(size_t index) const { return files()[index]; }
   /// Whether files are added while the set is read. Then files() has none of them, and it is read once, in their order.
   virtual bool grows() const { return false; }
-  /// Waits until a growing set has this file; false where it ends before, or `closed` is set, which wake() makes it
-  /// see.
+  /// Waits until a growing set has this file; false if it ends before, or if `closed` is set and wake() is called.
   virtual bool wait_for_file(size_t index, [[maybe_unused]] const std::atomic<bool>& closed) {
     return index < files().size();
   }

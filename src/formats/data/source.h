@@ -45,7 +45,7 @@ inline std::optional<float> label_without_column(const DataSection& section, con
   return source.labels_optional ? std::optional(kNoLabel) : std::nullopt;
 }
 
-/// Says that samples are not weighted. `column`: the missing one; empty: none is.
+/// Reports that samples are not weighted. `column`: the missing one; empty: none is.
 void note_missing_weight(const std::string& column, const fs::path& file, const Log&);
 /// Errors: Error(data): one file of a set has weights, and another has none.
 [[noreturn]] void fail_mixed_weights(const fs::path& first, const fs::path& other);

@@ -20,8 +20,8 @@ struct NewFiles {
   bool empty() const { return names.empty() && !end; }
 };
 
-/// Used by one thread at a time. Another origin, such as a message queue whose records are collected in files, is one
-/// more class of this kind: it names files that are complete, each once.
+/// Used by one thread at a time. Another origin, such as a message queue whose records are collected in files, is
+/// another class with this interface: it names complete files, each once.
 class ArrivingFiles {
  public:
   virtual ~ArrivingFiles() = default;
@@ -36,8 +36,8 @@ class ArrivingFiles {
 /// line "_END" ends the list. Errors: Error(io) if the folder or file does not exist.
 std::unique_ptr<ArrivingFiles> arriving_files(const fs::path& source, const std::vector<std::string>& known);
 
-/// The path of a file that was named: in the folder, or as read_file_list() looks up the entries of a list. Errors:
-/// Error(io) when there is no such file.
+/// The path of a named file: in the folder, or found like entries by read_file_list(). Errors: Error(io) when there is
+/// no such file.
 fs::path path_of_arrived(const fs::path& source, const std::string& name);
 
 }  // namespace hctr

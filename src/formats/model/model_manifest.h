@@ -24,7 +24,7 @@ struct SavedTable {
 
 /// The tables in the manifest of a delta.
 struct SavedDelta {
-  int64_t base = 0;   ///< the iteration of the model, whole or a delta, since which rows have changed
+  int64_t base = 0;   ///< the iteration of the earlier model, full or a delta, whose changes this has
   int key_bytes = 8;  ///< in files of rows of version 2
   struct Table {
     int64_t rows = 0;     ///< of the whole table at this iteration

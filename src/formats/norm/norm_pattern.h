@@ -1,5 +1,5 @@
-// Parsing a chunk whose records are good and alike: in one pass and without a branch for each value. Whatever breaks
-// the pattern makes it give up, and norm_parse.cc parses the chunk again, finds what is wrong and says where.
+// Parses a chunk whose records are good and alike: in one pass and without a branch for each value. If anything breaks
+// the pattern it returns false, and norm_parse.cc parses the chunk again, finds the problem and reports it.
 #pragma once
 
 #include <vector>

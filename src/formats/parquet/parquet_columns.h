@@ -29,7 +29,7 @@ struct ParquetSlot {
   bool optional = false;  ///< its column may be missing: it has no keys then
 };
 
-/// The field of a column that a file lacks, as it may.
+/// The field of a column that a file may lack.
 inline constexpr int64_t kNoField = -1;
 
 /// The columns that samples are made of.

@@ -9,9 +9,9 @@
 
 namespace hctr {
 
-/// Loads the plug-in, once. Errors: Error(io) saying how to get one.
+/// Loads the plug-in, once. Errors: Error(io) naming how to get one.
 const ParquetPlugin& parquet_plugin();
-/// Why there is no plug-in; empty where there is.
+/// Why the plug-in is missing; empty if it is there.
 std::string why_no_parquet();
 
 /// Rows that are decoded at a time: as values and as samples they fit the second-level cache together.

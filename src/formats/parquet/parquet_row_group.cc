@@ -11,8 +11,7 @@ namespace hctr {
 ParquetPiece::~ParquetPiece() {
   if (!owner_) return;
   std::unique_lock<std::mutex> lock;
-  // The reader of the column may hold the memory too, and counts of references within Arrow are what the thread
-  // sanitizer cannot see.
+  // The reader of the column may hold the memory too; the thread sanitizer cannot see reference counts within Arrow.
   if constexpr (kSanitized)
     if (memory_) lock = std::unique_lock(*memory_);
   drop_(owner_);

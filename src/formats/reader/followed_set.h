@@ -1,4 +1,4 @@
-// A set whose files come while it is read: each is a set of its own, in any format.
+// A set whose files arrive while it is read: each is a set of its own, in any format.
 #pragma once
 
 #include <memory>

@@ -69,7 +69,7 @@ struct BadRecordReport {
   std::shared_ptr<BadRecordsFile> aside = {};  ///< where they are set aside; null: nowhere
 };
 
-/// A stream's rule that leaves samples out, and the widths of its blocks.
+/// A stream's rule that drops samples, and the widths of its blocks.
 struct LeftOutNegatives {
   NegativeSampling rule;
   BatchShape shape;

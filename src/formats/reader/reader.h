@@ -56,7 +56,7 @@ struct ReaderOptions {
   uint64_t seed = 0;              ///< of that order, and of negative sampling
   double negative_share = 1;      ///< of the samples with label 0, the share that is delivered
   ReaderPosition from = {};       ///< where to start
-  /// Called with each batch by a thread of the reader, before next() returns its buffer. Does not throw.
+  /// Called with each batch in a thread of the reader, before next() returns its buffer. Does not throw.
   std::function<void(const BatchView&)> on_filled = {};
   std::shared_ptr<FileFeed> feed = {};  ///< the set is the files that this names; none: those of the source
 };
@@ -94,14 +94,14 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  /// Waits for the next batch, for at most `limit`. Whether next() would return or throw at once.
+  /// Waits for the next batch, for at most `limit`. Returns whether next() would return or throw at once.
   bool wait(std::chrono::milliseconds limit);
   /// Waits for the next batch and returns the index of its buffer: 0, 1, ..., n-1, 0, ... Empty at the end of the set;
-  /// never when repeating. Errors: what a thread threw, once the batches before it are delivered.
+  /// never when repeating. Errors: those thrown by a thread, once the batches before it are delivered.
   std::optional<int> next();
   /// The buffer may be filled again. Any thread may call it, in any order of buffers.
   void release(int buffer);
-  /// Starts again at `from` and buffer 0. Takes all buffers back, so none may be in use.
+  /// Restarts at `from` and buffer 0. Reclaims all buffers, so none may be in use.
   void reset(const ReaderPosition& from = {});
 
   /// The same for the batch that next() returned last; call once.

@@ -61,7 +61,7 @@ class ReaderRun {
 
 /// Parses chunks, gathers the rows of each batch from them and lays these out: for any set.
 std::unique_ptr<ReaderRun> run_by_chunks(ReaderSet&, const ReaderPosition& from);
-/// Parses rows straight into their batch: where nothing moves them. `rows`: the RowMap of the set, which has some rows.
+/// Parses rows straight into their batch, if nothing moves them. `rows`: the RowMap of the set, which has some rows.
 std::unique_ptr<ReaderRun> run_by_rows(ReaderSet&, const RowMap& rows, const ReaderPosition& from);
 
 }  // namespace hctr
